@@ -1,0 +1,119 @@
+package iptables
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// Kernel is what the tables hold, as far as this package cares.
+type Kernel struct {
+	// Chains are the owned chains with their rules.
+	Chains Ruleset
+	// jumps are the rules of POSTROUTING that lead to an owned chain, as printed.
+	jumps []string
+	// jumpInFront: the first rule of POSTROUTING is jumpRule.
+	jumpInFront bool
+	// held are owned chains that a rule of somebody else leads to, other than from
+	// POSTROUTING. They cannot be deleted.
+	held map[string]bool
+}
+
+// ErrIncompatible is what reading returns when the table was changed with nft in a way
+// that iptables cannot show. Writing then would be guessing.
+var ErrIncompatible = errors.New("the nat table holds what iptables cannot show; list it with 'nft list ruleset' and remove what was added there by hand")
+
+// ParseSave reads the output of iptables-save. It returns an error if the output is cut
+// short or says that it does not show all.
+func ParseSave(data string) (Kernel, error) {
+	k := Kernel{Chains: Ruleset{}, held: map[string]bool{}}
+	first := true
+	for line, err := range tableLines(data, table) {
+		if err != nil {
+			return Kernel{}, err
+		}
+		if name, ok := strings.CutPrefix(line, ":"); ok {
+			name, _, _ = strings.Cut(name, " ")
+			if isOwned(name) {
+				k.Chains[name] = nil
+			}
+			continue
+		}
+		chain, rule, ok := cutRule(line)
+		switch {
+		case !ok:
+		case isOwned(chain):
+			k.Chains[chain] = append(k.Chains[chain], rule)
+		case chain == postrouting:
+			if isOwned(target(rule)) {
+				k.jumps = append(k.jumps, rule)
+			}
+			k.jumpInFront = k.jumpInFront || first && rule == jumpRule
+			first = false
+		case isOwned(target(rule)):
+			k.held[target(rule)] = true
+		}
+	}
+	return k, nil
+}
+
+// tableLines yields the lines of one table of iptables-save's output, without comments.
+func tableLines(data, table string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		inside, open := false, false
+		for line := range strings.Lines(data) {
+			line = strings.TrimRight(line, "\n")
+			switch {
+			case strings.HasPrefix(line, "#"):
+				if strings.Contains(line, "`"+table+"' is incompatible") {
+					yield("", ErrIncompatible)
+					return
+				}
+			case strings.HasPrefix(line, "*"):
+				open, inside = true, line == "*"+table
+			case line == "COMMIT":
+				open, inside = false, false
+			case inside:
+				if !yield(line, nil) {
+					return
+				}
+			}
+		}
+		if open {
+			yield("", fmt.Errorf("the output of iptables-save ends in the middle of a table"))
+		}
+	}
+}
+
+// cutRule splits "-A CHAIN rule".
+func cutRule(line string) (chain, rule string, ok bool) {
+	line, ok = strings.CutPrefix(line, "-A ")
+	if !ok {
+		return "", "", false
+	}
+	chain, rule, _ = strings.Cut(line, " ")
+	return chain, rule, true
+}
+
+// target returns the chain or target that rule leads to, or "" if it leads nowhere. What
+// stands in quotes, a comment for example, is no option.
+func target(rule string) string {
+	quoted, previous := false, ""
+	for len(rule) > 0 {
+		var word string
+		word, rule, _ = strings.Cut(rule, " ")
+		if !quoted {
+			if previous == "-j" || previous == "-g" {
+				return word
+			}
+			previous = word
+		}
+		// iptables-save escapes quotes inside of quotes with a backslash.
+		plain := strings.ReplaceAll(strings.ReplaceAll(word, `\\`, ""), `\"`, "")
+		if strings.Count(plain, `"`)%2 == 1 {
+			quoted = !quoted
+		}
+	}
+	return ""
+}

@@ -1,0 +1,88 @@
+package iptables
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// Transaction returns the input of iptables-restore --noflush that turns have into want,
+// or nil if they are the same. comments, by rule, are written above the rules.
+func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
+	var rewrite, remove []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		rules, exists := have.Chains[name]
+		if !exists || !slices.Equal(rules, want[name]) {
+			rewrite = append(rewrite, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
+		// A chain that others lead to can only be emptied.
+		if want[name] == nil && (!have.held[name] || len(have.Chains[name]) > 0) {
+			remove = append(remove, name)
+		}
+	}
+	moveJump := !jumpIsRight(want, have)
+	if len(rewrite)+len(remove) == 0 && !moveJump {
+		return nil
+	}
+
+	var b bytes.Buffer
+	b.WriteString("*" + table + "\n")
+	for _, name := range slices.Concat(rewrite, remove) {
+		// Declaring a chain makes it, or empties it when it is there.
+		b.WriteString(":" + name + " - [0:0]\n")
+	}
+	if moveJump {
+		writeJump(&b, want, have)
+	}
+	for _, name := range rewrite {
+		for _, rule := range want[name] {
+			if comment, ok := comments[rule]; ok {
+				b.WriteString("# " + comment + "\n")
+			}
+			b.WriteString("-A " + name + " " + rule + "\n")
+		}
+	}
+	for _, name := range remove {
+		if !have.held[name] {
+			b.WriteString("-X " + name + "\n")
+		}
+	}
+	b.WriteString("COMMIT\n")
+	return b.Bytes()
+}
+
+// jumpIsRight: there is exactly one jump, in front, or none when there is nothing to jump to.
+func jumpIsRight(want Ruleset, have Kernel) bool {
+	if len(want) == 0 {
+		return len(have.jumps) == 0
+	}
+	return have.jumpInFront && len(have.jumps) == 1
+}
+
+// writeJump deletes the jumps that are there, each by its text, so that a rule that moved
+// in the meantime is still the one meant and a rule that vanished fails the transaction.
+// Then it puts one in front.
+func writeJump(b *bytes.Buffer, want Ruleset, have Kernel) {
+	for _, rule := range have.jumps {
+		b.WriteString("-D " + postrouting + " " + rule + "\n")
+	}
+	if len(want) > 0 {
+		b.WriteString("-I " + postrouting + " 1 " + jumpRule + "\n")
+	}
+}
+
+// Payload returns the input of iptables-restore --noflush that writes all of p into a
+// kernel that holds nothing of it, with a comment above the rule of each binding; nil if p
+// binds nothing.
+func Payload(p plan.Plan) []byte {
+	comments := make(map[string]string, len(p.Bindings))
+	for _, b := range p.Bindings {
+		comments[snatRule(b)] = fmt.Sprintf("pod %s leaves from %s for %s: Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service)
+	}
+	return Transaction(Render(p), Kernel{}, comments)
+}

@@ -1,0 +1,198 @@
+package iptables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Family selects iptables or ip6tables.
+type Family string
+
+// The IP families, spelled as Kubernetes does.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+const (
+	// lockWait is how long iptables waits for the xtables lock, in seconds; the proxier
+	// waits as long.
+	lockWait = "5"
+	// execTimeout ends a command that hangs. A hundred thousand bindings take some 2 s.
+	execTimeout = time.Minute
+)
+
+// Writer keeps the owned chains of one IP family. It must not be used by two goroutines
+// at once.
+type Writer struct {
+	commands commands
+	// known is what the kernel holds, or nil if that is unknown.
+	known *Kernel
+}
+
+// NewWriter returns a Writer for family that uses the iptables on PATH, as the proxier does.
+func NewWriter(family Family) *Writer {
+	return &Writer{commands: commandsFor(family, "")}
+}
+
+// Read looks at what the kernel holds, so that the next Write repairs whatever differs.
+// It returns what iptables-save printed, for [MissingFromProxier].
+func (w *Writer) Read(ctx context.Context) (save string, err error) {
+	w.known = nil
+	save, err = w.commands.readAll(ctx)
+	if err != nil {
+		return "", err
+	}
+	k, err := ParseSave(save)
+	if err != nil {
+		return "", err
+	}
+	w.known = &k
+	return save, nil
+}
+
+// Write makes the kernel hold want and tells whether it had to change anything. It looks
+// at the kernel first if it does not know it. After an error the kernel holds what it held
+// before, and the next Write looks again.
+func (w *Writer) Write(ctx context.Context, want Ruleset) (changed bool, err error) {
+	if w.known == nil {
+		if _, err := w.Read(ctx); err != nil {
+			return false, err
+		}
+	}
+	payload := Transaction(want, *w.known, nil)
+	if payload == nil {
+		return false, nil
+	}
+	if err := w.commands.apply(ctx, payload); err != nil {
+		w.known = nil
+		return false, err
+	}
+	w.known.become(want)
+	return true, nil
+}
+
+// become updates k after a transaction that made it hold want.
+func (k *Kernel) become(want Ruleset) {
+	chains := make(Ruleset, len(want))
+	for name, rules := range want {
+		chains[name] = rules
+	}
+	for name := range k.held {
+		if _, exists := k.Chains[name]; exists && chains[name] == nil {
+			chains[name] = nil
+		}
+	}
+	k.Chains = chains
+	k.jumpInFront = len(want) > 0
+	k.jumps = nil
+	if len(want) > 0 {
+		k.jumps = []string{jumpRule}
+	}
+}
+
+// Test lets iptables-restore check payload without applying it.
+func (w *Writer) Test(ctx context.Context, payload []byte) error {
+	return w.commands.apply(ctx, payload, "--test")
+}
+
+// PruneOtherBackend removes what an earlier run has written through the iptables back end
+// that is not the one on PATH: its rules would act beside ours. A back end that is not
+// installed is no error.
+func (w *Writer) PruneOtherBackend(ctx context.Context) error {
+	current, err := w.commands.backend(ctx)
+	if err != nil {
+		return err
+	}
+	other := "legacy"
+	if current == other {
+		other = "nft"
+	}
+	return prune(ctx, commandsFor(w.commands.family, other))
+}
+
+// Cleanup removes all chains and rules that this package owns, of both families and
+// through every back end that is installed.
+func Cleanup(ctx context.Context) error {
+	var errs []error
+	for _, family := range []Family{IPv4, IPv6} {
+		for _, backend := range []string{"", "legacy", "nft"} {
+			errs = append(errs, prune(ctx, commandsFor(family, backend)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func prune(ctx context.Context, c commands) error {
+	if _, err := exec.LookPath(c.save); errors.Is(err, exec.ErrNotFound) {
+		return nil
+	}
+	_, err := (&Writer{commands: c}).Write(ctx, Ruleset{})
+	return err
+}
+
+// commands are the programs of one family and back end.
+type commands struct {
+	family                 Family
+	version, save, restore string
+}
+
+// commandsFor returns the commands for backend: "legacy", "nft", or "" for what the system
+// has chosen.
+func commandsFor(family Family, backend string) commands {
+	base := "iptables"
+	if family == IPv6 {
+		base = "ip6tables"
+	}
+	if backend != "" {
+		base += "-" + backend
+	}
+	return commands{family: family, version: base, save: base + "-save", restore: base + "-restore"}
+}
+
+// backend returns "legacy" or "nft".
+func (c commands) backend(ctx context.Context) (string, error) {
+	version, err := run(ctx, nil, c.version, "--version")
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(version, "nf_tables") {
+		return "nft", nil
+	}
+	return "legacy", nil
+}
+
+// readAll reads all tables that exist. Naming one would make iptables-legacy create it.
+func (c commands) readAll(ctx context.Context) (string, error) {
+	return run(ctx, nil, c.save)
+}
+
+func (c commands) apply(ctx context.Context, payload []byte, options ...string) error {
+	_, err := run(ctx, payload, c.restore, append([]string{"-w", lockWait, "--noflush"}, options...)...)
+	return err
+}
+
+// run runs name to its end even if ctx is cancelled meanwhile: half of a transaction's
+// story in the log helps nobody.
+func run(ctx context.Context, stdin []byte, name string, args ...string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), execTimeout)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if message := strings.TrimSpace(stderr.String()); message != "" {
+			err = fmt.Errorf("%w: %s", err, message)
+		}
+		return "", fmt.Errorf("%s: %w", strings.Join(append([]string{name}, args...), " "), err)
+	}
+	return stdout.String(), nil
+}

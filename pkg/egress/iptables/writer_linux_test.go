@@ -1,0 +1,287 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// onNode runs test in a namespace of its own for every back end and IP family.
+func onNode(t *testing.T, test func(t *testing.T, n *node)) {
+	for _, backend := range lab.Backends() {
+		for _, family := range []Family{IPv4, IPv6} {
+			t.Run(fmt.Sprintf("%s/%s", backend, family), func(t *testing.T) {
+				l := lab.ForTest(t, lab.Config{IPv6: true, Backend: backend})
+				t.Setenv("PATH", l.Path())
+				n := &node{T: t, family: family, cidr: clusterV4, writer: NewWriter(family)}
+				if family == IPv6 {
+					n.cidr = clusterV6
+				}
+				// Do runs its function on a thread in the namespace, from which
+				// commands are started, but a test must end on its own goroutine.
+				n.run = func(f func() error) {
+					t.Helper()
+					if err := l.Node().Do(f); err != nil {
+						t.Fatal(err)
+					}
+				}
+				test(t, n)
+			})
+		}
+	}
+}
+
+type node struct {
+	*testing.T
+	family Family
+	cidr   netip.Prefix
+	writer *Writer
+	run    func(func() error)
+}
+
+// write writes p and tells whether the kernel was changed.
+func (n *node) write(p plan.Plan) (changed bool) {
+	n.Helper()
+	n.run(func() (err error) {
+		changed, err = n.writer.Write(n.Context(), Render(p))
+		return err
+	})
+	return changed
+}
+
+func (n *node) read() {
+	n.Helper()
+	n.run(func() error {
+		_, err := n.writer.Read(n.Context())
+		return err
+	})
+}
+
+// exec runs iptables or ip6tables on the nat table.
+func (n *node) exec(args ...string) (output string) {
+	n.Helper()
+	n.run(func() (err error) {
+		output, err = run(n.Context(), nil, n.writer.commands.version, append([]string{"-w", "-t", "nat"}, args...)...)
+		return err
+	})
+	return output
+}
+
+// holds fails the test unless the kernel holds exactly p, as a Writer that knows nothing
+// sees it.
+func (n *node) holds(p plan.Plan) {
+	n.Helper()
+	fresh := NewWriter(n.family)
+	n.run(func() error {
+		_, err := fresh.Read(n.Context())
+		return err
+	})
+	if diff := cmp.Diff(Render(p), fresh.known.Chains, cmpopts.EquateEmpty()); diff != "" {
+		n.Fatalf("the kernel does not hold the plan (-want +got):\n%s", diff)
+	}
+	if !jumpIsRight(Render(p), *fresh.known) {
+		n.Fatalf("the jump is wrong: %v, in front: %v", fresh.known.jumps, fresh.known.jumpInFront)
+	}
+}
+
+func TestWriterFollowsThePlan(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		r := rand.New(rand.NewPCG(7, 7))
+		for _, size := range []int{0, 1, 64, 65, 400, 399, 80, 3, 0, 200} {
+			p := randomPlan(r, n.cidr, size)
+			n.write(p)
+			n.holds(p)
+			if n.write(p) {
+				t.Fatal("writing the same plan again changed the kernel")
+			}
+		}
+	})
+}
+
+// TestWriterAfterRandomChanges: whatever the sequence of plans, the kernel holds the last.
+func TestWriterAfterRandomChanges(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		r := rand.New(rand.NewPCG(8, 8))
+		p := randomPlan(r, n.cidr, 150)
+		for range 25 {
+			p.Bindings = append([]plan.Binding(nil), p.Bindings...)
+			for range 1 + r.IntN(5) {
+				i := r.IntN(len(p.Bindings))
+				switch r.IntN(3) {
+				case 0:
+					p.Bindings[i].EgressIP = egressIP(n.cidr, r.IntN(250))
+				case 1:
+					p.Bindings = append(p.Bindings[:i], p.Bindings[i+1:]...)
+				case 2:
+					p = merge(p, randomPlan(r, n.cidr, 2))
+				}
+			}
+			n.write(p)
+			n.holds(p)
+		}
+	})
+}
+
+// merge returns a plan with the bindings of both, p's where they collide.
+func merge(p, q plan.Plan) plan.Plan {
+	in := plan.Input{ClusterCIDRs: p.ClusterCIDRs}
+	for i, b := range append(append([]plan.Binding(nil), p.Bindings...), q.Bindings...) {
+		in.Claims = append(in.Claims, plan.Claim{
+			Service:  plan.Service{Namespace: "ns", Name: fmt.Sprintf("m%06d", i)},
+			EgressIP: b.EgressIP, Protocols: []plan.Protocol{b.Protocol}, Endpoints: []netip.Addr{b.Pod},
+		})
+	}
+	return plan.Build(in)
+}
+
+func TestWriterRepairs(t *testing.T) {
+	damage := map[string]func(n *node){
+		"table flushed":      func(n *node) { n.exec("-F") },
+		"root chain flushed": func(n *node) { n.exec("-F", RootChain) },
+		"jump deleted":       func(n *node) { n.exec("-D", postrouting, "1") },
+		"rule in front":      func(n *node) { n.exec("-I", postrouting, "1", "-j", "ACCEPT") },
+		"jump doubled":       func(n *node) { n.exec("-A", postrouting, "-j", RootChain) },
+		"foreign rule in our chain": func(n *node) {
+			n.exec("-I", RootChain, "1", "-j", "ACCEPT")
+		},
+		"chain of an earlier run": func(n *node) {
+			n.exec("-N", ChainPrefix+"STALE")
+			n.exec("-A", ChainPrefix+"STALE", "-j", "ACCEPT")
+		},
+	}
+	onNode(t, func(t *testing.T, n *node) {
+		p := randomPlan(rand.New(rand.NewPCG(9, 9)), n.cidr, 100)
+		n.write(p)
+		for name, harm := range damage {
+			harm(n)
+			n.read()
+			if !n.write(p) {
+				t.Errorf("%s: nothing was repaired", name)
+			}
+			n.holds(p)
+		}
+	})
+}
+
+// TestWriterDoesNotTrustMemory: a change that no longer fits what is in the kernel fails
+// as a whole, and the next try succeeds.
+func TestWriterRecoversFromAFailedWrite(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		r := rand.New(rand.NewPCG(10, 10))
+		n.write(randomPlan(r, n.cidr, 100))
+		n.exec("-F") // unnoticed
+		empty := plan.Plan{}
+		failed := false
+		n.run(func() error {
+			// Deletes a jump that is not there any more.
+			_, err := n.writer.Write(n.Context(), Render(empty))
+			failed = err != nil
+			return nil
+		})
+		if !failed {
+			t.Fatal("deleting a rule that is gone did not fail")
+		}
+		n.write(empty)
+		n.holds(empty)
+	})
+}
+
+func TestWriterLeavesOthersAlone(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		n.exec("-N", "SOMEBODY")
+		n.exec("-A", "SOMEBODY", "-j", "RETURN")
+		n.exec("-A", postrouting, "-j", "SOMEBODY")
+		before := n.exec("-S")
+		n.write(randomPlan(rand.New(rand.NewPCG(11, 11)), n.cidr, 100))
+		n.write(plan.Plan{})
+		if diff := cmp.Diff(before, n.exec("-S")); diff != "" {
+			t.Errorf("rules of others changed (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestChainThatOthersUse: somebody's rule that leads to a chain of ours keeps the chain
+// from being deleted, but not the plan from being written.
+func TestChainThatOthersUse(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		n.write(podPlan(n.cidr, n.cidr.Addr().Next().String()))
+		n.exec("-N", "SOMEBODY")
+		n.exec("-A", "SOMEBODY", "-j", RootChain)
+		n.read()
+		n.write(plan.Plan{})
+		if got := strings.Count(n.exec("-S"), RootChain); got != 2 { // -N, and the foreign rule
+			t.Errorf("want the chain to stay, empty:\n%s", n.exec("-S"))
+		}
+		if n.write(plan.Plan{}) {
+			t.Error("the empty chain is written again and again")
+		}
+		n.exec("-F", "SOMEBODY")
+		n.read()
+		n.write(plan.Plan{})
+		n.holds(plan.Plan{})
+	})
+}
+
+func TestCleanup(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		n.write(randomPlan(rand.New(rand.NewPCG(12, 12)), n.cidr, 100))
+		n.run(func() error { return Cleanup(n.Context()) })
+		n.holds(plan.Plan{})
+		n.run(func() error { return Cleanup(n.Context()) }) // nothing left is no error
+	})
+}
+
+// TestPruneOtherBackend: rules that the other back end holds would act beside ours.
+func TestPruneOtherBackend(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		var other *Writer
+		n.run(func() error {
+			current, err := n.writer.commands.backend(n.Context())
+			if err != nil {
+				return err
+			}
+			other = &Writer{commands: commandsFor(n.family, map[string]string{"legacy": "nft", "nft": "legacy"}[current])}
+			return nil
+		})
+		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
+		write := func(w *Writer, p plan.Plan) {
+			n.run(func() error { _, err := w.Write(n.Context(), Render(p)); return err })
+		}
+		write(other, p)
+		n.write(p)
+		n.run(func() error { return n.writer.PruneOtherBackend(n.Context()) })
+		n.holds(p)
+		n.run(func() error { _, err := other.Read(n.Context()); return err })
+		if len(other.known.Chains) != 0 || len(other.known.jumps) != 0 {
+			n.Errorf("the other back end still holds %v", other.known)
+		}
+	})
+}
+
+// TestPayloadsAreAccepted: what Payload returns is input for iptables-restore --test.
+func TestPayloadsAreAccepted(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		r := rand.New(rand.NewPCG(13, 13))
+		for _, size := range []int{1, 64, 65, 1000} {
+			n.run(func() error { return n.writer.Test(n.Context(), Payload(randomPlan(r, n.cidr, size))) })
+		}
+		n.holds(plan.Plan{})
+	})
+}
+
+func TestNothingIsDoneOnceStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := NewWriter(IPv4).Read(ctx); err == nil {
+		t.Error("got no error")
+	}
+}

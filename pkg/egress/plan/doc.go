@@ -1,0 +1,9 @@
+// Package plan decides which pod address leaves from which egress IP.
+//
+// It owns the rules of that decision and nothing else: [Build] is a pure function of
+// plain input, the same for the same input in any order, and a [Plan] can be compared
+// with another. What a plan means for the kernel is the writers' business; how Kubernetes
+// objects become an [Input] is package egress's.
+//
+// The package imports the standard library only.
+package plan
