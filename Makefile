@@ -1,0 +1,98 @@
+# Every target says what it does in `make help`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+OUTPUT   := _output/local/bin/linux/amd64
+BINARY   := $(OUTPUT)/openshift
+PREFIX   ?= /usr
+
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ {print $$2; exit}' go.mod)
+KUBE_MAJOR   := $(word 1,$(subst ., ,$(KUBE_VERSION:v%=%)))
+KUBE_MINOR   := $(word 2,$(subst ., ,$(KUBE_VERSION:v%=%)))
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+LDFLAGS := -s -w \
+	-X github.com/openshift/origin-node/pkg/cmd.version=$(VERSION) \
+	-X github.com/openshift/origin-node/pkg/cmd.commit=$(COMMIT) \
+	-X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=$(KUBE_MAJOR) \
+	-X k8s.io/component-base/version.gitMinor=$(KUBE_MINOR)
+
+# Packages whose tests need network namespaces, so root.
+NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/...
+FUZZTIME ?= 10s
+
+.PHONY: build
+build: ## Build the openshift binary (the default)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
+
+.PHONY: test
+test: build ## Run the unit tests and those in network namespaces (root; skips the latter with a reason otherwise)
+	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 ./...
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no privilege
+	go test -race -count=1 $$(go list ./... | grep -v -e /hack/)
+
+.PHONY: test-netns
+test-netns: build ## Run the tests in network namespaces (root)
+	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 $(NETNS_PACKAGES)
+
+.PHONY: fuzz
+fuzz: ## Fuzz the loading of configuration and manifests, FUZZTIME each
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: demo
+demo: build ## Show in network namespaces who is seen as what (root; KEEP=1 leaves it running)
+	hack/demo.sh $(BINARY)
+
+.PHONY: update
+update: update-vendor ## Regenerate everything that is generated
+
+.PHONY: update-vendor
+update-vendor: ## Make vendor/ anew from go.mod and patches/
+	hack/update-vendor.sh
+
+.PHONY: verify
+verify: verify-vendor verify-gofmt verify-mod-tidy verify-shell verify-images verify-lint ## Check without changing anything
+
+.PHONY: verify-vendor
+verify-vendor: ## Prove that vendor/ is go.mod + patches/, byte for byte
+	hack/verify-vendor.sh
+
+.PHONY: verify-gofmt
+verify-gofmt: ## Check the formatting of Go code
+	hack/verify-gofmt.sh
+
+.PHONY: verify-mod-tidy
+verify-mod-tidy: ## Check that go.mod and go.sum are tidy
+	hack/verify-mod-tidy.sh
+
+.PHONY: verify-shell
+verify-shell: ## Check the shell scripts with shellcheck
+	hack/verify-shell.sh
+
+.PHONY: verify-images
+verify-images: build ## Check the systemd unit and the shipped configuration
+	hack/verify-images.sh $(BINARY)
+
+.PHONY: verify-lint
+verify-lint: ## Check the Go code with golangci-lint
+	hack/verify-lint.sh
+
+.PHONY: install
+install: ## Install the binary, the unit and the example configuration below DESTDIR
+	install -D -m 0755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/openshift
+	install -D -m 0644 images/node/origin-node.service $(DESTDIR)$(PREFIX)/lib/systemd/system/origin-node.service
+	[ -e $(DESTDIR)/etc/sysconfig/origin-node ] || install -D -m 0644 images/node/origin-node.sysconfig $(DESTDIR)/etc/sysconfig/origin-node
+	[ -e $(DESTDIR)/etc/origin/node/node-config.yaml ] || install -D -m 0600 images/node/node-config.yaml $(DESTDIR)/etc/origin/node/node-config.yaml
+	install -d -m 0755 $(DESTDIR)/var/lib/origin
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf _output
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# usage: install-packages.sh PACKAGE:COMMAND...
+# Installs those Debian packages whose command is missing.
+set -euo pipefail
+missing=()
+for pair in "$@"; do
+  command -v "${pair#*:}" >/dev/null || missing+=("${pair%%:*}")
+done
+if [[ ${#missing[@]} -eq 0 ]]; then
+  exit 0
+fi
+if ! command -v apt-get >/dev/null; then
+  echo "these packages are missing, and there is no apt-get to install them: ${missing[*]}" >&2
+  exit 1
+fi
+echo "installing: ${missing[*]}"
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,122 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kubeproxy"
+	"github.com/openshift/origin-node/pkg/nodeconfig"
+)
+
+const nodeLong = `Runs the node's service proxy: the Kubernetes proxier that proxyArguments in the
+node's configuration selects, and egress SNAT, by which the pods behind a Service
+with externalIPs leave the cluster from the first of them.
+
+The process ends with status 0 on SIGTERM and SIGINT, leaving its rules in the
+kernel, and with status 75 when the configuration has changed and is valid, to be
+started anew.`
+
+// nodeOptions are the flags of start node.
+type nodeOptions struct {
+	config    string
+	manifests string
+	loglevel  string
+	enable    []string
+	disable   []string
+	cleanup   bool
+	dryRun    bool
+}
+
+func newStartCommand() *cobra.Command {
+	return group("start", "Start a component", newStartNodeCommand())
+}
+
+func newStartNodeCommand() *cobra.Command {
+	var o nodeOptions
+	c := &cobra.Command{
+		Use:   "node --config=FILE",
+		Short: "Run the node's service proxy",
+		Long:  nodeLong,
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.config, "config", "", "The node's configuration file (kind NodeConfig, apiVersion v1). Required.")
+	f.StringVar(&o.manifests, "manifests", "", "A folder of YAML or JSON files with Services, EndpointSlices, Endpoints, Nodes and Namespaces that takes the API server's place. It is watched. Goes with a configuration without masterKubeConfig.")
+	f.StringVar(&o.loglevel, "loglevel", "0", "The log's verbosity from 0 to 9, unless proxyArguments.v says it.")
+	f.StringSliceVar(&o.enable, "enable", nil, "The components to run. This program has one: proxy.")
+	f.StringSliceVar(&o.disable, "disable", nil, "The components not to run.")
+	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy and of egress SNAT, and exit.")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the egress rules for the Services as they are now, as input of iptables-restore, change nothing, and exit.")
+	c.MarkFlagsMutuallyExclusive("cleanup", "dry-run")
+	return c
+}
+
+func (o *nodeOptions) run(c *cobra.Command) error {
+	if o.config == "" {
+		return errors.New("--config=FILE is required: the node's configuration, for example /etc/origin/node/node-config.yaml")
+	}
+	if err := checkComponents(o.enable, o.disable); err != nil {
+		return err
+	}
+	config, err := nodeconfig.Load(o.config)
+	if err != nil {
+		return err
+	}
+	manifests, err := o.manifestsFolder()
+	if err != nil {
+		return err
+	}
+	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: manifests})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.cleanup:
+		return proxy.Cleanup(c.Context())
+	case o.dryRun:
+		return proxy.DryRun(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+	}
+	return runUntilChanged(c.Context(), proxy, config, manifests)
+}
+
+func (o *nodeOptions) manifestsFolder() (string, error) {
+	if o.manifests == "" {
+		return "", nil
+	}
+	folder, err := filepath.Abs(o.manifests)
+	if err != nil {
+		return "", fmt.Errorf("--manifests: %w", err)
+	}
+	return folder, nil
+}
+
+// runUntilChanged runs proxy until ctx ends or the configuration has changed and is valid;
+// then it returns errConfigChanged.
+func runUntilChanged(ctx context.Context, proxy *kubeproxy.Proxy, config *nodeconfig.Config, manifests string) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w, err := newConfigWatch(config.Files())
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	go func() {
+		if w.wait(ctx, func(ctx context.Context) error { return validateAnew(ctx, config.File, manifests) }) {
+			stop(errConfigChanged)
+		}
+	}()
+	if err := proxy.Run(ctx); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), errConfigChanged) {
+		klog.FromContext(ctx).Info("The configuration has changed and is valid: exiting to be started anew", "file", config.File, "exitStatus", ExitConfigChanged)
+		return errConfigChanged
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/origin-node/pkg/kubeproxy"
+	"github.com/openshift/origin-node/pkg/nodeconfig"
+)
+
+func newExCommand() *cobra.Command {
+	return group("ex", "Commands beside the node's daily work", group("validate", "Check files without running anything", newValidateNodeConfigCommand()))
+}
+
+func newValidateNodeConfigCommand() *cobra.Command {
+	var manifests string
+	c := &cobra.Command{
+		Use:   "node-config FILE",
+		Short: "Check a node's configuration as 'start node' does, without running it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			config, err := nodeconfig.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := kubeproxy.New(config, kubeproxy.Overrides{Manifests: manifests}); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
+			return err
+		},
+	}
+	c.Flags().StringVar(&manifests, "manifests", "", "Check for a node that is started with this --manifests.")
+	return c
+}

@@ -1,0 +1,30 @@
+// Package egress lets the pods behind a Service leave the cluster from the Service's first
+// external IP. It is an extension of kube-proxy's proxier, kept beside it.
+//
+// # The packet
+//
+//	pod ──► PREROUTING nat (KUBE-SERVICES may DNAT) ──► route ──► FORWARD ──► POSTROUTING nat
+//	                                                             1. OPENSHIFT-EGRESS-SNAT: bound source,
+//	                                                                destination outside ──► SNAT to the egress IP
+//	                                                             2. KUBE-POSTROUTING: marked ──► MASQUERADE
+//	                                                             3. the CNI's own masquerade
+//
+// Ours must come before 2 and 3, for the first NAT decision about a flow is the only one.
+// Packets of established flows, and replies, never come here again.
+//
+// # The parts
+//
+// An [Extension] wraps the proxier ([Extension.Wrap]): it sees every Service and
+// EndpointSlice, keeps of them what a plan needs, and passes them on. The proxier tells it
+// of its syncs ([Extension.AfterSync]), most of all of full ones, after which the order of
+// POSTROUTING has to be looked at again. One goroutine, started by the proxier's SyncLoop,
+// turns all that into writes: object → state → [plan.Build] → writer.
+//
+// The loop looks at the kernel when it starts, after each full sync of the proxier, after
+// a failed write, and twice in each sync period, and repairs what differs; it also tells
+// the proxier to repair its own rules, whose monitor misses the flush of a single table.
+// Otherwise it writes what changed in the plan, and nothing if nothing did.
+//
+// A fault of this package never stops Service programming: it acts after the proxier's
+// transaction, never inside of it, and holds no lock of the proxier's.
+package egress

@@ -1,0 +1,62 @@
+package egress
+
+import (
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+const subsystem = "egress_snat"
+
+var (
+	bindings = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "bindings", StabilityLevel: metrics.ALPHA,
+		Help: "Pod addresses and protocols that leave from an egress IP, by IP family.",
+	}, []string{"ip_family"})
+	refusals = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "refusals", StabilityLevel: metrics.ALPHA,
+		Help: "Claims and bindings that are refused now, by IP family and reason.",
+	}, []string{"ip_family", "reason"})
+	noClusterCIDR = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "no_cluster_cidr", StabilityLevel: metrics.ALPHA,
+		Help: "1 if no rules are written in this IP family because no cluster CIDR of it is known, else 0.",
+	}, []string{"ip_family"})
+	syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "sync_duration_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time that a successful sync with the kernel took, by IP family.",
+		Buckets: metrics.ExponentialBuckets(0.001, 2, 15),
+	}, []string{"ip_family"})
+	syncFailures = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "sync_failures_total", StabilityLevel: metrics.ALPHA,
+		Help: "Syncs that failed and left the rules in the kernel as they were, by IP family.",
+	}, []string{"ip_family"})
+	lastSuccess = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "last_sync_success_timestamp_seconds", StabilityLevel: metrics.ALPHA,
+		Help: "Unix time at which the kernel was last known to hold the plan, by IP family.",
+	}, []string{"ip_family"})
+)
+
+// registerMetrics adds the metrics to the registry that the proxy's endpoint serves.
+var registerMetrics = sync.OnceFunc(func() {
+	legacyregistry.MustRegister(bindings, refusals, noClusterCIDR, syncDuration, syncFailures, lastSuccess)
+})
+
+func setPlanMetrics(family v1.IPFamily, p plan.Plan) {
+	bindings.WithLabelValues(string(family)).Set(float64(len(p.Bindings)))
+	counts := map[plan.Reason]int{}
+	for _, r := range p.Refusals {
+		counts[r.Reason]++
+	}
+	for _, reason := range plan.Reasons {
+		refusals.WithLabelValues(string(family), string(reason)).Set(float64(counts[reason]))
+	}
+	missing := 0.0
+	if len(p.ClusterCIDRs) == 0 {
+		missing = 1
+	}
+	noClusterCIDR.WithLabelValues(string(family)).Set(missing)
+}

@@ -1,0 +1,80 @@
+package egress
+
+import (
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/proxy"
+)
+
+// provider is a proxy.Provider that lets an Extension see what the proxier is told.
+type provider struct {
+	proxy.Provider
+	extension *Extension
+}
+
+// Wrap returns a Provider to be run in proxier's place. It must be called once, before the
+// Provider is told anything.
+func (e *Extension) Wrap(proxier proxy.Provider) proxy.Provider {
+	e.proxier = proxier
+	return &provider{Provider: proxier, extension: e}
+}
+
+func (p *provider) OnServiceAdd(service *v1.Service) {
+	p.extension.noteChange(p.extension.state.setService(service))
+	p.Provider.OnServiceAdd(service)
+}
+
+func (p *provider) OnServiceUpdate(oldService, service *v1.Service) {
+	p.extension.noteChange(p.extension.state.setService(service))
+	p.Provider.OnServiceUpdate(oldService, service)
+}
+
+func (p *provider) OnServiceDelete(service *v1.Service) {
+	p.extension.noteChange(p.extension.state.deleteService(service))
+	p.Provider.OnServiceDelete(service)
+}
+
+func (p *provider) OnServiceSynced() {
+	p.Provider.OnServiceSynced()
+	p.extension.noteSynced(func(s *synced) { s.services = true })
+}
+
+func (p *provider) OnEndpointSliceAdd(slice *discovery.EndpointSlice) {
+	p.setSlice(slice)
+	p.Provider.OnEndpointSliceAdd(slice)
+}
+
+func (p *provider) OnEndpointSliceUpdate(oldSlice, slice *discovery.EndpointSlice) {
+	p.setSlice(slice)
+	p.Provider.OnEndpointSliceUpdate(oldSlice, slice)
+}
+
+func (p *provider) OnEndpointSliceDelete(slice *discovery.EndpointSlice) {
+	p.extension.noteChange(p.extension.state.deleteSlice(slice))
+	p.Provider.OnEndpointSliceDelete(slice)
+}
+
+func (p *provider) OnEndpointSlicesSynced() {
+	p.Provider.OnEndpointSlicesSynced()
+	p.extension.noteSynced(func(s *synced) { s.slices = true })
+}
+
+func (p *provider) OnTopologyChange(labels map[string]string) {
+	p.extension.noteTopology(labels)
+	p.Provider.OnTopologyChange(labels)
+}
+
+// SyncLoop runs the proxier's loop, which does not return, and the extension's beside it.
+func (p *provider) SyncLoop() {
+	go p.extension.run()
+	p.Provider.SyncLoop()
+}
+
+func (p *provider) setSlice(slice *discovery.EndpointSlice) {
+	changed, err := p.extension.state.setSlice(slice)
+	if err != nil {
+		p.extension.logger.Error(err, "EndpointSlice has addresses that cannot be bound", "endpointSlice", klog.KObj(slice))
+	}
+	p.extension.noteChange(changed)
+}

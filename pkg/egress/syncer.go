@@ -1,0 +1,239 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// errNoProxier is why a plan of a family is not written in which no proxier runs: for want
+// of ip6tables on a node with IPv6 Services, for example. The proxier logs why.
+var errNoProxier = errors.New("the proxier of this IP family has not written its rules")
+
+// syncer brings the plans of one IP family into the kernel.
+type syncer struct {
+	family  v1.IPFamily
+	logger  klog.Logger
+	config  Config
+	backoff wait.Backoff
+
+	// For the loop's goroutine alone:
+
+	writer *iptables.Writer
+	// written is the plan that the kernel holds; nil if it is not known to hold one.
+	written *plan.Plan
+	// reported are the refusals that have been logged and still hold.
+	reported []plan.Refusal
+	// repairAsked is what was missing when the proxier was last asked to repair its rules.
+	repairAsked  []string
+	warnedOfCIDR bool
+	pruned       bool
+	nextTry      time.Time
+
+	mu sync.Mutex // protects the following fields
+	// active: the proxier of this family runs. Before it does, nothing is written.
+	active bool
+	// look: the kernel has to be looked at.
+	look bool
+	// hurry: what made the last try fail may be over, do not wait for the backoff.
+	hurry bool
+}
+
+func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
+	s := &syncer{
+		family: family,
+		logger: klog.LoggerWithValues(logger, "ipFamily", family),
+		config: config,
+		writer: iptables.NewWriter(iptables.Family(family)),
+		look:   true,
+	}
+	s.resetBackoff()
+	return s
+}
+
+func (s *syncer) resetBackoff() {
+	s.backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 30, Cap: max(s.config.SyncPeriod, time.Second)}
+	s.nextTry = time.Time{}
+}
+
+// noteProxierSync is told of each sync of the proxier and tells whether one of ours must
+// follow.
+func (s *syncer) noteProxierSync(fullSync bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.active
+	s.active = true
+	s.look = s.look || fullSync
+	s.hurry = s.hurry || first || fullSync
+	return first || fullSync
+}
+
+// noteLook asks for a look at the kernel.
+func (s *syncer) noteLook() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look = true
+}
+
+func (s *syncer) takeNotes() (active, look bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	active, look = s.active, s.look
+	s.look, s.hurry = false, false
+	return active, look
+}
+
+// backingOff returns how long the backoff after a failure still lasts.
+func (s *syncer) backingOff() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hurry {
+		return 0
+	}
+	return time.Until(s.nextTry)
+}
+
+// trySync makes the kernel hold p. It returns 0, or after a failure the time after which
+// to try again; the kernel then holds what it held before.
+func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func()) time.Duration {
+	if wait := s.backingOff(); wait > 0 {
+		return wait
+	}
+	start := time.Now()
+	err := s.sync(ctx, p, repairProxier)
+	if err == nil {
+		s.resetBackoff()
+		lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
+		return 0
+	}
+	if ctx.Err() != nil {
+		return time.Second // nobody will wait for it
+	}
+	wait := s.backoff.Step()
+	s.nextTry = start.Add(wait)
+	s.written = nil
+	s.noteLook()
+	syncFailures.WithLabelValues(string(s.family)).Inc()
+	s.logger.Error(err, "Egress SNAT rules were not written; the rules in the kernel stay as they are", "retryAfter", wait.Round(time.Millisecond))
+	return wait
+}
+
+func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) error {
+	active, look := s.takeNotes()
+	if !active {
+		if len(p.Bindings) == 0 {
+			return nil
+		}
+		return errNoProxier
+	}
+	if !look && s.written != nil && s.written.Equal(p) {
+		return nil
+	}
+	start := time.Now()
+	if look {
+		save, err := s.writer.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.checkProxier(save, repairProxier); err != nil {
+			return err
+		}
+	}
+	changed, err := s.writer.Write(ctx, iptables.Render(p))
+	if err != nil {
+		return err
+	}
+	s.logSync(p, look, changed, time.Since(start))
+	s.written = &p
+	if look && !s.pruned {
+		s.prune(ctx)
+	}
+	return nil
+}
+
+// prune removes what an earlier run has left in the other iptables back end, after our own
+// rules are in place, so that no packet leaves under another address in between.
+func (s *syncer) prune(ctx context.Context) {
+	if err := s.writer.PruneOtherBackend(ctx); err != nil {
+		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in the other iptables back end; looking again later")
+		return
+	}
+	s.pruned = true
+}
+
+// checkProxier asks the proxier to repair its rules if the kernel lacks some, once for
+// each set of missing ones: if that does not help, somebody has to look.
+func (s *syncer) checkProxier(save string, repair func()) error {
+	missing, err := iptables.MissingFromProxier(save)
+	switch {
+	case err != nil:
+		return err
+	case len(missing) == 0:
+		s.repairAsked = nil
+	case slices.Equal(missing, s.repairAsked):
+		s.logger.Error(nil, "The proxier's rules are still missing after a full sync", "missing", strings.Join(missing, "; "))
+	default:
+		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "))
+		s.repairAsked = missing
+		repair()
+	}
+	return nil
+}
+
+func (s *syncer) logSync(p plan.Plan, looked, changed bool, elapsed time.Duration) {
+	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
+	before := plan.Plan{}
+	if s.written != nil {
+		before = *s.written
+	}
+	added, removed := plan.Diff(before, p)
+	if changed && looked && len(added)+len(removed) == 0 {
+		s.logger.Info("Repaired egress SNAT rules that somebody else had changed")
+	}
+	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", len(p.Bindings), "added", len(added), "removed", len(removed),
+		"refusals", len(p.Refusals), "looked", looked, "changed", changed, "elapsed", elapsed)
+	for _, b := range removed {
+		s.logger.V(4).Info("Unbound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
+	}
+	for _, b := range added {
+		s.logger.V(4).Info("Bound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
+	}
+}
+
+// report tells people what p says, whether or not it can be written.
+func (s *syncer) report(p plan.Plan) {
+	setPlanMetrics(s.family, p)
+	s.warnOfMissingCIDR(p)
+	const most = 20 // lines in the log for one change; metrics have the full number
+	logged := 0
+	for _, r := range p.Refusals {
+		if _, known := slices.BinarySearchFunc(s.reported, r, plan.CompareRefusals); known {
+			continue
+		}
+		if logged++; logged <= most {
+			s.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
+		}
+	}
+	if logged > most {
+		s.logger.Info("Refused egress SNAT for more", "count", logged-most)
+	}
+	s.reported = p.Refusals
+}
+
+func (s *syncer) warnOfMissingCIDR(p plan.Plan) {
+	claimed := slices.ContainsFunc(p.Refusals, func(r plan.Refusal) bool { return r.Reason == plan.NoClusterCIDR })
+	if claimed && !s.warnedOfCIDR {
+		s.logger.Error(nil, "No egress SNAT in this IP family, for no cluster CIDR of it is known; set proxyArguments.cluster-cidr in the node's configuration")
+	}
+	s.warnedOfCIDR = claimed
+}

@@ -1,0 +1,180 @@
+package kubeproxy
+
+import (
+	"errors"
+	goflag "flag"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubernetes/cmd/kube-proxy/app"
+
+	"github.com/openshift/origin-node/pkg/nodeconfig"
+)
+
+// egressFlags are the proxyArguments that kube-proxy does not have.
+type egressFlags struct {
+	enabled       bool
+	minSyncPeriod time.Duration
+}
+
+func (f *egressFlags) add(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.enabled, "egress-snat", true, "Let the pods behind a Service with external IPs leave from the first of them.")
+	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
+}
+
+// arguments are kube-proxy's flags with values, and those of the project.
+type arguments struct {
+	options *app.Options
+	flags   *pflag.FlagSet
+	egress  egressFlags
+	// clusterCIDRs is the whole list, of which kube-proxy gets the first of each family.
+	clusterCIDRs []netip.Prefix
+}
+
+// clusterCIDRKey is the one argument that takes a list although kube-proxy's flag does not.
+const clusterCIDRKey = "cluster-cidr"
+
+// setArguments gives kube-proxy's flags their values, in origin's order: what origin sets
+// for every node, then the NodeConfig's fields, then the proxyArguments, which override
+// both. All errors of the proxyArguments are returned together.
+func setArguments(config *nodeconfig.Config) (*arguments, error) {
+	a := &arguments{options: app.NewOptions(), flags: pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError)}
+	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	a.options.AddFlags(a.flags)
+	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
+	a.flags.AddFlagSet(pflag.CommandLine)    // and --version from there
+	a.egress.add(a.flags)
+
+	given := map[string]bool{}
+	for key := range config.NodeConfig.ProxyArguments {
+		given[a.normalize(key)] = true
+	}
+	for _, field := range nodeFields(config) {
+		if field.value == "" || given[field.flag] {
+			continue
+		}
+		if err := a.flags.Set(field.flag, field.value); err != nil {
+			return nil, config.Errorf(field.path, "%q does not do: %v", field.value, err)
+		}
+	}
+	a.options.Config().ClientConnection.AcceptContentTypes = config.NodeConfig.MasterClientConnectionOverrides.AcceptContentTypes
+
+	var errs []error
+	seen := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(config.NodeConfig.ProxyArguments)) {
+		if other, twice := seen[a.normalize(key)]; twice {
+			errs = append(errs, config.Errorf("proxyArguments."+key, "the same argument as %q; keep one of them", other))
+			continue
+		}
+		seen[a.normalize(key)] = key
+		errs = append(errs, a.set(config, key, config.NodeConfig.ProxyArguments[key]))
+	}
+	return a, errors.Join(errs...)
+}
+
+// nodeField is a NodeConfig field that a flag takes its value from.
+type nodeField struct{ path, flag, value string }
+
+// nodeFields are the flags' values before proxyArguments, later ones over earlier ones.
+func nodeFields(config *nodeconfig.Config) []nodeField {
+	node := config.NodeConfig
+	host, _, _ := net.SplitHostPort(node.ServingInfo.BindAddress)
+	overrides := node.MasterClientConnectionOverrides
+	return []nodeField{
+		{"servingInfo.bindAddress", "bind-address", host},
+		{"", "oom-score-adj", "0"},
+		{"masterKubeConfig", "kubeconfig", node.MasterKubeConfig},
+		{"masterClientConnectionOverrides.contentType", "kube-api-content-type", overrides.ContentType},
+		{"masterClientConnectionOverrides.qps", "kube-api-qps", strconv.FormatFloat(float64(overrides.QPS), 'f', -1, 32)},
+		{"masterClientConnectionOverrides.burst", "kube-api-burst", strconv.Itoa(int(overrides.Burst))},
+		{"", "proxy-mode", "iptables"},
+		{"iptablesSyncPeriod", "iptables-sync-period", node.IPTablesSyncPeriod},
+		{"nodeName", "hostname-override", node.NodeName},
+	}
+}
+
+func (a *arguments) normalize(key string) string {
+	return string(a.flags.GetNormalizeFunc()(a.flags, key))
+}
+
+// set gives the flag that key names its values, in order.
+func (a *arguments) set(config *nodeconfig.Config, key string, values []string) error {
+	path := "proxyArguments." + key
+	flag := a.flags.Lookup(key)
+	if flag == nil {
+		return a.unknown(config, path, key)
+	}
+	if flag.Name == clusterCIDRKey {
+		return a.setClusterCIDRs(config, path, values)
+	}
+	var errs []error
+	for i, value := range values {
+		if err := a.flags.Set(key, value); err != nil {
+			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v; expected a value for kube-proxy's flag of type %s", err, flag.Value.Type()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *arguments) unknown(config *nodeconfig.Config, path, key string) error {
+	var known []string
+	a.flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if nearest := nodeconfig.Nearest(key, known); nearest != "" {
+		return config.Errorf(path, "%q is not a valid flag; did you mean %q?", key, nearest)
+	}
+	return config.Errorf(path, "%q is not a valid flag; see 'openshift start node --help' for those that are", key)
+}
+
+// setClusterCIDRs reads the cluster CIDRs, one or several in each value. kube-proxy
+// accepts and uses one of each IP family, so it gets the first of each.
+func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, values []string) error {
+	var errs []error
+	var first [2]string // of IPv4 and IPv6
+	order := []int{}
+	for i, value := range values {
+		for _, text := range strings.Split(value, ",") {
+			prefix, err := parseCIDR(strings.TrimSpace(text))
+			if err != nil {
+				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v", err))
+				continue
+			}
+			a.clusterCIDRs = append(a.clusterCIDRs, prefix)
+			family := 0
+			if prefix.Addr().Is6() {
+				family = 1
+			}
+			if first[family] == "" {
+				first[family] = prefix.String()
+				order = append(order, family)
+			}
+		}
+	}
+	var forKubeProxy []string
+	for _, family := range order {
+		forKubeProxy = append(forKubeProxy, first[family])
+	}
+	if len(errs) == 0 && len(forKubeProxy) > 0 {
+		errs = append(errs, a.flags.Set(clusterCIDRKey, strings.Join(forKubeProxy, ",")))
+	}
+	return errors.Join(errs...)
+}
+
+// parseCIDR accepts what kube-proxy accepts, but for what would make no sense here.
+func parseCIDR(text string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || prefix.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR; expected the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48", text)
+	case prefix.Bits() == 0:
+		return netip.Prefix{}, fmt.Errorf("%q covers every address, so nothing would be outside of the cluster; expected the network of the cluster's pods", text)
+	}
+	return prefix.Masked(), nil
+}

@@ -1,0 +1,112 @@
+package kubeproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/manifests"
+)
+
+// DryRun prints to out the egress rules for the objects as they are now, as the input of
+// iptables-restore for each IP family, with a comment above each binding's rule and the
+// refusals at the end. As root it lets iptables-restore check them, and returns its
+// complaint. It changes nothing.
+func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
+	if !p.egress {
+		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
+	}
+	services, slices, err := p.listObjects(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		plan, err := egress.PlanFor(family, p.extension, services, slices)
+		payload := iptables.Payload(plan)
+		errs = append(errs, err, printPlan(out, family, plan, payload))
+		if payload == nil {
+			continue
+		}
+		if os.Geteuid() != 0 {
+			fmt.Fprintf(warnings, "Not root: the %s rules were not checked with iptables-restore --test\n", family)
+			continue
+		}
+		if err := iptables.NewWriter(iptables.Family(family)).Test(ctx, payload); err != nil {
+			errs = append(errs, fmt.Errorf("the %s rules would not be accepted: %w", family, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) error {
+	if _, err := fmt.Fprintf(out, "# %s: %d bindings to %d egress IPs, %d refused\n%s", family, len(p.Bindings), len(p.EgressIPs()), len(p.Refusals), payload); err != nil {
+		return err
+	}
+	for _, r := range p.Refusals {
+		if _, err := fmt.Fprintf(out, "# Refused: Service %s: %s: %s\n", r.Service, r.Reason, r.Message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listObjects returns the Services and EndpointSlices of the manifests or the API server.
+func (p *Proxy) listObjects(ctx context.Context) ([]*v1.Service, []*discovery.EndpointSlice, error) {
+	if p.overrides.Manifests != "" {
+		objects, err := manifests.Load(p.overrides.Manifests)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--manifests: %w", err)
+		}
+		return objects.Services, objects.EndpointSlices, nil
+	}
+	client, err := p.client()
+	if err != nil {
+		return nil, nil, p.config.Errorf("masterKubeConfig", "%w", err)
+	}
+	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing Services: %w", err)
+	}
+	slices, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing EndpointSlices: %w", err)
+	}
+	return pointers(services.Items), pointers(slices.Items), nil
+}
+
+// client returns the client that kube-proxy would have.
+func (p *Proxy) client() (kubernetes.Interface, error) {
+	connection := p.options.Config().ClientConnection
+	var master string
+	if values := p.config.NodeConfig.ProxyArguments["master"]; len(values) > 0 {
+		master = values[len(values)-1]
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: connection.Kubeconfig},
+		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: master}}).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func pointers[T any](items []T) []*T {
+	result := make([]*T, 0, len(items))
+	for i := range items {
+		result = append(result, &items[i])
+	}
+	return result
+}

@@ -1,0 +1,172 @@
+package kubeproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version/verflag"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-proxy/app"
+	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/nodeconfig"
+)
+
+// Overrides are what the command line adds to a NodeConfig.
+type Overrides struct {
+	// LogLevel is klog's verbosity, unless proxyArguments has v. Empty means 0.
+	LogLevel string
+	// Manifests is a folder whose objects take the API server's place. With it the
+	// NodeConfig must not name an API server.
+	Manifests string
+}
+
+// Proxy is a validated configuration of kube-proxy and the egress extension.
+type Proxy struct {
+	options   *app.Options
+	config    *nodeconfig.Config
+	overrides Overrides
+	egress    bool
+	extension egress.Config
+}
+
+// New returns the Proxy that config and overrides describe, or all that is wrong with
+// them. It reads the files that they name but contacts nobody. Feature gates are the
+// process's: New must not be called again while a Proxy runs.
+func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
+	args, err := setArguments(config)
+	if err != nil {
+		return nil, err
+	}
+	if overrides.LogLevel != "" && !args.flags.Changed("v") {
+		if err := args.flags.Set("v", overrides.LogLevel); err != nil {
+			return nil, fmt.Errorf("--loglevel: %w", err)
+		}
+	}
+	p := &Proxy{options: args.options, config: config, overrides: overrides, egress: args.egress.enabled}
+	verflag.PrintAndExitIfRequested()
+	if err := args.options.Complete(args.flags); err != nil {
+		return nil, config.Errorf("proxyArguments", "%w", err)
+	}
+	p.extension = egress.Config{
+		ClusterCIDRs:  args.clusterCIDRs,
+		MinSyncPeriod: args.egress.minSyncPeriod,
+		SyncPeriod:    args.options.Config().SyncPeriod.Duration,
+	}
+	return p, p.validate()
+}
+
+func (p *Proxy) validate() error {
+	proxy := p.options.Config()
+	var errs []error
+	errs = append(errs, p.validateMode(proxy.Mode), p.validateObjects())
+	if err := p.options.Validate(); err != nil {
+		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
+	}
+	if err := logsapi.Validate(&proxy.Logging, utilfeature.DefaultFeatureGate, field.NewPath("logging")).ToAggregate(); err != nil {
+		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
+	}
+	if p.extension.MinSyncPeriod < 0 {
+		errs = append(errs, p.config.Errorf("proxyArguments.egress-snat-min-sync-period", "%s is negative; expected a duration of 0 or more", p.extension.MinSyncPeriod))
+	}
+	if p.extension.ClusterCIDRs == nil {
+		// kube-proxy's own configuration file has them, if one is given.
+		for _, text := range proxy.DetectLocal.ClusterCIDRs {
+			prefix, err := parseCIDR(text)
+			if err != nil {
+				errs = append(errs, p.config.Errorf("proxyArguments.config", "detectLocal.clusterCIDRs: %w", err))
+				continue
+			}
+			p.extension.ClusterCIDRs = append(p.extension.ClusterCIDRs, prefix)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateMode refuses modes that do not exist, and those in which the pods would leave
+// under another address than the configuration promises.
+func (p *Proxy) validateMode(mode proxyconfig.ProxyMode) error {
+	const path = "proxyArguments.proxy-mode"
+	switch mode {
+	case proxyconfig.ProxyModeIPTables:
+		return nil
+	case proxyconfig.ProxyModeNFTables, proxyconfig.ProxyModeIPVS:
+		if p.egress {
+			return p.config.Errorf(path, "egress SNAT does not serve the mode %q, so pods would not leave from their Service's external IP; use \"iptables\", or set proxyArguments.egress-snat to \"false\" to run without", mode)
+		}
+		return nil
+	case "userspace":
+		return p.config.Errorf(path, "the mode \"userspace\" was removed in Kubernetes 1.26; use \"iptables\"")
+	}
+	return p.config.Errorf(path, "unknown mode %q; expected \"iptables\", \"nftables\" or \"ipvs\"", mode)
+}
+
+// validateObjects makes sure that there is one place that Services come from.
+func (p *Proxy) validateObjects() error {
+	kubeconfig := p.options.Config().ClientConnection.Kubeconfig
+	_, master := p.config.NodeConfig.ProxyArguments["master"]
+	switch {
+	case p.overrides.Manifests != "" && (kubeconfig != "" || master):
+		return p.config.Errorf("masterKubeConfig", "--manifests=%s takes the API server's place; remove masterKubeConfig, or run without --manifests", p.overrides.Manifests)
+	case p.overrides.Manifests != "" || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
+		return nil
+	case kubeconfig != "":
+		return p.validateKubeconfig(kubeconfig)
+	case master:
+		return nil
+	}
+	return p.config.Errorf("masterKubeConfig", "is required: name the kubeconfig of this node, or run with --manifests=DIR")
+}
+
+func (p *Proxy) validateKubeconfig(file string) error {
+	loaded, err := clientcmd.LoadFromFile(file)
+	if err == nil {
+		_, err = clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
+	}
+	if err != nil {
+		return p.config.Errorf("masterKubeConfig", "%s: %w", file, err)
+	}
+	return nil
+}
+
+// applyLogging sets klog up as the configuration says.
+func (p *Proxy) applyLogging() error {
+	logs.InitLogs()
+	return logsapi.ValidateAndApply(&p.options.Config().Logging, utilfeature.DefaultFeatureGate)
+}
+
+// Egress tells whether egress SNAT is on.
+func (p *Proxy) Egress() bool { return p.egress }
+
+// logStart says in one place what somebody who reads the log later will want to know.
+func (p *Proxy) logStart(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	for _, path := range p.config.Unused() {
+		logger.Info("Configured but not used: this program runs the node's service proxy only", "file", p.config.File, "field", path)
+	}
+	switch {
+	case !p.egress:
+		logger.Info("Egress SNAT is off: pods leave as the network plugin decides", "proxyMode", p.options.Config().Mode)
+	case len(p.extension.ClusterCIDRs) == 0:
+		logger.Error(nil, "Egress SNAT writes no rules, for no cluster CIDR is known; set proxyArguments.cluster-cidr", "file", p.config.File)
+	default:
+		logger.Info("Egress SNAT is on", "clusterCIDRs", joinPrefixes(p.extension.ClusterCIDRs))
+	}
+}
+
+func joinPrefixes(prefixes []netip.Prefix) string {
+	var texts []string
+	for _, prefix := range prefixes {
+		texts = append(texts, prefix.String())
+	}
+	return strings.Join(texts, ",")
+}

@@ -1,0 +1,33 @@
+package nodeconfig
+
+import (
+	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
+)
+
+// setDefaults fills the empty fields for which origin had a default (its
+// SetDefaults_NodeConfig, and what "oc adm create-node-config" wrote) and
+// whose component this binary runs or a reader may ask for.
+func setDefaults(n *legacyconfigv1.NodeConfig) {
+	setDefault(&n.ServingInfo.BindAddress, "0.0.0.0:10250")
+	setDefault(&n.ServingInfo.BindNetwork, "tcp4")
+	setDefault(&n.IPTablesSyncPeriod, "30s")
+	setDefault(&n.NetworkConfig.MTU, 1450)
+	setDefault(&n.NetworkConfig.NetworkPluginName, n.DeprecatedNetworkPluginName)
+	setDefault(&n.EnableUnidling, new(true))
+
+	// Each override has its default, so that setting one of them does not
+	// silently turn the others into the client library's.
+	setDefault(&n.MasterClientConnectionOverrides, &legacyconfigv1.ClientConnectionOverrides{})
+	overrides := n.MasterClientConnectionOverrides
+	setDefault(&overrides.AcceptContentTypes, "application/vnd.kubernetes.protobuf,application/json")
+	setDefault(&overrides.ContentType, "application/vnd.kubernetes.protobuf")
+	setDefault(&overrides.QPS, 10)
+	setDefault(&overrides.Burst, 20)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var empty T
+	if *field == empty {
+		*field = value
+	}
+}

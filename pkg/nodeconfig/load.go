@@ -1,0 +1,213 @@
+package nodeconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
+)
+
+const (
+	kind       = "NodeConfig"
+	apiVersion = "v1"
+
+	// maxBytes is far above any real config (about 2 KiB) and low enough that
+	// a wrong file name (an image, a log) cannot exhaust the node's memory.
+	maxBytes = 1 << 20
+)
+
+// Config is a NodeConfig that was loaded without errors.
+type Config struct {
+	// NodeConfig has its defaults applied and its file names made absolute.
+	NodeConfig legacyconfigv1.NodeConfig
+	// File is the file's name as it was given to Load or Parse.
+	File string
+
+	absolute string         // File's absolute name
+	lines    map[string]int // line of every field path in the file; "" is the root
+	set      []string       // paths of the leaves whose value is not empty
+}
+
+// Load reads, checks and completes the NodeConfig in file. Relative names of
+// files inside are resolved against the folder of file as named: a symbolic
+// link is not followed for that. The error is an *Error, or errors.Join of
+// several, ordered by line.
+func Load(file string) (*Config, error) {
+	data, err := read(file)
+	if err != nil {
+		// The *fs.PathError repeats the file's name, which Error has already.
+		if pathErr := new(fs.PathError); errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, &Error{File: file, Err: fmt.Errorf("cannot read the file: %w", err)}
+	}
+	return Parse(file, data)
+}
+
+// read returns at most one byte more than Parse accepts.
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// Parse is Load on data. It reads nothing: file appears in messages, and its
+// folder is where relative names are resolved. JSON is YAML here, but for its
+// escapes \/ and \ud83d\ude00 (surrogates), which the YAML parser refuses.
+func Parse(file string, data []byte) (*Config, error) {
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return nil, &Error{File: file, Err: fmt.Errorf("cannot find the file's folder: %w", err)}
+	}
+	root, problem := document(data)
+	if problem != nil {
+		problem.File = file
+		return nil, problem
+	}
+
+	c := &Config{File: file, absolute: absolute, lines: map[string]int{"": root.Line}}
+	problems := c.decode(root)
+	header := c.checkHeader(problems)
+	if c.isOtherKind() {
+		// What is wrong with the fields is that they are another kind's.
+		return nil, join(header)
+	}
+	problems = append(problems, header...)
+	problems = append(problems, c.validate()...)
+	if len(problems) > 0 {
+		return nil, join(problems)
+	}
+	setDefaults(&c.NodeConfig)
+	resolveFiles(&c.NodeConfig, filepath.Dir(absolute))
+	return c, nil
+}
+
+// checkHeader returns what is wrong with kind and apiVersion. One that is
+// missing only because it has been refused is among the known problems.
+func (c *Config) checkHeader(known []*Error) []*Error {
+	var problems []*Error
+	for _, field := range []struct{ path, value, want string }{
+		{"apiVersion", c.NodeConfig.APIVersion, apiVersion},
+		{"kind", c.NodeConfig.Kind, kind},
+	} {
+		refused := slices.ContainsFunc(known, func(e *Error) bool { return e.Path == field.path })
+		switch {
+		case field.value == "" && !refused:
+			problems = append(problems, c.Errorf(field.path, "missing; expected %q", field.want))
+		case field.value != "" && field.value != field.want:
+			problems = append(problems, c.Errorf(field.path, "found %q; expected %q", shorten(field.value), field.want))
+		}
+	}
+	return problems
+}
+
+func (c *Config) isOtherKind() bool {
+	return c.NodeConfig.Kind != "" && c.NodeConfig.Kind != kind
+}
+
+// document returns the root mapping of the only YAML document in data. The
+// error's File is left to the caller.
+func document(data []byte) (*yaml.Node, *Error) {
+	if len(data) > maxBytes {
+		return nil, &Error{Line: lineAt(data, maxBytes), Err: fmt.Errorf("the file is larger than %d bytes; is it a node config?", maxBytes)}
+	}
+	if i := invalidUTF8(data); i >= 0 {
+		return nil, &Error{Line: lineAt(data, i), Err: fmt.Errorf("the byte %#02x is not UTF-8 text; is it a node config?", data[i])}
+	}
+	docs, err := parseYAML(data)
+	switch {
+	case err != nil:
+		return nil, &Error{Line: syntaxErrorLine(data, err), Err: fmt.Errorf("not valid YAML: %w", err)}
+	case len(docs) > 1:
+		return nil, &Error{Line: docs[1].Line, Err: fmt.Errorf("found a second YAML document; expected one %s", kind)}
+	case len(docs) == 0 || docs[0].Content[0].Tag == "!!null":
+		return nil, emptyError(data)
+	}
+	root := docs[0].Content[0]
+	if root.Kind != yaml.MappingNode || root.Tag != "!!map" {
+		return nil, &Error{Line: root.Line, Err: fmt.Errorf("found %s; expected the fields of a %s", describe(root), kind)}
+	}
+	return root, nil
+}
+
+func emptyError(data []byte) *Error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return &Error{Err: fmt.Errorf("the file is empty; expected a %s", kind)}
+	}
+	return &Error{Line: 1, Err: fmt.Errorf("the file has no content; expected a %s", kind)}
+}
+
+var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
+
+// parseYAML returns the documents in data, at most two: more than one is wrong
+// anyway. It turns a panic of the parser into an error, because yaml.v3 panics
+// on comments in some unusual places ("please report").
+func parseYAML(data []byte) (docs []*yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			docs, err = nil, fmt.Errorf("the parser failed: %v", r)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for len(docs) < 2 {
+		doc := new(yaml.Node)
+		err := decoder.Decode(doc)
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, errors.New(yamlPrefix.ReplaceAllString(err.Error(), ""))
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+// syntaxErrorLine returns the line at which the parser gives up with problem.
+// The parser's own line numbers are off by one for some errors, name the start
+// of the surrounding block for others, and are missing for the rest. But it
+// stops at the first error, so the line is the last one of the shortest
+// beginning of data that fails in the same way.
+func syntaxErrorLine(data []byte, problem error) int {
+	ends := []int{} // offset after each line
+	for i, b := range data {
+		if b == '\n' || i == len(data)-1 {
+			ends = append(ends, i+1)
+		}
+	}
+	n := sort.Search(len(ends)-1, func(i int) bool {
+		_, err := parseYAML(data[:ends[i]])
+		return err != nil && err.Error() == problem.Error()
+	})
+	return n + 1
+}
+
+// invalidUTF8 returns the offset of the first byte of data that is not UTF-8, or
+// -1. YAML may also be UTF-16, but nobody's node config is.
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:offset], []byte("\n"))
+}
