@@ -72,8 +72,11 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: manifests})
+	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: manifests, Cleanup: o.cleanup})
 	if err != nil {
+		return err
+	}
+	if err := proxy.ApplyLogging(); err != nil {
 		return err
 	}
 	switch {

@@ -13,9 +13,6 @@ import (
 // Cleanup removes every rule and chain of the egress extension and of all modes of the
 // proxier from the kernel.
 func (p *Proxy) Cleanup(ctx context.Context) error {
-	if err := p.applyLogging(); err != nil {
-		return err
-	}
 	// Ours first: SNAT without the proxier is harmless, a leftover of it is not.
 	return errors.Join(iptables.Cleanup(ctx), p.options.Cleanup(ctx, true), cleanupKubeletFirewall())
 }

@@ -28,6 +28,8 @@ type Overrides struct {
 	// Manifests is a folder whose objects take the API server's place. With it the
 	// NodeConfig must not name an API server.
 	Manifests string
+	// Cleanup is for a Proxy that is only to remove its rules: it needs no objects.
+	Cleanup bool
 }
 
 // Proxy is a validated configuration of kube-proxy and the egress extension.
@@ -117,7 +119,7 @@ func (p *Proxy) validateObjects() error {
 	switch {
 	case p.overrides.Manifests != "" && (kubeconfig != "" || master):
 		return p.config.Errorf("masterKubeConfig", "--manifests=%s takes the API server's place; remove masterKubeConfig, or run without --manifests", p.overrides.Manifests)
-	case p.overrides.Manifests != "" || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
+	case p.overrides.Manifests != "" || p.overrides.Cleanup || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
 		return nil
 	case kubeconfig != "":
 		return p.validateKubeconfig(kubeconfig)
@@ -138,8 +140,9 @@ func (p *Proxy) validateKubeconfig(file string) error {
 	return nil
 }
 
-// applyLogging sets klog up as the configuration says.
-func (p *Proxy) applyLogging() error {
+// ApplyLogging sets klog up as the configuration says. It must be called before the other
+// methods, and while no other goroutine may log.
+func (p *Proxy) ApplyLogging() error {
 	logs.InitLogs()
 	return logsapi.ValidateAndApply(&p.options.Config().Logging, utilfeature.DefaultFeatureGate)
 }

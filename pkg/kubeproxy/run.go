@@ -17,9 +17,6 @@ import (
 
 // Run runs the proxy until ctx ends, and returns nil then. The rules stay in the kernel.
 func (p *Proxy) Run(ctx context.Context) error {
-	if err := p.applyLogging(); err != nil {
-		return err
-	}
 	p.logStart(ctx)
 	utilfeature.DefaultMutableFeatureGate.AddMetrics()
 	if p.options.CleanupAndExit {

@@ -1,0 +1,32 @@
+// Package lab builds a small cluster network out of network namespaces, for
+// tests that prove behaviour with real packets and for demonstrations: one node,
+// pods behind it and one host outside.
+//
+//	 PREFIX-outside   forwards nothing; routes the external IPs and the
+//	      |           cluster CIDRs via the node, so that every answer comes
+//	      |           back and an un-SNATed pod address is seen when it leaks
+//	     lan0         192.0.2.1/24      2001:db8:0:2::1/64
+//	      |
+//	     eth0         192.0.2.2/24      2001:db8:0:2::2/64
+//	 PREFIX-node      forwards, rp_filter off, default route via outside;
+//	      |           its iptables is of the backend asked for
+//	     cni0         10.128.0.1/24     fd00:10:128::1/64    (hairpin on)
+//	    /    \
+//	 eth0    eth0     10.128.0.11/24    fd00:10:128::11/64   (pod-1)
+//	  |       |       10.128.0.12/24    fd00:10:128::12/64   (pod-2)
+//	PREFIX-  PREFIX-
+//	pod-1    pod-2    default route via the node's cni0
+//
+// The cluster CIDRs are [ClusterV4] and [ClusterV6]; the external IPs live in
+// 203.0.113.0/24, 198.51.100.0/24 and 2001:db8:113::/48 and belong to nobody
+// until [Lab.AddAddr] or a proxy on the node gives them a meaning. lan0 is a
+// bridge: another node is one more port of it.
+//
+// The question that the lab answers is "who am I seen as": a [Server] tells each
+// client the address that it saw, and [Host.Ask] returns what the server said,
+// for TCP, UDP and SCTP.
+//
+// The package never changes anything outside the namespaces that it made: no
+// sysctl, no rule, no link of the machine. It needs root and the tools that
+// [Missing] looks for. It does not need SCTP in the kernel.
+package lab

@@ -1,0 +1,174 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Host is one network namespace.
+type Host struct {
+	// Name of the namespace, for ip netns exec.
+	Name string
+	// V4 and V6 are its addresses; V6 is the zero Addr in a lab without IPv6.
+	V4, V6 netip.Addr
+
+	lab *Lab
+	ns  netns.NsHandle
+	nl  *netlink.Handle
+	dev string // has V4 and V6
+
+	// alive ends with the host, and its processes with it.
+	alive context.Context
+	end   context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool
+	open   []io.Closer // servers and flows
+}
+
+// newHost makes a namespace with nothing in it but lo.
+func (l *Lab) newHost(ctx context.Context, name string) (*Host, error) {
+	h := &Host{Name: l.cfg.Prefix + "-" + name, lab: l, ns: netns.None()}
+	h.alive, h.end = context.WithCancel(context.Background())
+	if _, err := run(command(ctx, "ip", "netns", "add", h.Name)); err != nil {
+		h.end()
+		return nil, err
+	}
+	if err := h.enter(); err != nil {
+		h.close()
+		return nil, errors.Join(err, removeNamespace(ctx, h.Name))
+	}
+	return h, nil
+}
+
+// enter opens the namespace and sets it up.
+func (h *Host) enter() (err error) {
+	if h.ns, err = netns.GetFromName(h.Name); err != nil {
+		return fmt.Errorf("open namespace %s: %w", h.Name, err)
+	}
+	if err := h.set(hostSysctls, h.lab.ipv6Sysctls()); err != nil {
+		return err
+	}
+	err = h.Do(func() error {
+		h.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: open netlink: %w", h.Name, err)
+	}
+	return h.setUp("lo")
+}
+
+// close ends what this process started and has open in the namespace: any of it
+// would keep the namespace alive.
+func (h *Host) close() {
+	h.end()
+	h.mu.Lock()
+	open := h.open
+	h.closed, h.open = true, nil
+	h.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close() // its owner may have closed it already
+	}
+	if h.nl != nil {
+		h.nl.Close()
+	}
+	if h.ns.IsOpen() {
+		_ = h.ns.Close()
+	}
+}
+
+// track has c closed with the host.
+func (h *Host) track(c io.Closer) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		_ = c.Close()
+		return fmt.Errorf("%s is closed", h.Name)
+	}
+	h.open = append(h.open, c)
+	return nil
+}
+
+// Do runs fn on a thread in the host's namespace, in a goroutine of its own, and
+// returns its error. A socket that fn opens stays in the namespace; a goroutine
+// that fn starts is not in it. fn must return: t.Fatal inside is an error of Do.
+func (h *Host) Do(fn func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		err := fmt.Errorf("%s: the function of Do ended its goroutine", h.Name)
+		defer func() { result <- err }()
+		err = h.onThread(fn)
+	}()
+	return <-result
+}
+
+// onThread moves its thread into the namespace for fn. If the way back fails the
+// thread stays locked to its goroutine, and Go ends it with that: no other
+// goroutine ever runs in the wrong namespace (cilium/cilium#30932).
+func (h *Host) onThread(fn func() error) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("open the namespace of this thread: %w", err)
+	}
+	defer func() {
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread()
+		}
+		_ = home.Close()
+	}()
+	if err := netns.Set(h.ns); err != nil {
+		return fmt.Errorf("enter namespace %s: %w", h.Name, err)
+	}
+	return fn()
+}
+
+// Command is exec.CommandContext for a process in the namespace, with the
+// environment of [Lab.Env]. Its PID is that of the named program. It has a /sys
+// of its own (see ip-netns(8)) and is killed at the latest with the host, and so
+// are its children; who starts it waits for it.
+func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	// The namespace cannot tell of a process that is only on its way into it, so
+	// killAll alone would miss one.
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(h.alive, cancel)
+	cmd := command(ctx, "ip", append([]string{"netns", "exec", h.Name, name}, args...)...)
+	cmd.Env = h.lab.Env()
+	return cmd
+}
+
+// Run runs a command to its end and returns its standard output and standard
+// error together; an error repeats them.
+func (h *Host) Run(ctx context.Context, name string, args ...string) (string, error) {
+	return run(h.Command(ctx, name, args...))
+}
+
+func command(ctx context.Context, tool string, args ...string) *exec.Cmd {
+	if path, err := find(tool); err == nil {
+		tool = path
+	}
+	return exec.CommandContext(ctx, tool, args...)
+}
+
+func run(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), err
+}

@@ -1,0 +1,503 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netns"
+)
+
+const port = 8080
+
+var (
+	egressV4 = netip.MustParseAddr("203.0.113.5")
+	egressV6 = netip.MustParseAddr("2001:db8:113::5")
+)
+
+// networks are what a whoami server serves, by the protocol as iptables calls it.
+var networks = []struct{ name, protocol string }{
+	{"tcp4", "tcp"}, {"tcp6", "tcp"},
+	{"udp4", "udp"}, {"udp6", "udp"},
+	{"sctp4", "sctp"}, {"sctp6", "sctp"},
+}
+
+func isV6(network string) bool { return strings.HasSuffix(network, "6") }
+
+func (h *Host) address(network string) netip.Addr {
+	if isV6(network) {
+		return h.V6
+	}
+	return h.V4
+}
+
+// serveAll starts every kind of server on one port.
+func serveAll(t *testing.T, h *Host) map[string]*Server {
+	t.Helper()
+	servers := map[string]*Server{}
+	for _, n := range networks {
+		s, err := h.ServeWhoami(n.name, port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[n.name] = s
+	}
+	return servers
+}
+
+func ask(t *testing.T, from *Host, network string, to netip.Addr) netip.Addr {
+	t.Helper()
+	seen, err := from.Ask(t.Context(), network, netip.AddrPortFrom(to, port), 0)
+	if err != nil {
+		t.Error(err)
+	}
+	return seen
+}
+
+// rule appends or inserts a rule with the backend's own iptables on the node.
+func rule(t *testing.T, l *Lab, network string, args ...string) {
+	t.Helper()
+	tool := "iptables"
+	if isV6(network) {
+		tool = "ip6tables"
+	}
+	if out, err := l.Node().Run(t.Context(), tool, append([]string{"-w", "-t", "nat"}, args...)...); err != nil {
+		t.Fatal(out, err)
+	}
+}
+
+func forBackends(t *testing.T, test func(*testing.T, Backend)) {
+	for _, b := range Backends() {
+		t.Run(string(b), func(t *testing.T) { test(t, b) })
+	}
+}
+
+func TestBackendIsOnPath(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := ForTest(t, Config{Backend: b})
+		want := map[Backend]string{Legacy: "(legacy)", NFT: "(nf_tables)"}[b]
+		for _, tool := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"} {
+			out, err := l.Node().Run(t.Context(), tool, "--version")
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("%s --version: got %q, %v, want %s", tool, out, err, want)
+			}
+		}
+	})
+}
+
+func TestWhoPodsAreSeenAs(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		for name, masquerade := range map[string]bool{"masquerade": true, "plain": false} {
+			t.Run(name, func(t *testing.T) {
+				l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: masquerade})
+				servers := serveAll(t, l.Outside())
+				serveAll(t, l.Pod(2))
+				for _, n := range networks {
+					want := l.Pod(1).address(n.name)
+					if got := ask(t, l.Pod(1), n.name, l.Pod(2).address(n.name)); got != want {
+						t.Errorf("%s from pod to pod: seen as %s, want the pod, %s", n.name, got, want)
+					}
+					if masquerade {
+						want = l.Node().address(n.name)
+					}
+					if got := ask(t, l.Pod(1), n.name, l.Outside().address(n.name)); got != want {
+						t.Errorf("%s from pod to outside: seen as %s, want %s", n.name, got, want)
+					}
+					if seen := servers[n.name].Seen(); len(seen) == 0 || seen[0].Addr() != want {
+						t.Errorf("%s server saw %s, want %s", n.name, seen, want)
+					}
+				}
+			})
+		}
+	})
+}
+
+func TestSNATRuleChangesWhoIsSeen(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})
+		serveAll(t, l.Outside())
+		for _, n := range networks {
+			egress := egressV4
+			if isV6(n.name) {
+				egress = egressV6
+			}
+			rule(t, l, n.name, "-I", "POSTROUTING", "-s", l.Pod(1).address(n.name).String(),
+				"-p", n.protocol, "-j", "SNAT", "--to-source", egress.String())
+			if got := ask(t, l.Pod(1), n.name, l.Outside().address(n.name)); got != egress {
+				t.Errorf("%s from pod-1: seen as %s, want the egress IP %s", n.name, got, egress)
+			}
+			if got, want := ask(t, l.Pod(2), n.name, l.Outside().address(n.name)), l.Node().address(n.name); got != want {
+				t.Errorf("%s from pod-2: seen as %s, want the node %s", n.name, got, want)
+			}
+		}
+	})
+}
+
+// The ports of an SCTP packet are inside its checksum: a packet whose port NAT
+// changed arrives only if netfilter summed it anew.
+func TestSCTPPortIsTranslated(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := ForTest(t, Config{Pods: 1, IPv6: true, Backend: b})
+		servers := serveAll(t, l.Outside())
+		for _, network := range []string{"sctp4", "sctp6"} {
+			rule(t, l, network, "-A", "POSTROUTING", "-p", "sctp", "-j", "MASQUERADE", "--to-ports", "4000")
+			ask(t, l.Pod(1), network, l.Outside().address(network))
+			want := netip.AddrPortFrom(l.Node().address(network), 4000)
+			if got := servers[network].Seen(); len(got) == 0 || got[0] != want {
+				t.Errorf("%s: seen as %s, want %s", network, got, want)
+			}
+		}
+	})
+}
+
+// What a proxy does on the node works: an external IP leads to a pod, from
+// outside, from the neighbour on the same bridge and from the pod itself.
+func TestExternalIPLeadsToPod(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})
+		serveAll(t, l.Pod(1))
+		for _, n := range networks {
+			external, pod := egressV4, l.Pod(1).address(n.name).String()
+			to := pod
+			if isV6(n.name) {
+				external, to = egressV6, "["+pod+"]"
+			}
+			rule(t, l, n.name, "-A", "PREROUTING", "-d", external.String(), "-p", n.protocol,
+				"-j", "DNAT", "--to-destination", to)
+			rule(t, l, n.name, "-A", "POSTROUTING", "-s", pod, "-d", pod, "-p", n.protocol, "-j", "MASQUERADE")
+			clients := map[string]struct {
+				from *Host
+				want netip.Addr
+			}{
+				"outside":   {l.Outside(), l.Outside().address(n.name)},
+				"neighbour": {l.Pod(2), l.Pod(2).address(n.name)},
+			}
+			for name, c := range clients {
+				if got := ask(t, c.from, n.name, external); got != c.want {
+					t.Errorf("%s from %s: seen as %s, want %s", n.name, name, got, c.want)
+				}
+			}
+			if got := ask(t, l.Pod(1), n.name, external); got == l.Pod(1).address(n.name) || !got.IsValid() {
+				t.Errorf("%s from the pod itself: seen as %s, want the node", n.name, got)
+			}
+		}
+	})
+}
+
+func TestKeptFlowSurvivesNewRule(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := ForTest(t, Config{Pods: 1, IPv6: true, Backend: b, Masquerade: true})
+		serveAll(t, l.Outside())
+		for _, network := range []string{"tcp4", "tcp6"} {
+			outside := netip.AddrPortFrom(l.Outside().address(network), port)
+			flow, err := l.Pod(1).Dial(t.Context(), network, outside, 40000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := netip.AddrPortFrom(l.Pod(1).address(network), 40000); flow.Local() != want {
+				t.Errorf("%s flow is local to %s, want %s", network, flow.Local(), want)
+			}
+			egress := egressV4
+			if isV6(network) {
+				egress = egressV6
+			}
+			rule(t, l, network, "-I", "POSTROUTING", "-o", "eth0", "-j", "SNAT", "--to-source", egress.String())
+			if got, err := flow.Ask(t.Context()); err != nil || got != l.Node().address(network) {
+				t.Errorf("%s flow kept: seen as %s, %v, want the node", network, got, err)
+			}
+			if got := ask(t, l.Pod(1), network, outside.Addr()); got != egress {
+				t.Errorf("%s flow made later: seen as %s, want %s", network, got, egress)
+			}
+			if err := flow.Close(); err != nil {
+				t.Error(err)
+			}
+			got, err := l.Pod(1).Ask(t.Context(), network, outside, 40000)
+			if err != nil || got != egress {
+				t.Errorf("%s from the port of the closed flow: seen as %s, %v, want %s", network, got, err, egress)
+			}
+		}
+	})
+}
+
+func TestUnansweredQuestionEnds(t *testing.T) {
+	l := ForTest(t, Config{Pods: 1})
+	serveAll4 := []string{"tcp4", "udp4", "sctp4"}
+	for _, network := range serveAll4 {
+		if _, err := l.Outside().ServeWhoami(network, port); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rule := []string{"-A", "FORWARD", "-j", "DROP"}
+	if _, err := l.Node().Run(t.Context(), "iptables", rule...); err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range serveAll4 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := l.Pod(1).Ask(ctx, network, netip.AddrPortFrom(l.Outside().V4, port), 0)
+		var timeout net.Error
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("%s through a node that drops: got %v, want a timeout", network, err)
+		}
+	}
+}
+
+func TestAnswerComesFromAddressAsked(t *testing.T) {
+	l := ForTest(t, Config{Pods: 1, IPv6: true})
+	serveAll(t, l.Outside())
+	second := map[bool]netip.Addr{
+		false: netip.MustParseAddr("203.0.113.99"),
+		true:  netip.MustParseAddr("2001:db8:113::99"),
+	}
+	for _, addr := range second {
+		if err := l.AddAddr(l.Outside(), addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range networks {
+		if got, want := ask(t, l.Pod(1), n.name, second[isV6(n.name)]), l.Pod(1).address(n.name); got != want {
+			t.Errorf("%s: seen as %s, want %s", n.name, got, want)
+		}
+	}
+}
+
+// An external IP that the node holds is not what the node or its masquerade wear.
+func TestAddedAddressIsNoSource(t *testing.T) {
+	l := ForTest(t, Config{Pods: 1, IPv6: true, Masquerade: true})
+	serveAll(t, l.Outside())
+	for _, addr := range []netip.Addr{egressV4, egressV6, netip.MustParseAddr("2001:db8:113::2")} {
+		if err := l.AddAddr(l.Node(), addr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.AddAddr(l.Outside(), netip.MustParseAddr("2001:db8:113::99")); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []netip.Addr{l.Outside().V4, l.Outside().V6, netip.MustParseAddr("2001:db8:113::99")} {
+		network, want := "udp4", l.Node().V4
+		if to.Is6() {
+			network, want = "udp6", l.Node().V6
+		}
+		for _, from := range []*Host{l.Node(), l.Pod(1)} {
+			if got := ask(t, from, network, to); got != want {
+				t.Errorf("%s to %s: seen as %s, want %s", from.Name, to, got, want)
+			}
+		}
+	}
+	serveAll(t, l.Node())
+	for _, n := range networks {
+		egress := egressV4
+		if isV6(n.name) {
+			egress = egressV6
+		}
+		if got, want := ask(t, l.Outside(), n.name, egress), l.Outside().address(n.name); got != want {
+			t.Errorf("%s to the node's external IP: seen as %s, want %s", n.name, got, want)
+		}
+	}
+}
+
+func TestPodsComeAndGo(t *testing.T) {
+	l := ForTest(t, Config{IPv6: true})
+	serveAll(t, l.Outside())
+	for range 3 {
+		pod, err := l.AddPod()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Pod(1) != pod || pod.V4.String() != "10.128.0.11" || pod.V6.String() != "fd00:10:128::11" {
+			t.Fatalf("got pod %s with %s and %s", pod.Name, pod.V4, pod.V6)
+		}
+		for _, n := range networks {
+			if got, want := ask(t, pod, n.name, l.Outside().address(n.name)), pod.address(n.name); got != want {
+				t.Errorf("%s: seen as %s, want %s", n.name, got, want)
+			}
+		}
+		if err := l.RemovePod(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.RemovePod(l.Node()); err == nil {
+		t.Error("removed the node as a pod")
+	}
+	if l.Pod(1) != nil {
+		t.Error("a removed pod is still there")
+	}
+}
+
+func TestWithoutIPv6(t *testing.T) {
+	l := ForTest(t, Config{Pods: 1, Masquerade: true})
+	for _, h := range []*Host{l.Node(), l.Pod(1), l.Outside()} {
+		out, err := h.Run(t.Context(), "ip", "-6", "-brief", "address")
+		if err != nil || out != "" || h.V6.IsValid() {
+			t.Errorf("%s has IPv6 addresses: %s%v", h.Name, out, err)
+		}
+	}
+}
+
+func TestDo(t *testing.T) {
+	l := ForTest(t, Config{})
+	home := currentNamespace(t)
+	var inside string
+	broken := errors.New("broken")
+	err := l.Node().Do(func() error { inside = currentNamespace(t); return broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("got error %v, want that of the function", err)
+	}
+	if inside == home {
+		t.Error("the function did not run in another namespace")
+	}
+	if currentNamespace(t) != home {
+		t.Error("the caller is in another namespace now")
+	}
+	err = l.Node().Do(func() error { runtime.Goexit(); return nil })
+	if err == nil {
+		t.Error("no error for a function that ended its goroutine")
+	}
+}
+
+func currentNamespace(t *testing.T) string {
+	ns, err := netns.Get()
+	if err != nil {
+		t.Error(err)
+	}
+	defer func() { _ = ns.Close() }()
+	return ns.UniqueId()
+}
+
+// startInside starts a shell script and returns when it runs in the namespace.
+func startInside(t *testing.T, h *Host, script string) *exec.Cmd {
+	t.Helper()
+	cmd := h.Command(t.Context(), "sh", "-c", "echo; exec >&-; "+script)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(out); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// traces is what a lab could leave on the machine.
+type traces struct{ Namespaces, Links, Files string }
+
+func lookAround(t *testing.T) traces {
+	t.Helper()
+	names := func(name string, args ...string) string {
+		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		if err != nil {
+			t.Fatal(err, string(out))
+		}
+		return string(out)
+	}
+	return traces{
+		Namespaces: names("ip", "netns", "list"),
+		Links:      names("ip", "-brief", "link"),
+		Files:      names("ls", os.TempDir()),
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	ForTest(t, Config{}) // skips where nothing can be built
+	t.Setenv("TMPDIR", t.TempDir())
+	before := lookAround(t)
+	l, err := New(t.Context(), Config{Pods: 2, IPv6: true, Masquerade: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveAll(t, l.Outside())
+	if _, err := l.Pod(1).Dial(t.Context(), "tcp4", netip.AddrPortFrom(l.Outside().V4, port), 0); err != nil {
+		t.Fatal(err)
+	}
+	parent := startInside(t, l.Node(), "sleep 1000 & sleep 1000")
+	onItsWay := l.Node().Command(t.Context(), "sleep", "1000")
+	if err := onItsWay.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, cmd := range []*exec.Cmd{parent, onItsWay} {
+		if err := cmd.Wait(); err == nil {
+			t.Errorf("%s ended well, want it killed", cmd)
+		}
+	}
+	if diff := cmp.Diff(before, lookAround(t)); diff != "" {
+		t.Errorf("traces (-before +after):\n%s", diff)
+	}
+}
+
+func TestNewCleansUp(t *testing.T) {
+	ForTest(t, Config{})
+	t.Setenv("TMPDIR", t.TempDir())
+	before := lookAround(t)
+	for name, cfg := range map[string]Config{
+		"too many pods":   {Pods: lastPod + 1},
+		"unknown backend": {Pods: 1, Backend: "pf"}, // found out when the hosts are there
+		"bad prefix":      {Prefix: "a/b"},
+	} {
+		if l, err := New(t.Context(), cfg); err == nil {
+			t.Errorf("%s: no error", name)
+			_ = l.Close()
+		}
+	}
+	if diff := cmp.Diff(before, lookAround(t)); diff != "" {
+		t.Errorf("traces (-before +after):\n%s", diff)
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	l := ForTest(t, Config{Prefix: "labtest"})
+	if l.Node().Name != "labtest-node" || l.Outside().Name != "labtest-outside" {
+		t.Errorf("got names %s and %s", l.Node().Name, l.Outside().Name)
+	}
+	if second, err := New(t.Context(), Config{Prefix: "labtest"}); err == nil {
+		t.Error("two labs with one prefix")
+		_ = second.Close()
+	}
+	if _, err := l.Node().Run(t.Context(), "true"); err != nil {
+		t.Errorf("the first lab suffered: %v", err)
+	}
+}
+
+func TestNewRemovesLeftovers(t *testing.T) {
+	crashed := ForTest(t, Config{Prefix: "labcrash", Pods: 2})
+	survivor := startInside(t, crashed.Node(), "exec sleep 1000")
+	// A crash gives back the prefix and nothing else.
+	if err := crashed.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(t.Context(), Config{Prefix: "labcrash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := survivor.Wait(); err == nil {
+		t.Error("the process of the crashed lab ended well, want it killed")
+	}
+	if strings.Contains(lookAround(t).Namespaces, "labcrash-pod-1") {
+		t.Error("a namespace of the crashed lab is left")
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	crashed.lock, err = net.Listen("unix", "@origin-node-lab-labcrash")
+	if err != nil {
+		t.Error(err)
+	}
+}

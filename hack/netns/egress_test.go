@@ -1,0 +1,501 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+)
+
+var (
+	egressV4, egressV6   = netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("2001:db8:113::10")
+	anotherV4, anotherV6 = netip.MustParseAddr("198.51.100.7"), netip.MustParseAddr("2001:db8:113::7")
+	webIPs               = []string{"172.30.0.10", "fd00:172:30::10"}
+	dbIPs                = []string{"172.30.0.20", "fd00:172:30::20"}
+	networks             = []string{"tcp4", "udp4", "sctp4", "tcp6", "udp6", "sctp6"}
+)
+
+const whoamiPort = 8080
+
+// of returns the one of the two addresses that network can carry.
+func of(network string, v4, v6 netip.Addr) netip.Addr {
+	if strings.HasSuffix(network, "6") {
+		return v6
+	}
+	return v4
+}
+
+func (n *node) outside(network string) netip.AddrPort {
+	return netip.AddrPortFrom(of(network, n.Outside().V4, n.Outside().V6), whoamiPort)
+}
+
+func (n *node) nodeIP(network string) netip.Addr { return of(network, n.Node().V4, n.Node().V6) }
+
+// putWeb puts the Service web, with these external IPs, and pod-1 behind it.
+func (n *node) putWeb(externalIPs []string, ports ...v1.ServicePort) {
+	n.Helper()
+	svc := service("web", webIPs, externalIPs, ports...)
+	objects := []runtime.Object{svc}
+	for _, slice := range endpoints("web", svc.Spec.Ports, n.Pod(1).V4, n.Pod(1).V6) {
+		objects = append(objects, slice)
+	}
+	n.put("web.yaml", objects...)
+}
+
+func TestWhoIsSeenAsWhat(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, networks...)
+		n.serve(n.Pod(2), 80, networks...)
+		db := service("db", dbIPs, nil, allProtocols...)
+		objects := []runtime.Object{db}
+		for _, slice := range endpoints("db", allProtocols, n.Pod(2).V4, n.Pod(2).V6) {
+			objects = append(objects, slice)
+		}
+		n.put("db.yaml", objects...)
+		n.start()
+		n.logs("Synced egress SNAT rules")
+
+		pod1, pod2 := n.Pod(1), n.Pod(2)
+		inCluster := func(network string) netip.AddrPort {
+			return netip.AddrPortFrom(of(network, netip.MustParseAddr(dbIPs[0]), netip.MustParseAddr(dbIPs[1])), 80)
+		}
+		for _, network := range networks {
+			n.sees(network, pod1, n.outside(network), n.nodeIP(network))
+		}
+		n.putWeb([]string{egressV4.String(), anotherV4.String(), egressV6.String(), anotherV6.String()}, allProtocols...)
+		for _, network := range networks {
+			n.sees(network, pod1, n.outside(network), of(network, egressV4, egressV6))
+			n.sees(network, pod2, n.outside(network), n.nodeIP(network))
+			n.sees(network, pod1, inCluster(network), of(network, pod1.V4, pod1.V6))
+			// Through the node, to a pod's own address.
+			n.sees(network, pod1, netip.AddrPortFrom(of(network, pod2.V4, pod2.V6), 80), of(network, pod1.V4, pod1.V6))
+		}
+		n.remove("web.yaml")
+		for _, network := range networks {
+			n.sees(network, pod1, n.outside(network), n.nodeIP(network))
+		}
+		n.holdsPlan(soon)
+	})
+}
+
+func TestOnlyTheServicesProtocols(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
+		n.putWeb([]string{egressV4.String()}, v1.ServicePort{Name: "udp", Port: 53, Protocol: v1.ProtocolUDP})
+		n.start()
+		n.sees("udp4", n.Pod(1), n.outside("udp4"), egressV4)
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+	})
+}
+
+func TestAddressFollowsTheService(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		pod1, pod2 := n.Pod(1), n.Pod(2)
+		n.sees("tcp4", pod1, n.outside("tcp4"), egressV4)
+		n.sees("tcp6", pod1, n.outside("tcp6"), n.Node().V6)
+
+		n.putWeb([]string{anotherV4.String(), egressV4.String(), anotherV6.String()})
+		n.sees("tcp4", pod1, n.outside("tcp4"), anotherV4)
+		n.sees("tcp6", pod1, n.outside("tcp6"), anotherV6)
+
+		off := service("web", webIPs, []string{anotherV4.String()})
+		off.Annotations = map[string]string{egress.Annotation: "false"}
+		slices := endpoints("web", off.Spec.Ports, pod1.V4)
+		n.put("web.yaml", off, slices[0])
+		n.sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
+
+		// The pod's address goes to another pod, behind another Service.
+		other := service("other", dbIPs, []string{egressV4.String()})
+		n.put("other.yaml", other, endpoints("other", other.Spec.Ports, pod1.V4)[0])
+		n.sees("tcp4", pod1, n.outside("tcp4"), egressV4)
+
+		// Not ready, and still bound; then another pod.
+		slice := endpoints("other", other.Spec.Ports, pod2.V4)[0]
+		no := false
+		slice.Endpoints[0].Conditions.Ready = &no
+		n.put("other.yaml", other, slice)
+		n.sees("tcp4", pod2, n.outside("tcp4"), egressV4)
+		n.sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
+
+		n.remove("other.yaml")
+		n.sees("tcp4", pod2, n.outside("tcp4"), n.Node().V4)
+		n.holdsPlan(soon)
+	})
+}
+
+func TestEveryClusterCIDRIsInside(t *testing.T) {
+	onBackends(t, func(n *node) {
+		// The outside host's network is one of the cluster's, too: not SNATed by us.
+		n.configure(`cluster-cidr: ["10.128.0.0/14,fd00:10:128::/48", "192.0.2.0/24"]`)
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+	})
+}
+
+func TestNoClusterCIDRNoRules(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.configure(`cluster-cidr: ["10.128.0.0/14"]`)
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.sees("tcp6", n.Pod(1), n.outside("tcp6"), n.Node().V6)
+		n.logs("No egress SNAT in this IP family")
+		n.metric(`egress_snat_no_cluster_cidr{ip_family="IPv6"} 1`)
+		n.metric(`egress_snat_refusals{ip_family="IPv6",reason="NoClusterCIDR"} 1`)
+		if strings.Contains(n.save(v1.IPv6Protocol), "OPENSHIFT-EGRESS") {
+			n.Error("there are rules without an exclusion")
+		}
+	})
+}
+
+// metric waits until the metrics endpoint has the line.
+func (n *node) metric(line string) {
+	n.Helper()
+	n.eventually(soon, func() error {
+		text, err := n.get("http://127.0.0.1:10249/metrics")
+		if err == nil && !strings.Contains(text, line+"\n") {
+			err = fmt.Errorf("the metrics do not say %s", line)
+		}
+		return err
+	})
+}
+
+func TestConflictsAreDecidedByAge(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		for i, name := range []string{"young", "old"} {
+			svc := service(name, []string{fmt.Sprintf("172.30.0.%d", 30+i)}, []string{fmt.Sprintf("203.0.113.%d", 30+i)})
+			svc.CreationTimestamp.Time = time.Unix(int64(2000-i), 0).UTC()
+			n.put(name+".yaml", svc, endpoints(name, svc.Spec.Ports, n.Pod(1).V4)[0])
+		}
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.31"))
+		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 1`)
+		n.logs(`reason="BoundByOlderService"`)
+	})
+}
+
+func TestChangesWhileTheNodeIsDown(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.stop()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4) // the rules stay
+
+		other := service("other", dbIPs, []string{anotherV4.String()})
+		n.put("web.yaml", other, endpoints("other", other.Spec.Ports, n.Pod(2).V4)[0])
+		n.start()
+		n.sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.holdsPlan(soon)
+	})
+}
+
+// TestRestartDisturbsNothing: kept flows go on, and new ones leave from the egress IP at
+// every moment of a restart, whether the node was told to end or was killed.
+func TestRestartDisturbsNothing(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		pod := n.Pod(1)
+		n.sees("tcp4", pod, n.outside("tcp4"), egressV4)
+		n.sees("tcp6", pod, n.outside("tcp6"), egressV6)
+		n.holdsPlan(soon)
+		before := rulesOnly(n.save(v1.IPv4Protocol, "-t", "nat"))
+		flow, err := pod.Dial(n.Context(), "tcp4", n.outside("tcp4"), 0)
+		if err != nil {
+			n.Fatal(err)
+		}
+		defer flow.Close()
+
+		stopWatching := n.watchSource(pod, egressV4)
+		for range 3 {
+			n.stop()
+			n.restart()
+			n.kill()
+			n.restart()
+		}
+		stopWatching()
+		if seen, err := flow.Ask(n.Context()); err != nil || seen != egressV4 {
+			n.Errorf("the kept flow is seen as %v, %v; want %v", seen, err, egressV4)
+		}
+		if after := rulesOnly(n.save(v1.IPv4Protocol, "-t", "nat")); after != before {
+			n.Errorf("a restart changed the rules; before:\n%s\nafter:\n%s", before, after)
+		}
+	})
+}
+
+// restart starts the node and waits for its first sync.
+func (n *node) restart() {
+	n.Helper()
+	n.log = &logBuffer{}
+	n.start()
+	n.logs(`"Synced egress SNAT rules" logger="egress" ipFamily="IPv6"`)
+}
+
+// watchSource makes flows from the pod all the time; each must be seen as want.
+func (n *node) watchSource(pod *lab.Host, want netip.Addr) (stop func()) {
+	ctx, cancel := context.WithCancel(n.Context())
+	var wg sync.WaitGroup
+	wg.Add(1)
+	flows := 0
+	go func() {
+		defer wg.Done()
+		for ctx.Err() == nil {
+			seen, err := n.ask("tcp4", pod, n.outside("tcp4"))
+			if err != nil {
+				continue // a lost answer says nothing about the source
+			}
+			flows++
+			if seen != want {
+				n.Errorf("a packet left from %s, want %s", seen, want)
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		wg.Wait()
+		if flows == 0 {
+			n.Error("no flow was observed")
+		}
+	}
+}
+
+// rulesOnly drops counters and comments from iptables-save's output.
+func rulesOnly(save string) string {
+	var lines []string
+	for line := range strings.Lines(save) {
+		if !strings.HasPrefix(line, "#") {
+			line, _, _ = strings.Cut(line, " [")
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestRepairs: what somebody else does to the rules is undone within the sync period, the
+// proxier's own rules included.
+func TestRepairs(t *testing.T) {
+	damage := []struct {
+		name string
+		do   func(n *node)
+	}{
+		{"nat flushed", func(n *node) { n.iptables("-t", "nat", "-F") }},
+		{"nat flushed, chains deleted", func(n *node) { n.reload("nat") }},
+		{"filter flushed", func(n *node) { n.iptables("-t", "filter", "-F") }},
+		{"both flushed", func(n *node) { n.iptables("-t", "nat", "-F"); n.iptables("-t", "filter", "-F") }},
+		{"all tables emptied, as a firewall's reload does", func(n *node) { n.reload("nat", "filter", "mangle") }},
+		{"masquerade in front", func(n *node) { n.iptables("-t", "nat", "-I", "POSTROUTING", "1", "-j", "MASQUERADE") }},
+		{"jump deleted", func(n *node) { n.iptables("-t", "nat", "-D", "POSTROUTING", "1") }},
+		{"our chain emptied", func(n *node) { n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT") }},
+	}
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.serve(n.Pod(1), 80, "tcp4")
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		for _, d := range damage {
+			n.Logf("%s", d.name)
+			d.do(n)
+			n.holdsPlan(syncPeriod + time.Second) // the second is for a busy machine
+			n.eventually(syncPeriod+time.Second, n.checkService)
+			n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		}
+	})
+}
+
+// checkService: web is served on its external IP, to a client outside, with all of the
+// proxier's rules in place.
+func (n *node) checkService() error {
+	if _, err := n.ask("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80)); err != nil {
+		return err
+	}
+	for _, rule := range []string{"-A FORWARD -m comment --comment \"kubernetes forwarding rules\" -j KUBE-FORWARD", "-A PREROUTING -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES"} {
+		if !strings.Contains(n.save(v1.IPv4Protocol), rule) {
+			return fmt.Errorf("missing: %s", rule)
+		}
+	}
+	return nil
+}
+
+// TestRandomChanges: after every burst of changes the kernel holds the plan, also when the
+// node was killed in the middle of one.
+func TestRandomChanges(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.start()
+		r := rand.New(rand.NewPCG(1, uint64(len(n.Name()))))
+		for burst := range 12 {
+			for range 10 {
+				n.randomChange(r)
+			}
+			if burst%4 == 3 {
+				n.kill()
+				n.randomChange(r)
+				n.restart()
+			}
+			n.holdsPlan(soon)
+		}
+	})
+}
+
+func (n *node) randomChange(r *rand.Rand) {
+	n.Helper()
+	name := fmt.Sprintf("s%d", r.IntN(8))
+	file := name + ".yaml"
+	if r.IntN(4) == 0 {
+		if err := os.Remove(filepath.Join(n.manifests(), file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			n.Fatal(err)
+		}
+		return
+	}
+	svc := service(name, []string{fmt.Sprintf("172.30.1.%s", name[1:]), fmt.Sprintf("fd00:172:30::1:%s", name[1:])},
+		[]string{fmt.Sprintf("203.0.113.%d", r.IntN(5)), fmt.Sprintf("2001:db8:113::%d", 1+r.IntN(5))}, allProtocols[:1+r.IntN(3)]...)
+	svc.CreationTimestamp.Time = time.Unix(int64(1000+r.IntN(3)), 0).UTC()
+	var pods []netip.Addr
+	for range r.IntN(60) {
+		pods = append(pods,
+			netip.AddrFrom4([4]byte{10, 128, byte(r.IntN(3)), byte(1 + r.IntN(60))}),
+			netip.MustParseAddr(fmt.Sprintf("fd00:10:128::%x:%x", r.IntN(3), 1+r.IntN(60))))
+	}
+	objects := []runtime.Object{svc}
+	for _, slice := range endpoints(name, svc.Spec.Ports, pods...) {
+		objects = append(objects, slice)
+	}
+	n.put(file, objects...)
+}
+
+// TestFailedWrite: while iptables-restore fails the old rules stay, log and metrics say
+// so, and when it works again the node catches up by itself.
+func TestFailedWrite(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+
+		broken := filepath.Join(n.binDir, "iptables-restore")
+		if err := os.WriteFile(broken, []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
+			n.Fatal(err)
+		}
+		n.putWeb([]string{anotherV4.String()})
+		n.logs("out of order")
+		n.logs("Egress SNAT rules were not written")
+		n.eventually(soon, func() error {
+			text, err := n.get("http://127.0.0.1:10249/metrics")
+			if err == nil && !strings.Contains(text, `egress_snat_sync_failures_total{ip_family="IPv4"}`) {
+				err = errors.New("the metrics do not count the failure")
+			}
+			return err
+		})
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		if _, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--dry-run"); status != 1 || !strings.Contains(stderr, "out of order") {
+			n.Errorf("--dry-run: got status %d, %q; want 1 and the reason", status, stderr)
+		}
+		if err := os.Remove(broken); err != nil {
+			n.Fatal(err)
+		}
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+	})
+}
+
+// TestLockHeld: somebody holds the xtables lock for longer than iptables waits for it.
+func TestLockHeld(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{Pods: 1, Masquerade: true, Backend: lab.Legacy})
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+
+	lock, err := os.OpenFile(n.path("xtables.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	n.putWeb([]string{anotherV4.String()})
+	n.logs("Egress SNAT rules were not written")
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+}
+
+// TestUnchangedPlanExecsNothing: changes that do not concern egress run no program of ours.
+func TestUnchangedPlanExecsNothing(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		n.holdsPlan(soon)
+		synced := func() int { return strings.Count(n.log.String(), "Synced egress SNAT rules") }
+		n.logs(`looked=true`)
+		writes := func() int { return strings.Count(n.log.String(), "changed=true") }
+		before := writes()
+		for i := range 5 {
+			svc := service("db", dbIPs, nil)
+			svc.Labels = map[string]string{"round": fmt.Sprint(i)}
+			n.put("db.yaml", svc, endpoints("db", svc.Spec.Ports, n.Pod(2).V4)[0])
+			n.logs(fmt.Sprintf(`"Manifests changed" dir=%q`, n.manifests()))
+		}
+		count := synced()
+		n.eventually(soon, func() error {
+			if synced() <= count+2 {
+				return errors.New("no look at the kernel yet")
+			}
+			return nil
+		})
+		for line := range strings.Lines(n.log.String()) {
+			if strings.Contains(line, "Synced egress SNAT rules") && !strings.Contains(line, "looked=true") && !strings.Contains(line, "changed=true") {
+				n.Errorf("a sync without need: %s", line)
+			}
+		}
+		if got := writes(); got != before {
+			n.Errorf("%d writes, want %d", got, before)
+		}
+	})
+}
+
+func TestSwitchedOffRemovesTheRules(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.stop()
+		n.configure(`egress-snat: ["false"]`)
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		if save := n.save(v1.IPv4Protocol); strings.Contains(save, "OPENSHIFT-EGRESS") {
+			n.Errorf("rules are left:\n%s", save)
+		}
+	})
+}

@@ -1,0 +1,492 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/manifests"
+)
+
+// get asks an HTTP server on the node's loopback.
+func (n *node) get(url string) (body string, err error) {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+			err = n.Node().Do(func() (err error) {
+				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+				return err
+			})
+			return conn, err
+		},
+	}}
+	response, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, response.Status, text)
+	}
+	return string(text), err
+}
+
+// simpleNode is a node for what does not depend on the back end.
+func simpleNode(t *testing.T) *node {
+	t.Helper()
+	t.Parallel()
+	return newNode(t, lab.Config{Pods: 1, Masquerade: true})
+}
+
+func TestSignals(t *testing.T) {
+	n := simpleNode(t)
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		n.log = &logBuffer{}
+		n.start()
+		n.logs("Synced egress SNAT rules")
+		if err := n.process.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if status := n.exit(); status != 0 {
+			t.Errorf("%s: the node ended with status %d, want 0", signal, status)
+		}
+	}
+}
+
+// TestSignalBeforeTheAPIServerAnswers: a node that waits for its API server ends as well.
+func TestSignalBeforeTheAPIServerAnswers(t *testing.T) {
+	n := simpleNode(t)
+	n.useKubeconfig("http://127.0.0.1:1")
+	n.startWith()
+	n.logs("Waiting for caches to sync")
+	n.stop()
+}
+
+// useKubeconfig lets the configuration name a kubeconfig for server.
+func (n *node) useKubeconfig(server string) {
+	n.Helper()
+	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x,
+contexts: [{name: x, context: {cluster: x, user: x}}],
+clusters: [{name: x, cluster: {server: %q}}], users: [{name: x, user: {}}]}`, server)
+	n.write(n.path("node.kubeconfig"), []byte(kubeconfig))
+	n.writeConfig(map[string]any{
+		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": "node-1",
+		"masterKubeConfig": "node.kubeconfig", // relative to the configuration
+		"proxyArguments":   map[string]any{"cluster-cidr": []string{clusterV4.String()}, "conntrack-max-per-core": []string{"0"}},
+	})
+}
+
+// TestFromAnAPIServer: the objects come over HTTP from what the kubeconfig names.
+func TestFromAnAPIServer(t *testing.T) {
+	n := simpleNode(t)
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	source, err := manifests.Open(t.Context(), n.manifests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kubeconfig string
+	var remove func()
+	if err := n.Node().Do(func() (err error) { kubeconfig, remove, err = source.Serve(t.Context()); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	n.useKubeconfig("")
+	n.writeConfig(map[string]any{
+		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": "node-1", "masterKubeConfig": kubeconfig,
+		"proxyArguments": map[string]any{"cluster-cidr": []string{clusterV4.String()}, "conntrack-max-per-core": []string{"0"}},
+	})
+	n.startWith()
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+
+	stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--dry-run")
+	if status != 0 || !strings.Contains(stdout, "--to-source "+egressV4.String()) {
+		t.Errorf("--dry-run: got status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+func TestCleanup(t *testing.T) {
+	onBackends(t, func(n *node) {
+		families := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+		n.iptables("-t", "nat", "-N", "SOMEBODY") // and so all tables that there will be
+		n.iptables("-t", "filter", "-N", "SOMEBODY")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		before := map[v1.IPFamily]string{}
+		for _, family := range families {
+			before[family] = chainsAndRules(n.save(family))
+		}
+		n.start()
+		n.holdsPlan(soon)
+		n.stop()
+		if stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--cleanup"); status != 0 {
+			n.Fatalf("--cleanup: status %d, %s%s", status, stdout, stderr)
+		}
+		for _, family := range families {
+			if diff := cmp.Diff(before[family], chainsAndRules(n.save(family))); diff != "" {
+				n.Errorf("%s: not as before (-want +got):\n%s", family, diff)
+			}
+		}
+	})
+}
+
+// chainsAndRules drops what is not somebody's doing: comments, counters, built-in chains
+// and the tables around them.
+func chainsAndRules(save string) string {
+	var lines []string
+	for line := range strings.Lines(rulesOnly(save)) {
+		fields := strings.Fields(line)
+		if strings.HasPrefix(line, "-A") || strings.HasPrefix(line, ":") && fields[1] == "-" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func TestDryRun(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		before := n.save(v1.IPv4Protocol) + n.save(v1.IPv6Protocol)
+		stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--dry-run")
+		if status != 0 || stderr != "" {
+			n.Errorf("status %d, %s", status, stderr)
+		}
+		for _, line := range []string{
+			"# pod 10.128.0.11 leaves from 203.0.113.10 for tcp: Service shop/web",
+			"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.11/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully",
+			"# pod fd00:10:128::11 leaves from 2001:db8:113::10 for tcp: Service shop/web",
+		} {
+			if !strings.Contains(stdout, line+"\n") {
+				n.Errorf("the output lacks %q:\n%s", line, stdout)
+			}
+		}
+		if after := n.save(v1.IPv4Protocol) + n.save(v1.IPv6Protocol); rulesOnly(after) != rulesOnly(before) {
+			n.Errorf("the kernel changed:\n%s", after)
+		}
+	})
+}
+
+func TestEndpointsOfTheProxy(t *testing.T) {
+	n := simpleNode(t)
+	n.start()
+	n.logs("Synced egress SNAT rules")
+	for url, text := range map[string]string{
+		"http://127.0.0.1:10256/healthz":   `"lastUpdated"`,
+		"http://127.0.0.1:10256/livez":     `"lastUpdated"`,
+		"http://127.0.0.1:10249/proxyMode": "iptables",
+		"http://127.0.0.1:10249/metrics":   "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
+		"http://127.0.0.1:10249/configz":   "KubeProxyConfiguration",
+	} {
+		n.eventually(soon, func() error {
+			body, err := n.get(url)
+			if err == nil && !strings.Contains(body, text) {
+				err = fmt.Errorf("%s: got %q, want %q in it", url, body, text)
+			}
+			return err
+		})
+	}
+	n.metric(`egress_snat_bindings{ip_family="IPv4"} 0`)
+}
+
+func TestChangedConfiguration(t *testing.T) {
+	n := simpleNode(t)
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.logs("Synced egress SNAT rules")
+	good, err := os.ReadFile(n.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := rulesOnly(n.save(v1.IPv4Protocol))
+
+	n.write(n.config(), append(good, "noSuchField: 1\n"...))
+	n.logs("The configuration has changed but is not valid")
+	n.logs("noSuchField")
+	n.write(n.config(), good) // what it runs with is no change
+
+	n.configure(`v: ["3"]`)
+	if status := n.exit(); status != 75 {
+		t.Errorf("the node ended with status %d, want 75", status)
+	}
+	n.logs("The configuration has changed and is valid")
+	if got := strings.Count(n.log.String(), "The configuration has changed and is valid"); got != 1 {
+		t.Errorf("the log says %d times why the node ended, want once", got)
+	}
+	if after := rulesOnly(n.save(v1.IPv4Protocol)); after != before {
+		t.Errorf("the rules did not stay; before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestChangedKubeconfig(t *testing.T) {
+	n := simpleNode(t)
+	n.useKubeconfig("http://127.0.0.1:1")
+	n.startWith()
+	n.logs("Waiting for caches to sync")
+	n.write(n.path("node.kubeconfig"), []byte("nonsense"))
+	n.logs("The configuration has changed but is not valid")
+	n.useKubeconfig("http://127.0.0.1:2")
+	if status := n.exit(); status != 75 {
+		t.Errorf("the node ended with status %d, want 75", status)
+	}
+}
+
+func TestBrokenManifestKeepsTheLastState(t *testing.T) {
+	n := simpleNode(t)
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.write(filepath.Join(n.manifests(), "broken.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  nmespace: y\n"))
+	n.logs("broken.yaml:5")
+	n.putWeb([]string{anotherV4.String()}) // not before the folder is good again
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.remove("broken.yaml")
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+}
+
+func TestModes(t *testing.T) {
+	n := simpleNode(t)
+	n.configure(`{proxy-mode: ["nftables"], egress-snat: ["false"]}`)
+	n.start()
+	n.eventually(soon, func() error {
+		mode, err := n.get("http://127.0.0.1:10249/proxyMode")
+		if err == nil && mode != "nftables" {
+			err = fmt.Errorf("the mode is %q", mode)
+		}
+		return err
+	})
+	n.logs("Egress SNAT is off")
+	n.eventually(soon, func() error {
+		if tables, err := n.Node().Run(n.Context(), "nft", "list", "tables"); err != nil || !strings.Contains(tables, "ip kube-proxy") {
+			return fmt.Errorf("the nftables proxier has no table: %s %w", tables, err)
+		}
+		return nil
+	})
+	n.stop()
+
+	n.configure(`{proxy-mode: ["ipvs"], egress-snat: ["false"]}`)
+	n.log = &logBuffer{}
+	n.start()
+	if status := n.exit(); status != 1 || !strings.Contains(n.log.String(), "can't use the IPVS proxier") {
+		t.Errorf("ipvs without its kernel module: status %d, want 1 and upstream's reason", status)
+	}
+}
+
+// TestErrors: what a user can do wrong is one message that says where and what to do, and
+// status 1, before anybody is contacted.
+func TestErrors(t *testing.T) {
+	n := simpleNode(t)
+	for _, test := range []struct {
+		name, arguments string
+		args            []string
+		want            []string
+	}{
+		{"nftables mode with egress SNAT", `proxy-mode: ["nftables"]`, nil, []string{"proxyArguments.proxy-mode", "egress-snat"}},
+		{"ipvs mode with egress SNAT", `proxy-mode: ["ipvs"]`, nil, []string{"proxyArguments.proxy-mode", "egress-snat"}},
+		{"userspace mode", `proxy-mode: ["userspace"]`, nil, []string{"removed in Kubernetes 1.26", "iptables"}},
+		{"unknown mode", `proxy-mode: ["ebpf"]`, nil, []string{`unknown mode "ebpf"`}},
+		{"unknown argument", `cluster-cidrs: ["10.128.0.0/14"]`, nil, []string{"proxyArguments.cluster-cidrs", `did you mean "cluster-cidr"?`}},
+		{"no CIDR", `cluster-cidr: ["10.128.0.0"]`, nil, []string{"proxyArguments.cluster-cidr[0]", "expected", "10.128.0.0/14"}},
+		{"everything is inside", `cluster-cidr: ["0.0.0.0/0"]`, nil, []string{"proxyArguments.cluster-cidr[0]", "covers every address"}},
+		{"no duration", `iptables-min-sync-period: ["soon"]`, nil, []string{"proxyArguments.iptables-min-sync-period[0]", "duration"}},
+		{"negative period", `egress-snat-min-sync-period: ["-1s"]`, nil, []string{"proxyArguments.egress-snat-min-sync-period", "negative"}},
+		{"kube-proxy refuses", `iptables-masquerade-bit: ["99"]`, nil, []string{"proxyArguments", "kube-proxy refuses", "MasqueradeBit"}},
+		{"no configuration", "", []string{"--config="}, []string{"--config=FILE is required"}},
+		{"missing configuration", "", []string{"--config=/nowhere.yaml"}, []string{"/nowhere.yaml"}},
+		{"kubelet asked for", "", []string{"--enable=kubelet"}, []string{"kubelet", "proxy only"}},
+		{"proxy disabled", "", []string{"--disable=proxy"}, []string{"--disable=proxy", "nothing is left"}},
+		{"unknown component", "", []string{"--enable=sdn"}, []string{"unknown component", "dns, kubelet, plugins, proxy"}},
+		{"missing manifests", "", []string{"--manifests=/nowhere"}, []string{"/nowhere"}},
+		{"no objects from anywhere", "", []string{"--manifests="}, []string{"masterKubeConfig", "--manifests=DIR"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n.configure(test.arguments)
+			args := append([]string{"start", "node", "--config=" + n.config(), "--manifests=" + n.manifests()}, test.args...)
+			_, stderr, status := n.openshift(args...)
+			if status != 1 {
+				t.Errorf("status %d, want 1", status)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("the message lacks %q:\n%s", want, stderr)
+				}
+			}
+			if test.arguments != "" && !strings.Contains(stderr, n.config()+":") {
+				t.Errorf("the message does not name file and line:\n%s", stderr)
+			}
+		})
+	}
+}
+
+func TestManifestsAndKubeconfigExclude(t *testing.T) {
+	n := simpleNode(t)
+	n.useKubeconfig("http://127.0.0.1:1")
+	_, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests())
+	if status != 1 || !strings.Contains(stderr, "masterKubeConfig") {
+		t.Errorf("got status %d, %q", status, stderr)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	n := simpleNode(t)
+	if stdout, stderr, status := n.openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.config()); status != 0 || !strings.Contains(stdout, "is valid") {
+		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
+	}
+	n.write(n.config(), []byte("kind: NodeConfig\napiVersion: v1\nnodeNam: x\n"))
+	_, stderr, status := n.openshift("ex", "validate", "node-config", n.config())
+	if status != 1 || !strings.Contains(stderr, n.config()+":3: nodeNam") {
+		t.Errorf("got status %d, %q", status, stderr)
+	}
+}
+
+// notifySocket is a service manager's end of sd_notify(3).
+type notifySocket struct {
+	mu       sync.Mutex
+	messages []string
+}
+
+func (n *node) listenForNotifications() *notifySocket {
+	n.Helper()
+	path := filepath.Join(n.dir, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { conn.Close() })
+	n.env = append(n.env, "NOTIFY_SOCKET="+path)
+	s := &notifySocket{}
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			length, err := conn.Read(buffer)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.messages = append(s.messages, strings.Split(string(buffer[:length]), "\n")...)
+			s.mu.Unlock()
+		}
+	}()
+	return s
+}
+
+func (s *notifySocket) count(text string) (count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, message := range s.messages {
+		if strings.Contains(message, text) {
+			count++
+		}
+	}
+	return count
+}
+
+func TestServiceManagerIsTold(t *testing.T) {
+	n := simpleNode(t)
+	socket := n.listenForNotifications()
+	n.env = append(n.env, "WATCHDOG_USEC=600000")
+	n.putWeb([]string{egressV4.String()})
+	told := func(text string) {
+		t.Helper()
+		n.eventually(soon, func() error {
+			if socket.count(text) == 0 {
+				return fmt.Errorf("not told %s: %q", text, socket.messages)
+			}
+			return nil
+		})
+	}
+	n.start()
+	told("READY=1")
+	if !strings.Contains(n.log.String(), "Synced egress SNAT rules") {
+		t.Error("READY=1 came before the first sync")
+	}
+	told("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, 0 refused")
+	told("WATCHDOG=1")
+	n.stop()
+	told("STOPPING=1")
+	if socket.count("READY=1") != 1 {
+		t.Errorf("told READY=1 %d times, want once", socket.count("READY=1"))
+	}
+}
+
+// TestWatchdogStarves: without successful syncs there are no signs of life.
+func TestWatchdogStarves(t *testing.T) {
+	n := simpleNode(t)
+	socket := n.listenForNotifications()
+	n.env = append(n.env, "WATCHDOG_USEC=600000")
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.eventually(soon, func() error {
+		if socket.count("WATCHDOG=1") == 0 {
+			return errors.New("no sign of life")
+		}
+		return nil
+	})
+	if err := os.WriteFile(filepath.Join(n.binDir, "iptables-restore"), []byte("#!/bin/sh\nexit 4\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.putWeb([]string{anotherV4.String()})
+	// Due for longer than twice the sync period.
+	n.eventually(2*syncPeriod+soon, func() error {
+		if socket.count("rules not written for") == 0 {
+			return errors.New("the status does not tell")
+		}
+		return nil
+	})
+	signs := socket.count("WATCHDOG=1")
+	n.eventually(soon, func() error { // three messages of a second apart
+		if socket.count("rules not written for") < 3 {
+			return errors.New("the status does not change")
+		}
+		return nil
+	})
+	if got := socket.count("WATCHDOG=1"); got != signs {
+		t.Errorf("%d signs of life while nothing was written", got-signs)
+	}
+	if err := os.Remove(filepath.Join(n.binDir, "iptables-restore")); err != nil {
+		t.Fatal(err)
+	}
+	n.eventually(soon, func() error {
+		if socket.count("WATCHDOG=1") == signs {
+			return errors.New("no sign of life after the recovery")
+		}
+		return nil
+	})
+}
+
+func TestShippedConfiguration(t *testing.T) {
+	n := simpleNode(t)
+	shipped, err := os.ReadFile("../../images/node/node-config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.useKubeconfig("http://127.0.0.1:1") // for the kubeconfig that it names
+	n.write(n.config(), shipped)
+	if stdout, stderr, status := n.openshift("ex", "validate", "node-config", n.config()); status != 0 {
+		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	n := simpleNode(t)
+	stdout, _, status := n.openshift("version")
+	for _, want := range []string{"openshift ", "commit ", "kubernetes v1.", "0001 UPSTREAM: <carry>:", "0002 UPSTREAM: <carry>:"} {
+		if status != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("status %d, want %q in:\n%s", status, want, stdout)
+		}
+	}
+}

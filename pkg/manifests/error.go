@@ -1,0 +1,110 @@
+package manifests
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxReported bounds the text of an error: a folder full of wrong files should
+// not fill the journal.
+const maxReported = 20
+
+// Error is one thing wrong with a folder of manifests.
+type Error struct {
+	// File is the file, or the folder itself, under the name given to Load.
+	File string
+	// Line counts from 1. It is 0 when no line is to blame: the file cannot
+	// be read or is empty.
+	Line int
+	// Object is the object, for example "Service default/web", or empty.
+	Object string
+	// Path is the field, for example "spec.externalIPs[0]", or empty.
+	Path string
+	// Err says what is wrong.
+	Err error
+}
+
+// Error returns "file:line: object: path: what is wrong", without the parts
+// that are not known.
+func (e *Error) Error() string {
+	parts := make([]string, 0, 4)
+	parts = append(parts, location(e.File, e.Line))
+	for _, part := range []string{e.Object, e.Path} {
+		if part != "" {
+			parts = append(parts, printable(part))
+		}
+	}
+	return strings.Join(append(parts, e.Err.Error()), ": ")
+}
+
+// Unwrap returns what is wrong, without file, line, object and path.
+func (e *Error) Unwrap() error { return e.Err }
+
+func location(file string, line int) string {
+	if line == 0 {
+		return file
+	}
+	return file + ":" + strconv.Itoa(line)
+}
+
+// join returns nil for no errors and otherwise all of them in the order of
+// their files and lines, the text cut to maxReported of them.
+func join(list []*Error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return joined(list)
+}
+
+// joined is the error of several Errors.
+type joined []*Error
+
+func (j joined) Error() string {
+	var b strings.Builder
+	for i, e := range j {
+		if i == maxReported {
+			fmt.Fprintf(&b, "\nand %d more errors", len(j)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(e.Error())
+	}
+	return b.String()
+}
+
+// Unwrap makes every Error reachable by errors.As and errors.Is.
+func (j joined) Unwrap() []error {
+	list := make([]error, len(j))
+	for i, e := range j {
+		list[i] = e
+	}
+	return list
+}
+
+// split returns the Errors that err consists of.
+func split(err error) []*Error {
+	var list joined
+	if errors.As(err, &list) {
+		return list
+	}
+	return nil
+}
+
+// printable returns s as it is, or quoted where it would garble a terminal.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}

@@ -1,0 +1,73 @@
+package manifests
+
+import (
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // registers v1's defaulting and conversion
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/discovery"
+	_ "k8s.io/kubernetes/pkg/apis/discovery/install" // the same for discovery.k8s.io/v1
+	discoveryvalidation "k8s.io/kubernetes/pkg/apis/discovery/validation"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// uidSpace is the name space of derived UIDs. It must never change: a UID is
+// part of what a client takes an object's identity from.
+var uidSpace = uuid.MustParse("9d3c1b52-40a7-5c0e-8f6b-6b4c6e3c5a11")
+
+// prepare does to a decoded object what the API server does when one is
+// created, in its order: defaults, then validation. It is idempotent.
+func prepare(k kind, obj apiObject) field.ErrorList {
+	// The items of a typed list come without it.
+	obj.GetObjectKind().SetGroupVersionKind(k.gvk())
+	if k.namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(metav1.NamespaceDefault)
+	}
+	if obj.GetUID() == "" {
+		obj.SetUID(derivedUID(k.name, obj.GetNamespace(), obj.GetName()))
+	}
+	// It is the store that gives these out.
+	obj.SetResourceVersion("")
+	legacyscheme.Scheme.Default(obj)
+	if service, ok := obj.(*v1.Service); ok {
+		return prepareService(service)
+	}
+	return validate(obj)
+}
+
+// derivedUID is the same for the same kind, namespace and name, so a restart of
+// the node does not make every object a new one.
+func derivedUID(kind, namespace, name string) types.UID {
+	return types.UID(uuid.NewSHA1(uidSpace, []byte(kind+"/"+namespace+"/"+name)).String())
+}
+
+// validate applies upstream's validation for a create.
+func validate(obj runtime.Object) field.ErrorList {
+	internal, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	switch obj := internal.(type) {
+	case *core.Service:
+		errs := corevalidation.ValidateServiceCreate(obj)
+		// The API server checks this when a status is updated; here spec
+		// and status come in one piece.
+		return append(errs, corevalidation.ValidateLoadBalancerStatus(
+			&obj.Status.LoadBalancer, nil, field.NewPath("status", "loadBalancer"), &obj.Spec)...)
+	case *core.Endpoints:
+		return corevalidation.ValidateEndpointsCreate(obj)
+	case *core.Node:
+		return corevalidation.ValidateNode(obj)
+	case *core.Namespace:
+		return corevalidation.ValidateNamespace(obj)
+	case *discovery.EndpointSlice:
+		return discoveryvalidation.ValidateEndpointSliceCreate(obj)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package manifests
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// statusOf returns the API's form of an error.
+func statusOf(err error) metav1.Status {
+	var apiErr apierrors.APIStatus
+	if !errors.As(err, &apiErr) {
+		apiErr = apierrors.NewInternalError(err)
+	}
+	status := apiErr.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return status
+}
+
+// writeError answers with the status of err.
+func writeError(w http.ResponseWriter, err error) {
+	status := statusOf(err)
+	writeJSON(w, int(status.Code), status)
+}
+
+// writeJSON answers with a value that has a JSON form. A client that is gone
+// needs no answer, so what cannot be written is dropped.
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		code = http.StatusInternalServerError
+		raw = []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"reason":"InternalError"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(raw, '\n'))
+}
+
+func errNotFound() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource",
+	}}
+}
+
+func errMethod(method string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: "the objects of a folder are read-only: " + method + " is not supported on the requested resource",
+	}}
+}
