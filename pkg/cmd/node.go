@@ -88,6 +88,16 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 	return runUntilChanged(c.Context(), proxy, config, manifests)
 }
 
+// newArgumentsTopic is a page of help, not a command.
+func newArgumentsTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "proxy-arguments",
+		Short: "What proxyArguments in a node's configuration may have",
+		Long: "Each is written without the dashes, with a list of values, in proxyArguments of the\n" +
+			"node's configuration. cluster-cidr takes as many networks as the cluster has.\n\n" + kubeproxy.ArgumentUsages(),
+	}
+}
+
 func (o *nodeOptions) manifestsFolder() (string, error) {
 	if o.manifests == "" {
 		return "", nil

@@ -83,7 +83,7 @@ func fingerprintOf(files []string) fingerprint {
 	hash := sha256.New()
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		fmt.Fprintf(hash, "%q %t %d\n", file, err == nil, len(content))
+		hash.Write(fmt.Appendf(nil, "%q %t %d\n", file, err == nil, len(content)))
 		hash.Write(content)
 	}
 	return fingerprint(hash.Sum(nil))

@@ -36,6 +36,8 @@ func Main() int {
 }
 
 func newRootCommand() *cobra.Command {
+	// kube-proxy's packages add flags to every command line. They are proxyArguments here.
+	pflag.CommandLine = pflag.NewFlagSet("", pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use:   "openshift",
 		Short: "An OpenShift node's service proxy, whose pods leave from their Service's first external IP",
@@ -43,15 +45,8 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newStartCommand(), newExCommand(), newVersionCommand())
-	hideGlobalFlags()
+	root.AddCommand(newStartCommand(), newExCommand(), newVersionCommand(), newArgumentsTopic())
 	return root
-}
-
-// hideGlobalFlags keeps flags that kube-proxy's packages add to every command line, such
-// as --version, out of this one. They are proxyArguments.
-func hideGlobalFlags() {
-	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 }
 
 // group returns a command that only has other commands.

@@ -39,6 +39,9 @@ type arguments struct {
 	clusterCIDRs []netip.Prefix
 }
 
+// versionFlag is kube-proxy's --version, which registers itself on every command line.
+var versionFlag = pflag.Lookup("version")
+
 // clusterCIDRKey is the one argument that takes a list although kube-proxy's flag does not.
 const clusterCIDRKey = "cluster-cidr"
 
@@ -46,13 +49,7 @@ const clusterCIDRKey = "cluster-cidr"
 // for every node, then the NodeConfig's fields, then the proxyArguments, which override
 // both. All errors of the proxyArguments are returned together.
 func setArguments(config *nodeconfig.Config) (*arguments, error) {
-	a := &arguments{options: app.NewOptions(), flags: pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError)}
-	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	a.options.AddFlags(a.flags)
-	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
-	a.flags.AddFlagSet(pflag.CommandLine)    // and --version from there
-	a.egress.add(a.flags)
-
+	a := newArguments()
 	given := map[string]bool{}
 	for key := range config.NodeConfig.ProxyArguments {
 		given[a.normalize(key)] = true
@@ -79,6 +76,20 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 	}
 	return a, errors.Join(errs...)
 }
+
+// newArguments returns the flags with kube-proxy's defaults.
+func newArguments() *arguments {
+	a := &arguments{options: app.NewOptions(), flags: pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError)}
+	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	a.options.AddFlags(a.flags)
+	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
+	a.flags.AddFlag(versionFlag)
+	a.egress.add(a.flags)
+	return a
+}
+
+// ArgumentUsages returns the help text for all proxyArguments.
+func ArgumentUsages() string { return newArguments().flags.FlagUsages() }
 
 // nodeField is a NodeConfig field that a flag takes its value from.
 type nodeField struct{ path, flag, value string }
@@ -130,7 +141,7 @@ func (a *arguments) unknown(config *nodeconfig.Config, path, key string) error {
 	if nearest := nodeconfig.Nearest(key, known); nearest != "" {
 		return config.Errorf(path, "%q is not a valid flag; did you mean %q?", key, nearest)
 	}
-	return config.Errorf(path, "%q is not a valid flag; see 'openshift start node --help' for those that are", key)
+	return config.Errorf(path, "%q is not a valid flag; see 'openshift help proxy-arguments' for those that are", key)
 }
 
 // setClusterCIDRs reads the cluster CIDRs, one or several in each value. kube-proxy

@@ -41,7 +41,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 			continue
 		}
 		if os.Geteuid() != 0 {
-			fmt.Fprintf(warnings, "Not root: the %s rules were not checked with iptables-restore --test\n", family)
+			_, _ = fmt.Fprintf(warnings, "Not root: the %s rules were not checked with iptables-restore --test\n", family)
 			continue
 		}
 		if err := iptables.NewWriter(iptables.Family(family)).Test(ctx, payload); err != nil {

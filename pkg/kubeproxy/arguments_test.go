@@ -1,0 +1,151 @@
+package kubeproxy
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"k8s.io/kubernetes/cmd/kube-proxy/app"
+	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
+
+	"github.com/openshift/origin-node/pkg/nodeconfig"
+)
+
+func parse(t *testing.T, text string) *nodeconfig.Config {
+	t.Helper()
+	config, err := nodeconfig.Parse(filepath.Join(t.TempDir(), "node-config.yaml"), []byte("kind: NodeConfig\napiVersion: v1\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func set(t *testing.T, text string) *arguments {
+	t.Helper()
+	a, err := setArguments(parse(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestOrder: what origin sets for every node, then the NodeConfig's fields, then
+// proxyArguments.
+func TestOrder(t *testing.T) {
+	for _, test := range []struct{ name, config, flag, want string }{
+		{"default mode", "", "proxy-mode", "iptables"},
+		{"default OOM score", "", "oom-score-adj", "0"},
+		{"default sync period", "", "iptables-sync-period", "30s"},
+		{"default host", "", "bind-address", "0.0.0.0"},
+		{"default rate", "", "kube-api-qps", "10"},
+		{"default burst", "", "kube-api-burst", "20"},
+		{"kube-proxy's own default", "", "iptables-masquerade-bit", "14"},
+		{"field: node name", "nodeName: n1", "hostname-override", "n1"},
+		{"field: sync period", "iptablesSyncPeriod: 7s", "iptables-sync-period", "7s"},
+		{"field: host", "servingInfo: {bindAddress: '192.0.2.1:10250'}", "bind-address", "192.0.2.1"},
+		{"field: IPv6 host", "servingInfo: {bindAddress: '[2001:db8::1]:10250'}", "bind-address", "2001:db8::1"},
+		{"field: rate", "masterClientConnectionOverrides: {qps: 2.5}", "kube-api-qps", "2.5"},
+		{"argument over default", "proxyArguments: {proxy-mode: [nftables]}", "proxy-mode", "nftables"},
+		{"argument over field", "nodeName: n1\nproxyArguments: {hostname-override: [n2]}", "hostname-override", "n2"},
+		{"argument over field, with an underscore", "nodeName: n1\nproxyArguments: {hostname_override: [n2]}", "hostname-override", "n2"},
+		{"the last of several values", "proxyArguments: {iptables-sync-period: [1s, 2s]}", "iptables-sync-period", "2s"},
+		{"list", "proxyArguments: {nodeport-addresses: ['192.0.2.0/24', primary]}", "nodeport-addresses", "[192.0.2.0/24,primary]"},
+		{"list in one value", "proxyArguments: {nodeport-addresses: ['192.0.2.0/24,primary']}", "nodeport-addresses", "[192.0.2.0/24,primary]"},
+		{"map", "proxyArguments: {feature-gates: [AllowServiceExternalIPs=false, KubeProxyNFTablesLocalhostNodePorts=true]}", "feature-gates",
+			"AllowServiceExternalIPs=false,KubeProxyNFTablesLocalhostNodePorts=true"},
+		{"the first cluster CIDR of a family", "proxyArguments: {cluster-cidr: ['fd01::/48', '10.128.0.0/14,10.200.0.0/16', 'fd02::/48']}", "cluster-cidr", "fd01::/48,10.128.0.0/14"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := set(t, test.config).flags.Lookup(test.flag).Value.String(); got != test.want {
+				t.Errorf("--%s is %q, want %q", test.flag, got, test.want)
+			}
+		})
+	}
+}
+
+func TestKubeconfigIsRelativeToTheConfiguration(t *testing.T) {
+	config := parse(t, "masterKubeConfig: node.kubeconfig")
+	a, err := setArguments(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(filepath.Dir(config.File), "node.kubeconfig")
+	if got := a.options.Config().ClientConnection.Kubeconfig; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestClusterCIDRs(t *testing.T) {
+	a := set(t, "proxyArguments: {cluster-cidr: ['10.128.0.0/14', '10.200.0.1/16,fd01::/48']}")
+	want := []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("10.200.0.0/16"), netip.MustParsePrefix("fd01::/48")}
+	if diff := cmp.Diff(want, a.clusterCIDRs, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEgressArguments(t *testing.T) {
+	if got, want := set(t, "").egress, (egressFlags{true, 100 * time.Millisecond}); got != want {
+		t.Errorf("defaults: got %+v, want %+v", got, want)
+	}
+	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s]}").egress
+	if want := (egressFlags{false, time.Second}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestEveryFlagOfKubeProxy: each is an argument, and takes its own default.
+func TestEveryFlagOfKubeProxy(t *testing.T) {
+	app.NewProxyCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, "test.") {
+			return // the testing package's
+		}
+		value := strings.Trim(f.DefValue, "[]")
+		if f.Name == "cluster-cidr" {
+			value = "10.128.0.0/14"
+		}
+		config := parse(t, "proxyArguments:\n  "+f.Name+":\n  - '"+value+"'\n")
+		if _, err := setArguments(config); err != nil {
+			t.Errorf("--%s: %v", f.Name, err)
+		}
+	})
+}
+
+func TestArgumentErrors(t *testing.T) {
+	for _, test := range []struct{ name, config, want string }{
+		{"unknown", "proxyArguments:\n  proxy-mod: [iptables]", `:4: proxyArguments.proxy-mod: "proxy-mod" is not a valid flag; did you mean "proxy-mode"?`},
+		{"unknown and like nothing", "proxyArguments:\n  xyzzy: [a]", `:4: proxyArguments.xyzzy: "xyzzy" is not a valid flag; see 'openshift help proxy-arguments'`},
+		{"twice", "proxyArguments:\n  proxy-mode: [iptables]\n  proxy_mode: [iptables]", `:5: proxyArguments.proxy_mode: the same argument as "proxy-mode"`},
+		{"bad value, second in the list", "proxyArguments:\n  iptables-sync-period:\n  - 1s\n  - soon", `:6: proxyArguments.iptables-sync-period[1]: `},
+		{"bad CIDR", "proxyArguments:\n  cluster-cidr:\n  - 10.128.0.0/33", `:5: proxyArguments.cluster-cidr[0]: "10.128.0.0/33" is not a CIDR; expected`},
+		{"IPv4 in IPv6", "proxyArguments:\n  cluster-cidr: ['::ffff:10.0.0.0/104']", `is not a CIDR`},
+		{"everything", "proxyArguments:\n  cluster-cidr: ['::/0']", `covers every address`},
+		{"several at once", "proxyArguments:\n  aaa: [b]\n  proxy-mod: [c]", "proxyArguments.aaa"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := setArguments(parse(t, test.config))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestModeFromKubeProxysOwnFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kube-proxy.yaml")
+	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nclusterCIDR: 10.128.0.0/14\nclientConnection: {kubeconfig: ''}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(parse(t, "proxyArguments: {config: ["+file+"]}"), Overrides{Manifests: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.options.Config().Mode != proxyconfig.ProxyModeIPTables || len(p.extension.ClusterCIDRs) != 1 {
+		t.Errorf("got mode %s, cluster CIDRs %v", p.options.Config().Mode, p.extension.ClusterCIDRs)
+	}
+}
