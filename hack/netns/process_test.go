@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,6 +201,45 @@ func TestEndpointsOfTheProxy(t *testing.T) {
 		})
 	}
 	n.metric(`egress_snat_bindings{ip_family="IPv4"} 0`)
+}
+
+// TestUpstreamSettings: conntrack sysctls, node IP and feature gates are kube-proxy's own.
+// Egress SNAT does not depend on the gate by which Services lose their external IPs.
+func TestUpstreamSettings(t *testing.T) {
+	n := simpleNode(t)
+	n.configure(`{conntrack-tcp-timeout-established: ["1234s"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.serve(n.Pod(1), 80, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	timeout, err := n.Node().Run(t.Context(), "sysctl", "-n", "net.netfilter.nf_conntrack_tcp_timeout_established")
+	if err != nil || strings.TrimSpace(timeout) != "1234" {
+		t.Errorf("the conntrack timeout is %q, %v; want 1234", timeout, err)
+	}
+	n.logs(`NodeIPs=["192.0.2.2"`)
+	if _, err := n.ask("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80)); err == nil {
+		t.Error("the Service is served on its external IP although the gate is off")
+	}
+}
+
+// TestKubeProxysOwnFile: proxyArguments.config names a file that is noticed as well.
+func TestKubeProxysOwnFile(t *testing.T) {
+	n := simpleNode(t)
+	file := n.path("kube-proxy.yaml")
+	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nclusterCIDR: 10.128.0.0/14\nconntrack: {maxPerCore: 0}\n"
+	n.write(file, []byte(text))
+	n.configure(`{config: ["kube-proxy.yaml"]}`) // relative to the configuration
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.write(file, []byte(text+"mode: nftables\n"))
+	n.logs("The configuration has changed but is not valid")
+	n.write(file, []byte(text+"configSyncPeriod: 10m0s\n"))
+	if status := n.exit(); status != 75 {
+		t.Errorf("the node ended with status %d, want 75", status)
+	}
 }
 
 func TestChangedConfiguration(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -273,6 +275,15 @@ func TestPayloadsAreAccepted(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 13))
 		for _, size := range []int{1, 64, 65, 1000} {
 			n.run(func() error { return n.writer.Test(n.Context(), Payload(randomPlan(r, n.cidr, size))) })
+		}
+		for name, family := range map[string]Family{"one": IPv4, "tree": IPv4, "ipv6": IPv6} {
+			golden, err := os.ReadFile(filepath.Join("testdata", name+".restore"))
+			if err != nil {
+				n.Fatal(err)
+			}
+			if family == n.family {
+				n.run(func() error { return n.writer.Test(n.Context(), golden) })
+			}
 		}
 		n.holds(plan.Plan{})
 	})
