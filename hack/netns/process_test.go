@@ -439,7 +439,8 @@ func TestServiceManagerIsTold(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
 	n.env = append(n.env, "WATCHDOG_USEC=600000")
-	n.putWeb([]string{egressV4.String()})
+	// The node has no IPv6, so that claim is refused, which keeps nothing else from going on.
+	n.putWeb([]string{egressV4.String(), egressV6.String()})
 	told := func(text string) {
 		t.Helper()
 		n.eventually(soon, func() error {
@@ -454,8 +455,9 @@ func TestServiceManagerIsTold(t *testing.T) {
 	if !strings.Contains(n.log.String(), "Synced egress SNAT rules") {
 		t.Error("READY=1 came before the first sync")
 	}
-	told("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, 0 refused")
+	told("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, 1 refused")
 	told("WATCHDOG=1")
+	n.logs(`reason="NoProxier"`)
 	n.stop()
 	told("STOPPING=1")
 	if socket.count("READY=1") != 1 {

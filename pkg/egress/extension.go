@@ -169,11 +169,17 @@ func (e *Extension) sync() (again time.Duration) {
 	status := Status{Ready: true}
 	for _, family := range families {
 		s := e.syncers[family]
-		p := plan.Build(e.state.input(family, e.config.ClusterCIDRs))
+		in := e.state.input(family, e.config.ClusterCIDRs)
+		active := s.isActive() // once: a plan for no proxier must not be written when one comes up
+		in.NoProxier = !active
+		p := plan.Build(in)
 		s.report(p)
 		status.Bindings += len(p.Bindings)
 		status.EgressIPs += len(p.EgressIPs())
 		status.Refusals += len(p.Refusals)
+		if !active {
+			continue
+		}
 		if wait := s.trySync(e.ctx, p, e.repairProxier); wait > 0 {
 			status.Ready = false
 			again = shorter(again, wait)

@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +14,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
-
-// errNoProxier is why a plan of a family is not written in which no proxier runs: for want
-// of ip6tables on a node with IPv6 Services, for example. The proxier logs why.
-var errNoProxier = errors.New("the proxier of this IP family has not written its rules")
 
 // syncer brings the plans of one IP family into the kernel.
 type syncer struct {
@@ -85,12 +80,20 @@ func (s *syncer) noteLook() {
 	s.look = true
 }
 
-func (s *syncer) takeNotes() (active, look bool) {
+// isActive tells whether the proxier of this family has written its rules, ever.
+func (s *syncer) isActive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	active, look = s.active, s.look
+	return s.active
+}
+
+// takeLook tells whether the kernel has to be looked at, and takes the notes that say so.
+func (s *syncer) takeLook() (look bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look = s.look
 	s.look, s.hurry = false, false
-	return active, look
+	return look
 }
 
 // backingOff returns how long the backoff after a failure still lasts.
@@ -103,7 +106,7 @@ func (s *syncer) backingOff() time.Duration {
 	return time.Until(s.nextTry)
 }
 
-// trySync makes the kernel hold p. It returns 0, or after a failure the time after which
+// trySync makes the kernel hold p. The family must be active. It returns 0, or after a failure the time after which
 // to try again; the kernel then holds what it held before.
 func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func()) time.Duration {
 	if wait := s.backingOff(); wait > 0 {
@@ -129,13 +132,7 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 }
 
 func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) error {
-	active, look := s.takeNotes()
-	if !active {
-		if len(p.Bindings) == 0 {
-			return nil
-		}
-		return errNoProxier
-	}
+	look := s.takeLook()
 	if !look && s.written != nil && s.written.Equal(p) {
 		return nil
 	}

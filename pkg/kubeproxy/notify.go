@@ -78,7 +78,7 @@ func (n *notifier) look(now time.Time, watchdog time.Duration) []string {
 	}
 	if n.egress != nil {
 		e := n.egress()
-		synced = synced && e.Ready
+		synced = synced && e.Ready && e.DueSince.IsZero()
 		overdue = max(overdue, since(now, e.DueSince))
 		status += fmt.Sprintf("; egress SNAT: %d bindings to %d egress IPs, %d refused", e.Bindings, e.EgressIPs, e.Refusals)
 	}

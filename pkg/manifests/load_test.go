@@ -225,7 +225,7 @@ func TestLoadErrors(t *testing.T) {
 	}, {
 		name: "Endpoints twice",
 		text: manyEndpoints("a", 1) + "---\n" + manyEndpoints("a", 2),
-		want: `a.yaml:8: Endpoints default/a: the same object is written twice, first as Endpoints default/a at a.yaml:1`,
+		want: `a.yaml:9: Endpoints default/a: the same object is written twice, first as Endpoints default/a at a.yaml:1`,
 	}, {
 		name: "cluster IP and node port twice",
 		text: goodService + "    nodePort: 30080\n  type: NodePort\n---\n" + strings.Replace(goodService, "web", "web2", 1) + "    nodePort: 30080\n  type: NodePort\n",

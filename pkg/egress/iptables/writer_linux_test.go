@@ -24,6 +24,8 @@ func onNode(t *testing.T, test func(t *testing.T, n *node)) {
 			t.Run(fmt.Sprintf("%s/%s", backend, family), func(t *testing.T) {
 				l := lab.ForTest(t, lab.Config{IPv6: true, Backend: backend})
 				t.Setenv("PATH", l.Path())
+				// Labs share /run; nobody else's lock is waited for.
+				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
 				n := &node{T: t, family: family, cidr: clusterV4, writer: NewWriter(family)}
 				if family == IPv6 {
 					n.cidr = clusterV6

@@ -12,6 +12,7 @@ import (
 func Build(in Input) Plan {
 	b := builder{
 		clusterCIDRs: sortedPrefixes(in.ClusterCIDRs),
+		noProxier:    in.NoProxier,
 		bound:        make(map[target]Binding),
 		refusals:     slices.Clone(in.Refusals),
 	}
@@ -29,6 +30,7 @@ type target struct {
 
 type builder struct {
 	clusterCIDRs []netip.Prefix
+	noProxier    bool
 	bound        map[target]Binding
 	refusals     []Refusal
 }
@@ -70,6 +72,8 @@ func (b *builder) judge(claim Claim) (Reason, string) {
 		return InvalidAddress, fmt.Sprintf("external IP %s is not a unicast address that packets can come from", claim.EgressIP)
 	case len(b.clusterCIDRs) == 0:
 		return NoClusterCIDR, fmt.Sprintf("no cluster CIDR of the family of %s is known; set proxyArguments.cluster-cidr", claim.EgressIP)
+	case b.noProxier:
+		return NoProxier, fmt.Sprintf("no proxier of the family of %s has written its rules on this node; its log says why", claim.EgressIP)
 	}
 	return "", ""
 }

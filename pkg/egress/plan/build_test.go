@@ -92,6 +92,12 @@ func TestBuild(t *testing.T) {
 		}},
 		refusals: []Refusal{{Service: Service{"ns", "web"}, EgressIP: addr("203.0.113.1"), Reason: NoClusterCIDR}},
 	}, {
+		name: "no proxier",
+		input: Input{ClusterCIDRs: v6, NoProxier: true, Claims: []Claim{
+			claim("web", 0, "2001:db8::1", tcp, "fd00:10::5"),
+		}},
+		refusals: []Refusal{{Service: Service{"ns", "web"}, EgressIP: addr("2001:db8::1"), Reason: NoProxier}},
+	}, {
 		name: "host network endpoint",
 		input: Input{ClusterCIDRs: v4, Claims: []Claim{
 			claim("web", 0, "203.0.113.1", tcp, "10.128.0.5", "192.0.2.2"),

@@ -49,7 +49,10 @@ type Input struct {
 	// ClusterCIDRs are where pods live. Endpoints outside of them are never bound, and
 	// destinations inside are never SNATed. Without any, nothing is bound at all.
 	ClusterCIDRs []netip.Prefix
-	Claims       []Claim
+	// NoProxier: no proxier of the IP family writes rules on the node, for want of
+	// ip6tables for example. Nothing is bound then.
+	NoProxier bool
+	Claims    []Claim
 	// Refusals are claims that were refused before they could become a Claim, because
 	// the object did not say what it wants in a way that can be understood.
 	Refusals []Refusal
@@ -72,6 +75,8 @@ const (
 	// NoClusterCIDR: without a cluster CIDR nothing says which destinations are inside,
 	// so in-cluster traffic would be SNATed too.
 	NoClusterCIDR Reason = "NoClusterCIDR"
+	// NoProxier: the node's proxier does not serve the IP family.
+	NoProxier Reason = "NoProxier"
 	// InvalidAddress: the external IP is not one that packets can come from.
 	InvalidAddress Reason = "InvalidAddress"
 	// InvalidAnnotation: the Service's annotation has a value that means nothing.
@@ -85,7 +90,7 @@ const (
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{NoClusterCIDR, InvalidAddress, InvalidAnnotation, EndpointOutsideCluster, BoundByOlderService}
+var Reasons = []Reason{NoClusterCIDR, NoProxier, InvalidAddress, InvalidAnnotation, EndpointOutsideCluster, BoundByOlderService}
 
 // Refusal says that a claim, or one binding of it, is not given. Pod and Protocol are
 // zero when the whole claim is refused.
