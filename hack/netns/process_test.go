@@ -473,7 +473,7 @@ func TestWatchdogStarves(t *testing.T) {
 	n.putWeb([]string{egressV4.String()})
 	n.start()
 	n.eventually(soon, func() error {
-		if socket.count("WATCHDOG=1") == 0 {
+		if socket.count("WATCHDOG=1") == 0 || socket.count("READY=1") == 0 {
 			return errors.New("no sign of life")
 		}
 		return nil
@@ -508,6 +508,26 @@ func TestWatchdogStarves(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestWatchdogStarvesWithoutAFirstSync: a proxier that never gets to write is not alive.
+func TestWatchdogStarvesWithoutAFirstSync(t *testing.T) {
+	n := simpleNode(t)
+	socket := n.listenForNotifications()
+	n.env = append(n.env, "WATCHDOG_USEC=600000")
+	if err := os.WriteFile(filepath.Join(n.binDir, "iptables-restore"), []byte("#!/bin/sh\nexit 4\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	n.eventually(2*syncPeriod+soon, func() error {
+		if socket.count("rules not written for") == 0 {
+			return errors.New("the status does not tell")
+		}
+		return nil
+	})
+	if socket.count("READY=1") != 0 {
+		t.Error("told READY=1 although nothing was written")
+	}
 }
 
 func TestShippedConfiguration(t *testing.T) {

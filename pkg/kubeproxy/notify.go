@@ -110,17 +110,12 @@ func (n *notifier) patience() time.Duration { return max(2*n.syncPeriod, 10*time
 // proxier tells whether the proxiers of all IP families have synced, and for how long the
 // slowest has owed a sync. kube-proxy's own metrics tell, in every mode.
 func (n *notifier) proxier(now time.Time) (synced bool, overdue time.Duration) {
-	synced, due := false, false
+	running, waiting, due := false, false, false
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		queued := gauge(proxymetrics.SyncProxyRulesLastQueuedTimestamp, family)
 		done := gauge(proxymetrics.SyncProxyRulesLastTimestamp, family)
-		if queued == 0 {
-			continue // no proxier of this family, or not started
-		}
-		if done == 0 {
-			return false, 0
-		}
-		synced = true
+		running = running || queued > 0 // else no proxier of this family, or not started
+		waiting = waiting || queued > 0 && done == 0
 		due = due || queued > done
 	}
 	switch {
@@ -129,7 +124,7 @@ func (n *notifier) proxier(now time.Time) (synced bool, overdue time.Duration) {
 	case n.proxierDue.IsZero():
 		n.proxierDue = now
 	}
-	return synced, since(now, n.proxierDue)
+	return running && !waiting, since(now, n.proxierDue)
 }
 
 func since(now, then time.Time) time.Duration {
