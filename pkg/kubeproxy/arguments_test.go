@@ -135,6 +135,12 @@ func TestArgumentErrors(t *testing.T) {
 	}
 }
 
+func TestJSONLogging(t *testing.T) {
+	if _, err := New(parse(t, "proxyArguments: {logging-format: [json]}"), Overrides{Manifests: t.TempDir()}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestModeFromKubeProxysOwnFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kube-proxy.yaml")
 	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nclusterCIDR: 10.128.0.0/14\nclientConnection: {kubeconfig: ''}\n"

@@ -12,6 +12,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register"          // logging-format=json, as in kube-proxy's main
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics, as there
+	_ "k8s.io/component-base/metrics/prometheus/version"  // version metrics, as there
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
