@@ -11,4 +11,6 @@ if [[ ${EUID} -ne 0 ]]; then
   exit 1
 fi
 hack/install-packages.sh iproute2:ip iptables:iptables nftables:nft conntrack:conntrack
-exec go run ./hack/demo "${binary}" hack/demo
+# Built as `make build` builds, so that little has to be compiled.
+export CGO_ENABLED=0
+exec go run -trimpath ./hack/demo "${binary}" hack/demo
