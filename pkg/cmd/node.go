@@ -64,28 +64,37 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 	if err := checkComponents(o.enable, o.disable); err != nil {
 		return err
 	}
-	config, err := nodeconfig.Load(o.config)
-	if err != nil {
-		return err
+	if o.manifests != "" {
+		folder, err := filepath.Abs(o.manifests)
+		if err != nil {
+			return fmt.Errorf("--manifests: %w", err)
+		}
+		o.manifests = folder
 	}
-	manifests, err := o.manifestsFolder()
-	if err != nil {
-		return err
+	if !o.cleanup && !o.dryRun {
+		return o.runUntilChanged(c.Context())
 	}
-	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: manifests, Cleanup: o.cleanup})
-	if err != nil {
-		return err
-	}
-	if err := proxy.ApplyLogging(); err != nil {
-		return err
-	}
+	_, proxy, err := o.load()
 	switch {
+	case err != nil:
+		return err
 	case o.cleanup:
 		return proxy.Cleanup(c.Context())
-	case o.dryRun:
-		return proxy.DryRun(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 	}
-	return runUntilChanged(c.Context(), proxy, config, manifests)
+	return proxy.DryRun(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+}
+
+// load reads the configuration and sets the log up as it says.
+func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
+	config, err := nodeconfig.Load(o.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: o.manifests, Cleanup: o.cleanup})
+	if err != nil {
+		return nil, nil, err
+	}
+	return config, proxy, proxy.ApplyLogging()
 }
 
 // newArgumentsTopic is a page of help, not a command.
@@ -98,29 +107,22 @@ func newArgumentsTopic() *cobra.Command {
 	}
 }
 
-func (o *nodeOptions) manifestsFolder() (string, error) {
-	if o.manifests == "" {
-		return "", nil
-	}
-	folder, err := filepath.Abs(o.manifests)
-	if err != nil {
-		return "", fmt.Errorf("--manifests: %w", err)
-	}
-	return folder, nil
-}
-
-// runUntilChanged runs proxy until ctx ends or the configuration has changed and is valid;
-// then it returns errConfigChanged.
-func runUntilChanged(ctx context.Context, proxy *kubeproxy.Proxy, config *nodeconfig.Config, manifests string) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	w, err := newConfigWatch(config.Files())
+// runUntilChanged runs the proxy until ctx ends or the configuration has changed and is
+// valid; then it returns errConfigChanged.
+func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
+	w, err := o.watch()
 	if err != nil {
 		return err
 	}
 	defer w.close()
+	config, proxy, err := o.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	go func() {
-		if w.wait(ctx, func(ctx context.Context) error { return validateAnew(ctx, config.File, manifests) }) {
+		if w.wait(ctx, func(ctx context.Context) error { return validateAnew(ctx, config.File, o.manifests) }) {
 			stop(errConfigChanged)
 		}
 	}()
@@ -132,4 +134,14 @@ func runUntilChanged(ctx context.Context, proxy *kubeproxy.Proxy, config *nodeco
 		return errConfigChanged
 	}
 	return nil
+}
+
+// watch watches the files that make the configuration. They are read after this for use,
+// so that no change falls in between.
+func (o *nodeOptions) watch() (*configWatch, error) {
+	config, err := nodeconfig.Load(o.config)
+	if err != nil {
+		return nil, err
+	}
+	return newConfigWatch(config.Files())
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -101,7 +102,7 @@ func validateAnew(ctx context.Context, file, manifests string) error {
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
 		if message := bytes.TrimSpace(stderr.Bytes()); len(message) > 0 {
-			return errors.New(string(message))
+			return errors.New(strings.TrimPrefix(string(message), errorPrefix))
 		}
 		return fmt.Errorf("validating %s: %w", file, err)
 	}

@@ -18,6 +18,8 @@ import (
 // sysexits.h).
 const ExitConfigChanged = 75
 
+const errorPrefix = "error: "
+
 // Main runs the command line and returns the process's exit status: 0, ExitConfigChanged,
 // or 1 after an error, which it has printed.
 func Main() int {
@@ -31,7 +33,7 @@ func Main() int {
 	case errors.Is(err, errConfigChanged):
 		return ExitConfigChanged
 	}
-	fmt.Fprintf(os.Stderr, "error: %v\n", err)
+	fmt.Fprintf(os.Stderr, "%s%v\n", errorPrefix, err)
 	return 1
 }
 

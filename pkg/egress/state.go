@@ -158,7 +158,7 @@ func (svc service) equal(other service) bool {
 // the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
 func convertService(object *v1.Service) service {
 	svc := service{claims: map[v1.IPFamily]plan.Claim{}, refusals: map[v1.IPFamily]plan.Refusal{}}
-	if proxyutil.ShouldSkipService(object) || object.Labels[apis.LabelServiceProxyName] != "" {
+	if _, others := object.Labels[apis.LabelServiceProxyName]; others || proxyutil.ShouldSkipService(object) {
 		return svc
 	}
 	value, annotated := object.Annotations[Annotation]

@@ -129,7 +129,7 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 	var errs []error
 	for i, value := range values {
 		if err := a.flags.Set(key, value); err != nil {
-			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v; expected a value for kube-proxy's flag of type %s", err, flag.Value.Type()))
+			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v; expected a value of the type %s", err, flag.Value.Type()))
 		}
 	}
 	return errors.Join(errs...)

@@ -62,6 +62,10 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 	if err := args.options.Complete(args.flags); err != nil {
 		return nil, config.Errorf("proxyArguments", "%w", err)
 	}
+	if connection := &args.options.Config().ClientConnection; connection.Kubeconfig == "" {
+		// kube-proxy's own configuration file, if one is given, need not name it again.
+		connection.Kubeconfig = config.NodeConfig.MasterKubeConfig
+	}
 	p.extension = egress.Config{
 		ClusterCIDRs:  args.clusterCIDRs,
 		MinSyncPeriod: args.egress.minSyncPeriod,

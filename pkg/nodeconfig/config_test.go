@@ -46,7 +46,7 @@ func TestUnused(t *testing.T) {
 			"enableUnidling", "imageConfig.format", "kubeletArguments",
 			"networkConfig.mtu", "networkConfig.networkPluginName", "networkPluginName", "nodeIP",
 			"podManifestConfig.fileCheckIntervalSeconds", "podManifestConfig.path",
-			"servingInfo.certFile", "servingInfo.clientCA", "servingInfo.keyFile", "servingInfo.namedCertificates",
+			"servingInfo.bindNetwork", "servingInfo.certFile", "servingInfo.clientCA", "servingInfo.keyFile", "servingInfo.namedCertificates",
 			"volumeConfig.localQuota.perFSGroup", "volumeDirectory",
 		},
 	}} {

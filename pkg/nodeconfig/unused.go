@@ -15,7 +15,6 @@ var used = []string{
 	"nodeName",
 	"proxyArguments",
 	"servingInfo.bindAddress",
-	"servingInfo.bindNetwork",
 }
 
 // Unused returns the sorted paths of the fields that are set in the file and

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 // Family selects iptables or ip6tables.
@@ -69,6 +71,7 @@ func (w *Writer) Write(ctx context.Context, want Ruleset) (changed bool, err err
 	if payload == nil {
 		return false, nil
 	}
+	klog.FromContext(ctx).V(9).Info("Restoring egress SNAT rules", "rules", string(payload))
 	if err := w.commands.apply(ctx, payload); err != nil {
 		w.known = nil
 		return false, err
