@@ -67,13 +67,13 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	err = d.show(ctx)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "the node's log:\n%s", d.log())
+	}
 	if os.Getenv("KEEP") == "1" {
 		d.keep(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("%w; the node's log:\n%s", err, d.log())
-	}
-	return nil
+	return err
 }
 
 type demo struct {

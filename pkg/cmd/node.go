@@ -48,7 +48,7 @@ func newStartNodeCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.config, "config", "", "The node's configuration file (kind NodeConfig, apiVersion v1). Required.")
 	f.StringVar(&o.manifests, "manifests", "", "A folder of YAML or JSON files with Services, EndpointSlices, Endpoints, Nodes and Namespaces that takes the API server's place. It is watched. Goes with a configuration without masterKubeConfig.")
-	f.StringVar(&o.loglevel, "loglevel", "0", "The log's verbosity from 0 to 9, unless proxyArguments.v says it.")
+	f.StringVar(&o.loglevel, "loglevel", "", "The log's verbosity from 0, the default, to 9, unless proxyArguments.v says it.")
 	f.StringSliceVar(&o.enable, "enable", nil, "The components to run. This program has one: proxy.")
 	f.StringSliceVar(&o.disable, "disable", nil, "The components not to run.")
 	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy and of egress SNAT, and exit.")

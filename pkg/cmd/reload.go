@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,12 +37,26 @@ func newConfigWatch(files []string) (*configWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching the configuration: %w", err)
 	}
-	for _, file := range files {
-		if err := watcher.Add(filepath.Dir(file)); err != nil {
-			return nil, errors.Join(fmt.Errorf("watching %s: %w", filepath.Dir(file), err), watcher.Close())
+	for _, dir := range foldersOf(files) {
+		if err := watcher.Add(dir); err != nil {
+			return nil, errors.Join(fmt.Errorf("watching %s: %w", dir, err), watcher.Close())
 		}
 	}
 	return &configWatch{files: files, began: fingerprintOf(files), watcher: watcher}, nil
+}
+
+// foldersOf returns where files are, and where they really are: behind a link, an edit is
+// an event in that folder only.
+func foldersOf(files []string) []string {
+	var folders []string
+	for _, file := range files {
+		folders = append(folders, filepath.Dir(file))
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			folders = append(folders, filepath.Dir(real))
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
 }
 
 func (w *configWatch) close() { _ = w.watcher.Close() }

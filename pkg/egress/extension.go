@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,15 +33,21 @@ type Extension struct {
 	logger  klog.Logger
 	config  Config
 	state   *state
-	proxier proxy.Provider
 	syncers map[v1.IPFamily]*syncer
+	loop    sync.WaitGroup
+
+	// proxier and served are set once, by Wrap.
+	proxier proxy.Provider
+	served  []v1.IPFamily
 
 	// wake asks the loop for a sync; it holds one request.
 	wake chan struct{}
 
-	mu             sync.Mutex // protects the following fields
-	synced         synced
-	topologyLabels map[string]string
+	topology sync.Mutex // held while the proxier is told its labels
+	labels   map[string]string
+
+	mu     sync.Mutex // protects the following fields
+	synced synced
 	// dueSince is when the oldest request came that no sync has answered; zero if none.
 	dueSince time.Time
 	status   Status
@@ -50,9 +57,12 @@ type Extension struct {
 // that are right.
 type synced struct{ services, slices bool }
 
+func (s synced) all() bool { return s.services && s.slices }
+
 // Status tells how things stand.
 type Status struct {
-	// Ready: everything that should have been written has been, once.
+	// Ready: the plan has been written, once, and its place looked at after the
+	// proxier's first sync, in every IP family that the proxier serves.
 	Ready bool
 	// DueSince is when the oldest change came that is not in the kernel; zero if none.
 	DueSince time.Time
@@ -88,9 +98,13 @@ func (e *Extension) Status() Status {
 	return status
 }
 
+// Wait returns when the loop has ended, if it ever began: after that nothing is written.
+func (e *Extension) Wait() { e.loop.Wait() }
+
 // AfterSync is called by the proxier, with its lock held: it only leaves a note.
 func (e *Extension) AfterSync(family v1.IPFamily, fullSync bool) {
-	if e.syncers[family].noteProxierSync(fullSync) {
+	if fullSync {
+		e.syncers[family].noteFullSync()
 		e.request()
 	}
 }
@@ -102,17 +116,14 @@ func (e *Extension) noteChange(changed bool) {
 	}
 }
 
-func (e *Extension) noteSynced(set func(*synced)) {
+// noteSynced tells whether all objects are known now.
+func (e *Extension) noteSynced(set func(*synced)) bool {
 	e.mu.Lock()
 	set(&e.synced)
+	all := e.synced.all()
 	e.mu.Unlock()
 	e.request()
-}
-
-func (e *Extension) noteTopology(labels map[string]string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.topologyLabels = labels
+	return all
 }
 
 // request asks the loop for a sync. It does not block.
@@ -161,7 +172,7 @@ func (e *Extension) run() {
 func (e *Extension) sync() (again time.Duration) {
 	begun := time.Now()
 	e.mu.Lock()
-	known := e.synced.services && e.synced.slices
+	known := e.synced.all()
 	e.mu.Unlock()
 	if !known {
 		return 0
@@ -170,20 +181,19 @@ func (e *Extension) sync() (again time.Duration) {
 	for _, family := range families {
 		s := e.syncers[family]
 		in := e.state.input(family, e.config.ClusterCIDRs)
-		active := s.isActive() // once: a plan for no proxier must not be written when one comes up
-		in.NoProxier = !active
+		in.NoProxier = !slices.Contains(e.served, family)
 		p := plan.Build(in)
 		s.report(p)
 		status.Bindings += len(p.Bindings)
 		status.EgressIPs += len(p.EgressIPs())
 		status.Refusals += len(p.Refusals)
-		if !active {
+		if in.NoProxier {
 			continue
 		}
 		if wait := s.trySync(e.ctx, p, e.repairProxier); wait > 0 {
-			status.Ready = false
 			again = shorter(again, wait)
 		}
+		status.Ready = status.Ready && s.complete
 	}
 	e.finish(begun, status, again > 0)
 	return again
@@ -193,7 +203,6 @@ func (e *Extension) sync() (again time.Duration) {
 func (e *Extension) finish(begun time.Time, status Status, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	status.Ready = status.Ready || e.status.Ready
 	e.status = status
 	switch {
 	case failed && e.dueSince.IsZero():
@@ -206,14 +215,23 @@ func (e *Extension) finish(begun time.Time, status Status, failed bool) {
 	}
 }
 
+// setTopology tells the proxier its node's labels.
+func (e *Extension) setTopology(labels map[string]string) {
+	e.topology.Lock()
+	defer e.topology.Unlock()
+	e.labels = labels
+	e.proxier.OnTopologyChange(labels)
+}
+
 // repairProxier lets the proxier write all of its rules anew. A change of topology is the
 // one occasion of the Provider interface for that. The proxier's lock may be held for as
 // long as a sync takes, hence the goroutine.
 func (e *Extension) repairProxier() {
-	e.mu.Lock()
-	labels := e.topologyLabels
-	e.mu.Unlock()
-	go e.proxier.OnTopologyChange(labels)
+	go func() {
+		e.topology.Lock()
+		defer e.topology.Unlock()
+		e.proxier.OnTopologyChange(e.labels)
+	}()
 }
 
 // shorter returns the shorter of two times, not counting 0.

@@ -36,7 +36,7 @@ var (
 	}, []string{"ip_family"})
 	lastSuccess = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "last_sync_success_timestamp_seconds", StabilityLevel: metrics.ALPHA,
-		Help: "Unix time at which the kernel was last known to hold the plan, by IP family.",
+		Help: "Unix time at which rules were last written, or looked at and found to be the plan, by IP family.",
 	}, []string{"ip_family"})
 )
 

@@ -13,10 +13,10 @@ type provider struct {
 	extension *Extension
 }
 
-// Wrap returns a Provider to be run in proxier's place. It must be called once, before the
-// Provider is told anything.
-func (e *Extension) Wrap(proxier proxy.Provider) proxy.Provider {
-	e.proxier = proxier
+// Wrap returns a Provider to be run in the place of proxier, which serves these IP
+// families. It must be called once, before the Provider is told anything.
+func (e *Extension) Wrap(proxier proxy.Provider, served ...v1.IPFamily) proxy.Provider {
+	e.proxier, e.served = proxier, served
 	return &provider{Provider: proxier, extension: e}
 }
 
@@ -35,9 +35,11 @@ func (p *provider) OnServiceDelete(service *v1.Service) {
 	p.Provider.OnServiceDelete(service)
 }
 
+// OnServiceSynced notes it first: our rules need not wait for all of the proxier's.
 func (p *provider) OnServiceSynced() {
+	all := p.extension.noteSynced(func(s *synced) { s.services = true })
 	p.Provider.OnServiceSynced()
-	p.extension.noteSynced(func(s *synced) { s.services = true })
+	p.syncIf(all)
 }
 
 func (p *provider) OnEndpointSliceAdd(slice *discovery.EndpointSlice) {
@@ -56,18 +58,27 @@ func (p *provider) OnEndpointSliceDelete(slice *discovery.EndpointSlice) {
 }
 
 func (p *provider) OnEndpointSlicesSynced() {
+	all := p.extension.noteSynced(func(s *synced) { s.slices = true })
 	p.Provider.OnEndpointSlicesSynced()
-	p.extension.noteSynced(func(s *synced) { s.slices = true })
+	p.syncIf(all)
+}
+
+// syncIf lets the proxier's runner have a sync when the proxier knows everything. Its
+// first one, just now, ran outside of the runner, and would not be tried again for an hour
+// if it failed.
+func (p *provider) syncIf(all bool) {
+	if all {
+		p.Provider.Sync()
+	}
 }
 
 func (p *provider) OnTopologyChange(labels map[string]string) {
-	p.extension.noteTopology(labels)
-	p.Provider.OnTopologyChange(labels)
+	p.extension.setTopology(labels)
 }
 
 // SyncLoop runs the proxier's loop, which does not return, and the extension's beside it.
 func (p *provider) SyncLoop() {
-	go p.extension.run()
+	p.extension.loop.Go(p.extension.run)
 	p.Provider.SyncLoop()
 }
 

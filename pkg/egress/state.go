@@ -165,6 +165,7 @@ func convertService(object *v1.Service) service {
 	if annotated && value == "false" {
 		return svc
 	}
+	protocols, unknown := protocols(object)
 	for _, text := range object.Spec.ExternalIPs {
 		family, ip := parseExternalIP(text)
 		if svc.has(family) {
@@ -178,8 +179,11 @@ func convertService(object *v1.Service) service {
 		case !ip.IsValid():
 			svc.refusals[family] = plan.Refusal{Service: name, Reason: plan.InvalidAddress,
 				Message: fmt.Sprintf("external IP %q is not an IP address", text)}
+		case unknown != "":
+			svc.refusals[family] = plan.Refusal{Service: name, EgressIP: ip, Reason: plan.InvalidProtocol,
+				Message: fmt.Sprintf("a port has the protocol %q; expected TCP, UDP or SCTP", unknown)}
 		default:
-			svc.claims[family] = plan.Claim{Service: name, Created: object.CreationTimestamp.Time, EgressIP: ip, Protocols: protocols(object)}
+			svc.claims[family] = plan.Claim{Service: name, Created: object.CreationTimestamp.Time, EgressIP: ip, Protocols: protocols}
 		}
 	}
 	return svc
@@ -205,13 +209,22 @@ func parseExternalIP(text string) (v1.IPFamily, netip.Addr) {
 	return familyOf(ip), ip
 }
 
-func protocols(object *v1.Service) []plan.Protocol {
-	var result []plan.Protocol
+// protocols returns those of the Service's ports, sorted, or one that cannot be used.
+func protocols(object *v1.Service) (result []plan.Protocol, unknown string) {
 	for _, port := range object.Spec.Ports {
-		result = append(result, plan.Protocol(strings.ToLower(string(port.Protocol))))
+		switch port.Protocol {
+		case v1.ProtocolTCP, "": // the API's default
+			result = append(result, plan.TCP)
+		case v1.ProtocolUDP:
+			result = append(result, plan.UDP)
+		case v1.ProtocolSCTP:
+			result = append(result, plan.SCTP)
+		default:
+			return nil, string(port.Protocol)
+		}
 	}
 	slices.Sort(result)
-	return slices.Compact(result)
+	return slices.Compact(result), ""
 }
 
 func convertSlice(object *discovery.EndpointSlice) ([]netip.Addr, error) {

@@ -85,6 +85,11 @@ func TestConvertService(t *testing.T) {
 			map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
 		{"switched to nonsense", func(s *v1.Service) { s.Annotations = map[string]string{Annotation: "off"} },
 			nil, map[v1.IPFamily]plan.Reason{v1.IPv4Protocol: plan.InvalidAnnotation}},
+		{"a protocol of no meaning", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "DCCP" },
+			nil, map[v1.IPFamily]plan.Reason{v1.IPv4Protocol: plan.InvalidProtocol}},
+		{"the default protocol", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "" },
+			map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
+		{"another proxy's, without a name", func(s *v1.Service) { s.Labels = map[string]string{apis.LabelServiceProxyName: ""} }, nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,31 +17,38 @@ import (
 
 // syncer brings the plans of one IP family into the kernel.
 type syncer struct {
-	family  v1.IPFamily
-	logger  klog.Logger
-	config  Config
-	backoff wait.Backoff
+	family v1.IPFamily
+	logger klog.Logger
+	config Config
 
 	// For the loop's goroutine alone:
 
 	writer *iptables.Writer
-	// written is the plan that the kernel holds; nil if it is not known to hold one.
-	written *plan.Plan
+	// written is the plan that was written last; known says that the kernel holds it.
+	written plan.Plan
+	known   bool
+	// complete: the kernel was looked at after a full sync of the proxier, and right.
+	complete bool
 	// reported are the refusals that have been logged and still hold.
-	reported []plan.Refusal
-	// repairAsked is what was missing when the proxier was last asked to repair its rules.
-	repairAsked  []string
+	reported     []plan.Refusal
 	warnedOfCIDR bool
-	pruned       bool
-	nextTry      time.Time
+	// repairAsked is when the proxier was asked to repair its rules, which have not been
+	// seen whole since; zero if they have.
+	repairAsked time.Time
+	// pruned: no rules of ours are left in the other iptables back end. pruneError is
+	// why that cannot be told.
+	pruned     bool
+	pruneError string
+	backoff    wait.Backoff
+	nextTry    time.Time
 
 	mu sync.Mutex // protects the following fields
-	// active: the proxier of this family runs. Before it does, nothing is written.
-	active bool
 	// look: the kernel has to be looked at.
 	look bool
 	// hurry: what made the last try fail may be over, do not wait for the backoff.
 	hurry bool
+	// proxierSynced: the proxier has written all of its rules, at least once.
+	proxierSynced bool
 }
 
 func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
@@ -61,16 +68,11 @@ func (s *syncer) resetBackoff() {
 	s.nextTry = time.Time{}
 }
 
-// noteProxierSync is told of each sync of the proxier and tells whether one of ours must
-// follow.
-func (s *syncer) noteProxierSync(fullSync bool) bool {
+// noteFullSync is told when the proxier has written all of its rules.
+func (s *syncer) noteFullSync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := !s.active
-	s.active = true
-	s.look = s.look || fullSync
-	s.hurry = s.hurry || first || fullSync
-	return first || fullSync
+	s.look, s.hurry, s.proxierSynced = true, true, true
 }
 
 // noteLook asks for a look at the kernel.
@@ -80,20 +82,13 @@ func (s *syncer) noteLook() {
 	s.look = true
 }
 
-// isActive tells whether the proxier of this family has written its rules, ever.
-func (s *syncer) isActive() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.active
-}
-
-// takeLook tells whether the kernel has to be looked at, and takes the notes that say so.
-func (s *syncer) takeLook() (look bool) {
+// takeNotes returns what was noted and takes the notes away.
+func (s *syncer) takeNotes() (look, proxierSynced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	look = s.look
 	s.look, s.hurry = false, false
-	return look
+	return look, s.proxierSynced
 }
 
 // backingOff returns how long the backoff after a failure still lasts.
@@ -106,8 +101,8 @@ func (s *syncer) backingOff() time.Duration {
 	return time.Until(s.nextTry)
 }
 
-// trySync makes the kernel hold p. The family must be active. It returns 0, or after a failure the time after which
-// to try again; the kernel then holds what it held before.
+// trySync makes the kernel hold p. It returns 0, or after a failure the time after which to
+// try again; the kernel then holds what it held before.
 func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func()) time.Duration {
 	if wait := s.backingOff(); wait > 0 {
 		return wait
@@ -116,7 +111,6 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 	err := s.sync(ctx, p, repairProxier)
 	if err == nil {
 		s.resetBackoff()
-		lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
 		return 0
 	}
 	if ctx.Err() != nil {
@@ -124,7 +118,7 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 	}
 	wait := s.backoff.Step()
 	s.nextTry = start.Add(wait)
-	s.written = nil
+	s.known = false
 	s.noteLook()
 	syncFailures.WithLabelValues(string(s.family)).Inc()
 	s.logger.Error(err, "Egress SNAT rules were not written; the rules in the kernel stay as they are", "retryAfter", wait.Round(time.Millisecond))
@@ -132,8 +126,8 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 }
 
 func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) error {
-	look := s.takeLook()
-	if !look && s.written != nil && s.written.Equal(p) {
+	look, proxierSynced := s.takeNotes()
+	if !look && s.known && s.written.Equal(p) {
 		return nil
 	}
 	start := time.Now()
@@ -142,8 +136,8 @@ func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) er
 		if err != nil {
 			return err
 		}
-		if err := s.checkProxier(save, repairProxier); err != nil {
-			return err
+		if proxierSynced {
+			s.checkProxier(save, repairProxier)
 		}
 	}
 	changed, err := s.writer.Write(ctx, iptables.Render(p))
@@ -151,7 +145,9 @@ func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) er
 		return err
 	}
 	s.logSync(p, look, changed, time.Since(start))
-	s.written = &p
+	s.written, s.known = p, true
+	s.complete = s.complete || look && proxierSynced
+	lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
 	if look && !s.pruned {
 		s.prune(ctx)
 	}
@@ -161,40 +157,39 @@ func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) er
 // prune removes what an earlier run has left in the other iptables back end, after our own
 // rules are in place, so that no packet leaves under another address in between.
 func (s *syncer) prune(ctx context.Context) {
-	if err := s.writer.PruneOtherBackend(ctx); err != nil {
-		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in the other iptables back end; looking again later")
-		return
+	err := s.writer.PruneOtherBackend(ctx)
+	s.pruned = err == nil
+	if err != nil && err.Error() != s.pruneError {
+		s.pruneError = err.Error()
+		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in the other iptables back end; looking again, without saying so")
 	}
-	s.pruned = true
 }
 
-// checkProxier asks the proxier to repair its rules if the kernel lacks some, once for
-// each set of missing ones: if that does not help, somebody has to look.
-func (s *syncer) checkProxier(save string, repair func()) error {
+// checkProxier asks the proxier to repair its rules if the kernel lacks some: at every look
+// but those that the repair itself brings about, so that rules which somebody removes again
+// and again are written again and again, and no faster.
+func (s *syncer) checkProxier(save string, repair func()) {
 	missing, err := iptables.MissingFromProxier(save)
 	switch {
 	case err != nil:
-		return err
+		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel")
+		return
 	case len(missing) == 0:
-		s.repairAsked = nil
-	case slices.Equal(missing, s.repairAsked):
-		s.logger.Error(nil, "The proxier's rules are still missing after a full sync", "missing", strings.Join(missing, "; "))
-	default:
-		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "))
-		s.repairAsked = missing
-		repair()
+		s.repairAsked = time.Time{}
+		return
+	case time.Since(s.repairAsked) < s.config.SyncPeriod/4:
+		return
 	}
-	return nil
+	still := !s.repairAsked.IsZero()
+	s.repairAsked = time.Now()
+	s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "), "still", still)
+	repair()
 }
 
 func (s *syncer) logSync(p plan.Plan, looked, changed bool, elapsed time.Duration) {
 	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
-	before := plan.Plan{}
-	if s.written != nil {
-		before = *s.written
-	}
-	added, removed := plan.Diff(before, p)
-	if changed && looked && len(added)+len(removed) == 0 {
+	added, removed := plan.Diff(s.written, p)
+	if changed && looked && s.complete && len(added)+len(removed) == 0 {
 		s.logger.Info("Repaired egress SNAT rules that somebody else had changed")
 	}
 	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", len(p.Bindings), "added", len(added), "removed", len(removed),

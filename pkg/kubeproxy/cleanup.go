@@ -11,10 +11,17 @@ import (
 )
 
 // Cleanup removes every rule and chain of the egress extension and of all modes of the
-// proxier from the kernel.
+// proxier from the kernel, in both iptables back ends. It changes PATH while it runs: the
+// process must do nothing else meanwhile.
 func (p *Proxy) Cleanup(ctx context.Context) error {
-	// Ours first: SNAT without the proxier is harmless, a leftover of it is not.
-	return errors.Join(iptables.Cleanup(ctx), p.options.Cleanup(ctx, true), cleanupKubeletFirewall())
+	// Ours first: without them pods leave as the network plugin decides, while without the
+	// proxier's they could not even be reached.
+	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
+	err := errors.Join(iptables.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
+	if err != nil {
+		return fmt.Errorf("rules are left in the kernel, the log above says which; run --cleanup again when the cause is gone: %w", err)
+	}
+	return nil
 }
 
 // Chains that the kubelet shares with the proxier, or has for itself

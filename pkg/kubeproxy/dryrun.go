@@ -11,8 +11,6 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
@@ -72,9 +70,13 @@ func (p *Proxy) listObjects(ctx context.Context) ([]*v1.Service, []*discovery.En
 		}
 		return objects.Services, objects.EndpointSlices, nil
 	}
-	client, err := p.client()
+	config, err := p.clientConfig()
 	if err != nil {
-		return nil, nil, p.config.Errorf("masterKubeConfig", "%w", err)
+		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
 	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -85,22 +87,6 @@ func (p *Proxy) listObjects(ctx context.Context) ([]*v1.Service, []*discovery.En
 		return nil, nil, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
 	return pointers(services.Items), pointers(slices.Items), nil
-}
-
-// client returns the client that kube-proxy would have.
-func (p *Proxy) client() (kubernetes.Interface, error) {
-	connection := p.options.Config().ClientConnection
-	var master string
-	if values := p.config.NodeConfig.ProxyArguments["master"]; len(values) > 0 {
-		master = values[len(values)-1]
-	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: connection.Kubeconfig},
-		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: master}}).ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfig(config)
 }
 
 func pointers[T any](items []T) []*T {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
@@ -31,8 +31,15 @@ type notifier struct {
 	ready      bool
 	lastStatus string
 	lastAlive  time.Time
-	// proxierDue is since when the proxier has had work that it has not done.
-	proxierDue time.Time
+	debts      map[string]debt
+}
+
+// debt is what the proxier of an IP family owes.
+type debt struct {
+	// done is when it last synced, as its metric says.
+	done float64
+	// since is when a sync first was due after that; zero if none is.
+	since time.Time
 }
 
 // run returns when ctx ends.
@@ -49,7 +56,9 @@ func (n *notifier) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			n.tell(logger, n.look(now, watchdog))
+			queued := byFamily(proxymetrics.SyncProxyRulesLastQueuedTimestamp)
+			done := byFamily(proxymetrics.SyncProxyRulesLastTimestamp)
+			n.tell(logger, n.look(now, watchdog, queued, done))
 		}
 	}
 }
@@ -67,9 +76,10 @@ func (n *notifier) tell(logger klog.Logger, state []string) {
 	}
 }
 
-// look returns what is new for systemd at now.
-func (n *notifier) look(now time.Time, watchdog time.Duration) []string {
-	synced, overdue := n.proxier(now)
+// look returns what is new for systemd at now. queued and done are when the proxier of each
+// IP family was last asked for a sync and last completed one.
+func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[string]float64) []string {
+	synced, overdue := n.proxier(now, queued, done)
 	status := n.mode + " proxy "
 	if synced {
 		status += "synced"
@@ -78,7 +88,7 @@ func (n *notifier) look(now time.Time, watchdog time.Duration) []string {
 	}
 	if n.egress != nil {
 		e := n.egress()
-		synced = synced && e.Ready && e.DueSince.IsZero()
+		synced = synced && e.Ready
 		overdue = max(overdue, since(now, e.DueSince))
 		status += fmt.Sprintf("; egress SNAT: %d bindings to %d egress IPs, %d refused", e.Bindings, e.EgressIPs, e.Refusals)
 	}
@@ -108,23 +118,26 @@ func (n *notifier) look(now time.Time, watchdog time.Duration) []string {
 func (n *notifier) patience() time.Duration { return max(2*n.syncPeriod, 10*time.Second) }
 
 // proxier tells whether the proxiers of all IP families have synced, and for how long the
-// slowest has owed a sync. kube-proxy's own metrics tell, in every mode.
-func (n *notifier) proxier(now time.Time) (synced bool, overdue time.Duration) {
-	running, waiting, due := false, false, false
-	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		queued := gauge(proxymetrics.SyncProxyRulesLastQueuedTimestamp, family)
-		done := gauge(proxymetrics.SyncProxyRulesLastTimestamp, family)
-		running = running || queued > 0 // else no proxier of this family, or not started
-		waiting = waiting || queued > 0 && done == 0
-		due = due || queued > done
+// slowest has owed a sync. A sync pays the debt, even if the next one is due by then.
+func (n *notifier) proxier(now time.Time, queued, done map[string]float64) (synced bool, overdue time.Duration) {
+	if n.debts == nil {
+		n.debts = map[string]debt{}
 	}
-	switch {
-	case !due:
-		n.proxierDue = time.Time{}
-	case n.proxierDue.IsZero():
-		n.proxierDue = now
+	synced = len(queued) > 0
+	for family, when := range queued {
+		d := n.debts[family]
+		switch {
+		case when <= done[family]:
+			d.since = time.Time{}
+		case d.since.IsZero() || d.done != done[family]:
+			d.since = now
+		}
+		d.done = done[family]
+		n.debts[family] = d
+		synced = synced && d.done > 0
+		overdue = max(overdue, since(now, d.since))
 	}
-	return running && !waiting, since(now, n.proxierDue)
+	return synced, overdue
 }
 
 func since(now, then time.Time) time.Duration {
@@ -134,15 +147,28 @@ func since(now, then time.Time) time.Duration {
 	return now.Sub(then)
 }
 
-// gauge returns the value of a gauge by IP family; 0 before the metric is registered.
-func gauge(vec *metrics.GaugeVec, family v1.IPFamily) float64 {
-	gauge, ok := vec.WithLabelValues(string(family)).(interface{ Write(*dto.Metric) error })
-	if !ok {
-		return 0
+// byFamily returns the values of one of kube-proxy's gauges by its label ip_family. It
+// collects them, for asking for the gauge of a family would make one.
+func byFamily(vec *metrics.GaugeVec) map[string]float64 {
+	values := map[string]float64{}
+	if !vec.IsCreated() {
+		return values // not registered yet
 	}
-	var m dto.Metric
-	if err := gauge.Write(&m); err != nil {
-		return 0
+	collected := make(chan prometheus.Metric)
+	go func() {
+		defer close(collected)
+		vec.GaugeVec.Collect(collected)
+	}()
+	for metric := range collected {
+		var m dto.Metric
+		if err := metric.Write(&m); err != nil {
+			continue // a gauge has no way to fail
+		}
+		for _, label := range m.GetLabel() {
+			if label.GetName() == "ip_family" {
+				values[label.GetValue()] = m.GetGauge().GetValue()
+			}
+		}
 	}
-	return m.GetGauge().GetValue()
+	return values
 }

@@ -9,7 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register"          // logging-format=json, as in kube-proxy's main
@@ -26,7 +28,7 @@ import (
 
 // Overrides are what the command line adds to a NodeConfig.
 type Overrides struct {
-	// LogLevel is klog's verbosity, unless proxyArguments has v. Empty means 0.
+	// LogLevel is klog's verbosity, unless proxyArguments has v. Empty leaves it alone.
 	LogLevel string
 	// Manifests is a folder whose objects take the API server's place. With it the
 	// NodeConfig must not name an API server.
@@ -75,28 +77,48 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 }
 
 func (p *Proxy) validate() error {
+	if p.overrides.Cleanup {
+		return nil // whatever the mode is, its rules are to go
+	}
+	if err := p.validateMode(p.options.Config().Mode); err != nil {
+		return err // kube-proxy would say of the mode the same, in other words
+	}
 	proxy := p.options.Config()
-	var errs []error
-	errs = append(errs, p.validateMode(proxy.Mode), p.validateObjects())
+	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs)}
 	if err := p.options.Validate(); err != nil {
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}
 	if err := logsapi.Validate(&proxy.Logging, utilfeature.DefaultFeatureGate, field.NewPath("logging")).ToAggregate(); err != nil {
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}
-	if p.extension.MinSyncPeriod < 0 {
-		errs = append(errs, p.config.Errorf("proxyArguments.egress-snat-min-sync-period", "%s is negative; expected a duration of 0 or more", p.extension.MinSyncPeriod))
+	return errors.Join(errs...)
+}
+
+// validatePeriods makes sure that there is time to look at the kernel twice in a sync
+// period.
+func (p *Proxy) validatePeriods() error {
+	const path = "proxyArguments.egress-snat-min-sync-period"
+	least, most := p.extension.MinSyncPeriod, p.extension.SyncPeriod/2
+	if p.egress && (least < 0 || least > most) {
+		return p.config.Errorf(path, "%s does not do; expected a duration from 0s to %s, half of the sync period", least, most)
 	}
-	if p.extension.ClusterCIDRs == nil {
-		// kube-proxy's own configuration file has them, if one is given.
-		for _, text := range proxy.DetectLocal.ClusterCIDRs {
-			prefix, err := parseCIDR(text)
-			if err != nil {
-				errs = append(errs, p.config.Errorf("proxyArguments.config", "detectLocal.clusterCIDRs: %w", err))
-				continue
-			}
-			p.extension.ClusterCIDRs = append(p.extension.ClusterCIDRs, prefix)
+	return nil
+}
+
+// takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if one
+// is given and proxyArguments have none.
+func (p *Proxy) takeClusterCIDRs(texts []string) error {
+	if p.extension.ClusterCIDRs != nil {
+		return nil
+	}
+	var errs []error
+	for _, text := range texts {
+		prefix, err := parseCIDR(text)
+		if err != nil {
+			errs = append(errs, p.config.Errorf("proxyArguments.config", "clusterCIDR: %w", err))
+			continue
 		}
+		p.extension.ClusterCIDRs = append(p.extension.ClusterCIDRs, prefix)
 	}
 	return errors.Join(errs...)
 }
@@ -121,30 +143,44 @@ func (p *Proxy) validateMode(mode proxyconfig.ProxyMode) error {
 
 // validateObjects makes sure that there is one place that Services come from.
 func (p *Proxy) validateObjects() error {
-	kubeconfig := p.options.Config().ClientConnection.Kubeconfig
-	_, master := p.config.NodeConfig.ProxyArguments["master"]
+	kubeconfig, master := p.options.Config().ClientConnection.Kubeconfig, p.master()
 	switch {
-	case p.overrides.Manifests != "" && (kubeconfig != "" || master):
-		return p.config.Errorf("masterKubeConfig", "--manifests=%s takes the API server's place; remove masterKubeConfig, or run without --manifests", p.overrides.Manifests)
-	case p.overrides.Manifests != "" || p.overrides.Cleanup || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
+	case p.overrides.Manifests != "" && (kubeconfig != "" || master != ""):
+		return p.config.Errorf(p.kubeconfigPath(), "--manifests=%s takes the API server's place; name no API server, or run without --manifests", p.overrides.Manifests)
+	case p.overrides.Manifests != "" || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
 		return nil
-	case kubeconfig != "":
-		return p.validateKubeconfig(kubeconfig)
-	case master:
-		return nil
+	case kubeconfig == "" && master == "":
+		return p.config.Errorf("masterKubeConfig", "is required: name the kubeconfig of this node, or run with --manifests=DIR")
 	}
-	return p.config.Errorf("masterKubeConfig", "is required: name the kubeconfig of this node, or run with --manifests=DIR")
-}
-
-func (p *Proxy) validateKubeconfig(file string) error {
-	loaded, err := clientcmd.LoadFromFile(file)
-	if err == nil {
-		_, err = clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
-	}
-	if err != nil {
-		return p.config.Errorf("masterKubeConfig", "%s: %w", file, err)
+	if _, err := p.clientConfig(); err != nil {
+		return p.config.Errorf(p.kubeconfigPath(), "%s: %w", kubeconfig, err)
 	}
 	return nil
+}
+
+// master is the API server's address that overrides the kubeconfig's.
+func (p *Proxy) master() string {
+	if values := p.config.NodeConfig.ProxyArguments["master"]; len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return ""
+}
+
+// kubeconfigPath is the field that the kubeconfig's name comes from.
+func (p *Proxy) kubeconfigPath() string {
+	for _, argument := range []string{"config", "kubeconfig"} {
+		if len(p.config.NodeConfig.ProxyArguments[argument]) > 0 && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
+			return "proxyArguments." + argument
+		}
+	}
+	return "masterKubeConfig"
+}
+
+// clientConfig reads the kubeconfig as kube-proxy does.
+func (p *Proxy) clientConfig() (*rest.Config, error) {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: p.options.Config().ClientConnection.Kubeconfig},
+		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: p.master()}}).ClientConfig()
 }
 
 // ApplyLogging sets klog up as the configuration says. It must be called before the other
@@ -153,9 +189,6 @@ func (p *Proxy) ApplyLogging() error {
 	logs.InitLogs()
 	return logsapi.ValidateAndApply(&p.options.Config().Logging, utilfeature.DefaultFeatureGate)
 }
-
-// Egress tells whether egress SNAT is on.
-func (p *Proxy) Egress() bool { return p.egress }
 
 // logStart says in one place what somebody who reads the log later will want to know.
 func (p *Proxy) logStart(ctx context.Context) {

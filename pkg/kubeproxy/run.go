@@ -3,17 +3,23 @@ package kubeproxy
 import (
 	"context"
 	"fmt"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	"k8s.io/kubernetes/pkg/proxy"
+	proxyiptables "k8s.io/kubernetes/pkg/proxy/iptables"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/manifests"
-
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
+
+// stopTime is how long the end of a node waits for what it has begun: a write that is
+// killed, a temporary file that is removed.
+const stopTime = 2 * time.Second
 
 // Run runs the proxy until ctx ends, and returns nil then. The rules stay in the kernel.
 func (p *Proxy) Run(ctx context.Context) error {
@@ -26,34 +32,64 @@ func (p *Proxy) Run(ctx context.Context) error {
 		return p.options.Run(ctx)
 	}
 
-	p.cleanupOtherModes(ctx)
-	extension := egress.New(ctx, p.extension)
-	server, err := p.newServer(ctx, extension)
-	if ctx.Err() != nil {
-		return nil // told to stop while waiting for the API server
+	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration}
+	defer n.stopping()
+	failed := make(chan error, 1)
+	idle := make(chan struct{}) // closed when nothing must be waited for any more
+	go func() { failed <- p.serve(ctx, n, idle) }()
+	select {
+	case err := <-failed:
+		if ctx.Err() != nil {
+			return nil // it failed because it was told to stop
+		}
+		return err
+	case <-ctx.Done():
 	}
+	select {
+	case <-idle:
+	case <-failed:
+	case <-time.After(stopTime):
+	}
+	return nil
+}
+
+// serve builds the server and runs it. It does not return while that goes well, not even
+// when ctx ends: kube-proxy has no end but the process's.
+func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) error {
+	p.cleanupOtherModes(ctx)
+	var extension *egress.Extension
+	if p.egress {
+		extension = egress.New(ctx, p.extension)
+	}
+	server, err := p.newServer(ctx, extension)
 	if err != nil {
 		return err
 	}
-	notifier := &notifier{mode: string(server.Config.Mode), syncPeriod: server.Config.SyncPeriod.Duration}
 	if p.egress {
-		server.Proxier = extension.Wrap(server.Proxier)
-		notifier.egress = extension.Status
+		server.Proxier = extension.Wrap(server.Proxier, servedFamilies(server)...)
+		n.egress = extension.Status
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Run(ctx) }()
-	go notifier.run(ctx)
-	select {
-	case <-ctx.Done():
-		notifier.stopping()
-		return nil
-	case err := <-failed:
-		return fmt.Errorf("kube-proxy: %w", err)
-	}
+	go func() {
+		n.run(ctx) // until ctx ends
+		if extension != nil {
+			extension.Wait()
+		}
+		close(idle)
+	}()
+	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
 }
 
-// newServer builds kube-proxy's server, whose proxiers tell extension of their syncs. It
-// waits for the API server as long as ctx lasts.
+// servedFamilies returns the IP families that server's iptables proxier writes rules for:
+// both, or the primary one where the node can do only that.
+func servedFamilies(server *app.ProxyServer) []v1.IPFamily {
+	if _, single := server.Proxier.(*proxyiptables.Proxier); single {
+		return []v1.IPFamily{server.PrimaryIPFamily}
+	}
+	return []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+}
+
+// newServer builds kube-proxy's server, whose proxiers tell extension of their syncs, if
+// there is one. It waits for the API server as long as ctx lasts.
 func (p *Proxy) newServer(ctx context.Context, extension *egress.Extension) (*app.ProxyServer, error) {
 	if p.overrides.Manifests != "" {
 		remove, err := p.serveManifests(ctx)
@@ -62,7 +98,7 @@ func (p *Proxy) newServer(ctx context.Context, extension *egress.Extension) (*ap
 		}
 		defer remove() // the server's client has read it by then
 	}
-	if p.egress {
+	if extension != nil {
 		ctx = proxy.ContextWithSyncExtension(ctx, extension)
 	}
 	return p.options.NewProxyServer(ctx)
@@ -85,7 +121,7 @@ func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 }
 
 // cleanupOtherModes removes the rules that an earlier run in another mode has left. As in
-// kube-proxy itself, failing at that does not keep the proxy from starting.
+// kube-proxy itself, failing at that does not keep the proxier from starting.
 func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	if err := p.options.Cleanup(ctx, false); err != nil {

@@ -1,16 +1,22 @@
 package iptables
 
-// rulesOfProxier are the jumps without which the vendored iptables proxier does not work,
-// of those that its iptablesJumpChains lists (pkg/proxy/iptables/proxier.go). Its own
-// monitor notices a flush of all tables only.
+import "errors"
+
+// rulesOfProxier are the jumps of the vendored iptables proxier (iptablesJumpChains in
+// pkg/proxy/iptables/proxier.go). Its own monitor notices a flush of all tables only.
 var rulesOfProxier = []struct{ table, chain, target string }{
-	{"nat", "PREROUTING", "KUBE-SERVICES"},
-	{"nat", "OUTPUT", "KUBE-SERVICES"},
-	{"nat", "POSTROUTING", "KUBE-POSTROUTING"},
 	{"filter", "INPUT", "KUBE-EXTERNAL-SERVICES"},
-	{"filter", "FORWARD", "KUBE-FORWARD"},
+	{"filter", "FORWARD", "KUBE-EXTERNAL-SERVICES"},
+	{"filter", "INPUT", "KUBE-NODEPORTS"},
 	{"filter", "FORWARD", "KUBE-SERVICES"},
 	{"filter", "OUTPUT", "KUBE-SERVICES"},
+	{"filter", "FORWARD", "KUBE-FORWARD"},
+	{"filter", "INPUT", "KUBE-PROXY-FIREWALL"},
+	{"filter", "OUTPUT", "KUBE-PROXY-FIREWALL"},
+	{"filter", "FORWARD", "KUBE-PROXY-FIREWALL"},
+	{"nat", "OUTPUT", "KUBE-SERVICES"},
+	{"nat", "PREROUTING", "KUBE-SERVICES"},
+	{"nat", "POSTROUTING", "KUBE-POSTROUTING"},
 }
 
 // chainsOfProxier are chains of the proxier that are never empty. They are, with the jumps
@@ -22,35 +28,48 @@ var chainsOfProxier = []struct{ table, chain string }{
 }
 
 // MissingFromProxier returns what the proxier has written and iptables-save does not show
-// any more, in words for a log; nothing if all is there.
+// any more, in words for a log; nothing if all is there. Of a table that iptables cannot
+// show it tells nothing: that is no fault of the proxier's, which can still write there.
 func MissingFromProxier(save string) ([]string, error) {
-	jumps, filled := map[[3]string]bool{}, map[[2]string]bool{}
-	for _, table := range []string{"nat", "filter"} {
-		for line, err := range tableLines(save, table) {
-			if err != nil {
-				return nil, err
-			}
-			chain, rule, ok := cutRule(line)
-			if !ok {
-				continue
-			}
-			filled[[2]string{table, chain}] = true
-			switch chain {
-			case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
-				jumps[[3]string{table, chain, target(rule)}] = true
-			}
-		}
-	}
 	var missing []string
-	for _, r := range rulesOfProxier {
-		if !jumps[[3]string{r.table, r.chain, r.target}] {
-			missing = append(missing, r.table+": jump from "+r.chain+" to "+r.target)
+	for _, table := range []string{"nat", "filter"} {
+		jumps, filled, err := readTable(save, table)
+		if errors.Is(err, ErrIncompatible) {
+			continue
 		}
-	}
-	for _, c := range chainsOfProxier {
-		if !filled[[2]string{c.table, c.chain}] {
-			missing = append(missing, c.table+": rules of "+c.chain)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rulesOfProxier {
+			if r.table == table && !jumps[[2]string{r.chain, r.target}] {
+				missing = append(missing, table+": jump from "+r.chain+" to "+r.target)
+			}
+		}
+		for _, c := range chainsOfProxier {
+			if c.table == table && !filled[c.chain] {
+				missing = append(missing, table+": rules of "+c.chain)
+			}
 		}
 	}
 	return missing, nil
+}
+
+// readTable returns which of the built-in chains lead where, and which chains have rules.
+func readTable(save, table string) (jumps map[[2]string]bool, filled map[string]bool, err error) {
+	jumps, filled = map[[2]string]bool{}, map[string]bool{}
+	for line, err := range tableLines(save, table) {
+		if err != nil {
+			return nil, nil, err
+		}
+		chain, rule, ok := cutRule(line)
+		if !ok {
+			continue
+		}
+		filled[chain] = true
+		switch chain {
+		case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
+			jumps[[2]string{chain, target(rule)}] = true
+		}
+	}
+	return jumps, filled, nil
 }

@@ -20,9 +20,9 @@ type Kernel struct {
 	held map[string]bool
 }
 
-// ErrIncompatible is what reading returns when the table was changed with nft in a way
+// ErrIncompatible is what reading returns when a table was changed with nft in a way
 // that iptables cannot show. Writing then would be guessing.
-var ErrIncompatible = errors.New("the nat table holds what iptables cannot show; list it with 'nft list ruleset' and remove what was added there by hand")
+var ErrIncompatible = errors.New("it holds what iptables cannot show; list it with 'nft list ruleset' and remove what was added there by hand")
 
 // ParseSave reads the output of iptables-save. It returns an error if the output is cut
 // short or says that it does not show all.
@@ -67,7 +67,7 @@ func tableLines(data, table string) iter.Seq2[string, error] {
 			switch {
 			case strings.HasPrefix(line, "#"):
 				if strings.Contains(line, "`"+table+"' is incompatible") {
-					yield("", ErrIncompatible)
+					yield("", fmt.Errorf("table %s: %w", table, ErrIncompatible))
 					return
 				}
 			case strings.HasPrefix(line, "*"):

@@ -92,9 +92,14 @@ func TestMissingFromProxier(t *testing.T) {
 -A KUBE-POSTROUTING -j RETURN
 COMMIT
 *filter
+-A INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-A INPUT -m comment --comment "kubernetes health check service ports" -j KUBE-NODEPORTS
 -A INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
+-A FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
 -A FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
 -A FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-A FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
+-A OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
 -A OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -A KUBE-FORWARD -j ACCEPT
 COMMIT
@@ -111,5 +116,10 @@ COMMIT
 		if err != nil || len(missing) != 1 {
 			t.Errorf("without %s: got %v, %v; want one thing missing", strings.TrimSpace(line), missing, err)
 		}
+	}
+	nat, _, _ := strings.Cut(whole, "*filter")
+	missing, err = MissingFromProxier(nat + "# Table `filter' is incompatible, use 'nft' tool.\n")
+	if err != nil || len(missing) != 0 {
+		t.Errorf("the filter table cannot be shown: got %v, %v; want nothing, for nothing can be told", missing, err)
 	}
 }

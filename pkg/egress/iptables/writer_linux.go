@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,8 +28,10 @@ const (
 	// waits as long.
 	lockWait = "5"
 	// execTimeout ends a command that hangs. A hundred thousand bindings take some 2 s.
-	execTimeout = time.Minute
+	execTimeout = 30 * time.Second
 )
+
+var errHung = fmt.Errorf("did not end within %s", execTimeout)
 
 // Writer keeps the owned chains of one IP family. It must not be used by two goroutines
 // at once.
@@ -71,7 +75,9 @@ func (w *Writer) Write(ctx context.Context, want Ruleset) (changed bool, err err
 	if payload == nil {
 		return false, nil
 	}
-	klog.FromContext(ctx).V(9).Info("Restoring egress SNAT rules", "rules", string(payload))
+	if logger := klog.FromContext(ctx).V(9); logger.Enabled() {
+		logger.Info("Restoring egress SNAT rules", "rules", string(payload))
+	}
 	if err := w.commands.apply(ctx, payload); err != nil {
 		w.known = nil
 		return false, err
@@ -108,15 +114,11 @@ func (w *Writer) Test(ctx context.Context, payload []byte) error {
 // that is not the one on PATH: its rules would act beside ours. A back end that is not
 // installed is no error.
 func (w *Writer) PruneOtherBackend(ctx context.Context) error {
-	current, err := w.commands.backend(ctx)
+	other, err := otherBackend(ctx, w.commands.family)
 	if err != nil {
 		return err
 	}
-	other := "legacy"
-	if current == other {
-		other = "nft"
-	}
-	return prune(ctx, commandsFor(w.commands.family, other))
+	return prune(ctx, other)
 }
 
 // Cleanup removes all chains and rules that this package owns, of both families and
@@ -141,12 +143,13 @@ func prune(ctx context.Context, c commands) error {
 
 // commands are the programs of one family and back end.
 type commands struct {
-	family                 Family
+	family Family
+	// name of the back end: "legacy", "nft", or "" for what the system has chosen.
+	name                   string
 	version, save, restore string
 }
 
-// commandsFor returns the commands for backend: "legacy", "nft", or "" for what the system
-// has chosen.
+// commandsFor returns the commands of family for the back end of that name.
 func commandsFor(family Family, backend string) commands {
 	base := "iptables"
 	if family == IPv6 {
@@ -155,7 +158,7 @@ func commandsFor(family Family, backend string) commands {
 	if backend != "" {
 		base += "-" + backend
 	}
-	return commands{family: family, version: base, save: base + "-save", restore: base + "-restore"}
+	return commands{family: family, name: backend, version: base, save: base + "-save", restore: base + "-restore"}
 }
 
 // backend returns "legacy" or "nft".
@@ -175,27 +178,44 @@ func (c commands) readAll(ctx context.Context) (string, error) {
 	return run(ctx, nil, c.save)
 }
 
+// apply lets iptables-restore apply payload. Its complaint names a line, which the error
+// quotes.
 func (c commands) apply(ctx context.Context, payload []byte, options ...string) error {
 	_, err := run(ctx, payload, c.restore, append([]string{"-w", lockWait, "--noflush"}, options...)...)
+	if err == nil {
+		return nil
+	}
+	if match := complaintLine.FindStringSubmatch(err.Error()); match != nil {
+		number, _ := strconv.Atoi(match[1]) // digits
+		if lines := strings.Split(string(payload), "\n"); 0 < number && number <= len(lines) {
+			return fmt.Errorf("%w (%q)", err, lines[number-1])
+		}
+	}
 	return err
 }
 
-// run runs name to its end even if ctx is cancelled meanwhile: half of a transaction's
-// story in the log helps nobody.
+var complaintLine = regexp.MustCompile(`line:? ([0-9]+)`)
+
+// run runs name and returns its standard output; an error repeats its standard error. It
+// is killed when ctx ends, which is harmless: a transaction is committed as a whole or not.
 func run(ctx context.Context, stdin []byte, name string, args ...string) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), execTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, execTimeout, errHung)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		if message := strings.TrimSpace(stderr.String()); message != "" {
-			err = fmt.Errorf("%w: %s", err, message)
-		}
-		return "", fmt.Errorf("%s: %w", strings.Join(append([]string{name}, args...), " "), err)
+	// Where a wrapper script stands in iptables' place, what it has started lives on and
+	// keeps the pipes open.
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if err == nil {
+		return stdout.String(), nil
 	}
-	return stdout.String(), nil
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if message := strings.TrimSpace(stderr.String()); message != "" {
+		err = fmt.Errorf("%w: %s", err, message)
+	}
+	return "", fmt.Errorf("%s: %w", strings.Join(append([]string{name}, args...), " "), err)
 }

@@ -73,7 +73,7 @@ func (b *builder) judge(claim Claim) (Reason, string) {
 	case len(b.clusterCIDRs) == 0:
 		return NoClusterCIDR, fmt.Sprintf("no cluster CIDR of the family of %s is known; set proxyArguments.cluster-cidr", claim.EgressIP)
 	case b.noProxier:
-		return NoProxier, fmt.Sprintf("no proxier of the family of %s has written its rules on this node; its log says why", claim.EgressIP)
+		return NoProxier, fmt.Sprintf("no proxier of the family of %s runs on this node; the log of its start says why", claim.EgressIP)
 	}
 	return "", ""
 }

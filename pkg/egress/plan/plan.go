@@ -49,8 +49,8 @@ type Input struct {
 	// ClusterCIDRs are where pods live. Endpoints outside of them are never bound, and
 	// destinations inside are never SNATed. Without any, nothing is bound at all.
 	ClusterCIDRs []netip.Prefix
-	// NoProxier: no proxier of the IP family writes rules on the node, for want of
-	// ip6tables for example. Nothing is bound then.
+	// NoProxier: no proxier of the IP family runs on the node, for want of ip6tables for
+	// example. Nothing is bound then.
 	NoProxier bool
 	Claims    []Claim
 	// Refusals are claims that were refused before they could become a Claim, because
@@ -81,6 +81,8 @@ const (
 	InvalidAddress Reason = "InvalidAddress"
 	// InvalidAnnotation: the Service's annotation has a value that means nothing.
 	InvalidAnnotation Reason = "InvalidAnnotation"
+	// InvalidProtocol: a port of the Service has a protocol that is none of ours.
+	InvalidProtocol Reason = "InvalidProtocol"
 	// EndpointOutsideCluster: the endpoint's address lies in no cluster CIDR. Pods on the
 	// host network are the common case: their address is the node's.
 	EndpointOutsideCluster Reason = "EndpointOutsideCluster"
@@ -90,7 +92,7 @@ const (
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{NoClusterCIDR, NoProxier, InvalidAddress, InvalidAnnotation, EndpointOutsideCluster, BoundByOlderService}
+var Reasons = []Reason{NoClusterCIDR, NoProxier, InvalidAddress, InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, BoundByOlderService}
 
 // Refusal says that a claim, or one binding of it, is not given. Pod and Protocol are
 // zero when the whole claim is refused.

@@ -1,0 +1,119 @@
+package kubeproxy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress"
+)
+
+var start = time.Unix(1_000_000, 0)
+
+func at(seconds float64) float64 { return float64(start.Unix()) + seconds }
+
+// clock drives a notifier with a sync period of 5 s, so a patience of 10 s.
+type clock struct {
+	notifier
+	now    time.Time
+	status egress.Status
+}
+
+func newClock() *clock {
+	c := &clock{notifier: notifier{mode: "iptables", syncPeriod: 5 * time.Second}, now: start}
+	c.egress = func() egress.Status { return c.status }
+	return c
+}
+
+// after moves on and returns what systemd is told.
+func (c *clock) after(d time.Duration, queued, done map[string]float64) string {
+	c.now = c.now.Add(d)
+	return strings.Join(c.look(c.now, 30*time.Second, queued, done), "\n")
+}
+
+func TestReadyAfterEverythingHasSynced(t *testing.T) {
+	c := newClock()
+	both := map[string]float64{"IPv4": at(0), "IPv6": at(0)}
+	for _, step := range []struct {
+		name   string
+		queued map[string]float64
+		done   map[string]float64
+		egress bool
+		want   bool
+	}{
+		{"nothing runs", nil, nil, false, false},
+		{"nothing synced", both, nil, false, false},
+		{"one family", both, map[string]float64{"IPv4": at(1)}, true, false},
+		{"both families, not egress", both, map[string]float64{"IPv4": at(1), "IPv6": at(1)}, false, false},
+		{"all", both, map[string]float64{"IPv4": at(1), "IPv6": at(1)}, true, true},
+		{"only once", both, map[string]float64{"IPv4": at(1), "IPv6": at(1)}, true, false},
+	} {
+		c.status.Ready = step.egress
+		if got := strings.Contains(c.after(time.Second, step.queued, step.done), "READY=1"); got != step.want {
+			t.Errorf("%s: READY=1 is %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+func alive(told string) bool { return strings.Contains(told, "WATCHDOG=1") }
+
+func TestWatchdogWhileNothingIsDue(t *testing.T) {
+	c := newClock()
+	for range 100 {
+		if told := c.after(10*time.Second, map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}); !alive(told) {
+			t.Fatalf("no sign of life although nothing is due: %s", told)
+		}
+	}
+}
+
+// TestWatchdogInABusyCluster: there is always a change that is not written yet, and a sync
+// every few seconds.
+func TestWatchdogInABusyCluster(t *testing.T) {
+	c := newClock()
+	for i := range 400 {
+		seconds := float64(i) / 4
+		done := at(seconds - float64(i%20)/4 - 0.1) // every 5 s
+		told := c.after(250*time.Millisecond, map[string]float64{"IPv4": at(seconds)}, map[string]float64{"IPv4": done})
+		if strings.Contains(told, "not written") {
+			t.Fatalf("after %gs: %s", seconds, told)
+		}
+	}
+}
+
+func TestWatchdogStarvesWhenTheProxierIsStuck(t *testing.T) {
+	c := newClock()
+	queued, done := map[string]float64{"IPv4": at(5), "IPv6": at(1)}, map[string]float64{"IPv4": at(1), "IPv6": at(2)}
+	c.after(0, queued, done)
+	if told := c.after(9*time.Second, queued, done); strings.Contains(told, "not written") {
+		t.Errorf("too early: %s", told)
+	}
+	if told := c.after(2*time.Second, queued, done); !strings.Contains(told, "rules not written for 11s") || alive(told) {
+		t.Errorf("got %q, want the status to tell and no sign of life", told)
+	}
+	done["IPv4"] = at(20)
+	if told := c.after(time.Second, queued, done); !alive(told) {
+		t.Errorf("got %q, want a sign of life after the sync", told)
+	}
+}
+
+func TestWatchdogStarvesWhenEgressIsStuck(t *testing.T) {
+	c := newClock()
+	c.status = egress.Status{Ready: true, Bindings: 2, EgressIPs: 1, Refusals: 3, DueSince: start}
+	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
+	if told := c.after(5*time.Second, queued, done); !strings.Contains(told, "STATUS=iptables proxy synced; egress SNAT: 2 bindings to 1 egress IPs, 3 refused") || !alive(told) {
+		t.Errorf("got %q", told)
+	}
+	if told := c.after(15*time.Second, queued, done); alive(told) {
+		t.Errorf("a sign of life although egress rules are due for 20 s: %q", told)
+	}
+}
+
+func TestNothingNewNothingTold(t *testing.T) {
+	c := newClock()
+	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
+	c.after(time.Second, queued, done)
+	if told := c.look(c.now.Add(time.Second), 30*time.Second, queued, done); !slices.Equal(told, nil) {
+		t.Errorf("told %q again", told)
+	}
+}
