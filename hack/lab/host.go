@@ -43,7 +43,7 @@ type Host struct {
 func (l *Lab) newHost(ctx context.Context, name string) (*Host, error) {
 	h := &Host{Name: l.cfg.Prefix + "-" + name, lab: l, ns: netns.None()}
 	h.alive, h.end = context.WithCancel(context.Background())
-	if _, err := run(command(ctx, "ip", "netns", "add", h.Name)); err != nil {
+	if _, err := run(ip(ctx, "netns", "add", h.Name)); err != nil {
 		h.end()
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.C
 	// killAll alone would miss one.
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(h.alive, cancel)
-	cmd := command(ctx, "ip", append([]string{"netns", "exec", h.Name, name}, args...)...)
+	cmd := ip(ctx, append([]string{"netns", "exec", h.Name, name}, args...)...)
 	cmd.Env = h.lab.Env()
 	return cmd
 }
@@ -158,7 +158,8 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (string, er
 	return run(h.Command(ctx, name, args...))
 }
 
-func command(ctx context.Context, tool string, args ...string) *exec.Cmd {
+func ip(ctx context.Context, args ...string) *exec.Cmd {
+	tool := "ip"
 	if path, err := find(tool); err == nil {
 		tool = path
 	}

@@ -231,7 +231,7 @@ func removeNamespace(ctx context.Context, name string) error {
 	if err := killAll(ctx, name); err != nil {
 		return fmt.Errorf("end the processes in %s: %w", name, err)
 	}
-	_, err := run(command(ctx, "ip", "netns", "delete", name))
+	_, err := run(ip(ctx, "netns", "delete", name))
 	return err
 }
 
@@ -239,7 +239,7 @@ func removeNamespace(ctx context.Context, name string) error {
 // children of those that Command started too, and those of a run that crashed.
 func killAll(ctx context.Context, name string) error {
 	return poll(ctx, func() (bool, error) {
-		out, err := run(command(ctx, "ip", "netns", "pids", name))
+		out, err := run(ip(ctx, "netns", "pids", name))
 		if err != nil {
 			return false, err
 		}

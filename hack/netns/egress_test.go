@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
 )
 
 var (
@@ -67,7 +69,7 @@ func TestWhoIsSeenAsWhat(t *testing.T) {
 		}
 		n.put("db.yaml", objects...)
 		n.start()
-		n.logs("Synced egress SNAT rules")
+		n.ready()
 
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		inCluster := func(network string) netip.AddrPort {
@@ -225,58 +227,65 @@ func TestRestartDisturbsNothing(t *testing.T) {
 		n.sees("tcp4", pod, n.outside("tcp4"), egressV4)
 		n.sees("tcp6", pod, n.outside("tcp6"), egressV6)
 		n.holdsPlan(soon)
+		n.ready()
 		before := rulesOnly(n.save(v1.IPv4Protocol, "-t", "nat"))
 		flow, err := pod.Dial(n.Context(), "tcp4", n.outside("tcp4"), 0)
 		if err != nil {
 			n.Fatal(err)
 		}
-		defer flow.Close()
+		defer func() { _ = flow.Close() }()
+		ask := func() {
+			n.Helper()
+			if seen, err := flow.Ask(n.Context()); err != nil || seen != egressV4 {
+				n.Errorf("the kept flow is seen as %v, %v; want %v", seen, err, egressV4)
+			}
+		}
 
 		stopWatching := n.watchSource(pod, egressV4)
 		for range 3 {
 			n.stop()
+			ask()
 			n.restart()
+			ask()
 			n.kill()
+			ask()
 			n.restart()
+			ask()
 		}
 		stopWatching()
-		if seen, err := flow.Ask(n.Context()); err != nil || seen != egressV4 {
-			n.Errorf("the kept flow is seen as %v, %v; want %v", seen, err, egressV4)
-		}
 		if after := rulesOnly(n.save(v1.IPv4Protocol, "-t", "nat")); after != before {
 			n.Errorf("a restart changed the rules; before:\n%s\nafter:\n%s", before, after)
 		}
 	})
 }
 
-// restart starts the node and waits for its first sync.
+// restart starts the node and waits for its first complete sync.
 func (n *node) restart() {
 	n.Helper()
 	n.log = &logBuffer{}
 	n.start()
-	n.logs(`"Synced egress SNAT rules" logger="egress" ipFamily="IPv6"`)
+	n.ready()
 }
 
-// watchSource makes flows from the pod all the time; each must be seen as want.
+// watchSource makes flows from the pod all the time; each must be answered, and seen as want.
 func (n *node) watchSource(pod *lab.Host, want netip.Addr) (stop func()) {
 	ctx, cancel := context.WithCancel(n.Context())
 	var wg sync.WaitGroup
-	wg.Add(1)
 	flows := 0
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		for ctx.Err() == nil {
-			seen, err := n.ask("tcp4", pod, n.outside("tcp4"))
-			if err != nil {
-				continue // a lost answer says nothing about the source
-			}
+			// A second to answer: for a busy machine, not for a lost packet, which TCP
+			// sends again after a second.
+			ctx, cancel := context.WithTimeout(n.Context(), 900*time.Millisecond)
+			seen, err := pod.Ask(ctx, "tcp4", n.outside("tcp4"), 0)
+			cancel()
 			flows++
-			if seen != want {
-				n.Errorf("a packet left from %s, want %s", seen, want)
+			if err != nil || seen != want {
+				n.Errorf("flow %d is seen as %s, %v; want %s", flows, seen, err, want)
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		cancel()
 		wg.Wait()
@@ -299,14 +308,15 @@ func rulesOnly(save string) string {
 }
 
 // TestRepairs: what somebody else does to the rules is undone within the sync period, the
-// proxier's own rules included.
+// proxier's own rules included, every time.
 func TestRepairs(t *testing.T) {
 	damage := []struct {
 		name string
 		do   func(n *node)
 	}{
 		{"nat flushed", func(n *node) { n.iptables("-t", "nat", "-F") }},
-		{"nat flushed, chains deleted", func(n *node) { n.reload("nat") }},
+		{"nat flushed again", func(n *node) { n.iptables("-t", "nat", "-F") }},
+		{"nat emptied, chains included", func(n *node) { n.reload("nat") }},
 		{"filter flushed", func(n *node) { n.iptables("-t", "filter", "-F") }},
 		{"both flushed", func(n *node) { n.iptables("-t", "nat", "-F"); n.iptables("-t", "filter", "-F") }},
 		{"all tables emptied, as a firewall's reload does", func(n *node) { n.reload("nat", "filter", "mangle") }},
@@ -315,30 +325,84 @@ func TestRepairs(t *testing.T) {
 		{"our chain emptied", func(n *node) { n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT") }},
 	}
 	onBackends(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4")
-		n.serve(n.Pod(1), 80, "tcp4")
-		n.putWeb([]string{egressV4.String()})
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.serve(n.Pod(1), 80, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.ready()
+		n.eventually(soon, n.checkService)
 		for _, d := range damage {
 			n.Logf("%s", d.name)
+			began := time.Now()
 			d.do(n)
-			n.holdsPlan(syncPeriod + time.Second) // the second is for a busy machine
-			n.eventually(syncPeriod+time.Second, n.checkService)
+			// The second is for a busy machine.
+			n.eventually(time.Until(began.Add(syncPeriod+time.Second)), func() error {
+				return errors.Join(n.checkPlan(), n.checkService())
+			})
 			n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+			n.sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
 		}
 	})
 }
 
-// checkService: web is served on its external IP, to a client outside, with all of the
+// TestFlushedAllTheTime: when it ends, everything comes back.
+func TestFlushedAllTheTime(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Pod(1), 80, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.ready()
+		for end := time.Now().Add(syncPeriod); time.Now().Before(end); {
+			n.iptables("-t", "nat", "-F")
+		}
+		n.eventually(syncPeriod+time.Second, func() error { return errors.Join(n.checkPlan(), n.checkService()) })
+	})
+}
+
+// TestFirstSyncFails: the proxier's first sync fails, once, and is tried again by itself.
+func TestFirstSyncFails(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Pod(1), 80, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.breakRestore()
+		n.start()
+		n.logs("Sync failed")
+		n.logs("Egress SNAT rules were not written")
+		n.mendRestore()
+		n.eventually(2*syncPeriod, func() error { return errors.Join(n.checkPlan(), n.checkService()) })
+	})
+}
+
+// TestTableThatIPTablesCannotShow: a rule that somebody has added to another table with
+// nft keeps nothing of ours from working.
+func TestTableThatIPTablesCannotShow(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{Pods: 1, Masquerade: true, Backend: lab.NFT})
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.ready()
+	n.asSomebodyElse("", "nft", "add rule ip filter FORWARD ct state new meter m size 10 { ip saddr limit rate 10/second } accept")
+	if save := n.save(v1.IPv4Protocol); !strings.Contains(save, "`filter' is incompatible") {
+		t.Fatalf("iptables-save shows the table after all:\n%s", save)
+	}
+	n.putWeb([]string{anotherV4.String()})
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+	n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
+	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+}
+
+// checkService: web is served on its external IPs, to a client outside, with all of the
 // proxier's rules in place.
 func (n *node) checkService() error {
-	if _, err := n.ask("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80)); err != nil {
-		return err
+	for network, ip := range map[string]netip.Addr{"tcp4": egressV4, "tcp6": egressV6} {
+		if _, err := n.ask(network, n.Outside(), netip.AddrPortFrom(ip, 80)); err != nil {
+			return err
+		}
 	}
-	for _, rule := range []string{"-A FORWARD -m comment --comment \"kubernetes forwarding rules\" -j KUBE-FORWARD", "-A PREROUTING -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES"} {
-		if !strings.Contains(n.save(v1.IPv4Protocol), rule) {
-			return fmt.Errorf("missing: %s", rule)
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		if missing, err := iptables.MissingFromProxier(n.save(family)); err != nil || len(missing) > 0 {
+			return fmt.Errorf("%s: missing: %v, %w", family, missing, err)
 		}
 	}
 	return nil
@@ -399,10 +463,7 @@ func TestFailedWrite(t *testing.T) {
 		n.start()
 		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 
-		broken := filepath.Join(n.binDir, "iptables-restore")
-		if err := os.WriteFile(broken, []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
-			n.Fatal(err)
-		}
+		n.breakRestore()
 		n.putWeb([]string{anotherV4.String()})
 		n.logs("out of order")
 		n.logs("Egress SNAT rules were not written")
@@ -417,9 +478,7 @@ func TestFailedWrite(t *testing.T) {
 		if _, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--dry-run"); status != 1 || !strings.Contains(stderr, "out of order") {
 			n.Errorf("--dry-run: got status %d, %q; want 1 and the reason", status, stderr)
 		}
-		if err := os.Remove(broken); err != nil {
-			n.Fatal(err)
-		}
+		n.mendRestore()
 		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 	})
 }
@@ -433,55 +492,98 @@ func TestLockHeld(t *testing.T) {
 	n.start()
 	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 
-	lock, err := os.OpenFile(n.path("xtables.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	release := n.holdLock()
 	n.putWeb([]string{anotherV4.String()})
 	n.logs("Egress SNAT rules were not written")
 	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
 
-// TestUnchangedPlanExecsNothing: changes that do not concern egress run no program of ours.
+// TestUnchangedPlanExecsNothing: changes that do not concern egress make us write nothing.
+// The proxier writes with --counters, we do not.
 func TestUnchangedPlanExecsNothing(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.putWeb([]string{egressV4.String()})
 		n.start()
-		n.holdsPlan(soon)
-		synced := func() int { return strings.Count(n.log.String(), "Synced egress SNAT rules") }
-		n.logs(`looked=true`)
-		writes := func() int { return strings.Count(n.log.String(), "changed=true") }
-		before := writes()
-		for i := range 5 {
-			svc := service("db", dbIPs, nil)
-			svc.Labels = map[string]string{"round": fmt.Sprint(i)}
-			n.put("db.yaml", svc, endpoints("db", svc.Spec.Ports, n.Pod(2).V4)[0])
-			n.logs(fmt.Sprintf(`"Manifests changed" dir=%q`, n.manifests()))
+		n.ready()
+		restore, err := exec.LookPath("/usr/sbin/iptables-" + filepath.Base(n.Name()) + "-restore")
+		if err != nil {
+			n.Fatal(err)
 		}
-		count := synced()
+		record := n.path("execs")
+		n.write(filepath.Join(n.binDir, "iptables-restore"), []byte("#!/bin/sh\necho \"$@\" >>"+record+"\nexec "+restore+" \"$@\"\n"))
+		if err := os.Chmod(filepath.Join(n.binDir, "iptables-restore"), 0o755); err != nil {
+			n.Fatal(err)
+		}
+		execs := func() (proxier, ours int) {
+			text, err := os.ReadFile(record)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				n.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if strings.Contains(line, "--counters") {
+					proxier++
+				} else {
+					ours++
+				}
+			}
+			return proxier, ours
+		}
+		for round := range 3 {
+			before, _ := execs()
+			ports := allProtocols[:1+round]
+			n.put("db.yaml", service("db", dbIPs, nil, ports...), endpoints("db", ports, n.Pod(2).V4)[0])
+			n.eventually(soon, func() error {
+				if after, _ := execs(); after == before {
+					return errors.New("the proxier has not written its change")
+				}
+				return nil
+			})
+		}
+		looks := strings.Count(n.log.String(), "looked=true")
 		n.eventually(soon, func() error {
-			if synced() <= count+2 {
-				return errors.New("no look at the kernel yet")
+			if strings.Count(n.log.String(), "looked=true") < looks+4 {
+				return errors.New("the kernel was not looked at")
 			}
 			return nil
 		})
-		for line := range strings.Lines(n.log.String()) {
-			if strings.Contains(line, "Synced egress SNAT rules") && !strings.Contains(line, "looked=true") && !strings.Contains(line, "changed=true") {
-				n.Errorf("a sync without need: %s", line)
-			}
-		}
-		if got := writes(); got != before {
-			n.Errorf("%d writes, want %d", got, before)
+		if _, ours := execs(); ours != 0 {
+			n.Errorf("%d writes of ours, want none", ours)
 		}
 	})
+}
+
+// breakRestore makes iptables-restore fail on the node, mendRestore work again.
+func (n *node) breakRestore() {
+	n.Helper()
+	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
+		if err := os.WriteFile(filepath.Join(n.binDir, name), []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
+			n.Fatal(err)
+		}
+	}
+}
+
+func (n *node) mendRestore() {
+	n.Helper()
+	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
+		if err := os.Remove(filepath.Join(n.binDir, name)); err != nil {
+			n.Fatal(err)
+		}
+	}
+}
+
+// holdLock takes the xtables lock, as another iptables-legacy would.
+func (n *node) holdLock() (release func()) {
+	n.Helper()
+	lock, err := os.OpenFile(n.path("xtables.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		n.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		n.Fatal(err)
+	}
+	return func() { _ = lock.Close() } // which releases it
 }
 
 func TestSwitchedOffRemovesTheRules(t *testing.T) {

@@ -193,9 +193,9 @@ func (n *node) openshift(args ...string) (stdout, stderr string, status int) {
 }
 
 // start starts the node's process on its manifests.
-func (n *node) start(args ...string) {
+func (n *node) start() {
 	n.Helper()
-	n.startWith(append([]string{"--manifests=" + n.manifests()}, args...)...)
+	n.startWith("--manifests=" + n.manifests())
 }
 
 // startWith starts the node's process.
@@ -228,11 +228,23 @@ func (n *node) exit() int {
 // stop ends the node as its service manager does.
 func (n *node) stop() {
 	n.Helper()
-	if err := n.process.Process.Signal(syscall.SIGTERM); err != nil {
+	n.end(syscall.SIGTERM)
+}
+
+// end sends a signal after which the node must end with status 0, promptly: well before a
+// service manager would lose patience.
+func (n *node) end(signal syscall.Signal) {
+	n.Helper()
+	if err := n.process.Process.Signal(signal); err != nil {
 		n.Fatal(err)
 	}
-	if status := n.exit(); status != 0 {
-		n.Fatalf("the node ended with status %d, want 0", status)
+	select {
+	case <-n.ended:
+	case <-time.After(5 * time.Second):
+		n.Fatalf("the node does not end promptly on %s", signal)
+	}
+	if status := n.process.ProcessState.ExitCode(); status != 0 {
+		n.Fatalf("the node ended with status %d on %s, want 0", status, signal)
 	}
 }
 
@@ -269,6 +281,12 @@ func (n *node) logs(text string) {
 		}
 		return nil
 	})
+}
+
+// ready waits for the first complete sync.
+func (n *node) ready() {
+	n.Helper()
+	n.logs("Egress SNAT rules are in place")
 }
 
 // sees waits until from, with a new flow to the address, is seen as want.

@@ -59,13 +59,22 @@ func TestSignals(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		n.log = &logBuffer{}
 		n.start()
-		n.logs("Synced egress SNAT rules")
-		if err := n.process.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
-		if status := n.exit(); status != 0 {
-			t.Errorf("%s: the node ended with status %d, want 0", signal, status)
-		}
+		n.ready()
+		n.end(signal)
+	}
+}
+
+// TestSignalWhileTheLockIsHeld: a node that has not got to run ends as well.
+func TestSignalWhileTheLockIsHeld(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{Pods: 1, Backend: lab.Legacy})
+	socket := n.listenForNotifications()
+	defer n.holdLock()()
+	n.start()
+	n.logs("Egress SNAT is on")
+	n.stop()
+	if socket.count("STOPPING=1") != 1 {
+		t.Error("the service manager was not told STOPPING=1")
 	}
 }
 
@@ -145,6 +154,50 @@ func TestCleanup(t *testing.T) {
 	})
 }
 
+// TestCleanupOfTheOtherBackend: the node ran with the other iptables once, and the
+// configuration has another mode by now.
+func TestCleanupOfTheOtherBackend(t *testing.T) {
+	t.Parallel()
+	for _, backend := range lab.Backends() {
+		t.Run(string(backend), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, lab.Config{IPv6: true, Pods: 1, Backend: backend})
+			other := map[lab.Backend]string{lab.Legacy: "nft", lab.NFT: "legacy"}[backend]
+			for _, name := range []string{"iptables", "ip6tables"} {
+				for _, suffix := range []string{"", "-save", "-restore"} {
+					if err := os.Symlink("/usr/sbin/"+name+"-"+other+suffix, filepath.Join(n.binDir, name+suffix)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			n.putWeb([]string{egressV4.String(), egressV6.String()})
+			n.start()
+			n.ready()
+			n.stop()
+			saveOther := func() string {
+				text, err := n.Node().Run(t.Context(), "sh", "-c", "iptables-"+other+"-save; ip6tables-"+other+"-save")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return chainsAndRules(text)
+			}
+			if text := saveOther(); !strings.Contains(text, "OPENSHIFT-EGRESS-SNAT") || !strings.Contains(text, "KUBE-SERVICES") {
+				t.Fatalf("the node did not use the other back end:\n%s", text)
+			}
+			if err := os.RemoveAll(n.binDir); err != nil {
+				t.Fatal(err)
+			}
+			n.configure(`proxy-mode: ["nftables"]`)
+			if stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--cleanup"); status != 0 {
+				t.Fatalf("--cleanup: status %d, %s%s", status, stdout, stderr)
+			}
+			if text := saveOther(); text != "" {
+				t.Errorf("left:\n%s", text)
+			}
+		})
+	}
+}
+
 // chainsAndRules drops what is not somebody's doing: comments, counters, built-in chains
 // and the tables around them.
 func chainsAndRules(save string) string {
@@ -184,7 +237,7 @@ func TestDryRun(t *testing.T) {
 func TestEndpointsOfTheProxy(t *testing.T) {
 	n := simpleNode(t)
 	n.start()
-	n.logs("Synced egress SNAT rules")
+	n.ready()
 	for url, text := range map[string]string{
 		"http://127.0.0.1:10256/healthz":   `"lastUpdated"`,
 		"http://127.0.0.1:10256/livez":     `"lastUpdated"`,
@@ -246,7 +299,7 @@ func TestChangedConfiguration(t *testing.T) {
 	n := simpleNode(t)
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.logs("Synced egress SNAT rules")
+	n.ready()
 	good, err := os.ReadFile(n.config())
 	if err != nil {
 		t.Fatal(err)
@@ -268,6 +321,26 @@ func TestChangedConfiguration(t *testing.T) {
 	}
 	if after := rulesOnly(n.save(v1.IPv4Protocol)); after != before {
 		t.Errorf("the rules did not stay; before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// TestChangedBehindALink: the configuration is a link, and what is behind it is edited.
+func TestChangedBehindALink(t *testing.T) {
+	n := simpleNode(t)
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere.yaml")
+	text, err := os.ReadFile(n.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.write(elsewhere, text)
+	if err := errors.Join(os.Remove(n.config()), os.Symlink(elsewhere, n.config())); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	n.ready()
+	n.write(elsewhere, append(text, "nodeIP: 192.0.2.2\n"...))
+	if status := n.exit(); status != 75 {
+		t.Errorf("the node ended with status %d, want 75", status)
 	}
 }
 
@@ -343,7 +416,8 @@ func TestErrors(t *testing.T) {
 		{"no CIDR", `cluster-cidr: ["10.128.0.0"]`, nil, []string{"proxyArguments.cluster-cidr[0]", "expected", "10.128.0.0/14"}},
 		{"everything is inside", `cluster-cidr: ["0.0.0.0/0"]`, nil, []string{"proxyArguments.cluster-cidr[0]", "covers every address"}},
 		{"no duration", `iptables-min-sync-period: ["soon"]`, nil, []string{"proxyArguments.iptables-min-sync-period[0]", "duration"}},
-		{"negative period", `egress-snat-min-sync-period: ["-1s"]`, nil, []string{"proxyArguments.egress-snat-min-sync-period", "negative"}},
+		{"negative period", `egress-snat-min-sync-period: ["-1s"]`, nil, []string{"proxyArguments.egress-snat-min-sync-period", "from 0s to 2.5s"}},
+		{"period longer than looks allow", `egress-snat-min-sync-period: ["10m"]`, nil, []string{"proxyArguments.egress-snat-min-sync-period", "from 0s to 2.5s"}},
 		{"kube-proxy refuses", `iptables-masquerade-bit: ["99"]`, nil, []string{"proxyArguments", "kube-proxy refuses", "MasqueradeBit"}},
 		{"no configuration", "", []string{"--config="}, []string{"--config=FILE is required"}},
 		{"missing configuration", "", []string{"--config=/nowhere.yaml"}, []string{"/nowhere.yaml"}},
@@ -364,6 +438,9 @@ func TestErrors(t *testing.T) {
 				if !strings.Contains(stderr, want) {
 					t.Errorf("the message lacks %q:\n%s", want, stderr)
 				}
+			}
+			if _, message, _ := strings.Cut(stderr, "error: "); strings.Count(message, "\n") != 1 {
+				t.Errorf("want one message, at the end:\n%s", stderr)
 			}
 			if test.arguments != "" && !strings.Contains(stderr, n.config()+":") {
 				t.Errorf("the message does not name file and line:\n%s", stderr)
@@ -452,8 +529,8 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 	n.start()
 	told("READY=1")
-	if !strings.Contains(n.log.String(), "Synced egress SNAT rules") {
-		t.Error("READY=1 came before the first sync")
+	if !strings.Contains(n.log.String(), "Egress SNAT rules are in place") {
+		t.Error("READY=1 came before the first complete sync")
 	}
 	told("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, 1 refused")
 	told("WATCHDOG=1")
@@ -478,9 +555,7 @@ func TestWatchdogStarves(t *testing.T) {
 		}
 		return nil
 	})
-	if err := os.WriteFile(filepath.Join(n.binDir, "iptables-restore"), []byte("#!/bin/sh\nexit 4\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	n.breakRestore()
 	n.putWeb([]string{anotherV4.String()})
 	// Due for longer than twice the sync period.
 	n.eventually(2*syncPeriod+soon, func() error {
@@ -499,9 +574,7 @@ func TestWatchdogStarves(t *testing.T) {
 	if got := socket.count("WATCHDOG=1"); got != signs {
 		t.Errorf("%d signs of life while nothing was written", got-signs)
 	}
-	if err := os.Remove(filepath.Join(n.binDir, "iptables-restore")); err != nil {
-		t.Fatal(err)
-	}
+	n.mendRestore()
 	n.eventually(soon, func() error {
 		if socket.count("WATCHDOG=1") == signs {
 			return errors.New("no sign of life after the recovery")
@@ -515,9 +588,7 @@ func TestWatchdogStarvesWithoutAFirstSync(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
 	n.env = append(n.env, "WATCHDOG_USEC=600000")
-	if err := os.WriteFile(filepath.Join(n.binDir, "iptables-restore"), []byte("#!/bin/sh\nexit 4\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	n.breakRestore()
 	n.start()
 	n.eventually(2*syncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {

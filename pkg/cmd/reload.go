@@ -51,8 +51,8 @@ func foldersOf(files []string) []string {
 	var folders []string
 	for _, file := range files {
 		folders = append(folders, filepath.Dir(file))
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			folders = append(folders, filepath.Dir(real))
+		if target, err := filepath.EvalSymlinks(file); err == nil {
+			folders = append(folders, filepath.Dir(target))
 		}
 	}
 	slices.Sort(folders)

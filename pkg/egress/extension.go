@@ -203,6 +203,9 @@ func (e *Extension) sync() (again time.Duration) {
 func (e *Extension) finish(begun time.Time, status Status, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if status.Ready && !e.status.Ready {
+		e.logger.Info("Egress SNAT rules are in place", "bindings", status.Bindings, "egressIPs", status.EgressIPs, "refusals", status.Refusals)
+	}
 	e.status = status
 	switch {
 	case failed && e.dueSince.IsZero():

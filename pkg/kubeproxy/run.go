@@ -47,7 +47,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	select {
 	case <-idle:
-	case <-failed:
+	case <-failed: //nolint:errcheck // it failed because it was told to stop
 	case <-time.After(stopTime):
 	}
 	return nil

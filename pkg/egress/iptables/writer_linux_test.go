@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -288,6 +289,43 @@ func TestPayloadsAreAccepted(t *testing.T) {
 			}
 		}
 		n.holds(plan.Plan{})
+	})
+}
+
+// TestHungCommand: a wrapper script in iptables' place is killed in time, although what it
+// has started lives on and holds its output open.
+func TestHungCommand(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "hangs")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 5\n:\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := run(ctx, nil, script)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("got no error")
+		}
+	case <-time.After(4 * time.Second):
+		t.Error("it is waited for")
+	}
+}
+
+// TestComplaintQuotesTheLine: iptables-restore names a line, which nobody else has.
+func TestComplaintQuotesTheLine(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		n.run(func() error {
+			err := n.writer.Test(n.Context(), []byte("*nat\n-A POSTROUTING -j SNAT --to-source NOWHERE\nCOMMIT\n"))
+			if err == nil || !strings.Contains(err.Error(), "NOWHERE") {
+				t.Errorf("got %v, want the line in it", err)
+			}
+			return nil
+		})
 	})
 }
 
