@@ -5,11 +5,13 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -395,6 +397,8 @@ func startInside(t *testing.T, h *Host, script string) *exec.Cmd {
 // traces is what a lab could leave on the machine.
 type traces struct{ Namespaces, Links, Files string }
 
+var othersLab = regexp.MustCompile(`^lab-([0-9]+)-`)
+
 func lookAround(t *testing.T) traces {
 	t.Helper()
 	names := func(name string, args ...string) string {
@@ -404,8 +408,15 @@ func lookAround(t *testing.T) traces {
 		}
 		return string(out)
 	}
+	var namespaces []string
+	for name := range strings.Lines(names("ip", "netns", "list")) {
+		// Tests of other packages, in processes of their own, make labs at the same time.
+		if pid, ours := othersLab.FindStringSubmatch(name), fmt.Sprint(os.Getpid()); pid == nil || pid[1] == ours {
+			namespaces = append(namespaces, name)
+		}
+	}
 	return traces{
-		Namespaces: names("ip", "netns", "list"),
+		Namespaces: strings.Join(namespaces, ""),
 		Links:      names("ip", "-brief", "link"),
 		Files:      names("ls", os.TempDir()),
 	}

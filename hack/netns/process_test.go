@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -501,10 +502,14 @@ func (n *node) listenForNotifications() *notifySocket {
 	return s
 }
 
-func (s *notifySocket) count(text string) (count int) {
+func (s *notifySocket) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, message := range s.messages {
+	return slices.Clone(s.messages)
+}
+
+func (s *notifySocket) count(text string) (count int) {
+	for _, message := range s.all() {
 		if strings.Contains(message, text) {
 			count++
 		}
@@ -522,7 +527,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 		t.Helper()
 		n.eventually(soon, func() error {
 			if socket.count(text) == 0 {
-				return fmt.Errorf("not told %s: %q", text, socket.messages)
+				return fmt.Errorf("not told %s: %q", text, socket.all())
 			}
 			return nil
 		})
