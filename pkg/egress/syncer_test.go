@@ -135,23 +135,24 @@ func TestBurstsCoalesce(t *testing.T) {
 		}
 		return string(text)
 	}
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(written(), "203.0.113.200 "); {
-		if time.Now().After(deadline) {
-			t.Fatalf("the last change was not written:\n%s", written())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(t, "the last change is written", func() bool { return strings.Contains(written(), "203.0.113.200 ") })
 	most := 2 + int(time.Since(began)/config.MinSyncPeriod)
 	if got := strings.Count(written(), "COMMIT"); got > most {
 		t.Errorf("%d changes were %d writes, want %d at most", changes, got, most)
 	}
+	eventually(t, "nothing is due", func() bool { return e.Status().DueSince.IsZero() })
 	if status := e.Status(); status.Bindings != 1 || status.Ready {
 		t.Errorf("status %+v; want one binding, not ready before the proxier has synced", status)
 	}
 	e.AfterSync(v1.IPv4Protocol, true)
-	for deadline := time.Now().Add(10 * time.Second); !e.Status().Ready; {
+	eventually(t, "ready after the proxier has synced", func() bool { return e.Status().Ready })
+}
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !check(); {
 		if time.Now().After(deadline) {
-			t.Fatal("not ready after the proxier has synced")
+			t.Fatalf("not within 10 s: %s", what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
