@@ -154,6 +154,18 @@ func TestEveryClusterCIDRIsInside(t *testing.T) {
 	})
 }
 
+// TestExcludedDestinations: to them a bound pod goes as it would without us.
+func TestExcludedDestinations(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.configure(`egress-snat-exclude-cidrs: ["192.0.2.0/24"]`)
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+	})
+}
+
 func TestNoClusterCIDRNoRules(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.configure(`cluster-cidr: ["10.128.0.0/14"]`)

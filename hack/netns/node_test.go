@@ -24,6 +24,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/kubeproxy"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -368,6 +369,9 @@ func (n *node) checkPlan() error {
 		return err
 	}
 	config := egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}}
+	for _, text := range kubeproxy.DefaultExclusions {
+		config.Exclusions = append(config.Exclusions, netip.MustParsePrefix(text))
+	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		plan, err := egress.PlanFor(family, config, objects.Services, objects.EndpointSlices)
 		if err != nil {

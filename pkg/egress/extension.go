@@ -19,6 +19,8 @@ type Config struct {
 	// ClusterCIDRs are the networks of the cluster's pods, of both IP families. In a
 	// family without one nothing is written.
 	ClusterCIDRs []netip.Prefix
+	// Exclusions are further destinations that are never SNATed, of both IP families.
+	Exclusions []netip.Prefix
 	// MinSyncPeriod is the least time between two syncs.
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the time within which rules that somebody else has removed are back.
@@ -180,7 +182,7 @@ func (e *Extension) sync() (again time.Duration) {
 	status := Status{Ready: true}
 	for _, family := range families {
 		s := e.syncers[family]
-		in := e.state.input(family, e.config.ClusterCIDRs)
+		in := e.state.input(family, e.config)
 		in.NoProxier = !slices.Contains(e.served, family)
 		p := plan.Build(in)
 		s.report(p)

@@ -123,8 +123,11 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 }
 
 // input returns what the plan of family depends on.
-func (s *state) input(family v1.IPFamily, clusterCIDRs []netip.Prefix) plan.Input {
-	in := plan.Input{ClusterCIDRs: ofFamily(family, clusterCIDRs, netip.Prefix.Addr)}
+func (s *state) input(family v1.IPFamily, config Config) plan.Input {
+	in := plan.Input{
+		ClusterCIDRs: ofFamily(family, config.ClusterCIDRs, netip.Prefix.Addr),
+		Exclusions:   ofFamily(family, config.Exclusions, netip.Prefix.Addr),
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, svc := range s.services {
@@ -284,5 +287,5 @@ func PlanFor(family v1.IPFamily, config Config, services []*v1.Service, endpoint
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", object.Namespace, object.Name, err))
 		}
 	}
-	return plan.Build(s.input(family, config.ClusterCIDRs)), errors.Join(errs...)
+	return plan.Build(s.input(family, config)), errors.Join(errs...)
 }

@@ -218,7 +218,7 @@ func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := plan.Build(s.input(family, testConfig.ClusterCIDRs)); !got.Equal(want) {
+			if got := plan.Build(s.input(family, testConfig)); !got.Equal(want) {
 				t.Fatalf("seed %d (-want +got):\n%s", seed, cmp.Diff(want, got, compareNetip))
 			}
 		}

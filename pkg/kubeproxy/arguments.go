@@ -23,10 +23,12 @@ import (
 type egressFlags struct {
 	enabled       bool
 	minSyncPeriod time.Duration
+	excludeCIDRs  []string
 }
 
 func (f *egressFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.enabled, "egress-snat", true, "Let the pods behind a Service with external IPs leave from the first of them.")
+	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. A list replaces the default: link-local addresses and multicast.")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
 }
 
@@ -41,6 +43,12 @@ type arguments struct {
 
 // versionFlag is kube-proxy's --version, which registers itself on every command line.
 var versionFlag = pflag.Lookup("version")
+
+const excludeCIDRsKey = "egress-snat-exclude-cidrs"
+
+// DefaultExclusions are what egress-snat-exclude-cidrs has if it is not given: packets to
+// link-local addresses and multicast groups do not leave the node's network.
+var DefaultExclusions = []string{"169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8"}
 
 // clusterCIDRKey is the one argument that takes a list although kube-proxy's flag does not.
 const clusterCIDRKey = "cluster-cidr"
@@ -152,7 +160,7 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 	order := []int{}
 	for i, value := range values {
 		for _, text := range strings.Split(value, ",") {
-			prefix, err := parseCIDR(strings.TrimSpace(text))
+			prefix, err := parseCIDR(strings.TrimSpace(text), "the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48")
 			if err != nil {
 				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v", err))
 				continue
@@ -178,14 +186,15 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 	return errors.Join(errs...)
 }
 
-// parseCIDR accepts what kube-proxy accepts, but for what would make no sense here.
-func parseCIDR(text string) (netip.Prefix, error) {
+// parseCIDR accepts what kube-proxy accepts, but for what would make no sense here. what
+// says what is expected.
+func parseCIDR(text, what string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil || prefix.Addr().Is4In6():
-		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR; expected the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48", text)
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR; expected %s", text, what)
 	case prefix.Bits() == 0:
-		return netip.Prefix{}, fmt.Errorf("%q covers every address, so nothing would be outside of the cluster; expected the network of the cluster's pods", text)
+		return netip.Prefix{}, fmt.Errorf("%q covers every address, so nothing would be SNATed; expected %s", text, what)
 	}
 	return prefix.Masked(), nil
 }

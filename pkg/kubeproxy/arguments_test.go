@@ -89,12 +89,13 @@ func TestClusterCIDRs(t *testing.T) {
 }
 
 func TestEgressArguments(t *testing.T) {
-	if got, want := set(t, "").egress, (egressFlags{true, 100 * time.Millisecond}); got != want {
-		t.Errorf("defaults: got %+v, want %+v", got, want)
+	unexported := cmp.AllowUnexported(egressFlags{})
+	if diff := cmp.Diff(egressFlags{true, 100 * time.Millisecond, DefaultExclusions}, set(t, "").egress, unexported); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
-	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s]}").egress
-	if want := (egressFlags{false, time.Second}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s], egress-snat-exclude-cidrs: ['192.0.2.0/24', '2001:db8::/32,10.0.0.0/8']}").egress
+	if diff := cmp.Diff(egressFlags{false, time.Second, []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}}, got, unexported); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -138,6 +139,18 @@ func TestArgumentErrors(t *testing.T) {
 func TestJSONLogging(t *testing.T) {
 	if _, err := New(parse(t, "proxyArguments: {logging-format: [json]}"), Overrides{Manifests: t.TempDir()}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestExclusionErrors(t *testing.T) {
+	for value, want := range map[string]string{
+		"192.0.2.1": `:4: proxyArguments.egress-snat-exclude-cidrs: "192.0.2.1" is not a CIDR; expected`,
+		"0.0.0.0/0": "covers every address",
+	} {
+		_, err := New(parse(t, "proxyArguments:\n  egress-snat-exclude-cidrs: ['"+value+"']\n"), Overrides{Manifests: t.TempDir()})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", value, err, want)
+		}
 	}
 }
 

@@ -44,6 +44,8 @@ type Proxy struct {
 	overrides Overrides
 	egress    bool
 	extension egress.Config
+	// excludeCIDRs is egress-snat-exclude-cidrs, to become part of extension.
+	excludeCIDRs []string
 }
 
 // New returns the Proxy that config and overrides describe, or all that is wrong with
@@ -59,7 +61,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 			return nil, fmt.Errorf("--loglevel: %w", err)
 		}
 	}
-	p := &Proxy{options: args.options, config: config, overrides: overrides, egress: args.egress.enabled}
+	p := &Proxy{options: args.options, config: config, overrides: overrides, egress: args.egress.enabled, excludeCIDRs: args.egress.excludeCIDRs}
 	verflag.PrintAndExitIfRequested()
 	if err := args.options.Complete(args.flags); err != nil {
 		return nil, config.Errorf("proxyArguments", "%w", err)
@@ -84,7 +86,7 @@ func (p *Proxy) validate() error {
 		return err // kube-proxy would say of the mode the same, in other words
 	}
 	proxy := p.options.Config()
-	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs)}
+	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeExclusions()}
 	if err := p.options.Validate(); err != nil {
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}
@@ -105,6 +107,20 @@ func (p *Proxy) validatePeriods() error {
 	return nil
 }
 
+// takeExclusions reads the destinations that are excluded besides the cluster CIDRs.
+func (p *Proxy) takeExclusions() error {
+	var errs []error
+	for _, text := range p.excludeCIDRs {
+		prefix, err := parseCIDR(strings.TrimSpace(text), "a network that pods reach under their own address, for example 192.0.2.0/24")
+		if err != nil {
+			errs = append(errs, p.config.Errorf("proxyArguments."+excludeCIDRsKey, "%w", err))
+			continue
+		}
+		p.extension.Exclusions = append(p.extension.Exclusions, prefix)
+	}
+	return errors.Join(errs...)
+}
+
 // takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if one
 // is given and proxyArguments have none.
 func (p *Proxy) takeClusterCIDRs(texts []string) error {
@@ -113,7 +129,7 @@ func (p *Proxy) takeClusterCIDRs(texts []string) error {
 	}
 	var errs []error
 	for _, text := range texts {
-		prefix, err := parseCIDR(text)
+		prefix, err := parseCIDR(text, "the network of the cluster's pods")
 		if err != nil {
 			errs = append(errs, p.config.Errorf("proxyArguments.config", "clusterCIDR: %w", err))
 			continue
@@ -202,7 +218,7 @@ func (p *Proxy) logStart(ctx context.Context) {
 	case len(p.extension.ClusterCIDRs) == 0:
 		logger.Error(nil, "Egress SNAT writes no rules, for no cluster CIDR is known; set proxyArguments.cluster-cidr", "file", p.config.File)
 	default:
-		logger.Info("Egress SNAT is on", "clusterCIDRs", joinPrefixes(p.extension.ClusterCIDRs))
+		logger.Info("Egress SNAT is on", "clusterCIDRs", joinPrefixes(p.extension.ClusterCIDRs), "exclusions", joinPrefixes(p.extension.Exclusions))
 	}
 }
 

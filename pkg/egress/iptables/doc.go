@@ -8,7 +8,7 @@
 // else's but that one jump.
 //
 //	POSTROUTING                      -j OPENSHIFT-EGRESS-SNAT
-//	OPENSHIFT-EGRESS-SNAT            -d CLUSTER-CIDR -j RETURN          one per cluster CIDR
+//	OPENSHIFT-EGRESS-SNAT            -d CLUSTER-CIDR -j RETURN          one per cluster CIDR and exclusion
 //	                                 -s 10.128.0.0/20 -g OPENSHIFT-EGRESS-0A800000-20
 //	                                 -s 10.128.16.0/20 -g OPENSHIFT-EGRESS-0A801000-20
 //	OPENSHIFT-EGRESS-0A800000-20     -s 10.128.0.5/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully

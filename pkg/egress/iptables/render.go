@@ -28,9 +28,10 @@ func Render(p plan.Plan) Ruleset {
 		return rules
 	}
 	var root []string
-	for _, cidr := range p.ClusterCIDRs {
+	for _, cidr := range slices.Concat(p.ClusterCIDRs, p.Exclusions) {
 		// For a bound pod's packets that stay inside: to pods, or to Services, which the
-		// proxier has turned into a pod's address by now.
+		// proxier has turned into a pod's address by now; and for those to what the
+		// configuration excludes.
 		root = append(root, "-d "+cidr.String()+" -j RETURN")
 	}
 	bits := p.Bindings[0].Pod.BitLen()

@@ -12,6 +12,7 @@ import (
 func Build(in Input) Plan {
 	b := builder{
 		clusterCIDRs: sortedPrefixes(in.ClusterCIDRs),
+		exclusions:   sortedPrefixes(in.Exclusions),
 		noProxier:    in.NoProxier,
 		bound:        make(map[target]Binding),
 		refusals:     slices.Clone(in.Refusals),
@@ -30,6 +31,7 @@ type target struct {
 
 type builder struct {
 	clusterCIDRs []netip.Prefix
+	exclusions   []netip.Prefix
 	noProxier    bool
 	bound        map[target]Binding
 	refusals     []Refusal
@@ -102,6 +104,7 @@ func (b *builder) plan() Plan {
 	slices.SortFunc(b.refusals, CompareRefusals)
 	return Plan{
 		ClusterCIDRs: b.clusterCIDRs,
+		Exclusions:   b.exclusions,
 		Bindings:     bindings,
 		Refusals:     slices.Compact(b.refusals),
 	}

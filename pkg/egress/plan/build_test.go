@@ -172,7 +172,10 @@ func TestUnusableEgressIPs(t *testing.T) {
 
 // randomInput makes a small world in which claims collide often.
 func randomInput(r *rand.Rand) Input {
-	in := Input{ClusterCIDRs: prefixes("10.128.0.0/16", "10.130.0.0/16")}
+	in := Input{
+		ClusterCIDRs: prefixes("10.128.0.0/16", "10.130.0.0/16"),
+		Exclusions:   prefixes("192.0.2.0/24", "198.51.100.0/24", "192.0.2.0/24"),
+	}
 	for i := range r.IntN(8) {
 		c := claim(fmt.Sprintf("s%d", i), r.IntN(3), fmt.Sprintf("203.0.113.%d", r.IntN(4)), nil)
 		for range r.IntN(4) {
@@ -187,7 +190,8 @@ func randomInput(r *rand.Rand) Input {
 }
 
 func shuffled(r *rand.Rand, in Input) Input {
-	out := Input{ClusterCIDRs: slices.Clone(in.ClusterCIDRs), Claims: slices.Clone(in.Claims)}
+	out := Input{ClusterCIDRs: slices.Clone(in.ClusterCIDRs), Exclusions: slices.Clone(in.Exclusions), Claims: slices.Clone(in.Claims)}
+	slices.Reverse(out.Exclusions)
 	r.Shuffle(len(out.ClusterCIDRs), func(i, j int) {
 		out.ClusterCIDRs[i], out.ClusterCIDRs[j] = out.ClusterCIDRs[j], out.ClusterCIDRs[i]
 	})

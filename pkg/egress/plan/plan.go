@@ -49,6 +49,8 @@ type Input struct {
 	// ClusterCIDRs are where pods live. Endpoints outside of them are never bound, and
 	// destinations inside are never SNATed. Without any, nothing is bound at all.
 	ClusterCIDRs []netip.Prefix
+	// Exclusions are further destinations that are never SNATed.
+	Exclusions []netip.Prefix
 	// NoProxier: no proxier of the IP family runs on the node, for want of ip6tables for
 	// example. Nothing is bound then.
 	NoProxier bool
@@ -109,15 +111,16 @@ type Refusal struct {
 // Plan is what the kernel should hold for one IP family. All slices are sorted and free
 // of duplicates.
 type Plan struct {
-	// ClusterCIDRs are the destinations that are never SNATed.
-	ClusterCIDRs []netip.Prefix
-	Bindings     []Binding
-	Refusals     []Refusal
+	// ClusterCIDRs and Exclusions are the destinations that are never SNATed.
+	ClusterCIDRs, Exclusions []netip.Prefix
+	Bindings                 []Binding
+	Refusals                 []Refusal
 }
 
 // Equal tells whether p and q say the same.
 func (p Plan) Equal(q Plan) bool {
 	return slices.Equal(p.ClusterCIDRs, q.ClusterCIDRs) &&
+		slices.Equal(p.Exclusions, q.Exclusions) &&
 		slices.Equal(p.Bindings, q.Bindings) &&
 		slices.Equal(p.Refusals, q.Refusals)
 }
