@@ -11,11 +11,12 @@ import (
 // slices, and does not keep or change them.
 func Build(in Input) Plan {
 	b := builder{
-		clusterCIDRs: sortedPrefixes(in.ClusterCIDRs),
-		exclusions:   sortedPrefixes(in.Exclusions),
-		noProxier:    in.NoProxier,
+		in:           in,
+		clusterCIDRs: NewCIDRSet(in.ClusterCIDRs),
+		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
+		nodes:        primaryAddresses(in.Nodes),
+		owners:       make(map[netip.Addr]Service),
 		bound:        make(map[target]Binding),
-		refusals:     slices.Clone(in.Refusals),
 	}
 	for _, claim := range oldestFirst(in.Claims) {
 		b.add(claim)
@@ -30,9 +31,11 @@ type target struct {
 }
 
 type builder struct {
-	clusterCIDRs []netip.Prefix
-	exclusions   []netip.Prefix
-	noProxier    bool
+	in           Input
+	clusterCIDRs CIDRSet
+	serviceCIDRs CIDRSet
+	nodes        map[netip.Addr]string // names by primary address
+	owners       map[netip.Addr]Service
 	bound        map[target]Binding
 	refusals     []Refusal
 }
@@ -43,14 +46,13 @@ func (b *builder) add(claim Claim) {
 		b.refuse(claim, target{}, reason, message)
 		return
 	}
-	for _, pod := range claim.Endpoints {
-		if !b.inCluster(pod) {
-			b.refuse(claim, target{pod: pod}, EndpointOutsideCluster,
-				fmt.Sprintf("endpoint %s lies in no cluster CIDR, so it is no pod of this cluster's network", pod))
+	for _, endpoint := range claim.Endpoints {
+		if reason, message := b.judgeEndpoint(claim, endpoint); reason != "" {
+			b.refuse(claim, target{pod: endpoint.Addr}, reason, message)
 			continue
 		}
 		for _, protocol := range claim.Protocols {
-			b.bind(claim, target{pod, protocol})
+			b.bind(claim, target{endpoint.Addr, protocol})
 		}
 	}
 }
@@ -67,15 +69,79 @@ func (b *builder) bind(claim Claim, t target) {
 	}
 }
 
-// judge returns why the whole claim is refused, or an empty reason.
+// judge returns why the whole claim is refused, or an empty reason. A claim whose address
+// is one that its namespace may have makes the namespace its owner, if it has none.
 func (b *builder) judge(claim Claim) (Reason, string) {
+	if !claim.EgressIP.IsValid() {
+		return claim.Refused, claim.RefusedBecause
+	}
+	if reason, message := b.judgeAddress(claim.EgressIP); reason != "" {
+		return reason, message
+	}
+	if source := b.forbidding(claim); source != "" {
+		return NotAllowed, fmt.Sprintf("%s does not allow %s as an egress IP", source, claim.EgressIP)
+	}
+	owner, owned := b.owners[claim.EgressIP]
+	if !owned {
+		b.owners[claim.EgressIP] = claim.Service
+	}
 	switch {
-	case !usable(claim.EgressIP):
-		return InvalidAddress, fmt.Sprintf("external IP %s is not a unicast address that packets can come from", claim.EgressIP)
-	case len(b.clusterCIDRs) == 0:
+	case owned && owner.Namespace != claim.Service.Namespace:
+		return OwnedByOtherNamespace, fmt.Sprintf("external IP %s belongs to the namespace %s, whose Service %s claimed it first", claim.EgressIP, owner.Namespace, owner)
+	case claim.Refused != "":
+		return claim.Refused, claim.RefusedBecause
+	case b.clusterCIDRs.Empty():
 		return NoClusterCIDR, fmt.Sprintf("no cluster CIDR of the family of %s is known; set proxyArguments.cluster-cidr", claim.EgressIP)
-	case b.noProxier:
+	case b.in.NoProxier:
 		return NoProxier, fmt.Sprintf("no proxier of the family of %s runs on this node; the log of its start says why", claim.EgressIP)
+	}
+	return "", ""
+}
+
+// judgeAddress returns why nobody may have an address, or an empty reason.
+func (b *builder) judgeAddress(ip netip.Addr) (Reason, string) {
+	if !usable(ip) {
+		return InvalidAddress, fmt.Sprintf("external IP %s is not a unicast address that packets can come from", ip)
+	}
+	if cidr, inside := b.clusterCIDRs.Find(ip); inside {
+		return AddressInCluster, fmt.Sprintf("external IP %s lies in the cluster CIDR %s, so it is a pod's address", ip, cidr)
+	}
+	if cidr, inside := b.serviceCIDRs.Find(ip); inside {
+		return AddressInCluster, fmt.Sprintf("external IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
+	}
+	if node, is := b.nodes[ip]; is && !b.in.AllowNodeIPs {
+		return NodeAddress, fmt.Sprintf("external IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
+	}
+	return "", ""
+}
+
+// forbidding returns the source of a policy that does not let claim have its egress IP, or
+// nothing.
+func (b *builder) forbidding(claim Claim) string {
+	for _, policy := range b.in.Policies {
+		if !policy.allows(claim) {
+			return policy.Source
+		}
+	}
+	if policy, ok := b.in.NamespacePolicies[claim.Service.Namespace]; ok && !policy.allows(claim) {
+		return policy.Source
+	}
+	return ""
+}
+
+func (p Policy) allows(claim Claim) bool {
+	contains := func(cidr netip.Prefix) bool { return cidr.Contains(claim.EgressIP) }
+	return p.ExternalIPsOnly && claim.LoadBalancer ||
+		!slices.ContainsFunc(p.Rejected, contains) && slices.ContainsFunc(p.Allowed, contains)
+}
+
+// judgeEndpoint returns why an endpoint of a claim is not bound, or an empty reason.
+func (b *builder) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, string) {
+	if namespace := endpoint.Pod.Namespace; namespace != "" && namespace != claim.Service.Namespace {
+		return PodOfOtherNamespace, fmt.Sprintf("endpoint %s is the pod %s of another namespace", endpoint.Addr, endpoint.Pod)
+	}
+	if _, inside := b.clusterCIDRs.Find(endpoint.Addr); !inside {
+		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s lies in no cluster CIDR, so it is no pod of this cluster's network", endpoint.Addr)
 	}
 	return "", ""
 }
@@ -91,10 +157,6 @@ func (b *builder) refuse(claim Claim, t target, reason Reason, message string) {
 	})
 }
 
-func (b *builder) inCluster(addr netip.Addr) bool {
-	return slices.ContainsFunc(b.clusterCIDRs, func(p netip.Prefix) bool { return p.Contains(addr) })
-}
-
 func (b *builder) plan() Plan {
 	bindings := make([]Binding, 0, len(b.bound))
 	for _, binding := range b.bound {
@@ -103,11 +165,36 @@ func (b *builder) plan() Plan {
 	slices.SortFunc(bindings, compareBindings)
 	slices.SortFunc(b.refusals, CompareRefusals)
 	return Plan{
-		ClusterCIDRs: b.clusterCIDRs,
-		Exclusions:   b.exclusions,
+		ClusterCIDRs: sortedPrefixes(b.in.ClusterCIDRs),
+		Exclusions:   sortedPrefixes(b.exclusions()),
 		Bindings:     bindings,
 		Refusals:     slices.Compact(b.refusals),
 	}
+}
+
+func (b *builder) exclusions() []netip.Prefix {
+	if !b.in.ExcludeNodes {
+		return b.in.Exclusions
+	}
+	exclusions := slices.Clone(b.in.Exclusions)
+	for _, node := range b.in.Nodes {
+		for _, ip := range node.Addresses {
+			exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
+		}
+	}
+	return exclusions
+}
+
+// primaryAddresses returns the names of the nodes by their primary address. Where two
+// have the same, the first by name stands for both.
+func primaryAddresses(nodes []Node) map[netip.Addr]string {
+	names := make(map[netip.Addr]string, len(nodes))
+	for _, node := range nodes {
+		if other, taken := names[node.Primary]; node.Primary.IsValid() && (!taken || node.Name < other) {
+			names[node.Primary] = node.Name
+		}
+	}
+	return names
 }
 
 func oldestFirst(claims []Claim) []Claim {

@@ -34,13 +34,20 @@ func prefixes(list ...string) (result []netip.Prefix) {
 	return result
 }
 
+func at(list ...string) (result []Endpoint) {
+	for _, s := range list {
+		result = append(result, Endpoint{Addr: addr(s)})
+	}
+	return result
+}
+
 func claim(name string, age int, egressIP string, protocols []Protocol, endpoints ...string) Claim {
 	return Claim{
 		Service:   Service{Namespace: "ns", Name: name},
 		Created:   time.Unix(int64(1000-age), 0),
 		EgressIP:  addr(egressIP),
 		Protocols: protocols,
-		Endpoints: addrs(endpoints...),
+		Endpoints: at(endpoints...),
 	}
 }
 
@@ -174,15 +181,32 @@ func TestUnusableEgressIPs(t *testing.T) {
 func randomInput(r *rand.Rand) Input {
 	in := Input{
 		ClusterCIDRs: prefixes("10.128.0.0/16", "10.130.0.0/16"),
+		ServiceCIDRs: prefixes("203.0.113.0/32"),
 		Exclusions:   prefixes("192.0.2.0/24", "198.51.100.0/24", "192.0.2.0/24"),
+		ExcludeNodes: r.IntN(2) == 0,
+		AllowNodeIPs: r.IntN(2) == 0,
+		Nodes: []Node{
+			{Name: "node-1", Primary: addr("203.0.113.1"), Addresses: addrs("203.0.113.1", "192.0.2.1")},
+			{Name: "node-2", Primary: addr("203.0.113.1"), Addresses: addrs("203.0.113.1")},
+		},
+	}
+	if r.IntN(2) == 0 {
+		in.NamespacePolicies = map[string]Policy{"a": {Source: "a's", Allowed: prefixes("203.0.113.2/32")}}
 	}
 	for i := range r.IntN(8) {
 		c := claim(fmt.Sprintf("s%d", i), r.IntN(3), fmt.Sprintf("203.0.113.%d", r.IntN(4)), nil)
+		c.Service.Namespace = []string{"a", "b"}[r.IntN(2)]
+		if r.IntN(8) == 0 {
+			c.Refused, c.RefusedBecause = InvalidProtocol, "a port has no meaning"
+		}
 		for range r.IntN(4) {
 			c.Protocols = append(c.Protocols, []Protocol{TCP, UDP, SCTP}[r.IntN(3)])
 		}
 		for range r.IntN(6) {
-			c.Endpoints = append(c.Endpoints, netip.AddrFrom4([4]byte{10, byte(128 + r.IntN(4)), 0, byte(r.IntN(4))}))
+			c.Endpoints = append(c.Endpoints, Endpoint{
+				Addr: netip.AddrFrom4([4]byte{10, byte(128 + r.IntN(4)), 0, byte(r.IntN(4))}),
+				Pod:  []Pod{{}, {"a", "pod"}, {"b", "pod"}}[r.IntN(3)],
+			})
 		}
 		in.Claims = append(in.Claims, c)
 	}
@@ -190,8 +214,11 @@ func randomInput(r *rand.Rand) Input {
 }
 
 func shuffled(r *rand.Rand, in Input) Input {
-	out := Input{ClusterCIDRs: slices.Clone(in.ClusterCIDRs), Exclusions: slices.Clone(in.Exclusions), Claims: slices.Clone(in.Claims)}
+	out := in
+	out.ClusterCIDRs, out.Exclusions = slices.Clone(in.ClusterCIDRs), slices.Clone(in.Exclusions)
+	out.Nodes, out.Claims = slices.Clone(in.Nodes), slices.Clone(in.Claims)
 	slices.Reverse(out.Exclusions)
+	slices.Reverse(out.Nodes)
 	r.Shuffle(len(out.ClusterCIDRs), func(i, j int) {
 		out.ClusterCIDRs[i], out.ClusterCIDRs[j] = out.ClusterCIDRs[j], out.ClusterCIDRs[i]
 	})
@@ -216,6 +243,7 @@ func TestBuildProperties(t *testing.T) {
 		if !slices.IsSortedFunc(p.Bindings, compareBindings) || !slices.IsSortedFunc(p.Refusals, CompareRefusals) {
 			t.Fatalf("seed %d: the plan is not sorted", seed)
 		}
+		nobodyWearsAnothersAddress(t, seed, p)
 		seen := map[target]bool{}
 		for _, b := range p.Bindings {
 			if seen[target{b.Pod, b.Protocol}] {
@@ -230,21 +258,40 @@ func TestBuildProperties(t *testing.T) {
 	}
 }
 
-// everyWishIsAnswered: each (pod, protocol) of each claim is bound to the claim's IP or
-// refused; nothing is skipped silently.
+// nobodyWearsAnothersAddress: an egress IP is bound by Services of one namespace only.
+func nobodyWearsAnothersAddress(t *testing.T, seed uint64, p Plan) {
+	t.Helper()
+	owner := map[netip.Addr]string{}
+	for _, b := range p.Bindings {
+		if other, owned := owner[b.EgressIP]; owned && other != b.Service.Namespace {
+			t.Fatalf("seed %d: %v is worn by the namespaces %s and %s", seed, b.EgressIP, other, b.Service.Namespace)
+		}
+		owner[b.EgressIP] = b.Service.Namespace
+	}
+}
+
+// everyWishIsAnswered: each (pod, protocol) of each claim is bound to the claim's IP, maybe
+// by another Service, or refused; nothing is skipped silently.
 func everyWishIsAnswered(t *testing.T, seed uint64, in Input, p Plan) {
 	t.Helper()
 	for _, c := range in.Claims {
-		for _, pod := range c.Endpoints {
+		for _, endpoint := range c.Endpoints {
+			pod := endpoint.Addr
 			for _, protocol := range c.Protocols {
+				if foreign := endpoint.Pod.Namespace != "" && endpoint.Pod.Namespace != c.Service.Namespace; foreign {
+					if !slices.ContainsFunc(p.Refusals, func(r Refusal) bool { return r.Service == c.Service }) {
+						t.Fatalf("seed %d: %s names %s, and that is not refused", seed, c.Service, endpoint.Pod)
+					}
+					continue
+				}
 				bound := slices.ContainsFunc(p.Bindings, func(b Binding) bool {
 					return b.Pod == pod && b.Protocol == protocol && b.EgressIP == c.EgressIP
 				})
 				refused := slices.ContainsFunc(p.Refusals, func(r Refusal) bool {
-					return r.Service == c.Service && (!r.Pod.IsValid() || r.Pod == pod) && (r.Protocol == "" || r.Protocol == protocol)
+					return r.Reason != PodOfOtherNamespace && r.Service == c.Service && (!r.Pod.IsValid() || r.Pod == pod) && (r.Protocol == "" || r.Protocol == protocol)
 				})
-				if bound == refused {
-					t.Fatalf("seed %d: %s %v %s: bound %v, refused %v; want exactly one", seed, c.Service, pod, protocol, bound, refused)
+				if !bound && !refused {
+					t.Fatalf("seed %d: %s %v %s: bound %v, refused %v; want one of them", seed, c.Service, pod, protocol, bound, refused)
 				}
 			}
 		}

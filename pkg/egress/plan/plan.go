@@ -10,16 +10,18 @@ import (
 // Protocol is a transport protocol as iptables and nft spell it.
 type Protocol string
 
-// The protocols that a Service port can have.
+// The protocols that a Service port can have, and all IP protocols together.
 const (
 	TCP  Protocol = "tcp"
 	UDP  Protocol = "udp"
 	SCTP Protocol = "sctp"
+	All  Protocol = "all"
 )
 
 // Service names a Kubernetes Service.
 type Service struct {
-	Namespace, Name string
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
 // String returns namespace/name.
@@ -29,43 +31,117 @@ func compareServices(a, b Service) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// Pod names a Kubernetes Pod.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String returns namespace/name, or nothing for no pod.
+func (p Pod) String() string {
+	if p == (Pod{}) {
+		return ""
+	}
+	return p.Namespace + "/" + p.Name
+}
+
+// Endpoint is an address in an EndpointSlice of a Service.
+type Endpoint struct {
+	Addr netip.Addr `json:"addr"`
+	// Pod is the pod that the slice names for the address (targetRef); zero if none.
+	Pod Pod `json:"pod,omitzero"`
+	// Node is the name of the node that the slice gives; it decides nothing.
+	Node string `json:"node,omitempty"`
+}
+
+// Compare orders endpoints by address first.
+func (e Endpoint) Compare(o Endpoint) int {
+	return cmp.Or(
+		e.Addr.Compare(o.Addr),
+		cmp.Compare(e.Pod.Namespace, o.Pod.Namespace),
+		cmp.Compare(e.Pod.Name, o.Pod.Name),
+		cmp.Compare(e.Node, o.Node),
+	)
+}
+
 // Claim is one Service's wish that its endpoints leave from its egress IP.
 type Claim struct {
-	Service Service
+	Service Service `json:"service"`
 	// Created is the Service's creationTimestamp. Where two claims collide, the older
 	// one wins; among equals the first by namespace, then by name.
-	Created time.Time
-	// EgressIP is the Service's first external IP of the plan's IP family.
-	EgressIP netip.Addr
-	// Protocols are those of the Service's ports, duplicates allowed.
-	Protocols []Protocol
+	Created time.Time `json:"created"`
+	// EgressIP is the Service's egress IP of the plan's IP family. It is invalid if the
+	// object's text cannot be read; Refused is set then.
+	EgressIP netip.Addr `json:"egressIP"`
+	// Field is where in the object the egress IP comes from, for example
+	// spec.externalIPs[0].
+	Field string `json:"field"`
+	// LoadBalancer: the egress IP was given by a load balancer, not by the Service's
+	// author, so policies on external IPs do not speak of it.
+	LoadBalancer bool `json:"loadBalancer,omitempty"`
+	// Protocols are those of the Service's ports, or All; duplicates allowed.
+	Protocols []Protocol `json:"protocols"`
+	// Refused is why nothing is bound, if the object does not say what it wants in a way
+	// that can be understood; RefusedBecause says it for people. Such a claim still makes
+	// its namespace the address's owner: a typing error gives no identity away.
+	Refused        Reason `json:"refused,omitempty"`
+	RefusedBecause string `json:"refusedBecause,omitempty"`
 	// Endpoints are the addresses of the Service's EndpointSlices, ready or not, in any
 	// order, duplicates allowed.
-	Endpoints []netip.Addr
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// Policy says which addresses may be egress IPs: those in Allowed that are not in
+// Rejected.
+type Policy struct {
+	// Source is where the policy comes from, for people.
+	Source   string         `json:"source"`
+	Allowed  []netip.Prefix `json:"allowed"`
+	Rejected []netip.Prefix `json:"rejected,omitempty"`
+	// ExternalIPsOnly: it does not speak of addresses that load balancers gave.
+	ExternalIPsOnly bool `json:"externalIPsOnly,omitempty"`
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	Name string `json:"name"`
+	// Primary is the address, of the plan's IP family, under which the node is known in
+	// the cluster; invalid if it has none.
+	Primary netip.Addr `json:"primary,omitzero"`
+	// Addresses are all that the Node object has, of the plan's IP family.
+	Addresses []netip.Addr `json:"addresses"`
 }
 
 // Input is all that a Plan depends on, for one IP family.
 type Input struct {
 	// ClusterCIDRs are where pods live. Endpoints outside of them are never bound, and
 	// destinations inside are never SNATed. Without any, nothing is bound at all.
-	ClusterCIDRs []netip.Prefix
+	ClusterCIDRs []netip.Prefix `json:"clusterCIDRs"`
+	// ServiceCIDRs are where Services have their cluster IPs.
+	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs"`
 	// Exclusions are further destinations that are never SNATed.
-	Exclusions []netip.Prefix
+	Exclusions []netip.Prefix `json:"exclusions"`
+	Nodes      []Node         `json:"nodes"`
+	// ExcludeNodes: the nodes' addresses are excluded, too.
+	ExcludeNodes bool `json:"excludeNodes"`
+	// AllowNodeIPs: a node's primary address may be an egress IP.
+	AllowNodeIPs bool `json:"allowNodeIPs"`
+	// Policies must all allow an egress IP.
+	Policies []Policy `json:"policies"`
+	// NamespacePolicies further restrict the claims of one namespace each.
+	NamespacePolicies map[string]Policy `json:"namespacePolicies"`
 	// NoProxier: no proxier of the IP family runs on the node, for want of ip6tables for
 	// example. Nothing is bound then.
-	NoProxier bool
-	Claims    []Claim
-	// Refusals are claims that were refused before they could become a Claim, because
-	// the object did not say what it wants in a way that can be understood.
-	Refusals []Refusal
+	NoProxier bool    `json:"noProxier,omitempty"`
+	Claims    []Claim `json:"claims"`
 }
 
 // Binding says that a pod's packets of one protocol leave from an egress IP.
 type Binding struct {
-	Pod      netip.Addr
-	Protocol Protocol
-	EgressIP netip.Addr
-	Service  Service
+	Pod      netip.Addr `json:"pod"`
+	Protocol Protocol   `json:"protocol"`
+	EgressIP netip.Addr `json:"egressIP"`
+	Service  Service    `json:"service"`
 }
 
 // Reason tells why a claim or a binding was refused. It is part of the project's
@@ -81,6 +157,15 @@ const (
 	NoProxier Reason = "NoProxier"
 	// InvalidAddress: the external IP is not one that packets can come from.
 	InvalidAddress Reason = "InvalidAddress"
+	// AddressInCluster: the external IP lies in a cluster CIDR or a service CIDR, so it is
+	// the address of a pod or of a Service, or may become one.
+	AddressInCluster Reason = "AddressInCluster"
+	// NodeAddress: the external IP is a node's primary address.
+	NodeAddress Reason = "NodeAddress"
+	// NotAllowed: a policy does not allow the external IP.
+	NotAllowed Reason = "NotAllowed"
+	// OwnedByOtherNamespace: an older Service of another namespace claims the external IP.
+	OwnedByOtherNamespace Reason = "OwnedByOtherNamespace"
 	// InvalidAnnotation: the Service's annotation has a value that means nothing.
 	InvalidAnnotation Reason = "InvalidAnnotation"
 	// InvalidProtocol: a port of the Service has a protocol that is none of ours.
@@ -88,33 +173,41 @@ const (
 	// EndpointOutsideCluster: the endpoint's address lies in no cluster CIDR. Pods on the
 	// host network are the common case: their address is the node's.
 	EndpointOutsideCluster Reason = "EndpointOutsideCluster"
+	// PodOfOtherNamespace: the EndpointSlice names a pod of another namespace than its own.
+	PodOfOtherNamespace Reason = "PodOfOtherNamespace"
 	// BoundByOlderService: an older Service gives the same pod another egress IP for the
 	// same protocol.
 	BoundByOlderService Reason = "BoundByOlderService"
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{NoClusterCIDR, NoProxier, InvalidAddress, InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, BoundByOlderService}
+var Reasons = []Reason{
+	NoClusterCIDR, NoProxier, InvalidAddress, AddressInCluster, NodeAddress, NotAllowed, OwnedByOtherNamespace,
+	InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, PodOfOtherNamespace, BoundByOlderService,
+}
 
 // Refusal says that a claim, or one binding of it, is not given. Pod and Protocol are
 // zero when the whole claim is refused.
 type Refusal struct {
-	Service  Service
-	EgressIP netip.Addr
-	Pod      netip.Addr
-	Protocol Protocol
-	Reason   Reason
+	Service  Service    `json:"service"`
+	EgressIP netip.Addr `json:"egressIP,omitzero"`
+	Pod      netip.Addr `json:"pod,omitzero"`
+	Protocol Protocol   `json:"protocol,omitempty"`
+	Reason   Reason     `json:"reason"`
 	// Message says what is wrong and what to do, for people.
-	Message string
+	Message string `json:"message"`
 }
 
 // Plan is what the kernel should hold for one IP family. All slices are sorted and free
 // of duplicates.
 type Plan struct {
-	// ClusterCIDRs and Exclusions are the destinations that are never SNATed.
-	ClusterCIDRs, Exclusions []netip.Prefix
-	Bindings                 []Binding
-	Refusals                 []Refusal
+	// ClusterCIDRs and Exclusions, the nodes' addresses among them, are the destinations
+	// that are never SNATed. Neither is a pod's own egress IP: who dials it means the
+	// Service, and what the proxier does not serve there goes the way that it went before.
+	ClusterCIDRs []netip.Prefix `json:"clusterCIDRs"`
+	Exclusions   []netip.Prefix `json:"exclusions"`
+	Bindings     []Binding      `json:"bindings"`
+	Refusals     []Refusal      `json:"refusals"`
 }
 
 // Equal tells whether p and q say the same.
