@@ -20,7 +20,7 @@ LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitMinor=$(KUBE_MINOR)
 
 # Packages whose tests need network namespaces, so root.
-NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/...
+NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pkg/egress/conntrack/...
 FUZZTIME ?= 10s
 
 .PHONY: build

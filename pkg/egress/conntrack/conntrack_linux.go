@@ -1,0 +1,218 @@
+package conntrack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// Family selects the conntrack entries and routes of an IP family.
+type Family string
+
+// The IP families, spelled as Kubernetes does.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+const (
+	// attempts bounds how often a dump that the kernel calls inconsistent is repeated.
+	attempts = 5
+	// patience bounds each wait for the kernel; it answers a dump piece by piece.
+	patience = 10 * time.Second
+)
+
+// Delete deletes the tracked flows of family that wear a wrong identity after a change, as
+// [Selector] says, and returns how many. The plan must be in the kernel already: a deleted
+// flow's next packet meets the rules at once. It dumps the table once, or again if the
+// kernel says that the dump was interrupted, and not at all if nothing can be wrong.
+//
+// After an error some flows may have been deleted, and calling it again is right. When
+// ctx ends nothing more is deleted.
+func Delete(ctx context.Context, family Family, after plan.Plan, scope Scope) (deleted int, err error) {
+	selector := NewSelector(after, scope, plan.CIDRSet{})
+	if selector.Empty() {
+		return 0, nil
+	}
+	k, err := open(family)
+	if err != nil {
+		return 0, err
+	}
+	defer k.close()
+	local, err := k.localAddresses(ctx)
+	if err != nil {
+		return 0, err
+	}
+	selector.local = local
+	wrong := filter(func(f Flow) bool {
+		selected := selector.Selects(f) && ctx.Err() == nil
+		if selected {
+			klog.FromContext(ctx).V(4).Info("Deleting a flow that wears a wrong identity",
+				"protocol", f.Protocol, "source", f.Source, "destination", f.Destination, "wears", f.Wears)
+		}
+		return selected
+	})
+	err = k.dump(ctx, func() error {
+		n, err := k.handle.ConntrackDeleteFilters(netlink.ConntrackTable, k.inet(), wrong)
+		deleted += int(n)
+		return err
+	})
+	if err != nil {
+		return deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
+	}
+	return deleted, nil
+}
+
+// Count returns what wears each of egressIPs, which are of family; each of them is in the
+// result. It dumps the table as Delete does, and not at all for no addresses.
+func Count(ctx context.Context, family Family, egressIPs []netip.Addr) (map[netip.Addr]Usage, error) {
+	counts := newCounter(egressIPs)
+	if len(egressIPs) == 0 {
+		return counts.usage(), nil
+	}
+	k, err := open(family)
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	err = k.dump(ctx, func() error {
+		counts = newCounter(egressIPs) // an interrupted dump counts for nothing
+		flows, err := k.handle.ConntrackTableList(netlink.ConntrackTable, k.inet())
+		for _, flow := range flows {
+			counts.add(flowOf(flow))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count %s flows: %w", family, err)
+	}
+	return counts.usage(), nil
+}
+
+// kernel is the kernel's view of one IP family in the network namespace of the thread that
+// opened it.
+type kernel struct {
+	family Family
+	handle *netlink.Handle
+}
+
+func open(family Family) (*kernel, error) {
+	if family != IPv4 && family != IPv6 {
+		return nil, fmt.Errorf("IP family %q is neither %s nor %s", family, IPv4, IPv6)
+	}
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", explain(err))
+	}
+	k := &kernel{family: family, handle: handle}
+	if err := handle.SetSocketTimeout(patience); err != nil {
+		k.close()
+		return nil, fmt.Errorf("set the timeout of netlink: %w", err)
+	}
+	return k, nil
+}
+
+func (k *kernel) close() { k.handle.Close() }
+
+func (k *kernel) inet() netlink.InetFamily {
+	if k.family == IPv6 {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+// localAddresses returns what the node takes for itself instead of forwarding it: its
+// addresses, loopback, the broadcast and anycast addresses of its networks.
+func (k *kernel) localAddresses(ctx context.Context) (plan.CIDRSet, error) {
+	var routes []netlink.Route
+	err := retry(ctx, func() (err error) {
+		table := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
+		routes, err = k.handle.RouteListFiltered(int(k.inet()), table, netlink.RT_FILTER_TABLE)
+		return err
+	})
+	if err != nil {
+		return plan.CIDRSet{}, fmt.Errorf("read the node's %s addresses: %w", k.family, err)
+	}
+	var local []netip.Prefix
+	for _, route := range routes {
+		switch route.Type {
+		case unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_ANYCAST:
+			if prefix, ok := prefixOf(route.Dst); ok {
+				local = append(local, prefix)
+			}
+		}
+	}
+	return plan.NewCIDRSet(local), nil
+}
+
+// dump calls read, which dumps the conntrack table, as often as it takes.
+func (k *kernel) dump(ctx context.Context, read func() error) error {
+	return explain(retry(ctx, read))
+}
+
+// retry calls read until its dump was not interrupted, [attempts] times at most, and
+// returns ctx's error if that ended meanwhile.
+func retry(ctx context.Context, read func() error) error {
+	var err error
+	for range attempts {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return fmt.Errorf("gave up after %d dumps: %w", attempts, err)
+}
+
+// explain adds to what the kernel says about a table that it does not offer.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
+		return fmt.Errorf("the kernel does not offer its conntrack table over netlink; load the module nf_conntrack_netlink: %w", err)
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("reading the conntrack table needs the capability NET_ADMIN: %w", err)
+	}
+	return err
+}
+
+// filter is a function as the library wants it.
+type filter func(Flow) bool
+
+// MatchConntrackFlow implements netlink.CustomConntrackFilter.
+func (f filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool { return f(flowOf(flow)) }
+
+// flowOf returns what decides about flow.
+func flowOf(flow *netlink.ConntrackFlow) Flow {
+	return Flow{
+		Protocol:    flow.Forward.Protocol,
+		Source:      addrOf(flow.Forward.SrcIP),
+		Destination: netip.AddrPortFrom(addrOf(flow.Reverse.SrcIP), flow.Reverse.SrcPort),
+		Wears:       addrOf(flow.Reverse.DstIP),
+		Zone:        flow.Zone,
+	}
+}
+
+// addrOf returns the zero Addr for what is no address.
+func addrOf(ip net.IP) netip.Addr {
+	addr, _ := netip.AddrFromSlice(ip)
+	return addr.Unmap()
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	addr := addrOf(n.IP)
+	ones, bits := n.Mask.Size()
+	return netip.PrefixFrom(addr, ones), addr.IsValid() && bits == addr.BitLen()
+}
