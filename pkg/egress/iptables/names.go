@@ -8,13 +8,18 @@ import (
 	"strings"
 )
 
-// Names in the kernel. Changing one orphans what earlier versions have written: add the
-// old one to what isOwned knows.
+// Names in the kernel, of at most 28 characters. Changing one orphans what earlier versions
+// have written: add the old one to what isOwned knows.
 const (
 	// ChainPrefix begins the name of every chain that this package owns.
 	ChainPrefix = "OPENSHIFT-EGRESS-"
 	// RootChain is the chain that POSTROUTING jumps to.
 	RootChain = ChainPrefix + "SNAT"
+	// SourceChain holds the top of the source tree where a destination tree stands in
+	// front of it.
+	SourceChain = ChainPrefix + "SOURCE"
+	// RemovedChain is the journal of [Ruleset.Record]. Nothing leads to it.
+	RemovedChain = ChainPrefix + "REMOVED"
 
 	table       = "nat"
 	postrouting = "POSTROUTING"
@@ -26,12 +31,27 @@ const (
 
 func isOwned(chain string) bool { return strings.HasPrefix(chain, ChainPrefix) }
 
-// chainName returns the name of the chain for the bindings inside prefix. Netfilter allows
-// 28 characters: an IPv4 prefix fits in readable form, an IPv6 prefix as a hash of 55 bits.
-func chainName(prefix netip.Prefix) string {
+// sourceName returns the name of the source tree's chain for prefix: an IPv4 prefix fits in
+// readable form, an IPv6 prefix as a hash of 55 bits.
+func sourceName(prefix netip.Prefix) string {
 	if prefix.Addr().Is4() {
 		return fmt.Sprintf("%s%X-%d", ChainPrefix, prefix.Addr().AsSlice(), prefix.Bits())
 	}
+	return ChainPrefix + hash(prefix)[:11]
+}
+
+// destinationName returns the name of the destination tree's chain for prefix, which no
+// chain of the source tree has: the hexadecimal digits that an IPv4 prefix decides, or a
+// hash of 45 bits.
+func destinationName(prefix netip.Prefix) string {
+	const infix = "D-"
+	if prefix.Addr().Is4() {
+		return ChainPrefix + infix + fmt.Sprintf("%X", prefix.Addr().AsSlice())[:prefix.Bits()/4]
+	}
+	return ChainPrefix + infix + hash(prefix)[:9]
+}
+
+func hash(prefix netip.Prefix) string {
 	sum := sha256.Sum256([]byte(prefix.String()))
-	return ChainPrefix + base32.StdEncoding.EncodeToString(sum[:])[:11]
+	return base32.StdEncoding.EncodeToString(sum[:])
 }

@@ -8,17 +8,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-const (
-	// leafRules is how many bindings a chain holds before it is split: few enough to
-	// walk, enough that even iptables-nft, whose cost grows with the square of the number
-	// of chains, stays below a thousand chains for 50,000 bindings.
-	leafRules = 64
-	// levelBits is how many address bits each level of the tree decides.
-	levelBits = 4
-)
-
 // Ruleset is the content of the owned chains: rules by chain name, each rule as
-// iptables-save prints it after "-A CHAIN ". A ruleset that is not empty has RootChain.
+// iptables-save prints it after "-A CHAIN ". A ruleset has RootChain unless it is empty or
+// holds RemovedChain alone.
 type Ruleset map[string][]string
 
 // Render returns the ruleset for p: empty if p binds nothing.
@@ -27,84 +19,108 @@ func Render(p plan.Plan) Ruleset {
 	if len(p.Bindings) == 0 {
 		return rules
 	}
-	var root []string
-	for _, cidr := range slices.Concat(p.ClusterCIDRs, p.Exclusions) {
-		// For a bound pod's packets that stay inside: to pods, or to Services, which the
-		// proxier has turned into a pod's address by now; and for those to what the
-		// configuration excludes.
-		root = append(root, "-d "+cidr.String()+" -j RETURN")
+	sources := tree{rules: rules, option: "-s", name: sourceName}.chain(snatLeaves(p.Bindings))
+	networks, hosts := exclusions(p)
+	if len(hosts) <= leafRules {
+		rules[RootChain] = slices.Concat(returnRules(p.ClusterCIDRs), returnRules(p.Exclusions), sources)
+		return rules
 	}
-	bits := p.Bindings[0].Pod.BitLen()
-	rules[RootChain] = append(root, rules.subtree(p.Bindings, bits)...)
+	rules[SourceChain] = sources
+	destinations := tree{rules: rules, option: "-d", name: destinationName, tail: []string{"-g " + SourceChain}}
+	rules[RootChain] = append(returnRules(networks), destinations.chain(hosts)...)
 	return rules
 }
 
-// subtree returns the rules for bindings, which are sorted by pod, and adds the chains
-// that these rules go to. bits is the length of an address.
-func (r Ruleset) subtree(bindings []plan.Binding, bits int) []string {
-	if len(bindings) <= leafRules {
-		return snatRules(bindings)
+// Record adds the journal of bindings that the write of r takes away: RemovedChain, with
+// their rules. No packet meets them. It comes and the bindings go in one transaction, so
+// whoever starts after a crash finds them in [Kernel.Bindings] and can see to the flows
+// that they have left behind; the next write of a ruleset without it deletes it. If removed
+// is empty nothing is added. Services, order and duplicates do not matter.
+func (r Ruleset) Record(removed []plan.Binding) {
+	if len(removed) == 0 {
+		return
 	}
-	// Where the level begins is decided by the addresses, rounded to whole levels, so
-	// that a chain's prefix does not depend on what else is in the tree.
-	common := commonBits(bindings[0].Pod, bindings[len(bindings)-1].Pod) / levelBits * levelBits
-	var rules []string
-	for len(bindings) > 0 {
-		prefix := netip.PrefixFrom(bindings[0].Pod, min(common+levelBits, bits)).Masked()
-		n := slices.IndexFunc(bindings, func(b plan.Binding) bool { return !prefix.Contains(b.Pod) })
-		if n < 0 {
-			n = len(bindings)
-		}
-		rules = append(rules, r.branch(prefix, bindings[:n], bits)...)
-		bindings = bindings[n:]
-	}
-	return rules
-}
-
-// branch returns the rules that lead to bindings, all of which lie in prefix.
-func (r Ruleset) branch(prefix netip.Prefix, bindings []plan.Binding, bits int) []string {
-	if prefix.Bits() == bits {
-		return snatRules(bindings)
-	}
-	if len(bindings) > leafRules {
-		// Path compression: a chain that would hold a single branch is left out.
-		common := commonBits(bindings[0].Pod, bindings[len(bindings)-1].Pod) / levelBits * levelBits
-		prefix = netip.PrefixFrom(bindings[0].Pod, common).Masked()
-	}
-	name := chainName(prefix)
-	r[name] = r.subtree(bindings, bits)
-	return []string{"-s " + prefix.String() + " -g " + name}
-}
-
-// snatRules returns one rule per binding.
-func snatRules(bindings []plan.Binding) []string {
-	rules := make([]string, 0, len(bindings))
-	for _, b := range bindings {
+	rules := make([]string, 0, len(removed))
+	for _, b := range normalized(removed) {
 		rules = append(rules, snatRule(b))
 	}
+	r[RemovedChain] = rules
+}
+
+// Rules returns the number of rules in all chains of r; the jump in POSTROUTING is none of
+// them.
+func (r Ruleset) Rules() int {
+	n := 0
+	for _, rules := range r {
+		n += len(rules)
+	}
+	return n
+}
+
+// exclusions splits what p excludes: destinations that a rule each in the root chain is
+// for, and single addresses, nodes mostly, of which there can be thousands.
+func exclusions(p plan.Plan) (networks []netip.Prefix, hosts []leaf) {
+	networks = slices.Clone(p.ClusterCIDRs)
+	for _, cidr := range p.Exclusions {
+		if cidr.IsSingleIP() {
+			hosts = append(hosts, leaf{cidr.Addr(), returnRule(cidr)})
+		} else {
+			networks = append(networks, cidr)
+		}
+	}
+	return networks, hosts
+}
+
+func returnRules(cidrs []netip.Prefix) []string {
+	rules := make([]string, 0, len(cidrs)+leafRules)
+	for _, cidr := range cidrs {
+		rules = append(rules, returnRule(cidr))
+	}
 	return rules
 }
 
-// snatRule returns the rule for a bound pod's packets that leave. Random ports: an egress
-// IP is shared by many pods, and with ports chosen in order new flows are dropped long
-// before the ports run out.
-func snatRule(b plan.Binding) string {
-	return "-s " + b.Pod.String() + "/" + strconv.Itoa(b.Pod.BitLen()) + " -p " + string(b.Protocol) +
-		" -j SNAT --to-source " + b.EgressIP.String() + " --random-fully"
+// returnRule returns the rule for a bound pod's packets that stay inside: to pods, or to
+// Services, which the proxier has turned into a pod's address by now; and for those to
+// nodes and to what the configuration excludes. No chain calls another, all go to it, so
+// from wherever the packet is it returns to POSTROUTING.
+func returnRule(cidr netip.Prefix) string { return match("-d", cidr) + "-j RETURN" }
+
+func snatLeaves(bindings []plan.Binding) []leaf {
+	leaves := make([]leaf, 0, len(bindings))
+	for _, b := range bindings {
+		leaves = append(leaves, leaf{b.Pod, snatRule(b)})
+	}
+	return leaves
 }
 
-// commonBits returns the length of the longest common prefix of a and b.
-func commonBits(a, b netip.Addr) int {
-	x, y := a.AsSlice(), b.AsSlice()
-	for i := range x {
-		if diff := x[i] ^ y[i]; diff != 0 {
-			n := i * 8
-			for diff&0x80 == 0 {
-				diff <<= 1
-				n++
-			}
-			return n
-		}
+// snatRule returns the rule for a bound pod's packets that leave. Not for those to its own
+// egress IP: what the proxier does not serve there goes the way that it went before. Random
+// ports: an egress IP is shared by many pods, and with ports chosen in order new flows are
+// dropped long before the ports run out.
+func snatRule(b plan.Binding) string {
+	protocol := ""
+	if b.Protocol != plan.All {
+		protocol = "-p " + string(b.Protocol) + " "
 	}
-	return len(x) * 8
+	return match("-s", host(b.Pod)) + "! " + match("-d", host(b.EgressIP)) + protocol +
+		"-j SNAT --to-source " + addressText(b.EgressIP) + " --random-fully"
+}
+
+func host(ip netip.Addr) netip.Prefix { return netip.PrefixFrom(ip, ip.BitLen()) }
+
+// match returns "option prefix " as iptables-save prints it: nothing for all addresses.
+func match(option string, prefix netip.Prefix) string {
+	if prefix.Bits() == 0 {
+		return ""
+	}
+	return option + " " + addressText(prefix.Addr()) + "/" + strconv.Itoa(prefix.Bits()) + " "
+}
+
+// addressText returns ip as iptables-save prints it, through inet_ntop: with a dotted end
+// where the first six groups of an IPv6 address are zero and the seventh is not.
+func addressText(ip netip.Addr) string {
+	if bytes := ip.AsSlice(); len(bytes) == 16 && [12]byte(bytes[:12]) == [12]byte{} && (bytes[12]|bytes[13]) != 0 {
+		return "::" + netip.AddrFrom4([4]byte(bytes[12:])).String()
+	}
+	return ip.String()
 }

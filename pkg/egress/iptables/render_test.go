@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func podPlan(cidr netip.Prefix, pods ...string) plan.Plan {
 			Service:   plan.Service{Namespace: "ns", Name: fmt.Sprintf("s%d", i)},
 			EgressIP:  egressIP(cidr, i),
 			Protocols: []plan.Protocol{plan.TCP},
-			Endpoints: []netip.Addr{netip.MustParseAddr(pod)},
+			Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr(pod)}},
 		})
 	}
 	return plan.Build(in)
@@ -43,10 +44,14 @@ func egressIP(cidr netip.Prefix, i int) netip.Addr {
 	return netip.MustParseAddr(fmt.Sprintf("2001:db8:113::%x", 1+i%250))
 }
 
-// randomPlan binds n random pods inside of cidr: clustered, as pods are, in /24s.
+// randomPlan binds n random pods inside of cidr: clustered, as pods are, in /24s. One plan
+// in four binds them for all protocols.
 func randomPlan(r *rand.Rand, cidr netip.Prefix, n int) plan.Plan {
 	in := plan.Input{ClusterCIDRs: []netip.Prefix{cidr}}
 	protocols := []plan.Protocol{plan.TCP, plan.UDP, plan.SCTP}
+	if r.IntN(4) == 0 {
+		protocols = []plan.Protocol{plan.All}
+	}
 	for i := range n {
 		bytes := cidr.Addr().AsSlice()
 		bytes[len(bytes)-1] = byte(r.IntN(256))
@@ -56,11 +61,39 @@ func randomPlan(r *rand.Rand, cidr netip.Prefix, n int) plan.Plan {
 		in.Claims = append(in.Claims, plan.Claim{
 			Service:   plan.Service{Namespace: "ns", Name: fmt.Sprintf("s%d", i)},
 			EgressIP:  egressIP(cidr, r.IntN(250)),
-			Protocols: protocols[:1+r.IntN(3)],
-			Endpoints: []netip.Addr{pod},
+			Protocols: protocols[:1+r.IntN(len(protocols))],
+			Endpoints: []plan.Endpoint{{Addr: pod}},
 		})
 	}
 	return plan.Build(in)
+}
+
+// withNodes returns p with the addresses of n random nodes among its exclusions: half of
+// them close together, half of them anywhere in their network.
+func withNodes(r *rand.Rand, p plan.Plan, n int) plan.Plan {
+	in := plan.Input{ExcludeNodes: true}
+	network := netip.MustParsePrefix("172.16.0.0/12")
+	if p.ClusterCIDRs[0].Addr().Is6() {
+		network = netip.MustParsePrefix("2001:db8:5::/64")
+	}
+	taken := map[netip.Addr]bool{}
+	for i := 0; len(taken) < n; i++ {
+		bytes := network.Addr().AsSlice()
+		for j := range bytes {
+			if i%2 == 0 && j < len(bytes)-2 {
+				continue
+			}
+			if fixed := network.Bits() - 8*j; fixed < 8 {
+				bytes[j] |= byte(r.IntN(256)) >> max(fixed, 0)
+			}
+		}
+		if ip, _ := netip.AddrFromSlice(bytes); !taken[ip] {
+			taken[ip] = true
+			in.Nodes = append(in.Nodes, plan.Node{Addresses: []netip.Addr{ip}})
+		}
+	}
+	p.Exclusions = plan.Build(in).Exclusions
+	return p
 }
 
 func TestGolden(t *testing.T) {
@@ -69,9 +102,10 @@ func TestGolden(t *testing.T) {
 		many = append(many, fmt.Sprintf("10.128.%d.%d", i%3*16, 10+i))
 	}
 	for name, p := range map[string]plan.Plan{
-		"one":  podPlan(clusterV4, "10.128.0.5"),
-		"ipv6": podPlan(clusterV6, "fd00:10:128::5", "fd00:10:128:1::5"),
-		"tree": podPlan(clusterV4, many...),
+		"one":   podPlan(clusterV4, "10.128.0.5"),
+		"ipv6":  podPlan(clusterV6, "fd00:10:128::5", "fd00:10:128:1::5"),
+		"tree":  podPlan(clusterV4, many...),
+		"nodes": withNodes(rand.New(rand.NewPCG(1, 1)), podPlan(clusterV4, "10.128.0.5"), leafRules+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name+".restore")
@@ -98,79 +132,65 @@ func TestNothingBoundNothingWritten(t *testing.T) {
 	}
 }
 
-// packet walks a packet through rules as netfilter would and returns the address that it
-// leaves from, and how many rules it met.
-func packet(t *testing.T, rules Ruleset, src, dst netip.Addr, protocol plan.Protocol) (from netip.Addr, met int) {
-	t.Helper()
-	chain := RootChain
-walk:
-	for {
-		list, exists := rules[chain]
-		if !exists && len(rules) > 0 {
-			t.Fatalf("a rule leads to %s, which does not exist", chain)
+// wantedEgressIP returns the address that p wants a packet to leave from, invalid if p does
+// not want it SNATed. It is all that a plan means.
+func wantedEgressIP(p plan.Plan, bound map[netip.Addr][]plan.Binding, packet Packet) netip.Addr {
+	for _, cidr := range slices.Concat(p.ClusterCIDRs, p.Exclusions) {
+		if cidr.Contains(packet.Destination) {
+			return netip.Addr{}
 		}
-		for _, rule := range list {
-			met++
-			fields := strings.Fields(rule)
-			matches, verdict, argument := true, "", ""
-			for i := 0; i+1 < len(fields); i++ {
-				switch fields[i] {
-				case "-s":
-					matches = matches && netip.MustParsePrefix(fields[i+1]).Contains(src)
-				case "-d":
-					matches = matches && netip.MustParsePrefix(fields[i+1]).Contains(dst)
-				case "-p":
-					matches = matches && fields[i+1] == string(protocol)
-				case "-j", "-g":
-					verdict, argument = fields[i+1], fields[len(fields)-2]
-				}
-			}
-			switch {
-			case !matches:
-			case verdict == "RETURN":
-				return src, met
-			case verdict == "SNAT":
-				return netip.MustParseAddr(argument), met
-			default:
-				chain = verdict
-				continue walk
-			}
-		}
-		return src, met
 	}
+	for _, b := range bound[packet.Source] {
+		if (b.Protocol == plan.All || b.Protocol == packet.Protocol) && b.EgressIP != packet.Destination {
+			return b.EgressIP
+		}
+	}
+	return netip.Addr{}
 }
+
+func byPod(p plan.Plan) map[netip.Addr][]plan.Binding {
+	bound := map[netip.Addr][]plan.Binding{}
+	for _, b := range p.Bindings {
+		bound[b.Pod] = append(bound[b.Pod], b)
+	}
+	return bound
+}
+
+// destinations returns some of every kind: outside, inside, beside and at an exclusion.
+func destinations(r *rand.Rand, p plan.Plan) []netip.Addr {
+	cidr := p.ClusterCIDRs[0]
+	result := []netip.Addr{netip.MustParseAddr("198.51.100.7"), cidr.Addr().Next(), egressIP(cidr, r.IntN(250))}
+	if cidr.Addr().Is6() {
+		result[0] = netip.MustParseAddr("2001:db8:200::7")
+	}
+	for range min(2, len(p.Exclusions)) {
+		node := p.Exclusions[r.IntN(len(p.Exclusions))].Addr()
+		result = append(result, node, node.Next())
+	}
+	return result
+}
+
+var everyProtocol = []plan.Protocol{plan.TCP, plan.UDP, plan.SCTP, plan.All}
 
 func TestPacketsLeaveAsPlanned(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
-		outside := egressIP(cidr, 249)
 		for seed := range uint64(60) {
 			r := rand.New(rand.NewPCG(seed, 2))
-			p := randomPlan(r, cidr, []int{1, 30, 65, 500, 3000}[seed%5])
+			p := withNodes(r, randomPlan(r, cidr, []int{1, 30, 65, 500, 3000}[seed%5]), []int{0, 64, 65, 1000}[seed%4])
 			rules := Render(p)
 			wellFormed(t, rules)
-			bound := map[netip.Addr]map[plan.Protocol]netip.Addr{}
-			for _, b := range p.Bindings {
-				if bound[b.Pod] == nil {
-					bound[b.Pod] = map[plan.Protocol]netip.Addr{}
+			bound := byPod(p)
+			for pod, bindings := range bound {
+				if r.IntN(1+len(bound)/50) > 0 {
+					continue
 				}
-				bound[b.Pod][b.Protocol] = b.EgressIP
-			}
-			for pod := range bound {
-				for _, source := range []netip.Addr{pod, pod.Next()} {
-					for _, protocol := range []plan.Protocol{plan.TCP, plan.UDP, plan.SCTP} {
-						want, ok := bound[source][protocol]
-						if !ok {
-							want = source
-						}
-						got, met := packet(t, rules, source, outside, protocol)
-						if got != want {
-							t.Fatalf("seed %d: %s/%s leaves from %s, want %s", seed, source, protocol, got, want)
-						}
-						if most := 1 + 16*8 + leafRules; met > most {
-							t.Fatalf("seed %d: a packet of %s meets %d rules of %d bindings, want %d at most", seed, source, met, len(p.Bindings), most)
-						}
-						if got, _ := packet(t, rules, source, cidr.Addr().Next(), protocol); got != source {
-							t.Fatalf("seed %d: %s is SNATed to %s inside of the cluster", seed, source, got)
+				for _, destination := range append(destinations(r, p), bindings[0].EgressIP) {
+					for _, protocol := range everyProtocol {
+						for _, source := range []netip.Addr{pod, pod.Next()} {
+							packet := Packet{source, destination, protocol}
+							if _, got := rules.Trace(packet); got != wantedEgressIP(p, bound, packet) {
+								t.Fatalf("seed %d: %v leaves from %s, want %s", seed, packet, got, wantedEgressIP(p, bound, packet))
+							}
 						}
 					}
 				}
@@ -179,29 +199,118 @@ func TestPacketsLeaveAsPlanned(t *testing.T) {
 	}
 }
 
+// TestPacketsMeetFewRules: what a packet costs hardly grows with bindings and nodes.
+func TestPacketsMeetFewRules(t *testing.T) {
+	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
+		r := rand.New(rand.NewPCG(5, 5))
+		p := withNodes(r, randomPlan(r, cidr, 5000), 5000)
+		if len(p.Bindings) < 4000 || len(p.Exclusions) != 5000 {
+			t.Fatalf("%d bindings and %d nodes make no test", len(p.Bindings), len(p.Exclusions))
+		}
+		rules := Render(p)
+		most := 0
+		for range 2000 {
+			packet := Packet{Source: p.Bindings[r.IntN(len(p.Bindings))].Pod, Protocol: plan.All}
+			for _, packet.Destination = range destinations(r, p) {
+				_, _, met := rules.trace(packet)
+				most = max(most, met)
+			}
+		}
+		// A network, the goto between the trees, and for each tree a leaf below three
+		// levels of 16 branches.
+		if bound := 1 + 1 + 2*(3*16+leafRules); most > bound {
+			t.Errorf("%s: a packet meets %d rules, want %d at most", cidr, most, bound)
+		}
+	}
+}
+
+// TestTrace shows the steps, in a small ruleset and from tree to tree.
+func TestTrace(t *testing.T) {
+	small := podPlan(clusterV4, "10.128.0.5")
+	large := withNodes(rand.New(rand.NewPCG(6, 6)), small, 0)
+	for i := range 65 {
+		large.Exclusions = append(large.Exclusions, host(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})))
+	}
+	const snat = "-s 10.128.0.5/32 ! -d 203.0.113.1/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully"
+	branch := Step{RootChain, "-d 192.0.2.16/28 -g " + ChainPrefix + "D-C000021"}
+	type trace struct {
+		Steps []Step
+		From  string
+	}
+	for name, test := range map[string]struct {
+		plan        plan.Plan
+		destination string
+		protocol    plan.Protocol
+		want        trace
+	}{
+		"leaves":         {small, "198.51.100.1", plan.TCP, trace{[]Step{{RootChain, snat}}, "203.0.113.1"}},
+		"other protocol": {small, "198.51.100.1", plan.UDP, trace{nil, "invalid IP"}},
+		"own egress IP":  {small, "203.0.113.1", plan.TCP, trace{nil, "invalid IP"}},
+		"stays":          {small, "10.128.0.1", plan.TCP, trace{[]Step{{RootChain, "-d 10.128.0.0/14 -j RETURN"}}, "invalid IP"}},
+		"past the nodes": {large, "198.51.100.1", plan.TCP, trace{[]Step{{RootChain, "-g " + SourceChain}, {SourceChain, snat}}, "203.0.113.1"}},
+		"to a node":      {large, "192.0.2.17", plan.TCP, trace{[]Step{branch, {ChainPrefix + "D-C000021", "-d 192.0.2.17/32 -j RETURN"}}, "invalid IP"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			packet := Packet{netip.MustParseAddr("10.128.0.5"), netip.MustParseAddr(test.destination), test.protocol}
+			steps, from := Render(test.plan).Trace(packet)
+			if diff := cmp.Diff(test.want, trace{steps, from.String()}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTraceEnds: a ruleset may come from anywhere.
+func TestTraceEnds(t *testing.T) {
+	rules := Ruleset{RootChain: {"-j ACCEPT", "-g " + SourceChain}, SourceChain: {"-g " + RootChain}}
+	want := []Step{{RootChain, "-g " + SourceChain}, {SourceChain, "-g " + RootChain}}
+	got, snat := rules.Trace(Packet{})
+	if diff := cmp.Diff(want, got); diff != "" || snat.IsValid() {
+		t.Errorf("SNAT to %s (-want +got):\n%s", snat, diff)
+	}
+}
+
+// wellFormed fails the test unless rules are something that iptables takes, short chains
+// each of which one rule leads to.
 func wellFormed(t *testing.T, rules Ruleset) {
 	t.Helper()
-	leads := map[string]int{RootChain: 1}
+	leads := map[string]int{}
 	for name, list := range rules {
 		if len(name) > 28 {
 			t.Fatalf("chain name %s has %d characters, netfilter allows 28", name, len(name))
 		}
-		snats := 0
-		for _, rule := range list {
-			if tgt := target(rule); isOwned(tgt) {
-				leads[tgt]++
-			} else if tgt == "SNAT" {
-				snats++
+		leaves := 0
+		for _, text := range list {
+			switch r, ok := parseRule(text); {
+			case !ok:
+				t.Fatalf("chain %s: %s cannot be read back", name, text)
+			case r.chain != "":
+				leads[r.chain]++
+			case name != RootChain || r.egressIP.IsValid():
+				leaves++
 			}
 		}
-		if snats > leafRules {
-			t.Fatalf("chain %s has %d bindings, want %d at most", name, snats, leafRules)
+		if leaves > leafRules {
+			t.Fatalf("chain %s has %d leaves, want %d at most", name, leaves, leafRules)
 		}
 	}
-	for name := range rules {
-		if leads[name] != 1 {
+	if leads[RootChain] > 0 {
+		t.Fatalf("%d rules lead to %s", leads[RootChain], RootChain)
+	}
+	destinations := 0
+	for name, list := range rules {
+		if strings.HasPrefix(name, ChainPrefix+"D-") {
+			destinations++
+			if list[len(list)-1] != "-g "+SourceChain {
+				t.Fatalf("chain %s does not end at %s", name, SourceChain)
+			}
+		}
+		if name != RootChain && name != SourceChain && leads[name] != 1 {
 			t.Fatalf("%d rules lead to chain %s, want 1", leads[name], name)
 		}
+	}
+	if _, exists := rules[SourceChain]; exists != (destinations > 0) || exists && leads[SourceChain] != destinations+1 {
+		t.Fatalf("%d rules lead to %s, behind %d chains", leads[SourceChain], SourceChain, destinations)
 	}
 }
 
@@ -221,19 +330,76 @@ func TestChangeIsLocal(t *testing.T) {
 	}
 }
 
+// TestChangedNodeIsLocal: neither does what one changed node costs.
+func TestChangedNodeIsLocal(t *testing.T) {
+	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
+		r := rand.New(rand.NewPCG(2, 3))
+		p := withNodes(r, randomPlan(r, cidr, 1000), 3000)
+		before := Kernel{Chains: Render(p), jumps: []string{jumpRule}, jumpInFront: true}
+		for range 200 {
+			q := p
+			q.Exclusions = slices.Clone(p.Exclusions)
+			i := r.IntN(len(q.Exclusions))
+			q.Exclusions[i] = host(withNodes(r, p, 2).Exclusions[0].Addr())
+			slices.SortFunc(q.Exclusions, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+			payload := string(Transaction(Render(q), before, nil))
+			// Where the address was and where it is, and for each the chains above and
+			// below where a chain is split, or several become one.
+			if chains := strings.Count(payload, "\n:"); chains == 0 || chains > 2+16 {
+				t.Fatalf("one changed node rewrites %d chains:\n%s", chains, payload)
+			}
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	rules := Render(podPlan(clusterV4, "10.128.0.5", "10.128.0.6"))
+	if got := rules.Rules(); got != 3 {
+		t.Errorf("got %d rules, want 3: %v", got, rules)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	p := podPlan(clusterV4, "10.128.0.6", "10.128.0.5")
+	rules := Ruleset{}
+	rules.Record(nil)
+	if len(rules) > 0 {
+		t.Errorf("nothing went, got %v", rules)
+	}
+	again := p.Bindings[0]
+	again.Service.Name = "another"
+	rules.Record([]plan.Binding{p.Bindings[1], p.Bindings[0], again})
+	want := Ruleset{RemovedChain: {
+		"-s 10.128.0.5/32 ! -d 203.0.113.2/32 -p tcp -j SNAT --to-source 203.0.113.2 --random-fully",
+		"-s 10.128.0.6/32 ! -d 203.0.113.1/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully",
+	}}
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if payload := string(Transaction(rules, Kernel{}, nil)); strings.Contains(payload, postrouting) {
+		t.Errorf("a journal needs no jump:\n%s", payload)
+	}
+}
+
 func FuzzRender(f *testing.F) {
-	f.Add(uint64(1), 10, true)
-	f.Fuzz(func(t *testing.T, seed uint64, n int, v4 bool) {
+	f.Add(uint64(1), 10, 0, true)
+	f.Add(uint64(2), 100, 100, false)
+	f.Fuzz(func(t *testing.T, seed uint64, n, nodes int, v4 bool) {
 		cidr := clusterV6
 		if v4 {
 			cidr = clusterV4
 		}
-		p := randomPlan(rand.New(rand.NewPCG(seed, 0)), cidr, min(max(n, 0), 2000))
+		r := rand.New(rand.NewPCG(seed, 0))
+		p := withNodes(r, randomPlan(r, cidr, min(max(n, 0), 2000)), min(max(nodes, 0), 2000))
 		rules := Render(p)
 		wellFormed(t, rules)
-		for _, b := range p.Bindings {
-			if got, _ := packet(t, rules, b.Pod, egressIP(cidr, 3), b.Protocol); got != b.EgressIP {
-				t.Fatalf("%v leaves from %s", b, got)
+		bound := byPod(p)
+		for _, destination := range destinations(r, p) {
+			for _, b := range p.Bindings {
+				packet := Packet{b.Pod, destination, b.Protocol}
+				if _, got := rules.Trace(packet); got != wantedEgressIP(p, bound, packet) {
+					t.Fatalf("%v leaves from %s, want %s", packet, got, wantedEgressIP(p, bound, packet))
+				}
 			}
 		}
 	})

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // Kernel is what the tables hold, as far as this package cares.
@@ -18,6 +22,40 @@ type Kernel struct {
 	// held are owned chains that a rule of somebody else leads to, other than from
 	// POSTROUTING. They cannot be deleted.
 	held map[string]bool
+}
+
+// Bindings returns the bindings that the owned SNAT rules stand for, those in RemovedChain
+// included: whose packets may be leaving, or may have left until lately, from an egress IP.
+// They are sorted and free of duplicates, and have no Service. Rules that this package does
+// not write are passed over.
+func (k Kernel) Bindings() []plan.Binding {
+	var bindings []plan.Binding
+	for _, rules := range k.Chains {
+		for _, text := range rules {
+			if r, known := parseRule(text); known {
+				if b, ok := r.binding(); ok {
+					bindings = append(bindings, b)
+				}
+			}
+		}
+	}
+	return normalized(bindings)
+}
+
+// Recorded tells whether the kernel holds a journal, which [Ruleset.Record] has made.
+func (k Kernel) Recorded() bool {
+	_, recorded := k.Chains[RemovedChain]
+	return recorded
+}
+
+// clone returns a copy that shares nothing with k.
+func (k Kernel) clone() Kernel {
+	chains := make(Ruleset, len(k.Chains))
+	for name, rules := range k.Chains {
+		chains[name] = slices.Clone(rules)
+	}
+	k.Chains, k.jumps, k.held = chains, slices.Clone(k.jumps), maps.Clone(k.held)
+	return k
 }
 
 // ErrIncompatible is what reading returns when a table was changed with nft in a way

@@ -20,8 +20,7 @@ func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
-		// A chain that others lead to can only be emptied.
-		if want[name] == nil && (!have.held[name] || len(have.Chains[name]) > 0) {
+		if tooMuch(name, want, have) {
 			remove = append(remove, name)
 		}
 	}
@@ -56,9 +55,22 @@ func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
 	return b.Bytes()
 }
 
+// tooMuch tells whether a chain in the kernel has to go. One that others lead to can only
+// be emptied.
+func tooMuch(name string, want Ruleset, have Kernel) bool {
+	_, wanted := want[name]
+	return !wanted && (!have.held[name] || len(have.Chains[name]) > 0)
+}
+
+// needsJump: a journal alone does not.
+func (r Ruleset) needsJump() bool {
+	_, rooted := r[RootChain]
+	return rooted
+}
+
 // jumpIsRight: there is exactly one jump, in front, or none when there is nothing to jump to.
 func jumpIsRight(want Ruleset, have Kernel) bool {
-	if len(want) == 0 {
+	if !want.needsJump() {
 		return len(have.jumps) == 0
 	}
 	return have.jumpInFront && len(have.jumps) == 1
@@ -71,7 +83,7 @@ func writeJump(b *bytes.Buffer, want Ruleset, have Kernel) {
 	for _, rule := range have.jumps {
 		b.WriteString("-D " + postrouting + " " + rule + "\n")
 	}
-	if len(want) > 0 {
+	if want.needsJump() {
 		b.WriteString("-I " + postrouting + " 1 " + jumpRule + "\n")
 	}
 }

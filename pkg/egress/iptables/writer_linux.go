@@ -47,19 +47,23 @@ func NewWriter(family Family) *Writer {
 }
 
 // Read looks at what the kernel holds, so that the next Write repairs whatever differs.
-// It returns what iptables-save printed, for [MissingFromProxier].
-func (w *Writer) Read(ctx context.Context) (save string, err error) {
+// It returns that, and what iptables-save printed, for [MissingFromProxier].
+func (w *Writer) Read(ctx context.Context) (k Kernel, save string, err error) {
 	w.known = nil
-	save, err = w.commands.readAll(ctx)
+	k, save, err = w.commands.read(ctx)
 	if err != nil {
-		return "", err
+		return Kernel{}, "", err
 	}
-	k, err := ParseSave(save)
-	if err != nil {
-		return "", err
-	}
-	w.known = &k
-	return save, nil
+	known := k.clone()
+	w.known = &known
+	return k, save, nil
+}
+
+// Look returns what the kernel holds of one IP family, in the iptables on PATH. It changes
+// nothing.
+func Look(ctx context.Context, family Family) (Kernel, error) {
+	k, _, err := commandsFor(family, "").read(ctx)
+	return k, err
 }
 
 // Write makes the kernel hold want and tells whether it had to change anything. It looks
@@ -67,7 +71,7 @@ func (w *Writer) Read(ctx context.Context) (save string, err error) {
 // before, and the next Write looks again.
 func (w *Writer) Write(ctx context.Context, want Ruleset) (changed bool, err error) {
 	if w.known == nil {
-		if _, err := w.Read(ctx); err != nil {
+		if _, _, err := w.Read(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -93,14 +97,15 @@ func (k *Kernel) become(want Ruleset) {
 		chains[name] = rules
 	}
 	for name := range k.held {
-		if _, exists := k.Chains[name]; exists && chains[name] == nil {
+		_, exists := k.Chains[name]
+		if _, wanted := want[name]; exists && !wanted {
 			chains[name] = nil
 		}
 	}
 	k.Chains = chains
-	k.jumpInFront = len(want) > 0
+	k.jumpInFront = want.needsJump()
 	k.jumps = nil
-	if len(want) > 0 {
+	if want.needsJump() {
 		k.jumps = []string{jumpRule}
 	}
 }
@@ -176,6 +181,16 @@ func (c commands) backend(ctx context.Context) (string, error) {
 // readAll reads all tables that exist. Naming one would make iptables-legacy create it.
 func (c commands) readAll(ctx context.Context) (string, error) {
 	return run(ctx, nil, c.save)
+}
+
+// read reads all tables that exist, and the owned chains from them.
+func (c commands) read(ctx context.Context) (k Kernel, save string, err error) {
+	save, err = c.readAll(ctx)
+	if err != nil {
+		return Kernel{}, "", err
+	}
+	k, err = ParseSave(save)
+	return k, save, err
 }
 
 // apply lets iptables-restore apply payload. Its complaint names a line, which the error

@@ -66,7 +66,7 @@ func (n *node) write(p plan.Plan) (changed bool) {
 func (n *node) read() {
 	n.Helper()
 	n.run(func() error {
-		_, err := n.writer.Read(n.Context())
+		_, _, err := n.writer.Read(n.Context())
 		return err
 	})
 }
@@ -81,21 +81,28 @@ func (n *node) exec(args ...string) (output string) {
 	return output
 }
 
-// holds fails the test unless the kernel holds exactly p, as a Writer that knows nothing
-// sees it.
+// holds fails the test unless the kernel holds exactly p.
 func (n *node) holds(p plan.Plan) {
 	n.Helper()
-	fresh := NewWriter(n.family)
-	n.run(func() error {
-		_, err := fresh.Read(n.Context())
-		return err
-	})
-	if diff := cmp.Diff(Render(p), fresh.known.Chains, cmpopts.EquateEmpty()); diff != "" {
+	have := n.look()
+	if diff := cmp.Diff(Render(p), have.Chains, cmpopts.EquateEmpty()); diff != "" {
 		n.Fatalf("the kernel does not hold the plan (-want +got):\n%s", diff)
 	}
-	if !jumpIsRight(Render(p), *fresh.known) {
-		n.Fatalf("the jump is wrong: %v, in front: %v", fresh.known.jumps, fresh.known.jumpInFront)
+	if !jumpIsRight(Render(p), have) {
+		n.Fatalf("the jump is wrong: %v, in front: %v", have.jumps, have.jumpInFront)
 	}
+	if differences := Differences(Render(p), have); len(differences) > 0 {
+		n.Fatalf("there is no difference, but %v", differences)
+	}
+}
+
+func (n *node) look() (have Kernel) {
+	n.Helper()
+	n.run(func() (err error) {
+		have, err = Look(n.Context(), n.family)
+		return err
+	})
+	return have
 }
 
 func TestWriterFollowsThePlan(t *testing.T) {
@@ -142,7 +149,7 @@ func merge(p, q plan.Plan) plan.Plan {
 	for i, b := range append(append([]plan.Binding(nil), p.Bindings...), q.Bindings...) {
 		in.Claims = append(in.Claims, plan.Claim{
 			Service:  plan.Service{Namespace: "ns", Name: fmt.Sprintf("m%06d", i)},
-			EgressIP: b.EgressIP, Protocols: []plan.Protocol{b.Protocol}, Endpoints: []netip.Addr{b.Pod},
+			EgressIP: b.EgressIP, Protocols: []plan.Protocol{b.Protocol}, Endpoints: []plan.Endpoint{{Addr: b.Pod}},
 		})
 	}
 	return plan.Build(in)
@@ -265,7 +272,7 @@ func TestPruneOtherBackend(t *testing.T) {
 		n.write(p)
 		n.run(func() error { return n.writer.PruneOtherBackend(n.Context()) })
 		n.holds(p)
-		n.run(func() error { _, err := other.Read(n.Context()); return err })
+		n.run(func() error { _, _, err := other.Read(n.Context()); return err })
 		if len(other.known.Chains) != 0 || len(other.known.jumps) != 0 {
 			n.Errorf("the other back end still holds %v", other.known)
 		}
@@ -332,7 +339,7 @@ func TestComplaintQuotesTheLine(t *testing.T) {
 func TestNothingIsDoneOnceStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := NewWriter(IPv4).Read(ctx); err == nil {
+	if _, _, err := NewWriter(IPv4).Read(ctx); err == nil {
 		t.Error("got no error")
 	}
 }

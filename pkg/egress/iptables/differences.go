@@ -1,0 +1,80 @@
+package iptables
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Differences says, for an operator and in a line each, how have differs from want; nothing
+// if the kernel holds what it should. The journal in RemovedChain is no difference.
+func Differences(want Ruleset, have Kernel) []string {
+	differences := jumpDifferences(want, have)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if name != RemovedChain {
+			differences = append(differences, chainDifferences(name, want[name], have)...)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
+		if name != RemovedChain && tooMuch(name, want, have) {
+			differences = append(differences, fmt.Sprintf("chain %s, with %d rules, is too much", name, len(have.Chains[name])))
+		}
+	}
+	return differences
+}
+
+func jumpDifferences(want Ruleset, have Kernel) []string {
+	var differences []string
+	jumps := 0
+	for _, rule := range have.jumps {
+		if rule == jumpRule && want.needsJump() {
+			jumps++
+			continue
+		}
+		differences = append(differences, fmt.Sprintf("chain %s has a rule that is too much: %s", postrouting, rule))
+	}
+	switch {
+	case !want.needsJump():
+	case jumps == 0:
+		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", postrouting, jumpRule))
+	case jumps > 1:
+		differences = append(differences, fmt.Sprintf("chain %s has the rule %s %d times", postrouting, jumpRule, jumps))
+	}
+	if jumps > 0 && !have.jumpInFront {
+		differences = append(differences, fmt.Sprintf("chain %s does not begin with the rule %s", postrouting, jumpRule))
+	}
+	return differences
+}
+
+func chainDifferences(name string, want []string, k Kernel) []string {
+	have, exists := k.Chains[name]
+	if !exists {
+		return []string{fmt.Sprintf("chain %s, with %d rules, is missing", name, len(want))}
+	}
+	var differences []string
+	for _, rule := range without(want, have) {
+		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", name, rule))
+	}
+	for _, rule := range without(have, want) {
+		differences = append(differences, fmt.Sprintf("chain %s has a rule that is too much: %s", name, rule))
+	}
+	if len(differences) == 0 && !slices.Equal(want, have) {
+		differences = append(differences, fmt.Sprintf("chain %s has its rules in the wrong order", name))
+	}
+	return differences
+}
+
+// without returns the rules that are left when others are taken away, one for one.
+func without(rules, others []string) []string {
+	count := make(map[string]int, len(others))
+	for _, rule := range others {
+		count[rule]++
+	}
+	var left []string
+	for _, rule := range rules {
+		if count[rule]--; count[rule] < 0 {
+			left = append(left, rule)
+		}
+	}
+	return left
+}
