@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-const tcp, udp, icmp, esp, sctp = 6, 17, 1, 50, 132
+const tcp, udp, icmp, icmpv6, esp, sctp = 6, 17, 1, 58, 50, 132
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
