@@ -8,10 +8,14 @@
 // else's but that one jump.
 //
 //	POSTROUTING                      -j OPENSHIFT-EGRESS-SNAT
-//	OPENSHIFT-EGRESS-SNAT            -d CLUSTER-CIDR -j RETURN          one per cluster CIDR and exclusion
+//	OPENSHIFT-EGRESS-SNAT            -d 10.128.0.0/14 -j RETURN           one per cluster CIDR and exclusion
 //	                                 -s 10.128.0.0/20 -g OPENSHIFT-EGRESS-0A800000-20
 //	                                 -s 10.128.16.0/20 -g OPENSHIFT-EGRESS-0A801000-20
-//	OPENSHIFT-EGRESS-0A800000-20     -s 10.128.0.5/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully
+//	OPENSHIFT-EGRESS-0A800000-20     -s 10.128.0.5/32 ! -d 203.0.113.1/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully
+//
+// What matches no rule, or RETURN, is not SNATed: since no chain calls another but all go
+// to it, the packet is back in POSTROUTING. So is a pod's packet to its own egress IP. A
+// binding for all protocols is a rule without -p.
 //
 // Up to [leafRules] bindings stand in the first chain itself. Beyond that the addresses
 // are split by four bits a level, levels that would not split anything are left out, and
@@ -20,11 +24,33 @@
 // bindings inside of its prefix alone: a change rewrites the chain that it is in, and a
 // neighbour only when a subtree starts or ceases to be one.
 //
+// Exclusions of single addresses are nodes, of which there may be thousands. Above
+// [leafRules] of them they make a tree of the same kind, by destination, in front of the
+// bindings', which moves into a chain of its own:
+//
+//	OPENSHIFT-EGRESS-SNAT            -d 10.128.0.0/14 -j RETURN           one per network
+//	                                 -d 192.0.2.0/28 -g OPENSHIFT-EGRESS-D-C000020
+//	                                 -d 192.0.2.16/28 -g OPENSHIFT-EGRESS-D-C000021
+//	                                 -g OPENSHIFT-EGRESS-SOURCE           to none of the nodes
+//	OPENSHIFT-EGRESS-D-C000020       -d 192.0.2.1/32 -j RETURN
+//	                                 -g OPENSHIFT-EGRESS-SOURCE           to a node's neighbour
+//	OPENSHIFT-EGRESS-SOURCE          -s 10.128.0.0/20 -g OPENSHIFT-EGRESS-0A800000-20
+//
+// [Ruleset.Trace] says which of these rules a packet matches.
+//
 // # Writing
 //
 // [Render] says what the kernel should hold, [ParseSave] what it holds; what differs is
 // one iptables-restore --noflush transaction, all of it or nothing. The [Writer] remembers
 // what it wrote, so a plan that did not change costs no exec; Read makes it look again.
-// What to remove is found by the names of chains in the kernel, never by memory, so a
-// process that died leaves nothing behind for ever.
+// [Look] only looks, and [Differences] says what is wrong. What to remove is found by the
+// names of chains in the kernel, never by memory, so a process that died leaves nothing
+// behind for ever.
+//
+// # The journal
+//
+// Whoever takes a binding away has to see to the flows that still wear its address, and may
+// die before. So the transaction that removes the rules of bindings can keep them on record
+// ([Ruleset.Record]) in OPENSHIFT-EGRESS-REMOVED, a chain that nothing leads to. The next
+// start reads there what went ([Kernel.Bindings]); the next write deletes it.
 package iptables

@@ -181,7 +181,7 @@ func TestPacketsLeaveAsPlanned(t *testing.T) {
 			wellFormed(t, rules)
 			bound := byPod(p)
 			for pod, bindings := range bound {
-				if r.IntN(1+len(bound)/50) > 0 {
+				if r.IntN(1+len(bound)/20) > 0 {
 					continue
 				}
 				for _, destination := range append(destinations(r, p), bindings[0].EgressIP) {
@@ -336,18 +336,23 @@ func TestChangedNodeIsLocal(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, 3))
 		p := withNodes(r, randomPlan(r, cidr, 1000), 3000)
 		before := Kernel{Chains: Render(p), jumps: []string{jumpRule}, jumpInFront: true}
+		more := 0
 		for range 200 {
 			q := p
 			q.Exclusions = slices.Clone(p.Exclusions)
-			i := r.IntN(len(q.Exclusions))
-			q.Exclusions[i] = host(withNodes(r, p, 2).Exclusions[0].Addr())
+			q.Exclusions[r.IntN(len(q.Exclusions))] = withNodes(r, p, 1).Exclusions[0]
 			slices.SortFunc(q.Exclusions, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+			// One chain where the address was and one where it is, as a rule.
 			payload := string(Transaction(Render(q), before, nil))
-			// Where the address was and where it is, and for each the chains above and
-			// below where a chain is split, or several become one.
-			if chains := strings.Count(payload, "\n:"); chains == 0 || chains > 2+16 {
+			switch chains := strings.Count(payload, "\n:"); {
+			case chains == 0 || chains > 2+16:
 				t.Fatalf("one changed node rewrites %d chains:\n%s", chains, payload)
+			case chains > 2:
+				more++
 			}
+		}
+		if more > 10 {
+			t.Errorf("%d of 200 changed nodes rewrite more than two chains", more)
 		}
 	}
 }

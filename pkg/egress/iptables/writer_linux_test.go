@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +20,18 @@ import (
 )
 
 // onNode runs test in a namespace of its own for every back end and IP family.
-func onNode(t *testing.T, test func(t *testing.T, n *node)) {
+func onNode(t *testing.T, test func(t *testing.T, n *node)) { withPods(t, 0, test) }
+
+// withPods is onNode with pods on the node and a host outside.
+func withPods(t *testing.T, pods int, test func(t *testing.T, n *node)) {
 	for _, backend := range lab.Backends() {
 		for _, family := range []Family{IPv4, IPv6} {
 			t.Run(fmt.Sprintf("%s/%s", backend, family), func(t *testing.T) {
-				l := lab.ForTest(t, lab.Config{IPv6: true, Backend: backend})
+				l := lab.ForTest(t, lab.Config{Pods: pods, IPv6: true, Backend: backend})
 				t.Setenv("PATH", l.Path())
 				// Labs share /run; nobody else's lock is waited for.
 				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
-				n := &node{T: t, family: family, cidr: clusterV4, writer: NewWriter(family)}
+				n := &node{T: t, lab: l, family: family, cidr: clusterV4, writer: NewWriter(family)}
 				if family == IPv6 {
 					n.cidr = clusterV6
 				}
@@ -47,6 +51,7 @@ func onNode(t *testing.T, test func(t *testing.T, n *node)) {
 
 type node struct {
 	*testing.T
+	lab    *lab.Lab
 	family Family
 	cidr   netip.Prefix
 	writer *Writer
@@ -63,12 +68,13 @@ func (n *node) write(p plan.Plan) (changed bool) {
 	return changed
 }
 
-func (n *node) read() {
+func (n *node) read() (k Kernel, save string) {
 	n.Helper()
-	n.run(func() error {
-		_, _, err := n.writer.Read(n.Context())
+	n.run(func() (err error) {
+		k, save, err = n.writer.Read(n.Context())
 		return err
 	})
+	return k, save
 }
 
 // exec runs iptables or ip6tables on the nat table.
@@ -109,7 +115,7 @@ func TestWriterFollowsThePlan(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(7, 7))
 		for _, size := range []int{0, 1, 64, 65, 400, 399, 80, 3, 0, 200} {
-			p := randomPlan(r, n.cidr, size)
+			p := withNodes(r, randomPlan(r, n.cidr, size), size*5%331)
 			n.write(p)
 			n.holds(p)
 			if n.write(p) {
@@ -124,7 +130,10 @@ func TestWriterAfterRandomChanges(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(8, 8))
 		p := randomPlan(r, n.cidr, 150)
-		for range 25 {
+		for i := range 25 {
+			if i%5 == 0 {
+				p = withNodes(r, p, 60+r.IntN(10))
+			}
 			p.Bindings = append([]plan.Binding(nil), p.Bindings...)
 			for range 1 + r.IntN(5) {
 				i := r.IntN(len(p.Bindings))
@@ -145,7 +154,7 @@ func TestWriterAfterRandomChanges(t *testing.T) {
 
 // merge returns a plan with the bindings of both, p's where they collide.
 func merge(p, q plan.Plan) plan.Plan {
-	in := plan.Input{ClusterCIDRs: p.ClusterCIDRs}
+	in := plan.Input{ClusterCIDRs: p.ClusterCIDRs, Exclusions: p.Exclusions}
 	for i, b := range append(append([]plan.Binding(nil), p.Bindings...), q.Bindings...) {
 		in.Claims = append(in.Claims, plan.Claim{
 			Service:  plan.Service{Namespace: "ns", Name: fmt.Sprintf("m%06d", i)},
@@ -153,6 +162,182 @@ func merge(p, q plan.Plan) plan.Plan {
 		})
 	}
 	return plan.Build(in)
+}
+
+// TestWriterProtocols: every protocol by itself and all of them, in the words of the
+// real tools.
+func TestWriterProtocols(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		for _, protocol := range everyProtocol {
+			p := podPlan(n.cidr, n.cidr.Addr().Next().String())
+			p.Bindings[0].Protocol = protocol
+			n.run(func() error { return n.writer.Test(n.Context(), Payload(p)) })
+			n.write(p)
+			n.holds(p)
+			if diff := cmp.Diff(normalized(p.Bindings), n.look().Bindings(), addresses); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", protocol, diff)
+			}
+		}
+	})
+}
+
+// TestWriterUnusualAddresses: what iptables-save prints in another way than one might think
+// is not taken for somebody's change.
+func TestWriterUnusualAddresses(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
+		p.Exclusions = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.0/25"), netip.MustParsePrefix("0.0.0.0/0")}
+		if n.family == IPv6 {
+			p.Bindings[0].EgressIP = netip.MustParseAddr("::1.2.3.4")
+			p.Exclusions = []netip.Prefix{
+				netip.MustParsePrefix("::102:0/112"), netip.MustParsePrefix("::102:305/128"), netip.MustParsePrefix("::ffff:0:0/96"),
+				netip.MustParsePrefix("2001:db8:0:1:1:1:1:1/128"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::/0"),
+			}
+		}
+		n.write(p)
+		n.holds(p)
+	})
+}
+
+// TestJournal: the bindings that a write takes away stay on record until the next one, for
+// whoever starts in between.
+func TestJournal(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		p := podPlan(n.cidr, n.cidr.Addr().Next().String(), n.cidr.Addr().Next().Next().String())
+		n.write(p)
+		for _, left := range []int{1, 0} {
+			q := p
+			q.Bindings = p.Bindings[:left]
+			rules := Render(q)
+			rules.Record(p.Bindings[left:])
+			n.run(func() error { _, err := n.writer.Write(n.Context(), rules); return err })
+			have := n.look()
+			if diff := cmp.Diff(rules, have.Chains); diff != "" || !have.Recorded() || !jumpIsRight(rules, have) {
+				t.Errorf("recorded: %v, jumps: %v (-want +got):\n%s", have.Recorded(), have.jumps, diff)
+			}
+			if diff := cmp.Diff(normalized(p.Bindings), have.Bindings(), addresses); diff != "" {
+				t.Errorf("a fresh start sees other bindings (-want +got):\n%s", diff)
+			}
+			if differences := Differences(Render(q), have); len(differences) > 0 {
+				t.Errorf("the journal is no difference, but %v", differences)
+			}
+			n.write(q)
+			n.holds(q)
+		}
+	})
+}
+
+// TestKernelGoesThroughTheTrees: real packets leave as Trace says, whether a verdict comes in
+// the root chain or at the end of either tree.
+func TestKernelGoesThroughTheTrees(t *testing.T) {
+	withPods(t, 2, func(t *testing.T, n *node) {
+		if _, err := n.lab.Outside().ServeWhoami(n.udp(), 8080); err != nil {
+			t.Fatal(err)
+		}
+		pod, outside := n.address(n.lab.Pod(1)), n.address(n.lab.Outside())
+		bound := podPlan(n.cidr, pod.String())
+		bound.Bindings[0].Protocol = plan.All
+		r := rand.New(rand.NewPCG(15, 15))
+		many := bound
+		many.Bindings = append(randomPlan(r, n.cidr, 300).Bindings, bound.Bindings...)
+		many.Bindings = slices.DeleteFunc(many.Bindings, func(b plan.Binding) bool {
+			return b.Pod == pod && b != bound.Bindings[0] || b.Pod == n.address(n.lab.Pod(2))
+		})
+		slices.SortFunc(many.Bindings, func(a, b plan.Binding) int { return a.Pod.Compare(b.Pod) })
+		plans := map[string]plan.Plan{
+			"one chain":   bound,
+			"source tree": many,
+			"both trees":  withNodes(r, many, 300),
+			"to a node":   excluding(withNodes(r, many, 300), outside),
+		}
+		n.seenAsTraced(plans, outside)
+		// A host that has the egress IP drops what comes from there.
+		own := bound.Bindings[0].EgressIP
+		if err := n.lab.AddAddr(n.lab.Outside(), own); err != nil {
+			t.Fatal(err)
+		}
+		n.seenAsTraced(plans, own)
+	})
+}
+
+// seenAsTraced has every pod ask destination under each of the plans.
+func (n *node) seenAsTraced(plans map[string]plan.Plan, destination netip.Addr) {
+	n.Helper()
+	for name, p := range plans {
+		n.write(p)
+		for _, from := range []*lab.Host{n.lab.Pod(1), n.lab.Pod(2)} {
+			source := n.address(from)
+			_, want := Render(p).Trace(Packet{source, destination, plan.UDP})
+			if !want.IsValid() {
+				want = source
+			}
+			got, err := from.Ask(n.Context(), n.udp(), netip.AddrPortFrom(destination, 8080), 0)
+			if err != nil || got != want {
+				n.Errorf("%s: %s is seen at %s as %s, want %s (%v)", name, source, destination, got, want, err)
+			}
+		}
+	}
+}
+
+// address returns the host's address of the node's IP family.
+func (n *node) address(h *lab.Host) netip.Addr {
+	if n.family == IPv6 {
+		return h.V6
+	}
+	return h.V4
+}
+
+func (n *node) udp() string {
+	if n.family == IPv6 {
+		return "udp6"
+	}
+	return "udp4"
+}
+
+func excluding(p plan.Plan, ip netip.Addr) plan.Plan {
+	p.Exclusions = append(slices.Clone(p.Exclusions), host(ip))
+	slices.SortFunc(p.Exclusions, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return p
+}
+
+// TestLookChangesNothing: not even a table comes into being.
+func TestLookChangesNothing(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		if k := n.look(); len(k.Chains) > 0 {
+			t.Errorf("got %v from an empty kernel", k)
+		}
+		n.run(func() error {
+			save, err := n.writer.commands.readAll(n.Context())
+			if strings.Contains(save, "*nat") {
+				t.Errorf("there is a table now:\n%s", save)
+			}
+			return err
+		})
+	})
+}
+
+// TestReadKeepsNothing: what a caller does to what Read returns is nothing to the Writer,
+// and the other way round.
+func TestReadKeepsNothing(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
+		n.write(p)
+		k, save := n.read()
+		if !strings.Contains(save, RootChain) {
+			t.Errorf("got %q, want what iptables-save printed", save)
+		}
+		n.write(plan.Plan{})
+		if diff := cmp.Diff(Render(p), k.Chains); diff != "" || len(k.jumps) != 1 {
+			t.Errorf("%d jumps (-want +got):\n%s", len(k.jumps), diff)
+		}
+		n.write(p)
+		k, _ = n.read()
+		k.Chains[RootChain][0] = "-j ACCEPT"
+		k.Chains.Record(p.Bindings)
+		if n.write(p) {
+			t.Error("the Writer believes what the caller has made of its answer")
+		}
+	})
 }
 
 func TestWriterRepairs(t *testing.T) {
@@ -171,10 +356,14 @@ func TestWriterRepairs(t *testing.T) {
 		},
 	}
 	onNode(t, func(t *testing.T, n *node) {
-		p := randomPlan(rand.New(rand.NewPCG(9, 9)), n.cidr, 100)
+		r := rand.New(rand.NewPCG(9, 9))
+		p := withNodes(r, randomPlan(r, n.cidr, 100), 100)
 		n.write(p)
 		for name, harm := range damage {
 			harm(n)
+			if len(Differences(Render(p), n.look())) == 0 {
+				t.Errorf("%s: no difference", name)
+			}
 			n.read()
 			if !n.write(p) {
 				t.Errorf("%s: nothing was repaired", name)
@@ -284,9 +473,10 @@ func TestPayloadsAreAccepted(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(13, 13))
 		for _, size := range []int{1, 64, 65, 1000} {
-			n.run(func() error { return n.writer.Test(n.Context(), Payload(randomPlan(r, n.cidr, size))) })
+			p := withNodes(r, randomPlan(r, n.cidr, size), size)
+			n.run(func() error { return n.writer.Test(n.Context(), Payload(p)) })
 		}
-		for name, family := range map[string]Family{"one": IPv4, "tree": IPv4, "ipv6": IPv6} {
+		for name, family := range map[string]Family{"one": IPv4, "tree": IPv4, "nodes": IPv4, "ipv6": IPv6} {
 			golden, err := os.ReadFile(filepath.Join("testdata", name+".restore"))
 			if err != nil {
 				n.Fatal(err)
