@@ -1,0 +1,120 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// clientTimeout is how long a Client waits for a snapshot.
+const clientTimeout = 30 * time.Second
+
+// Client asks the node that listens on a socket.
+type Client struct{ path string }
+
+// NewClient returns a Client for the socket at path. It does not connect.
+func NewClient(path string) *Client { return &Client{path} }
+
+// Snapshot returns how things stand.
+func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+	defer cancel()
+	var snapshot Snapshot
+	err := c.ask(ctx, snapshotPath, decodeInto(&snapshot))
+	return snapshot, err
+}
+
+// Watch calls see with how things stand, at once and after each change, until see returns
+// an error, which it returns, or ctx ends, when it returns nil, or the node ends or drops
+// the connection, which is an error. Changes that come fast are taken together.
+func (c *Client) Watch(ctx context.Context, see func(Snapshot) error) error {
+	err := c.ask(ctx, snapshotPath+"?"+watchQuery+"=true", func(body io.Reader) error {
+		documents := json.NewDecoder(body)
+		for {
+			var snapshot Snapshot
+			if err := documents.Decode(&snapshot); err != nil {
+				return fmt.Errorf("the node at %s has ended, or has dropped a watch that did not read: %w", c.path, err)
+			}
+			if err := see(snapshot); err != nil {
+				return err
+			}
+		}
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Verify returns what of the kernel differs from the plan, by IP family. A family that was
+// compared and agrees is there with nothing.
+func (c *Client) Verify(ctx context.Context) (map[string][]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout+clientTimeout)
+	defer cancel()
+	var result verification
+	err := c.ask(ctx, verifyPath, decodeInto(&result))
+	return result.Differences, err
+}
+
+func decodeInto(target any) func(io.Reader) error {
+	return func(body io.Reader) error {
+		if err := json.NewDecoder(body).Decode(target); err != nil {
+			return fmt.Errorf("reading the node's answer: %w", err)
+		}
+		return nil
+	}
+}
+
+// ask makes one request and lets use read the answer.
+func (c *Client) ask(ctx context.Context, resource string, use func(io.Reader) error) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.path)
+	if err != nil {
+		return c.explain(err)
+	}
+	defer conn.Close()
+	httpClient := &http.Client{Transport: &http.Transport{
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		DisableKeepAlives: true,
+	}}
+	// The host is for HTTP only; nobody looks it up.
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node"+resource, nil)
+	if err != nil {
+		return fmt.Errorf("asking the node at %s: %w", c.path, err)
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the node at %s: %w", c.path, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking the node at %s: %w", c.path, refused(response))
+	}
+	return use(response.Body)
+}
+
+// refused returns the error that an answer says.
+func refused(response *http.Response) error {
+	var f failure
+	if err := json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&f); err != nil || f.Error == "" {
+		return errors.New(response.Status)
+	}
+	return errors.New(f.Error)
+}
+
+// explain says why a socket cannot be connected to.
+func (c *Client) explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens on %s: no node with egress SNAT runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (%w)", c.path, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("only root may ask the node at %s: use sudo (%w)", c.path, err)
+	}
+	return fmt.Errorf("connecting to the node at %s: %w", c.path, err)
+}

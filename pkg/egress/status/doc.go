@@ -1,0 +1,10 @@
+// Package status shows how egress SNAT stands on a node to whoever is root there: a server
+// of JSON over HTTP on a local socket, and its client.
+//
+//	GET /v1/snapshot             the Snapshot
+//	GET /v1/snapshot?watch=true  one Snapshot a line: the first at once, then after changes
+//	GET /v1/verify               the differences between plan and kernel
+//
+// It owns the socket and the form of what is said there. It decides nothing, changes
+// nothing, and does not know who keeps the state: that is behind a Source.
+package status

@@ -1,0 +1,223 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	// readTimeout is how long a request may take to arrive.
+	readTimeout = 5 * time.Second
+	// patience is how long a reader may leave one document unread.
+	patience = 10 * time.Second
+	// verifyTimeout is how long a comparison with the kernel may take.
+	verifyTimeout = time.Minute
+	// watchPeriod is the least time between two documents of a watch.
+	watchPeriod = 300 * time.Millisecond
+	// endTimeout is how long answers may go on after the server's end.
+	endTimeout = time.Second
+)
+
+// Listener is a socket on which a node can be asked.
+type Listener struct {
+	path   string
+	socket *net.UnixListener
+	own    fs.FileInfo
+
+	patience time.Duration
+}
+
+// Listen makes the socket, and its folder with mode 0700 if it is missing. The socket has
+// mode 0600. What a process that has ended left at path is replaced; it is an error if a
+// process still answers there, or if something there is no socket. Either Serve or Close
+// the Listener.
+func Listen(path string) (*Listener, error) {
+	socket, own, err := listen(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{path: path, socket: socket, own: own, patience: patience}, nil
+}
+
+// Close ends listening, and removes the socket unless another process has replaced it.
+func (l *Listener) Close() error {
+	err := remove(l.path, l.own)
+	if closing := l.socket.Close(); !errors.Is(closing, net.ErrClosed) {
+		err = errors.Join(err, closing)
+	}
+	return err
+}
+
+// Serve is Listen, and then the Listener's Serve.
+func Serve(ctx context.Context, path string, source Source) error {
+	l, err := Listen(path)
+	if err != nil {
+		return err
+	}
+	return l.Serve(ctx, source)
+}
+
+// Serve answers from source until ctx ends, and closes l then. Only root and the user that
+// the process runs as get answers.
+func (l *Listener) Serve(ctx context.Context, source Source) error {
+	logger := klog.LoggerWithName(klog.FromContext(ctx), "egress-status")
+	s := &server{
+		source:    source,
+		uids:      map[uint32]bool{0: true, uint32(os.Geteuid()): true},
+		patience:  l.patience,
+		verifying: make(chan struct{}, 1),
+	}
+	httpServer := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: readTimeout,
+		MaxHeaderBytes:    8 << 10,
+		// A watch ends with ctx, like everything else that is being answered.
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: withPeer,
+		ErrorLog:    log.New(errorWriter{logger}, "", 0),
+	}
+	httpServer.SetKeepAlivesEnabled(false)
+	ended := context.AfterFunc(ctx, func() { _ = l.Close() })
+	err := httpServer.Serve(l.socket)
+	if ended() { // not by ctx
+		return errors.Join(fmt.Errorf("serving on %s: %w", l.path, err), l.Close(), httpServer.Close())
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if httpServer.Shutdown(last) != nil {
+		_ = httpServer.Close()
+	}
+	return nil
+}
+
+// errorWriter lets net/http log through a logger.
+type errorWriter struct{ logger klog.Logger }
+
+func (w errorWriter) Write(line []byte) (int, error) {
+	w.logger.Info("Serving the egress SNAT status", "err", string(line))
+	return len(line), nil
+}
+
+type peerKey struct{}
+
+// withPeer notes who has connected. What cannot be found out is not noted, which lets
+// nobody in.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	if unixConn, ok := conn.(*net.UnixConn); ok {
+		if uid, err := peer(unixConn); err == nil {
+			return context.WithValue(ctx, peerKey{}, uid)
+		}
+	}
+	return ctx
+}
+
+type server struct {
+	source   Source
+	uids     map[uint32]bool
+	patience time.Duration
+	// verifying has one element while the kernel is looked at: that costs something.
+	verifying chan struct{}
+}
+
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+snapshotPath, s.snapshot)
+	mux.HandleFunc("GET "+verifyPath, s.verify)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		uid, known := r.Context().Value(peerKey{}).(uint32)
+		switch {
+		case !known || !s.uids[uid]:
+			// Read no body, and wait for none.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			s.answer(w, http.StatusForbidden, failure{"only root, and the user that the node runs as, may ask it"})
+		case r.ContentLength != 0:
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			s.answer(w, http.StatusBadRequest, failure{"the request has a body; none takes one"})
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (s *server) snapshot(w http.ResponseWriter, r *http.Request) {
+	switch watch := r.URL.Query().Get(watchQuery); watch {
+	case "", "false":
+		s.answer(w, http.StatusOK, s.source.Snapshot())
+	case "true":
+		s.watch(w, r)
+	default:
+		s.answer(w, http.StatusBadRequest, failure{fmt.Sprintf("%s=%q; use true or false", watchQuery, watch)})
+	}
+}
+
+// watch writes snapshots until the reader leaves, or does not read, or the server ends.
+func (s *server) watch(w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context()
+	pace := time.NewTicker(watchPeriod)
+	defer pace.Stop()
+	for {
+		changed := s.source.Changed() // first, so that no change falls in between
+		if err := s.write(w, http.StatusOK, s.source.Snapshot()); err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pace.C:
+		}
+	}
+}
+
+func (s *server) verify(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
+	defer cancel()
+	select {
+	case s.verifying <- struct{}{}:
+		defer func() { <-s.verifying }()
+	case <-ctx.Done():
+		s.answer(w, http.StatusServiceUnavailable, failure{"another comparison of plan and kernel is under way"})
+		return
+	}
+	differences, err := s.source.Verify(ctx)
+	if err != nil {
+		s.answer(w, http.StatusInternalServerError, failure{err.Error()})
+		return
+	}
+	s.answer(w, http.StatusOK, verification{differences})
+}
+
+// answer is write for whoever cannot do anything about a reader that has gone.
+func (s *server) answer(w http.ResponseWriter, code int, document any) {
+	_ = s.write(w, code, document)
+}
+
+// write writes one document and sends it off.
+func (s *server) write(w http.ResponseWriter, code int, document any) error {
+	controller := http.NewResponseController(w)
+	if err := controller.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if code != http.StatusOK {
+		w.WriteHeader(code)
+	}
+	if err := json.NewEncoder(w).Encode(document); err != nil {
+		return err
+	}
+	return controller.Flush()
+}

@@ -1,0 +1,103 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// DefaultSocket is where a node listens if its configuration does not say otherwise.
+const DefaultSocket = "/run/origin-node/egress.sock"
+
+// Snapshot is how egress SNAT stands on a node.
+type Snapshot struct {
+	// Node is the node's name.
+	Node string `json:"node"`
+	// Version is the program's.
+	Version string `json:"version"`
+	// Time is when the snapshot was made.
+	Time time.Time `json:"time"`
+	// Ready: the plan has been written, once, in every IP family that the proxier serves.
+	Ready bool `json:"ready"`
+	// Missing are the kinds of objects that the node still waits for: it has no plan yet.
+	Missing  []string `json:"missing,omitempty"`
+	Families []Family `json:"families"`
+}
+
+// Family is how one IP family stands.
+type Family struct {
+	// Family is IPv4 or IPv6.
+	Family string `json:"family"`
+	// Input is what Plan was made from.
+	Input plan.Input `json:"input"`
+	Plan  plan.Plan  `json:"plan"`
+	// Since has for each of Plan's bindings, in the same order, since when this process
+	// has had it in the kernel; zero if it has not been written yet.
+	Since []time.Time `json:"since"`
+	// Written: the kernel holds Plan, as far as the node knows.
+	Written bool `json:"written"`
+	// LastSync is when the kernel was last known to hold a plan; zero for never.
+	LastSync time.Time `json:"lastSync,omitzero"`
+	// Error is why the last write failed; empty if it did not.
+	Error string `json:"error,omitempty"`
+}
+
+// SinceOf returns Since for the binding with this index; zero if it has none.
+func (f Family) SinceOf(i int) time.Time {
+	if i < len(f.Since) {
+		return f.Since[i]
+	}
+	return time.Time{}
+}
+
+// Problems are what keeps the kernel from holding the plan, for people; none if all is
+// well.
+func (s Snapshot) Problems() []string {
+	var problems []string
+	if len(s.Missing) > 0 {
+		problems = append(problems, "the node has no plan yet, it waits for "+strings.Join(s.Missing, ", "))
+	} else if !s.Ready {
+		problems = append(problems, "the node has not written all of its rules since it started")
+	}
+	for _, f := range s.Families {
+		if f.Error == "" {
+			continue
+		}
+		held := "nothing has been written yet"
+		if !f.LastSync.IsZero() {
+			held = "the rules in the kernel may be those of " + f.LastSync.Format(time.RFC3339)
+		}
+		problems = append(problems, fmt.Sprintf("%s: the last write failed, %s: %s", f.Family, held, f.Error))
+	}
+	return problems
+}
+
+// Source knows how egress SNAT stands. Its methods are called by several goroutines. What
+// they return is not changed afterwards, by either side.
+type Source interface {
+	Snapshot() Snapshot
+	// Changed is closed at the next change of the Snapshot.
+	Changed() <-chan struct{}
+	// Verify compares the kernel with the plan and returns what differs, for people, by
+	// IP family. A family that was compared and agrees is there with nothing.
+	Verify(ctx context.Context) (map[string][]string, error)
+}
+
+// verification is the answer to GET /v1/verify.
+type verification struct {
+	Differences map[string][]string `json:"differences"`
+}
+
+// failure is the answer to what cannot be done.
+type failure struct {
+	Error string `json:"error"`
+}
+
+const (
+	snapshotPath = "/v1/snapshot"
+	verifyPath   = "/v1/verify"
+	watchQuery   = "watch"
+)

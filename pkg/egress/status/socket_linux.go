@@ -1,0 +1,111 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPath is the longest path of a socket, without the zero at its end (unix(7)).
+const maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// listen makes the socket. What a process that has ended left there is replaced; a process
+// that still answers is an error. The socket can be used by its owner only, from the
+// moment that it has its name: it is made under another one.
+func listen(path string) (*net.UnixListener, fs.FileInfo, error) {
+	making := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if len(making) > maxPath {
+		return nil, nil, fmt.Errorf("socket %s: the path is too long; use one of at most %d bytes", path, maxPath-len(making)+len(path))
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, nil, fmt.Errorf("socket %s: making its folder: %w", path, err)
+	}
+	if err := checkFree(path); err != nil {
+		return nil, nil, err
+	}
+	if err := os.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("socket %s: removing what an earlier process left: %w", path, err)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: making, Net: "unix"})
+	if err != nil {
+		return nil, nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	listener.SetUnlinkOnClose(false) // it has another name by then
+	info, err := publish(making, path)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("socket %s: %w", path, err), listener.Close(), os.Remove(making))
+	}
+	return listener, info, nil
+}
+
+// publish gives the socket its mode and then its name.
+func publish(making, path string) (fs.FileInfo, error) {
+	if err := os.Chmod(making, 0o600); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(making)
+	if err != nil {
+		return nil, err
+	}
+	return info, os.Rename(making, path)
+}
+
+// checkFree returns an error if something is at path that may not be replaced.
+func checkFree(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("socket %s: %w", path, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("socket %s: something that is no socket is there (%s); move it away, or choose another path", path, info.Mode())
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+		return fmt.Errorf("socket %s: another process listens there; end it, or choose another path", path)
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("socket %s: seeing whether another process listens there: %w", path, err)
+	}
+	return nil
+}
+
+// remove removes the socket unless somebody else's is there.
+func remove(path string, own fs.FileInfo) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, own) {
+		return nil
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return fmt.Errorf("socket %s: removing it: %w", path, err)
+	}
+	return nil
+}
+
+// peer returns the user on the other side of a connection, as the kernel noted it when
+// that side connected (SO_PEERCRED, unix(7)).
+func peer(conn *net.UnixConn) (uid uint32, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		credentials, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return 0, fmt.Errorf("asking for the peer's credentials: %w", err)
+	}
+	return credentials.Uid, nil
+}
