@@ -90,7 +90,7 @@ func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: o.manifests, Cleanup: o.cleanup})
+	proxy, err := kubeproxy.New(config, kubeproxy.Overrides{LogLevel: o.loglevel, Manifests: o.manifests, Version: version, Cleanup: o.cleanup})
 	if err != nil {
 		return nil, nil, err
 	}

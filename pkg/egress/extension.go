@@ -2,8 +2,10 @@ package egress
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,15 +14,33 @@ import (
 	"k8s.io/kubernetes/pkg/proxy"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-// Config is what an Extension has to know beside the objects.
+// Config is what an Extension has to know beside the objects. Networks are of both IP
+// families.
 type Config struct {
-	// ClusterCIDRs are the networks of the cluster's pods, of both IP families. In a
-	// family without one nothing is written.
+	// NodeName is the name of this node's Node object, Version the program's; for people.
+	NodeName, Version string
+	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
+	// Network object tells them. In a family without one nothing is written.
 	ClusterCIDRs []netip.Prefix
-	// Exclusions are further destinations that are never SNATed, of both IP families.
+	// Exclusions are further destinations that are never SNATed.
 	Exclusions []netip.Prefix
+	// ExcludeNodes: neither are the addresses of the cluster's nodes.
+	ExcludeNodes bool
+	// AllowNodeIPs: an external IP may be a node's primary address.
+	AllowNodeIPs bool
+	// AllowedCIDRs are where egress IPs may lie; nil for anywhere.
+	AllowedCIDRs []netip.Prefix
+	// NamespacePolicies are where those of a namespace may lie, by its name.
+	NamespacePolicies map[string]plan.Policy
+	// AllProtocols: a pod is bound for every IP protocol, not only for those of the ports
+	// of its Service.
+	AllProtocols bool
+	// LoadBalancerIPs: a Service without external IPs has those that its load balancer
+	// gave it.
+	LoadBalancerIPs bool
 	// MinSyncPeriod is the least time between two syncs.
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the time within which rules that somebody else has removed are back.
@@ -29,13 +49,14 @@ type Config struct {
 }
 
 // Extension keeps the egress rules of a node. Give it to the proxiers
-// (proxy.ContextWithSyncExtension), then Wrap them.
+// (proxy.ContextWithSyncExtension), then Wrap them, then Watch.
 type Extension struct {
 	ctx     context.Context
 	logger  klog.Logger
 	config  Config
 	state   *state
 	syncers map[v1.IPFamily]*syncer
+	events  *eventRecorder
 	loop    sync.WaitGroup
 
 	// proxier and served are set once, by Wrap.
@@ -48,24 +69,36 @@ type Extension struct {
 	topology sync.Mutex // held while the proxier is told its labels
 	labels   map[string]string
 
-	mu     sync.Mutex // protects the following fields
-	synced synced
+	mu sync.Mutex // protects the following fields
+	// missing are the kinds of objects that are not known in full. As long as there is
+	// one, a plan would drop rules that are right, or grant what is to be refused.
+	missing map[string]bool
 	// dueSince is when the oldest request came that no sync has answered; zero if none.
 	dueSince time.Time
-	status   Status
+	// changes are the times of the changes that are not in the kernel.
+	changes []time.Time
+	summary Summary
+	// families is what is told of each; changed is closed when it changes.
+	families []status.Family
+	changed  chan struct{}
 }
 
-// synced tells which objects are known in full. Until all are, a plan would drop rules
-// that are right.
-type synced struct{ services, slices bool }
+// The kinds of objects that plans depend on.
+const (
+	services     = "Services"
+	slicesKind   = "EndpointSlices"
+	serviceCIDRs = "ServiceCIDRs"
+	nodes        = "Nodes"
+	networks     = networkSource
+)
 
-func (s synced) all() bool { return s.services && s.slices }
-
-// Status tells how things stand.
-type Status struct {
+// Summary tells how things stand, in short.
+type Summary struct {
 	// Ready: the plan has been written, once, and its place looked at after the
 	// proxier's first sync, in every IP family that the proxier serves.
 	Ready bool
+	// Missing are the kinds of objects that are waited for.
+	Missing []string
 	// DueSince is when the oldest change came that is not in the kernel; zero if none.
 	DueSince time.Time
 	// Numbers over both IP families.
@@ -76,31 +109,36 @@ var _ proxy.SyncExtension = &Extension{}
 
 // New returns an Extension whose loop ends with ctx. Its rules stay then.
 func New(ctx context.Context, config Config) *Extension {
-	registerMetrics()
 	e := &Extension{
 		ctx:     ctx,
 		logger:  klog.LoggerWithName(klog.FromContext(ctx), "egress"),
 		config:  config,
-		state:   newState(),
+		state:   newState(config),
 		syncers: map[v1.IPFamily]*syncer{},
 		wake:    make(chan struct{}, 1),
+		missing: map[string]bool{services: true, slicesKind: true, serviceCIDRs: true, nodes: true, networks: true},
+		changed: make(chan struct{}),
 	}
 	for _, family := range families {
 		e.syncers[family] = newSyncer(family, e.logger, config)
 	}
+	e.events = newEventRecorder(e.logger, config.NodeName, e.state.uid)
+	registerMetrics(e)
 	return e
 }
 
-// Status may be called at any time.
-func (e *Extension) Status() Status {
+// Summary may be called at any time.
+func (e *Extension) Summary() Summary {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	status := e.status
-	status.DueSince = e.dueSince
-	return status
+	summary := e.summary
+	summary.DueSince = e.dueSince
+	summary.Missing = slices.Sorted(maps.Keys(e.missing))
+	return summary
 }
 
-// Wait returns when the loop has ended, if it ever began: after that nothing is written.
+// Wait returns when all that the extension has begun has ended: after that nothing is
+// written.
 func (e *Extension) Wait() { e.loop.Wait() }
 
 // AfterSync is called by the proxier, with its lock held: it only leaves a note.
@@ -111,21 +149,29 @@ func (e *Extension) AfterSync(family v1.IPFamily, fullSync bool) {
 	}
 }
 
-// noteChange asks for a sync if changed.
-func (e *Extension) noteChange(changed bool) {
-	if changed {
-		e.request()
+// noteChange asks for a sync if changed, for an object that changed at a time.
+func (e *Extension) noteChange(changed bool, at time.Time) {
+	if !changed {
+		return
 	}
-}
-
-// noteSynced tells whether all objects are known now.
-func (e *Extension) noteSynced(set func(*synced)) bool {
+	const most = 10000 // times that are kept while nothing can be written
 	e.mu.Lock()
-	set(&e.synced)
-	all := e.synced.all()
+	if len(e.changes) < most {
+		e.changes = append(e.changes, at)
+	}
 	e.mu.Unlock()
 	e.request()
-	return all
+}
+
+// noteKnown tells that all objects of a kind are known, and returns whether all of all
+// kinds that the proxier needs are now.
+func (e *Extension) noteKnown(kind string) bool {
+	e.mu.Lock()
+	delete(e.missing, kind)
+	proxier := !e.missing[services] && !e.missing[slicesKind]
+	e.mu.Unlock()
+	e.request()
+	return proxier
 }
 
 // request asks the loop for a sync. It does not block.
@@ -152,6 +198,7 @@ func (e *Extension) run() {
 		case <-e.ctx.Done():
 			return
 		case <-look.C:
+			e.remindOfMissing()
 			for _, s := range e.syncers {
 				s.noteLook()
 			}
@@ -169,46 +216,71 @@ func (e *Extension) run() {
 	}
 }
 
+// remindOfMissing says what is waited for.
+func (e *Extension) remindOfMissing() {
+	if missing := e.Summary().Missing; len(missing) > 0 {
+		e.logger.Error(nil, "Egress SNAT rules are not written, for not all objects are known; the rules in the kernel stay as they are", "waitingFor", strings.Join(missing, ", "))
+	}
+}
+
 // sync brings both families up to date. It returns after which time a family that failed
 // wants to be tried again, or 0.
 func (e *Extension) sync() (again time.Duration) {
 	begun := time.Now()
 	e.mu.Lock()
-	known := e.synced.all()
+	known := len(e.missing) == 0
+	changes := e.changes
+	e.changes = nil
 	e.mu.Unlock()
 	if !known {
 		return 0
 	}
-	status := Status{Ready: true}
+	summary := Summary{Ready: true}
+	var told []status.Family
+	var refusals []plan.Refusal
 	for _, family := range families {
 		s := e.syncers[family]
-		in := e.state.input(family, e.config)
+		in := e.state.input(family)
 		in.NoProxier = !slices.Contains(e.served, family)
 		p := plan.Build(in)
-		s.report(p)
-		status.Bindings += len(p.Bindings)
-		status.EgressIPs += len(p.EgressIPs())
-		status.Refusals += len(p.Refusals)
-		if in.NoProxier {
-			continue
+		s.report(in, p)
+		if !in.NoProxier {
+			s.nodeIP = primaryOf(in.Nodes, e.config.NodeName)
+			if wait := s.trySync(e.ctx, p, e.repairProxier); wait > 0 {
+				again = shorter(again, wait)
+			}
+			summary.Ready = summary.Ready && s.complete
 		}
-		if wait := s.trySync(e.ctx, p, e.repairProxier); wait > 0 {
-			again = shorter(again, wait)
-		}
-		status.Ready = status.Ready && s.complete
+		summary.Bindings += len(p.Bindings)
+		summary.EgressIPs += len(p.EgressIPs())
+		summary.Refusals += len(p.Refusals)
+		refusals = append(refusals, p.Refusals...)
+		told = append(told, s.tell(in, p))
 	}
-	e.finish(begun, status, again > 0)
+	e.events.set(refusals)
+	e.finish(begun, summary, told, changes, again > 0)
 	return again
 }
 
-// finish records how a sync that began at begun went.
-func (e *Extension) finish(begun time.Time, status Status, failed bool) {
+func primaryOf(nodes []plan.Node, name string) netip.Addr {
+	for _, node := range nodes {
+		if node.Name == name {
+			return node.Primary
+		}
+	}
+	return netip.Addr{}
+}
+
+// finish records how a sync that began at begun went, for these changes.
+func (e *Extension) finish(begun time.Time, summary Summary, told []status.Family, changes []time.Time, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if status.Ready && !e.status.Ready {
-		e.logger.Info("Egress SNAT rules are in place", "bindings", status.Bindings, "egressIPs", status.EgressIPs, "refusals", status.Refusals)
+	if summary.Ready && !e.summary.Ready {
+		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)
 	}
-	e.status = status
+	e.summary, e.families = summary, told
+	close(e.changed)
+	e.changed = make(chan struct{})
 	switch {
 	case failed && e.dueSince.IsZero():
 		e.dueSince = begun
@@ -217,6 +289,13 @@ func (e *Extension) finish(begun time.Time, status Status, failed bool) {
 		e.dueSince = begun
 	default:
 		e.dueSince = time.Time{}
+	}
+	if failed {
+		e.changes = append(changes, e.changes...)
+		return
+	}
+	for _, at := range changes {
+		programmingLatency.Observe(time.Since(at).Seconds())
 	}
 }
 

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
@@ -21,6 +22,23 @@ var (
 		Subsystem: subsystem, Name: "refusals", StabilityLevel: metrics.ALPHA,
 		Help: "Claims and bindings that are refused now, by IP family and reason.",
 	}, []string{"ip_family", "reason"})
+	claims = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "claims", StabilityLevel: metrics.ALPHA,
+		Help: "Services that claim an egress IP, granted or refused, by IP family.",
+	}, []string{"ip_family"})
+	rulesGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "rules", StabilityLevel: metrics.ALPHA,
+		Help: "Rules in the chains of egress SNAT, by IP family.",
+	}, []string{"ip_family"})
+	flowDeletions = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "conntrack_deletions_total", StabilityLevel: metrics.ALPHA,
+		Help: "Tracked flows that were deleted because they wore a wrong identity, by IP family.",
+	}, []string{"ip_family"})
+	programmingLatency = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "network_programming_duration_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from a change of an object (for EndpointSlices, the time that their controller gives; for others, when the change came here) until the rules of both IP families that follow from it were in the kernel.",
+		Buckets: metrics.ExponentialBuckets(0.01, 2, 16),
+	})
 	noClusterCIDR = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "no_cluster_cidr", StabilityLevel: metrics.ALPHA,
 		Help: "1 if no rules are written in this IP family because no cluster CIDR of it is known, else 0.",
@@ -40,12 +58,23 @@ var (
 	}, []string{"ip_family"})
 )
 
-// registerMetrics adds the metrics to the registry that the proxy's endpoint serves.
-var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(bindings, refusals, noClusterCIDR, syncDuration, syncFailures, lastSuccess)
+// current is the Extension whose egress IPs are counted at a scrape.
+var current atomic.Pointer[Extension]
+
+// registerMetrics adds the metrics to the registry that the proxy's endpoint serves. There
+// is one Extension in a process; where tests make more, the last one counts.
+func registerMetrics(e *Extension) {
+	current.Store(e)
+	register()
+}
+
+var register = sync.OnceFunc(func() {
+	legacyregistry.MustRegister(bindings, claims, refusals, rulesGauge, noClusterCIDR, syncDuration, syncFailures, lastSuccess, flowDeletions, programmingLatency)
+	legacyregistry.CustomMustRegister(&usageCollector{})
 })
 
-func setPlanMetrics(family v1.IPFamily, p plan.Plan) {
+func setPlanMetrics(family v1.IPFamily, in plan.Input, p plan.Plan) {
+	claims.WithLabelValues(string(family)).Set(float64(len(in.Claims)))
 	bindings.WithLabelValues(string(family)).Set(float64(len(p.Bindings)))
 	counts := map[plan.Reason]int{}
 	for _, r := range p.Refusals {

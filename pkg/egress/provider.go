@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/klog/v2"
@@ -21,23 +23,23 @@ func (e *Extension) Wrap(proxier proxy.Provider, served ...v1.IPFamily) proxy.Pr
 }
 
 func (p *provider) OnServiceAdd(service *v1.Service) {
-	p.extension.noteChange(p.extension.state.setService(service))
+	p.extension.noteChange(p.extension.state.setService(service), time.Now())
 	p.Provider.OnServiceAdd(service)
 }
 
 func (p *provider) OnServiceUpdate(oldService, service *v1.Service) {
-	p.extension.noteChange(p.extension.state.setService(service))
+	p.extension.noteChange(p.extension.state.setService(service), time.Now())
 	p.Provider.OnServiceUpdate(oldService, service)
 }
 
 func (p *provider) OnServiceDelete(service *v1.Service) {
-	p.extension.noteChange(p.extension.state.deleteService(service))
+	p.extension.noteChange(p.extension.state.deleteService(service), time.Now())
 	p.Provider.OnServiceDelete(service)
 }
 
 // OnServiceSynced notes it first: our rules need not wait for all of the proxier's.
 func (p *provider) OnServiceSynced() {
-	all := p.extension.noteSynced(func(s *synced) { s.services = true })
+	all := p.extension.noteKnown(services)
 	p.Provider.OnServiceSynced()
 	p.syncIf(all)
 }
@@ -53,12 +55,12 @@ func (p *provider) OnEndpointSliceUpdate(oldSlice, slice *discovery.EndpointSlic
 }
 
 func (p *provider) OnEndpointSliceDelete(slice *discovery.EndpointSlice) {
-	p.extension.noteChange(p.extension.state.deleteSlice(slice))
+	p.extension.noteChange(p.extension.state.deleteSlice(slice), time.Now())
 	p.Provider.OnEndpointSliceDelete(slice)
 }
 
 func (p *provider) OnEndpointSlicesSynced() {
-	all := p.extension.noteSynced(func(s *synced) { s.slices = true })
+	all := p.extension.noteKnown(slicesKind)
 	p.Provider.OnEndpointSlicesSynced()
 	p.syncIf(all)
 }
@@ -72,6 +74,12 @@ func (p *provider) syncIf(all bool) {
 	}
 }
 
+func (p *provider) OnServiceCIDRsChanged(cidrs []string) {
+	p.extension.noteChange(p.extension.state.setServiceCIDRs(cidrs), time.Now())
+	p.extension.noteKnown(serviceCIDRs)
+	p.Provider.OnServiceCIDRsChanged(cidrs)
+}
+
 func (p *provider) OnTopologyChange(labels map[string]string) {
 	p.extension.setTopology(labels)
 }
@@ -79,6 +87,7 @@ func (p *provider) OnTopologyChange(labels map[string]string) {
 // SyncLoop runs the proxier's loop, which does not return, and the extension's beside it.
 func (p *provider) SyncLoop() {
 	p.extension.loop.Go(p.extension.run)
+	p.extension.loop.Go(p.extension.doWithoutServiceCIDRs)
 	p.Provider.SyncLoop()
 }
 
@@ -87,5 +96,36 @@ func (p *provider) setSlice(slice *discovery.EndpointSlice) {
 	if err != nil {
 		p.extension.logger.Error(err, "EndpointSlice has addresses that cannot be bound", "endpointSlice", klog.KObj(slice))
 	}
-	p.extension.noteChange(changed)
+	p.extension.noteChange(changed, changeTime(slice))
+}
+
+// changeTime returns when what an EndpointSlice tells of came about, as its controller
+// says, or now.
+func changeTime(slice *discovery.EndpointSlice) time.Time {
+	now := time.Now()
+	at, err := time.Parse(time.RFC3339Nano, slice.Annotations[v1.EndpointsLastChangeTriggerTime])
+	if err != nil || at.Before(started) || at.After(now) {
+		return now // not said, before this process could act, or another clock's
+	}
+	return at
+}
+
+var started = time.Now()
+
+// doWithoutServiceCIDRs ends the wait for ServiceCIDRs, which API servers before
+// Kubernetes 1.33 do not have.
+func (e *Extension) doWithoutServiceCIDRs() {
+	const patience = 30 * time.Second
+	select {
+	case <-e.ctx.Done():
+		return
+	case <-time.After(patience):
+	}
+	e.mu.Lock()
+	missing := e.missing[serviceCIDRs]
+	e.mu.Unlock()
+	if missing {
+		e.logger.Error(nil, "The API server has told no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "waited", patience)
+		e.noteKnown(serviceCIDRs)
+	}
 }

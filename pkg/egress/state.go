@@ -3,62 +3,57 @@ package egress
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/pkg/proxy/apis"
-	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
-	netutils "k8s.io/utils/net"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// Annotation on a Service, with the value "false", keeps its pods' egress as it would be
-// without its external IPs. "true" is what holds without it.
-const Annotation = "network.openshift.io/egress-snat"
-
 // state is what the plan needs of the Kubernetes objects. Its methods may be called by
 // several goroutines at once.
 type state struct {
+	config Config
+
 	mu sync.Mutex
 	// services has those Services that claim an egress IP, or would if they could be
 	// understood.
 	services map[types.NamespacedName]service
-	// endpoints has the addresses of every EndpointSlice, by Service and slice.
-	endpoints map[types.NamespacedName]map[string][]netip.Addr
+	// endpoints has those of every EndpointSlice, by Service and slice.
+	endpoints map[types.NamespacedName]map[string][]plan.Endpoint
 	// serviceOf has the Service of every EndpointSlice in endpoints.
-	serviceOf map[types.NamespacedName]types.NamespacedName
+	serviceOf    map[types.NamespacedName]types.NamespacedName
+	nodes        map[string]map[v1.IPFamily]plan.Node
+	serviceCIDRs []netip.Prefix
+	network      network
 }
 
-// service is a claim by IP family, without its endpoints.
-type service struct {
-	claims   map[v1.IPFamily]plan.Claim
-	refusals map[v1.IPFamily]plan.Refusal
-}
-
-func newState() *state {
+func newState(config Config) *state {
 	return &state{
+		config:    config,
 		services:  map[types.NamespacedName]service{},
-		endpoints: map[types.NamespacedName]map[string][]netip.Addr{},
+		endpoints: map[types.NamespacedName]map[string][]plan.Endpoint{},
 		serviceOf: map[types.NamespacedName]types.NamespacedName{},
+		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 	}
 }
 
 // setService takes the newest version of a Service and tells whether plans may change.
 func (s *state) setService(object *v1.Service) (changed bool) {
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-	converted := convertService(object)
+	converted := convertService(object, s.config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if converted.empty() {
+	if len(converted.claims) == 0 {
 		return s.removeService(name)
 	}
-	if converted.equal(s.services[name]) {
+	if old, known := s.services[name]; known && converted.equal(old) {
 		return false
 	}
 	s.services[name] = converted
@@ -78,24 +73,31 @@ func (s *state) removeService(name types.NamespacedName) (changed bool) {
 	return changed
 }
 
+// uid returns that of a Service with claims, or nothing.
+func (s *state) uid(name plan.Service) types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.services[types.NamespacedName{Namespace: name.Namespace, Name: name.Name}].uid
+}
+
 // setSlice takes the newest version of an EndpointSlice and tells whether plans may
 // change. Addresses that cannot be parsed are returned in err; the others count.
 func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err error) {
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 	owner := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[discovery.LabelServiceName]}
-	addresses, err := convertSlice(object)
+	endpoints, err := convertSlice(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, known := s.serviceOf[name]; known && old != owner {
 		changed = s.removeSlice(name)
 	}
-	if owner.Name == "" || slices.Equal(s.endpoints[owner][name.Name], addresses) {
+	if owner.Name == "" || slices.Equal(s.endpoints[owner][name.Name], endpoints) {
 		return changed, err
 	}
 	if s.endpoints[owner] == nil {
-		s.endpoints[owner] = map[string][]netip.Addr{}
+		s.endpoints[owner] = map[string][]plan.Endpoint{}
 	}
-	s.endpoints[owner][name.Name] = addresses
+	s.endpoints[owner][name.Name] = endpoints
 	s.serviceOf[name] = owner
 	_, claimed := s.services[owner]
 	return changed || claimed, err
@@ -122,170 +124,134 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	return changed
 }
 
-// input returns what the plan of family depends on.
-func (s *state) input(family v1.IPFamily, config Config) plan.Input {
-	in := plan.Input{
-		ClusterCIDRs: ofFamily(family, config.ClusterCIDRs, netip.Prefix.Addr),
-		Exclusions:   ofFamily(family, config.Exclusions, netip.Prefix.Addr),
+// setNode takes the newest version of a Node and tells whether plans may change.
+func (s *state) setNode(object *v1.Node) (changed bool) {
+	converted := convertNode(object)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if equalNodes(s.nodes[object.Name], converted) {
+		return false
+	}
+	s.nodes[object.Name] = converted
+	return true
+}
+
+// deleteNode forgets a Node and tells whether plans may change.
+func (s *state) deleteNode(name string) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = len(s.nodes[name]) > 0
+	delete(s.nodes, name)
+	return changed
+}
+
+// setServiceCIDRs takes all service CIDRs and tells whether plans may change.
+func (s *state) setServiceCIDRs(texts []string) (changed bool) {
+	cidrs := convertCIDRs(texts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = !slices.Equal(s.serviceCIDRs, cidrs)
+	s.serviceCIDRs = cidrs
+	return changed
+}
+
+// setNetwork takes the newest version of the cluster's Network, nil if there is none, and
+// tells whether plans may change. What cannot be read is returned in err.
+func (s *state) setNetwork(object *configv1.Network) (changed bool, err error) {
+	var converted network
+	if object != nil {
+		converted, err = convertNetwork(object)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	changed = !s.network.equal(converted)
+	s.network = converted
+	return changed, err
+}
+
+// clusterCIDRs returns those of both IP families: the configured ones, or else the
+// cluster's own.
+func (s *state) clusterCIDRs() []netip.Prefix {
+	if len(s.config.ClusterCIDRs) > 0 {
+		return s.config.ClusterCIDRs
+	}
+	return s.network.clusterCIDRs
+}
+
+// input returns what the plan of family depends on.
+func (s *state) input(family v1.IPFamily) plan.Input {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
+	in := plan.Input{
+		ClusterCIDRs:      of(s.clusterCIDRs()),
+		ServiceCIDRs:      of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
+		Exclusions:        of(s.config.Exclusions),
+		ExcludeNodes:      s.config.ExcludeNodes,
+		AllowNodeIPs:      s.config.AllowNodeIPs,
+		Policies:          s.policies(),
+		NamespacePolicies: s.config.NamespacePolicies,
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		if node, ok := s.nodes[name][family]; ok {
+			in.Nodes = append(in.Nodes, node)
+		}
+	}
 	for name, svc := range s.services {
-		if refusal, ok := svc.refusals[family]; ok {
-			in.Refusals = append(in.Refusals, refusal)
+		claim, ok := svc.claims[family]
+		if !ok {
+			continue
 		}
-		if claim, ok := svc.claims[family]; ok {
-			for _, addresses := range s.endpoints[name] {
-				claim.Endpoints = append(claim.Endpoints, ofFamily(family, addresses, func(a netip.Addr) netip.Addr { return a })...)
-			}
-			in.Claims = append(in.Claims, claim)
+		for _, endpoints := range s.endpoints[name] {
+			claim.Endpoints = append(claim.Endpoints, ofFamily(family, endpoints, func(e plan.Endpoint) netip.Addr { return e.Addr })...)
 		}
+		in.Claims = append(in.Claims, claim)
 	}
 	return in
 }
 
-func (svc service) empty() bool { return len(svc.claims) == 0 && len(svc.refusals) == 0 }
-
-func (svc service) equal(other service) bool {
-	for _, family := range families {
-		a, b := svc.claims[family], other.claims[family]
-		if a.EgressIP != b.EgressIP || !a.Created.Equal(b.Created) || !slices.Equal(a.Protocols, b.Protocols) ||
-			svc.refusals[family] != other.refusals[family] {
-			return false
-		}
+// policies returns those that hold for every namespace.
+func (s *state) policies() []plan.Policy {
+	var policies []plan.Policy
+	if s.config.AllowedCIDRs != nil {
+		policies = append(policies, plan.Policy{Source: AllowedCIDRsSource, Allowed: s.config.AllowedCIDRs})
 	}
-	return true
+	if s.network.policy != nil {
+		policies = append(policies, *s.network.policy)
+	}
+	return policies
 }
 
-// convertService reads a Service's claims. The external IPs come from the object itself:
-// the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
-func convertService(object *v1.Service) service {
-	svc := service{claims: map[v1.IPFamily]plan.Claim{}, refusals: map[v1.IPFamily]plan.Refusal{}}
-	if _, others := object.Labels[apis.LabelServiceProxyName]; others || proxyutil.ShouldSkipService(object) {
-		return svc
-	}
-	value, annotated := object.Annotations[Annotation]
-	if annotated && value == "false" {
-		return svc
-	}
-	protocols, unknown := protocols(object)
-	for _, text := range object.Spec.ExternalIPs {
-		family, ip := parseExternalIP(text)
-		if svc.has(family) {
-			continue // only the first of a family is the egress IP
-		}
-		name := plan.Service{Namespace: object.Namespace, Name: object.Name}
-		switch {
-		case annotated && value != "true":
-			svc.refusals[family] = plan.Refusal{Service: name, EgressIP: ip, Reason: plan.InvalidAnnotation,
-				Message: fmt.Sprintf("annotation %s has the value %q; use \"true\" or \"false\"", Annotation, value)}
-		case !ip.IsValid():
-			svc.refusals[family] = plan.Refusal{Service: name, Reason: plan.InvalidAddress,
-				Message: fmt.Sprintf("external IP %q is not an IP address", text)}
-		case unknown != "":
-			svc.refusals[family] = plan.Refusal{Service: name, EgressIP: ip, Reason: plan.InvalidProtocol,
-				Message: fmt.Sprintf("a port has the protocol %q; expected TCP, UDP or SCTP", unknown)}
-		default:
-			svc.claims[family] = plan.Claim{Service: name, Created: object.CreationTimestamp.Time, EgressIP: ip, Protocols: protocols}
-		}
-	}
-	return svc
-}
+// AllowedCIDRsSource names the configured policy in messages.
+const AllowedCIDRsSource = "proxyArguments.egress-snat-allowed-cidrs"
 
-func (svc service) has(family v1.IPFamily) bool {
-	_, claimed := svc.claims[family]
-	_, refused := svc.refusals[family]
-	return claimed || refused
-}
-
-// parseExternalIP reads text as the proxier does, leading zeros included. What cannot be
-// read counts for the family that it looks like, so that no later entry takes its place.
-func parseExternalIP(text string) (v1.IPFamily, netip.Addr) {
-	ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
-	if !ok {
-		if strings.Contains(text, ":") {
-			return v1.IPv6Protocol, netip.Addr{}
-		}
-		return v1.IPv4Protocol, netip.Addr{}
-	}
-	ip = ip.Unmap()
-	return familyOf(ip), ip
-}
-
-// protocols returns those of the Service's ports, sorted, or one that cannot be used.
-func protocols(object *v1.Service) (result []plan.Protocol, unknown string) {
-	for _, port := range object.Spec.Ports {
-		switch port.Protocol {
-		case v1.ProtocolTCP, "": // the API's default
-			result = append(result, plan.TCP)
-		case v1.ProtocolUDP:
-			result = append(result, plan.UDP)
-		case v1.ProtocolSCTP:
-			result = append(result, plan.SCTP)
-		default:
-			return nil, string(port.Protocol)
-		}
-	}
-	slices.Sort(result)
-	return slices.Compact(result), ""
-}
-
-func convertSlice(object *discovery.EndpointSlice) ([]netip.Addr, error) {
-	if object.AddressType == discovery.AddressTypeFQDN {
-		return nil, nil
-	}
-	var result []netip.Addr
-	var unreadable []string
-	for _, endpoint := range object.Endpoints {
-		for _, text := range endpoint.Addresses {
-			ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
-			if !ok {
-				unreadable = append(unreadable, text)
-				continue
-			}
-			result = append(result, ip.Unmap())
-		}
-	}
-	slices.SortFunc(result, netip.Addr.Compare)
-	result = slices.Compact(result)
-	if len(unreadable) > 0 {
-		return result, fmt.Errorf("not IP addresses: %q", unreadable)
-	}
-	return result, nil
-}
-
-var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
-
-func familyOf(ip netip.Addr) v1.IPFamily {
-	if ip.Is4() {
-		return v1.IPv4Protocol
-	}
-	return v1.IPv6Protocol
-}
-
-// ofFamily returns those of list whose address is of family.
-func ofFamily[T any](family v1.IPFamily, list []T, address func(T) netip.Addr) []T {
-	var result []T
-	for _, item := range list {
-		if familyOf(address(item)) == family {
-			result = append(result, item)
-		}
-	}
-	return result
+// Objects are all that a plan is made from.
+type Objects struct {
+	Services       []*v1.Service
+	EndpointSlices []*discovery.EndpointSlice
+	Nodes          []*v1.Node
+	ServiceCIDRs   []string
+	// Network is OpenShift's; nil if there is none.
+	Network *configv1.Network
 }
 
 // PlanFor returns the plan of family for these objects. What of them cannot be read is in
 // err; the plan is complete without it.
-func PlanFor(family v1.IPFamily, config Config, services []*v1.Service, endpointSlices []*discovery.EndpointSlice) (plan.Plan, error) {
-	s := newState()
+func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, error) {
+	s := newState(config)
 	var errs []error
-	for _, object := range services {
+	for _, object := range objects.Services {
 		s.setService(object)
 	}
-	for _, object := range endpointSlices {
+	for _, object := range objects.EndpointSlices {
 		if _, err := s.setSlice(object); err != nil {
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", object.Namespace, object.Name, err))
 		}
 	}
-	return plan.Build(s.input(family, config)), errors.Join(errs...)
+	for _, object := range objects.Nodes {
+		s.setNode(object)
+	}
+	s.setServiceCIDRs(objects.ServiceCIDRs)
+	_, err := s.setNetwork(objects.Network)
+	return plan.Build(s.input(family)), errors.Join(append(errs, err)...)
 }

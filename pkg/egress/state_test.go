@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,57 +55,231 @@ func newSlice(name, service string, addresses ...string) *discovery.EndpointSlic
 	return slice
 }
 
+// claimed is what a test expects of a claim: its egress IP and field, or why it is refused.
+type claimed struct {
+	ip, field string
+	refused   plan.Reason
+}
+
 func TestConvertService(t *testing.T) {
-	name := plan.Service{Namespace: "ns", Name: "web"}
-	claim := func(ip string) plan.Claim {
-		return plan.Claim{Service: name, Created: time.Unix(1000, 0), EgressIP: netip.MustParseAddr(ip), Protocols: []plan.Protocol{plan.TCP}}
+	first := claimed{ip: "203.0.113.1", field: "spec.externalIPs[0]"}
+	v4 := func(c claimed) map[v1.IPFamily]claimed { return map[v1.IPFamily]claimed{v1.IPv4Protocol: c} }
+	refused := func(reason plan.Reason) map[v1.IPFamily]claimed {
+		return v4(claimed{first.ip, first.field, reason})
 	}
+	annotated := func(value string, externalIPs ...string) func(*v1.Service) {
+		return func(s *v1.Service) {
+			s.Annotations = map[string]string{Annotation: value}
+			s.Spec.ExternalIPs = externalIPs
+		}
+	}
+	dual := []string{"203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2"}
 	tests := []struct {
-		name     string
-		change   func(*v1.Service)
-		claims   map[v1.IPFamily]plan.Claim
-		refusals map[v1.IPFamily]plan.Reason
+		name   string
+		change func(*v1.Service)
+		want   map[v1.IPFamily]claimed
 	}{
-		{"one external IP", nil, map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
-		{"none", func(s *v1.Service) { s.Spec.ExternalIPs = nil }, nil, nil},
+		{"one external IP", nil, v4(first)},
+		{"none", func(s *v1.Service) { s.Spec.ExternalIPs = nil }, nil},
 		{"the first of each family", func(s *v1.Service) {
 			s.Spec.ExternalIPs = []string{"2001:db8::2", "203.0.113.2", "2001:db8::1", "203.0.113.1"}
-		}, map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.2"), v1.IPv6Protocol: claim("2001:db8::2")}, nil},
-		{"leading zeros, as old objects have them", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.000.113.001"} },
-			map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
-		{"IPv4 in IPv6", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"::ffff:203.0.113.1"} },
-			map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
+		}, map[v1.IPFamily]claimed{v1.IPv4Protocol: {ip: "203.0.113.2", field: "spec.externalIPs[1]"}, v1.IPv6Protocol: {ip: "2001:db8::2", field: "spec.externalIPs[0]"}}},
+		{"leading zeros, as old objects have them", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.000.113.001"} }, v4(first)},
+		{"IPv4 in IPv6", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"::ffff:203.0.113.1"} }, v4(first)},
 		{"unreadable first IP", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113", "203.0.113.1"} },
-			nil, map[v1.IPFamily]plan.Reason{v1.IPv4Protocol: plan.InvalidAddress}},
-		{"headless", func(s *v1.Service) { s.Spec.ClusterIP = v1.ClusterIPNone }, nil, nil},
-		{"without a cluster IP", func(s *v1.Service) { s.Spec.ClusterIP = "" }, nil, nil},
-		{"ExternalName", func(s *v1.Service) { s.Spec.Type = v1.ServiceTypeExternalName }, nil, nil},
-		{"another proxy's", func(s *v1.Service) { s.Labels = map[string]string{apis.LabelServiceProxyName: "other"} }, nil, nil},
-		{"switched off", func(s *v1.Service) { s.Annotations = map[string]string{Annotation: "false"} }, nil, nil},
-		{"switched on", func(s *v1.Service) { s.Annotations = map[string]string{Annotation: "true"} },
-			map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
-		{"switched to nonsense", func(s *v1.Service) { s.Annotations = map[string]string{Annotation: "off"} },
-			nil, map[v1.IPFamily]plan.Reason{v1.IPv4Protocol: plan.InvalidAnnotation}},
-		{"a protocol of no meaning", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "DCCP" },
-			nil, map[v1.IPFamily]plan.Reason{v1.IPv4Protocol: plan.InvalidProtocol}},
-		{"the default protocol", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "" },
-			map[v1.IPFamily]plan.Claim{v1.IPv4Protocol: claim("203.0.113.1")}, nil},
-		{"another proxy's, without a name", func(s *v1.Service) { s.Labels = map[string]string{apis.LabelServiceProxyName: ""} }, nil, nil},
+			v4(claimed{field: first.field, refused: plan.InvalidAddress})},
+		{"headless", func(s *v1.Service) { s.Spec.ClusterIP = v1.ClusterIPNone }, nil},
+		{"without a cluster IP", func(s *v1.Service) { s.Spec.ClusterIP = "" }, nil},
+		{"ExternalName", func(s *v1.Service) { s.Spec.Type = v1.ServiceTypeExternalName }, nil},
+		{"another proxy's", func(s *v1.Service) { s.Labels = map[string]string{apis.LabelServiceProxyName: "other"} }, nil},
+		{"another proxy's, without a name", func(s *v1.Service) { s.Labels = map[string]string{apis.LabelServiceProxyName: ""} }, nil},
+		{"a protocol of no meaning", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "DCCP" }, refused(plan.InvalidProtocol)},
+		{"the default protocol", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "" }, v4(first)},
+		{"switched off", annotated("false", dual...), nil},
+		{"switched on", annotated("true", "203.0.113.1"), v4(first)},
+		{"switched to nonsense", annotated("off", "203.0.113.1"), refused(plan.InvalidAnnotation)},
+		{"one of the list, and none of the other family", annotated("203.0.113.2", dual...), v4(claimed{ip: "203.0.113.2", field: "spec.externalIPs[1]"})},
+		{"one of the list for each family", annotated(" 2001:db8::2 , 203.0.113.2", dual...), map[v1.IPFamily]claimed{
+			v1.IPv4Protocol: {ip: "203.0.113.2", field: "spec.externalIPs[1]"}, v1.IPv6Protocol: {ip: "2001:db8::2", field: "spec.externalIPs[3]"}}},
+		{"none of the list", annotated("203.0.113.9", dual...), refused(plan.InvalidAnnotation)},
+		{"two of one family", annotated("203.0.113.1,203.0.113.2", "203.0.113.1", "203.0.113.2"), refused(plan.InvalidAnnotation)},
+		{"one, of a family that is not there", annotated("2001:db8::1", "203.0.113.1"), map[v1.IPFamily]claimed{v1.IPv6Protocol: {refused: plan.InvalidAnnotation}}},
+		{"one, without a list", annotated("203.0.113.1"), v4(claimed{refused: plan.InvalidAnnotation})},
+		{"load-balancer IPs are not asked for", func(s *v1.Service) {
+			s.Spec.ExternalIPs = nil
+			s.Spec.Type = v1.ServiceTypeLoadBalancer
+			s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "198.51.100.1"}}
+		}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := convertService(newService("web", test.change))
-			if diff := cmp.Diff(test.claims, got.claims, compareNetip); diff != "" {
-				t.Errorf("claims (-want +got):\n%s", diff)
-			}
-			reasons := map[v1.IPFamily]plan.Reason{}
-			for family, r := range got.refusals {
-				reasons[family] = r.Reason
-			}
-			if diff := cmp.Diff(test.refusals, reasons, compareNetip); diff != "" {
-				t.Errorf("refusals (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, claimsOf(t, test.change, testConfig), cmp.AllowUnexported(claimed{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func claimsOf(t *testing.T, change func(*v1.Service), config Config) map[v1.IPFamily]claimed {
+	t.Helper()
+	got := map[v1.IPFamily]claimed{}
+	for family, c := range convertService(newService("web", change), config).claims {
+		converted := claimed{field: c.Field, refused: c.Refused}
+		if c.EgressIP.IsValid() {
+			converted.ip = c.EgressIP.String()
+		}
+		if (c.Refused == "") != (c.RefusedBecause == "") {
+			t.Errorf("refused %q because %q", c.Refused, c.RefusedBecause)
+		}
+		if c.Service != (plan.Service{Namespace: "ns", Name: "web"}) || !c.Created.Equal(time.Unix(1000, 0)) {
+			t.Errorf("claim of %v, created %v", c.Service, c.Created)
+		}
+		got[family] = converted
+	}
+	return got
+}
+
+func TestLoadBalancerIPs(t *testing.T) {
+	config := testConfig
+	config.LoadBalancerIPs = true
+	vip, proxy := v1.LoadBalancerIPModeVIP, v1.LoadBalancerIPModeProxy
+	balanced := func(externalIPs ...string) func(*v1.Service) {
+		return func(s *v1.Service) {
+			s.Spec.Type, s.Spec.ExternalIPs = v1.ServiceTypeLoadBalancer, externalIPs
+			s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{
+				{Hostname: "lb.example.com"}, {IP: "198.51.100.1", IPMode: &proxy}, {IP: "198.51.100.2", IPMode: &vip}, {IP: "198.51.100.3"}, {IP: "2001:db8::3"},
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1.Service)
+		want   map[v1.IPFamily]claimed
+	}{
+		"the first of mode VIP": {balanced(), map[v1.IPFamily]claimed{
+			v1.IPv4Protocol: {ip: "198.51.100.2", field: "status.loadBalancer.ingress[2].ip"}, v1.IPv6Protocol: {ip: "2001:db8::3", field: "status.loadBalancer.ingress[4].ip"}}},
+		"external IPs come first": {balanced("203.0.113.1"), map[v1.IPFamily]claimed{v1.IPv4Protocol: {ip: "203.0.113.1", field: "spec.externalIPs[0]"}}},
+		"what was left of another type": {func(s *v1.Service) {
+			balanced()(s)
+			s.Spec.Type = v1.ServiceTypeClusterIP
+		}, nil},
+		"the annotation names one": {func(s *v1.Service) {
+			balanced()(s)
+			s.Annotations = map[string]string{Annotation: "198.51.100.3"}
+		}, map[v1.IPFamily]claimed{v1.IPv4Protocol: {ip: "198.51.100.3", field: "status.loadBalancer.ingress[3].ip"}}},
+		"the annotation names one of mode Proxy": {func(s *v1.Service) {
+			balanced()(s)
+			s.Annotations = map[string]string{Annotation: "198.51.100.1"}
+		}, map[v1.IPFamily]claimed{v1.IPv4Protocol: {ip: "198.51.100.2", field: "status.loadBalancer.ingress[2].ip", refused: plan.InvalidAnnotation}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, claimsOf(t, test.change, config), cmp.AllowUnexported(claimed{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAllProtocols(t *testing.T) {
+	config := testConfig
+	config.AllProtocols = true
+	svc := convertService(newService("web", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "DCCP" }), config)
+	c := svc.claims[v1.IPv4Protocol]
+	if diff := cmp.Diff([]plan.Protocol{plan.All}, c.Protocols); diff != "" || c.Refused != "" {
+		t.Errorf("refused %q, protocols (-want +got):\n%s", c.Refused, diff)
+	}
+}
+
+func TestConvertNode(t *testing.T) {
+	got := convertNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Addresses: []v1.NodeAddress{
+		{Type: v1.NodeHostName, Address: "192.0.2.9"}, {Type: v1.NodeExternalIP, Address: "198.51.100.2"}, {Type: v1.NodeInternalIP, Address: "192.0.2.2"},
+		{Type: v1.NodeInternalIP, Address: "192.0.2.3"}, {Type: v1.NodeInternalIP, Address: "fd00::2"}, {Type: v1.NodeInternalIP, Address: "nonsense"},
+	}}})
+	addrs := func(texts ...string) (result []netip.Addr) {
+		for _, text := range texts {
+			result = append(result, netip.MustParseAddr(text))
+		}
+		return result
+	}
+	want := map[v1.IPFamily]plan.Node{
+		v1.IPv4Protocol: {Name: "n", Primary: addrs("192.0.2.2")[0], Addresses: addrs("198.51.100.2", "192.0.2.2", "192.0.2.3")},
+		v1.IPv6Protocol: {Name: "n", Primary: addrs("fd00::2")[0], Addresses: addrs("fd00::2")},
+	}
+	if diff := cmp.Diff(want, got, compareNetip); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func openshiftNetwork(change func(*configv1.Network)) *configv1.Network {
+	n := &configv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	change(n)
+	return n
+}
+
+// TestNetworkPolicies has OpenShift's rules: rejected wins, then allowed; an empty policy
+// forbids all, no policy allows.
+func TestNetworkPolicies(t *testing.T) {
+	external := func(policy *configv1.ExternalIPPolicy) *configv1.Network {
+		return openshiftNetwork(func(n *configv1.Network) { n.Spec.ExternalIP = &configv1.ExternalIPConfig{Policy: policy} })
+	}
+	for name, test := range map[string]struct {
+		network *configv1.Network
+		allowed bool
+	}{
+		"no Network":        {nil, true},
+		"no configuration":  {openshiftNetwork(func(*configv1.Network) {}), true},
+		"no policy":         {external(nil), true},
+		"empty":             {external(&configv1.ExternalIPPolicy{}), false},
+		"allowed":           {external(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24"}}), true},
+		"not among allowed": {external(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"198.51.100.0/24"}}), false},
+		"rejected wins":     {external(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24"}, RejectedCIDRs: []string{"203.0.113.1/32"}}), false},
+		"another rejected":  {external(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24"}, RejectedCIDRs: []string{"203.0.113.2/32"}}), true},
+		"rejected alone":    {external(&configv1.ExternalIPPolicy{RejectedCIDRs: []string{"198.51.100.0/24"}}), false},
+		"unreadable":        {external(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24"}, RejectedCIDRs: []string{"203.0.113.1"}}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{
+				Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{newSlice("web-1", "web", "10.128.0.5")}, Network: test.network,
+			})
+			if (err != nil) != (name == "unreadable") {
+				t.Error(err)
+			}
+			if allowed := len(p.Bindings) == 1; allowed != test.allowed || allowed == (len(p.Refusals) == 1) {
+				t.Errorf("bindings %v, refusals %v; want allowed %v", p.Bindings, p.Refusals, test.allowed)
+			}
+		})
+	}
+}
+
+func TestClusterCIDRsOfTheNetwork(t *testing.T) {
+	objects := Objects{
+		Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{newSlice("web-1", "web", "10.128.0.5", "10.200.0.5")},
+		Network: openshiftNetwork(func(n *configv1.Network) {
+			n.Spec.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.0.0.0/8"}}
+			n.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.128.0.0/14"}, {CIDR: "fd01::/48"}}
+			n.Status.ServiceNetwork = []string{"203.0.113.0/31"}
+		}),
+	}
+	p, err := PlanFor(v1.IPv4Protocol, Config{}, objects)
+	if err != nil || len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.AddressInCluster {
+		t.Errorf("refusals %v, %v; want one, for the service network", p.Refusals, err)
+	}
+	objects.Network.Status.ServiceNetwork = nil
+	if p, _ = PlanFor(v1.IPv4Protocol, Config{}, objects); len(p.Bindings) != 1 || len(p.Refusals) != 1 {
+		t.Errorf("bindings %v, refusals %v; want one of each, by the networks in force", p.Bindings, p.Refusals)
+	}
+	if p, _ = PlanFor(v1.IPv4Protocol, Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}, objects); len(p.Bindings) != 1 || p.Bindings[0].Pod.String() != "10.200.0.5" {
+		t.Errorf("bindings %v; want the configured networks before the Network's", p.Bindings)
+	}
+}
+
+func TestTargetRef(t *testing.T) {
+	slice := newSlice("web-1", "web", "10.128.0.5", "10.128.0.6", "10.128.0.7")
+	slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "ns", Name: "mine"}
+	slice.Endpoints[1].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "other", Name: "theirs"}
+	slice.Endpoints[2].TargetRef = &v1.ObjectReference{Kind: "VirtualMachine", Namespace: "other", Name: "no pod"}
+	p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{slice}})
+	if err != nil || len(p.Bindings) != 2 || len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.PodOfOtherNamespace {
+		t.Errorf("bindings %v, refusals %v, %v", p.Bindings, p.Refusals, err)
 	}
 }
 
@@ -113,7 +288,7 @@ func TestReadinessDoesNotMatter(t *testing.T) {
 	slice := newSlice("web-1", "web", "10.128.0.5")
 	slice.Endpoints[0].Conditions.Ready = &no
 	slice.Endpoints[0].Conditions.Serving = &no
-	p, err := PlanFor(v1.IPv4Protocol, testConfig, []*v1.Service{newService("web", nil)}, []*discovery.EndpointSlice{slice})
+	p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{slice}})
 	if err != nil || len(p.Bindings) != 1 {
 		t.Errorf("got %v, %v; want one binding", p.Bindings, err)
 	}
@@ -121,7 +296,7 @@ func TestReadinessDoesNotMatter(t *testing.T) {
 
 func TestUnreadableEndpointIsReported(t *testing.T) {
 	slice := newSlice("web-1", "web", "10.128.0.5", "nonsense")
-	p, err := PlanFor(v1.IPv4Protocol, testConfig, []*v1.Service{newService("web", nil)}, []*discovery.EndpointSlice{slice})
+	p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{slice}})
 	if err == nil || len(p.Bindings) != 1 {
 		t.Errorf("got %v, %v; want one binding and an error", p.Bindings, err)
 	}
@@ -130,14 +305,14 @@ func TestUnreadableEndpointIsReported(t *testing.T) {
 func TestFQDNSliceIsIgnored(t *testing.T) {
 	slice := newSlice("web-1", "web", "pod.example.com")
 	slice.AddressType = discovery.AddressTypeFQDN
-	if _, err := PlanFor(v1.IPv4Protocol, testConfig, nil, []*discovery.EndpointSlice{slice}); err != nil {
+	if _, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{EndpointSlices: []*discovery.EndpointSlice{slice}}); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestChangesThatMatter: the loop is woken when a plan may change, and only then.
 func TestChangesThatMatter(t *testing.T) {
-	s := newState()
+	s := newState(testConfig)
 	set := func(slice *discovery.EndpointSlice) bool {
 		t.Helper()
 		changed, err := s.setSlice(slice)
@@ -183,7 +358,7 @@ func TestChangesThatMatter(t *testing.T) {
 func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		s := newState()
+		s := newState(testConfig)
 		services, slices := map[string]*v1.Service{}, map[string]*discovery.EndpointSlice{}
 		for range 60 {
 			name := fmt.Sprintf("s%d", r.IntN(5))
@@ -214,11 +389,11 @@ func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 			}
 		}
 		for _, family := range families {
-			want, err := PlanFor(family, testConfig, values(services), values(slices))
+			want, err := PlanFor(family, testConfig, Objects{Services: values(services), EndpointSlices: values(slices)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := plan.Build(s.input(family, testConfig)); !got.Equal(want) {
+			if got := plan.Build(s.input(family)); !got.Equal(want) {
 				t.Fatalf("seed %d (-want +got):\n%s", seed, cmp.Diff(want, got, compareNetip))
 			}
 		}

@@ -2,6 +2,8 @@ package egress
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -11,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/conntrack"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
 // syncer brings the plans of one IP family into the kernel.
@@ -24,9 +28,24 @@ type syncer struct {
 	// For the loop's goroutine alone:
 
 	writer *iptables.Writer
-	// written is the plan that was written last; known says that the kernel holds it.
+	// delete is conntrack.Delete; unit tests put something else in its place, for it acts
+	// on the network namespace that they run in.
+	delete func(context.Context, conntrack.Family, plan.Plan, conntrack.Scope) (int, error)
+	// written is the plan that was written last, and rules what it is in the kernel; known
+	// says that the kernel holds it.
 	written plan.Plan
+	rules   iptables.Ruleset
 	known   bool
+	// flows are those to judge when the rules are in place: all at the start, for nobody
+	// knows what happened before.
+	flows conntrack.Scope
+	// nodeIP is this node's primary address, under which unbound pods may leave.
+	nodeIP netip.Addr
+	// since is when each binding was first known to be in the kernel.
+	since map[plan.Binding]time.Time
+	// lastSync is when the last sync succeeded, failure why the last one did not.
+	lastSync time.Time
+	failure  string
 	// complete: the kernel was looked at after a full sync of the proxier, and right.
 	complete bool
 	// reported are the refusals that have been logged and still hold.
@@ -57,6 +76,9 @@ func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
 		logger: klog.LoggerWithValues(logger, "ipFamily", family),
 		config: config,
 		writer: iptables.NewWriter(iptables.Family(family)),
+		delete: conntrack.Delete,
+		flows:  conntrack.Scope{All: true},
+		since:  map[plan.Binding]time.Time{},
 		look:   true,
 	}
 	s.resetBackoff()
@@ -111,6 +133,7 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 	err := s.sync(ctx, p, repairProxier)
 	if err == nil {
 		s.resetBackoff()
+		s.failure = ""
 		return 0
 	}
 	if ctx.Err() != nil {
@@ -119,38 +142,124 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 	wait := s.backoff.Step()
 	s.nextTry = start.Add(wait)
 	s.known = false
+	s.failure = err.Error()
 	s.noteLook()
 	syncFailures.WithLabelValues(string(s.family)).Inc()
-	s.logger.Error(err, "Egress SNAT rules were not written; the rules in the kernel stay as they are", "retryAfter", wait.Round(time.Millisecond))
+	s.logger.Error(err, "Egress SNAT is not as planned; trying again", "retryAfter", wait.Round(time.Millisecond))
 	return wait
 }
 
+// sync writes the rules of p, then deletes the flows that wear a wrong identity by them. The
+// bindings that it removes are recorded in the kernel with the same transaction, so that
+// a process that dies in between leaves the next one to know whose flows to look at.
 func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) error {
 	look, proxierSynced := s.takeNotes()
 	if !look && s.known && s.written.Equal(p) {
 		return nil
 	}
 	start := time.Now()
+	before := s.written.Bindings
 	if look {
-		save, err := s.writer.Read(ctx)
+		kernel, save, err := s.writer.Read(ctx)
 		if err != nil {
 			return err
 		}
 		if proxierSynced {
 			s.checkProxier(save, repairProxier)
 		}
+		before = s.compare(kernel)
 	}
-	changed, err := s.writer.Write(ctx, iptables.Render(p))
+	s.noteFlows(before, p)
+	rules := iptables.Render(p)
+	rules.Record(s.flows.Removed)
+	changed, err := s.writer.Write(ctx, rules)
 	if err != nil {
+		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
+	}
+	s.noteWritten(p, rules)
+	if err := s.deleteFlows(ctx, p); err != nil {
 		return err
 	}
-	s.logSync(p, look, changed, time.Since(start))
-	s.written, s.known = p, true
+	s.logSync(before, p, look, changed, time.Since(start))
 	s.complete = s.complete || look && proxierSynced
+	s.lastSync = time.Now()
 	lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
 	if look && !s.pruned {
 		s.prune(ctx)
 	}
+	return nil
+}
+
+// compare looks for changes that somebody else has made, whose flows have to be judged, and
+// returns the bindings that the kernel has held.
+func (s *syncer) compare(kernel iptables.Kernel) (before []plan.Binding) {
+	if !s.known {
+		// The kernel knows what was noted: the bindings that it holds, and those recorded.
+		s.flows = conntrack.Scope{All: true}
+		return kernel.Bindings()
+	}
+	if differences := iptables.Differences(s.rules, kernel); len(differences) > 0 {
+		s.flows.All = true
+		s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", len(differences), "first", differences[0])
+	}
+	return s.written.Bindings
+}
+
+// noteFlows adds to the flows that are to be judged those that a change from the bindings
+// before to p is about.
+func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan) {
+	added, removed := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(before)}, plan.Plan{Bindings: plan.WithoutServices(p.Bindings)})
+	for _, b := range removed {
+		if b.EgressIP != s.nodeIP { // which the pod may go on wearing, masqueraded
+			s.flows.Removed = append(s.flows.Removed, b)
+		}
+	}
+	if s.flows.All {
+		return
+	}
+	if lacksAny(p.ClusterCIDRs, s.written.ClusterCIDRs) || lacksAny(p.Exclusions, s.written.Exclusions) {
+		s.flows.All = true // what was excluded is not any more
+		return
+	}
+	for _, b := range added {
+		if s.flows.Pods == nil {
+			s.flows.Pods = map[netip.Addr]bool{}
+		}
+		s.flows.Pods[b.Pod] = true
+	}
+}
+
+// lacksAny tells whether something of before is not in now.
+func lacksAny(now, before []netip.Prefix) bool {
+	return slices.ContainsFunc(before, func(cidr netip.Prefix) bool { return !slices.Contains(now, cidr) })
+}
+
+func (s *syncer) noteWritten(p plan.Plan, rules iptables.Ruleset) {
+	now := time.Now()
+	since := make(map[plan.Binding]time.Time, len(p.Bindings))
+	for _, b := range p.Bindings {
+		at, held := s.since[b]
+		if !held {
+			at = now
+		}
+		since[b] = at
+	}
+	s.written, s.rules, s.since, s.known = p, rules, since, true
+	rulesGauge.WithLabelValues(string(s.family)).Set(float64(rules.Rules()))
+}
+
+// deleteFlows deletes the noted flows that wear a wrong identity. After an error they stay
+// noted.
+func (s *syncer) deleteFlows(ctx context.Context, p plan.Plan) error {
+	deleted, err := s.delete(ctx, conntrack.Family(s.family), p, s.flows)
+	flowDeletions.WithLabelValues(string(s.family)).Add(float64(deleted))
+	if deleted > 0 {
+		s.logger.Info("Deleted tracked flows that wore a wrong identity", "flows", deleted)
+	}
+	if err != nil {
+		return err
+	}
+	s.flows = conntrack.Scope{}
 	return nil
 }
 
@@ -186,12 +295,9 @@ func (s *syncer) checkProxier(save string, repair func()) {
 	repair()
 }
 
-func (s *syncer) logSync(p plan.Plan, looked, changed bool, elapsed time.Duration) {
+func (s *syncer) logSync(before []plan.Binding, p plan.Plan, looked, changed bool, elapsed time.Duration) {
 	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
-	added, removed := plan.Diff(s.written, p)
-	if changed && looked && s.complete && len(added)+len(removed) == 0 {
-		s.logger.Info("Repaired egress SNAT rules that somebody else had changed")
-	}
+	added, removed := plan.Diff(plan.Plan{Bindings: before}, p)
 	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", len(p.Bindings), "added", len(added), "removed", len(removed),
 		"refusals", len(p.Refusals), "looked", looked, "changed", changed, "elapsed", elapsed)
 	for _, b := range removed {
@@ -202,9 +308,21 @@ func (s *syncer) logSync(p plan.Plan, looked, changed bool, elapsed time.Duratio
 	}
 }
 
+// tell returns what the status says of the family.
+func (s *syncer) tell(in plan.Input, p plan.Plan) status.Family {
+	f := status.Family{
+		Family: string(s.family), Input: in, Plan: p, Since: make([]time.Time, len(p.Bindings)),
+		Written: s.known && s.written.Equal(p), LastSync: s.lastSync, Error: s.failure,
+	}
+	for i, b := range p.Bindings {
+		f.Since[i] = s.since[b]
+	}
+	return f
+}
+
 // report tells people what p says, whether or not it can be written.
-func (s *syncer) report(p plan.Plan) {
-	setPlanMetrics(s.family, p)
+func (s *syncer) report(in plan.Input, p plan.Plan) {
+	setPlanMetrics(s.family, in, p)
 	s.warnOfMissingCIDR(p)
 	const most = 20 // lines in the log for one change; metrics have the full number
 	logged := 0

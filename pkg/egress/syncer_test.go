@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -9,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/proxy"
 
+	"github.com/openshift/origin-node/pkg/egress/conntrack"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -33,16 +36,38 @@ func iptablesStub(t *testing.T, save, restore string) (dir string) {
 	return dir
 }
 
+// flowsStub stands for the conntrack table: it keeps what it was asked for, and fails as
+// often as it is told to.
+type flowsStub struct {
+	scopes []conntrack.Scope
+	fail   int
+}
+
+func (f *flowsStub) delete(_ context.Context, _ conntrack.Family, _ plan.Plan, scope conntrack.Scope) (int, error) {
+	if f.fail > 0 {
+		f.fail--
+		return 0, errors.New("the table cannot be read")
+	}
+	f.scopes = append(f.scopes, scope)
+	return 0, nil
+}
+
+func newTestSyncer(config Config) (*syncer, *flowsStub) {
+	s, flows := newSyncer(v1.IPv4Protocol, klog.Background(), config), &flowsStub{}
+	s.delete = flows.delete
+	return s, flows
+}
+
 func onePlan() plan.Plan {
 	return plan.Build(plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1], Claims: []plan.Claim{{
 		Service: plan.Service{Namespace: "ns", Name: "web"}, EgressIP: netip.MustParseAddr("203.0.113.1"),
-		Protocols: []plan.Protocol{plan.TCP}, Endpoints: []netip.Addr{netip.MustParseAddr("10.128.0.5")},
+		Protocols: []plan.Protocol{plan.TCP}, Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr("10.128.0.5")}},
 	}}})
 }
 
 func TestBackoffGrowsAndEnds(t *testing.T) {
 	dir := iptablesStub(t, "exit 4", "exit 4")
-	s := newSyncer(v1.IPv4Protocol, klog.Background(), Config{SyncPeriod: 4 * time.Second})
+	s, _ := newTestSyncer(Config{SyncPeriod: 4 * time.Second})
 	try := func() time.Duration {
 		s.nextTry = time.Time{}
 		return s.trySync(t.Context(), onePlan(), nil)
@@ -69,10 +94,76 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	}
 }
 
+// kernelStub puts an iptables in place that keeps what is restored, as far as this package
+// reads it: restore begins with chains that are there anew.
+func kernelStub(t *testing.T) (write func(rules string)) {
+	t.Helper()
+	dir := iptablesStub(t, "cat $(dirname $0)/kernel", "{ echo '*nat'; grep -e '^:' -e '^-A'; echo '-A POSTROUTING -m comment --comment \"OpenShift egress SNAT\" -j OPENSHIFT-EGRESS-SNAT'; echo COMMIT; } >$(dirname $0)/kernel")
+	write = func(rules string) {
+		if err := os.WriteFile(filepath.Join(dir, "kernel"), []byte(rules), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	return write
+}
+
+// TestFlowsToJudge: all at the start and after somebody else changed the rules, those that
+// a change is about otherwise, none if nothing changed; and again what was not done.
+func TestFlowsToJudge(t *testing.T) {
+	bindings := func(ips ...string) plan.Plan {
+		in := plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1]}
+		for i, ip := range ips {
+			in.Claims = append(in.Claims, plan.Claim{
+				Service: plan.Service{Namespace: "ns", Name: ip}, EgressIP: netip.MustParseAddr(ip), Protocols: []plan.Protocol{plan.TCP},
+				Endpoints: []plan.Endpoint{{Addr: netip.AddrFrom4([4]byte{10, 128, 0, byte(1 + i)})}},
+			})
+		}
+		return plan.Build(in)
+	}
+	binding := func(pod, ip string) plan.Binding {
+		return plan.Binding{Pod: netip.MustParseAddr(pod), Protocol: plan.TCP, EgressIP: netip.MustParseAddr(ip)}
+	}
+	pod := func(ip string) map[netip.Addr]bool { return map[netip.Addr]bool{netip.MustParseAddr(ip): true} }
+	write := kernelStub(t)
+	write("*nat\n:OPENSHIFT-EGRESS-SNAT - [0:0]\n:OPENSHIFT-EGRESS-REMOVED - [0:0]\n" +
+		"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.9/32 ! -d 203.0.113.9/32 -p tcp -j SNAT --to-source 203.0.113.9 --random-fully\n" +
+		"-A OPENSHIFT-EGRESS-REMOVED -s 10.128.0.8/32 ! -d 203.0.113.8/32 -p tcp -j SNAT --to-source 203.0.113.8 --random-fully\nCOMMIT\n")
+	s, flows := newTestSyncer(Config{SyncPeriod: time.Hour})
+	var at time.Time
+	for _, step := range []struct {
+		what string
+		do   func()
+		plan plan.Plan
+		want []conntrack.Scope
+	}{
+		{"the start, after bindings that are gone", func() {}, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.8", "203.0.113.8"), binding("10.128.0.9", "203.0.113.9")}}}},
+		{"nothing changed", func() {}, bindings("203.0.113.1"), nil},
+		{"a look that finds nothing", s.noteLook, bindings("203.0.113.1"), []conntrack.Scope{{}}},
+		{"one more", func() {}, bindings("203.0.113.1", "203.0.113.2"), []conntrack.Scope{{Pods: pod("10.128.0.2")}}},
+		{"one changed", func() {}, bindings("203.0.113.1", "203.0.113.3"), []conntrack.Scope{{Pods: pod("10.128.0.2"), Removed: []plan.Binding{binding("10.128.0.2", "203.0.113.2")}}}},
+		{"one gone, and the table cannot be read", func() { flows.fail = 1 }, bindings("203.0.113.1"), nil},
+		{"it can again", func() { s.hurry = true }, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.2", "203.0.113.3")}}}},
+		{"somebody else flushed", func() { write(""); s.noteLook() }, bindings("203.0.113.1"), []conntrack.Scope{{All: true}}},
+		{"gone, but the node's own address", func() { s.nodeIP = netip.MustParseAddr("203.0.113.1") }, bindings(), []conntrack.Scope{{}}},
+	} {
+		flows.scopes = nil
+		step.do()
+		s.trySync(t.Context(), step.plan, nil)
+		if diff := cmp.Diff(step.want, flows.scopes, compareNetip); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", step.what, diff)
+		}
+		if s.lastSync.Before(at) {
+			t.Errorf("%s: the last sync was at %s, want it after %s", step.what, s.lastSync, at)
+		}
+		at = s.lastSync
+	}
+}
+
 // TestRepairIsAskedForAgain: as long as rules of the proxier are missing, and not faster
 // than the kernel is looked at.
 func TestRepairIsAskedForAgain(t *testing.T) {
-	s := newSyncer(v1.IPv4Protocol, klog.Background(), Config{SyncPeriod: time.Hour})
+	s, _ := newTestSyncer(Config{SyncPeriod: time.Hour})
 	asked := 0
 	check := func() { s.checkProxier("*nat\nCOMMIT\n", func() { asked++ }) }
 	check()
@@ -96,6 +187,7 @@ type recorder struct {
 func (r *recorder) OnServiceAdd(*v1.Service)           {}
 func (r *recorder) OnServiceSynced()                   {}
 func (r *recorder) OnEndpointSlicesSynced()            {}
+func (r *recorder) OnServiceCIDRsChanged([]string)     {}
 func (r *recorder) OnTopologyChange(map[string]string) {}
 func (r *recorder) Sync()                              { r.syncs <- struct{}{} }
 func (r *recorder) SyncLoop()                          {}
@@ -107,6 +199,8 @@ func TestBurstsCoalesce(t *testing.T) {
 	config := testConfig
 	config.MinSyncPeriod, config.SyncPeriod = 50*time.Millisecond, time.Hour
 	e := New(t.Context(), config)
+	flows := &flowsStub{}
+	e.syncers[v1.IPv4Protocol].delete = flows.delete
 	inner := &recorder{syncs: make(chan struct{}, 10)}
 	p := e.Wrap(inner, v1.IPv4Protocol)
 	p.SyncLoop()
@@ -118,6 +212,12 @@ func TestBurstsCoalesce(t *testing.T) {
 		t.Error("the proxier is asked for a sync before everything is known")
 	}
 	p.OnEndpointSlicesSynced()
+	p.OnServiceCIDRsChanged(nil)
+	e.noteKnown(nodes)
+	if missing := e.Summary().Missing; len(missing) != 1 || len(record) == 0 {
+		t.Errorf("waiting for %v, want for one kind", missing)
+	}
+	e.noteKnown(networks)
 	if len(inner.syncs) != 1 {
 		t.Error("the proxier's runner is not given the first sync, so it would not be tried again")
 	}
@@ -140,12 +240,12 @@ func TestBurstsCoalesce(t *testing.T) {
 	if got := strings.Count(written(), "COMMIT"); got > most {
 		t.Errorf("%d changes were %d writes, want %d at most", changes, got, most)
 	}
-	eventually(t, "nothing is due", func() bool { return e.Status().DueSince.IsZero() })
-	if status := e.Status(); status.Bindings != 1 || status.Ready {
+	eventually(t, "nothing is due", func() bool { return e.Summary().DueSince.IsZero() })
+	if status := e.Summary(); status.Bindings != 1 || status.Ready {
 		t.Errorf("status %+v; want one binding, not ready before the proxier has synced", status)
 	}
 	e.AfterSync(v1.IPv4Protocol, true)
-	eventually(t, "ready after the proxier has synced", func() bool { return e.Status().Ready })
+	eventually(t, "ready after the proxier has synced", func() bool { return e.Summary().Ready })
 }
 
 func eventually(t *testing.T, what string, check func() bool) {

@@ -16,20 +16,50 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 
+	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
 // egressFlags are the proxyArguments that kube-proxy does not have.
 type egressFlags struct {
-	enabled       bool
-	minSyncPeriod time.Duration
-	excludeCIDRs  []string
+	enabled         bool
+	minSyncPeriod   time.Duration
+	excludeCIDRs    []string
+	excludeNodes    bool
+	allowedCIDRs    []string
+	namespaceCIDRs  []string
+	allowNodeIPs    bool
+	protocols       string
+	loadBalancerIPs bool
+	socket          string
 }
+
+// Their names, where messages have them.
+const (
+	excludeCIDRsKey   = "egress-snat-exclude-cidrs"
+	allowedCIDRsKey   = "egress-snat-allowed-cidrs"
+	namespaceCIDRsKey = "egress-snat-namespace-cidrs"
+	protocolsKey      = "egress-snat-protocols"
+	socketKey         = "egress-snat-socket"
+)
+
+// The values of egress-snat-protocols.
+const (
+	serviceProtocols = "service"
+	allProtocols     = "all"
+)
 
 func (f *egressFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.enabled, "egress-snat", true, "Let the pods behind a Service with external IPs leave from the first of them.")
+	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP: 'service', those of the protocols of the Service's ports, or 'all', ICMP included.")
 	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. A list replaces the default: link-local addresses and multicast.")
+	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Never SNAT packets to the addresses of the cluster's nodes either.")
+	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "Networks that egress IPs may lie in; any if it is not given. On OpenShift the external IP policy of Network.config.openshift.io/cluster holds as well.")
+	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the egress IPs of that namespace may lie in these networks only. Several for one namespace add up.")
+	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "Let an external IP that is a node's primary address be an egress IP.")
+	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "Let the pods behind a Service of type LoadBalancer without external IPs leave from its first load-balancer IP of mode VIP.")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
+	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket at which 'openshift egress' asks this node; empty for none.")
 }
 
 // arguments are kube-proxy's flags with values, and those of the project.
@@ -43,8 +73,6 @@ type arguments struct {
 
 // versionFlag is kube-proxy's --version, which registers itself on every command line.
 var versionFlag = pflag.Lookup("version")
-
-const excludeCIDRsKey = "egress-snat-exclude-cidrs"
 
 // DefaultExclusions are what egress-snat-exclude-cidrs has if it is not given: packets to
 // link-local addresses and multicast groups do not leave the node's network.

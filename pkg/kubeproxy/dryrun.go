@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -23,16 +25,16 @@ import (
 // refusals at the end. As root it lets iptables-restore check them, and returns its
 // complaint. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
-	if !p.egress {
+	if !p.flags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}
-	services, slices, err := p.listObjects(ctx)
+	objects, err := p.listObjects(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		plan, err := egress.PlanFor(family, p.extension, services, slices)
+		plan, err := egress.PlanFor(family, p.extension, objects)
 		payload := iptables.Payload(plan)
 		errs = append(errs, err, printPlan(out, family, plan, payload))
 		if payload == nil {
@@ -61,32 +63,72 @@ func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) e
 	return nil
 }
 
-// listObjects returns the Services and EndpointSlices of the manifests or the API server.
-func (p *Proxy) listObjects(ctx context.Context) ([]*v1.Service, []*discovery.EndpointSlice, error) {
+// listObjects returns what plans are made from, of the manifests or the API server.
+func (p *Proxy) listObjects(ctx context.Context) (egress.Objects, error) {
 	if p.overrides.Manifests != "" {
-		objects, err := manifests.Load(p.overrides.Manifests)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--manifests: %w", err)
-		}
-		return objects.Services, objects.EndpointSlices, nil
+		return p.loadObjects()
 	}
 	config, err := p.clientConfig()
 	if err != nil {
-		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return egress.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return egress.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
 	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing Services: %w", err)
+		return egress.Objects{}, fmt.Errorf("listing Services: %w", err)
 	}
 	slices, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing EndpointSlices: %w", err)
+		return egress.Objects{}, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
-	return pointers(services.Items), pointers(slices.Items), nil
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return egress.Objects{}, fmt.Errorf("listing Nodes: %w", err)
+	}
+	cidrs, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) { // API servers before Kubernetes 1.33 have none
+		return egress.Objects{}, fmt.Errorf("listing ServiceCIDRs: %w", err)
+	}
+	network, err := p.clusterNetwork(ctx)
+	return egress.Objects{
+		Services: pointers(services.Items), EndpointSlices: pointers(slices.Items), Nodes: pointers(nodes.Items),
+		ServiceCIDRs: serviceCIDRs(pointers(cidrs.Items)), Network: network,
+	}, err
+}
+
+func (p *Proxy) loadObjects() (egress.Objects, error) {
+	objects, err := manifests.Load(p.overrides.Manifests)
+	if err != nil {
+		return egress.Objects{}, fmt.Errorf("--manifests: %w", err)
+	}
+	result := egress.Objects{
+		Services: objects.Services, EndpointSlices: objects.EndpointSlices, Nodes: objects.Nodes,
+		ServiceCIDRs: serviceCIDRs(objects.ServiceCIDRs),
+	}
+	if len(objects.Networks) > 0 {
+		result.Network = objects.Networks[0] // there is one at most
+	}
+	return result, nil
+}
+
+// clusterNetwork returns OpenShift's Network, or nil if the cluster has none.
+func (p *Proxy) clusterNetwork(ctx context.Context) (*configv1.Network, error) {
+	client, err := p.configClient()
+	if err != nil {
+		return nil, err
+	}
+	return egress.ClusterNetwork(ctx, client)
+}
+
+func serviceCIDRs(objects []*networkingv1.ServiceCIDR) []string {
+	var cidrs []string
+	for _, object := range objects {
+		cidrs = append(cidrs, object.Spec.CIDRs...)
+	}
+	return cidrs
 }
 
 func pointers[T any](items []T) []*T {

@@ -25,8 +25,8 @@ const notifyPeriod = 250 * time.Millisecond
 type notifier struct {
 	mode       string
 	syncPeriod time.Duration
-	// egress returns the extension's status; nil if egress SNAT is off.
-	egress func() egress.Status
+	// egress returns the extension's summary; nil if egress SNAT is off.
+	egress func() egress.Summary
 
 	ready      bool
 	lastStatus string
@@ -90,7 +90,11 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 		e := n.egress()
 		synced = synced && e.Ready
 		overdue = max(overdue, since(now, e.DueSince))
-		status += fmt.Sprintf("; egress SNAT: %d bindings to %d egress IPs, %d refused", e.Bindings, e.EgressIPs, e.Refusals)
+		if len(e.Missing) > 0 {
+			status += "; egress SNAT waiting for " + strings.Join(e.Missing, ", ")
+		} else {
+			status += fmt.Sprintf("; egress SNAT: %d bindings to %d egress IPs, %d refused", e.Bindings, e.EgressIPs, e.Refusals)
+		}
 	}
 	healthy := overdue < n.patience()
 	if !healthy {

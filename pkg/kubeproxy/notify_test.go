@@ -17,12 +17,12 @@ func at(seconds float64) float64 { return float64(start.Unix()) + seconds }
 type clock struct {
 	notifier
 	now    time.Time
-	status egress.Status
+	status egress.Summary
 }
 
 func newClock() *clock {
 	c := &clock{notifier: notifier{mode: "iptables", syncPeriod: 5 * time.Second}, now: start}
-	c.egress = func() egress.Status { return c.status }
+	c.egress = func() egress.Summary { return c.status }
 	return c
 }
 
@@ -99,7 +99,7 @@ func TestWatchdogStarvesWhenTheProxierIsStuck(t *testing.T) {
 
 func TestWatchdogStarvesWhenEgressIsStuck(t *testing.T) {
 	c := newClock()
-	c.status = egress.Status{Ready: true, Bindings: 2, EgressIPs: 1, Refusals: 3, DueSince: start}
+	c.status = egress.Summary{Ready: true, Bindings: 2, EgressIPs: 1, Refusals: 3, DueSince: start}
 	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
 	if told := c.after(5*time.Second, queued, done); !strings.Contains(told, "STATUS=iptables proxy synced; egress SNAT: 2 bindings to 1 egress IPs, 3 refused") || !alive(told) {
 		t.Errorf("got %q", told)

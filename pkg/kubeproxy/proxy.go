@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
@@ -23,6 +25,7 @@ import (
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
@@ -33,6 +36,8 @@ type Overrides struct {
 	// Manifests is a folder whose objects take the API server's place. With it the
 	// NodeConfig must not name an API server.
 	Manifests string
+	// Version is the program's, to be told to who asks the node.
+	Version string
 	// Cleanup is for a Proxy that is only to remove its rules: it needs no objects.
 	Cleanup bool
 }
@@ -42,10 +47,9 @@ type Proxy struct {
 	options   *app.Options
 	config    *nodeconfig.Config
 	overrides Overrides
-	egress    bool
+	// flags are the project's own, of which extension is made.
+	flags     egressFlags
 	extension egress.Config
-	// excludeCIDRs is egress-snat-exclude-cidrs, to become part of extension.
-	excludeCIDRs []string
 }
 
 // New returns the Proxy that config and overrides describe, or all that is wrong with
@@ -61,7 +65,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 			return nil, fmt.Errorf("--loglevel: %w", err)
 		}
 	}
-	p := &Proxy{options: args.options, config: config, overrides: overrides, egress: args.egress.enabled, excludeCIDRs: args.egress.excludeCIDRs}
+	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress}
 	verflag.PrintAndExitIfRequested()
 	if err := args.options.Complete(args.flags); err != nil {
 		return nil, config.Errorf("proxyArguments", "%w", err)
@@ -71,9 +75,13 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		connection.Kubeconfig = config.NodeConfig.MasterKubeConfig
 	}
 	p.extension = egress.Config{
-		ClusterCIDRs:  args.clusterCIDRs,
-		MinSyncPeriod: args.egress.minSyncPeriod,
-		SyncPeriod:    args.options.Config().SyncPeriod.Duration,
+		Version:         overrides.Version,
+		ClusterCIDRs:    args.clusterCIDRs,
+		ExcludeNodes:    args.egress.excludeNodes,
+		AllowNodeIPs:    args.egress.allowNodeIPs,
+		LoadBalancerIPs: args.egress.loadBalancerIPs,
+		MinSyncPeriod:   args.egress.minSyncPeriod,
+		SyncPeriod:      args.options.Config().SyncPeriod.Duration,
 	}
 	return p, p.validate()
 }
@@ -86,7 +94,7 @@ func (p *Proxy) validate() error {
 		return err // kube-proxy would say of the mode the same, in other words
 	}
 	proxy := p.options.Config()
-	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeExclusions()}
+	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags()}
 	if err := p.options.Validate(); err != nil {
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}
@@ -101,24 +109,74 @@ func (p *Proxy) validate() error {
 func (p *Proxy) validatePeriods() error {
 	const path = "proxyArguments.egress-snat-min-sync-period"
 	least, most := p.extension.MinSyncPeriod, p.extension.SyncPeriod/2
-	if p.egress && (least < 0 || least > most) {
+	if p.flags.enabled && (least < 0 || least > most) {
 		return p.config.Errorf(path, "%s does not do; expected a duration from 0s to %s, half of the sync period", least, most)
 	}
 	return nil
 }
 
-// takeExclusions reads the destinations that are excluded besides the cluster CIDRs.
-func (p *Proxy) takeExclusions() error {
+// takeEgressFlags reads those of the project's flags that are more than a switch.
+func (p *Proxy) takeEgressFlags() error {
+	var errs [3]error
+	p.extension.Exclusions, errs[0] = p.parseCIDRs(excludeCIDRsKey, p.flags.excludeCIDRs, "a network that pods reach under their own address, for example 192.0.2.0/24")
+	if p.flags.allowedCIDRs != nil {
+		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, "a network of egress IPs, for example 203.0.113.0/28")
+	}
+	p.extension.NamespacePolicies, errs[2] = p.parseNamespaceCIDRs()
+	return errors.Join(append(errs[:], p.takeProtocols(), p.validateSocket())...)
+}
+
+// parseCIDRs reads the values of an argument. The result is not nil.
+func (p *Proxy) parseCIDRs(key string, texts []string, what string) ([]netip.Prefix, error) {
 	var errs []error
-	for _, text := range p.excludeCIDRs {
-		prefix, err := parseCIDR(strings.TrimSpace(text), "a network that pods reach under their own address, for example 192.0.2.0/24")
+	cidrs := []netip.Prefix{}
+	for _, text := range texts {
+		cidr, err := parseCIDR(strings.TrimSpace(text), what)
 		if err != nil {
-			errs = append(errs, p.config.Errorf("proxyArguments."+excludeCIDRsKey, "%w", err))
+			errs = append(errs, p.config.Errorf("proxyArguments."+key, "%w", err))
 			continue
 		}
-		p.extension.Exclusions = append(p.extension.Exclusions, prefix)
+		cidrs = append(cidrs, cidr)
 	}
-	return errors.Join(errs...)
+	return cidrs, errors.Join(errs...)
+}
+
+// parseNamespaceCIDRs reads where the egress IPs of single namespaces may lie.
+func (p *Proxy) parseNamespaceCIDRs() (map[string]plan.Policy, error) {
+	const path = "proxyArguments." + namespaceCIDRsKey
+	policies := map[string]plan.Policy{}
+	var errs []error
+	for _, text := range p.flags.namespaceCIDRs {
+		namespace, cidrText, found := strings.Cut(strings.TrimSpace(text), "=")
+		if wrong := validation.IsDNS1123Label(namespace); !found || len(wrong) > 0 {
+			errs = append(errs, p.config.Errorf(path, "%q does not do; expected NAMESPACE=CIDR, for example shop=203.0.113.0/28", text))
+			continue
+		}
+		cidr, err := parseCIDR(cidrText, "a network of egress IPs, for example 203.0.113.0/28")
+		if err != nil {
+			errs = append(errs, p.config.Errorf(path, "%w", err))
+			continue
+		}
+		policies[namespace] = plan.Policy{Source: path + " for the namespace " + namespace, Allowed: append(policies[namespace].Allowed, cidr)}
+	}
+	return policies, errors.Join(errs...)
+}
+
+func (p *Proxy) takeProtocols() error {
+	switch p.flags.protocols {
+	case serviceProtocols, allProtocols:
+		p.extension.AllProtocols = p.flags.protocols == allProtocols
+		return nil
+	}
+	return p.config.Errorf("proxyArguments."+protocolsKey, "%q does not do; expected %q or %q", p.flags.protocols, serviceProtocols, allProtocols)
+}
+
+func (p *Proxy) validateSocket() error {
+	const most = 107 // characters, unix(7)
+	if socket := p.flags.socket; socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
+		return p.config.Errorf("proxyArguments."+socketKey, "%q does not do; expected the absolute path of a socket, at most %d characters, or nothing", socket, most)
+	}
+	return nil
 }
 
 // takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if one
@@ -147,7 +205,7 @@ func (p *Proxy) validateMode(mode proxyconfig.ProxyMode) error {
 	case proxyconfig.ProxyModeIPTables:
 		return nil
 	case proxyconfig.ProxyModeNFTables, proxyconfig.ProxyModeIPVS:
-		if p.egress {
+		if p.flags.enabled {
 			return p.config.Errorf(path, "egress SNAT does not serve the mode %q, so pods would not leave from their Service's external IP; use \"iptables\", or set proxyArguments.egress-snat to \"false\" to run without", mode)
 		}
 		return nil
@@ -213,10 +271,10 @@ func (p *Proxy) logStart(ctx context.Context) {
 		logger.Info("Configured but not used: this program runs the node's service proxy only", "file", p.config.File, "field", path)
 	}
 	switch {
-	case !p.egress:
+	case !p.flags.enabled:
 		logger.Info("Egress SNAT is off: pods leave as the network plugin decides", "proxyMode", p.options.Config().Mode)
 	case len(p.extension.ClusterCIDRs) == 0:
-		logger.Error(nil, "Egress SNAT writes no rules, for no cluster CIDR is known; set proxyArguments.cluster-cidr", "file", p.config.File)
+		logger.Info("Egress SNAT is on, and proxyArguments.cluster-cidr is not set: without OpenShift's Network object, which would tell the cluster CIDRs, it writes no rules", "file", p.config.File)
 	default:
 		logger.Info("Egress SNAT is on", "clusterCIDRs", joinPrefixes(p.extension.ClusterCIDRs), "exclusions", joinPrefixes(p.extension.Exclusions))
 	}

@@ -3,10 +3,13 @@ package kubeproxy
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	"k8s.io/kubernetes/pkg/proxy"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -57,26 +61,59 @@ func (p *Proxy) Run(ctx context.Context) error {
 // when ctx ends: kube-proxy has no end but the process's.
 func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) error {
 	p.cleanupOtherModes(ctx)
-	var extension *egress.Extension
-	if p.egress {
-		extension = egress.New(ctx, p.extension)
+	if !p.flags.enabled {
+		server, _, err := p.newServer(ctx)
+		if err != nil {
+			return err
+		}
+		go func() {
+			n.run(ctx) // until ctx ends
+			close(idle)
+		}()
+		return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
 	}
-	server, err := p.newServer(ctx, extension)
+	return p.serveEgress(ctx, n, idle)
+}
+
+// serveEgress is serve with the extension around the proxier.
+func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct{}) error {
+	p.extension.NodeName = p.nodeName()
+	extension := egress.New(ctx, p.extension)
+	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, extension))
 	if err != nil {
 		return err
 	}
-	if p.egress {
-		server.Proxier = extension.Wrap(server.Proxier, servedFamilies(server)...)
-		n.egress = extension.Status
-	}
+	server.Proxier = extension.Wrap(server.Proxier, servedFamilies(server)...)
+	extension.Watch(clients)
+	n.egress = extension.Summary
+	var told sync.WaitGroup
+	told.Go(func() { p.tell(ctx, extension) })
 	go func() {
 		n.run(ctx) // until ctx ends
-		if extension != nil {
-			extension.Wait()
-		}
+		extension.Wait()
+		told.Wait()
 		close(idle)
 	}()
 	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
+}
+
+// tell answers 'openshift egress' until ctx ends. That it cannot keeps no packet from its way.
+func (p *Proxy) tell(ctx context.Context, extension *egress.Extension) {
+	if p.flags.socket == "" {
+		return
+	}
+	if err := status.Serve(ctx, p.flags.socket, extension); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "'openshift egress' gets no answer from this node", "socket", p.flags.socket)
+	}
+}
+
+// nodeName is the name of this node's Node object, found as kube-proxy finds it.
+func (p *Proxy) nodeName() string {
+	name, err := nodeutil.GetHostname(p.options.Config().HostnameOverride)
+	if err != nil {
+		return "" // kube-proxy ends with the same error
+	}
+	return name
 }
 
 // servedFamilies returns the IP families that server's iptables proxier writes rules for:
@@ -88,20 +125,35 @@ func servedFamilies(server *app.ProxyServer) []v1.IPFamily {
 	return []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 }
 
-// newServer builds kube-proxy's server, whose proxiers tell extension of their syncs, if
-// there is one. It waits for the API server as long as ctx lasts.
-func (p *Proxy) newServer(ctx context.Context, extension *egress.Extension) (*app.ProxyServer, error) {
+// newServer builds kube-proxy's server, and clients for what it does not watch. It waits for
+// the API server as long as ctx lasts.
+func (p *Proxy) newServer(ctx context.Context) (*app.ProxyServer, egress.Clients, error) {
 	if p.overrides.Manifests != "" {
 		remove, err := p.serveManifests(ctx)
 		if err != nil {
-			return nil, err
+			return nil, egress.Clients{}, err
 		}
-		defer remove() // the server's client has read it by then
+		defer remove() // the clients have read it by then
 	}
-	if extension != nil {
-		ctx = proxy.ContextWithSyncExtension(ctx, extension)
+	server, err := p.options.NewProxyServer(ctx)
+	if err != nil {
+		return nil, egress.Clients{}, err
 	}
-	return p.options.NewProxyServer(ctx)
+	config, err := p.configClient()
+	return server, egress.Clients{Kube: server.Client, Config: config}, err
+}
+
+// configClient returns a client for OpenShift's configuration.
+func (p *Proxy) configClient() (configclient.Interface, error) {
+	config, err := p.clientConfig()
+	if err != nil {
+		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	client, err := configclient.NewForConfig(config)
+	if err != nil {
+		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	return client, nil
 }
 
 // serveManifests makes the objects in the manifests folder what the server's client sees.
@@ -127,7 +179,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	if err := p.options.Cleanup(ctx, false); err != nil {
 		logger.Error(err, "Rules of another proxy mode may be left in the kernel")
 	}
-	if !p.egress {
+	if !p.flags.enabled {
 		if err := iptables.Cleanup(ctx); err != nil {
 			logger.Error(err, "Egress SNAT rules of an earlier run may be left in the kernel; run 'openshift start node --cleanup'")
 		}

@@ -245,6 +245,16 @@ func Diff(before, after Plan) (added, removed []Binding) {
 	return added, removed
 }
 
+// WithoutServices returns bindings, which are sorted as in a Plan, without the Services
+// that give them: as the kernel knows them.
+func WithoutServices(bindings []Binding) []Binding {
+	result := slices.Clone(bindings)
+	for i := range result {
+		result[i].Service = Service{}
+	}
+	return result
+}
+
 func compareBindings(a, b Binding) int {
 	return cmp.Or(
 		a.Pod.Compare(b.Pod),

@@ -1,0 +1,370 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/proxy/apis"
+	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
+	netutils "k8s.io/utils/net"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// This file, and no other, turns Kubernetes objects into plain input.
+
+// Annotation on a Service says which of its addresses are egress IPs: "true", the default,
+// the first of each IP family; "false" none; or the addresses themselves, at most one of
+// each family, separated by commas. A family that is not named has none then.
+const Annotation = "network.openshift.io/egress-snat"
+
+// service is what a Service claims.
+type service struct {
+	uid    types.UID
+	claims map[v1.IPFamily]plan.Claim // without endpoints
+}
+
+func (svc service) equal(other service) bool {
+	for _, family := range families {
+		a, b := svc.claims[family], other.claims[family]
+		if a.Service != b.Service || a.EgressIP != b.EgressIP || a.Field != b.Field || !a.Created.Equal(b.Created) ||
+			a.Refused != b.Refused || a.RefusedBecause != b.RefusedBecause || !slices.Equal(a.Protocols, b.Protocols) {
+			return false
+		}
+	}
+	return svc.uid == other.uid
+}
+
+// candidate is an address that a Service could leave from.
+type candidate struct {
+	text, field  string
+	ip           netip.Addr // invalid if text is no address
+	loadBalancer bool
+}
+
+// convertService reads a Service's claims. The external IPs come from the object itself:
+// the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
+func convertService(object *v1.Service, config Config) service {
+	svc := service{uid: object.UID, claims: map[v1.IPFamily]plan.Claim{}}
+	if _, others := object.Labels[apis.LabelServiceProxyName]; others || proxyutil.ShouldSkipService(object) {
+		return svc
+	}
+	wish := parseWish(object.Annotations)
+	if wish.off {
+		return svc
+	}
+	protocols, unknown := protocols(object, config.AllProtocols)
+	candidates := candidatesOf(object, config.LoadBalancerIPs)
+	for _, family := range families {
+		chosen, reason, because := wish.choose(family, candidates[family])
+		switch {
+		case chosen == nil && reason == "":
+			continue
+		case chosen == nil:
+			chosen = &candidate{}
+		case reason != "":
+		case !chosen.ip.IsValid():
+			reason, because = plan.InvalidAddress, fmt.Sprintf("%s %q is not an IP address", chosen.field, chosen.text)
+		case unknown != "":
+			reason, because = plan.InvalidProtocol, fmt.Sprintf("a port has the protocol %q; expected TCP, UDP or SCTP", unknown)
+		}
+		svc.claims[family] = plan.Claim{
+			Service:  plan.Service{Namespace: object.Namespace, Name: object.Name},
+			Created:  object.CreationTimestamp.Time,
+			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer,
+			Protocols: protocols,
+			Refused:   reason, RefusedBecause: because,
+		}
+	}
+	return svc
+}
+
+// candidatesOf returns the addresses that a Service could leave from, in its own order.
+func candidatesOf(object *v1.Service, loadBalancerIPs bool) map[v1.IPFamily][]candidate {
+	result := map[v1.IPFamily][]candidate{}
+	add := func(c candidate) {
+		var family v1.IPFamily
+		family, c.ip = parseExternalIP(c.text)
+		result[family] = append(result[family], c)
+	}
+	for i, text := range object.Spec.ExternalIPs {
+		add(candidate{text: text, field: "spec.externalIPs[" + strconv.Itoa(i) + "]"})
+	}
+	if len(object.Spec.ExternalIPs) > 0 || !loadBalancerIPs || object.Spec.Type != v1.ServiceTypeLoadBalancer {
+		return result
+	}
+	for i, ingress := range object.Status.LoadBalancer.Ingress {
+		// In the mode Proxy the address is the load balancer's own, which packets of the
+		// cluster cannot come from.
+		if ingress.IP != "" && (ingress.IPMode == nil || *ingress.IPMode == v1.LoadBalancerIPModeVIP) {
+			add(candidate{text: ingress.IP, field: "status.loadBalancer.ingress[" + strconv.Itoa(i) + "].ip", loadBalancer: true})
+		}
+	}
+	return result
+}
+
+// wish is what a Service's annotation says.
+type wish struct {
+	off bool
+	// named are the addresses that it names; empty for the first of each family.
+	named map[v1.IPFamily]netip.Addr
+	// wrong is what is wrong with the annotation.
+	wrong string
+}
+
+func parseWish(annotations map[string]string) wish {
+	value, given := annotations[Annotation]
+	switch {
+	case !given || value == "true":
+		return wish{}
+	case value == "false":
+		return wish{off: true}
+	}
+	w := wish{named: map[v1.IPFamily]netip.Addr{}}
+	for text := range strings.SplitSeq(value, ",") {
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil {
+			return wish{wrong: fmt.Sprintf("annotation %s has the value %q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
+		}
+		ip = ip.Unmap()
+		if _, twice := w.named[familyOf(ip)]; twice {
+			return wish{wrong: fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", Annotation, familyOf(ip))}
+		}
+		w.named[familyOf(ip)] = ip
+	}
+	return w
+}
+
+// choose returns the candidate of a family that the wish means: none if it means none, and
+// the first, with a reason, if it cannot be told.
+func (w wish) choose(family v1.IPFamily, candidates []candidate) (chosen *candidate, reason plan.Reason, because string) {
+	var first *candidate
+	if len(candidates) > 0 {
+		first = &candidates[0]
+	}
+	named, given := w.named[family]
+	switch {
+	case w.wrong != "" && first != nil:
+		return first, plan.InvalidAnnotation, w.wrong
+	case w.wrong != "" || w.named != nil && !given:
+		return nil, "", ""
+	case !given:
+		return first, "", ""
+	}
+	for i := range candidates {
+		if candidates[i].ip == named {
+			return &candidates[i], "", ""
+		}
+	}
+	return first, plan.InvalidAnnotation, fmt.Sprintf("annotation %s names %s, which is none of the Service's %s addresses", Annotation, named, family)
+}
+
+// parseExternalIP reads text as the proxier does, leading zeros included. What cannot be
+// read counts for the family that it looks like, so that no later entry takes its place.
+func parseExternalIP(text string) (v1.IPFamily, netip.Addr) {
+	ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+	if !ok {
+		if strings.Contains(text, ":") {
+			return v1.IPv6Protocol, netip.Addr{}
+		}
+		return v1.IPv4Protocol, netip.Addr{}
+	}
+	ip = ip.Unmap()
+	return familyOf(ip), ip
+}
+
+// protocols returns those of the Service's ports, sorted, or one that cannot be used.
+func protocols(object *v1.Service, all bool) (result []plan.Protocol, unknown string) {
+	if all {
+		return []plan.Protocol{plan.All}, ""
+	}
+	for _, port := range object.Spec.Ports {
+		switch port.Protocol {
+		case v1.ProtocolTCP, "": // the API's default
+			result = append(result, plan.TCP)
+		case v1.ProtocolUDP:
+			result = append(result, plan.UDP)
+		case v1.ProtocolSCTP:
+			result = append(result, plan.SCTP)
+		default:
+			return nil, string(port.Protocol)
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result), ""
+}
+
+func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
+	if object.AddressType == discovery.AddressTypeFQDN {
+		return nil, nil
+	}
+	var result []plan.Endpoint
+	var unreadable []string
+	for _, endpoint := range object.Endpoints {
+		converted := plan.Endpoint{}
+		if ref := endpoint.TargetRef; ref != nil && ref.Kind == "Pod" {
+			converted.Pod = plan.Pod{Namespace: ref.Namespace, Name: ref.Name}
+		}
+		if endpoint.NodeName != nil {
+			converted.Node = *endpoint.NodeName
+		}
+		for _, text := range endpoint.Addresses {
+			ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+			if !ok {
+				unreadable = append(unreadable, text)
+				continue
+			}
+			converted.Addr = ip.Unmap()
+			result = append(result, converted)
+		}
+	}
+	slices.SortFunc(result, plan.Endpoint.Compare)
+	result = slices.Compact(result)
+	if len(unreadable) > 0 {
+		return result, fmt.Errorf("not IP addresses: %q", unreadable)
+	}
+	return result, nil
+}
+
+// convertNode reads a Node's addresses by IP family. Its primary address is its first
+// InternalIP; host names are left out.
+func convertNode(object *v1.Node) map[v1.IPFamily]plan.Node {
+	result := map[v1.IPFamily]plan.Node{}
+	for _, address := range object.Status.Addresses {
+		ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(address.Address))
+		if !ok || address.Type != v1.NodeInternalIP && address.Type != v1.NodeExternalIP {
+			continue
+		}
+		ip = ip.Unmap()
+		node := result[familyOf(ip)]
+		node.Name = object.Name
+		if address.Type == v1.NodeInternalIP && !node.Primary.IsValid() {
+			node.Primary = ip
+		}
+		node.Addresses = append(node.Addresses, ip)
+		result[familyOf(ip)] = node
+	}
+	return result
+}
+
+func equalNodes(a, b map[v1.IPFamily]plan.Node) bool {
+	for _, family := range families {
+		x, y := a[family], b[family]
+		if x.Name != y.Name || x.Primary != y.Primary || !slices.Equal(x.Addresses, y.Addresses) {
+			return false
+		}
+	}
+	return true
+}
+
+// networkName is the one Network of config.openshift.io that means anything.
+const networkName = "cluster"
+
+const networkSource = "Network.config.openshift.io/" + networkName
+
+// network is what an OpenShift cluster's Network says.
+type network struct {
+	clusterCIDRs, serviceCIDRs []netip.Prefix
+	// policy is on external IPs; nil allows all.
+	policy *plan.Policy
+}
+
+// convertNetwork reads the networks in force (status), or those that are wanted as long as
+// none are, and the policy on external IPs. What cannot be read is in err, and a policy
+// that cannot be read allows nothing.
+func convertNetwork(object *configv1.Network) (network, error) {
+	var unreadable []string
+	parse := func(field string, texts []string) (result []netip.Prefix) {
+		for i, text := range texts {
+			cidr, err := netip.ParsePrefix(text)
+			if err != nil {
+				unreadable = append(unreadable, fmt.Sprintf("%s[%d]: %q", field, i, text))
+				continue
+			}
+			result = append(result, cidr.Masked())
+		}
+		return result
+	}
+	from, clusterNetwork, serviceNetwork := "status", object.Status.ClusterNetwork, object.Status.ServiceNetwork
+	if len(clusterNetwork) == 0 {
+		from, clusterNetwork, serviceNetwork = "spec", object.Spec.ClusterNetwork, object.Spec.ServiceNetwork
+	}
+	var cidrs []string
+	for _, entry := range clusterNetwork {
+		cidrs = append(cidrs, entry.CIDR)
+	}
+	result := network{
+		clusterCIDRs: parse(from+".clusterNetwork", cidrs),
+		serviceCIDRs: parse(from+".serviceNetwork", serviceNetwork),
+	}
+	if external := object.Spec.ExternalIP; external != nil && external.Policy != nil {
+		const field = "spec.externalIP.policy"
+		before := len(unreadable)
+		result.policy = &plan.Policy{
+			Source:          networkSource + " " + field,
+			Allowed:         parse(field+".allowedCIDRs", external.Policy.AllowedCIDRs),
+			Rejected:        parse(field+".rejectedCIDRs", external.Policy.RejectedCIDRs),
+			ExternalIPsOnly: true,
+		}
+		if len(unreadable) > before {
+			result.policy.Allowed = nil
+		}
+	}
+	if len(unreadable) > 0 {
+		return result, fmt.Errorf("%s: not CIDRs: %s", networkSource, strings.Join(unreadable, ", "))
+	}
+	return result, nil
+}
+
+func (n network) equal(o network) bool {
+	return slices.Equal(n.clusterCIDRs, o.clusterCIDRs) && slices.Equal(n.serviceCIDRs, o.serviceCIDRs) &&
+		(n.policy == nil) == (o.policy == nil) &&
+		(n.policy == nil || slices.Equal(n.policy.Allowed, o.policy.Allowed) && slices.Equal(n.policy.Rejected, o.policy.Rejected))
+}
+
+// convertCIDRs reads CIDRs that the API server has validated; what cannot be read is left
+// out.
+func convertCIDRs(texts []string) []netip.Prefix {
+	var result []netip.Prefix
+	for _, text := range texts {
+		if cidr, err := netip.ParsePrefix(text); err == nil {
+			result = append(result, cidr.Masked())
+		}
+	}
+	slices.SortFunc(result, comparePrefixes)
+	return slices.Compact(result)
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	if c := a.Addr().Compare(b.Addr()); c != 0 {
+		return c
+	}
+	return a.Bits() - b.Bits()
+}
+
+var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+
+func familyOf(ip netip.Addr) v1.IPFamily {
+	if ip.Is4() {
+		return v1.IPv4Protocol
+	}
+	return v1.IPv6Protocol
+}
+
+// ofFamily returns those of list whose address is of family.
+func ofFamily[T any](family v1.IPFamily, list []T, address func(T) netip.Addr) []T {
+	var result []T
+	for _, item := range list {
+		if familyOf(address(item)) == family {
+			result = append(result, item)
+		}
+	}
+	return result
+}

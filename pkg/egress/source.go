@@ -1,0 +1,73 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+var _ status.Source = &Extension{}
+
+// Snapshot returns how things stand, for the status's readers, who must not change it.
+func (e *Extension) Snapshot() status.Snapshot {
+	summary := e.Summary()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return status.Snapshot{
+		Node:     e.config.NodeName,
+		Version:  e.config.Version,
+		Time:     time.Now(),
+		Ready:    summary.Ready,
+		Missing:  summary.Missing,
+		Families: e.families,
+	}
+}
+
+// Changed returns a channel that is closed at the next sync.
+func (e *Extension) Changed() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}
+
+// Verify compares the kernel with the plan and returns the differences by IP family: empty
+// for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
+func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
+	const looks, pause = 5, 200 * time.Millisecond
+	for n := 1; ; n++ {
+		due := !e.Summary().DueSince.IsZero()
+		differences, agrees, err := e.compareWithKernel(ctx)
+		if err != nil || agrees || !due || n == looks {
+			return differences, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (e *Extension) compareWithKernel(ctx context.Context) (differences map[string][]string, agrees bool, err error) {
+	snapshot := e.Snapshot()
+	if len(snapshot.Families) == 0 {
+		return nil, false, fmt.Errorf("the node has no plan yet, it waits for %s", strings.Join(snapshot.Missing, ", "))
+	}
+	differences, agrees = map[string][]string{}, true
+	for _, f := range snapshot.Families {
+		if f.Input.NoProxier {
+			continue
+		}
+		kernel, err := iptables.Look(ctx, iptables.Family(f.Family))
+		if err != nil {
+			return nil, false, fmt.Errorf("reading the %s rules: %w", f.Family, err)
+		}
+		differences[f.Family] = iptables.Differences(iptables.Render(f.Plan), kernel)
+		agrees = agrees && len(differences[f.Family]) == 0
+	}
+	return differences, agrees, nil
+}

@@ -1,0 +1,78 @@
+package egress
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
+
+	"github.com/openshift/origin-node/pkg/egress/conntrack"
+)
+
+var (
+	flowsDesc = metrics.NewDesc(subsystem+"_tracked_flows",
+		"Tracked flows on this node that wear an egress IP.",
+		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
+	portsDesc = metrics.NewDesc(subsystem+"_port_usage_ratio",
+		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.",
+		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
+)
+
+// usageCollector counts the flows of each egress IP when somebody asks for the metrics, for
+// it costs a dump of the conntrack table.
+type usageCollector struct {
+	metrics.BaseStableCollector
+
+	mu      sync.Mutex
+	counted time.Time
+	usage   map[netip.Addr]conntrack.Usage
+}
+
+// countedFor is how long a count is good: more scrapers cost no more dumps.
+const countedFor = 10 * time.Second
+
+func (*usageCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	descs <- flowsDesc
+	descs <- portsDesc
+}
+
+func (c *usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
+	for ip, usage := range c.count(current.Load()) {
+		collected <- metrics.NewLazyConstMetric(flowsDesc, metrics.GaugeValue, float64(usage.Flows), ip.String())
+		collected <- metrics.NewLazyConstMetric(portsDesc, metrics.GaugeValue, float64(usage.Ports)/conntrack.PortSpace, ip.String())
+	}
+}
+
+func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.counted) < countedFor {
+		return c.usage
+	}
+	c.counted, c.usage = time.Now(), map[netip.Addr]conntrack.Usage{}
+	for family, ips := range e.egressIPs() {
+		usage, err := conntrack.Count(e.ctx, conntrack.Family(family), ips)
+		if err != nil {
+			// What is not known is not told: a scraper sees the series end.
+			e.logger.Error(err, "Cannot count the flows of egress IPs")
+			continue
+		}
+		for ip, u := range usage {
+			c.usage[ip] = u
+		}
+	}
+	return c.usage
+}
+
+// egressIPs returns those that are bound, by IP family.
+func (e *Extension) egressIPs() map[v1.IPFamily][]netip.Addr {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	result := map[v1.IPFamily][]netip.Addr{}
+	for _, f := range e.families {
+		result[v1.IPFamily(f.Family)] = f.Plan.EgressIPs()
+	}
+	return result
+}

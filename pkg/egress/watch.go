@@ -1,0 +1,153 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
+	configinformers "github.com/openshift/client-go/config/informers/externalversions/config/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/discovery"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Clients reach the API server.
+type Clients struct {
+	Kube   kubernetes.Interface
+	Config configclient.Interface
+}
+
+// Watch begins to watch what the proxier does not, and to write Events. Call it once,
+// before the proxier's SyncLoop.
+func (e *Extension) Watch(clients Clients) {
+	e.loop.Go(func() { e.watchNodes(clients.Kube) })
+	e.loop.Go(func() { e.watchNetwork(clients.Config) })
+	e.loop.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
+}
+
+// watchNodes returns when the context ends.
+func (e *Extension) watchNodes(client kubernetes.Interface) {
+	informer := coreinformers.NewNodeInformer(client, 0, nil)
+	e.watch(informer, nodes, stripNode, cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { e.noteChange(e.state.setNode(o.(*v1.Node)), time.Now()) },
+		UpdateFunc: func(_, o any) { e.noteChange(e.state.setNode(o.(*v1.Node)), time.Now()) },
+		DeleteFunc: func(o any) {
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+				e.noteChange(e.state.deleteNode(name), time.Now())
+			}
+		},
+	})
+}
+
+// stripNode leaves of a Node what a plan needs: there are many, and they are large.
+func stripNode(object any) (any, error) {
+	node, ok := object.(*v1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Status:     v1.NodeStatus{Addresses: node.Status.Addresses},
+	}, nil
+}
+
+// watchNetwork watches OpenShift's Network, as soon as the API server has its kind. It
+// returns when the context ends.
+func (e *Extension) watchNetwork(client configclient.Interface) {
+	const askAgain, askAfterError = time.Minute, 2 * time.Second
+	complained := ""
+	for {
+		exists, err := hasNetworks(client.Discovery())
+		wait := askAgain
+		switch {
+		case err != nil:
+			wait = askAfterError
+			if err.Error() != complained {
+				complained = err.Error()
+				e.logger.Error(err, "Cannot tell whether the cluster has a policy on external IPs; asking again, without saying so", "object", networkSource)
+			}
+		case exists:
+			e.watchExistingNetwork(client)
+			return
+		default:
+			e.noteKnown(networks)
+		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// hasNetworks tells whether the API server has the kind Network of config.openshift.io. It
+// does not on other clusters than OpenShift's.
+func hasNetworks(client discovery.DiscoveryInterface) (bool, error) {
+	resources, err := client.ServerResourcesForGroupVersion(configv1.GroupVersion.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("asking for the kinds of %s: %w", configv1.GroupVersion, err)
+	}
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == "networks" }), nil
+}
+
+// ClusterNetwork returns OpenShift's Network, or nil if the cluster has none.
+func ClusterNetwork(ctx context.Context, client configclient.Interface) (*configv1.Network, error) {
+	if exists, err := hasNetworks(client.Discovery()); !exists {
+		return nil, err
+	}
+	object, err := client.ConfigV1().Networks().Get(ctx, networkName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("getting %s: %w", networkSource, err)
+	}
+	return object, nil
+}
+
+func (e *Extension) watchExistingNetwork(client configclient.Interface) {
+	informer := configinformers.NewFilteredNetworkInformer(client, 0, nil, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, networkName).String()
+	})
+	e.watch(informer, networks, nil, cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { e.setNetwork(o.(*configv1.Network)) },
+		UpdateFunc: func(_, o any) { e.setNetwork(o.(*configv1.Network)) },
+		DeleteFunc: func(any) { e.setNetwork(nil) },
+	})
+}
+
+func (e *Extension) setNetwork(object *configv1.Network) {
+	changed, err := e.state.setNetwork(object)
+	if err != nil {
+		e.logger.Error(err, "The cluster's network configuration cannot be read in full; what it allows in a list with such an entry is not allowed")
+	}
+	if changed && len(e.config.ClusterCIDRs) == 0 {
+		e.logger.Info("Taking the cluster CIDRs from the cluster's network configuration, for proxyArguments.cluster-cidr is not set",
+			"object", networkSource, "clusterCIDRs", e.state.clusterCIDRs())
+	}
+	e.noteChange(changed, time.Now())
+}
+
+// watch runs an informer until the context ends, and notes when all objects are known.
+func (e *Extension) watch(informer cache.SharedIndexInformer, kind string, strip cache.TransformFunc, handler cache.ResourceEventHandler) {
+	// These fail for a running informer only.
+	_ = informer.SetTransform(strip)
+	registration, _ := informer.AddEventHandler(handler)
+	go func() {
+		if cache.WaitForCacheSync(e.ctx.Done(), registration.HasSynced) {
+			e.noteKnown(kind)
+		}
+	}()
+	informer.RunWithContext(e.ctx)
+}
