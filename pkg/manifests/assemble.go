@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	utilnet "k8s.io/utils/net"
 )
 
@@ -29,6 +31,10 @@ func assemble(objects []*object) (*Objects, []*Error) {
 			result.Nodes = append(result.Nodes, obj)
 		case *v1.Namespace:
 			result.Namespaces = append(result.Namespaces, obj)
+		case *networkingv1.ServiceCIDR:
+			result.ServiceCIDRs = append(result.ServiceCIDRs, obj)
+		case *configv1.Network:
+			result.Networks = append(result.Networks, obj)
 		}
 	}
 	return result, errs

@@ -11,7 +11,7 @@ import (
 // and complete, so that preparing it again changes nothing.
 func FuzzLoadFile(f *testing.F) {
 	for _, text := range []string{
-		goodService, head1, manyEndpoints("a", 3),
+		goodService, head1, manyEndpoints("a", 3), clusterNetwork, serviceCIDR("a", "10.0.0.0/16, 'fd00::/64'"),
 		"apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: Node, metadata: {name: a}}\n- *a\n",
 		"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: a}\naddressType: IPv4\nports: [{port: 1}, null]\nendpoints: [{addresses: [10.0.0.1], hints: {forZones: [{name: a}]}}]\n",
 		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {clusterIPs: [10.0.0.1, 'fd00::1'], type: LoadBalancer, sessionAffinity: ClientIP, ports: [{port: 80, targetPort: http, nodePort: 30000}]}\nstatus: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}}\n",

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/version":
 		writeJSON(w, http.StatusOK, version.Get())
 	default:
+		if document := discover(r.URL.Path, r.Host); document != nil {
+			serveDocument(w, r, document)
+			return
+		}
 		h.serveResource(w, r)
 	}
 }
@@ -85,19 +90,34 @@ func (h *handler) serveResource(w http.ResponseWriter, r *http.Request) {
 		writeError(w, errNotFound())
 		return
 	}
-	if kind, ok := eventKinds[t.GroupVersionResource]; ok {
-		serveEvent(w, r, t, kind)
-		return
-	}
 	res := resourceOf(t.GroupVersionResource)
 	switch {
 	case res == nil, t.namespace != "" && !res.namespaced, t.name != "" && t.namespace == "" && res.namespaced:
 		writeError(w, errNotFound())
-	case r.Method != http.MethodGet:
+	case !slices.Contains(res.verbs, t.verb(r.Method)):
 		writeError(w, errMethod(r.Method))
-	default:
+	case r.Method == http.MethodGet:
 		h.serveGet(w, r, t, res)
+	default:
+		h.serveEvent(w, r, t, res)
 	}
+}
+
+// verb is the API's word for a request, "get" for all that only reads. It is
+// empty for what no resource here can do.
+func (t target) verb(method string) string {
+	one, many := t.name != "", t.name == "" && t.namespace != ""
+	switch {
+	case method == http.MethodGet:
+		return "get"
+	case method == http.MethodPost && many:
+		return "create"
+	case method == http.MethodPatch && one:
+		return "patch"
+	case method == http.MethodDelete && one:
+		return "delete"
+	}
+	return ""
 }
 
 func (h *handler) serveGet(w http.ResponseWriter, r *http.Request, t target, res *resource) {
@@ -120,7 +140,7 @@ func (h *handler) serveObject(w http.ResponseWriter, t target, res *resource) {
 		writeError(w, apierrors.NewNotFound(t.GroupResource(), t.name))
 		return
 	}
-	writeRaw(w, it.raw)
+	writeRaw(w, http.StatusOK, it.raw)
 }
 
 func (h *handler) serveList(w http.ResponseWriter, q *query) {
@@ -137,12 +157,13 @@ func (h *handler) serveList(w http.ResponseWriter, q *query) {
 	for i, it := range items {
 		raws[i] = it.raw
 	}
-	writeRaw(w, fmt.Appendf(nil, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[%s]}`,
+	writeRaw(w, http.StatusOK, fmt.Appendf(nil, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[%s]}`,
 		q.resource.kind, q.resource.GroupVersion().String(), now, bytes.Join(raws, []byte(","))))
 }
 
-func writeRaw(w http.ResponseWriter, raw []byte) {
+func writeRaw(w http.ResponseWriter, code int, raw []byte) {
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
 	_, _ = w.Write(raw)
 }
 

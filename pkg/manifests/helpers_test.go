@@ -85,6 +85,12 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	w := &world{T: t, dir: t.TempDir(), logs: &logs{}}
 	w.ctx = w.logs.context(t, 2)
 	writeFiles(t, w.dir, files)
+	return serveWorld(t, w)
+}
+
+// serveWorld serves the folder of a world that has one, logs and a context.
+func serveWorld(t *testing.T, w *world) *world {
+	t.Helper()
 	var err error
 	if w.source, err = Open(w.ctx, w.dir); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,10 @@ package manifests
 import (
 	"strings"
 
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,10 +36,13 @@ var kinds = []kind{
 	{"discovery.k8s.io/v1", "EndpointSlice", true, func() apiObject { return &discoveryv1.EndpointSlice{} }},
 	{"v1", "Node", false, func() apiObject { return &v1.Node{} }},
 	{"v1", "Namespace", false, func() apiObject { return &v1.Namespace{} }},
+	{"networking.k8s.io/v1", "ServiceCIDR", false, func() apiObject { return &networkingv1.ServiceCIDR{} }},
+	{"config.openshift.io/v1", "Network", false, func() apiObject { return &configv1.Network{} }},
 }
 
 // accepted is for messages.
-const accepted = "v1 Service, Endpoints, Node, Namespace, discovery.k8s.io/v1 EndpointSlice, and lists of these"
+const accepted = "v1 Service, Endpoints, Node, Namespace, discovery.k8s.io/v1 EndpointSlice, " +
+	"networking.k8s.io/v1 ServiceCIDR, config.openshift.io/v1 Network, and lists of these"
 
 // kindOf finds a kind; isList says that the name is that of its list.
 func kindOf(apiVersion, name string) (k kind, isList, ok bool) {

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 )
 
 // maxFileSize is more than any folder for one node needs, and little enough to
@@ -26,6 +28,8 @@ type Objects struct {
 	EndpointSlices []*discoveryv1.EndpointSlice
 	Nodes          []*v1.Node
 	Namespaces     []*v1.Namespace
+	ServiceCIDRs   []*networkingv1.ServiceCIDR
+	Networks       []*configv1.Network // one, "cluster", or none
 }
 
 // Load reads every file of dir that is named *.yaml, *.yml or *.json. It reads

@@ -56,6 +56,29 @@ spec:
   - port: 80
 `
 
+const clusterNetwork = `apiVersion: config.openshift.io/v1
+kind: Network
+metadata:
+  name: cluster
+spec:
+  clusterNetwork:
+  - {hostPrefix: 23, cidr: 10.128.0.0/14}
+  serviceNetwork: [172.30.0.0/16]
+  externalIP:
+    policy:
+      allowedCIDRs: [203.0.113.0/24]
+      rejectedCIDRs: [203.0.113.7/32]
+    autoAssignCIDRs: [198.51.100.0/24]
+status:
+  clusterNetwork:
+  - {hostPrefix: 23, cidr: 10.132.0.0/14}
+  serviceNetwork: ['fd02::/112']
+`
+
+func serviceCIDR(name, cidrs string) string {
+	return fmt.Sprintf("---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: %s}\nspec:\n  cidrs: [%s]\n", name, cidrs)
+}
+
 func TestLoadErrors(t *testing.T) {
 	tests := []struct {
 		name string
@@ -198,6 +221,61 @@ func TestLoadErrors(t *testing.T) {
 		name: "Endpoints whose slice is invalid",
 		text: "apiVersion: v1\nkind: Endpoints\nmetadata: {name: a}\nsubsets:\n- addresses:\n  - ip: 10.0.0.1\n  ports: [{name: x, port: 80}, {name: x, port: 81}]\n",
 		want: `a.yaml:4: Endpoints default/a: subsets: its EndpointSlice would be invalid: ports[1].name: Duplicate value: "x"`,
+	}, {
+		name: "ServiceCIDR without CIDRs",
+		text: "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: a}\nspec:\n  cidrs: []\n",
+		want: `a.yaml:5: ServiceCIDR a: spec.cidrs: Required value: at least one CIDR required`,
+	}, {
+		name: "ServiceCIDR of three CIDRs",
+		text: serviceCIDR("a", "10.0.0.0/16, 10.1.0.0/16, fd00::/64"),
+		want: `a.yaml:6: ServiceCIDR a: spec.cidrs: Invalid value: ["10.0.0.0/16","10.1.0.0/16","fd00::/64"]: may only hold up to 2 values`,
+	}, {
+		name: "ServiceCIDR of one family",
+		text: serviceCIDR("a", "10.0.0.0/16, 10.1.0.0/16"),
+		want: `a.yaml:6: ServiceCIDR a: spec.cidrs: Invalid value: ["10.0.0.0/16","10.1.0.0/16"]: may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64`,
+	}, {
+		name: "ServiceCIDRs that are none",
+		text: "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: a, namespace: b}\nspec:\n  cidrs:\n  - fd00::0/64\n  - 10.0.0.1/16\n",
+		want: `a.yaml:3: ServiceCIDR b/a: metadata.namespace: Forbidden: not allowed on this type` + "\n" +
+			`a.yaml:6: ServiceCIDR b/a: spec.cidrs[0]: Invalid value: "fd00::0/64": must be in canonical form ("fd00::/64")` + "\n" +
+			`a.yaml:7: ServiceCIDR b/a: spec.cidrs[1]: Invalid value: "10.0.0.1/16": must not have bits set beyond the prefix length`,
+	}, {
+		name: "unknown field of a ServiceCIDR",
+		text: serviceCIDR("a", "10.0.0.0/16") + "  cidr: 10.0.0.0/16\n",
+		want: `a.yaml:7: ServiceCIDR a: unknown field "spec.cidr"`,
+	}, {
+		name: "ServiceCIDR twice",
+		text: serviceCIDR("a", "10.0.0.0/16") + serviceCIDR("a", "10.1.0.0/16"),
+		want: `a.yaml:8: ServiceCIDR a: the same object is written twice, first as ServiceCIDR a at a.yaml:2`,
+	}, {
+		name: "Network of another name",
+		text: strings.Replace(clusterNetwork, "name: cluster", "name: other", 1),
+		want: `a.yaml:4: Network other: metadata.name: Invalid value: "other": a cluster has one Network, and its name is "cluster"`,
+	}, {
+		name: "Network without a name",
+		text: strings.Replace(clusterNetwork, "name: cluster", "labels: {}", 1),
+		want: `a.yaml:3: Network: metadata.name: Required value: name or generateName is required`,
+	}, {
+		name: "unknown field of a Network",
+		text: strings.Replace(clusterNetwork, "allowedCIDRs", "allowedCIDR", 1),
+		want: `a.yaml:11: Network cluster: unknown field "spec.externalIP.policy.allowedCIDR"`,
+	}, {
+		name: "Network of another group",
+		text: strings.Replace(clusterNetwork, "config.openshift.io", "operator.openshift.io", 1),
+		want: `a.yaml:2: Network cluster: kind: kind "Network" of apiVersion "operator.openshift.io/v1" is not accepted; accepted: ` + accepted,
+	}, {
+		name: "CIDRs of a Network",
+		text: strings.NewReplacer(
+			"10.128.0.0/14", "10.128.0.0", "172.30.0.0/16", "172.30.0.0/33", "203.0.113.0/24", "203.0.113/24",
+			"203.0.113.7/32", "''", "198.51.100.0/24", "example.com", "10.132.0.0/14", "010.132.0.0/14", "fd02::/112", "fd02::/129",
+		).Replace(clusterNetwork),
+		want: strings.ReplaceAll(`a.yaml:7: Network cluster: spec.clusterNetwork[0].cidr: Invalid value: "10.128.0.0": WANTED
+a.yaml:8: Network cluster: spec.serviceNetwork[0]: Invalid value: "172.30.0.0/33": WANTED
+a.yaml:11: Network cluster: spec.externalIP.policy.allowedCIDRs[0]: Invalid value: "203.0.113/24": WANTED
+a.yaml:12: Network cluster: spec.externalIP.policy.rejectedCIDRs[0]: Invalid value: "": WANTED
+a.yaml:13: Network cluster: spec.externalIP.autoAssignCIDRs[0]: Invalid value: "example.com": WANTED
+a.yaml:16: Network cluster: status.clusterNetwork[0].cidr: Invalid value: "010.132.0.0/14": WANTED
+a.yaml:17: Network cluster: status.serviceNetwork[0]: Invalid value: "fd02::/129": WANTED`, "WANTED", "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"),
 	}, {
 		name: "item of a list",
 		text: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Namespace\n  metadata:\n    name: a\n- apiVersion: v1\n  kind: Service\n  metadata:\n    name: b\n  spec:\n    clusterIP: None\n    type: What\n    ports: []\n",
@@ -362,6 +440,7 @@ func TestLoad(t *testing.T) {
 	writeFiles(t, dir, map[string]string{
 		"a.yaml": "# a comment\n--- # another\n" + goodService + "---\n---\n# nothing\n...\n---\nnull\n--- {apiVersion: v1, kind: Namespace, metadata: {name: flow}}\n",
 		"b.yml":  "\ufeff%YAML 1.1\n---\r\napiVersion: v1\r\nkind: ServiceList\r\nmetadata: {resourceVersion: \"5\"}\r\nitems:\r\n- metadata:\r\n    name: b\r\n    namespace: other\r\n    creationTimestamp: 2024-01-02T03:04:05Z\r\n    resourceVersion: \"7\"\r\n    uid: u-b\r\n  spec: {clusterIPs: [fd00::1, 10.0.0.1], ports: [{port: 53, protocol: UDP}]}\r\n",
+		"g.yaml": clusterNetwork + serviceCIDR("v4", "10.0.0.0/16") + serviceCIDR("dual", "10.1.0.0/16, 'fd00::/64'") + "status: {conditions: [{type: Ready, status: 'True', reason: a, message: b, lastTransitionTime: 2024-01-02T03:04:05Z}]}\n",
 		"c.json": `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"c1","annotations":{"x":"\ud83d\ude00\/"}}}{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},"status":{"addresses":[{"type":"InternalIP","address":"10.1.1.1"}]}}]}`,
 		// None of these is read.
 		".hidden.yaml": "{", "d.txt": "{", "e.yaml~": "{", "f.yaml.bak": "{", "yaml": "{",
@@ -382,7 +461,8 @@ func TestLoad(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Service default/web", "Service other/b", "Node /n1", "Namespace /c1", "Namespace /flow"}
+	want := []string{"Service default/web", "Service other/b", "Node /n1", "Namespace /c1", "Namespace /flow",
+		"ServiceCIDR /dual", "ServiceCIDR /v4", "Network /cluster"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -395,6 +475,12 @@ func TestLoad(t *testing.T) {
 	}
 	if got := objects.Namespaces[0].Annotations["x"]; got != "😀/" {
 		t.Errorf("annotation %q", got)
+	}
+	if network := objects.Networks[0]; network.UID != derivedUID("Network", "", "cluster") || len(network.Status.ServiceNetwork) != 1 {
+		t.Errorf("UID %q, status %v", network.UID, network.Status)
+	}
+	if len(objects.ServiceCIDRs[0].Status.Conditions) != 1 {
+		t.Errorf("status of the ServiceCIDR is lost: %v", objects.ServiceCIDRs[0].Status)
 	}
 	if len(objects.Nodes[0].Status.Addresses) != 1 {
 		t.Errorf("status of the node is lost: %v", objects.Nodes[0].Status)

@@ -2,6 +2,9 @@ package manifests
 
 import (
 	"github.com/google/uuid"
+	configv1 "github.com/openshift/api/config/v1"
+	v1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,8 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/apis/discovery"
 	_ "k8s.io/kubernetes/pkg/apis/discovery/install" // the same for discovery.k8s.io/v1
 	discoveryvalidation "k8s.io/kubernetes/pkg/apis/discovery/validation"
-
-	v1 "k8s.io/api/core/v1"
 )
 
 // uidSpace is the name space of derived UIDs. It must never change: a UID is
@@ -35,8 +36,13 @@ func prepare(k kind, obj apiObject) field.ErrorList {
 	// It is the store that gives these out.
 	obj.SetResourceVersion("")
 	legacyscheme.Scheme.Default(obj)
-	if service, ok := obj.(*v1.Service); ok {
-		return prepareService(service)
+	switch obj := obj.(type) {
+	case *v1.Service:
+		return prepareService(obj)
+	case *networkingv1.ServiceCIDR:
+		return validateServiceCIDR(obj)
+	case *configv1.Network:
+		return validateNetwork(obj)
 	}
 	return validate(obj)
 }

@@ -4,7 +4,12 @@ import (
 	"slices"
 	"strconv"
 
+	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -14,41 +19,80 @@ type resource struct {
 	schema.GroupVersionResource
 	kind       string
 	namespaced bool
+	verbs      metav1.Verbs
 
 	// fields are the selectable fields besides the metadata, with what they
 	// are of an object. They are upstream's.
 	fields map[string]func(apiObject) string
 }
 
-// resources are what kube-proxy watches. There are never any ServiceCIDRs, but
-// its informer has to sync all the same.
+// What can be done with the objects of files, with the events that are kept,
+// and with those that only become log lines.
+var (
+	fileVerbs  = metav1.Verbs{"get", "list", "watch"}
+	eventVerbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "watch"}
+	logVerbs   = metav1.Verbs{"create", "patch"}
+)
+
+// resources are all that is served.
 var resources = []*resource{
 	{
-		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, kind: "Service", namespaced: true,
+		GroupVersionResource: v1.SchemeGroupVersion.WithResource("services"),
+		kind:                 "Service", namespaced: true, verbs: fileVerbs,
 		fields: map[string]func(apiObject) string{
 			"spec.clusterIP": func(o apiObject) string { return o.(*v1.Service).Spec.ClusterIP },
 			"spec.type":      func(o apiObject) string { return string(o.(*v1.Service).Spec.Type) },
 		},
 	},
 	{
-		GroupVersionResource: schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
-		kind:                 "EndpointSlice", namespaced: true,
+		GroupVersionResource: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
+		kind:                 "EndpointSlice", namespaced: true, verbs: fileVerbs,
 	},
 	{
-		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, kind: "Node",
+		GroupVersionResource: v1.SchemeGroupVersion.WithResource("nodes"),
+		kind:                 "Node", verbs: fileVerbs,
 		fields: map[string]func(apiObject) string{
 			"spec.unschedulable": func(o apiObject) string { return strconv.FormatBool(o.(*v1.Node).Spec.Unschedulable) },
 		},
 	},
 	{
-		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, kind: "Namespace",
+		GroupVersionResource: v1.SchemeGroupVersion.WithResource("namespaces"),
+		kind:                 "Namespace", verbs: fileVerbs,
 		fields: map[string]func(apiObject) string{
 			"status.phase": func(o apiObject) string { return string(o.(*v1.Namespace).Status.Phase) },
 		},
 	},
 	{
-		GroupVersionResource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs"},
-		kind:                 "ServiceCIDR",
+		GroupVersionResource: networkingv1.SchemeGroupVersion.WithResource("servicecidrs"),
+		kind:                 "ServiceCIDR", verbs: fileVerbs,
+	},
+	{
+		GroupVersionResource: configv1.SchemeGroupVersion.WithResource("networks"),
+		kind:                 "Network", verbs: fileVerbs,
+	},
+	keptEvents,
+	{
+		GroupVersionResource: v1.SchemeGroupVersion.WithResource("events"),
+		kind:                 "Event", namespaced: true, verbs: logVerbs,
+	},
+}
+
+// keptEvents are the events that clients have posted. The names of the fields
+// are those of pkg/apis/events/v1.
+var keptEvents = &resource{
+	GroupVersionResource: eventsv1.SchemeGroupVersion.WithResource("events"),
+	kind:                 "Event", namespaced: true, verbs: eventVerbs,
+	fields: map[string]func(apiObject) string{
+		"reason":                    func(o apiObject) string { return o.(*eventsv1.Event).Reason },
+		"regarding.kind":            func(o apiObject) string { return o.(*eventsv1.Event).Regarding.Kind },
+		"regarding.namespace":       func(o apiObject) string { return o.(*eventsv1.Event).Regarding.Namespace },
+		"regarding.name":            func(o apiObject) string { return o.(*eventsv1.Event).Regarding.Name },
+		"regarding.uid":             func(o apiObject) string { return string(o.(*eventsv1.Event).Regarding.UID) },
+		"regarding.apiVersion":      func(o apiObject) string { return o.(*eventsv1.Event).Regarding.APIVersion },
+		"regarding.resourceVersion": func(o apiObject) string { return o.(*eventsv1.Event).Regarding.ResourceVersion },
+		"regarding.fieldPath":       func(o apiObject) string { return o.(*eventsv1.Event).Regarding.FieldPath },
+		"reportingController":       func(o apiObject) string { return o.(*eventsv1.Event).ReportingController },
+		"type":                      func(o apiObject) string { return o.(*eventsv1.Event).Type },
 	},
 }
 
@@ -59,6 +103,12 @@ func resourceOf(gvr schema.GroupVersionResource) *resource {
 	}
 	return resources[i]
 }
+
+// gvk is of its objects.
+func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }
+
+// posted says whether its objects come from clients, not from files.
+func (r *resource) posted() bool { return slices.Contains(r.verbs, "create") }
 
 // selectable says whether a field selector may name the field.
 func (r *resource) selectable(name string) bool {
@@ -88,6 +138,10 @@ func (r *resource) of(objects *Objects) []apiObject {
 		return generic(objects.Nodes)
 	case "namespaces":
 		return generic(objects.Namespaces)
+	case "servicecidrs":
+		return generic(objects.ServiceCIDRs)
+	case "networks":
+		return generic(objects.Networks)
 	}
 	return nil
 }

@@ -15,17 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/events"
 )
 
 // journal is what an informer's handler was told.
@@ -408,6 +404,26 @@ func TestRequests(t *testing.T) {
 		{"DELETE", "/api/v1/namespaces/default/services/a", token, 405, `"reason":"MethodNotAllowed"`},
 		{"PUT", "/api/v1/nodes/n1", token, 405, `"reason":"MethodNotAllowed"`},
 		{"GET", "/api/v1/events", token, 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/api/v1/namespaces/default/events/e", token, 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/apis/events.k8s.io/v1/events", token, 200, `"items":[]`},
+		{"GET", "/apis/events.k8s.io/v1/namespaces/default/events/e", token, 404, `events.events.k8s.io \"e\" not found`},
+		{"POST", "/apis/events.k8s.io/v1/events", token, 405, `"reason":"MethodNotAllowed"`},
+		{"POST", "/apis/events.k8s.io/v1/namespaces/default/events", token, 400, `the body is empty`},
+		{"PUT", "/apis/events.k8s.io/v1/namespaces/default/events/e", token, 405, `"reason":"MethodNotAllowed"`},
+		{"DELETE", "/apis/events.k8s.io/v1/namespaces/default/events", token, 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/apis/config.openshift.io/v1/networks", token, 200, `"kind":"NetworkList"`},
+		{"GET", "/apis/config.openshift.io/v1/networks/cluster", token, 404, `networks.config.openshift.io \"cluster\" not found`},
+		{"PATCH", "/apis/config.openshift.io/v1/networks/cluster", token, 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/apis/config.openshift.io/v1", token, 200, `"name":"networks"`},
+		{"GET", "/apis/config.openshift.io/v1/", token, 200, `"name":"networks"`},
+		{"GET", "/apis/config.openshift.io/v1", "", 401, `"reason":"Unauthorized"`},
+		{"POST", "/apis/config.openshift.io/v1", token, 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/apis/config.openshift.io", token, 200, `"kind":"APIGroup"`},
+		{"GET", "/apis/config.openshift.io/v1alpha1", token, 404, `"reason":"NotFound"`},
+		{"GET", "/apis/route.openshift.io", token, 404, `"reason":"NotFound"`},
+		{"GET", "/apis//v1", token, 404, `"reason":"NotFound"`},
+		{"GET", "/api/v2", token, 404, `"reason":"NotFound"`},
+		{"GET", "/openapi/v2", token, 404, `"reason":"NotFound"`},
 		{"POST", "/api/v1/namespaces/default/events", token, 400, `"reason":"BadRequest"`},
 	} {
 		code, text := w.request(test.method, test.path, test.token, "")
@@ -417,42 +433,6 @@ func TestRequests(t *testing.T) {
 	}
 	if code, _ := w.request("POST", "/api/v1/namespaces/default/events", token, strings.Repeat("x", maxEventSize+1)); code != http.StatusRequestEntityTooLarge {
 		t.Errorf("an event of any size: %d", code)
-	}
-}
-
-// TestEvents sends them as kube-proxy does, in protobuf.
-func TestEvents(t *testing.T) {
-	w := newWorld(t, nil)
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: w.client.EventsV1()})
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	node := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1"}
-	for range 3 { // the second time becomes a patch
-		broadcaster.NewRecorder(scheme.Scheme, "kube-proxy").Eventf(node, nil, v1.EventTypeNormal, "Starting", "StartKubeProxy", "here we go")
-	}
-	eventually(t, func() string {
-		if lines := w.logs.matching(`"reason"="Starting"`); len(lines) == 0 || !strings.Contains(lines[0], `"note"="here we go"`) {
-			return fmt.Sprintf("got %q", lines)
-		}
-		return ""
-	})
-
-	old, err := w.client.CoreV1().Events("default").Create(w.ctx, &v1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "e"}, Reason: "Old", Message: "m",
-		InvolvedObject: v1.ObjectReference{Kind: "Service", Namespace: "default", Name: "a"},
-	}, metav1.CreateOptions{})
-	if err != nil || old.Name != "e" || old.Reason != "Old" {
-		t.Errorf("got %v, %v", old, err)
-	}
-	patched, err := w.client.EventsV1().Events("default").Patch(w.ctx, "e2", types.StrategicMergePatchType,
-		[]byte(`{"series":{"count":5,"lastObservedTime":"2024-01-02T03:04:05.000000Z"}}`), metav1.PatchOptions{})
-	if err != nil || patched.Name != "e2" || patched.Namespace != "default" || patched.Series.Count != 5 {
-		t.Errorf("got %v, %v", patched, err)
-	}
-	if _, err := w.client.EventsV1().Events("default").Create(w.ctx, &eventsv1.Event{}, metav1.CreateOptions{}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -47,8 +47,12 @@ func errNotFound() error {
 }
 
 func errMethod(method string) error {
+	message := method + " is not supported on the requested resource"
+	if method != http.MethodGet {
+		message += "; the objects of files are read-only, events can be created, patched and deleted one by one"
+	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
-		Message: "the objects of a folder are read-only: " + method + " is not supported on the requested resource",
+		Message: message,
 	}}
 }

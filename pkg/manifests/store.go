@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
@@ -39,11 +40,17 @@ type collection struct {
 
 // An item is an object in one version. It is never changed.
 type item struct {
-	key    string
-	object apiObject // without a version
-	raw    []byte    // its JSON, with the version
-	labels labels.Set
-	fields fields.Set
+	key     string
+	object  apiObject // without a version
+	version uint64
+	written time.Time
+	raw     []byte // its JSON, with the version
+	labels  labels.Set
+	fields  fields.Set
+}
+
+func newItem(r *resource, o apiObject) *item {
+	return &item{key: keyOf(o), object: o, written: time.Now(), labels: o.GetLabels(), fields: r.attributes(o)}
 }
 
 // A change turns old into new; one of the two is nil for an added or a deleted
@@ -68,8 +75,8 @@ func newStore(history int) *store {
 // tally counts what a replace did.
 type tally struct{ added, updated, deleted int }
 
-// replace makes objects the content of the store: nothing happens to an object
-// that is the same, and watches learn of the others. The error, an object that
+// replace makes objects what the store holds of files: nothing happens to an
+// object that is the same, and watches learn of the others. The error, an object that
 // has no JSON, leaves the store as it was.
 func (s *store) replace(objects *Objects) (tally, error) {
 	s.mu.Lock()
@@ -78,6 +85,9 @@ func (s *store) replace(objects *Objects) (tally, error) {
 	var total tally
 	pending := map[*resource][]change{}
 	for _, r := range resources {
+		if r.posted() {
+			continue
+		}
 		changes, err := s.collections[r].diff(r, r.of(objects), &version)
 		if err != nil {
 			return tally{}, err
@@ -119,17 +129,20 @@ func (c *collection) diff(r *resource, wanted []apiObject, version *uint64) ([]c
 		if old != nil && (old.object == o || apiequality.Semantic.DeepEqual(old.object, o)) {
 			continue
 		}
-		changes = append(changes, change{old: old, new: &item{
-			key: keyOf(o), object: o, labels: o.GetLabels(), fields: r.attributes(o),
-		}})
+		changes = append(changes, change{old: old, new: newItem(r, o)})
 	}
+	return changes, encodeAll(changes, version)
+}
+
+// encodeAll gives every change its version.
+func encodeAll(changes []change, version *uint64) error {
 	for i := range changes {
 		*version++
 		if err := changes[i].encode(*version); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return changes, nil
+	return nil
 }
 
 func keyOf(o apiObject) string { return o.GetNamespace() + "/" + o.GetName() }
@@ -138,6 +151,7 @@ func keyOf(o apiObject) string { return o.GetNamespace() + "/" + o.GetName() }
 func (c *change) encode(version uint64) (err error) {
 	c.version = version
 	if c.new != nil {
+		c.new.version = version
 		if c.new.raw, err = encode(c.new.object, version); err != nil {
 			return err
 		}

@@ -55,7 +55,8 @@ func Open(ctx context.Context, dir string) (*Source, error) {
 		return nil, err
 	}
 	klog.FromContext(ctx).Info("Following manifests", "dir", dir, "services", len(objects.Services),
-		"endpointSlices", len(objects.EndpointSlices), "nodes", len(objects.Nodes), "namespaces", len(objects.Namespaces))
+		"endpointSlices", len(objects.EndpointSlices), "nodes", len(objects.Nodes), "namespaces", len(objects.Namespaces),
+		"serviceCIDRs", len(objects.ServiceCIDRs), "networks", len(objects.Networks))
 	go s.follow(ctx)
 	return s, nil
 }
@@ -89,6 +90,7 @@ func (s *Source) follow(ctx context.Context) {
 		case err := <-s.notifier.errors():
 			klog.FromContext(ctx).V(2).Info("Events of the manifests were lost", "err", err)
 		case <-recheck.C:
+			s.expire(ctx)
 			if change != nil || !s.outdated() {
 				continue
 			}
@@ -155,6 +157,13 @@ func (s *Source) replace(ctx context.Context, objects *Objects) error {
 			"added", total.added, "updated", total.updated, "deleted", total.deleted)
 	}
 	return nil
+}
+
+// expire forgets the events whose time is over.
+func (s *Source) expire(ctx context.Context) {
+	if err := s.store.expire(keptEvents, time.Now()); err != nil {
+		klog.FromContext(ctx).Error(err, "Expired events are kept")
+	}
 }
 
 // report logs every error that was not there the last time, and the end of all
