@@ -25,7 +25,8 @@ func BenchmarkNodes(b *testing.B) {
 				r := rand.New(rand.NewPCG(16, 16))
 				none := randomPlan(r, clusterV4, 5000)
 				plans := []plan.Plan{none, withNodes(r, none, nodes)}
-				var all, one [2]time.Duration
+				// The fastest, for the machine has other work.
+				all, one := [2]time.Duration{time.Hour, time.Hour}, [2]time.Duration{time.Hour, time.Hour}
 				for b.Loop() {
 					for i, p := range plans {
 						changed := p
@@ -33,14 +34,14 @@ func BenchmarkNodes(b *testing.B) {
 						changed.Bindings[0].EgressIP = changed.Bindings[0].EgressIP.Next()
 						w := NewWriter(IPv4)
 						timedWrite(b, l, w, plan.Plan{})
-						all[i] += timedWrite(b, l, w, p)
-						one[i] += timedWrite(b, l, w, changed)
+						all[i] = min(all[i], timedWrite(b, l, w, p))
+						one[i] = min(one[i], timedWrite(b, l, w, changed))
 						timedWrite(b, l, w, plan.Plan{})
 					}
 				}
 				b.ReportMetric(float64(all[1])/float64(all[0]), "all/none")
 				b.ReportMetric(float64(one[1])/float64(one[0]), "one/none")
-				b.ReportMetric(float64(all[0].Milliseconds())/float64(b.N), "none-ms")
+				b.ReportMetric(float64(all[0].Microseconds())/1000, "none-ms")
 				b.ReportMetric(0, "ns/op") // of nothing that anybody does
 			})
 		}

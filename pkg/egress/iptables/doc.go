@@ -36,6 +36,10 @@
 //	                                 -g OPENSHIFT-EGRESS-SOURCE           to a node's neighbour
 //	OPENSHIFT-EGRESS-SOURCE          -s 10.128.0.0/20 -g OPENSHIFT-EGRESS-0A800000-20
 //
+// iptables-nft takes 15 chains in a row at most, so neither tree grows deeper than its share
+// of them: where addresses are so uneven that one would, its last chains have more rules
+// instead.
+//
 // [Ruleset.Trace] says which of these rules a packet matches.
 //
 // # Writing

@@ -19,14 +19,14 @@ func Render(p plan.Plan) Ruleset {
 	if len(p.Bindings) == 0 {
 		return rules
 	}
-	sources := tree{rules: rules, option: "-s", name: sourceName}.chain(snatLeaves(p.Bindings))
+	sources := tree{rules: rules, option: "-s", name: sourceName, levels: sourceLevels}.chain(snatLeaves(p.Bindings))
 	networks, hosts := exclusions(p)
 	if len(hosts) <= leafRules {
 		rules[RootChain] = slices.Concat(returnRules(p.ClusterCIDRs), returnRules(p.Exclusions), sources)
 		return rules
 	}
 	rules[SourceChain] = sources
-	destinations := tree{rules: rules, option: "-d", name: destinationName, tail: []string{"-g " + SourceChain}}
+	destinations := tree{rules: rules, option: "-d", name: destinationName, levels: destinationLevels, tail: []string{"-g " + SourceChain}}
 	rules[RootChain] = append(returnRules(networks), destinations.chain(hosts)...)
 	return rules
 }

@@ -260,6 +260,80 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// depth returns how many chains follow each other from chain on.
+func depth(rules Ruleset, chain string) int {
+	deepest := 0
+	for _, text := range rules[chain] {
+		if r, _ := parseRule(text); r.chain != "" && r.chain != SourceChain {
+			deepest = max(deepest, depth(rules, r.chain))
+		}
+	}
+	if list := rules[chain]; list[len(list)-1] == "-g "+SourceChain {
+		deepest = max(deepest, depth(rules, SourceChain))
+	}
+	return 1 + deepest
+}
+
+// skewed returns addresses that would make a tree as deep as can be: 70 neighbours, and for
+// each level above them one that differs there.
+func skewed(network netip.Prefix) []netip.Addr {
+	var result []netip.Addr
+	ip := network.Addr()
+	for range 70 {
+		ip = ip.Next()
+		result = append(result, ip)
+	}
+	for bit := network.Bits(); bit < ip.BitLen()-8; bit += levelBits {
+		bytes := network.Addr().AsSlice()
+		bytes[bit/8] ^= 1 << (7 - bit%8)
+		other, _ := netip.AddrFromSlice(bytes)
+		result = append(result, other.Next())
+	}
+	return result
+}
+
+// skewedPlan has trees of both kinds that would be too deep for iptables-nft.
+func skewedPlan(cidr netip.Prefix) plan.Plan {
+	in := plan.Input{ClusterCIDRs: []netip.Prefix{cidr}}
+	claim := plan.Claim{EgressIP: egressIP(cidr, 0), Protocols: []plan.Protocol{plan.TCP}}
+	for _, ip := range skewed(cidr) {
+		claim.Endpoints = append(claim.Endpoints, plan.Endpoint{Addr: ip})
+	}
+	nodes := netip.MustParsePrefix("64.0.0.0/4")
+	if cidr.Addr().Is6() {
+		nodes = netip.MustParsePrefix("2001:db8::/32")
+	}
+	for _, ip := range skewed(nodes) {
+		in.Exclusions = append(in.Exclusions, host(ip))
+	}
+	in.Claims = []plan.Claim{claim}
+	return plan.Build(in)
+}
+
+func TestSkewedTreesAreNotTooDeep(t *testing.T) {
+	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
+		p := skewedPlan(cidr)
+		rules := Render(p)
+		wellFormed(t, rules)
+		bound := byPod(p)
+		for pod := range bound {
+			for _, cidr := range p.Exclusions {
+				for _, destination := range []netip.Addr{cidr.Addr(), cidr.Addr().Next()} {
+					packet := Packet{pod, destination, plan.TCP}
+					_, got, met := rules.trace(packet)
+					if want := wantedEgressIP(p, bound, packet); got != want {
+						t.Fatalf("%v leaves from %s, want %s", packet, got, want)
+					}
+					// 20 levels have two branches each at most.
+					if met > 1+2*(2*20+leafRules)+15 {
+						t.Fatalf("%v meets %d rules", packet, met)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestTraceEnds: a ruleset may come from anywhere.
 func TestTraceEnds(t *testing.T) {
 	rules := Ruleset{RootChain: {"-j ACCEPT", "-g " + SourceChain}, SourceChain: {"-g " + RootChain}}
@@ -293,6 +367,9 @@ func wellFormed(t *testing.T, rules Ruleset) {
 		if leaves > leafRules {
 			t.Fatalf("chain %s has %d leaves, want %d at most", name, leaves, leafRules)
 		}
+	}
+	if n := depth(rules, RootChain); n > 15 {
+		t.Fatalf("a packet can come through %d chains, iptables-nft takes 15", n)
 	}
 	if leads[RootChain] > 0 {
 		t.Fatalf("%d rules lead to %s", leads[RootChain], RootChain)

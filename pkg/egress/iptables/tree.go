@@ -14,6 +14,12 @@ const (
 	// levelBits is how many address bits each level of a tree decides: whole hexadecimal
 	// digits, which destinationName relies on.
 	levelBits = 4
+
+	// iptables-nft takes at most 15 chains in a row (NFT_JUMP_STACK_SIZE in the kernel),
+	// gotos included: RootChain, SourceChain and these. Ordinary addresses need three or
+	// four, but somebody can choose IPv6 addresses that would need 18.
+	sourceLevels      = 7
+	destinationLevels = 6
 )
 
 // leaf is a rule for one address.
@@ -30,6 +36,9 @@ type tree struct {
 	option string
 	// name returns the name of the chain for the leaves inside of a prefix.
 	name func(netip.Prefix) string
+	// levels is how many chains may follow each other. Beyond it a chain has more rules
+	// instead: a packet is slower then, where the write would fail.
+	levels int
 	// tail ends every chain, for the packets that no leaf is for.
 	tail []string
 }
@@ -63,14 +72,18 @@ func (t tree) subtree(leaves []leaf) []string {
 
 // branch returns the rules that lead to leaves, all of which lie in prefix.
 func (t tree) branch(prefix netip.Prefix, leaves []leaf) []string {
-	if prefix.IsSingleIP() {
+	switch {
+	case prefix.IsSingleIP():
 		return rulesOf(leaves)
+	case len(leaves) > leafRules && t.levels == 1:
+		return t.subtree(leaves)
 	}
 	if len(leaves) > leafRules {
 		// Path compression: a chain that would hold a single branch is left out.
 		prefix = commonPrefix(leaves)
 	}
 	name := t.name(prefix)
+	t.levels--
 	t.rules[name] = t.chain(leaves)
 	return []string{match(t.option, prefix) + "-g " + name}
 }

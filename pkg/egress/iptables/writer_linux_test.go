@@ -199,6 +199,15 @@ func TestWriterUnusualAddresses(t *testing.T) {
 	})
 }
 
+// TestWriterDeepTrees: addresses that somebody has chosen to be hard do not make writing fail.
+func TestWriterDeepTrees(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		p := skewedPlan(n.cidr)
+		n.write(p)
+		n.holds(p)
+	})
+}
+
 // TestJournal: the bindings that a write takes away stay on record until the next one, for
 // whoever starts in between.
 func TestJournal(t *testing.T) {
