@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -67,11 +68,12 @@ var markColumn = regexp.MustCompile(`(?m)\bmark=(\d+)`)
 // conntrack sees them.
 func (n *node) left() (names []string) {
 	n.Helper()
-	output, err := n.host.Run(n.Context(), "conntrack", "-L", "-f", strings.ToLower(string(n.family)))
+	// Standard error, where it prints a sum, would break a line of the output in two.
+	output, err := n.host.Command(n.Context(), "conntrack", "-L", "-f", strings.ToLower(string(n.family))).Output()
 	if err != nil {
 		n.Fatal(err)
 	}
-	for _, match := range markColumn.FindAllStringSubmatch(output, -1) {
+	for _, match := range markColumn.FindAllStringSubmatch(string(output), -1) {
 		mark, err := strconv.ParseUint(match[1], 10, 32)
 		if err != nil {
 			n.Fatal(err)
@@ -268,32 +270,50 @@ func TestLocalAddresses(t *testing.T) {
 		if _, err := n.host.Run(n.Context(), "ip", "address", "add", n.network.egressIP, "dev", "eth0"); err != nil {
 			n.Fatal(err)
 		}
+		local := n.localAddressesWith(addr(n.network.egressIP))
+		for _, ip := range mine[n.family] {
+			if cidr, found := local.Find(ip); !found || cidr.Addr().Is4() != (n.family == IPv4) {
+				n.Errorf("%s is not local: %v, %v", ip, cidr, found)
+			}
+		}
+		for _, ip := range []string{n.network.outside, n.network.secondNode, n.network.pod, n.network.otherEgressIP} {
+			if cidr, found := local.Find(addr(ip)); found {
+				n.Errorf("%s is local, by %s", ip, cidr)
+			}
+		}
+	})
+}
+
+// localAddressesWith waits for a new address to be among them: IPv6 adds its route a
+// moment later.
+func (n *node) localAddressesWith(ip netip.Addr) plan.CIDRSet {
+	n.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var local plan.CIDRSet
 		err := n.host.Do(func() error {
 			k, err := open(n.family)
 			if err != nil {
 				return err
 			}
 			defer k.close()
-			local, err := k.localAddresses(n.Context())
-			if err != nil {
-				return err
-			}
-			for _, ip := range mine[n.family] {
-				if cidr, found := local.Find(ip); !found || cidr.Addr().Is4() != (n.family == IPv4) {
-					n.Errorf("%s is not local: %v, %v", ip, cidr, found)
-				}
-			}
-			for _, ip := range []string{n.network.outside, n.network.secondNode, n.network.pod, n.network.otherEgressIP} {
-				if cidr, found := local.Find(addr(ip)); found {
-					n.Errorf("%s is local, by %s", ip, cidr)
-				}
-			}
-			return nil
+			local, err = k.localAddresses(n.Context())
+			return err
 		})
 		if err != nil {
-			n.Error(err)
+			n.Fatal(err)
 		}
-	})
+		if _, found := local.Find(ip); found {
+			return local
+		}
+		select {
+		case <-deadline:
+			n.Fatalf("%s does not become local", ip)
+		case <-tick.C:
+		}
+	}
 }
 
 func TestCount(t *testing.T) {
