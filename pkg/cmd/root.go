@@ -47,7 +47,7 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newStartCommand(), newExCommand(), newVersionCommand(), newArgumentsTopic())
+	root.AddCommand(newStartCommand(), newExCommand(), newEgressCommand(), newVersionCommand(), newArgumentsTopic())
 	return root
 }
 

@@ -380,6 +380,9 @@ func (e *Explainer) whyNot(packet Packet, refusals []Refusal) string {
 	if _, inside := e.clusterCIDRs.Find(packet.Pod); !inside {
 		text += ", which lies in no cluster CIDR"
 	}
+	if i, claimed := e.byIP[packet.Pod]; claimed {
+		text += fmt.Sprintf(" (it is the egress IP that the Service %s claims)", e.claims[i].Service)
+	}
 	if node := e.nodes[packet.Pod]; node != "" {
 		text += fmt.Sprintf(" (it is an address of the node %s)", node)
 	}

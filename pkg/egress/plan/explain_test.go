@@ -86,6 +86,8 @@ func TestExplain(t *testing.T) {
 			"the claim of the Service ns/host is refused (EndpointOutsideCluster): endpoint 192.0.2.2 lies in no cluster CIDR, so it is no pod of this cluster's network", ""},
 		{"192.0.2.100", TCP, "", Unchanged, "",
 			"no Service that claims an egress IP has the endpoint 192.0.2.100, which lies in no cluster CIDR (it is an address of the node node-1)", ""},
+		{"203.0.113.10", TCP, "", Unchanged, "",
+			"no Service that claims an egress IP has the endpoint 203.0.113.10, which lies in no cluster CIDR (it is the egress IP that the Service ns/web claims)", ""},
 		{"fd00::1", TCP, "2001:db8::1", Unchanged, "", "no Service that claims an egress IP has the endpoint fd00::1, which lies in no cluster CIDR",
 			"outside: in no cluster CIDR, service CIDR or exclusion"},
 	}

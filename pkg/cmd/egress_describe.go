@@ -1,0 +1,197 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// mostRefusals is how many refusals of one packet are shown without -o wide.
+const mostRefusals = 3
+
+// describePod says in text what becomes of a pod's packets.
+func describePod(pod explainedPod, wide bool) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Pod %s%s\n", pod.Pod.IP, entries(pod.Pod.Endpoints))
+	for _, d := range pod.Decisions {
+		out.WriteString("\n" + string(d.Protocol))
+		if d.Destination.IsValid() {
+			out.WriteString(" to " + d.Destination.String())
+		}
+		out.WriteString("\n")
+		describeDecision(&out, d, wide)
+	}
+	return out.String()
+}
+
+// entries says what EndpointSlices have for an address.
+func entries(endpoints []plan.Endpoint) string {
+	var texts []string
+	for _, e := range endpoints {
+		text := e.Pod.String()
+		if e.Node != "" {
+			text = strings.TrimSpace(text + " on " + e.Node)
+		}
+		if text != "" {
+			texts = append(texts, printable(text))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, ", ") + ")"
+}
+
+func describeDecision(out *strings.Builder, d decision, wide bool) {
+	line := func(label, text string) { fmt.Fprintf(out, "  %-13s %s\n", label, printable(text)) }
+	if d.Binding != nil {
+		line("Bound:", d.Because)
+		describeRefusals(line, d.Refusals, wide)
+	} else {
+		line("Not bound:", d.Because)
+	}
+	if d.To != nil {
+		line("Destination:", d.To.String())
+	}
+	label := "Rules:"
+	if d.Outcome == plan.EndpointDecides {
+		label = "Otherwise:" // if the proxier does not replace it
+	}
+	for _, r := range d.Rules {
+		line(label, "-A "+r.Chain+" "+r.Rule)
+		label = ""
+	}
+	fmt.Fprintf(out, "  This packet would %s.\n", fate(d.Decision))
+}
+
+// describeRefusals says what other claims on a bound pod met.
+func describeRefusals(line func(label, text string), refusals []plan.Refusal, wide bool) {
+	for i, r := range refusals {
+		if i == mostRefusals && !wide {
+			line("", fmt.Sprintf("… and %d more, which -o wide shows", len(refusals)-i))
+			return
+		}
+		label := "Refused:"
+		if i > 0 {
+			label = ""
+		}
+		line(label, fmt.Sprintf("the claim of the Service %s (%s): %s", r.Service, r.Reason, r.Message))
+	}
+}
+
+const (
+	asPluginDecides = "leave as the network plugin decides, usually as the node's address"
+	asWithout       = "go as without egress SNAT"
+)
+
+// fate says what becomes of a packet, after "would".
+func fate(d plan.Decision) string {
+	switch {
+	case d.Outcome == plan.EgressIP:
+		return "leave as " + d.LeavesAs.String()
+	case d.Outcome == plan.EndpointDecides && d.To.Kind == plan.ExternalIP && d.LeavesAs.IsValid():
+		return fmt.Sprintf("go to an endpoint, as without egress SNAT unless that is outside, if it is for a port of the Service; else it would leave as %s", d.LeavesAs)
+	case d.Outcome == plan.EndpointDecides:
+		return fmt.Sprintf("go to an endpoint as without egress SNAT, or leave as %s if the endpoint is outside", d.Binding.EgressIP)
+	case d.To == nil || d.To.Kind == plan.Outside:
+		return asPluginDecides
+	case d.To.Kind == plan.InClusterCIDR:
+		return asWithout + ", usually as the pod's own address"
+	}
+	return asWithout
+}
+
+// describeService says in text what became of a Service's claims.
+func describeService(out io.Writer, s explainedService, wide bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Service %s\n", s.Service)
+	for _, claim := range s.Claims {
+		fmt.Fprintf(&text, "\n%s: %s\n", claim.Family, printable(claimText(claim.ClaimState)))
+		describeClaim(&text, claim.ClaimState)
+		if err := describeEndpoints(&text, claim.Endpoints, wide); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// describeClaim says whether a claim is granted, and whose the address is.
+func describeClaim(out *strings.Builder, c plan.ClaimState) {
+	owner := ""
+	if c.Owner != (plan.Service{}) {
+		owner = fmt.Sprintf("the address belongs to the namespace %s, whose Service %s claimed it first", c.Owner.Namespace, c.Owner)
+	}
+	switch {
+	case c.Refusal == nil:
+		fmt.Fprintf(out, "  Granted: %s\n", owner)
+	case owner == "" || c.Refusal.Reason == plan.OwnedByOtherNamespace: // whose message has it
+		fmt.Fprintf(out, "  Refused (%s): %s\n", c.Refusal.Reason, printable(c.Refusal.Message))
+	default:
+		fmt.Fprintf(out, "  Refused (%s): %s; %s\n", c.Refusal.Reason, printable(c.Refusal.Message), owner)
+	}
+}
+
+func claimText(c plan.ClaimState) string {
+	text := addrOr(c.EgressIP, "no address that can be read")
+	if c.Field != "" {
+		text += " (" + c.Field + ")"
+	}
+	if len(c.Protocols) > 0 {
+		text += " for " + plan.JoinProtocols(c.Protocols)
+	}
+	return text
+}
+
+func describeEndpoints(out io.Writer, endpoints []plan.EndpointState, wide bool) error {
+	if len(endpoints) == 0 {
+		_, err := fmt.Fprintln(out, "  No endpoints.")
+		return err
+	}
+	if to := endpoints[0].Decision.To; to != nil {
+		if _, err := fmt.Fprintf(out, "  The destination %s is %s.\n", to.Addr, printable(to.String())); err != nil {
+			return err
+		}
+	}
+	header := []string{"POD IP", "PROTOCOL", "LEAVES AS", "GIVEN BY", "POD", "NODE", "REFUSED"}
+	if wide {
+		header = append(header, "MESSAGE")
+	}
+	rows := [][]string{header}
+	for _, e := range endpoints {
+		rows = append(rows, endpointCells(e, wide))
+	}
+	t := table{out: out, indent: "  "}
+	return t.print(rows...)
+}
+
+func endpointCells(e plan.EndpointState, wide bool) []string {
+	givenBy, reason, message := "", "", ""
+	if e.Decision.Binding != nil {
+		givenBy = e.Decision.Binding.Service.String()
+	}
+	if e.Refusal != nil {
+		reason, message = string(e.Refusal.Reason), e.Refusal.Message
+	}
+	cells := []string{
+		e.Endpoint.Addr.String(), string(e.Decision.Protocol), leavesAs(e.Decision), orNone(givenBy),
+		orNone(e.Endpoint.Pod.String()), orNone(e.Endpoint.Node), orNone(reason),
+	}
+	if wide {
+		cells = append(cells, orNone(message))
+	}
+	return cells
+}
+
+// leavesAs is a decision in a cell.
+func leavesAs(d plan.Decision) string {
+	switch d.Outcome {
+	case plan.EgressIP:
+		return d.LeavesAs.String()
+	case plan.EndpointDecides:
+		return "<endpoint decides>"
+	}
+	return "<unchanged>"
+}

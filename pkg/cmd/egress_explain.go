@@ -1,0 +1,309 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+const egressExplainLong = `Says what becomes of the first packet of a pod's new flow: which Service gives the pod an
+egress IP or why none does, what the destination is, which rules the packet matches, and
+what it leaves as. Packets of flows that exist already go as their first one did.
+
+Without --protocol there is one answer for each protocol that Services claim for the
+pod, and one for all others, ICMP among them. Without a DESTINATION it is one outside.
+
+For NAMESPACE/SERVICE it says whether its claim is granted, whose the egress IP is, and
+what that means for each of its endpoints. -o wide adds columns, and shows all refusals
+where a table has the first of them only.
+
+A JSON or YAML document has
+
+  node, ready, problems
+              as in 'openshift egress list --help'
+  pod         ip, family, and the endpoints that Services' EndpointSlices have for it:
+              addr, pod {namespace, name}, node
+  decisions   pod, protocol, destination, outcome, leavesAs, binding {pod, protocol,
+              egressIP, service}, field, owner {namespace, name}, refusals, because,
+              to {addr, kind, cidr, node, service, excluded}, rules {chain, rule}
+
+or, for a Service,
+
+  service     namespace, name
+  claims      family, service, created, egressIP, field, loadBalancer, protocols,
+              refusal, owner {namespace, name}, and endpoints: endpoint, decision
+              (as above), refusal
+
+An outcome is EgressIP (leaves as leavesAs), Unchanged (goes as without egress SNAT) or
+EndpointDecides (the destination is a Service's, and the proxier replaces it).`
+
+const egressExplainExample = `  # What becomes of a pod's packets to the outside
+  openshift egress explain 10.128.0.11
+
+  # And of its pings of one host there
+  openshift egress explain 10.128.0.11 198.51.100.7 --protocol=icmp
+
+  # Why the pods of a Service do not leave from its external IP
+  openshift egress explain shop/web`
+
+type explainOptions struct {
+	*egressOptions
+	protocol string
+
+	// From the arguments.
+	pod         netip.Addr
+	service     plan.Service
+	destination netip.Addr
+	only        plan.Protocol // zero for all
+}
+
+func newEgressExplainCommand(common *egressOptions) *cobra.Command {
+	o := &explainOptions{egressOptions: common}
+	c := &cobra.Command{
+		Use:     "explain POD-IP|NAMESPACE/SERVICE [DESTINATION]",
+		Short:   "Say what a pod's packets leave as, and why",
+		Long:    egressExplainLong,
+		Example: egressExplainExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return errors.New("say whose packets: a pod's IP address or NAMESPACE/SERVICE, and after it the destination's IP address, if it matters")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return o.complete(c.Context(), explainable)
+		},
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+	}
+	o.addOutput(c)
+	c.Flags().StringVar(&o.protocol, "protocol", "", "The packet's IP protocol: tcp, udp, sctp, icmp, another name, or a number.")
+	complete(c, "protocol", cobra.FixedCompletions([]string{"tcp", "udp", "sctp", "icmp", "ipv6-icmp"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (o *explainOptions) run(c *cobra.Command, args []string) error {
+	if err := errors.Join(o.checkOutput(), o.parse(args)); err != nil {
+		return err
+	}
+	snapshot, err := o.client().Snapshot(c.Context())
+	if err != nil {
+		return err
+	}
+	if len(snapshot.Families) == 0 {
+		return errors.Join(append([]error{errors.New("the node has no plan yet")}, asErrors(snapshot.Problems())...)...)
+	}
+	now := standingOf(snapshot)
+	if err := warn(c.ErrOrStderr(), slices.Concat(now.Problems, unwritten(snapshot))); err != nil {
+		return err
+	}
+	if o.pod.IsValid() {
+		return o.explainPod(c.OutOrStdout(), snapshot, now)
+	}
+	return o.explainService(c.OutOrStdout(), snapshot, now)
+}
+
+func asErrors(texts []string) []error {
+	var errs []error
+	for _, text := range texts {
+		errs = append(errs, errors.New(text))
+	}
+	return errs
+}
+
+// unwritten says of which families the kernel does not hold the plan that is explained, if
+// nothing else says so.
+func unwritten(s status.Snapshot) []string {
+	var result []string
+	for _, f := range s.Families {
+		if s.Ready && !f.Written && !f.Input.NoProxier && f.Error == "" {
+			result = append(result, f.Family+": the latest changes are not in the kernel yet")
+		}
+	}
+	return result
+}
+
+// parse reads the arguments and --protocol.
+func (o *explainOptions) parse(args []string) error {
+	var err error
+	if namespace, name, isService := strings.Cut(args[0], "/"); isService {
+		if namespace == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("%q is neither a pod's IP address nor NAMESPACE/SERVICE", args[0])
+		}
+		o.service = plan.Service{Namespace: namespace, Name: name}
+	} else if o.pod, err = parseAddr(args[0]); err != nil {
+		return fmt.Errorf("%q is neither a pod's IP address nor NAMESPACE/SERVICE: %w", args[0], err)
+	}
+	if len(args) > 1 {
+		if o.destination, err = parseAddr(args[1]); err != nil {
+			return fmt.Errorf("the destination %q: %w", args[1], err)
+		}
+	}
+	if o.pod.IsValid() && o.destination.IsValid() && o.pod.Is4() != o.destination.Is4() {
+		return fmt.Errorf("no packet goes from %s to %s: they are of different IP families", o.pod, o.destination)
+	}
+	o.only, err = parseProtocol(o.protocol)
+	return err
+}
+
+// parseAddr reads an IP address that a packet in the cluster can have.
+func parseAddr(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		return netip.Addr{}, errors.New("not an IP address")
+	case ip.Zone() != "":
+		return netip.Addr{}, errors.New("an address with a zone means something on one link only; write it without")
+	}
+	return ip.Unmap(), nil
+}
+
+// protocolNumbers are the names that are known beside those of the plan's protocols
+// (IANA, Assigned Internet Protocol Numbers).
+var protocolNumbers = map[string]int{
+	"icmp": 1, "igmp": 2, "ipencap": 4, "tcp": 6, "egp": 8, "udp": 17, "dccp": 33, "ipv6": 41, "rsvp": 46, "gre": 47, "esp": 50,
+	"ah": 51, "ipv6-icmp": 58, "ospf": 89, "ipip": 94, "pim": 103, "vrrp": 112, "l2tp": 115, "sctp": 132, "udplite": 136,
+}
+
+// parseProtocol reads the name or number of an IP protocol.
+func parseProtocol(text string) (plan.Protocol, error) {
+	name := strings.ToLower(text)
+	if name == "icmpv6" || name == "icmp6" {
+		name = "ipv6-icmp"
+	}
+	if _, known := protocolNumbers[name]; known || name == "" || name == string(plan.OtherProtocols) {
+		return plan.Protocol(name), nil
+	}
+	number, err := strconv.ParseUint(name, 10, 8)
+	if err != nil {
+		return "", fmt.Errorf("--protocol=%q: use the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255", text)
+	}
+	for name, n := range protocolNumbers {
+		if n == int(number) {
+			return plan.Protocol(name), nil
+		}
+	}
+	return plan.Protocol(name), nil
+}
+
+// rule is a rule that a packet matches.
+type rule struct {
+	Chain string `json:"chain"`
+	Rule  string `json:"rule"`
+}
+
+// decision is what becomes of a packet, with the rules that it matches.
+type decision struct {
+	plan.Decision
+	Rules []rule `json:"rules"`
+}
+
+// explainedPod is what -o json and -o yaml have for a pod.
+type explainedPod struct {
+	standing
+	Pod struct {
+		IP        netip.Addr      `json:"ip"`
+		Family    string          `json:"family"`
+		Endpoints []plan.Endpoint `json:"endpoints"`
+	} `json:"pod"`
+	Decisions []decision `json:"decisions"`
+}
+
+func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standing) error {
+	name := "IPv6"
+	if o.pod.Is4() {
+		name = "IPv4"
+	}
+	i := slices.IndexFunc(s.Families, func(f status.Family) bool { return f.Family == name })
+	if i < 0 {
+		return fmt.Errorf("the node has no plan for %s, which %s is of", name, o.pod)
+	}
+	family := s.Families[i]
+	e := plan.NewExplainer(family.Input, family.Plan)
+	result := explainedPod{standing: now, Decisions: []decision{}}
+	result.Pod.IP, result.Pod.Family = o.pod, name
+	result.Pod.Endpoints = append([]plan.Endpoint{}, e.Endpoints(o.pod)...)
+	protocols := e.Protocols(o.pod)
+	if o.only != "" {
+		protocols = []plan.Protocol{o.only}
+	}
+	rules := iptables.Render(family.Plan)
+	for _, protocol := range protocols {
+		d := e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination})
+		result.Decisions = append(result.Decisions, decision{d, matched(rules, d.Packet)})
+	}
+	if o.output == asJSON || o.output == asYAML {
+		return printDocument(out, result, o.output, false, true)
+	}
+	_, err := io.WriteString(out, describePod(result, o.output == asWide))
+	return err
+}
+
+// matched returns the rules that a packet matches, if the proxier leaves its destination
+// as it is.
+func matched(rules iptables.Ruleset, packet plan.Packet) []rule {
+	p := iptables.Packet{Source: packet.Pod, Destination: packet.Destination, Protocol: packet.Protocol}
+	if !slices.Contains([]plan.Protocol{plan.TCP, plan.UDP, plan.SCTP}, p.Protocol) {
+		p.Protocol = plan.All // which stands for any other there
+	}
+	result := []rule{}
+	steps, _ := rules.Trace(p)
+	for _, step := range steps {
+		result = append(result, rule(step))
+	}
+	return result
+}
+
+// claimOfFamily is a Service's claim in one IP family.
+type claimOfFamily struct {
+	Family string `json:"family"`
+	plan.ClaimState
+}
+
+// explainedService is what -o json and -o yaml have for a Service.
+type explainedService struct {
+	standing
+	Service plan.Service    `json:"service"`
+	Claims  []claimOfFamily `json:"claims"`
+}
+
+func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now standing) error {
+	result := explainedService{standing: now, Service: o.service, Claims: []claimOfFamily{}}
+	elsewhere := ""
+	for i, e := range explainers(s) {
+		state, known := e.ExplainService(o.service, o.destination)
+		if !known {
+			continue
+		}
+		family := s.Families[i].Family
+		if o.destination.IsValid() && o.destination.Is4() != (family == "IPv4") {
+			elsewhere = family
+			continue
+		}
+		state.Endpoints = slices.DeleteFunc(state.Endpoints, func(e plan.EndpointState) bool {
+			return o.only != "" && e.Decision.Protocol != o.only && e.Decision.Protocol != plan.All
+		})
+		result.Claims = append(result.Claims, claimOfFamily{family, state})
+	}
+	switch {
+	case len(result.Claims) == 0 && elsewhere != "":
+		return fmt.Errorf("the Service %s claims an egress IP for %s only, which %s is not of", o.service, elsewhere, o.destination)
+	case len(result.Claims) == 0:
+		return fmt.Errorf("the node knows no claim of the Service %s: there is no such Service, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", o.service)
+	case o.output == asJSON || o.output == asYAML:
+		return printDocument(out, result, o.output, false, true)
+	}
+	return describeService(out, result, o.output == asWide)
+}

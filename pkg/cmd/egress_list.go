@@ -1,0 +1,154 @@
+package cmd
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+const egressListLong = `Lists the bindings: one row for each pod and the egress IP that a Service gives it,
+sorted by address.
+
+NODE is where the pod runs, as its EndpointSlice says. AGE is for how long the running
+node process has had all of the row in the kernel; <pending> if some is not written yet.
+-o wide adds POD, FIELD (where in the Service the egress IP comes from) and OWNER (the
+oldest Service that claims the egress IP, whose namespace nobody else's may follow).
+
+With --watch each further line is a row that was ADDED, MODIFIED or DELETED; JSON has one
+document in a line, YAML one after each "---". A document has
+
+  node        the node's name
+  ready       whether it has written its rules once since it started
+  problems    what keeps the kernel from holding the plan; empty if all is well
+  bindings    podIP, protocols, egressIP, service {namespace, name}, field,
+              owner {namespace, name}, pod {namespace, name}, node, since
+              (pod, node and since only if known)`
+
+const egressListExample = `  # Who leaves from where
+  openshift egress list
+
+  # The pods of the namespace shop, with their names
+  openshift egress list -n shop -o wide
+
+  # The egress IP of a pod
+  openshift egress list -o json | jq -r '.bindings[] | select(.podIP == "10.128.0.11").egressIP'
+
+  # What changes from now on
+  openshift egress list -w`
+
+// listedBinding is a row: the bindings of one pod to one egress IP by one Service.
+type listedBinding struct {
+	PodIP     netip.Addr      `json:"podIP"`
+	Protocols []plan.Protocol `json:"protocols"`
+	EgressIP  netip.Addr      `json:"egressIP"`
+	Service   plan.Service    `json:"service"`
+	Field     string          `json:"field"`
+	Owner     plan.Service    `json:"owner"`
+	Pod       plan.Pod        `json:"pod,omitzero"`
+	Node      string          `json:"node,omitempty"`
+	// Since is zero while one of them has not been written.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// bindingList is what -o json and -o yaml have.
+type bindingList struct {
+	standing
+	Bindings []listedBinding `json:"bindings"`
+}
+
+func newEgressListCommand(o *egressOptions) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "list",
+		Short:             "List which pod leaves from which egress IP",
+		Long:              egressListLong,
+		Example:           egressListExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return bindingListing.run(c, o) },
+	}
+	o.addListing(c)
+	return c
+}
+
+var bindingListing = listing[listedBinding]{
+	columns: []column[listedBinding]{
+		{"POD IP", false, func(b listedBinding, _ time.Time) string { return b.PodIP.String() }},
+		{"PROTOCOLS", false, func(b listedBinding, _ time.Time) string { return plan.JoinProtocols(b.Protocols) }},
+		{"EGRESS IP", false, func(b listedBinding, _ time.Time) string { return b.EgressIP.String() }},
+		{"SERVICE", false, func(b listedBinding, _ time.Time) string { return b.Service.String() }},
+		{"NODE", false, func(b listedBinding, _ time.Time) string { return orNone(b.Node) }},
+		{"AGE", false, func(b listedBinding, now time.Time) string {
+			if b.Since.IsZero() {
+				return "<pending>"
+			}
+			return age(b.Since, now)
+		}},
+		{"POD", true, func(b listedBinding, _ time.Time) string { return orNone(b.Pod.String()) }},
+		{"FIELD", true, func(b listedBinding, _ time.Time) string { return orNone(b.Field) }},
+		{"OWNER", true, func(b listedBinding, _ time.Time) string { return b.Owner.String() }},
+	},
+	empty: "no pod is bound to an egress IP",
+	rows:  bindingsOf,
+	key: func(b listedBinding) any {
+		return struct {
+			pod, egressIP netip.Addr
+			service       plan.Service
+		}{b.PodIP, b.EgressIP, b.Service}
+	},
+	namespace: func(b listedBinding) string { return b.Service.Namespace },
+	document:  func(s standing, rows []listedBinding) any { return bindingList{s, append([]listedBinding{}, rows...)} },
+}
+
+// bindingsOf returns the rows for a snapshot.
+func bindingsOf(s status.Snapshot) []listedBinding {
+	var result []listedBinding
+	for i, e := range explainers(s) {
+		f := s.Families[i]
+		for j, b := range f.Plan.Bindings {
+			result = append(result, listBinding(e, b, f.SinceOf(j)))
+		}
+	}
+	slices.SortStableFunc(result, compareListed)
+	merged := result[:0]
+	for _, b := range result {
+		if last := len(merged) - 1; last >= 0 && compareListed(merged[last], b) == 0 {
+			merged[last].Protocols = append(merged[last].Protocols, b.Protocols...)
+			if b.Since.IsZero() || !merged[last].Since.IsZero() && b.Since.After(merged[last].Since) {
+				merged[last].Since = b.Since
+			}
+			continue
+		}
+		merged = append(merged, b)
+	}
+	return merged
+}
+
+func listBinding(e *plan.Explainer, b plan.Binding, since time.Time) listedBinding {
+	endpoint, _ := e.Endpoint(b.Service, b.Pod)
+	return listedBinding{
+		PodIP:     b.Pod,
+		Protocols: []plan.Protocol{b.Protocol},
+		EgressIP:  b.EgressIP,
+		Service:   b.Service,
+		Field:     e.Field(b.Service),
+		Owner:     e.Owner(b.EgressIP),
+		Pod:       endpoint.Pod,
+		Node:      endpoint.Node,
+		Since:     since,
+	}
+}
+
+func compareListed(a, b listedBinding) int {
+	return cmp.Or(
+		a.PodIP.Compare(b.PodIP),
+		a.EgressIP.Compare(b.EgressIP),
+		cmp.Compare(a.Service.Namespace, b.Service.Namespace),
+		cmp.Compare(a.Service.Name, b.Service.Name),
+	)
+}

@@ -1,0 +1,189 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+// listing is what is shown with one row for each of many things.
+type listing[T any] struct {
+	columns []column[T]
+	// empty is what is said in place of a table without rows.
+	empty string
+	// rows returns the things in the order that they are printed in.
+	rows func(status.Snapshot) []T
+	// key tells two rows apart, and one row before a change from the same after it.
+	key       func(T) any
+	namespace func(T) string
+	// document returns what JSON and YAML have.
+	document func(standing, []T) any
+}
+
+type column[T any] struct {
+	title string
+	// wide: it is printed with -o wide only.
+	wide bool
+	cell func(row T, now time.Time) string
+}
+
+// run prints the listing as the flags say.
+func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
+	if err := o.checkOutput(); err != nil {
+		return err
+	}
+	p := &listingPrinter[T]{listing: l, options: o, out: c.OutOrStdout(), errOut: c.ErrOrStderr()}
+	p.table.out = p.out
+	if o.watch {
+		return o.client().Watch(c.Context(), p.print)
+	}
+	snapshot, err := o.client().Snapshot(c.Context())
+	if err != nil {
+		return err
+	}
+	return p.print(snapshot)
+}
+
+// listingPrinter prints a listing, once or again with each change.
+type listingPrinter[T any] struct {
+	listing[T]
+	options     *egressOptions
+	out, errOut io.Writer
+	table       table
+
+	// What was printed last.
+	printed  bool
+	standing standing
+	rows     []T
+}
+
+// print prints what differs from what was printed last.
+func (p *listingPrinter[T]) print(s status.Snapshot) error {
+	rows := slices.DeleteFunc(p.listing.rows(s), func(row T) bool {
+		return p.options.namespace != "" && p.namespace(row) != p.options.namespace
+	})
+	now := standingOf(s)
+	first, before, then := !p.printed, p.rows, p.standing
+	p.printed, p.rows, p.standing = true, rows, now
+	switch p.options.output {
+	case asJSON, asYAML:
+		if !first && reflect.DeepEqual(then, now) && reflect.DeepEqual(before, rows) {
+			return nil
+		}
+		return printDocument(p.out, p.document(now, rows), p.options.output, p.options.watch, first)
+	}
+	if !slices.Equal(then.Problems, now.Problems) {
+		if err := warn(p.errOut, now.Problems); err != nil {
+			return err
+		}
+	}
+	if p.options.watch {
+		return p.printChanges(before, rows, first, s.Time)
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(p.errOut, p.empty)
+		return err
+	}
+	cells := p.header(first)
+	for _, row := range rows {
+		cells = append(cells, p.cells(row, s.Time))
+	}
+	return p.table.print(cells...)
+}
+
+// The events of a watch, with kubectl's names (kubectl get --output-watch-events).
+const (
+	eventAdded    = "ADDED"
+	eventModified = "MODIFIED"
+	eventDeleted  = "DELETED"
+)
+
+// printChanges prints the rows of after that before does not have like that, and those
+// that only before has, each with what happened to it.
+func (p *listingPrinter[T]) printChanges(before, after []T, first bool, now time.Time) error {
+	var lines [][]string
+	for _, header := range p.header(first) {
+		lines = append(lines, append([]string{fmt.Sprintf("%-*s", len(eventModified), "EVENT")}, header...))
+	}
+	line := func(event string, row T) { lines = append(lines, append([]string{event}, p.cells(row, now)...)) }
+	old := make(map[any]T, len(before))
+	for _, row := range before {
+		old[p.key(row)] = row
+	}
+	for _, row := range after {
+		was, known := old[p.key(row)]
+		delete(old, p.key(row))
+		switch {
+		case !known:
+			line(eventAdded, row)
+		case !reflect.DeepEqual(was, row):
+			line(eventModified, row)
+		}
+	}
+	for _, row := range before {
+		if _, gone := old[p.key(row)]; gone {
+			line(eventDeleted, row)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return p.table.print(lines...)
+}
+
+// header returns the line of headers, if it is due.
+func (p *listingPrinter[T]) header(first bool) [][]string {
+	if !first || p.options.noHeaders {
+		return nil
+	}
+	var titles []string
+	for _, c := range p.columns {
+		if !c.wide || p.options.output == asWide {
+			titles = append(titles, c.title)
+		}
+	}
+	return [][]string{titles}
+}
+
+func (p *listingPrinter[T]) cells(row T, now time.Time) []string {
+	var cells []string
+	for _, c := range p.columns {
+		if !c.wide || p.options.output == asWide {
+			cells = append(cells, c.cell(row, now))
+		}
+	}
+	return cells
+}
+
+// printDocument prints JSON or YAML. Of several documents each JSON one is a line, and
+// each YAML one begins with one that has three dashes.
+func printDocument(out io.Writer, document any, output string, several, first bool) error {
+	var text []byte
+	var err error
+	switch {
+	case output == asYAML:
+		text, err = yaml.Marshal(document)
+		if several && !first {
+			text = append([]byte("---\n"), text...)
+		}
+	case several:
+		text, err = json.Marshal(document)
+		text = append(text, '\n')
+	default:
+		text, err = json.MarshalIndent(document, "", "  ")
+		text = append(text, '\n')
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", output, err)
+	}
+	_, err = out.Write(text)
+	return err
+}

@@ -1,0 +1,132 @@
+package cmd
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+const egressRefusedLong = `Lists what Services claim and do not get, sorted by Service: the whole claim, where POD
+IP and PROTOCOL have <all>, or one pod, or one protocol of one pod.
+
+The reasons are explained in README.md. -o wide adds FIELD (where in the Service the
+egress IP comes from), OWNER (the oldest Service that may claim the egress IP), POD and
+NODE.
+
+With --watch each further line is a row that was ADDED, MODIFIED or DELETED; JSON has one
+document in a line, YAML one after each "---". A document has
+
+  node        the node's name
+  ready       whether it has written its rules once since it started
+  problems    what keeps the kernel from holding the plan; empty if all is well
+  refusals    service {namespace, name}, egressIP, field, owner {namespace, name},
+              podIP, protocol, pod {namespace, name}, node, reason, message
+              (no egressIP: it cannot be read; no podIP or protocol: all of them;
+              no owner: nobody's; pod and node only if known)`
+
+const egressRefusedExample = `  # What is refused, and why
+  openshift egress refused
+
+  # How much is refused for which reason
+  openshift egress refused -o json | jq '.refusals | group_by(.reason)[] | {(.[0].reason): length}' `
+
+// listedRefusal is a row.
+type listedRefusal struct {
+	Service  plan.Service  `json:"service"`
+	EgressIP netip.Addr    `json:"egressIP,omitzero"`
+	Field    string        `json:"field"`
+	Owner    plan.Service  `json:"owner,omitzero"`
+	PodIP    netip.Addr    `json:"podIP,omitzero"`
+	Protocol plan.Protocol `json:"protocol,omitempty"`
+	Pod      plan.Pod      `json:"pod,omitzero"`
+	Node     string        `json:"node,omitempty"`
+	Reason   plan.Reason   `json:"reason"`
+	Message  string        `json:"message"`
+}
+
+// refusalList is what -o json and -o yaml have.
+type refusalList struct {
+	standing
+	Refusals []listedRefusal `json:"refusals"`
+}
+
+func newEgressRefusedCommand(o *egressOptions) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "refused",
+		Short:             "List what Services claim and do not get, with the reasons",
+		Long:              egressRefusedLong,
+		Example:           egressRefusedExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return refusalListing.run(c, o) },
+	}
+	o.addListing(c)
+	return c
+}
+
+var refusalListing = listing[listedRefusal]{
+	columns: []column[listedRefusal]{
+		{"SERVICE", false, func(r listedRefusal, _ time.Time) string { return r.Service.String() }},
+		{"EGRESS IP", false, func(r listedRefusal, _ time.Time) string { return addrOr(r.EgressIP, "<unreadable>") }},
+		{"POD IP", false, func(r listedRefusal, _ time.Time) string { return addrOr(r.PodIP, "<all>") }},
+		{"PROTOCOL", false, func(r listedRefusal, _ time.Time) string {
+			if r.Protocol == "" {
+				return "<all>"
+			}
+			return string(r.Protocol)
+		}},
+		{"FIELD", true, func(r listedRefusal, _ time.Time) string { return orNone(r.Field) }},
+		{"OWNER", true, func(r listedRefusal, _ time.Time) string {
+			if r.Owner == (plan.Service{}) {
+				return orNone("")
+			}
+			return r.Owner.String()
+		}},
+		{"POD", true, func(r listedRefusal, _ time.Time) string { return orNone(r.Pod.String()) }},
+		{"NODE", true, func(r listedRefusal, _ time.Time) string { return orNone(r.Node) }},
+		{"REASON", false, func(r listedRefusal, _ time.Time) string { return string(r.Reason) }},
+		{"MESSAGE", false, func(r listedRefusal, _ time.Time) string { return r.Message }},
+	},
+	empty:     "nothing is refused",
+	rows:      refusalsOf,
+	key:       func(r listedRefusal) any { return r.refusal() },
+	namespace: func(r listedRefusal) string { return r.Service.Namespace },
+	document:  func(s standing, rows []listedRefusal) any { return refusalList{s, append([]listedRefusal{}, rows...)} },
+}
+
+// refusalsOf returns the rows for a snapshot.
+func refusalsOf(s status.Snapshot) []listedRefusal {
+	var result []listedRefusal
+	for i, e := range explainers(s) {
+		for _, r := range s.Families[i].Plan.Refusals {
+			row := listedRefusal{
+				Service: r.Service, EgressIP: r.EgressIP, Field: e.Field(r.Service), Owner: e.Owner(r.EgressIP),
+				PodIP: r.Pod, Protocol: r.Protocol, Reason: r.Reason, Message: r.Message,
+			}
+			if endpoint, ok := e.Endpoint(r.Service, r.Pod); ok {
+				row.Pod, row.Node = endpoint.Pod, endpoint.Node
+			}
+			result = append(result, row)
+		}
+	}
+	slices.SortStableFunc(result, func(a, b listedRefusal) int { return plan.CompareRefusals(a.refusal(), b.refusal()) })
+	return result
+}
+
+// refusal returns what of a row came from the plan.
+func (r listedRefusal) refusal() plan.Refusal {
+	return plan.Refusal{Service: r.Service, EgressIP: r.EgressIP, Pod: r.PodIP, Protocol: r.Protocol, Reason: r.Reason, Message: r.Message}
+}
+
+// addrOr returns an address's text, or another if there is no address.
+func addrOr(ip netip.Addr, without string) string {
+	if !ip.IsValid() {
+		return without
+	}
+	return ip.String()
+}

@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// gap is between two columns.
+const gap = "   "
+
+// table prints rows of cells in columns. The columns are as wide as all rows so far need.
+type table struct {
+	out    io.Writer
+	indent string
+	widths []int
+}
+
+// print prints rows, all with the same number of cells, in one write.
+func (t *table) print(rows ...[]string) error {
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
+			}
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var lines bytes.Buffer
+	for _, row := range rows {
+		line := t.indent
+		for i, cell := range row {
+			line += printable(cell)
+			if i < len(row)-1 {
+				line += strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)) + gap
+			}
+		}
+		lines.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := t.out.Write(lines.Bytes())
+	return err
+}
+
+// printable returns text with whatever a terminal would act on replaced: parts of it come
+// from objects that many may write.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+// orNone returns text, or what stands in a cell without any.
+func orNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}
+
+// age returns a time's distance from now as kubectl prints it (k8s.io/apimachinery,
+// pkg/util/duration): the longer, the coarser.
+func age(since, now time.Time) string {
+	d := max(now.Sub(since), 0).Truncate(time.Second)
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	two := func(large, small time.Duration, units string) string {
+		text := fmt.Sprintf("%d%c", d/large, units[0])
+		if rest := d % large / small; rest > 0 {
+			text += fmt.Sprintf("%d%c", rest, units[1])
+		}
+		return text
+	}
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < 10*time.Minute:
+		return two(time.Minute, time.Second, "ms")
+	case d < 3*time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 8*time.Hour:
+		return two(time.Hour, time.Minute, "hm")
+	case d < 2*day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 8*day:
+		return two(day, time.Hour, "dh")
+	case d < 2*year:
+		return fmt.Sprintf("%dd", d/day)
+	case d < 8*year:
+		return two(year, day, "yd")
+	}
+	return fmt.Sprintf("%dy", d/year)
+}

@@ -1,0 +1,56 @@
+package cmd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+const egressVerifyLong = `Lets the node compare the rules in the kernel with its plan, in each IP family that it
+serves. Prints what differs, a line for each difference, and exits with status 1 then.
+
+The node itself looks twice in each sync period and repairs what it finds.`
+
+const egressVerifyExample = `  # In a script
+  openshift egress verify >/dev/null || logger -p daemon.warning 'egress SNAT rules are not as planned'`
+
+func newEgressVerifyCommand(o *egressOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:               "verify",
+		Short:             "Compare the kernel with the plan",
+		Long:              egressVerifyLong,
+		Example:           egressVerifyExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return o.verify(c) },
+	}
+}
+
+func (o *egressOptions) verify(c *cobra.Command) error {
+	byFamily, err := o.client().Verify(c.Context())
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, family := range slices.Sorted(maps.Keys(byFamily)) {
+		lines := byFamily[family]
+		n += len(lines)
+		if len(lines) == 0 {
+			lines = []string{"in agreement"}
+		}
+		for _, line := range lines {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", family, printable(line)); err != nil {
+				return err
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("1 difference between the plan and the kernel; the node repairs it within its sync period, unless its log says why it cannot")
+	}
+	return fmt.Errorf("%d differences between the plan and the kernel; the node repairs them within its sync period, unless its log says why it cannot", n)
+}
