@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxEventSize is many times what an event may say, and little enough to
-	// keep maxPosted of them.
+	// keep maxEvents of them.
 	maxEventSize = 64 << 10
 	// bodyTimeout is how long a client may take to send one.
 	bodyTimeout = 10 * time.Second
@@ -48,7 +48,7 @@ func (h *handler) serveEvent(w http.ResponseWriter, r *http.Request, t target, r
 		h.deleteEvent(w, logger, t, body)
 		return
 	case r.Method == http.MethodPatch:
-		it, err = h.store.update(res, t.namespace, t.name, func(old *item) (apiObject, error) {
+		it, err = h.store.updateEvent(t.namespace, t.name, func(old *item) (apiObject, error) {
 			return patchEvent(old.raw, r.Header.Get("Content-Type"), body)
 		})
 	default:
@@ -71,7 +71,7 @@ func (h *handler) createEvent(t target, body []byte) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.store.create(keptEvents, event)
+	return h.store.createEvent(event)
 }
 
 func (h *handler) deleteEvent(w http.ResponseWriter, logger klog.Logger, t target, body []byte) {
@@ -87,7 +87,7 @@ func (h *handler) deleteEvent(w http.ResponseWriter, logger klog.Logger, t targe
 		writeError(w, err)
 		return
 	}
-	it, err := h.store.remove(keptEvents, t.namespace, t.name, func(it *item) error {
+	it, err := h.store.removeEvent(t.namespace, t.name, func(it *item) error {
 		return checkPreconditions(it, options.Preconditions)
 	})
 	if err != nil {

@@ -397,7 +397,7 @@ func keptNames(s *store) []string {
 func fill(t *testing.T, s *store, n int) {
 	t.Helper()
 	for i := range n {
-		if _, err := s.create(keptEvents, newEvent(fmt.Sprint(i), nil)); err != nil {
+		if _, err := s.createEvent(newEvent(fmt.Sprint(i), nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -407,23 +407,23 @@ func same(it *item) (apiObject, error) { return it.object, nil }
 
 func TestEventsBounded(t *testing.T) {
 	s := newStore(2)
-	fill(t, s, maxPosted)
+	fill(t, s, maxEvents)
 	// What was written again is not the oldest.
-	if _, err := s.update(keptEvents, "", "0", same); err != nil {
+	if _, err := s.updateEvent("", "0", same); err != nil {
 		t.Fatal(err)
 	}
 	// A name that exists makes nothing go.
-	if _, err := s.create(keptEvents, newEvent("0", nil)); !apierrors.IsAlreadyExists(err) {
+	if _, err := s.createEvent(newEvent("0", nil)); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("got %v", err)
 	}
 	before := s.current()
 	for _, name := range []string{"x", "y"} {
-		if _, err := s.create(keptEvents, newEvent(name, nil)); err != nil {
+		if _, err := s.createEvent(newEvent(name, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	names := keptNames(s)
-	if len(names) != maxPosted || names[0] != "3" || !slices.Equal(names[maxPosted-3:], []string{"0", "x", "y"}) {
+	if len(names) != maxEvents || names[0] != "3" || !slices.Equal(names[maxEvents-3:], []string{"0", "x", "y"}) {
 		t.Errorf("%d events: %v", len(names), names)
 	}
 	if got := s.current() - before; got != 4 {
@@ -438,21 +438,21 @@ func TestEventsExpire(t *testing.T) {
 	age := func(name string, by time.Duration) {
 		s.collections[keptEvents].items["/"+name].written = time.Now().Add(-by)
 	}
-	age("0", postedTTL)
-	age("1", postedTTL-time.Minute)
-	age("2", postedTTL+time.Hour)
-	if err := s.expire(keptEvents, time.Now()); err != nil {
+	age("0", eventTTL)
+	age("1", eventTTL-time.Minute)
+	age("2", eventTTL+time.Hour)
+	if err := s.expireEvents(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if got := keptNames(s); !slices.Equal(got, []string{"1"}) || s.current() != version+2 {
 		t.Errorf("left: %v, version %d", got, s.current())
 	}
 	// Writing makes it young again; and a look at it changes nothing.
-	if _, err := s.update(keptEvents, "", "1", same); err != nil {
+	if _, err := s.updateEvent("", "1", same); err != nil {
 		t.Fatal(err)
 	}
 	version = s.current()
-	if err := s.expire(keptEvents, time.Now().Add(postedTTL-time.Minute)); err != nil || s.current() != version || len(keptNames(s)) != 1 {
+	if err := s.expireEvents(time.Now().Add(eventTTL - time.Minute)); err != nil || s.current() != version || len(keptNames(s)) != 1 {
 		t.Errorf("left: %v, version %d, %v", keptNames(s), s.current(), err)
 	}
 }
@@ -464,7 +464,7 @@ func TestEventsExpireByThemselves(t *testing.T) {
 	w.createEvent("b", nil)
 	s := w.source.store
 	s.mu.Lock()
-	s.collections[keptEvents].items["default/a"].written = time.Now().Add(-postedTTL)
+	s.collections[keptEvents].items["default/a"].written = time.Now().Add(-eventTTL)
 	s.mu.Unlock()
 	eventually(t, func() string {
 		if got := w.listEvents("", ""); got != "b" {

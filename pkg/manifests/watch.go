@@ -161,7 +161,7 @@ func (s *Source) replace(ctx context.Context, objects *Objects) error {
 
 // expire forgets the events whose time is over.
 func (s *Source) expire(ctx context.Context) {
-	if err := s.store.expire(keptEvents, time.Now()); err != nil {
+	if err := s.store.expireEvents(time.Now()); err != nil {
 		klog.FromContext(ctx).Error(err, "Expired events are kept")
 	}
 }
