@@ -268,7 +268,7 @@ func depth(rules Ruleset, chain string) int {
 			deepest = max(deepest, depth(rules, r.chain))
 		}
 	}
-	if list := rules[chain]; list[len(list)-1] == "-g "+SourceChain {
+	if slices.Contains(rules[chain], "-g "+SourceChain) {
 		deepest = max(deepest, depth(rules, SourceChain))
 	}
 	return 1 + deepest
@@ -466,6 +466,7 @@ func TestRecord(t *testing.T) {
 func FuzzRender(f *testing.F) {
 	f.Add(uint64(1), 10, 0, true)
 	f.Add(uint64(2), 100, 100, false)
+	f.Add(uint64(3), 0, 0, false)
 	f.Fuzz(func(t *testing.T, seed uint64, n, nodes int, v4 bool) {
 		cidr := clusterV6
 		if v4 {
