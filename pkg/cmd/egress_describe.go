@@ -164,7 +164,7 @@ func describeEndpoints(out io.Writer, endpoints []plan.EndpointState, wide bool)
 		rows = append(rows, endpointCells(e, wide))
 	}
 	t := table{out: out, indent: "  "}
-	return t.print(rows...)
+	return t.write(rows...)
 }
 
 func endpointCells(e plan.EndpointState, wide bool) []string {

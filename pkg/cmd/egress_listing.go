@@ -43,13 +43,13 @@ func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
 	p := &listingPrinter[T]{listing: l, options: o, out: c.OutOrStdout(), errOut: c.ErrOrStderr()}
 	p.table.out = p.out
 	if o.watch {
-		return o.client().Watch(c.Context(), p.print)
+		return o.client().Watch(c.Context(), p.show)
 	}
 	snapshot, err := o.client().Snapshot(c.Context())
 	if err != nil {
 		return err
 	}
-	return p.print(snapshot)
+	return p.show(snapshot)
 }
 
 // listingPrinter prints a listing, once or again with each change.
@@ -65,8 +65,8 @@ type listingPrinter[T any] struct {
 	rows     []T
 }
 
-// print prints what differs from what was printed last.
-func (p *listingPrinter[T]) print(s status.Snapshot) error {
+// show prints what differs from what was printed last.
+func (p *listingPrinter[T]) show(s status.Snapshot) error {
 	rows := slices.DeleteFunc(p.listing.rows(s), func(row T) bool {
 		return p.options.namespace != "" && p.namespace(row) != p.options.namespace
 	})
@@ -96,7 +96,7 @@ func (p *listingPrinter[T]) print(s status.Snapshot) error {
 	for _, row := range rows {
 		cells = append(cells, p.cells(row, s.Time))
 	}
-	return p.table.print(cells...)
+	return p.table.write(cells...)
 }
 
 // The events of a watch, with kubectl's names (kubectl get --output-watch-events).
@@ -136,7 +136,7 @@ func (p *listingPrinter[T]) printChanges(before, after []T, first bool, now time
 	if len(lines) == 0 {
 		return nil
 	}
-	return p.table.print(lines...)
+	return p.table.write(lines...)
 }
 
 // header returns the line of headers, if it is due.

@@ -20,8 +20,8 @@ type table struct {
 	widths []int
 }
 
-// print prints rows, all with the same number of cells, in one write.
-func (t *table) print(rows ...[]string) error {
+// write prints rows, all with the same number of cells, in one write.
+func (t *table) write(rows ...[]string) error {
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(t.widths) {

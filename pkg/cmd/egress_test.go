@@ -572,7 +572,7 @@ func watchLines(t *testing.T, args ...string) (next func(n int) string) {
 	go func() { ended <- openshiftTo(ctx, w, io.Discard, args...) }()
 	t.Cleanup(func() {
 		cancel()
-		r.Close()
+		_ = r.Close()
 		if err := <-ended; err != nil {
 			t.Errorf("the interrupted command returned %v", err)
 		}

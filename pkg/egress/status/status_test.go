@@ -166,7 +166,9 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.SetUnlinkOnClose(false)
-	dead.Close()
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(fmt.Sprintf("%s.%d", path, os.Getpid()), nil, 0o600); err != nil { // half way made, by an earlier process of this id
 		t.Fatal(err)
 	}
@@ -386,7 +388,9 @@ func TestNothingListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.SetUnlinkOnClose(false)
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for path, cause := range map[string]string{
 		filepath.Join(dir, "none.sock"): "connect: no such file or directory", dead: "connect: connection refused",
 	} {
