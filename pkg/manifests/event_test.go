@@ -279,6 +279,7 @@ func TestPatchEvent(t *testing.T) {
 		{"wrong type", "", types.MergePatchType, `{"series":{"count":"x"}}`, "BadRequest"},
 		{"no object", "", types.MergePatchType, `[]`, "BadRequest"},
 		{"no JSON", "", types.StrategicMergePatchType, `{`, "BadRequest"},
+		{"a patch at which the merge panics", "", types.StrategicMergePatchType, `{"$retainKeys":[{}]}`, "BadRequest"},
 		{"JSON patch", "", types.JSONPatchType, `[]`, "UnsupportedMediaType"},
 		{"apply", "", types.ApplyYAMLPatchType, `{}`, "UnsupportedMediaType"},
 		{"large", "", types.MergePatchType, `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", maxEventSize-100) + `"}}}`, "RequestEntityTooLarge"},
@@ -481,6 +482,7 @@ func FuzzPatchEvent(f *testing.F) {
 		`{"series":{"count":2,"lastObservedTime":"2024-01-02T03:04:05.000000Z"}}`, `{"series":null}`, `null`, `{}`, `[]`,
 		`{"metadata":{"labels":{"a":"b"},"$patch":"replace"}}`, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"],"ownerReferences":[{"uid":"a","$patch":"delete"}]}}`,
 		`{"metadata":{"name":"b","resourceVersion":null}}`, `{"regarding":{"kind":"Pod"},"related":null}`,
+		`{"$retainKeys":[{}]}`,
 	} {
 		f.Add([]byte(text), false)
 		f.Add([]byte(text), true)

@@ -84,9 +84,16 @@ func patchEvent(raw []byte, contentType string, patch []byte) (*eventsv1.Event, 
 	return &event, nil
 }
 
-// merge applies a patch of one of the two kinds that are merged.
-func merge(raw []byte, contentType string, patch []byte) ([]byte, error) {
-	var merged []byte
+// merge applies a patch of one of the two kinds that are merged. The error is a
+// status.
+func merge(raw []byte, contentType string, patch []byte) (merged []byte, err error) {
+	defer func() {
+		// Upstream's merge panics at some patches that make no sense,
+		// {"$retainKeys":[{}]} for one.
+		if r := recover(); r != nil {
+			merged, err = nil, apierrors.NewBadRequest(fmt.Sprintf("apply patch: %v", r))
+		}
+	}()
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case err == nil && mediaType == string(types.StrategicMergePatchType):
