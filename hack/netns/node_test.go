@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -97,6 +95,7 @@ func newNode(t *testing.T, config lab.Config) *node {
 func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
 func (n *node) manifests() string       { return n.path("manifests") }
 func (n *node) config() string          { return n.path("node-config.yaml") }
+func (n *node) socket() string          { return n.path("egress.sock") }
 
 // configure writes the configuration. arguments is YAML for proxyArguments, of which those
 // given override the tests' own.
@@ -106,6 +105,7 @@ func (n *node) configure(arguments string) {
 		"cluster-cidr":           []string{clusterV4.String(), clusterV6.String()},
 		"nodeport-addresses":     []string{"primary"},
 		"conntrack-max-per-core": []string{"0"}, // the limit is the machine's, not the namespace's
+		"egress-snat-socket":     []string{n.socket()},
 	}
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(arguments), &given); err != nil {
@@ -364,32 +364,44 @@ func (n *node) holdsPlan(within time.Duration) {
 }
 
 func (n *node) checkPlan() error {
-	objects, err := manifests.Load(n.manifests())
+	objects, err := n.objects()
 	if err != nil {
 		return err
 	}
-	config := egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}}
+	config := egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}, ExcludeNodes: true}
 	for _, text := range kubeproxy.DefaultExclusions {
 		config.Exclusions = append(config.Exclusions, netip.MustParsePrefix(text))
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		plan, err := egress.PlanFor(family, config, objects.Services, objects.EndpointSlices)
+		plan, err := egress.PlanFor(family, config, objects)
 		if err != nil {
 			return err
 		}
-		save := n.save(family)
-		kernel, err := iptables.ParseSave(save)
+		kernel, err := iptables.ParseSave(n.save(family))
 		if err != nil {
 			return err
 		}
-		if diff := cmp.Diff(iptables.Render(plan), kernel.Chains, cmpopts.EquateEmpty()); diff != "" {
-			return fmt.Errorf("%s: the kernel does not hold the plan (-want +got):\n%s", family, diff)
-		}
-		if payload := iptables.Transaction(iptables.Render(plan), kernel, nil); payload != nil {
-			return fmt.Errorf("%s: left to write:\n%s", family, payload)
+		if differences := iptables.Differences(iptables.Render(plan), kernel); len(differences) > 0 {
+			return fmt.Errorf("%s: the kernel does not hold the plan:\n%s", family, strings.Join(differences, "\n"))
 		}
 	}
 	return nil
+}
+
+// objects are those in the manifests.
+func (n *node) objects() (egress.Objects, error) {
+	loaded, err := manifests.Load(n.manifests())
+	if err != nil {
+		return egress.Objects{}, err
+	}
+	objects := egress.Objects{Services: loaded.Services, EndpointSlices: loaded.EndpointSlices, Nodes: loaded.Nodes}
+	for _, cidr := range loaded.ServiceCIDRs {
+		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidr.Spec.CIDRs...)
+	}
+	if len(loaded.Networks) > 0 {
+		objects.Network = loaded.Networks[0]
+	}
+	return objects, nil
 }
 
 // logBuffer is a process's output that may be read while it grows.

@@ -25,12 +25,16 @@ var allProtocols = []v1.ServicePort{
 
 // service returns a dual-stack Service of namespace shop.
 func service(name string, clusterIPs []string, externalIPs []string, ports ...v1.ServicePort) *v1.Service {
+	return serviceIn("shop", name, clusterIPs, externalIPs, ports...)
+}
+
+func serviceIn(namespace, name string, clusterIPs []string, externalIPs []string, ports ...v1.ServicePort) *v1.Service {
 	if len(ports) == 0 {
 		ports = []v1.ServicePort{{Name: "tcp", Port: 80, Protocol: v1.ProtocolTCP}}
 	}
 	return &v1.Service{
 		TypeMeta:   typeMeta("v1", "Service"),
-		ObjectMeta: objectMeta("shop", name),
+		ObjectMeta: objectMeta(namespace, name),
 		Spec:       v1.ServiceSpec{ClusterIP: clusterIPs[0], ClusterIPs: clusterIPs, ExternalIPs: externalIPs, Ports: ports},
 	}
 }
@@ -39,11 +43,15 @@ func service(name string, clusterIPs []string, externalIPs []string, ports ...v1
 // invalid ones, those that a node without IPv6 does not have, are left out.
 // The pods listen on the Services' ports.
 func endpoints(service string, ports []v1.ServicePort, addresses ...netip.Addr) []*discovery.EndpointSlice {
+	return endpointsIn("shop", service, ports, addresses...)
+}
+
+func endpointsIn(namespace, service string, ports []v1.ServicePort, addresses ...netip.Addr) []*discovery.EndpointSlice {
 	var slices []*discovery.EndpointSlice
 	for suffix, family := range map[string]discovery.AddressType{"-v4": discovery.AddressTypeIPv4, "-v6": discovery.AddressTypeIPv6} {
 		slice := &discovery.EndpointSlice{
 			TypeMeta:    typeMeta("discovery.k8s.io/v1", "EndpointSlice"),
-			ObjectMeta:  objectMeta("shop", service+suffix),
+			ObjectMeta:  objectMeta(namespace, service+suffix),
 			AddressType: family,
 		}
 		slice.Labels = map[string]string{discovery.LabelServiceName: service}

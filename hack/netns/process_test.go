@@ -222,7 +222,7 @@ func TestDryRun(t *testing.T) {
 		}
 		for _, line := range []string{
 			"# pod 10.128.0.11 leaves from 203.0.113.10 for tcp: Service shop/web",
-			"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.11/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully",
+			"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.11/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully",
 			"# pod fd00:10:128::11 leaves from 2001:db8:113::10 for tcp: Service shop/web",
 		} {
 			if !strings.Contains(stdout, line+"\n") {

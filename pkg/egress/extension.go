@@ -204,6 +204,7 @@ func (e *Extension) run() {
 			}
 		case <-retry.C:
 		case <-e.wake:
+			e.awaitQuiet()
 		}
 		if again := e.sync(); again > 0 {
 			retry.Reset(again)
@@ -212,6 +213,25 @@ func (e *Extension) run() {
 		case <-e.ctx.Done():
 			return
 		case <-time.After(e.config.MinSyncPeriod):
+		}
+	}
+}
+
+// awaitQuiet returns when no change has come for a moment, or after the least time between
+// two syncs. Changes that were made together come one by one, in any order after a watch
+// had to begin anew: in their middle an address could seem to be somebody else's.
+func (e *Extension) awaitQuiet() {
+	const moment = 10 * time.Millisecond
+	limit := time.After(e.config.MinSyncPeriod)
+	for {
+		select {
+		case <-e.wake:
+		case <-time.After(min(moment, e.config.MinSyncPeriod)):
+			return
+		case <-limit:
+			return
+		case <-e.ctx.Done():
+			return
 		}
 	}
 }

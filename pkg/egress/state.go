@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -100,7 +101,7 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	s.endpoints[owner][name.Name] = endpoints
 	s.serviceOf[name] = owner
 	_, claimed := s.services[owner]
-	return changed || claimed, err
+	return changed || claimed || owner == apiServer, err
 }
 
 // deleteSlice forgets an EndpointSlice and tells whether plans may change.
@@ -120,8 +121,8 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	if len(s.endpoints[owner]) == 0 {
 		delete(s.endpoints, owner)
 	}
-	_, changed = s.services[owner]
-	return changed
+	_, claimed := s.services[owner]
+	return claimed || owner == apiServer
 }
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -192,6 +193,11 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 		Policies:          s.policies(),
 		NamespacePolicies: s.config.NamespacePolicies,
 	}
+	for _, endpoints := range s.endpoints[apiServer] {
+		for _, e := range ofFamily(family, endpoints, endpointAddr) {
+			in.APIServers = append(in.APIServers, e.Addr)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		if node, ok := s.nodes[name][family]; ok {
 			in.Nodes = append(in.Nodes, node)
@@ -203,12 +209,17 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 			continue
 		}
 		for _, endpoints := range s.endpoints[name] {
-			claim.Endpoints = append(claim.Endpoints, ofFamily(family, endpoints, func(e plan.Endpoint) netip.Addr { return e.Addr })...)
+			claim.Endpoints = append(claim.Endpoints, ofFamily(family, endpoints, endpointAddr)...)
 		}
 		in.Claims = append(in.Claims, claim)
 	}
 	return in
 }
+
+// apiServer is the Service whose endpoints are the API servers.
+var apiServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
+
+func endpointAddr(e plan.Endpoint) netip.Addr { return e.Addr }
 
 // policies returns those that hold for every namespace.
 func (s *state) policies() []plan.Policy {

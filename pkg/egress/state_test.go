@@ -272,6 +272,15 @@ func TestClusterCIDRsOfTheNetwork(t *testing.T) {
 	}
 }
 
+func TestAPIServersAddress(t *testing.T) {
+	kubernetes := newSlice("kubernetes", "kubernetes", "203.0.113.1")
+	kubernetes.Namespace = "default"
+	p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{kubernetes}})
+	if err != nil || len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.APIServerAddress {
+		t.Errorf("refusals %v, %v", p.Refusals, err)
+	}
+}
+
 func TestTargetRef(t *testing.T) {
 	slice := newSlice("web-1", "web", "10.128.0.5", "10.128.0.6", "10.128.0.7")
 	slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "ns", Name: "mine"}

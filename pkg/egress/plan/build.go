@@ -109,8 +109,12 @@ func (b *builder) judgeAddress(ip netip.Addr) (Reason, string) {
 	if cidr, inside := b.serviceCIDRs.Find(ip); inside {
 		return AddressInCluster, fmt.Sprintf("external IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
 	}
-	if node, is := b.nodes[ip]; is && !b.in.AllowNodeIPs {
+	node, isNode := b.nodes[ip]
+	switch {
+	case isNode && !b.in.AllowNodeIPs:
 		return NodeAddress, fmt.Sprintf("external IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
+	case !isNode && slices.Contains(b.in.APIServers, ip):
+		return APIServerAddress, fmt.Sprintf("external IP %s is the address of the cluster's API server", ip)
 	}
 	return "", ""
 }

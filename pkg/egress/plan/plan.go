@@ -122,6 +122,8 @@ type Input struct {
 	// Exclusions are further destinations that are never SNATed.
 	Exclusions []netip.Prefix `json:"exclusions"`
 	Nodes      []Node         `json:"nodes"`
+	// APIServers are the addresses of the cluster's API servers.
+	APIServers []netip.Addr `json:"apiServers"`
 	// ExcludeNodes: the nodes' addresses are excluded, too.
 	ExcludeNodes bool `json:"excludeNodes"`
 	// AllowNodeIPs: a node's primary address may be an egress IP.
@@ -162,6 +164,8 @@ const (
 	AddressInCluster Reason = "AddressInCluster"
 	// NodeAddress: the external IP is a node's primary address.
 	NodeAddress Reason = "NodeAddress"
+	// APIServerAddress: the external IP is an API server's.
+	APIServerAddress Reason = "APIServerAddress"
 	// NotAllowed: a policy does not allow the external IP.
 	NotAllowed Reason = "NotAllowed"
 	// OwnedByOtherNamespace: an older Service of another namespace claims the external IP.
@@ -182,7 +186,7 @@ const (
 
 // Reasons are all of them.
 var Reasons = []Reason{
-	NoClusterCIDR, NoProxier, InvalidAddress, AddressInCluster, NodeAddress, NotAllowed, OwnedByOtherNamespace,
+	NoClusterCIDR, NoProxier, InvalidAddress, AddressInCluster, NodeAddress, APIServerAddress, NotAllowed, OwnedByOtherNamespace,
 	InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, PodOfOtherNamespace, BoundByOlderService,
 }
 

@@ -1,0 +1,631 @@
+package netns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	v1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+)
+
+// putService puts a Service of a namespace, of an age in seconds, in front of these pods.
+func (n *node) putService(namespace string, age int, svc *v1.Service, pods ...netip.Addr) {
+	n.Helper()
+	svc.Namespace = namespace
+	svc.CreationTimestamp.Time = time.Unix(int64(100000-age), 0).UTC()
+	objects := []runtime.Object{svc}
+	for _, slice := range endpointsIn(namespace, svc.Name, svc.Spec.Ports, pods...) {
+		objects = append(objects, slice)
+	}
+	n.put(namespace+"-"+svc.Name+".yaml", objects...)
+}
+
+// removeService removes what putService put.
+func (n *node) removeService(namespace, name string) {
+	n.Helper()
+	n.remove(namespace + "-" + name + ".yaml")
+}
+
+// refused waits until 'openshift egress refused' has the reason for the Service, or, if
+// reason is empty, has nothing of it.
+func (n *node) refused(service, reason string) {
+	n.Helper()
+	n.eventually(soon, func() error {
+		out, errs, status := n.openshift("egress", "refused", "--socket="+n.socket(), "--no-headers")
+		if status != 0 {
+			return errors.New(errs)
+		}
+		for line := range strings.Lines(out) {
+			if !strings.HasPrefix(line, service+" ") {
+				continue
+			}
+			if reason != "" && strings.Contains(line, " "+reason+" ") {
+				return nil
+			}
+			if reason == "" {
+				return fmt.Errorf("still refused: %s", line)
+			}
+		}
+		if reason == "" {
+			return nil
+		}
+		return fmt.Errorf("refused is not %s of %s, but:\n%s", reason, service, out)
+	})
+}
+
+// TestThief: a namespace that claims another's address does not get it, learns why by an
+// Event, and gets the address when its owner's last Service is gone.
+func TestThief(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
+		ips := []string{egressV4.String(), egressV6.String()}
+		owner, thief := n.Pod(1), n.Pod(2)
+		n.putService("shop", 10, service("web", webIPs, ips, allProtocols...), owner.V4, owner.V6)
+		n.putService("thief", 5, service("web", dbIPs, ips, allProtocols...), thief.V4, thief.V6)
+		n.start()
+		for _, network := range []string{"udp4", "udp6"} {
+			n.sees(network, owner, n.outside(network), of(network, egressV4, egressV6))
+			n.sees(network, thief, n.outside(network), n.nodeIP(network))
+		}
+		n.refused("thief/web", "OwnedByOtherNamespace")
+		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="OwnedByOtherNamespace"} 1`)
+		n.metric(`egress_snat_claims{ip_family="IPv6"} 2`)
+		n.logs(`"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`)
+
+		n.removeService("shop", "web")
+		for _, network := range []string{"udp4", "udp6"} {
+			n.sees(network, thief, n.outside(network), of(network, egressV4, egressV6))
+			n.sees(network, owner, n.outside(network), n.nodeIP(network))
+		}
+		n.refused("thief/web", "")
+		n.eventually(soon, func() error {
+			for line := range strings.Lines(n.log.String()) {
+				if strings.Contains(line, `"Event deleted"`) && strings.Contains(line, `reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`) {
+					return nil
+				}
+			}
+			return errors.New("the Event is still there")
+		})
+	})
+}
+
+// TestSliceNamesAForeignPod: whoever writes an EndpointSlice binds no pod of others.
+func TestSliceNamesAForeignPod(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		mine, theirs := n.Pod(1), n.Pod(2)
+		web := service("web", webIPs, []string{egressV4.String()})
+		slice := endpoints("web", web.Spec.Ports, mine.V4, theirs.V4)[0]
+		slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "mine"}
+		slice.Endpoints[1].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "theirs"}
+		n.put("web.yaml", web, slice)
+		n.start()
+		n.sees("tcp4", mine, n.outside("tcp4"), egressV4)
+		n.sees("tcp4", theirs, n.outside("tcp4"), n.Node().V4)
+		n.refused("shop/web", "PodOfOtherNamespace")
+	})
+}
+
+// TestForbiddenAddresses: what no Service may wear, although the API server lets it have
+// it as an external IP.
+func TestForbiddenAddresses(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.put("cidrs.yaml", &networkingv1.ServiceCIDR{
+			TypeMeta: typeMeta("networking.k8s.io/v1", "ServiceCIDR"), ObjectMeta: objectMeta("", "kubernetes"),
+			Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/16", "fd00:172:30::/112"}},
+		})
+		apiServer := netip.MustParseAddr("192.0.2.77")
+		n.put("kubernetes.yaml", endpointsIn("default", "kubernetes", nil, apiServer)[0])
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.start()
+		n.ready()
+		for address, reason := range map[string]string{
+			"172.30.0.1":             "AddressInCluster", // the Service of the API server
+			"fd00:172:30::1":         "AddressInCluster",
+			n.Pod(2).V4.String():     "AddressInCluster",
+			n.Pod(2).V6.String():     "AddressInCluster",
+			n.Node().V4.String():     "NodeAddress",
+			"2001:db8:0:2::2":        "NodeAddress",
+			apiServer.String():       "APIServerAddress",
+			"224.0.0.9":              "", // the API's validation refuses these already
+			"127.0.0.1":              "",
+			"0.0.0.0":                "",
+			"::":                     "",
+			"fe80::1":                "",
+			"240.0.0.1":              "InvalidAddress",
+			"0.1.2.3":                "InvalidAddress",
+			"::ffff:203.0.113.10.99": "",
+		} {
+			n.putService("shop", 0, service("web", webIPs, []string{address}), n.Pod(1).V4, n.Pod(1).V6)
+			if reason == "" {
+				n.logs(address)
+			} else {
+				n.refused("shop/web", reason)
+			}
+			for _, network := range []string{"tcp4", "tcp6"} {
+				n.sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
+			}
+			for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+				if save := n.save(family); strings.Contains(save, "--to-source") {
+					n.Errorf("%s: there are rules:\n%s", address, save)
+				}
+			}
+		}
+	})
+}
+
+// TestNodeIPs: a node's own address as an external IP, where that is allowed.
+func TestNodeIPs(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.configure(`egress-snat-allow-node-ips: ["true"]`)
+		n.serve(n.Outside(), whoamiPort, "udp4")
+		n.putService("shop", 0, service("web", webIPs, []string{n.Node().V4.String()}, allProtocols...), n.Pod(1).V4)
+		n.start()
+		n.ready()
+		n.eventually(soon, func() error {
+			if save := n.save(v1.IPv4Protocol); !strings.Contains(save, "--to-source "+n.Node().V4.String()) {
+				return fmt.Errorf("no rule:\n%s", save)
+			}
+			return nil
+		})
+		const port = 4000
+		n.asks("udp4", n.Pod(1), port, n.Node().V4)
+		id := n.tracked("udp", n.Pod(1).V4, port)
+		// Unbound, the pod wears the same address, masqueraded: its flows are right.
+		n.removeService("shop", "web")
+		n.holdsNothing()
+		n.restart()
+		n.asks("udp4", n.Pod(1), port, n.Node().V4)
+		if now := n.tracked("udp", n.Pod(1).V4, port); now != id {
+			n.Errorf("the flow was made anew: %s, then %s", id, now)
+		}
+	})
+}
+
+// holdsNothing waits until no rule of ours is in the kernel.
+func (n *node) holdsNothing() {
+	n.Helper()
+	n.eventually(soon, func() error {
+		for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+			for line := range strings.Lines(n.save(family)) {
+				if strings.HasPrefix(line, "-A OPENSHIFT-EGRESS-SNAT") {
+					return fmt.Errorf("%s", line)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// asks waits until the pod, from a fixed port, is seen as want. Its flow goes on where it
+// was, unless somebody ends it.
+func (n *node) asks(network string, pod *lab.Host, port uint16, want netip.Addr) {
+	n.Helper()
+	n.eventually(soon, func() error {
+		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
+		defer cancel()
+		seen, err := pod.Ask(ctx, network, n.outside(network), port)
+		if err == nil && seen != want {
+			err = fmt.Errorf("%s from port %d (%s) is seen as %s, want %s", pod.Name, port, network, seen, want)
+		}
+		return err
+	})
+}
+
+// tracked returns the conntrack id of a pod's flow from a port; it fails unless there is one.
+func (n *node) tracked(protocol string, pod netip.Addr, port int) string {
+	n.Helper()
+	family := "ipv4"
+	if pod.Is6() {
+		family = "ipv6"
+	}
+	out, err := n.Node().Run(n.Context(), "conntrack", "-L", "-f", family, "-p", protocol, "--orig-src", pod.String(), "--orig-port-src", fmt.Sprint(port), "-o", "id")
+	if err != nil {
+		n.Fatal(err)
+	}
+	_, id, found := strings.Cut(out, " id=")
+	if !found || strings.Count(out, " id=") != 1 {
+		n.Fatalf("not one flow of %s from port %d:\n%s", pod, port, out)
+	}
+	return strings.Fields(id)[0]
+}
+
+// TestExistingFlows: UDP flows from fixed ports, which conntrack would let live on, wear
+// another identity as soon as a binding is added, changed, moved or removed; others stay
+// the same flows.
+func TestExistingFlows(t *testing.T) {
+	onBackends(t, func(n *node) {
+		const port, other = 4000, 4001
+		pod1, pod2 := n.Pod(1), n.Pod(2)
+		udp := []v1.ServicePort{{Name: "udp", Port: 80, Protocol: v1.ProtocolUDP}}
+		n.serve(n.Outside(), whoamiPort, "udp4", "udp6", "tcp4")
+		n.start()
+		n.ready()
+		begin := func() {
+			n.asks("udp4", pod2, other, n.Node().V4)
+			n.asks("udp6", pod2, other, n.Node().V6)
+		}
+		begin()
+		ids := func() string {
+			n.Helper()
+			return n.tracked("udp", pod2.V4, other) + " " + n.tracked("udp", pod2.V6, other)
+		}
+		others := ids()
+		tcp, err := pod1.Dial(n.Context(), "tcp4", n.outside("tcp4"), 0)
+		if err != nil {
+			n.Fatal(err)
+		}
+		for _, step := range []struct {
+			what   string
+			do     func()
+			v4, v6 netip.Addr
+		}{
+			{"unbound", func() {}, n.Node().V4, n.Node().V6},
+			{"added", func() {
+				n.putService("shop", 9, service("web", webIPs, []string{egressV4.String(), egressV6.String()}, udp...), pod1.V4, pod1.V6)
+			}, egressV4, egressV6},
+			{"changed", func() {
+				n.putService("shop", 9, service("web", webIPs, []string{anotherV4.String(), anotherV6.String()}, udp...), pod1.V4, pod1.V6)
+			}, anotherV4, anotherV6},
+			{"moved, the pod's address used by another namespace", func() {
+				n.putService("shop", 9, service("web", webIPs, []string{anotherV4.String(), anotherV6.String()}, udp...))
+				n.putService("bank", 8, service("atm", dbIPs, []string{egressV4.String(), egressV6.String()}, udp...), pod1.V4, pod1.V6)
+			}, egressV4, egressV6},
+			{"removed in one family", func() {
+				n.putService("bank", 8, service("atm", dbIPs, []string{egressV4.String()}, udp...), pod1.V4, pod1.V6)
+			}, egressV4, n.Node().V6},
+			{"removed", func() { n.removeService("bank", "atm") }, n.Node().V4, n.Node().V6},
+		} {
+			n.Log(step.what)
+			step.do()
+			n.asks("udp4", pod1, port, step.v4)
+			n.asks("udp6", pod1, port, step.v6)
+			begin()
+			if now := ids(); now != others {
+				n.Fatalf("%s: flows of an unbound pod were made anew: %s, then %s", step.what, others, now)
+			}
+		}
+		if seen, err := tcp.Ask(n.Context()); err != nil || seen != n.Node().V4 {
+			n.Errorf("a flow of a protocol that was never bound is seen as %v, %v", seen, err)
+		}
+		n.eventually(soon, func() error {
+			text, err := n.get("http://127.0.0.1:10249/metrics")
+			if err == nil && (!strings.Contains(text, "egress_snat_conntrack_deletions_total") || strings.Contains(text, `egress_snat_conntrack_deletions_total{ip_family="IPv4"} 0`)) {
+				err = errors.New("no deletions are counted")
+			}
+			return err
+		})
+	})
+}
+
+// TestFlowsAcrossAKill: what changes while no node runs, or is killed in the middle of it,
+// is made good at the next start; flows that are right live on.
+func TestFlowsAcrossAKill(t *testing.T) {
+	onBackends(t, func(n *node) {
+		const port = 4000
+		pod1, pod2 := n.Pod(1), n.Pod(2)
+		ips := []string{egressV4.String(), egressV6.String()}
+		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
+		n.putService("shop", 9, service("web", webIPs, ips, allProtocols...), pod1.V4, pod1.V6, pod2.V4, pod2.V6)
+		n.start()
+		for _, network := range []string{"udp4", "udp6"} {
+			for _, pod := range []*lab.Host{pod1, pod2} {
+				n.asks(network, pod, port, of(network, egressV4, egressV6))
+			}
+		}
+		right := n.tracked("udp", pod2.V4, port)
+		n.kill()
+		n.putService("shop", 9, service("web", webIPs, ips, allProtocols...), pod2.V4, pod2.V6)
+		n.restart()
+		for _, network := range []string{"udp4", "udp6"} {
+			n.asks(network, pod1, port, n.nodeIP(network))
+		}
+		n.kill()
+		n.restart()
+		if now := n.tracked("udp", pod2.V4, port); now != right {
+			n.Errorf("a flow that was right was made anew: %s, then %s", right, now)
+		}
+	})
+}
+
+// TestStaysAsWithoutUs: pods reach each other, Services by any of their addresses, their
+// own external IP, and nodes, exactly as if they were not bound.
+func TestStaysAsWithoutUs(t *testing.T) {
+	onBackends(t, func(n *node) {
+		pod1, pod2 := n.Pod(1), n.Pod(2)
+		ports := allProtocols[:2]
+		n.put("node-2.yaml", &v1.Node{
+			TypeMeta: typeMeta("v1", "Node"), ObjectMeta: objectMeta("", "node-2"),
+			Status: v1.NodeStatus{Addresses: []v1.NodeAddress{
+				{Type: v1.NodeInternalIP, Address: n.Outside().V4.String()}, {Type: v1.NodeInternalIP, Address: n.Outside().V6.String()},
+			}},
+		})
+		// Somebody outside that is no node.
+		partner := map[string]netip.Addr{"4": netip.MustParseAddr("198.51.100.99"), "6": netip.MustParseAddr("2001:db8:113::99")}
+		for _, ip := range []netip.Addr{partner["4"], partner["6"]} {
+			if err := n.AddAddr(n.Outside(), ip); err != nil {
+				n.Fatal(err)
+			}
+		}
+		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
+		n.serve(n.Node(), whoamiPort, "udp4", "udp6")
+		n.serve(pod1, 80, "udp4", "udp6")
+		n.serve(pod2, 80, "udp4", "udp6")
+		n.putService("shop", 9, service("web", webIPs, []string{egressV4.String(), egressV6.String()}, ports...), pod1.V4, pod1.V6)
+		db := service("db", dbIPs, []string{anotherV4.String(), anotherV6.String()}, ports...)
+		db.Annotations = map[string]string{egress.Annotation: "false"}
+		n.putService("shop", 9, db, pod2.V4, pod2.V6)
+
+		type question struct {
+			network string
+			to      netip.AddrPort
+		}
+		var questions []question
+		for _, family := range []string{"4", "6"} {
+			network := "udp" + family
+			for _, to := range []netip.AddrPort{
+				netip.AddrPortFrom(of(network, pod2.V4, pod2.V6), 80),
+				netip.AddrPortFrom(of(network, netip.MustParseAddr(dbIPs[0]), netip.MustParseAddr(dbIPs[1])), 80),
+				netip.AddrPortFrom(of(network, anotherV4, anotherV6), 80),
+				netip.AddrPortFrom(of(network, egressV4, egressV6), 80),                                                               // hairpin
+				netip.AddrPortFrom(n.nodeIP(network), whoamiPort),                                                                     // its own node
+				netip.AddrPortFrom(n.outside(network).Addr(), whoamiPort),                                                             // another node
+				netip.AddrPortFrom(of(network, netip.MustParseAddr("10.128.0.1"), netip.MustParseAddr("fd00:10:128::1")), whoamiPort), // the node on the pods' network
+			} {
+				questions = append(questions, question{network, to})
+			}
+		}
+		answers := func() []string {
+			n.Helper()
+			var seen []string
+			for _, q := range questions {
+				var as netip.Addr
+				n.eventually(soon, func() (err error) {
+					as, err = n.ask(q.network, pod1, q.to)
+					return err
+				})
+				seen = append(seen, fmt.Sprintf("%s %s as %s", q.network, q.to, as))
+			}
+			return seen
+		}
+
+		n.configure(`egress-snat: ["false"]`)
+		n.start()
+		n.sees("udp4", pod1, netip.AddrPortFrom(netip.MustParseAddr(dbIPs[0]), 80), pod1.V4)
+		n.sees("udp6", pod1, netip.AddrPortFrom(netip.MustParseAddr(dbIPs[1]), 80), pod1.V6)
+		without := answers()
+		n.stop()
+		n.configure("")
+		n.restart()
+		for _, family := range []string{"4", "6"} {
+			n.sees("udp"+family, pod1, netip.AddrPortFrom(partner[family], whoamiPort), of("udp"+family, egressV4, egressV6))
+		}
+		with := answers()
+		for i := range questions {
+			if with[i] != without[i] {
+				n.Errorf("%s, want it as without egress SNAT: %s", with[i], without[i])
+			}
+		}
+		n.stop()
+		n.configure(`egress-snat-exclude-nodes: ["false"]`)
+		n.restart()
+		n.sees("udp4", pod1, n.outside("udp4"), egressV4)
+		// Its own external IP, where the proxier serves nothing and somebody outside does.
+		for _, ip := range []netip.Addr{egressV4, egressV6} {
+			if err := n.AddAddr(n.Outside(), ip); err != nil {
+				n.Fatal(err)
+			}
+		}
+		n.sees("udp4", pod1, netip.AddrPortFrom(egressV4, whoamiPort), n.Node().V4)
+		n.sees("udp6", pod1, netip.AddrPortFrom(egressV6, whoamiPort), n.Node().V6)
+	})
+}
+
+// TestAllProtocols: with egress-snat-protocols=all everything leaves from the egress IP,
+// whatever the Service's ports are.
+func TestAllProtocols(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.configure(`egress-snat-protocols: ["all"]`)
+		n.serve(n.Outside(), whoamiPort, networks...)
+		pod := n.Pod(1)
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		for _, network := range networks {
+			n.sees(network, pod, n.outside(network), of(network, egressV4, egressV6))
+		}
+		for _, network := range []string{"ip4:icmp", "ip6:ipv6-icmp"} {
+			to, want := n.Outside().V4, egressV4
+			if strings.HasPrefix(network, "ip6") {
+				to, want = n.Outside().V6, egressV6
+			}
+			n.eventually(soon, func() error { return n.ping(pod, network, to, want) })
+		}
+	})
+}
+
+// ping sends an echo request and looks in the node's conntrack for who it was seen as.
+func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
+	request, protocol := []byte{8, 0, 0xf7, 0xfd, 0, 1, 0, 1}, "icmp" // with its checksum
+	family := "ipv4"
+	if to.Is6() {
+		request, protocol, family = []byte{128, 0, 0, 0, 0, 1, 0, 1}, "icmpv6", "ipv6" // which the kernel adds
+	}
+	err := from.Do(func() error {
+		c, err := net.ListenPacket(network, "")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.WriteTo(request, &net.IPAddr{IP: to.AsSlice()}); err != nil {
+			return err
+		}
+		if err := c.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		for reply := make([]byte, 1500); ; {
+			_, peer, err := c.ReadFrom(reply)
+			if err != nil || peer.String() == to.String() {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("ping %s: %w", to, err)
+	}
+	out, err := n.Node().Run(n.Context(), "conntrack", "-L", "-f", family, "-p", protocol, "--orig-dst", to.String())
+	if err == nil && !strings.Contains(out, " dst="+want.String()+" ") {
+		err = fmt.Errorf("ping %s is not seen as %s: %s", to, want, out)
+	}
+	return err
+}
+
+// TestLoadBalancerIPs: they serve where a Service has no external IPs, and external IPs
+// serve for egress where the proxier does not know them any more.
+func TestLoadBalancerIPs(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.configure(`{egress-snat-load-balancer-ips: ["true"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		balanced := service("lb", dbIPs, nil, v1.ServicePort{Name: "tcp", Port: 80, NodePort: 30080, Protocol: v1.ProtocolTCP})
+		balanced.Spec.Type = v1.ServiceTypeLoadBalancer
+		balanced.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: anotherV4.String()}, {IP: anotherV6.String()}}
+		n.putService("shop", 0, balanced, n.Pod(2).V4, n.Pod(2).V6)
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		for _, network := range []string{"tcp4", "tcp6"} {
+			n.sees(network, n.Pod(1), n.outside(network), of(network, egressV4, egressV6))
+			n.sees(network, n.Pod(2), n.outside(network), of(network, anotherV4, anotherV6))
+		}
+	})
+}
+
+// TestNetworkConfiguration: OpenShift's Network object gives the cluster CIDRs where none
+// are configured, and its policy takes effect while the node runs.
+func TestNetworkConfiguration(t *testing.T) {
+	onBackends(t, func(n *node) {
+		network := &configv1.Network{TypeMeta: typeMeta("config.openshift.io/v1", "Network"), ObjectMeta: objectMeta("", "cluster")}
+		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: clusterV4.String(), HostPrefix: 24}, {CIDR: clusterV6.String(), HostPrefix: 64}}
+		policy := func(policy *configv1.ExternalIPPolicy) {
+			n.Helper()
+			network.Spec.ExternalIP = &configv1.ExternalIPConfig{Policy: policy}
+			n.put("network.yaml", network)
+		}
+		n.configure(`cluster-cidr: null`)
+		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.refused("shop/web", "NoClusterCIDR")
+		policy(nil)
+		sees := func(v4, v6 netip.Addr) {
+			n.Helper()
+			n.sees("tcp4", n.Pod(1), n.outside("tcp4"), v4)
+			n.sees("tcp6", n.Pod(1), n.outside("tcp6"), v6)
+		}
+		sees(egressV4, egressV6)
+		n.logs("Taking the cluster CIDRs from the cluster's network configuration")
+		policy(&configv1.ExternalIPPolicy{})
+		sees(n.Node().V4, n.Node().V6)
+		n.refused("shop/web", "NotAllowed")
+		policy(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24", "2001:db8::/32"}, RejectedCIDRs: []string{egressV6.String() + "/128"}})
+		sees(egressV4, n.Node().V6)
+		policy(nil)
+		sees(egressV4, egressV6)
+		n.refused("shop/web", "")
+	})
+}
+
+// TestConfiguredPolicy: what the node's own configuration allows, everywhere and by
+// namespace, and the annotation that names an address.
+func TestConfiguredPolicy(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.configure(`{egress-snat-allowed-cidrs: ["203.0.113.0/24,198.51.100.0/24"], egress-snat-namespace-cidrs: ["bank=198.51.100.0/24"]}`)
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.putService("shop", 0, service("web", webIPs, []string{"192.0.2.200"}), n.Pod(1).V4)
+		n.putService("bank", 0, service("atm", dbIPs, []string{egressV4.String()}), n.Pod(2).V4)
+		n.start()
+		n.refused("shop/web", "NotAllowed")
+		n.refused("bank/atm", "NotAllowed")
+		named := service("atm", dbIPs, []string{egressV4.String(), anotherV4.String()})
+		named.Annotations = map[string]string{egress.Annotation: anotherV4.String()}
+		n.putService("bank", 0, named, n.Pod(2).V4)
+		n.sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
+		n.putService("shop", 0, service("web", webIPs, []string{egressV4.String()}), n.Pod(1).V4)
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	})
+}
+
+// TestEgressCommands: as an operator uses them, on the binary.
+func TestEgressCommands(t *testing.T) {
+	onBackends(t, func(n *node) {
+		socket := "--socket=" + n.socket()
+		if _, errs, status := n.openshift("egress", "list", socket); status != 1 || !strings.Contains(errs, n.socket()) {
+			n.Errorf("without a node: status %d, %s", status, errs)
+		}
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		n.start()
+		n.ready()
+		out, errs, status := n.openshift("egress", "list", socket, "--no-headers")
+		if fields := strings.Fields(out); status != 0 || errs != "" || len(fields) < 4 || fields[0] != n.Pod(1).V4.String() || !strings.Contains(out, "shop/web") {
+			n.Errorf("list: status %d, %s%s", status, out, errs)
+		}
+		out, _, _ = n.openshift("egress", "list", socket, "-o", "json")
+		var document struct {
+			Node  string `json:"node"`
+			Ready bool   `json:"ready"`
+		}
+		if err := json.Unmarshal([]byte(out), &document); err != nil || document.Node != "node-1" || !document.Ready {
+			n.Errorf("list -o json: %v: %s", err, out)
+		}
+		out, errs, status = n.openshift("egress", "explain", socket, n.Pod(1).V4.String(), n.Outside().V4.String(), "--protocol=tcp")
+		if status != 0 || !strings.Contains(out, "This packet would leave as "+egressV4.String()) || !strings.Contains(out, "--to-source "+egressV4.String()) {
+			n.Errorf("explain: status %d, %s%s", status, out, errs)
+		}
+		out, errs, status = n.openshift("egress", "explain", socket, "shop/web")
+		if status != 0 || !strings.Contains(out, egressV6.String()) {
+			n.Errorf("explain a Service: status %d, %s%s", status, out, errs)
+		}
+		out, errs, status = n.openshift("egress", "verify", socket)
+		if status != 0 {
+			n.Errorf("verify: status %d, %s%s", status, out, errs)
+		}
+		if err := n.process.Process.Signal(syscall.SIGSTOP); err != nil {
+			n.Fatal(err)
+		}
+		n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
+		if err := n.process.Process.Signal(syscall.SIGCONT); err != nil {
+			n.Fatal(err)
+		}
+		// The loop may be first.
+		out, errs, status = n.openshift("egress", "verify", socket)
+		if status != 1 && !strings.Contains(n.log.String(), "Somebody else has changed") {
+			n.Errorf("verify after a flush: status %d, %s%s", status, out, errs)
+		}
+		n.holdsPlan(syncPeriod * 2)
+		for _, metric := range []string{`egress_snat_rules{ip_family="IPv4"}`, "egress_snat_network_programming_duration_seconds_count", "egress_snat_conntrack_deletions_total"} {
+			text, err := n.get("http://127.0.0.1:10249/metrics")
+			if err != nil || !strings.Contains(text, metric) {
+				n.Errorf("the metrics have no %s, %v", metric, err)
+			}
+		}
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		flow, err := n.Pod(1).Dial(n.Context(), "tcp4", n.outside("tcp4"), 0)
+		if err != nil {
+			n.Fatal(err)
+		}
+		defer func() { _ = flow.Close() }()
+		n.metric(`egress_snat_tracked_flows{egress_ip="` + egressV4.String() + `"} 1`)
+		n.metric(fmt.Sprintf(`egress_snat_port_usage_ratio{egress_ip="%s"} %g`, egressV4, 1.0/64512))
+	})
+}

@@ -1,0 +1,301 @@
+package netns
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+// TestWireDuringRandomChanges: through a thousand changes of objects, with kills, the
+// kernel holds the plan after each burst, and no packet at any time wears an address that
+// is not its namespace's.
+func TestWireDuringRandomChanges(t *testing.T) {
+	for _, backend := range lab.Backends() {
+		t.Run(string(backend), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, lab.Config{IPv6: true, Pods: 4, Masquerade: true, Backend: backend})
+			n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
+			n.start()
+			n.ready()
+			w := &wire{node: n}
+			w.note(func() {})
+			w.settle()
+			stop := w.sample()
+			r := rand.New(rand.NewPCG(3, uint64(len(backend))))
+			const bursts, events = 40, 25
+			for burst := range bursts {
+				for range events {
+					w.note(func() { w.randomEvent(r) })
+				}
+				if burst%10 == 9 {
+					n.kill()
+					w.note(func() { w.randomEvent(r) })
+					n.restart()
+				}
+				w.settle()
+			}
+			stop()
+			t.Logf("%d answers, %d of them under an egress IP, %d in moments of calm", w.answers.Load(), w.bound.Load(), w.exact.Load())
+			if w.bound.Load() == 0 || w.exact.Load() == 0 {
+				t.Error("too few answers to tell anything")
+			}
+		})
+	}
+}
+
+// world is three namespaces, each with pods of its own, that fight over few addresses.
+var world = map[string][]int{"a": {1, 2}, "b": {3}, "c": {4}}
+
+// namespaceOf returns that of a pod's number.
+func namespaceOf(pod int) string {
+	for namespace, pods := range world {
+		if slices.Contains(pods, pod) {
+			return namespace
+		}
+	}
+	return ""
+}
+
+// randomEvent changes, adds or removes a Service of one of the namespaces, or its endpoints.
+func (w *wire) randomEvent(r *rand.Rand) {
+	w.Helper()
+	namespace, number := []string{"a", "b", "c"}[r.IntN(3)], r.IntN(2)
+	name := fmt.Sprintf("s%d", number)
+	host := 10*int(namespace[0]-'a') + number + 1
+	svc := serviceIn(namespace, name,
+		[]string{fmt.Sprintf("172.30.2.%d", host), fmt.Sprintf("fd00:172:30::2:%d", host)},
+		[]string{fmt.Sprintf("203.0.113.%d", 1+r.IntN(3)), fmt.Sprintf("2001:db8:113::%d", 1+r.IntN(3))}, allProtocols[1])
+	switch kind := r.IntN(10); {
+	case kind < 4:
+		var objects []runtime.Object
+		pods := world[namespace]
+		for range r.IntN(3) {
+			pod := w.Pod(pods[r.IntN(len(pods))])
+			for _, slice := range endpointsIn(namespace, name, svc.Spec.Ports, pod.V4, pod.V6) {
+				slice.Name = fmt.Sprintf("%s-%d", slice.Name, len(objects))
+				objects = append(objects, slice)
+			}
+		}
+		if file := namespace + "-" + name + "-slices.yaml"; len(objects) > 0 {
+			w.put(file, objects...)
+		} else {
+			_ = os.Remove(filepath.Join(w.manifests(), file)) // it may not be there
+		}
+	case kind < 6:
+		_ = os.Remove(filepath.Join(w.manifests(), namespace+"-"+name+".yaml")) // it may not be there
+	default:
+		svc.CreationTimestamp.Time = time.Unix(int64(1000+r.IntN(4)), 0).UTC()
+		if r.IntN(10) == 0 {
+			svc.Annotations = map[string]string{egress.Annotation: "false"}
+		}
+		w.put(namespace+"-"+name+".yaml", svc)
+	}
+}
+
+// wire samples who pods are seen as, and judges by who owns the addresses.
+type wire struct {
+	*node
+	answers, bound, exact atomic.Int64
+
+	mu     sync.Mutex
+	states []state
+}
+
+// state is what holds after one event: from the event on, until the node says that it has
+// a later state in the kernel, flows included.
+type state struct {
+	from, until time.Time
+	services    []*v1.Service
+	// calm is when the node had this state in the kernel and no other could follow; zero
+	// for most states. as are the egress IPs by pod then.
+	calm time.Time
+	as   map[netip.Addr]netip.Addr
+}
+
+// note notes the state after a change.
+func (w *wire) note(change func()) {
+	w.Helper()
+	from := time.Now()
+	w.mu.Lock()
+	if last := len(w.states) - 1; last >= 0 {
+		w.states[last].calm = time.Time{}
+	}
+	w.mu.Unlock()
+	change()
+	objects, err := w.objects()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states = append(w.states, state{from: from, services: objects.Services})
+}
+
+// mayOwn tells whether an address could be a namespace's while these states went by. What
+// changed among them comes to the node in any order, for several changes of files are one
+// for it; so it may, if a Service of the namespace claims the address in one of the states,
+// and no older one of another namespace does in all of them.
+func mayOwn(namespace string, ip netip.Addr, states []state) bool {
+	for _, s := range states {
+		for _, claim := range s.services {
+			if claim.Namespace != namespace || !claims(claim, ip) {
+				continue
+			}
+			blocked := slices.ContainsFunc(states[0].services, func(other *v1.Service) bool {
+				return other.Namespace != namespace && !slices.ContainsFunc(states, func(s state) bool {
+					return !slices.ContainsFunc(s.services, func(same *v1.Service) bool {
+						return same.Namespace == other.Namespace && same.Name == other.Name && claims(same, ip) && older(same, claim)
+					})
+				})
+			})
+			if !blocked {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func claims(svc *v1.Service, ip netip.Addr) bool {
+	return svc.Annotations[egress.Annotation] != "false" && slices.Contains(svc.Spec.ExternalIPs, ip.String())
+}
+
+func older(a, b *v1.Service) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Namespace+"/"+a.Name < b.Namespace+"/"+b.Name
+}
+
+// settle waits until the kernel holds the last state, as far as one can see and as the
+// node says; all states before are over then. It leaves a moment of calm.
+func (w *wire) settle() {
+	w.Helper()
+	w.holdsPlan(soon)
+	objects, err := w.objects()
+	if err != nil {
+		w.Fatal(err)
+	}
+	as := map[netip.Addr]netip.Addr{}
+	for i, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		want, err := egress.PlanFor(family, egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}}, objects)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, b := range want.Bindings {
+			as[b.Pod] = b.EgressIP
+		}
+		w.eventually(soon, func() error { return w.written(i, want) })
+	}
+	w.mu.Lock()
+	now, last := time.Now(), len(w.states)-1
+	for i := range w.states[:last] {
+		if w.states[i].until.IsZero() {
+			w.states[i].until = now
+		}
+	}
+	w.states[last].calm, w.states[last].as = now, as
+	w.mu.Unlock()
+	time.Sleep(50 * time.Millisecond)
+}
+
+// written returns nil if the node says that it has written the plan of the i-th family and
+// deleted the flows that contradict it.
+func (w *wire) written(i int, want plan.Plan) error {
+	snapshot, err := status.NewClient(w.socket()).Snapshot(w.Context())
+	if err != nil {
+		return err
+	}
+	if f := snapshot.Families[i]; !f.Written || !slices.Equal(f.Plan.Bindings, want.Bindings) {
+		return fmt.Errorf("%s: the node is still at another plan", f.Family)
+	}
+	return nil
+}
+
+// sample lets every pod ask the outside host who it is seen as, all the time, from ports
+// that it used before, whose flows the kernel remembers, and from new ones.
+func (w *wire) sample() (stop func()) {
+	ctx, cancel := context.WithCancel(w.Context())
+	var wg sync.WaitGroup
+	for i := 1; i <= 4; i++ {
+		for _, network := range []string{"udp4", "udp6"} {
+			wg.Go(func() { w.sampleFrom(ctx, namespaceOf(i), w.Pod(i), network) })
+		}
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (w *wire) sampleFrom(ctx context.Context, namespace string, pod *lab.Host, network string) {
+	ports := []uint16{5000, 5001, 0}
+	asked := map[uint16]time.Time{}
+	for i := 0; ctx.Err() == nil; i++ {
+		port := ports[i%len(ports)]
+		// An answer to the last question from this port may come late.
+		from, now := asked[port], time.Now()
+		if from.IsZero() || port == 0 {
+			from = now
+		}
+		asked[port] = now
+		if seen, err := w.askFrom(port, network, pod); err == nil {
+			w.judge(namespace, of(network, pod.V4, pod.V6), w.nodeIP(network), seen, from, time.Now())
+		}
+		time.Sleep(2 * time.Millisecond) // eight pods must not starve the node
+	}
+}
+
+// askFrom asks once from a port, 0 for a new one.
+func (w *wire) askFrom(port uint16, network string, pod *lab.Host) (netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(w.Context(), 300*time.Millisecond)
+	defer cancel()
+	return pod.Ask(ctx, network, w.outside(network), port)
+}
+
+// judge complains if a pod was seen under an address that cannot have been its namespace's
+// then, or, in a moment of calm, as anything but what the plan says.
+func (w *wire) judge(namespace string, pod, node, seen netip.Addr, from, until time.Time) {
+	w.answers.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := w.states[len(w.states)-1]; !last.calm.IsZero() && from.After(last.calm) {
+		w.exact.Add(1)
+		want, isBound := last.as[pod]
+		if !isBound {
+			want = node
+		}
+		if seen != want {
+			w.Errorf("%s is seen as %s in a moment of calm, want %s", pod, seen, want)
+		}
+	}
+	if seen == node {
+		return
+	}
+	w.bound.Add(1)
+	var possible []state
+	for i, s := range w.states {
+		if over := !s.until.IsZero() && s.until.Before(from); !over && (i == 0 || s.from.Before(until)) {
+			possible = append(possible, s)
+		}
+	}
+	if !mayOwn(namespace, seen, possible) {
+		w.Errorf("%s of the namespace %s is seen as %s between %s and %s, when that was not its own", pod, namespace, seen, from.Format(time.StampMilli), until.Format(time.StampMilli))
+	}
+}
