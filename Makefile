@@ -55,7 +55,7 @@ update-vendor: ## Make vendor/ anew from go.mod and patches/
 	hack/update-vendor.sh
 
 .PHONY: verify
-verify: verify-vendor verify-gofmt verify-mod-tidy verify-shell verify-images verify-lint ## Check without changing anything
+verify: verify-vendor verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-lint ## Check without changing anything
 
 .PHONY: verify-vendor
 verify-vendor: ## Prove that vendor/ is go.mod + patches/, byte for byte
@@ -76,6 +76,10 @@ verify-shell: ## Check the shell scripts with shellcheck
 .PHONY: verify-images
 verify-images: build ## Check the systemd unit and the shipped configuration
 	hack/verify-images.sh $(BINARY)
+
+.PHONY: verify-alerts
+verify-alerts: ## Check and test the alert rules with promtool
+	hack/verify-alerts.sh
 
 .PHONY: verify-lint
 verify-lint: ## Check the Go code with golangci-lint

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: install-packages.sh PACKAGE:COMMAND...
-# Installs those Debian packages whose command is missing.
+# Installs those Debian packages whose command is missing, and starts none of their daemons.
 set -euo pipefail
 missing=()
 for pair in "$@"; do
@@ -15,4 +15,5 @@ if ! command -v apt-get >/dev/null; then
 fi
 echo "installing: ${missing[*]}"
 apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+# RUNLEVEL keeps packages with a daemon from starting it.
+RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

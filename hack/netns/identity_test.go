@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -333,12 +335,34 @@ func TestFlowsAcrossAKill(t *testing.T) {
 		for _, network := range []string{"udp4", "udp6"} {
 			n.asks(network, pod1, port, n.nodeIP(network))
 		}
-		n.kill()
+		// Killed between the write of the rules and the deletion of the flows.
+		n.dieAfterRestore("OPENSHIFT-EGRESS-REMOVED")
+		n.putService("bank", 9, service("atm", dbIPs, []string{anotherV4.String()}, allProtocols...), pod1.V4)
+		n.asks("udp4", pod1, port, anotherV4)
+		n.removeService("bank", "atm")
+		if status := n.exit(); status == 0 {
+			n.Fatalf("the node was not killed")
+		}
+		n.asks("udp4", pod1, port, anotherV4) // the flow lives on
+		n.mendRestore()
 		n.restart()
+		n.asks("udp4", pod1, port, n.Node().V4)
 		if now := n.tracked("udp", pod2.V4, port); now != right {
 			n.Errorf("a flow that was right was made anew: %s, then %s", right, now)
 		}
 	})
+}
+
+// dieAfterRestore lets the node be killed as soon as it has restored IPv4 rules with a
+// text in them. mendRestore takes that away.
+func (n *node) dieAfterRestore(text string) {
+	n.Helper()
+	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
+		script := fmt.Sprintf("#!/bin/sh\npayload=$(cat)\nprintf '%%s\\n' \"$payload\" | PATH=%s %s \"$@\" || exit\ncase $payload in *:%s*) kill -9 $PPID ;; esac\n", n.Path(), name, text)
+		if err := os.WriteFile(filepath.Join(n.binDir, name), []byte(script), 0o755); err != nil {
+			n.Fatal(err)
+		}
+	}
 }
 
 // TestStaysAsWithoutUs: pods reach each other, Services by any of their addresses, their
