@@ -14,11 +14,20 @@
 //
 // # The parts
 //
-// An [Extension] wraps the proxier ([Extension.Wrap]): it sees every Service and
-// EndpointSlice, keeps of them what a plan needs, and passes them on. The proxier tells it
-// of its syncs ([Extension.AfterSync]), most of all of full ones, after which the order of
+// An [Extension] wraps the proxier ([Extension.Wrap]): it sees every Service, EndpointSlice
+// and ServiceCIDR, and passes them on; Nodes and OpenShift's Network it watches itself
+// ([Extension.Watch]). Of all these it keeps what a plan needs. The proxier tells it of
+// its syncs ([Extension.AfterSync]), most of all of full ones, after which the order of
 // POSTROUTING has to be looked at again. One goroutine, started by the proxier's SyncLoop,
-// turns all that into writes: object → state → [plan.Build] → writer.
+// turns all that into writes:
+//
+//	object ─► objects.go ─► state ─► plan.Build ─► iptables: rules, with what they take away recorded
+//	                                     │     └─► conntrack: flows that wear a wrong identity are deleted
+//	                                     ├───────► Events, metrics, log
+//	                                     └───────► status, for 'openshift egress'
+//
+// Nothing is written until all kinds of objects are known: a plan made before could drop
+// what is right, or grant what is to be refused.
 //
 // The loop looks at the kernel when it starts, after each full sync of the proxier, after
 // a failed write, and twice in each sync period, and repairs what differs; it also tells

@@ -174,6 +174,12 @@ func (e *Extension) noteKnown(kind string) bool {
 	return proxier
 }
 
+func (e *Extension) waitsFor(kind string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.missing[kind]
+}
+
 // request asks the loop for a sync. It does not block.
 func (e *Extension) request() {
 	e.mu.Lock()

@@ -121,10 +121,7 @@ func (e *Extension) doWithoutServiceCIDRs() {
 		return
 	case <-time.After(patience):
 	}
-	e.mu.Lock()
-	missing := e.missing[serviceCIDRs]
-	e.mu.Unlock()
-	if missing {
+	if e.waitsFor(serviceCIDRs) {
 		e.logger.Error(nil, "The API server has told no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "waited", patience)
 		e.noteKnown(serviceCIDRs)
 	}

@@ -1,0 +1,88 @@
+package egress
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	configv1 "github.com/openshift/api/config/v1"
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// TestNetworkGroup: where the API group is absent nothing is assumed; as long as nobody
+// can tell, nothing is granted.
+func TestNetworkGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer any
+		exists bool
+		fails  bool
+	}{
+		"absent":            {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", configv1.Resource(""), "", "", 0, false).ErrStatus, false, false},
+		"forbidden":         {apierrors.NewForbidden(configv1.Resource(""), "", nil).ErrStatus, false, true},
+		"out of order":      {apierrors.NewServiceUnavailable("starting").ErrStatus, false, true},
+		"without Networks":  {metav1.APIResourceList{GroupVersion: "config.openshift.io/v1"}, false, false},
+		"as OpenShift's is": {metav1.APIResourceList{GroupVersion: "config.openshift.io/v1", APIResources: []metav1.APIResource{{Name: "networks"}}}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answer atomic.Value
+			var asked atomic.Int32
+			answer.Store(test.answer)
+			client := newConfigClient(t, func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				w.Header().Set("Content-Type", "application/json")
+				if s, failed := answer.Load().(metav1.Status); failed {
+					w.WriteHeader(int(s.Code))
+				}
+				_ = json.NewEncoder(w).Encode(answer.Load())
+			})
+			exists, err := hasNetworks(client.Discovery())
+			if exists != test.exists || (err != nil) != test.fails {
+				t.Errorf("exists %v, %v; want %v, error %v", exists, err, test.exists, test.fails)
+			}
+			e := New(t.Context(), testConfig)
+			if test.exists {
+				return
+			}
+			go e.watchNetwork(client)
+			if test.fails {
+				eventually(t, "asked by the loop", func() bool { return asked.Load() > 1 })
+				if !e.waitsFor(networks) {
+					t.Error("a plan is made although nobody knows the policy")
+				}
+				answer.Store(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+			}
+			eventually(t, "the Network is not waited for", func() bool { return !e.waitsFor(networks) })
+		})
+	}
+}
+
+func newConfigClient(t *testing.T, handle http.HandlerFunc) configclient.Interface {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	client, err := configclient.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestStripNode(t *testing.T) {
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}}}
+	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.2"}}
+	node.Status.Images = make([]v1.ContainerImage, 50)
+	stripped, err := stripNode(node)
+	got, isNode := stripped.(*v1.Node)
+	if err != nil || !isNode || got.Name != "n" || got.ResourceVersion != "7" || len(got.Status.Addresses) != 1 {
+		t.Fatalf("%+v, %v", stripped, err)
+	}
+	if len(got.Labels)+len(got.Annotations)+len(got.Status.Images) != 0 {
+		t.Errorf("%+v is more than a name and addresses", got)
+	}
+}
