@@ -492,7 +492,7 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		if _, err := c.WriteTo(request, &net.IPAddr{IP: to.AsSlice()}); err != nil {
 			return err
 		}

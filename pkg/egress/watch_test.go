@@ -33,7 +33,7 @@ func TestNetworkGroup(t *testing.T) {
 			var answer atomic.Value
 			var asked atomic.Int32
 			answer.Store(test.answer)
-			client := newConfigClient(t, func(w http.ResponseWriter, r *http.Request) {
+			client := newConfigClient(t, func(w http.ResponseWriter, _ *http.Request) {
 				asked.Add(1)
 				w.Header().Set("Content-Type", "application/json")
 				if s, failed := answer.Load().(metav1.Status); failed {

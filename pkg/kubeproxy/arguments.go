@@ -188,7 +188,7 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 	order := []int{}
 	for i, value := range values {
 		for _, text := range strings.Split(value, ",") {
-			prefix, err := parseCIDR(strings.TrimSpace(text), "the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48")
+			prefix, err := parseInside(text, "the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48")
 			if err != nil {
 				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v", err))
 				continue
@@ -214,15 +214,21 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 	return errors.Join(errs...)
 }
 
-// parseCIDR accepts what kube-proxy accepts, but for what would make no sense here. what
-// says what is expected.
-func parseCIDR(text, what string) (netip.Prefix, error) {
-	prefix, err := netip.ParsePrefix(text)
-	switch {
-	case err != nil || prefix.Addr().Is4In6():
-		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR; expected %s", text, what)
-	case prefix.Bits() == 0:
+// parseInside reads a network of destinations that are never SNATed. what says what is
+// expected.
+func parseInside(text, what string) (netip.Prefix, error) {
+	prefix, err := parseCIDR(text, what)
+	if err == nil && prefix.Bits() == 0 {
 		return netip.Prefix{}, fmt.Errorf("%q covers every address, so nothing would be SNATed; expected %s", text, what)
+	}
+	return prefix, err
+}
+
+// parseCIDR accepts what kube-proxy accepts. what says what is expected.
+func parseCIDR(text, what string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+	if err != nil || prefix.Addr().Is4In6() {
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR; expected %s", text, what)
 	}
 	return prefix.Masked(), nil
 }

@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -90,11 +91,19 @@ func TestClusterCIDRs(t *testing.T) {
 
 func TestEgressArguments(t *testing.T) {
 	unexported := cmp.AllowUnexported(egressFlags{})
-	if diff := cmp.Diff(egressFlags{true, 100 * time.Millisecond, DefaultExclusions}, set(t, "").egress, unexported); diff != "" {
+	if diff := cmp.Diff(egressFlags{
+		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
+		protocols: "service", socket: "/run/origin-node/egress.sock",
+	}, set(t, "").egress, unexported); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
-	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s], egress-snat-exclude-cidrs: ['192.0.2.0/24', '2001:db8::/32,10.0.0.0/8']}").egress
-	if diff := cmp.Diff(egressFlags{false, time.Second, []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}}, got, unexported); diff != "" {
+	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s], egress-snat-exclude-cidrs: ['192.0.2.0/24', '2001:db8::/32,10.0.0.0/8'], "+
+		"egress-snat-exclude-nodes: ['false'], egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24,b=::/0'], "+
+		"egress-snat-allow-node-ips: ['true'], egress-snat-protocols: [all], egress-snat-load-balancer-ips: ['true'], egress-snat-socket: ['']}").egress
+	if diff := cmp.Diff(egressFlags{
+		minSyncPeriod: time.Second, excludeCIDRs: []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}, allowedCIDRs: []string{"0.0.0.0/0"},
+		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true,
+	}, got, unexported); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -142,15 +151,35 @@ func TestJSONLogging(t *testing.T) {
 	}
 }
 
-func TestExclusionErrors(t *testing.T) {
-	for value, want := range map[string]string{
-		"192.0.2.1": `:4: proxyArguments.egress-snat-exclude-cidrs: "192.0.2.1" is not a CIDR; expected`,
-		"0.0.0.0/0": "covers every address",
+func TestEgressArgumentErrors(t *testing.T) {
+	for _, test := range []struct{ argument, value, want string }{
+		{"exclude-cidrs", "192.0.2.1", `"192.0.2.1" is not a CIDR; expected`},
+		{"exclude-cidrs", "0.0.0.0/0", "covers every address"},
+		{"allowed-cidrs", "203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
+		{"namespace-cidrs", "203.0.113.0/24", "expected NAMESPACE=CIDR"},
+		{"namespace-cidrs", "no_name=203.0.113.0/24", "expected NAMESPACE=CIDR"},
+		{"namespace-cidrs", "shop=203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
+		{"protocols", "icmp", `"icmp" does not do; expected "service" or "all"`},
+		{"socket", "egress.sock", "expected the absolute path"},
+		{"socket", "/" + strings.Repeat("s", 107), "at most 107 characters"},
 	} {
-		_, err := New(parse(t, "proxyArguments:\n  egress-snat-exclude-cidrs: ['"+value+"']\n"), Overrides{Manifests: t.TempDir()})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q in it", value, err, want)
+		_, err := New(parse(t, "proxyArguments:\n  egress-snat-"+test.argument+": ['"+test.value+"']\n"), Overrides{Manifests: t.TempDir()})
+		if where := ":4: proxyArguments.egress-snat-" + test.argument + ": "; err == nil || !strings.Contains(err.Error(), where) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s=%s: got %v, want %q and %q in it", test.argument, test.value, err, where, test.want)
 		}
+	}
+}
+
+func TestPolicyArguments(t *testing.T) {
+	p, err := New(parse(t, "proxyArguments: {egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24', 'a=2001:db8::/32', 'b=198.51.100.0/24']}"), Overrides{Manifests: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(p.extension.AllowedCIDRs, p.extension.NamespacePolicies["a"].Allowed, p.extension.NamespacePolicies["b"].Allowed); got != "[0.0.0.0/0] [192.0.2.0/24 2001:db8::/32] [198.51.100.0/24]" {
+		t.Errorf("got %s", got)
+	}
+	if p, err = New(parse(t, ""), Overrides{Manifests: t.TempDir()}); err != nil || p.extension.AllowedCIDRs != nil {
+		t.Errorf("without arguments %v is allowed, %v; want nil, which is any", p.extension.AllowedCIDRs, err)
 	}
 }
 

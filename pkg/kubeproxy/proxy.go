@@ -118,20 +118,20 @@ func (p *Proxy) validatePeriods() error {
 // takeEgressFlags reads those of the project's flags that are more than a switch.
 func (p *Proxy) takeEgressFlags() error {
 	var errs [3]error
-	p.extension.Exclusions, errs[0] = p.parseCIDRs(excludeCIDRsKey, p.flags.excludeCIDRs, "a network that pods reach under their own address, for example 192.0.2.0/24")
+	p.extension.Exclusions, errs[0] = p.parseCIDRs(excludeCIDRsKey, p.flags.excludeCIDRs, parseInside, "a network that pods reach under their own address, for example 192.0.2.0/24")
 	if p.flags.allowedCIDRs != nil {
-		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, "a network of egress IPs, for example 203.0.113.0/28")
+		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
 	p.extension.NamespacePolicies, errs[2] = p.parseNamespaceCIDRs()
 	return errors.Join(append(errs[:], p.takeProtocols(), p.validateSocket())...)
 }
 
 // parseCIDRs reads the values of an argument. The result is not nil.
-func (p *Proxy) parseCIDRs(key string, texts []string, what string) ([]netip.Prefix, error) {
+func (p *Proxy) parseCIDRs(key string, texts []string, parse func(text, what string) (netip.Prefix, error), what string) ([]netip.Prefix, error) {
 	var errs []error
 	cidrs := []netip.Prefix{}
 	for _, text := range texts {
-		cidr, err := parseCIDR(strings.TrimSpace(text), what)
+		cidr, err := parse(text, what)
 		if err != nil {
 			errs = append(errs, p.config.Errorf("proxyArguments."+key, "%w", err))
 			continue
@@ -187,7 +187,7 @@ func (p *Proxy) takeClusterCIDRs(texts []string) error {
 	}
 	var errs []error
 	for _, text := range texts {
-		prefix, err := parseCIDR(text, "the network of the cluster's pods")
+		prefix, err := parseInside(text, "the network of the cluster's pods")
 		if err != nil {
 			errs = append(errs, p.config.Errorf("proxyArguments.config", "clusterCIDR: %w", err))
 			continue
