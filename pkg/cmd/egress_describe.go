@@ -122,7 +122,7 @@ func describeService(out io.Writer, s explainedService, wide bool) error {
 func describeClaim(out *strings.Builder, c plan.ClaimState) {
 	owner := ""
 	if c.Owner != (plan.Service{}) {
-		owner = fmt.Sprintf("the address belongs to the namespace %s, whose Service %s claimed it first", c.Owner.Namespace, c.Owner)
+		owner = fmt.Sprintf("the address belongs to the namespace %s, for its Service %s is the oldest that has it", c.Owner.Namespace, c.Owner)
 	}
 	switch {
 	case c.Refusal == nil:

@@ -166,12 +166,12 @@ fd00:10::11   tcp         2001:db8::10   shop/web   node-1   90s         shop/we
 	refusedTable = `SERVICE     EGRESS IP      POD IP        PROTOCOL   REASON                  MESSAGE
 shop/db     203.0.113.11   10.128.0.12   tcp        BoundByOlderService     pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
 shop/typo   <unreadable>   <all>         <all>      InvalidAddress          external IP "x" is not an IP address
-thief/web   203.0.113.10   <all>         <all>      OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, whose Service shop/web claimed it first
+thief/web   203.0.113.10   <all>         <all>      OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
 `
 	refusedWide = `SERVICE     EGRESS IP      POD IP        PROTOCOL   FIELD                 OWNER      POD          NODE     REASON                  MESSAGE
 shop/db     203.0.113.11   10.128.0.12   tcp        spec.externalIPs[0]   shop/db    shop/web-1   node-2   BoundByOlderService     pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
 shop/typo   <unreadable>   <all>         <all>      spec.externalIPs[1]   <none>     <none>       <none>   InvalidAddress          external IP "x" is not an IP address
-thief/web   203.0.113.10   <all>         <all>      spec.externalIPs[0]   shop/web   <none>       <none>   OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, whose Service shop/web claimed it first
+thief/web   203.0.113.10   <all>         <all>      spec.externalIPs[0]   shop/web   <none>       <none>   OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
 `
 )
 
@@ -259,7 +259,7 @@ ready: true
         "name": "web"
       },
       "reason": "OwnedByOtherNamespace",
-      "message": "external IP 203.0.113.10 belongs to the namespace shop, whose Service shop/web claimed it first"
+      "message": "external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older"
     }
   ]
 }
@@ -310,7 +310,7 @@ tcp to 172.30.0.1
 	explainThief = `Pod 10.128.0.66 (thief/t on node-1)
 
 tcp to 192.0.2.2
-  Not bound:    the claim of the Service thief/web is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, whose Service shop/web claimed it first
+  Not bound:    the claim of the Service thief/web is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
   Destination:  an address of the node node-1, and nodes are excluded, so never SNATed
   Rules:        -A OPENSHIFT-EGRESS-SNAT -d 192.0.2.2/32 -j RETURN
   This packet would go as without egress SNAT.
@@ -375,7 +375,7 @@ ipv6
 	explainDB = `Service shop/db
 
 IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
-  Granted: the address belongs to the namespace shop, whose Service shop/db claimed it first
+  Granted: the address belongs to the namespace shop, for its Service shop/db is the oldest that has it
   POD IP        PROTOCOL   LEAVES AS      GIVEN BY   POD          NODE     REFUSED
   10.128.0.9    tcp        203.0.113.11   shop/db    <none>       <none>   <none>
   10.128.0.12   tcp        203.0.113.10   shop/web   shop/web-1   node-2   BoundByOlderService
@@ -383,7 +383,7 @@ IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
 	explainDBWide = `Service shop/db
 
 IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
-  Granted: the address belongs to the namespace shop, whose Service shop/db claimed it first
+  Granted: the address belongs to the namespace shop, for its Service shop/db is the oldest that has it
   The destination 172.30.0.1 is in the service CIDR 172.30.0.0/16: the proxier sends it to an endpoint, whose address decides.
   POD IP        PROTOCOL   LEAVES AS            GIVEN BY   POD          NODE     REFUSED               MESSAGE
   10.128.0.9    tcp        <endpoint decides>   shop/db    <none>       <none>   <none>                <none>
@@ -392,7 +392,7 @@ IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
 	explainThiefs = `Service thief/web
 
 IPv4: 203.0.113.10 (spec.externalIPs[0]) for tcp
-  Refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, whose Service shop/web claimed it first
+  Refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
   POD IP        PROTOCOL   LEAVES AS     GIVEN BY   POD       NODE     REFUSED
   10.128.0.66   tcp        <unchanged>   <none>     thief/t   node-1   OwnedByOtherNamespace
 `
@@ -436,7 +436,7 @@ fd00:10::11   tcp       2001:db8::10   shop/web   node-1   90s
 `},
 		{"refused", refusedTable},
 		{"refused -o wide", refusedWide},
-		{"refused -n thief --no-headers", "thief/web   203.0.113.10   <all>   <all>   OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, whose Service shop/web claimed it first\n"},
+		{"refused -n thief --no-headers", "thief/web   203.0.113.10   <all>   <all>   OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older\n"},
 		{"list -o json -n nobody", `{
   "node": "node-1",
   "ready": true,
@@ -535,7 +535,7 @@ func TestEgressWarnings(t *testing.T) {
 	n := &fakeNode{snapshot: s}
 	socket := serveNode(t, n)
 	want := "warning: the node has not written all of its rules since it started\n" +
-		"warning: IPv4: the last write failed, the rules in the kernel may be those of 2026-11-20T12:00:00Z: exit status 4\n"
+		"warning: IPv4: the last sync failed, all was as planned last at 2026-11-20T12:00:00Z: exit status 4\n"
 	for _, args := range []string{"list", "refused", "explain 10.128.0.11"} {
 		if _, stderr, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...); stderr != want || err != nil {
 			t.Errorf("%s: got %q, %v; want %q", args, stderr, err, want)

@@ -3,8 +3,10 @@ package egress
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -32,8 +34,18 @@ const (
 	// eventLife is how often an Event is asserted again: API servers forget it after an
 	// hour.
 	eventLife = 20 * time.Minute
+	// eventRetry is after which time a failed request is tried again.
+	eventRetry = 30 * time.Second
+	// eventWriters is how many nodes may write an Event, one after the other, each
+	// eventTurn after the one before: for the first ones may not run this program. What
+	// holds on some nodes only, any may, each localTurn after the one before.
+	eventWriters = 10
+	eventTurn    = 15 * time.Second
+	localTurn    = time.Second
 	// maxNote is the API's limit of an Event's note.
 	maxNote = 1024
+	// maxInstance is that of its reporting instance.
+	maxInstance = 128
 )
 
 // nodeReasons are those that hold on one node, not in the whole cluster.
@@ -41,11 +53,12 @@ var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 
 // eventRecorder keeps an Event on each Service for each reason for which something of it
 // is refused, as long as it is. All nodes of a cluster come to the same refusals, so the
-// Event's name follows from what it says: the first node writes it, the others find it.
+// Event's name follows from what it says, and few nodes write it, in an order that
+// follows from its name and theirs.
 type eventRecorder struct {
 	logger   klog.Logger
 	nodeName string
-	uid      func(plan.Service) types.UID
+	state    *state
 	limit    flowcontrol.RateLimiter
 	wake     chan struct{}
 
@@ -54,25 +67,26 @@ type eventRecorder struct {
 
 	// For run's goroutine alone:
 
-	// asserted is when each Event was last known to exist.
-	asserted   map[types.NamespacedName]assertion
+	records    map[types.NamespacedName]*record
 	complained map[string]bool
 }
 
-// assertion is what is known of an Event that exists.
-type assertion struct {
-	at time.Time
-	// mine: this node wrote it, so it keeps it alive.
-	mine  bool
-	count int32
+// record is what is known of a wanted Event, or of one that exists.
+type record struct {
+	// due is when to make sure that it exists, for the first time or again.
+	due time.Time
+	// exists: it did when it was last asked for. mine: this node wrote it, so it keeps it
+	// alive. local: it is about nodes, so only who wrote it may take it back.
+	exists, mine, local bool
+	count               int32
 }
 
-func newEventRecorder(logger klog.Logger, nodeName string, uid func(plan.Service) types.UID) *eventRecorder {
+func newEventRecorder(logger klog.Logger, nodeName string, state *state) *eventRecorder {
 	return &eventRecorder{
-		logger: logger, nodeName: nodeName, uid: uid,
-		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
-		wake:     make(chan struct{}, 1),
-		asserted: map[types.NamespacedName]assertion{}, complained: map[string]bool{},
+		logger: logger, nodeName: nodeName, state: state,
+		limit:   flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
+		wake:    make(chan struct{}, 1),
+		records: map[types.NamespacedName]*record{}, complained: map[string]bool{},
 	}
 }
 
@@ -114,19 +128,19 @@ func (r *eventRecorder) event(refusal plan.Refusal) *eventsv1.Event {
 	if refusal.Pod.IsValid() {
 		note = "No egress IP for some endpoints: " + refusal.Message + ". 'openshift egress refused' on a node lists all."
 	}
-	if slices.Contains(nodeReasons, refusal.Reason) {
-		note = "On the node " + r.nodeName + ": " + note
+	uid := r.state.uid(refusal.Service)
+	sum := sha256.Sum256([]byte(string(uid) + "\x00" + string(refusal.Reason) + "\x00" + note))
+	if isLocal(refusal.Reason) {
+		note = "On some nodes, for example " + r.nodeName + ": " + note
 	}
 	note = strings.ToValidUTF8(note[:min(len(note), maxNote)], "")
-	uid := r.uid(refusal.Service)
-	sum := sha256.Sum256([]byte(string(uid) + "\x00" + string(refusal.Reason) + "\x00" + note))
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: refusal.Service.Namespace,
 			Name:      refusal.Service.Name + "." + hex.EncodeToString(sum[:8]),
 		},
 		ReportingController: eventController,
-		ReportingInstance:   r.nodeName,
+		ReportingInstance:   r.instance(),
 		Action:              eventAction,
 		Reason:              string(refusal.Reason),
 		Type:                v1.EventTypeWarning,
@@ -137,11 +151,15 @@ func (r *eventRecorder) event(refusal plan.Refusal) *eventsv1.Event {
 	}
 }
 
+// instance is this node's name as Events have it.
+func (r *eventRecorder) instance() string { return r.nodeName[:min(len(r.nodeName), maxInstance)] }
+
+func isLocal(reason plan.Reason) bool { return slices.Contains(nodeReasons, reason) }
+
 // run brings the wanted Events about, and those of before away, until the context ends.
 func (r *eventRecorder) run(ctx context.Context, client eventsclient.EventsV1Interface) {
-	const again = 30 * time.Second // what failed, and what grows old
 	adopted := false
-	ticker := time.NewTicker(again)
+	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()
 	for {
 		select {
@@ -161,7 +179,7 @@ func (r *eventRecorder) run(ctx context.Context, client eventsclient.EventsV1Int
 	}
 }
 
-// adopt takes over the Events that an earlier run has left, and tells whether that worked.
+// adopt takes over the Events that an earlier run has left, and tells whether that is done.
 // Events about the whole cluster are everybody's.
 func (r *eventRecorder) adopt(ctx context.Context, client eventsclient.EventsV1Interface) bool {
 	list, err := client.Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
@@ -169,89 +187,131 @@ func (r *eventRecorder) adopt(ctx context.Context, client eventsclient.EventsV1I
 	})
 	if err != nil {
 		r.complain("list", err)
-		return false
+		return apierrors.IsForbidden(err) // they go by themselves, after an hour
 	}
 	for _, event := range list.Items {
-		local := slices.Contains(nodeReasons, plan.Reason(event.Reason))
-		if local && event.ReportingInstance != r.nodeName {
-			continue
-		}
+		mine, local := event.ReportingInstance == r.instance(), isLocal(plan.Reason(event.Reason))
 		name := types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
-		if _, known := r.asserted[name]; !known {
-			r.asserted[name] = assertion{mine: event.ReportingInstance == r.nodeName, count: seriesCount(&event)}
+		if r.records[name] == nil && (mine || !local) {
+			r.records[name] = &record{due: time.Now().Add(eventLife), exists: true, mine: mine, local: local, count: seriesCount(&event)}
 		}
 	}
 	return true
 }
 
+// sync stops when there is news, which may make the rest needless.
 func (r *eventRecorder) sync(ctx context.Context, client eventsclient.EventsV1Interface, wanted map[types.NamespacedName]*eventsv1.Event) {
-	for name := range r.asserted {
-		if wanted[name] == nil {
+	idle := func() bool { return len(r.wake) == 0 && ctx.Err() == nil }
+	for name := range r.records {
+		if wanted[name] == nil && idle() {
 			r.remove(ctx, client, name)
 		}
 	}
 	for name, event := range wanted {
-		if known, exists := r.asserted[name]; !exists || time.Since(known.at) > eventLife {
-			r.assert(ctx, client, name, event)
+		known := r.records[name]
+		if known == nil {
+			known = &record{local: isLocal(plan.Reason(event.Reason)), due: time.Now().Add(r.turn(name, event))}
+			r.records[name] = known
 		}
-		if len(r.wake) > 0 || ctx.Err() != nil {
-			return // there is news, which may make the rest needless
+		if !time.Now().Before(known.due) && idle() {
+			r.assert(ctx, client, event, known)
 		}
 	}
 }
 
+// turn returns how long this node leaves it to others to write an Event first. The order of
+// the nodes is as random as their and the Event's names.
+func (r *eventRecorder) turn(name types.NamespacedName, event *eventsv1.Event) time.Duration {
+	weight := func(node string) uint64 {
+		sum := sha256.Sum256([]byte(name.String() + "\x00" + node))
+		return binary.BigEndian.Uint64(sum[:])
+	}
+	own, before := weight(r.nodeName), 0
+	for _, node := range r.state.nodeNames() {
+		if node != r.nodeName && weight(node) < own {
+			before++
+		}
+	}
+	switch {
+	case isLocal(plan.Reason(event.Reason)):
+		return time.Duration(before) * localTurn
+	case before < eventWriters:
+		return time.Duration(before) * eventTurn
+	}
+	return math.MaxInt64 // never
+}
+
 func (r *eventRecorder) remove(ctx context.Context, client eventsclient.EventsV1Interface, name types.NamespacedName) {
-	if r.limit.Wait(ctx) != nil {
+	known := r.records[name]
+	if !known.exists || known.local && !known.mine {
+		delete(r.records, name)
 		return
+	}
+	if time.Now().Before(known.due) && known.due.Before(time.Now().Add(eventRetry)) || r.limit.Wait(ctx) != nil {
+		return // it failed just now
 	}
 	err := client.Events(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		r.complain("delete", err)
 		if !apierrors.IsForbidden(err) {
-			return // and try again
+			known.due = time.Now().Add(eventRetry)
+			return
 		}
 	}
-	delete(r.asserted, name)
+	delete(r.records, name)
 }
 
-// assert makes sure that an Event exists. Whoever wrote it writes it again before the API
-// server forgets it; the others look whether it is still there.
-func (r *eventRecorder) assert(ctx context.Context, client eventsclient.EventsV1Interface, name types.NamespacedName, event *eventsv1.Event) {
+// assert makes sure that an Event exists. Whoever wrote it says from time to time that it
+// still holds, before the API server forgets it; others look whether it is still there.
+func (r *eventRecorder) assert(ctx context.Context, client eventsclient.EventsV1Interface, event *eventsv1.Event, known *record) {
 	if r.limit.Wait(ctx) != nil {
 		return
 	}
-	known := r.asserted[name]
+	var err error
+	verb := "create"
 	if known.mine {
-		count, err := r.repeat(ctx, client, name, known.count)
-		if err == nil {
-			r.asserted[name] = assertion{at: time.Now(), mine: true, count: count}
-			return
+		verb, err = "patch", r.repeat(ctx, client, event, known)
+		if apierrors.IsNotFound(err) {
+			verb, err = "create", r.create(ctx, client, event, known)
 		}
-		if !apierrors.IsNotFound(err) {
-			r.complain("patch", err)
-			return
-		}
+	} else {
+		err = r.create(ctx, client, event, known)
 	}
-	event = event.DeepCopy()
-	event.EventTime = metav1.NowMicro()
-	_, err := client.Events(name.Namespace).Create(ctx, event, metav1.CreateOptions{})
-	gone := apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) || apierrors.IsNotFound(err)
-	switch {
-	case err == nil:
-		r.asserted[name] = assertion{at: time.Now(), mine: true, count: 1}
-	case apierrors.IsAlreadyExists(err), gone: // a namespace on its way out takes no Events
-		r.asserted[name] = assertion{at: time.Now()}
-	default:
-		r.complain("create", err)
+	known.due = time.Now().Add(eventLife)
+	if err != nil {
+		r.complain(verb, err)
+		if !apierrors.IsForbidden(err) {
+			known.due = time.Now().Add(eventRetry)
+		}
 	}
 }
 
+func (r *eventRecorder) create(ctx context.Context, client eventsclient.EventsV1Interface, event *eventsv1.Event, known *record) error {
+	event = event.DeepCopy()
+	event.EventTime = metav1.NowMicro()
+	_, err := client.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		known.exists, known.mine, known.count = true, true, 1
+	case apierrors.IsAlreadyExists(err):
+		known.exists, known.mine = true, false
+	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+		// A namespace on its way out takes no Events.
+	default:
+		return err
+	}
+	return nil
+}
+
 // repeat says that what an Event tells still holds.
-func (r *eventRecorder) repeat(ctx context.Context, client eventsclient.EventsV1Interface, name types.NamespacedName, count int32) (int32, error) {
-	count = max(count+1, 2) // a series begins with the second time
+func (r *eventRecorder) repeat(ctx context.Context, client eventsclient.EventsV1Interface, event *eventsv1.Event, known *record) error {
+	count := max(known.count+1, 2) // a series begins with the second time
 	patch := fmt.Appendf(nil, `{"series":{"count":%d,"lastObservedTime":%q}}`, count, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
-	_, err := client.Events(name.Namespace).Patch(ctx, name.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return count, err
+	_, err := client.Events(event.Namespace).Patch(ctx, event.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil {
+		known.count = count
+	}
+	return err
 }
 
 func seriesCount(event *eventsv1.Event) int32 {

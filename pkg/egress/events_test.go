@@ -2,17 +2,25 @@ package egress
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -47,7 +55,7 @@ func newAPIServer(t *testing.T) kubernetes.Interface {
 // newTestRecorder runs the recorder of a node until the test or stop ends it.
 func newTestRecorder(t *testing.T, client kubernetes.Interface, node string) (r *eventRecorder, stop func()) {
 	t.Helper()
-	r = newEventRecorder(klog.Background(), node, func(s plan.Service) types.UID { return types.UID("uid of " + s.String()) })
+	r = newEventRecorder(klog.Background(), node, stateWith("web", "db"))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -60,6 +68,15 @@ func newTestRecorder(t *testing.T, client kubernetes.Interface, node string) (r 
 	}
 	t.Cleanup(stop)
 	return r, stop
+}
+
+// stateWith knows these Services.
+func stateWith(names ...string) *state {
+	s := newState(testConfig)
+	for _, name := range names {
+		s.setService(newService(name, func(svc *v1.Service) { svc.UID = types.UID("uid of " + name) }))
+	}
+	return s
 }
 
 func refusal(name string, reason plan.Reason, pod string) plan.Refusal {
@@ -108,7 +125,7 @@ func TestEvents(t *testing.T) {
 	both(stolen, outside, another)
 	haveEvents(t, client, "web OwnedByOtherNamespace", "web EndpointOutsideCluster") // one for each reason, not for each node or endpoint
 	for _, event := range events(t, client) {
-		if event.Regarding.Kind != "Service" || event.Regarding.UID != "uid of ns/web" || event.Namespace != "ns" || event.Type != "Warning" || !strings.Contains(event.Note, "for a reason") {
+		if event.Regarding.Kind != "Service" || event.Regarding.UID != "uid of web" || event.Namespace != "ns" || event.Type != "Warning" || !strings.Contains(event.Note, "for a reason") {
 			t.Errorf("Event %+v", event)
 		}
 	}
@@ -117,14 +134,15 @@ func TestEvents(t *testing.T) {
 	both()
 	haveEvents(t, client)
 
-	// What holds on one node is told by each, and taken back by it alone.
-	both(refusal("web", plan.NoProxier, ""))
-	haveEvents(t, client, "web NoProxier", "web NoProxier")
-	first.set(nil)
+	// What holds on some nodes is told once, and taken back by who told it.
+	local := []plan.Refusal{refusal("web", plan.NoProxier, "")}
+	first.set(local)
 	haveEvents(t, client, "web NoProxier")
-	if left := events(t, client)[0]; left.ReportingInstance != "node-2" {
-		t.Errorf("%s's Event is left, want node-2's", left.ReportingInstance)
-	}
+	second.set(local)
+	second.set(nil)
+	second.set([]plan.Refusal{refusal("db", plan.NotAllowed, "")})
+	haveEvents(t, client, "web NoProxier", "db NotAllowed")
+	first.set(nil)
 	second.set(nil)
 	haveEvents(t, client)
 
@@ -141,12 +159,11 @@ func TestEvents(t *testing.T) {
 // asserted again.
 func TestEventsLiveOn(t *testing.T) {
 	client := newAPIServer(t)
-	r := newEventRecorder(klog.Background(), "node-1", func(plan.Service) types.UID { return "uid" })
+	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
 	wanted := r.eventsFor([]plan.Refusal{refusal("web", plan.NotAllowed, "")})
 	grow := func() {
-		for name, a := range r.asserted {
-			a.at = a.at.Add(-2 * eventLife)
-			r.asserted[name] = a
+		for _, known := range r.records {
+			known.due = time.Now()
 		}
 	}
 	for count, want := range []int32{0, 2, 3} { // the first has no series
@@ -183,10 +200,70 @@ func TestEventsAreLimited(t *testing.T) {
 	}
 }
 
+// TestFewNodesWrite: of many nodes few ever write an Event, one of them at once; every one
+// is asked for some.
+func TestFewNodesWrite(t *testing.T) {
+	s := stateWith()
+	const nodes = 100
+	for i := range nodes {
+		s.setNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}, Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i)}}}})
+	}
+	asked := map[string]bool{}
+	for _, reason := range []plan.Reason{plan.NotAllowed, plan.NoProxier} {
+		for i := range 50 {
+			turns := map[time.Duration]int{}
+			for node := range nodes {
+				r := newEventRecorder(klog.Background(), fmt.Sprintf("node-%d", node), s)
+				event := r.event(refusal(fmt.Sprintf("s%d", i), reason, ""))
+				turn := r.turn(types.NamespacedName{Namespace: event.Namespace, Name: event.Name}, event)
+				turns[turn]++
+				if turn == 0 {
+					asked[r.nodeName] = true
+				}
+			}
+			if turns[0] != 1 {
+				t.Errorf("%d nodes write %s of s%d at once, want one", turns[0], reason, i)
+			}
+			if writers := nodes - turns[math.MaxInt64]; reason == plan.NotAllowed && writers != eventWriters || reason == plan.NoProxier && writers != nodes {
+				t.Errorf("%d nodes may write %s", writers, reason)
+			}
+		}
+	}
+	if len(asked) < nodes/3 {
+		t.Errorf("only %d nodes are ever the first", len(asked))
+	}
+}
+
+// TestEventsForbidden: a node that may not write Events does not ask again and again.
+func TestEventsForbidden(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(eventsv1.Resource("events"), "", nil).ErrStatus)
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
+	for range 5 {
+		if !r.adopt(t.Context(), client.EventsV1()) {
+			t.Error("the list is asked for again")
+		}
+		r.sync(t.Context(), client.EventsV1(), r.eventsFor([]plan.Refusal{refusal("web", plan.NotAllowed, "")}))
+	}
+	if got := asked.Load(); got != 5+1 {
+		t.Errorf("%d requests, want one to create", got-5)
+	}
+}
+
 // TestLongNotes: the API refuses notes above its limit, and text that is not UTF-8.
 func TestLongNotes(t *testing.T) {
 	client := newAPIServer(t)
-	r := newEventRecorder(klog.Background(), "node-1", func(plan.Service) types.UID { return "uid" })
+	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
 	long := refusal(strings.Repeat("s", 63), plan.InvalidAnnotation, "")
 	long.Message = strings.Repeat("ß", maxNote)
 	r.sync(t.Context(), client.EventsV1(), r.eventsFor([]plan.Refusal{long}))

@@ -99,7 +99,8 @@ type Summary struct {
 	Ready bool
 	// Missing are the kinds of objects that are waited for.
 	Missing []string
-	// DueSince is when the oldest change came that is not in the kernel; zero if none.
+	// DueSince is when the oldest change came that is not in the kernel; zero if none, or
+	// as long as objects are waited for: that is no fault that a restart would mend.
 	DueSince time.Time
 	// Numbers over both IP families.
 	Bindings, EgressIPs, Refusals int
@@ -122,7 +123,7 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, family := range families {
 		e.syncers[family] = newSyncer(family, e.logger, config)
 	}
-	e.events = newEventRecorder(e.logger, config.NodeName, e.state.uid)
+	e.events = newEventRecorder(e.logger, config.NodeName, e.state)
 	registerMetrics(e)
 	return e
 }
@@ -132,8 +133,10 @@ func (e *Extension) Summary() Summary {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	summary := e.summary
-	summary.DueSince = e.dueSince
 	summary.Missing = slices.Sorted(maps.Keys(e.missing))
+	if len(summary.Missing) == 0 {
+		summary.DueSince = e.dueSince
+	}
 	return summary
 }
 
@@ -183,10 +186,10 @@ func (e *Extension) waitsFor(kind string) bool {
 // request asks the loop for a sync. It does not block.
 func (e *Extension) request() {
 	e.mu.Lock()
+	defer e.mu.Unlock() // so that a sync that ends now sees both or neither
 	if e.dueSince.IsZero() {
 		e.dueSince = time.Now()
 	}
-	e.mu.Unlock()
 	select {
 	case e.wake <- struct{}{}:
 	default: // a request waits already
@@ -254,13 +257,13 @@ func (e *Extension) remindOfMissing() {
 func (e *Extension) sync() (again time.Duration) {
 	begun := time.Now()
 	e.mu.Lock()
-	known := len(e.missing) == 0
+	if len(e.missing) > 0 {
+		e.mu.Unlock()
+		return 0
+	}
 	changes := e.changes
 	e.changes = nil
 	e.mu.Unlock()
-	if !known {
-		return 0
-	}
 	summary := Summary{Ready: true}
 	var told []status.Family
 	var refusals []plan.Refusal

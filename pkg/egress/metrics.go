@@ -50,7 +50,7 @@ var (
 	}, []string{"ip_family"})
 	syncFailures = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "sync_failures_total", StabilityLevel: metrics.ALPHA,
-		Help: "Syncs that failed and left the rules in the kernel as they were, by IP family.",
+		Help: "Syncs that failed: rules were not written, and are as they were, or flows with a wrong identity could not be deleted. By IP family.",
 	}, []string{"ip_family"})
 	lastSuccess = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "last_sync_success_timestamp_seconds", StabilityLevel: metrics.ALPHA,
@@ -71,6 +71,10 @@ func registerMetrics(e *Extension) {
 var register = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(bindings, claims, refusals, rulesGauge, noClusterCIDR, syncDuration, syncFailures, lastSuccess, flowDeletions, programmingLatency)
 	legacyregistry.CustomMustRegister(&usageCollector{})
+	for _, family := range families { // so that the first increase is one
+		syncFailures.WithLabelValues(string(family))
+		flowDeletions.WithLabelValues(string(family))
+	}
 })
 
 func setPlanMetrics(family v1.IPFamily, in plan.Input, p plan.Plan) {

@@ -25,10 +25,11 @@ import (
 // each family, separated by commas. A family that is not named has none then.
 const Annotation = "network.openshift.io/egress-snat"
 
-// service is what a Service claims.
+// service is what a Service has and claims.
 type service struct {
-	uid    types.UID
-	claims map[v1.IPFamily]plan.Claim // without endpoints
+	uid      types.UID
+	holdings map[v1.IPFamily]plan.Holding
+	claims   map[v1.IPFamily]plan.Claim // without endpoints
 }
 
 func (svc service) equal(other service) bool {
@@ -36,6 +37,10 @@ func (svc service) equal(other service) bool {
 		a, b := svc.claims[family], other.claims[family]
 		if a.Service != b.Service || a.EgressIP != b.EgressIP || a.Field != b.Field || !a.Created.Equal(b.Created) ||
 			a.Refused != b.Refused || a.RefusedBecause != b.RefusedBecause || !slices.Equal(a.Protocols, b.Protocols) {
+			return false
+		}
+		c, d := svc.holdings[family], other.holdings[family]
+		if !c.Created.Equal(d.Created) || !slices.Equal(c.Addresses, d.Addresses) {
 			return false
 		}
 	}
@@ -52,9 +57,13 @@ type candidate struct {
 // convertService reads a Service's claims. The external IPs come from the object itself:
 // the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
 func convertService(object *v1.Service, config Config) service {
-	svc := service{uid: object.UID, claims: map[v1.IPFamily]plan.Claim{}}
+	svc := service{uid: object.UID, holdings: map[v1.IPFamily]plan.Holding{}, claims: map[v1.IPFamily]plan.Claim{}}
 	if _, others := object.Labels[apis.LabelServiceProxyName]; others || proxyutil.ShouldSkipService(object) {
 		return svc
+	}
+	name := plan.Service{Namespace: object.Namespace, Name: object.Name}
+	for family, addresses := range addressesOf(object) {
+		svc.holdings[family] = plan.Holding{Service: name, Created: object.CreationTimestamp.Time, Addresses: addresses}
 	}
 	wish := parseWish(object.Annotations)
 	if wish.off {
@@ -76,7 +85,7 @@ func convertService(object *v1.Service, config Config) service {
 			reason, because = plan.InvalidProtocol, fmt.Sprintf("a port has the protocol %q; expected TCP, UDP or SCTP", unknown)
 		}
 		svc.claims[family] = plan.Claim{
-			Service:  plan.Service{Namespace: object.Namespace, Name: object.Name},
+			Service:  name,
 			Created:  object.CreationTimestamp.Time,
 			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer,
 			Protocols: protocols,
@@ -88,23 +97,48 @@ func convertService(object *v1.Service, config Config) service {
 
 // candidatesOf returns the addresses that a Service could leave from, in its own order.
 func candidatesOf(object *v1.Service, loadBalancerIPs bool) map[v1.IPFamily][]candidate {
+	candidates := externalIPs(object)
+	if len(candidates) == 0 && loadBalancerIPs {
+		candidates = balancedIPs(object)
+	}
 	result := map[v1.IPFamily][]candidate{}
-	add := func(c candidate) {
+	for _, c := range candidates {
 		var family v1.IPFamily
 		family, c.ip = parseExternalIP(c.text)
 		result[family] = append(result[family], c)
 	}
+	return result
+}
+
+// addressesOf returns all addresses that the outside knows a Service by.
+func addressesOf(object *v1.Service) map[v1.IPFamily][]plan.Address {
+	result := map[v1.IPFamily][]plan.Address{}
+	for _, c := range slices.Concat(externalIPs(object), balancedIPs(object)) {
+		if family, ip := parseExternalIP(c.text); ip.IsValid() {
+			result[family] = append(result[family], plan.Address{IP: ip, LoadBalancer: c.loadBalancer})
+		}
+	}
+	return result
+}
+
+func externalIPs(object *v1.Service) []candidate {
+	var result []candidate
 	for i, text := range object.Spec.ExternalIPs {
-		add(candidate{text: text, field: "spec.externalIPs[" + strconv.Itoa(i) + "]"})
+		result = append(result, candidate{text: text, field: "spec.externalIPs[" + strconv.Itoa(i) + "]"})
 	}
-	if len(object.Spec.ExternalIPs) > 0 || !loadBalancerIPs || object.Spec.Type != v1.ServiceTypeLoadBalancer {
-		return result
+	return result
+}
+
+// balancedIPs returns those that a load balancer gave the Service. In the mode Proxy the
+// address is the load balancer's own, which packets of the cluster cannot come from.
+func balancedIPs(object *v1.Service) []candidate {
+	if object.Spec.Type != v1.ServiceTypeLoadBalancer {
+		return nil
 	}
+	var result []candidate
 	for i, ingress := range object.Status.LoadBalancer.Ingress {
-		// In the mode Proxy the address is the load balancer's own, which packets of the
-		// cluster cannot come from.
 		if ingress.IP != "" && (ingress.IPMode == nil || *ingress.IPMode == v1.LoadBalancerIPModeVIP) {
-			add(candidate{text: ingress.IP, field: "status.loadBalancer.ingress[" + strconv.Itoa(i) + "].ip", loadBalancer: true})
+			result = append(result, candidate{text: ingress.IP, field: "status.loadBalancer.ingress[" + strconv.Itoa(i) + "].ip", loadBalancer: true})
 		}
 	}
 	return result
@@ -130,7 +164,7 @@ func parseWish(annotations map[string]string) wish {
 	w := wish{named: map[v1.IPFamily]netip.Addr{}}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil {
+		if err != nil || ip.Zone() != "" { // a zone is any text
 			return wish{wrong: fmt.Sprintf("annotation %s has the value %q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
 		}
 		ip = ip.Unmap()
@@ -300,10 +334,11 @@ func convertNetwork(object *configv1.Network) (network, error) {
 	for _, entry := range clusterNetwork {
 		cidrs = append(cidrs, entry.CIDR)
 	}
-	result := network{
-		clusterCIDRs: parse(from+".clusterNetwork", cidrs),
-		serviceCIDRs: parse(from+".serviceNetwork", serviceNetwork),
+	result := network{clusterCIDRs: parse(from+".clusterNetwork", cidrs)}
+	if len(unreadable) > 0 {
+		result.clusterCIDRs = nil // rather none than an incomplete list: what is left out would be SNATed to
 	}
+	result.serviceCIDRs = parse(from+".serviceNetwork", serviceNetwork)
 	if external := object.Spec.ExternalIP; external != nil && external.Policy != nil {
 		const field = "spec.externalIP.policy"
 		before := len(unreadable)

@@ -74,12 +74,6 @@ func (p *provider) syncIf(all bool) {
 	}
 }
 
-func (p *provider) OnServiceCIDRsChanged(cidrs []string) {
-	p.extension.noteChange(p.extension.state.setServiceCIDRs(cidrs), time.Now())
-	p.extension.noteKnown(serviceCIDRs)
-	p.Provider.OnServiceCIDRsChanged(cidrs)
-}
-
 func (p *provider) OnTopologyChange(labels map[string]string) {
 	p.extension.setTopology(labels)
 }
@@ -87,7 +81,6 @@ func (p *provider) OnTopologyChange(labels map[string]string) {
 // SyncLoop runs the proxier's loop, which does not return, and the extension's beside it.
 func (p *provider) SyncLoop() {
 	p.extension.loop.Go(p.extension.run)
-	p.extension.loop.Go(p.extension.doWithoutServiceCIDRs)
 	p.Provider.SyncLoop()
 }
 
@@ -111,18 +104,3 @@ func changeTime(slice *discovery.EndpointSlice) time.Time {
 }
 
 var started = time.Now()
-
-// doWithoutServiceCIDRs ends the wait for ServiceCIDRs, which API servers before
-// Kubernetes 1.33 do not have.
-func (e *Extension) doWithoutServiceCIDRs() {
-	const patience = 30 * time.Second
-	select {
-	case <-e.ctx.Done():
-		return
-	case <-time.After(patience):
-	}
-	if e.waitsFor(serviceCIDRs) {
-		e.logger.Error(nil, "The API server has told no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "waited", patience)
-		e.noteKnown(serviceCIDRs)
-	}
-}

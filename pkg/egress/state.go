@@ -23,13 +23,14 @@ type state struct {
 	config Config
 
 	mu sync.Mutex
-	// services has those Services that claim an egress IP, or would if they could be
-	// understood.
+	// services has those Services that the outside knows by an address.
 	services map[types.NamespacedName]service
 	// endpoints has those of every EndpointSlice, by Service and slice.
 	endpoints map[types.NamespacedName]map[string][]plan.Endpoint
 	// serviceOf has the Service of every EndpointSlice in endpoints.
-	serviceOf    map[types.NamespacedName]types.NamespacedName
+	serviceOf map[types.NamespacedName]types.NamespacedName
+	// pods has how often endpoints name each pod of their own namespace, by its address.
+	pods         map[netip.Addr]map[plan.Pod]int
 	nodes        map[string]map[v1.IPFamily]plan.Node
 	serviceCIDRs []netip.Prefix
 	network      network
@@ -41,6 +42,7 @@ func newState(config Config) *state {
 		services:  map[types.NamespacedName]service{},
 		endpoints: map[types.NamespacedName]map[string][]plan.Endpoint{},
 		serviceOf: map[types.NamespacedName]types.NamespacedName{},
+		pods:      map[netip.Addr]map[plan.Pod]int{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 	}
 }
@@ -51,7 +53,7 @@ func (s *state) setService(object *v1.Service) (changed bool) {
 	converted := convertService(object, s.config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(converted.claims) == 0 {
+	if len(converted.claims)+len(converted.holdings) == 0 {
 		return s.removeService(name)
 	}
 	if old, known := s.services[name]; known && converted.equal(old) {
@@ -98,6 +100,8 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	if s.endpoints[owner] == nil {
 		s.endpoints[owner] = map[string][]plan.Endpoint{}
 	}
+	s.countPods(owner.Namespace, s.endpoints[owner][name.Name], -1)
+	s.countPods(owner.Namespace, endpoints, 1)
 	s.endpoints[owner][name.Name] = endpoints
 	s.serviceOf[name] = owner
 	_, claimed := s.services[owner]
@@ -116,6 +120,7 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	if !known {
 		return false
 	}
+	s.countPods(owner.Namespace, s.endpoints[owner][name.Name], -1)
 	delete(s.serviceOf, name)
 	delete(s.endpoints[owner], name.Name)
 	if len(s.endpoints[owner]) == 0 {
@@ -170,8 +175,22 @@ func (s *state) setNetwork(object *configv1.Network) (changed bool, err error) {
 	return changed, err
 }
 
+// networkCIDRs returns the cluster CIDRs that OpenShift's Network tells.
+func (s *state) networkCIDRs() []netip.Prefix {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.network.clusterCIDRs
+}
+
+// nodeNames returns those of all nodes, sorted.
+func (s *state) nodeNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.nodes))
+}
+
 // clusterCIDRs returns those of both IP families: the configured ones, or else the
-// cluster's own.
+// cluster's own. The lock must be held.
 func (s *state) clusterCIDRs() []netip.Prefix {
 	if len(s.config.ClusterCIDRs) > 0 {
 		return s.config.ClusterCIDRs
@@ -204,6 +223,9 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 		}
 	}
 	for name, svc := range s.services {
+		if holding, ok := svc.holdings[family]; ok {
+			in.Holdings = append(in.Holdings, holding)
+		}
 		claim, ok := svc.claims[family]
 		if !ok {
 			continue
@@ -211,9 +233,50 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 		for _, endpoints := range s.endpoints[name] {
 			claim.Endpoints = append(claim.Endpoints, ofFamily(family, endpoints, endpointAddr)...)
 		}
+		s.namePods(claim.Endpoints)
 		in.Claims = append(in.Claims, claim)
 	}
 	return in
+}
+
+// namePods fills in the pods that these EndpointSlices do not name and others do: who
+// leaves the name out binds no pod of another namespace either.
+func (s *state) namePods(endpoints []plan.Endpoint) {
+	for i, e := range endpoints {
+		if e.Pod.Namespace == "" {
+			endpoints[i].Pod = s.podAt(e.Addr)
+		}
+	}
+}
+
+// podAt returns the pod at an address, as an EndpointSlice of the pod's own namespace has
+// it, of several the first by name; zero if none does.
+func (s *state) podAt(addr netip.Addr) plan.Pod {
+	var found plan.Pod
+	for name := range s.pods[addr] {
+		if found == (plan.Pod{}) || name.String() < found.String() {
+			found = name
+		}
+	}
+	return found
+}
+
+// countPods keeps pods up to date when endpoints of a namespace come (by is 1) or go (-1).
+func (s *state) countPods(namespace string, endpoints []plan.Endpoint, by int) {
+	for _, e := range endpoints {
+		if e.Pod.Namespace != namespace || namespace == "" {
+			continue
+		}
+		if s.pods[e.Addr] == nil {
+			s.pods[e.Addr] = map[plan.Pod]int{}
+		}
+		if s.pods[e.Addr][e.Pod] += by; s.pods[e.Addr][e.Pod] == 0 {
+			delete(s.pods[e.Addr], e.Pod)
+		}
+		if len(s.pods[e.Addr]) == 0 {
+			delete(s.pods, e.Addr)
+		}
+	}
 }
 
 // apiServer is the Service whose endpoints are the API servers.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -272,6 +274,64 @@ func TestClusterCIDRsOfTheNetwork(t *testing.T) {
 	}
 }
 
+// TestSliceNamesNoPod: an address that another namespace's EndpointSlice names as its pod's is
+// that pod's, whoever is older.
+func TestSliceNamesNoPod(t *testing.T) {
+	forged, theirs := newSlice("web-1", "web", "10.128.0.5"), newSlice("atm-1", "atm", "10.128.0.5")
+	theirs.Namespace = "bank"
+	theirs.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "atm"}
+	for name, ref := range map[string]*v1.ObjectReference{
+		"none": nil, "no namespace": {Kind: "Pod", Name: "atm"}, "no pod": {Kind: "VirtualMachine", Namespace: "ns", Name: "atm"},
+	} {
+		forged.Endpoints[0].TargetRef = ref
+		p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{forged, theirs}})
+		if err != nil || len(p.Bindings) != 0 || len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.PodOfOtherNamespace {
+			t.Errorf("%s: bindings %v, refusals %v, %v", name, p.Bindings, p.Refusals, err)
+		}
+	}
+}
+
+// TestAllAddressesAreHeld: what a Service lists belongs to its namespace, used or not.
+func TestAllAddressesAreHeld(t *testing.T) {
+	for name, change := range map[string]func(*v1.Service){
+		"second in the list": func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2", "203.0.113.1"} },
+		"switched off":       func(s *v1.Service) { s.Annotations = map[string]string{Annotation: "false"} },
+		"another one named": func(s *v1.Service) {
+			s.Spec.ExternalIPs = []string{"203.0.113.1", "203.0.113.2"}
+			s.Annotations = map[string]string{Annotation: "203.0.113.2"}
+		},
+		"a name that is misspelt": func(s *v1.Service) {
+			s.Spec.ExternalIPs = []string{"203.0.113.2", "203.0.113.1"}
+			s.Annotations = map[string]string{Annotation: "203.0.113.11"}
+		},
+		"a load balancer's": func(s *v1.Service) {
+			s.Spec.ExternalIPs, s.Spec.Type = nil, v1.ServiceTypeLoadBalancer
+			s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "203.0.113.1"}}
+		},
+	} {
+		owner, thief := newService("web", change), newService("web", nil)
+		owner.Namespace, owner.CreationTimestamp = "bank", metav1.Unix(1, 0)
+		p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{owner, thief}, EndpointSlices: []*discovery.EndpointSlice{newSlice("web-1", "web", "10.128.0.5")}})
+		refused := slices.ContainsFunc(p.Refusals, func(r plan.Refusal) bool {
+			return r.Service.Namespace == "ns" && r.Reason == plan.OwnedByOtherNamespace
+		})
+		if err != nil || len(p.Bindings) != 0 || !refused {
+			t.Errorf("%s: bindings %v, refusals %v, %v; want the thief refused", name, p.Bindings, p.Refusals, err)
+		}
+	}
+}
+
+func TestAnnotationWithAZone(t *testing.T) {
+	svc := newService("web", func(s *v1.Service) {
+		s.Spec.ExternalIPs = []string{"2001:db8::1"}
+		s.Annotations = map[string]string{Annotation: "fe80::1%\nCOMMIT"}
+	})
+	c := convertService(svc, testConfig).claims[v1.IPv6Protocol]
+	if c.Refused != plan.InvalidAnnotation || strings.Contains(c.RefusedBecause, "\n") {
+		t.Errorf("refused %q: %q", c.Refused, c.RefusedBecause)
+	}
+}
+
 func TestAPIServersAddress(t *testing.T) {
 	kubernetes := newSlice("kubernetes", "kubernetes", "203.0.113.1")
 	kubernetes.Namespace = "default"
@@ -360,6 +420,9 @@ func TestChangesThatMatter(t *testing.T) {
 	if len(s.services)+len(s.endpoints)+len(s.serviceOf) != 0 {
 		t.Errorf("everything is deleted but state holds %v, %v, %v", s.services, s.endpoints, s.serviceOf)
 	}
+	if len(s.pods) != 0 {
+		t.Errorf("everything is deleted but state knows pods %v", s.pods)
+	}
 }
 
 // TestStateForgetsNothingAndKeepsNothing: after any sequence of events the plan is that of
@@ -368,7 +431,7 @@ func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		s := newState(testConfig)
-		services, slices := map[string]*v1.Service{}, map[string]*discovery.EndpointSlice{}
+		services, endpointSlices := map[string]*v1.Service{}, map[string]*discovery.EndpointSlice{}
 		for range 60 {
 			name := fmt.Sprintf("s%d", r.IntN(5))
 			switch r.IntN(4) {
@@ -385,20 +448,20 @@ func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 				}
 			case 2:
 				slice := fmt.Sprintf("e%d", r.IntN(6))
-				slices[slice] = newSlice(slice, name, fmt.Sprintf("10.128.0.%d", r.IntN(4)), fmt.Sprintf("10.128.0.%d", r.IntN(4)))
-				if _, err := s.setSlice(slices[slice]); err != nil {
+				endpointSlices[slice] = newSlice(slice, name, fmt.Sprintf("10.128.0.%d", r.IntN(4)), fmt.Sprintf("10.128.0.%d", r.IntN(4)))
+				if _, err := s.setSlice(endpointSlices[slice]); err != nil {
 					t.Fatal(err)
 				}
 			case 3:
 				slice := fmt.Sprintf("e%d", r.IntN(6))
-				if slices[slice] != nil {
-					s.deleteSlice(slices[slice])
-					delete(slices, slice)
+				if endpointSlices[slice] != nil {
+					s.deleteSlice(endpointSlices[slice])
+					delete(endpointSlices, slice)
 				}
 			}
 		}
 		for _, family := range families {
-			want, err := PlanFor(family, testConfig, Objects{Services: values(services), EndpointSlices: values(slices)})
+			want, err := PlanFor(family, testConfig, Objects{Services: values(services), EndpointSlices: values(endpointSlices)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -124,7 +124,8 @@ func (s *syncer) backingOff() time.Duration {
 }
 
 // trySync makes the kernel hold p. It returns 0, or after a failure the time after which to
-// try again; the kernel then holds what it held before.
+// try again; the kernel then holds the rules of before, or those of p with flows left that
+// contradict them.
 func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func()) time.Duration {
 	if wait := s.backingOff(); wait > 0 {
 		return wait
@@ -167,7 +168,7 @@ func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) er
 		if proxierSynced {
 			s.checkProxier(save, repairProxier)
 		}
-		before = s.compare(kernel)
+		before = slices.Concat(before, s.compare(kernel), s.leftovers(ctx))
 	}
 	s.noteFlows(before, p)
 	rules := iptables.Render(p)
@@ -176,33 +177,65 @@ func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) er
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 	}
+	s.logSync(p, look, changed, time.Since(start))
 	s.noteWritten(p, rules)
+	if look {
+		s.prune(ctx)
+	}
 	if err := s.deleteFlows(ctx, p); err != nil {
 		return err
 	}
-	s.logSync(before, p, look, changed, time.Since(start))
 	s.complete = s.complete || look && proxierSynced
 	s.lastSync = time.Now()
 	lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
-	if look && !s.pruned {
-		s.prune(ctx)
-	}
 	return nil
 }
 
-// compare looks for changes that somebody else has made, whose flows have to be judged, and
-// returns the bindings that the kernel has held.
-func (s *syncer) compare(kernel iptables.Kernel) (before []plan.Binding) {
-	if !s.known {
-		// The kernel knows what was noted: the bindings that it holds, and those recorded.
-		s.flows = conntrack.Scope{All: true}
-		return kernel.Bindings()
+// leftovers returns the bindings that an earlier run has left in the other iptables back
+// end, as long as they are there.
+func (s *syncer) leftovers(ctx context.Context) []plan.Binding {
+	if s.pruned {
+		return nil
 	}
-	if differences := iptables.Differences(s.rules, kernel); len(differences) > 0 {
-		s.flows.All = true
+	bindings, err := s.writer.OtherBackend(ctx)
+	s.complainOfPruning(err)
+	if len(bindings) > 0 {
+		s.flows.All = true // which of the two rules decided about a flow nobody knows
+	}
+	return bindings
+}
+
+// prune removes what an earlier run has left in the other iptables back end, after our own
+// rules are in place, so that no packet leaves under another address in between.
+func (s *syncer) prune(ctx context.Context) {
+	if s.pruned {
+		return
+	}
+	err := s.writer.PruneOtherBackend(ctx)
+	s.pruned = err == nil
+	s.complainOfPruning(err)
+}
+
+func (s *syncer) complainOfPruning(err error) {
+	if err != nil && err.Error() != s.pruneError {
+		s.pruneError = err.Error()
+		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in the other iptables back end; looking again, without saying so")
+	}
+}
+
+// compare looks for changes that somebody else has made. It returns the bindings that the
+// kernel holds and this process has not written, or not as far as it knows: all flows have
+// to be judged then.
+func (s *syncer) compare(kernel iptables.Kernel) (foreign []plan.Binding) {
+	if s.known {
+		differences := iptables.Differences(s.rules, kernel)
+		if len(differences) == 0 {
+			return nil
+		}
 		s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", len(differences), "first", differences[0])
 	}
-	return s.written.Bindings
+	s.flows.All = true
+	return kernel.Bindings()
 }
 
 // noteFlows adds to the flows that are to be judged those that a change from the bindings
@@ -214,11 +247,11 @@ func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan) {
 			s.flows.Removed = append(s.flows.Removed, b)
 		}
 	}
-	if s.flows.All {
-		return
-	}
+	s.flows.Removed = plan.WithoutServices(s.flows.Removed)
 	if lacksAny(p.ClusterCIDRs, s.written.ClusterCIDRs) || lacksAny(p.Exclusions, s.written.Exclusions) {
 		s.flows.All = true // what was excluded is not any more
+	}
+	if s.flows.All {
 		return
 	}
 	for _, b := range added {
@@ -263,17 +296,6 @@ func (s *syncer) deleteFlows(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// prune removes what an earlier run has left in the other iptables back end, after our own
-// rules are in place, so that no packet leaves under another address in between.
-func (s *syncer) prune(ctx context.Context) {
-	err := s.writer.PruneOtherBackend(ctx)
-	s.pruned = err == nil
-	if err != nil && err.Error() != s.pruneError {
-		s.pruneError = err.Error()
-		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in the other iptables back end; looking again, without saying so")
-	}
-}
-
 // checkProxier asks the proxier to repair its rules if the kernel lacks some: at every look
 // but those that the repair itself brings about, so that rules which somebody removes again
 // and again are written again and again, and no faster.
@@ -295,9 +317,9 @@ func (s *syncer) checkProxier(save string, repair func()) {
 	repair()
 }
 
-func (s *syncer) logSync(before []plan.Binding, p plan.Plan, looked, changed bool, elapsed time.Duration) {
+func (s *syncer) logSync(p plan.Plan, looked, changed bool, elapsed time.Duration) {
 	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
-	added, removed := plan.Diff(plan.Plan{Bindings: before}, p)
+	added, removed := plan.Diff(s.written, p)
 	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", len(p.Bindings), "added", len(added), "removed", len(removed),
 		"refusals", len(p.Refusals), "looked", looked, "changed", changed, "elapsed", elapsed)
 	for _, b := range removed {

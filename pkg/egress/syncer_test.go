@@ -187,7 +187,6 @@ type recorder struct {
 func (r *recorder) OnServiceAdd(*v1.Service)           {}
 func (r *recorder) OnServiceSynced()                   {}
 func (r *recorder) OnEndpointSlicesSynced()            {}
-func (r *recorder) OnServiceCIDRsChanged([]string)     {}
 func (r *recorder) OnTopologyChange(map[string]string) {}
 func (r *recorder) Sync()                              { r.syncs <- struct{}{} }
 func (r *recorder) SyncLoop()                          {}
@@ -212,7 +211,7 @@ func TestBurstsCoalesce(t *testing.T) {
 		t.Error("the proxier is asked for a sync before everything is known")
 	}
 	p.OnEndpointSlicesSynced()
-	p.OnServiceCIDRsChanged(nil)
+	e.noteKnown(serviceCIDRs)
 	e.noteKnown(nodes)
 	if missing := e.Summary().Missing; len(missing) != 1 || len(record) == 0 {
 		t.Errorf("waiting for %v, want for one kind", missing)

@@ -10,11 +10,13 @@ import (
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	configinformers "github.com/openshift/client-go/config/informers/externalversions/config/v1"
 	v1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/discovery"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
@@ -29,6 +31,8 @@ type Clients struct {
 // before the proxier's SyncLoop.
 func (e *Extension) Watch(clients Clients) {
 	e.loop.Go(func() { e.watchNodes(clients.Kube) })
+	e.loop.Go(func() { e.watchServiceCIDRs(clients.Kube) })
+	e.loop.Go(e.doWithoutServiceCIDRs)
 	e.loop.Go(func() { e.watchNetwork(clients.Config) })
 	e.loop.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
 }
@@ -59,13 +63,46 @@ func stripNode(object any) (any, error) {
 	}, nil
 }
 
+// watchServiceCIDRs returns when the context ends. The proxier is told of them, too, but not
+// when it has been told of all.
+func (e *Extension) watchServiceCIDRs(client kubernetes.Interface) {
+	informer := networkinginformers.NewServiceCIDRInformer(client, 0, nil)
+	set := func() {
+		var cidrs []string
+		for _, object := range informer.GetStore().List() {
+			cidrs = append(cidrs, object.(*networkingv1.ServiceCIDR).Spec.CIDRs...)
+		}
+		e.noteChange(e.state.setServiceCIDRs(cidrs), time.Now())
+	}
+	e.watch(informer, serviceCIDRs, nil, cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { set() },
+		UpdateFunc: func(any, any) { set() },
+		DeleteFunc: func(any) { set() },
+	})
+}
+
+// doWithoutServiceCIDRs ends the wait for ServiceCIDRs, which API servers before
+// Kubernetes 1.33 do not have.
+func (e *Extension) doWithoutServiceCIDRs() {
+	const patience = 30 * time.Second
+	select {
+	case <-e.ctx.Done():
+		return
+	case <-time.After(patience):
+	}
+	if e.waitsFor(serviceCIDRs) {
+		e.logger.Error(nil, "The API server has told no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "waited", patience)
+		e.noteKnown(serviceCIDRs)
+	}
+}
+
 // watchNetwork watches OpenShift's Network, as soon as the API server has its kind. It
 // returns when the context ends.
 func (e *Extension) watchNetwork(client configclient.Interface) {
 	const askAgain, askAfterError = time.Minute, 2 * time.Second
 	complained := ""
 	for {
-		exists, err := hasNetworks(client.Discovery())
+		exists, err := hasNetworks(e.ctx, client.Discovery())
 		wait := askAgain
 		switch {
 		case err != nil:
@@ -90,8 +127,8 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 
 // hasNetworks tells whether the API server has the kind Network of config.openshift.io. It
 // does not on other clusters than OpenShift's.
-func hasNetworks(client discovery.DiscoveryInterface) (bool, error) {
-	resources, err := client.ServerResourcesForGroupVersion(configv1.GroupVersion.String())
+func hasNetworks(ctx context.Context, client discovery.DiscoveryInterface) (bool, error) {
+	resources, err := discovery.ToServerResourcesInterfaceWithContext(client).ServerResourcesForGroupVersionWithContext(ctx, configv1.GroupVersion.String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -103,7 +140,7 @@ func hasNetworks(client discovery.DiscoveryInterface) (bool, error) {
 
 // ClusterNetwork returns OpenShift's Network, or nil if the cluster has none.
 func ClusterNetwork(ctx context.Context, client configclient.Interface) (*configv1.Network, error) {
-	if exists, err := hasNetworks(client.Discovery()); !exists {
+	if exists, err := hasNetworks(ctx, client.Discovery()); !exists {
 		return nil, err
 	}
 	object, err := client.ConfigV1().Networks().Get(ctx, networkName, metav1.GetOptions{})
@@ -128,13 +165,14 @@ func (e *Extension) watchExistingNetwork(client configclient.Interface) {
 }
 
 func (e *Extension) setNetwork(object *configv1.Network) {
+	before := e.state.networkCIDRs()
 	changed, err := e.state.setNetwork(object)
 	if err != nil {
 		e.logger.Error(err, "The cluster's network configuration cannot be read in full; what it allows in a list with such an entry is not allowed")
 	}
-	if changed && len(e.config.ClusterCIDRs) == 0 {
+	if cidrs := e.state.networkCIDRs(); len(e.config.ClusterCIDRs) == 0 && !slices.Equal(before, cidrs) {
 		e.logger.Info("Taking the cluster CIDRs from the cluster's network configuration, for proxyArguments.cluster-cidr is not set",
-			"object", networkSource, "clusterCIDRs", e.state.clusterCIDRs())
+			"object", networkSource, "clusterCIDRs", cidrs)
 	}
 	e.noteChange(changed, time.Now())
 }

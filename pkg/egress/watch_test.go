@@ -41,7 +41,7 @@ func TestNetworkGroup(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(answer.Load())
 			})
-			exists, err := hasNetworks(client.Discovery())
+			exists, err := hasNetworks(t.Context(), client.Discovery())
 			if exists != test.exists || (err != nil) != test.fails {
 				t.Errorf("exists %v, %v; want %v, error %v", exists, err, test.exists, test.fails)
 			}

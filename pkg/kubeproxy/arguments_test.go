@@ -161,7 +161,7 @@ func TestEgressArgumentErrors(t *testing.T) {
 		{"namespace-cidrs", "shop=203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
 		{"protocols", "icmp", `"icmp" does not do; expected "service" or "all"`},
 		{"socket", "egress.sock", "expected the absolute path"},
-		{"socket", "/" + strings.Repeat("s", 107), "at most 107 characters"},
+		{"socket", "/" + strings.Repeat("s", 95), "at most 95 bytes"},
 	} {
 		_, err := New(parse(t, "proxyArguments:\n  egress-snat-"+test.argument+": ['"+test.value+"']\n"), Overrides{Manifests: t.TempDir()})
 		if where := ":4: proxyArguments.egress-snat-" + test.argument + ": "; err == nil || !strings.Contains(err.Error(), where) || !strings.Contains(err.Error(), test.want) {

@@ -7,7 +7,9 @@ import (
 
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 
+	"github.com/openshift/origin-node/pkg/egress/conntrack"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // Cleanup removes every rule and chain of the egress extension and of all modes of the
@@ -17,11 +19,23 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// Ours first: without them pods leave as the network plugin decides, while without the
 	// proxier's they could not even be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
-	err := errors.Join(iptables.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
+	err := errors.Join(cleanupEgress(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
 	if err != nil {
 		return fmt.Errorf("rules are left in the kernel, the log above says which; run --cleanup again when the cause is gone: %w", err)
 	}
 	return nil
+}
+
+// cleanupEgress removes the rules of egress SNAT, and the tracked flows that they have given
+// an egress IP: as from now on, these go without.
+func cleanupEgress(ctx context.Context) error {
+	removed, err := iptables.Cleanup(ctx)
+	errs := []error{err}
+	for family, bindings := range removed {
+		_, err := conntrack.Delete(ctx, conntrack.Family(family), plan.Plan{}, conntrack.Scope{Removed: bindings})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Chains that the kubelet shares with the proxier, or has for itself

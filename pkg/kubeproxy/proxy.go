@@ -172,9 +172,9 @@ func (p *Proxy) takeProtocols() error {
 }
 
 func (p *Proxy) validateSocket() error {
-	const most = 107 // characters, unix(7)
+	const most = 95 // bytes: of the 107 of unix(7) some are for the name that it is made under
 	if socket := p.flags.socket; socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
-		return p.config.Errorf("proxyArguments."+socketKey, "%q does not do; expected the absolute path of a socket, at most %d characters, or nothing", socket, most)
+		return p.config.Errorf("proxyArguments."+socketKey, "%q does not do; expected the absolute path of a socket, at most %d bytes, or nothing", socket, most)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	proxyiptables "k8s.io/kubernetes/pkg/proxy/iptables"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
@@ -180,7 +179,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		logger.Error(err, "Rules of another proxy mode may be left in the kernel")
 	}
 	if !p.flags.enabled {
-		if err := iptables.Cleanup(ctx); err != nil {
+		if err := cleanupEgress(ctx); err != nil {
 			logger.Error(err, "Egress SNAT rules of an earlier run may be left in the kernel; run 'openshift start node --cleanup'")
 		}
 	}

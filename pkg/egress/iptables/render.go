@@ -41,7 +41,7 @@ func (r Ruleset) Record(removed []plan.Binding) {
 		return
 	}
 	rules := make([]string, 0, len(removed))
-	for _, b := range normalized(removed) {
+	for _, b := range plan.WithoutServices(removed) {
 		rules = append(rules, snatRule(b))
 	}
 	r[RemovedChain] = rules

@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -107,17 +106,4 @@ func (r rule) matches(p Packet) bool {
 func (r rule) binding() (b plan.Binding, ok bool) {
 	ok = r.egressIP.IsValid() && r.source.IsSingleIP() && (r.except || !r.destination.IsValid())
 	return plan.Binding{Pod: r.source.Addr(), Protocol: r.protocol, EgressIP: r.egressIP}, ok
-}
-
-// normalized returns bindings without Services, sorted as in a plan and without
-// duplicates.
-func normalized(bindings []plan.Binding) []plan.Binding {
-	result := slices.Clone(bindings)
-	for i := range result {
-		result[i].Service = plan.Service{}
-	}
-	slices.SortFunc(result, func(a, b plan.Binding) int {
-		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Protocol, b.Protocol), a.EgressIP.Compare(b.EgressIP))
-	})
-	return slices.Compact(result)
 }

@@ -39,13 +39,7 @@ func (k Kernel) Bindings() []plan.Binding {
 			}
 		}
 	}
-	return normalized(bindings)
-}
-
-// Recorded tells whether the kernel holds a journal, which [Ruleset.Record] has made.
-func (k Kernel) Recorded() bool {
-	_, recorded := k.Chains[RemovedChain]
-	return recorded
+	return plan.WithoutServices(bindings)
 }
 
 // clone returns a copy that shares nothing with k.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // Family selects iptables or ip6tables.
@@ -115,6 +117,20 @@ func (w *Writer) Test(ctx context.Context, payload []byte) error {
 	return w.commands.apply(ctx, payload, "--test")
 }
 
+// OtherBackend returns the bindings that an earlier run has written through the iptables
+// back end that is not the one on PATH. A back end that is not installed has none.
+func (w *Writer) OtherBackend(ctx context.Context) ([]plan.Binding, error) {
+	other, err := otherBackend(ctx, w.commands.family)
+	if err != nil {
+		return nil, err
+	}
+	if !other.installed() {
+		return nil, nil
+	}
+	kernel, _, err := other.read(ctx)
+	return kernel.Bindings(), err
+}
+
 // PruneOtherBackend removes what an earlier run has written through the iptables back end
 // that is not the one on PATH: its rules would act beside ours. A back end that is not
 // installed is no error.
@@ -123,27 +139,46 @@ func (w *Writer) PruneOtherBackend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return prune(ctx, other)
+	_, err = prune(ctx, other)
+	return err
 }
 
 // Cleanup removes all chains and rules that this package owns, of both families and
-// through every back end that is installed.
-func Cleanup(ctx context.Context) error {
+// through every back end that is installed. It returns the bindings that these stood for,
+// also where not all could be removed.
+func Cleanup(ctx context.Context) (map[Family][]plan.Binding, error) {
+	removed := map[Family][]plan.Binding{}
 	var errs []error
 	for _, family := range []Family{IPv4, IPv6} {
 		for _, backend := range []string{"", "legacy", "nft"} {
-			errs = append(errs, prune(ctx, commandsFor(family, backend)))
+			bindings, err := prune(ctx, commandsFor(family, backend))
+			removed[family] = append(removed[family], bindings...)
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }
 
-func prune(ctx context.Context, c commands) error {
-	if _, err := exec.LookPath(c.save); errors.Is(err, exec.ErrNotFound) {
-		return nil
+// prune removes everything of ours and returns the bindings that it stood for.
+func prune(ctx context.Context, c commands) ([]plan.Binding, error) {
+	if !c.installed() {
+		return nil, nil
 	}
-	_, err := (&Writer{commands: c}).Write(ctx, Ruleset{})
-	return err
+	w := &Writer{commands: c}
+	kernel, _, err := w.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(ctx, Ruleset{}); err != nil {
+		return nil, err
+	}
+	return kernel.Bindings(), nil
+}
+
+// installed tells whether the programs are there.
+func (c commands) installed() bool {
+	_, err := exec.LookPath(c.save)
+	return !errors.Is(err, exec.ErrNotFound)
 }
 
 // commands are the programs of one family and back end.

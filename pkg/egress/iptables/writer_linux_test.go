@@ -174,7 +174,7 @@ func TestWriterProtocols(t *testing.T) {
 			n.run(func() error { return n.writer.Test(n.Context(), Payload(p)) })
 			n.write(p)
 			n.holds(p)
-			if diff := cmp.Diff(normalized(p.Bindings), n.look().Bindings(), addresses); diff != "" {
+			if diff := cmp.Diff(plan.WithoutServices(p.Bindings), n.look().Bindings(), addresses); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", protocol, diff)
 			}
 		}
@@ -221,10 +221,10 @@ func TestJournal(t *testing.T) {
 			rules.Record(p.Bindings[left:])
 			n.run(func() error { _, err := n.writer.Write(n.Context(), rules); return err })
 			have := n.look()
-			if diff := cmp.Diff(rules, have.Chains); diff != "" || !have.Recorded() || !jumpIsRight(rules, have) {
-				t.Errorf("recorded: %v, jumps: %v (-want +got):\n%s", have.Recorded(), have.jumps, diff)
+			if diff := cmp.Diff(rules, have.Chains); diff != "" || !recorded(have) || !jumpIsRight(rules, have) {
+				t.Errorf("recorded: %v, jumps: %v (-want +got):\n%s", recorded(have), have.jumps, diff)
 			}
-			if diff := cmp.Diff(normalized(p.Bindings), have.Bindings(), addresses); diff != "" {
+			if diff := cmp.Diff(plan.WithoutServices(p.Bindings), have.Bindings(), addresses); diff != "" {
 				t.Errorf("a fresh start sees other bindings (-want +got):\n%s", diff)
 			}
 			if differences := Differences(Render(q), have); len(differences) > 0 {
@@ -442,11 +442,27 @@ func TestChainThatOthersUse(t *testing.T) {
 }
 
 func TestCleanup(t *testing.T) {
-	onNode(t, func(_ *testing.T, n *node) {
-		n.write(randomPlan(rand.New(rand.NewPCG(12, 12)), n.cidr, 100))
-		n.run(func() error { return Cleanup(n.Context()) })
+	onNode(t, func(t *testing.T, n *node) {
+		p := randomPlan(rand.New(rand.NewPCG(12, 12)), n.cidr, 100)
+		n.write(p)
+		family := Family("IPv4")
+		if n.cidr.Addr().Is6() {
+			family = "IPv6"
+		}
+		var removed map[Family][]plan.Binding
+		clean := func() (err error) {
+			removed, err = Cleanup(n.Context())
+			return err
+		}
+		n.run(clean)
 		n.holds(plan.Plan{})
-		n.run(func() error { return Cleanup(n.Context()) }) // nothing left is no error
+		if got := plan.WithoutServices(removed[family]); !slices.Equal(got, plan.WithoutServices(p.Bindings)) {
+			t.Errorf("removed %d bindings, want the %d that were there", len(got), len(p.Bindings))
+		}
+		n.run(clean) // nothing left is no error
+		if len(removed[family]) != 0 {
+			t.Errorf("removed %v from nothing", removed[family])
+		}
 	})
 }
 

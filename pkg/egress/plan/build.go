@@ -10,14 +10,7 @@ import (
 // Build returns the plan for in. It is deterministic, independent of the order of in's
 // slices, and does not keep or change them.
 func Build(in Input) Plan {
-	b := builder{
-		in:           in,
-		clusterCIDRs: NewCIDRSet(in.ClusterCIDRs),
-		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
-		nodes:        primaryAddresses(in.Nodes),
-		owners:       make(map[netip.Addr]Service),
-		bound:        make(map[target]Binding),
-	}
+	b := newBuilder(in)
 	for _, claim := range oldestFirst(in.Claims) {
 		b.add(claim)
 	}
@@ -35,9 +28,52 @@ type builder struct {
 	clusterCIDRs CIDRSet
 	serviceCIDRs CIDRSet
 	nodes        map[netip.Addr]string // names by primary address
+	nodeIPs      map[netip.Addr]string // names by any address
 	owners       map[netip.Addr]Service
 	bound        map[target]Binding
 	refusals     []Refusal
+}
+
+func newBuilder(in Input) *builder {
+	b := &builder{
+		in:           in,
+		clusterCIDRs: NewCIDRSet(in.ClusterCIDRs),
+		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
+		nodes:        namesByAddress(in.Nodes, func(n Node) []netip.Addr { return []netip.Addr{n.Primary} }),
+		nodeIPs:      namesByAddress(in.Nodes, func(n Node) []netip.Addr { return n.Addresses }),
+		bound:        make(map[target]Binding),
+	}
+	b.owners = b.findOwners()
+	return b
+}
+
+// findOwners returns for each address the oldest Service that has it, of those whose
+// namespace may.
+func (b *builder) findOwners() map[netip.Addr]Service {
+	owners := make(map[netip.Addr]Service, len(b.in.Holdings))
+	for _, holding := range oldestHoldings(b.in) {
+		for _, address := range holding.Addresses {
+			if _, owned := owners[address.IP]; owned {
+				continue
+			}
+			if reason, _ := b.judgeAddress(address.IP); reason == "" && b.forbidding(holding.Service.Namespace, address) == "" {
+				owners[address.IP] = holding.Service
+			}
+		}
+	}
+	return owners
+}
+
+// oldestHoldings returns those of in, and what its claims hold, oldest first.
+func oldestHoldings(in Input) []Holding {
+	holdings := slices.Clone(in.Holdings)
+	for _, claim := range in.Claims {
+		holdings = append(holdings, Holding{claim.Service, claim.Created, []Address{{claim.EgressIP, claim.LoadBalancer}}})
+	}
+	slices.SortFunc(holdings, func(a, b Holding) int {
+		return cmp.Or(a.Created.Compare(b.Created), compareServices(a.Service, b.Service))
+	})
+	return holdings
 }
 
 // add gives claim all that older claims have left. Claims must come oldest first.
@@ -69,8 +105,7 @@ func (b *builder) bind(claim Claim, t target) {
 	}
 }
 
-// judge returns why the whole claim is refused, or an empty reason. A claim whose address
-// is one that its namespace may have makes the namespace its owner, if it has none.
+// judge returns why the whole claim is refused, or an empty reason.
 func (b *builder) judge(claim Claim) (Reason, string) {
 	if !claim.EgressIP.IsValid() {
 		return claim.Refused, claim.RefusedBecause
@@ -78,16 +113,13 @@ func (b *builder) judge(claim Claim) (Reason, string) {
 	if reason, message := b.judgeAddress(claim.EgressIP); reason != "" {
 		return reason, message
 	}
-	if source := b.forbidding(claim); source != "" {
+	if source := b.forbidding(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); source != "" {
 		return NotAllowed, fmt.Sprintf("%s does not allow %s as an egress IP", source, claim.EgressIP)
 	}
-	owner, owned := b.owners[claim.EgressIP]
-	if !owned {
-		b.owners[claim.EgressIP] = claim.Service
-	}
+	owner := b.owners[claim.EgressIP]
 	switch {
-	case owned && owner.Namespace != claim.Service.Namespace:
-		return OwnedByOtherNamespace, fmt.Sprintf("external IP %s belongs to the namespace %s, whose Service %s claimed it first", claim.EgressIP, owner.Namespace, owner)
+	case owner.Namespace != claim.Service.Namespace:
+		return OwnedByOtherNamespace, fmt.Sprintf("external IP %s belongs to the namespace %s, for its Service %s is older", claim.EgressIP, owner.Namespace, owner)
 	case claim.Refused != "":
 		return claim.Refused, claim.RefusedBecause
 	case b.clusterCIDRs.Empty():
@@ -119,30 +151,33 @@ func (b *builder) judgeAddress(ip netip.Addr) (Reason, string) {
 	return "", ""
 }
 
-// forbidding returns the source of a policy that does not let claim have its egress IP, or
-// nothing.
-func (b *builder) forbidding(claim Claim) string {
+// forbidding returns the source of a policy that does not let a namespace have an address,
+// or nothing.
+func (b *builder) forbidding(namespace string, address Address) string {
 	for _, policy := range b.in.Policies {
-		if !policy.allows(claim) {
+		if !policy.allows(address) {
 			return policy.Source
 		}
 	}
-	if policy, ok := b.in.NamespacePolicies[claim.Service.Namespace]; ok && !policy.allows(claim) {
+	if policy, ok := b.in.NamespacePolicies[namespace]; ok && !policy.allows(address) {
 		return policy.Source
 	}
 	return ""
 }
 
-func (p Policy) allows(claim Claim) bool {
-	contains := func(cidr netip.Prefix) bool { return cidr.Contains(claim.EgressIP) }
-	return p.ExternalIPsOnly && claim.LoadBalancer ||
+func (p Policy) allows(address Address) bool {
+	contains := func(cidr netip.Prefix) bool { return cidr.Contains(address.IP) }
+	return p.ExternalIPsOnly && address.LoadBalancer ||
 		!slices.ContainsFunc(p.Rejected, contains) && slices.ContainsFunc(p.Allowed, contains)
 }
 
 // judgeEndpoint returns why an endpoint of a claim is not bound, or an empty reason.
 func (b *builder) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, string) {
 	if namespace := endpoint.Pod.Namespace; namespace != "" && namespace != claim.Service.Namespace {
-		return PodOfOtherNamespace, fmt.Sprintf("endpoint %s is the pod %s of another namespace", endpoint.Addr, endpoint.Pod)
+		return PodOfOtherNamespace, fmt.Sprintf("endpoint %s is the pod %q of another namespace", endpoint.Addr, endpoint.Pod)
+	}
+	if node, is := b.nodeIPs[endpoint.Addr]; is {
+		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s is an address of the node %s, not of a pod alone", endpoint.Addr, node)
 	}
 	if _, inside := b.clusterCIDRs.Find(endpoint.Addr); !inside {
 		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s lies in no cluster CIDR, so it is no pod of this cluster's network", endpoint.Addr)
@@ -166,7 +201,7 @@ func (b *builder) plan() Plan {
 	for _, binding := range b.bound {
 		bindings = append(bindings, binding)
 	}
-	slices.SortFunc(bindings, compareBindings)
+	slices.SortFunc(bindings, CompareBindings)
 	slices.SortFunc(b.refusals, CompareRefusals)
 	return Plan{
 		ClusterCIDRs: sortedPrefixes(b.in.ClusterCIDRs),
@@ -189,13 +224,15 @@ func (b *builder) exclusions() []netip.Prefix {
 	return exclusions
 }
 
-// primaryAddresses returns the names of the nodes by their primary address. Where two
+// namesByAddress returns the names of the nodes by these of their addresses. Where two
 // have the same, the first by name stands for both.
-func primaryAddresses(nodes []Node) map[netip.Addr]string {
+func namesByAddress(nodes []Node, addresses func(Node) []netip.Addr) map[netip.Addr]string {
 	names := make(map[netip.Addr]string, len(nodes))
 	for _, node := range nodes {
-		if other, taken := names[node.Primary]; node.Primary.IsValid() && (!taken || node.Name < other) {
-			names[node.Primary] = node.Name
+		for _, ip := range addresses(node) {
+			if other, taken := names[ip]; ip.IsValid() && (!taken || node.Name < other) {
+				names[ip] = node.Name
+			}
 		}
 	}
 	return names

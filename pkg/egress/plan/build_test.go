@@ -240,7 +240,7 @@ func TestBuildProperties(t *testing.T) {
 		if q := Build(shuffled(r, in)); !p.Equal(q) {
 			t.Fatalf("seed %d: the input's order matters: %s", seed, cmp.Diff(p, q, compareNetip))
 		}
-		if !slices.IsSortedFunc(p.Bindings, compareBindings) || !slices.IsSortedFunc(p.Refusals, CompareRefusals) {
+		if !slices.IsSortedFunc(p.Bindings, CompareBindings) || !slices.IsSortedFunc(p.Refusals, CompareRefusals) {
 			t.Fatalf("seed %d: the plan is not sorted", seed)
 		}
 		nobodyWearsAnothersAddress(t, seed, p)
@@ -305,7 +305,7 @@ func TestDiff(t *testing.T) {
 		added, removed := Diff(before, after)
 		applied := slices.DeleteFunc(slices.Clone(before.Bindings), func(b Binding) bool { return slices.Contains(removed, b) })
 		applied = append(applied, added...)
-		slices.SortFunc(applied, compareBindings)
+		slices.SortFunc(applied, CompareBindings)
 		if diff := cmp.Diff(after.Bindings, applied, compareNetip); diff != "" {
 			t.Fatalf("seed %d: before - removed + added is not after (-want +got):\n%s", seed, diff)
 		}

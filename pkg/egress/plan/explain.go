@@ -154,8 +154,8 @@ type Explainer struct {
 	// claims are those of in, oldest first; what follows has indexes into them.
 	claims    []Claim
 	byService map[Service]int
-	byIP      map[netip.Addr]int // the oldest
 	byPod     map[netip.Addr][]int
+	byIP      map[netip.Addr]Service // the oldest Service that the outside knows by the address
 	refusals  map[Service][]Refusal
 	owners    map[netip.Addr]Service
 
@@ -170,7 +170,7 @@ func NewExplainer(in Input, p Plan) *Explainer {
 		in: in, plan: p,
 		claims:       oldestFirst(in.Claims),
 		byService:    make(map[Service]int, len(in.Claims)),
-		byIP:         make(map[netip.Addr]int, len(in.Claims)),
+		byIP:         make(map[netip.Addr]Service, len(in.Holdings)),
 		byPod:        make(map[netip.Addr][]int),
 		refusals:     make(map[Service][]Refusal),
 		clusterCIDRs: NewCIDRSet(p.ClusterCIDRs),
@@ -182,12 +182,16 @@ func NewExplainer(in Input, p Plan) *Explainer {
 		claim := &e.claims[i] // of our own list; only its endpoints are in's
 		claim.Endpoints = slices.Compact(slices.SortedFunc(slices.Values(claim.Endpoints), Endpoint.Compare))
 		e.byService[claim.Service] = i
-		if _, known := e.byIP[claim.EgressIP]; !known && claim.EgressIP.IsValid() {
-			e.byIP[claim.EgressIP] = i
-		}
 		for _, endpoint := range claim.Endpoints {
 			if of := e.byPod[endpoint.Addr]; len(of) == 0 || of[len(of)-1] != i {
 				e.byPod[endpoint.Addr] = append(of, i)
+			}
+		}
+	}
+	for _, holding := range oldestHoldings(in) {
+		for _, address := range holding.Addresses {
+			if _, known := e.byIP[address.IP]; !known && address.IP.IsValid() {
+				e.byIP[address.IP] = holding.Service
 			}
 		}
 	}
@@ -201,27 +205,12 @@ func NewExplainer(in Input, p Plan) *Explainer {
 			}
 		}
 	}
-	e.owners = owners(in, e.claims)
+	e.owners = newBuilder(in).owners
 	return e
 }
 
-// owners returns the Services that make their namespaces the owners of their addresses.
-func owners(in Input, claims []Claim) map[netip.Addr]Service {
-	b := builder{
-		in:           in,
-		clusterCIDRs: NewCIDRSet(in.ClusterCIDRs),
-		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
-		nodes:        primaryAddresses(in.Nodes),
-		owners:       make(map[netip.Addr]Service),
-	}
-	for _, claim := range claims {
-		b.judge(claim)
-	}
-	return b.owners
-}
-
-// Owner returns the Service whose claim makes its namespace the owner of ip; zero if
-// nobody owns it.
+// Owner returns the Service that makes its namespace the owner of ip; zero if nobody owns
+// it.
 func (e *Explainer) Owner(ip netip.Addr) Service { return e.owners[ip] }
 
 // Field returns where in the Service its egress IP comes from; nothing if it claims none.
@@ -380,8 +369,8 @@ func (e *Explainer) whyNot(packet Packet, refusals []Refusal) string {
 	if _, inside := e.clusterCIDRs.Find(packet.Pod); !inside {
 		text += ", which lies in no cluster CIDR"
 	}
-	if i, claimed := e.byIP[packet.Pod]; claimed {
-		text += fmt.Sprintf(" (it is the egress IP that the Service %s claims)", e.claims[i].Service)
+	if service, known := e.byIP[packet.Pod]; known {
+		text += fmt.Sprintf(" (it is an external address of the Service %s)", service)
 	}
 	if node := e.nodes[packet.Pod]; node != "" {
 		text += fmt.Sprintf(" (it is an address of the node %s)", node)
@@ -395,15 +384,15 @@ func (e *Explainer) destination(ip netip.Addr, binding *Binding) Destination {
 	cluster, inCluster := e.clusterCIDRs.Find(ip)
 	exclusion, inExclusion := e.exclusions.Find(ip)
 	service, inService := e.serviceCIDRs.Find(ip)
-	claim, claimed := e.byIP[ip]
+	holder, held := e.byIP[ip]
 	d.Excluded = inCluster || inExclusion
 	switch {
 	case binding != nil && binding.EgressIP == ip:
 		d.Kind, d.Service, d.Excluded = OwnEgressIP, binding.Service, true
 	case inService:
 		d.Kind, d.CIDR = InServiceCIDR, service
-	case claimed:
-		d.Kind, d.Service = ExternalIP, e.claims[claim].Service
+	case held:
+		d.Kind, d.Service = ExternalIP, holder
 	case inCluster:
 		d.Kind, d.CIDR = InClusterCIDR, cluster
 	case inExclusion && d.Node != "" && exclusion.IsSingleIP():

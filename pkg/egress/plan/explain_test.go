@@ -79,15 +79,15 @@ func TestExplain(t *testing.T) {
 		{"10.128.0.14", OtherProtocols, "", EgressIP, "203.0.113.14",
 			"the Service ns/everything gives it 203.0.113.14 (spec.externalIPs[0]) for all, an address that belongs to the namespace ns", ""},
 		{"10.128.0.15", TCP, "", Unchanged, "",
-			"the claim of the Service other/thief is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace ns, whose Service ns/web claimed it first; " +
-				"the claim of the Service ns/foreign is refused (PodOfOtherNamespace): endpoint 10.128.0.15 is the pod other/theirs of another namespace", ""},
+			"the claim of the Service other/thief is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace ns, for its Service ns/web is older; " +
+				"the claim of the Service ns/foreign is refused (PodOfOtherNamespace): endpoint 10.128.0.15 is the pod \"other/theirs\" of another namespace", ""},
 		{"10.128.0.99", TCP, "", Unchanged, "", "no Service that claims an egress IP has the endpoint 10.128.0.99", ""},
 		{"192.0.2.2", TCP, "", Unchanged, "",
-			"the claim of the Service ns/host is refused (EndpointOutsideCluster): endpoint 192.0.2.2 lies in no cluster CIDR, so it is no pod of this cluster's network", ""},
+			"the claim of the Service ns/host is refused (EndpointOutsideCluster): endpoint 192.0.2.2 is an address of the node node-1, not of a pod alone", ""},
 		{"192.0.2.100", TCP, "", Unchanged, "",
 			"no Service that claims an egress IP has the endpoint 192.0.2.100, which lies in no cluster CIDR (it is an address of the node node-1)", ""},
 		{"203.0.113.10", TCP, "", Unchanged, "",
-			"no Service that claims an egress IP has the endpoint 203.0.113.10, which lies in no cluster CIDR (it is the egress IP that the Service ns/web claims)", ""},
+			"no Service that claims an egress IP has the endpoint 203.0.113.10, which lies in no cluster CIDR (it is an external address of the Service ns/web)", ""},
 		{"fd00::1", TCP, "2001:db8::1", Unchanged, "", "no Service that claims an egress IP has the endpoint fd00::1, which lies in no cluster CIDR",
 			"outside: in no cluster CIDR, service CIDR or exclusion"},
 	}

@@ -83,12 +83,26 @@ type Claim struct {
 	Protocols []Protocol `json:"protocols"`
 	// Refused is why nothing is bound, if the object does not say what it wants in a way
 	// that can be understood; RefusedBecause says it for people. Such a claim still makes
-	// its namespace the address's owner: a typing error gives no identity away.
+	// its namespace the address's owner.
 	Refused        Reason `json:"refused,omitempty"`
 	RefusedBecause string `json:"refusedBecause,omitempty"`
 	// Endpoints are the addresses of the Service's EndpointSlices, ready or not, in any
 	// order, duplicates allowed.
 	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// Holding is a Service with the addresses that the outside knows it by. They belong to its
+// namespace, if no older Service's does, whether or not the Service's pods leave from them.
+type Holding struct {
+	Service   Service   `json:"service"`
+	Created   time.Time `json:"created"`
+	Addresses []Address `json:"addresses"`
+}
+
+// Address is an external IP of a Service, or an IP that a load balancer gave it.
+type Address struct {
+	IP           netip.Addr `json:"ip"`
+	LoadBalancer bool       `json:"loadBalancer,omitempty"`
 }
 
 // Policy says which addresses may be egress IPs: those in Allowed that are not in
@@ -134,8 +148,10 @@ type Input struct {
 	NamespacePolicies map[string]Policy `json:"namespacePolicies"`
 	// NoProxier: no proxier of the IP family runs on the node, for want of ip6tables for
 	// example. Nothing is bound then.
-	NoProxier bool    `json:"noProxier,omitempty"`
-	Claims    []Claim `json:"claims"`
+	NoProxier bool `json:"noProxier,omitempty"`
+	// Holdings decide, with the claims, whose an address is.
+	Holdings []Holding `json:"holdings"`
+	Claims   []Claim   `json:"claims"`
 }
 
 // Binding says that a pod's packets of one protocol leave from an egress IP.
@@ -168,14 +184,14 @@ const (
 	APIServerAddress Reason = "APIServerAddress"
 	// NotAllowed: a policy does not allow the external IP.
 	NotAllowed Reason = "NotAllowed"
-	// OwnedByOtherNamespace: an older Service of another namespace claims the external IP.
+	// OwnedByOtherNamespace: an older Service of another namespace has the external IP.
 	OwnedByOtherNamespace Reason = "OwnedByOtherNamespace"
 	// InvalidAnnotation: the Service's annotation has a value that means nothing.
 	InvalidAnnotation Reason = "InvalidAnnotation"
 	// InvalidProtocol: a port of the Service has a protocol that is none of ours.
 	InvalidProtocol Reason = "InvalidProtocol"
-	// EndpointOutsideCluster: the endpoint's address lies in no cluster CIDR. Pods on the
-	// host network are the common case: their address is the node's.
+	// EndpointOutsideCluster: the endpoint's address lies in no cluster CIDR, or is a
+	// node's. Pods on the host network are the common case: their address is the node's.
 	EndpointOutsideCluster Reason = "EndpointOutsideCluster"
 	// PodOfOtherNamespace: the EndpointSlice names a pod of another namespace than its own.
 	PodOfOtherNamespace Reason = "PodOfOtherNamespace"
@@ -238,9 +254,9 @@ func Diff(before, after Plan) (added, removed []Binding) {
 	a, b := before.Bindings, after.Bindings
 	for len(a) > 0 || len(b) > 0 {
 		switch {
-		case len(a) == 0 || len(b) > 0 && compareBindings(a[0], b[0]) > 0:
+		case len(a) == 0 || len(b) > 0 && CompareBindings(a[0], b[0]) > 0:
 			added, b = append(added, b[0]), b[1:]
-		case len(b) == 0 || compareBindings(a[0], b[0]) < 0:
+		case len(b) == 0 || CompareBindings(a[0], b[0]) < 0:
 			removed, a = append(removed, a[0]), a[1:]
 		default:
 			a, b = a[1:], b[1:]
@@ -249,17 +265,19 @@ func Diff(before, after Plan) (added, removed []Binding) {
 	return added, removed
 }
 
-// WithoutServices returns bindings, which are sorted as in a Plan, without the Services
-// that give them: as the kernel knows them.
+// WithoutServices returns bindings without the Services that give them, as the kernel knows
+// them: sorted as in a Plan, and without duplicates.
 func WithoutServices(bindings []Binding) []Binding {
 	result := slices.Clone(bindings)
 	for i := range result {
 		result[i].Service = Service{}
 	}
-	return result
+	slices.SortFunc(result, CompareBindings)
+	return slices.Compact(result)
 }
 
-func compareBindings(a, b Binding) int {
+// CompareBindings is the order of a Plan's Bindings.
+func CompareBindings(a, b Binding) int {
 	return cmp.Or(
 		a.Pod.Compare(b.Pod),
 		cmp.Compare(a.Protocol, b.Protocol),

@@ -16,6 +16,14 @@ func owned(namespace string, age int, egressIP string, endpoints ...string) Clai
 	return c
 }
 
+func held(namespace string, age int, ips ...string) Holding {
+	h := Holding{Service: Service{namespace, "web"}, Created: time.Unix(int64(1000-age), 0)}
+	for _, ip := range ips {
+		h.Addresses = append(h.Addresses, Address{IP: addr(ip)})
+	}
+	return h
+}
+
 // TestWhoMayWearAnAddress has the rules about claims, by the reason that each namespace's
 // only Service is refused for; those that are bound are left out.
 func TestWhoMayWearAnAddress(t *testing.T) {
@@ -42,6 +50,12 @@ func TestWhoMayWearAnAddress(t *testing.T) {
 		{"a typing error gives nothing away", Input{ClusterCIDRs: v4, Claims: []Claim{
 			owned("thief", 1, "203.0.113.1", "10.128.0.6"), misspelt,
 		}}, map[string]Reason{"thief": OwnedByOtherNamespace, "old": InvalidAnnotation}},
+		{"another of the older Service's addresses", Input{ClusterCIDRs: v4, Holdings: []Holding{held("old", 2, "203.0.113.1", "203.0.113.2")}, Claims: []Claim{
+			owned("thief", 1, "203.0.113.2", "10.128.0.6"), owned("old", 2, "203.0.113.1", "10.128.0.5"),
+		}}, map[string]Reason{"thief": OwnedByOtherNamespace}},
+		{"an address of an older Service that claims nothing", Input{ClusterCIDRs: v4, Holdings: []Holding{held("old", 2, "203.0.113.1")}, Claims: []Claim{
+			owned("thief", 1, "203.0.113.1", "10.128.0.6"),
+		}}, map[string]Reason{"thief": OwnedByOtherNamespace}},
 		{"who may not have it does not own it", Input{ClusterCIDRs: v4,
 			NamespacePolicies: map[string]Policy{"old": {Source: "its namespace", Allowed: prefixes("198.51.100.0/24")}},
 			Claims: []Claim{
@@ -129,6 +143,15 @@ func TestAHundredServicesFightOverOnePod(t *testing.T) {
 	p := Build(in)
 	if len(p.Bindings) != 1 || p.Bindings[0].Service.Name != "s99" || len(p.Refusals) != 99 {
 		t.Errorf("bindings %v, %d refusals; want the oldest, s99, and 99", p.Bindings, len(p.Refusals))
+	}
+}
+
+// TestNodesAreNotPods: where nodes have addresses in a cluster CIDR, none of these is bound.
+func TestNodesAreNotPods(t *testing.T) {
+	p := Build(Input{ClusterCIDRs: prefixes("10.128.0.0/14"), Nodes: []Node{{Name: "n", Primary: addr("10.128.9.1"), Addresses: addrs("10.128.9.1", "10.128.9.2")}},
+		Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5", "10.128.9.1", "10.128.9.2")}})
+	if len(p.Bindings) != 1 || len(p.Refusals) != 2 || p.Refusals[0].Reason != EndpointOutsideCluster {
+		t.Errorf("bindings %v, refusals %v", p.Bindings, p.Refusals)
 	}
 }
 

@@ -41,7 +41,7 @@ type Family struct {
 	Written bool `json:"written"`
 	// LastSync is when the kernel was last known to hold a plan; zero for never.
 	LastSync time.Time `json:"lastSync,omitzero"`
-	// Error is why the last write failed; empty if it did not.
+	// Error is why the last sync failed; empty if it did not.
 	Error string `json:"error,omitempty"`
 }
 
@@ -66,11 +66,11 @@ func (s Snapshot) Problems() []string {
 		if f.Error == "" {
 			continue
 		}
-		held := "nothing has been written yet"
+		held := "none has succeeded yet"
 		if !f.LastSync.IsZero() {
-			held = "the rules in the kernel may be those of " + f.LastSync.Format(time.RFC3339)
+			held = "all was as planned last at " + f.LastSync.Format(time.RFC3339)
 		}
-		problems = append(problems, fmt.Sprintf("%s: the last write failed, %s: %s", f.Family, held, f.Error))
+		problems = append(problems, fmt.Sprintf("%s: the last sync failed, %s: %s", f.Family, held, f.Error))
 	}
 	return problems
 }

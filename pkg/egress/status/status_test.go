@@ -477,14 +477,14 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	s := sample(1)
-	if diff := cmp.Diff([]string{"IPv6: the last write failed, nothing has been written yet: no ip6tables"}, s.Problems()); diff != "" {
+	if diff := cmp.Diff([]string{"IPv6: the last sync failed, none has succeeded yet: no ip6tables"}, s.Problems()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.Ready = false
 	s.Families[0].Error, s.Families[1].Error = "exit status 4", ""
 	if diff := cmp.Diff([]string{
 		"the node has not written all of its rules since it started",
-		"IPv4: the last write failed, the rules in the kernel may be those of 2023-11-14T22:13:21Z: exit status 4",
+		"IPv4: the last sync failed, all was as planned last at 2023-11-14T22:13:21Z: exit status 4",
 	}, s.Problems()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
