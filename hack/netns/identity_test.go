@@ -358,11 +358,120 @@ func TestFlowsAcrossAKill(t *testing.T) {
 func (n *node) dieAfterRestore(text string) {
 	n.Helper()
 	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
-		script := fmt.Sprintf("#!/bin/sh\npayload=$(cat)\nprintf '%%s\\n' \"$payload\" | PATH=%s %s \"$@\" || exit\ncase $payload in *:%s*) kill -9 $PPID ;; esac\n", n.Path(), name, text)
+		script := fmt.Sprintf("#!/bin/sh\npayload=$(cat)\nprintf '%%s\\n' \"$payload\" | PATH=%s %s \"$@\" || exit\ncase $payload in *\"-A %s\"*) kill -9 $PPID ;; esac\n", n.Path(), name, text)
 		if err := os.WriteFile(filepath.Join(n.binDir, name), []byte(script), 0o755); err != nil {
 			n.Fatal(err)
 		}
 	}
+}
+
+// flowsEnd makes UDP flows of pod-1, bound to the egress IPs, then lets end happen, after
+// which the flows, and new ones, must leave from the node's addresses.
+func (n *node) flowsEnd(end func()) {
+	n.Helper()
+	const port = 4000
+	n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
+	n.putService("shop", 9, service("web", webIPs, []string{egressV4.String(), egressV6.String()}, allProtocols...), n.Pod(1).V4, n.Pod(1).V6)
+	n.start()
+	for _, network := range []string{"udp4", "udp6"} {
+		n.asks(network, n.Pod(1), port, of(network, egressV4, egressV6))
+	}
+	n.ready()
+	end()
+	for _, network := range []string{"udp4", "udp6"} {
+		n.asks(network, n.Pod(1), port, n.nodeIP(network))
+		n.sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
+	}
+}
+
+// TestFlowsEndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
+func TestFlowsEndWithEgressSNAT(t *testing.T) {
+	t.Run("switched off", func(t *testing.T) {
+		onBackends(t, func(n *node) {
+			n.flowsEnd(func() {
+				n.stop()
+				n.configure(`egress-snat: ["false"]`)
+				n.start()
+			})
+		})
+	})
+	t.Run("cleaned up", func(t *testing.T) {
+		onBackends(t, func(n *node) {
+			n.flowsEnd(func() {
+				n.stop()
+				if _, errs, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--cleanup"); status != 0 {
+					n.Fatal(errs)
+				}
+			})
+		})
+	})
+}
+
+// TestFlowsOfAnOldSnapshot: somebody restores rules of ours from before, under which flows
+// begin; they end with the repair.
+func TestFlowsOfAnOldSnapshot(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.flowsEnd(func() {
+			snapshots := map[string]string{"iptables-restore": n.save(v1.IPv4Protocol), "ip6tables-restore": n.save(v1.IPv6Protocol)}
+			n.removeService("shop", "web")
+			n.holdsNothing()
+			// The node sleeps while the old rules do their work.
+			if err := n.process.Process.Signal(syscall.SIGSTOP); err != nil {
+				n.Fatal(err)
+			}
+			for name, save := range snapshots {
+				n.asSomebodyElse(save, name, "-w")
+			}
+			for _, network := range []string{"udp4", "udp6"} {
+				n.asks(network, n.Pod(1), 4000, of(network, egressV4, egressV6))
+			}
+			if err := n.process.Process.Signal(syscall.SIGCONT); err != nil {
+				n.Fatal(err)
+			}
+		})
+	})
+}
+
+// TestFlowsOfTheOtherBackend: a node that begins to use the other iptables ends the flows of
+// bindings that its earlier run had written there.
+func TestFlowsOfTheOtherBackend(t *testing.T) {
+	for _, backend := range lab.Backends() {
+		t.Run(string(backend), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true, Backend: backend})
+			n.useOtherBackend(backend)
+			n.flowsEnd(func() {
+				n.stop()
+				if err := os.RemoveAll(n.binDir); err != nil {
+					t.Fatal(err)
+				}
+				n.removeService("shop", "web")
+				n.start()
+			})
+		})
+	}
+}
+
+// TestManyServicesOfOnePod: for each protocol the oldest Service's address counts.
+func TestManyServicesOfOnePod(t *testing.T) {
+	onBackends(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
+		var objects []runtime.Object
+		for i := range 100 {
+			ports := []v1.ServicePort{{Name: "tcp", Port: 80, Protocol: v1.ProtocolTCP}}
+			if i%2 == 1 {
+				ports[0] = v1.ServicePort{Name: "udp", Port: 80, Protocol: v1.ProtocolUDP}
+			}
+			svc := service(fmt.Sprintf("s%02d", i), []string{fmt.Sprintf("172.30.3.%d", 1+i)}, []string{fmt.Sprintf("203.0.113.%d", 100+i)}, ports...)
+			svc.CreationTimestamp.Time = time.Unix(int64(100000-i), 0).UTC()
+			objects = append(objects, svc, endpoints(svc.Name, ports, n.Pod(1).V4)[0])
+		}
+		n.put("many.yaml", objects...)
+		n.start()
+		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.198"))
+		n.sees("udp4", n.Pod(1), n.outside("udp4"), netip.MustParseAddr("203.0.113.199"))
+		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 98`)
+	})
 }
 
 // TestStaysAsWithoutUs: pods reach each other, Services by any of their addresses, their
@@ -624,19 +733,14 @@ func TestEgressCommands(t *testing.T) {
 		if status != 0 {
 			n.Errorf("verify: status %d, %s%s", status, out, errs)
 		}
-		if err := n.process.Process.Signal(syscall.SIGSTOP); err != nil {
-			n.Fatal(err)
-		}
+		n.breakRestore() // so that nobody repairs what is broken now
 		n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
-		if err := n.process.Process.Signal(syscall.SIGCONT); err != nil {
-			n.Fatal(err)
+		out, _, status = n.openshift("egress", "verify", socket)
+		if status != 1 || !strings.Contains(out, "lacks the rule") || !strings.Contains(out, "--to-source "+egressV4.String()) {
+			n.Errorf("verify after a flush: status %d, %s", status, out)
 		}
-		// The loop may be first.
-		out, errs, status = n.openshift("egress", "verify", socket)
-		if status != 1 && !strings.Contains(n.log.String(), "Somebody else has changed") {
-			n.Errorf("verify after a flush: status %d, %s%s", status, out, errs)
-		}
-		n.holdsPlan(syncPeriod * 2)
+		n.mendRestore()
+		n.holdsPlan(soon)
 		for _, metric := range []string{`egress_snat_rules{ip_family="IPv4"}`, "egress_snat_network_programming_duration_seconds_count", "egress_snat_conntrack_deletions_total"} {
 			text, err := n.get("http://127.0.0.1:10249/metrics")
 			if err != nil || !strings.Contains(text, metric) {

@@ -155,6 +155,21 @@ func TestCleanup(t *testing.T) {
 	})
 }
 
+// useOtherBackend puts the tools of the back end that is not the lab's in front of the
+// node's PATH, and returns its name. Removing binDir takes them away again.
+func (n *node) useOtherBackend(backend lab.Backend) (other string) {
+	n.Helper()
+	other = map[lab.Backend]string{lab.Legacy: "nft", lab.NFT: "legacy"}[backend]
+	for _, name := range []string{"iptables", "ip6tables"} {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			if err := os.Symlink("/usr/sbin/"+name+"-"+other+suffix, filepath.Join(n.binDir, name+suffix)); err != nil {
+				n.Fatal(err)
+			}
+		}
+	}
+	return other
+}
+
 // TestCleanupOfTheOtherBackend: the node ran with the other iptables once, and the
 // configuration has another mode by now.
 func TestCleanupOfTheOtherBackend(t *testing.T) {
@@ -163,14 +178,7 @@ func TestCleanupOfTheOtherBackend(t *testing.T) {
 		t.Run(string(backend), func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, lab.Config{IPv6: true, Pods: 1, Backend: backend})
-			other := map[lab.Backend]string{lab.Legacy: "nft", lab.NFT: "legacy"}[backend]
-			for _, name := range []string{"iptables", "ip6tables"} {
-				for _, suffix := range []string{"", "-save", "-restore"} {
-					if err := os.Symlink("/usr/sbin/"+name+"-"+other+suffix, filepath.Join(n.binDir, name+suffix)); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
+			other := n.useOtherBackend(backend)
 			n.putWeb([]string{egressV4.String(), egressV6.String()})
 			n.start()
 			n.ready()

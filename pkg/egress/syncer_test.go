@@ -145,6 +145,13 @@ func TestFlowsToJudge(t *testing.T) {
 		{"one gone, and the table cannot be read", func() { flows.fail = 1 }, bindings("203.0.113.1"), nil},
 		{"it can again", func() { s.hurry = true }, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.2", "203.0.113.3")}}}},
 		{"somebody else flushed", func() { write(""); s.noteLook() }, bindings("203.0.113.1"), []conntrack.Scope{{All: true}}},
+		{"somebody restored what was there before", func() {
+			write("*nat\n:OPENSHIFT-EGRESS-SNAT - [0:0]\n-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.7/32 ! -d 203.0.113.7/32 -p tcp -j SNAT --to-source 203.0.113.7 --random-fully\nCOMMIT\n")
+			s.noteLook()
+		}, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.7", "203.0.113.7")}}}},
+		{"one more again", func() {}, bindings("203.0.113.1", "203.0.113.2"), []conntrack.Scope{{Pods: pod("10.128.0.2")}}},
+		{"gone, and the table cannot be read", func() { flows.fail = 1 }, bindings("203.0.113.1"), nil},
+		{"then flushed", func() { write(""); s.hurry = true }, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.2", "203.0.113.2")}}}},
 		{"gone, but the node's own address", func() { s.nodeIP = netip.MustParseAddr("203.0.113.1") }, bindings(), []conntrack.Scope{{}}},
 	} {
 		flows.scopes = nil
