@@ -137,3 +137,30 @@ func (s Stat) names(path string) bool {
 	}
 	return s.Path == path
 }
+
+var versionsParagraph = regexp.MustCompile(`(?m)^` + Versions + `:(?:.*\n)(?:.+\n)*`)
+
+// WithVersions returns a file of the series with other releases in the paragraph that names the checked ones.
+func WithVersions(content string, versions []string) string {
+	header, diff, _ := strings.Cut(content, "\n---\n")
+	place := versionsParagraph.FindStringIndex(header + "\n")
+	if place == nil {
+		return content
+	}
+	const width = 72
+	text, column := Versions+":", len(Versions)+1
+	for i, version := range versions {
+		if i < len(versions)-1 {
+			version += ","
+		}
+		if column+1+len(version) > width {
+			text += "\n" + version
+			column = len(version)
+			continue
+		}
+		text += " " + version
+		column += 1 + len(version)
+	}
+	header = (header + "\n")[:place[0]] + text + "\n" + (header + "\n")[place[1]:]
+	return strings.TrimSuffix(header, "\n") + "\n---\n" + diff
+}

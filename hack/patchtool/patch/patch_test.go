@@ -176,6 +176,28 @@ func TestLines(t *testing.T) {
 	}
 }
 
+func TestWithVersions(t *testing.T) {
+	many := []string{"v1.38.0", "v1.37.1", "v1.36.4", "v1.35.8", "v1.34.9", "v1.33.10", "v1.32.11"}
+	changed := WithVersions(good, many)
+	if want := strings.Replace(good, "v1.37.1, v1.36.4", "v1.38.0, v1.37.1, v1.36.4, v1.35.8, v1.34.9, v1.33.10,\nv1.32.11", 1); changed != want {
+		t.Errorf("WithVersions (-want +got):\n%s", cmp.Diff(want, changed))
+	}
+	p, err := Parse("0001-a.patch", changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(many, p.Checked()); diff != "" {
+		t.Errorf("Checked (-want +got):\n%s", diff)
+	}
+	if again := WithVersions(changed, []string{"v1.37.1", "v1.36.4"}); again != good {
+		t.Errorf("back again (-want +got):\n%s", cmp.Diff(good, again))
+	}
+	last := strings.Replace(strings.Replace(good, "Drop when: upstream has it.\n", "", 1), "v1.36.4\n\n", "v1.36.4\n", 1)
+	if got, want := WithVersions(last, []string{"v1.37.2"}), strings.Replace(last, "v1.37.1, v1.36.4", "v1.37.2", 1); got != want {
+		t.Errorf("as the last paragraph (-want +got):\n%s", cmp.Diff(want, got))
+	}
+}
+
 // TestSeries reads what the project carries.
 func TestSeries(t *testing.T) {
 	files, err := filepath.Glob("../../../patches/*.patch")

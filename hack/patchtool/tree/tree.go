@@ -85,13 +85,10 @@ func Key(version string, patches []string) (string, error) {
 	return version + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// Ensure returns the tree of the release with the patches applied, below cache, where it is
-// made once. Nobody else may change it: whoever needs to copies it.
-func Ensure(ctx context.Context, cache, version string, patches []string) (*Tree, error) {
-	module, err := Download(ctx, version)
-	if err != nil {
-		return nil, err
-	}
+// Ensure returns the tree of the release, whose module is in a directory of the module cache, with
+// the patches applied. It lies below cache, where it is made once. Nobody but go, which adds to its
+// go.sum, may change it: whoever needs to copies it.
+func Ensure(ctx context.Context, cache, module, version string, patches []string) (*Tree, error) {
 	key, err := Key(version, patches)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const usage = `usage: patchtool COMMAND [FLAGS] [ARGUMENTS], at the top of the repository
+
+  verify                 prove that the series holds on every supported branch
+  rebase VERSION         try the series on a release, and write it as it is there
+  review FROM TO         tell a reviewer what a change of releases means for the series
+  tree BRANCH|VERSION    make a patched tree and print its directory
+
+patchtool COMMAND -h lists the flags.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the command that the arguments begin with. What was asked for goes to stdout, what the
+// command is doing to stderr.
+func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
+	if len(arguments) == 0 {
+		return errors.New("no command\n" + usage)
+	}
+	flags := flag.NewFlagSet("patchtool "+arguments[0], flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	p := &project{stdout: stdout, stderr: stderr}
+	flags.StringVar(&p.patches, "patches", "patches", "the folder of the series")
+	flags.StringVar(&p.cache, "cache", "_output/patched", "where patched trees are kept")
+	var command func(context.Context, []string) error
+	switch arguments[0] {
+	case "verify":
+		command = p.verifyCommand(flags)
+	case "rebase":
+		command = p.rebaseCommand(flags)
+	case "review":
+		command = p.reviewCommand(flags)
+	case "tree":
+		command = p.treeCommand(flags)
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return nil
+	default:
+		return fmt.Errorf("%q is no command\n%s", arguments[0], usage)
+	}
+	if err := flags.Parse(arguments[1:]); err != nil {
+		return err
+	}
+	return command(ctx, flags.Args())
+}

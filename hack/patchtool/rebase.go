@@ -1,0 +1,374 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/openshift/origin-node/hack/patchtool/branch"
+	"github.com/openshift/origin-node/hack/patchtool/patch"
+	"github.com/openshift/origin-node/hack/patchtool/scratch"
+)
+
+// rebase is one run of the rebase command.
+type rebase struct {
+	*project
+	version string
+	// merge writes also what was merged, with other lines around it than those it was made for.
+	merge bool
+	// to takes the series as it is on the release; empty writes to patches/.
+	to string
+
+	all    branch.Branches
+	base   branch.Branch // whose release the series is merged from
+	target branch.Branch // the release's own; without a version if no such branch is pinned
+	series []member
+}
+
+// result is what became of a member of the series.
+type result struct {
+	merged bool
+	// unresolved are its places that a person has to look at.
+	unresolved int
+}
+
+func (p *project) rebaseCommand(flags *flag.FlagSet) func(context.Context, []string) error {
+	r := &rebase{project: p}
+	flags.BoolVar(&r.merge, "merge", false, "write also what had to be merged, after you have read it")
+	flags.StringVar(&r.to, "to", "", "write the series as it is on the release into this directory, and nothing else")
+	return func(ctx context.Context, arguments []string) error {
+		if err := exactly(1, "a release, for example v1.37.1", arguments); err != nil {
+			return err
+		}
+		r.version = arguments[0]
+		return r.run(ctx)
+	}
+}
+
+func (r *rebase) run(ctx context.Context) error {
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	repo, remove, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := r.releases(ctx, repo); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.stdout, "The series on %s, merged from %s where it does not apply:\n", r.version, r.base.Version)
+	var results []result
+	unresolved, merged := 0, 0
+	for _, m := range r.series {
+		result, err := r.try(ctx, repo, m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Path, err)
+		}
+		results = append(results, result)
+		unresolved += result.unresolved
+		if result.merged {
+			merged++
+		}
+	}
+	switch {
+	case unresolved > 0:
+		return fmt.Errorf("%s: %d places are in conflict; nothing was written. CONTRIBUTING.adoc, \"To go to another release\", resolves them by hand", r.version, unresolved)
+	case merged > 0 && !r.merge:
+		return fmt.Errorf("%s: %d patches had to be merged; nothing was written. Read the places above; if they are right, MERGE=1 writes them", r.version, merged)
+	}
+	return r.write(ctx, repo, results)
+}
+
+// prepare finds the branches that the release and the series belong to.
+func (r *rebase) prepare() error {
+	name, err := branch.Of(r.version)
+	if err != nil {
+		return err
+	}
+	if r.all, err = branch.Load(r.patches); err != nil {
+		return err
+	}
+	r.base, r.target = r.all.Vendored(), branch.Branch{Name: name}
+	for _, b := range r.all {
+		if b.Name == name {
+			r.target = b
+		}
+	}
+	if r.target.Version == "" {
+		r.series, err = r.project.series(r.base)
+		return err
+	}
+	if r.series, err = r.project.series(r.target); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.series, func(m member) bool { return m.Own }) {
+		r.base = r.target // its own patches were made for it
+	}
+	return nil
+}
+
+// The tags of the scratch repository.
+const (
+	oldRelease = "old"
+	newRelease = "new"
+)
+
+// oldPatch is the tag of a patch on the release that the series is merged from.
+func oldPatch(m member) string { return oldRelease + "-" + m.Number() }
+
+// releases fills the repository: the old release with the series, and the new one, which is left checked out.
+func (r *rebase) releases(ctx context.Context, repo *scratch.Repository) error {
+	names := directories(r.series)
+	for _, side := range []struct{ tag, version string }{{oldRelease, r.base.Version}, {newRelease, r.version}} {
+		module, err := r.module(ctx, side.version)
+		if err != nil {
+			return err
+		}
+		if err := repo.Release(ctx, side.tag, module, names); err != nil {
+			return err
+		}
+		if side.tag == newRelease {
+			break
+		}
+		for _, m := range r.series {
+			_, applied, err := repo.Apply(ctx, m.file, m.patch)
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", m.Path, side.version, err)
+			}
+			if !applied {
+				return fmt.Errorf("%s does not apply to %s, which the series is for; 'make verify-patches' says more", m.Path, side.version)
+			}
+			if err := repo.Tag(ctx, oldPatch(m)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// try puts a patch onto what is checked out, and tells of each hunk.
+func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (result, error) {
+	fmt.Fprintf(r.stdout, "\n%s\n", m.patch.Subject)
+	hunks, applied, err := repo.Apply(ctx, m.file, m.patch)
+	if err != nil {
+		return result{}, err
+	}
+	if applied {
+		for _, h := range hunks {
+			r.tell(h, outcome(h), "")
+		}
+		return result{}, nil
+	}
+	var outcomes []merged
+	for _, h := range hunks {
+		outcome, err := r.merged(ctx, repo, m, h)
+		if err != nil {
+			return result{}, err
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	picked, err := repo.Pick(ctx, oldPatch(m))
+	if err != nil {
+		return result{}, err
+	}
+	unresolved := 0
+	for i, h := range hunks {
+		r.tell(h, outcomes[i].word, outcomes[i].sides)
+		if outcomes[i].conflict {
+			unresolved++
+		}
+	}
+	if picked {
+		return result{merged: true}, nil // git follows a file that upstream has moved
+	}
+	fmt.Fprintf(r.stdout, "  left out below\n")
+	return result{unresolved: max(unresolved, 1)}, nil
+}
+
+func (r *rebase) tell(h scratch.Hunk, word, sides string) {
+	fmt.Fprintf(r.stdout, "  %s, hunk %d: %s\n", h.Path, h.Number, word)
+	if sides != "" {
+		fmt.Fprintln(r.stdout, indent(sides))
+	}
+}
+
+// merged is what a three-way merge makes of a hunk.
+type merged struct {
+	word, sides string
+	conflict    bool
+}
+
+// merged merges one hunk into what is checked out.
+func (r *rebase) merged(ctx context.Context, repo *scratch.Repository, m member, h scratch.Hunk) (merged, error) {
+	if h.Failed == "" {
+		return merged{word: outcome(h)}, nil
+	}
+	hunk := hunkOf(m.patch, h)
+	ours, there := repo.File(ctx, "HEAD", h.Path)
+	base, _ := repo.File(ctx, oldPatch(m)+"^", h.Path)
+	if !there || hunk.OldLines == 0 {
+		return merged{word: "conflict: " + h.Failed, sides: strings.Join(hunk.Lines, "\n"), conflict: true}, nil
+	}
+	theirs, ok := scratch.Only(base, hunk)
+	if !ok {
+		return merged{}, fmt.Errorf("%s, hunk %d: its lines are not in %s", h.Path, h.Number, r.base.Version)
+	}
+	regions, err := repo.Merge(ctx, scratch.Side{Label: "upstream " + r.version, Text: ours},
+		scratch.Side{Label: "upstream " + r.base.Version, Text: base}, scratch.Side{Label: m.Path, Text: theirs})
+	if err != nil {
+		return merged{}, err
+	}
+	if len(regions) == 0 {
+		return merged{word: "merged: upstream changed the lines around it", sides: strings.Join(hunk.Lines, "\n")}, nil
+	}
+	return merged{word: "conflict", sides: strings.Join(regions, "\n"), conflict: true}, nil
+}
+
+func hunkOf(p *patch.Patch, h scratch.Hunk) patch.Hunk {
+	for _, file := range p.Files {
+		if file.Path == h.Path {
+			return file.Hunks[h.Number-1]
+		}
+	}
+	return patch.Hunk{} // what was tried is the patch's own
+}
+
+// write writes the series as it is in the repository.
+func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []result) error {
+	dir := r.to
+	if dir == "" {
+		temporary, err := os.MkdirTemp("", "series-")
+		if err != nil {
+			return fmt.Errorf("write the series: %w", err)
+		}
+		defer os.RemoveAll(temporary)
+		dir = temporary
+	}
+	written, err := repo.Format(ctx, newRelease, dir)
+	if err != nil {
+		return err
+	}
+	if r.to != "" {
+		fmt.Fprintf(r.stdout, "\nWrote %d patches to %s.\n", len(written), r.to)
+		return nil
+	}
+	if len(written) != len(results) {
+		return errors.New("a patch of the series became empty: upstream has it; drop it, as CONTRIBUTING.adoc says, and try again")
+	}
+	if err := r.replace(written, results); err != nil {
+		return err
+	}
+	return r.pin()
+}
+
+// replace puts the patches as they are on the release into patches/. On a branch that is not
+// vendored the shared ones stay as they are, for they apply; what had to be merged becomes its own.
+func (r *rebase) replace(written []string, results []result) error {
+	kept := r.target.Version != "" && !r.target.Vendored
+	for i, m := range r.series {
+		folder := filepath.Join(r.patches, filepath.Dir(m.Path))
+		if kept && !m.Own {
+			if !results[i].merged {
+				continue
+			}
+			folder = filepath.Join(r.patches, r.target.Name)
+			fmt.Fprintf(r.stdout, "\n%s has a patch of its own now; add a paragraph \"%s: …\" to its header.\n", r.target.Name, patch.Differs)
+		}
+		content, err := os.ReadFile(written[i])
+		if err != nil {
+			return fmt.Errorf("read what was rebased: %w", err)
+		}
+		if folder == filepath.Join(r.patches, filepath.Dir(m.Path)) {
+			if err := os.Remove(m.file); err != nil { // its subject, and so its name, may have changed
+				return fmt.Errorf("replace a patch: %w", err)
+			}
+		}
+		if err := put(filepath.Join(folder, filepath.Base(written[i])), string(content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put(file, content string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// pin writes the release into patches/branches and into the headers of all patches.
+func (r *rebase) pin() error {
+	file := filepath.Join(r.patches, branch.File)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the pinned versions: %w", err)
+	}
+	pinned, err := branch.Pin(string(content), r.version)
+	if err != nil {
+		return err
+	}
+	all, err := branch.Parse(pinned)
+	if err != nil {
+		return err
+	}
+	if pinned != string(content) {
+		if err := put(file, pinned); err != nil {
+			return err
+		}
+	}
+	for _, b := range all {
+		if err := r.headers(all, b); err != nil {
+			return err
+		}
+	}
+	r.next(pinned != string(content))
+	return nil
+}
+
+// headers has the patches of a branch name the versions that they are for.
+func (r *rebase) headers(all branch.Branches, b branch.Branch) error {
+	series, err := r.project.series(b)
+	if err != nil {
+		return err
+	}
+	for _, m := range series {
+		versions, err := branch.Checked(os.DirFS(r.patches), all, m.Entry)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(m.file)
+		if err != nil {
+			return fmt.Errorf("read a patch: %w", err)
+		}
+		if changed := patch.WithVersions(string(content), versions); changed != string(content) {
+			if err := put(m.file, changed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next says what is left to do.
+func (r *rebase) next(changed bool) {
+	fmt.Fprintf(r.stdout, "\npatches/ has the series for %s.\n", r.version)
+	switch {
+	case r.target.Version != "" && !r.target.Vendored || !changed:
+		fmt.Fprintln(r.stdout, "Next: make verify-patches, and read 'git diff patches'.")
+	case r.target.Vendored:
+		fmt.Fprintln(r.stdout, "Next: the same version in go.mod, make update-vendor verify-patches verify-vendor test.")
+	default:
+		fmt.Fprintf(r.stdout, "Next: the word \"vendored\" behind %s in patches/%s, its version in go.mod,\n"+
+			"make update-vendor verify-patches verify-vendor test.\n", r.target.Name, branch.File)
+	}
+}

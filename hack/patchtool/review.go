@@ -1,0 +1,3 @@
+package main
+import ("context";"flag")
+func (p *project) reviewCommand(flags *flag.FlagSet) func(context.Context, []string) error { return nil }

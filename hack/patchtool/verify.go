@@ -1,0 +1,352 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openshift/origin-node/hack/patchtool/branch"
+	"github.com/openshift/origin-node/hack/patchtool/patch"
+	"github.com/openshift/origin-node/hack/patchtool/scratch"
+	"github.com/openshift/origin-node/hack/patchtool/tree"
+)
+
+// Which branches are compiled.
+const (
+	compileAll      = "all"
+	compileVendored = "vendored"
+	compileNone     = "none"
+)
+
+// verification is one run of the verify command.
+type verification struct {
+	*project
+	compile string
+	afresh  bool
+	// proofs is where it is noted what has compiled.
+	proofs string
+	faults []string
+}
+
+func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []string) error {
+	name := flags.String("branch", "", "this branch alone, for example 1.36")
+	v := &verification{project: p}
+	flags.StringVar(&v.compile, "compile", compileAll, "whose packages to compile: of all branches, of the vendored one, or none")
+	flags.BoolVar(&v.afresh, "afresh", false, "compile also what is known to compile")
+	return func(ctx context.Context, arguments []string) error {
+		if err := exactly(0, "none", arguments); err != nil {
+			return err
+		}
+		if !slices.Contains([]string{compileAll, compileVendored, compileNone}, v.compile) {
+			return fmt.Errorf("-compile=%s: want %s, %s or %s", v.compile, compileAll, compileVendored, compileNone)
+		}
+		all, err := branch.Load(p.patches)
+		if err != nil {
+			return err
+		}
+		chosen := all
+		if *name != "" {
+			b, err := all.Find(*name)
+			if err != nil {
+				return err
+			}
+			chosen = branch.Branches{b}
+		}
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("find the user's cache: %w", err)
+		}
+		v.proofs = filepath.Join(user, "origin-node", "patches-compiled")
+		return v.run(ctx, all, chosen)
+	}
+}
+
+func (v *verification) run(ctx context.Context, all, chosen branch.Branches) error {
+	if err := v.headers(all, chosen); err != nil {
+		return err
+	}
+	for _, b := range chosen {
+		if err := v.branch(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", b.Name, err)
+		}
+	}
+	if len(v.faults) > 0 {
+		return fmt.Errorf("patches/ is not as patches/README.md wants it:\n  %s", strings.Join(v.faults, "\n  "))
+	}
+	return nil
+}
+
+func (v *verification) fault(b branch.Branch, format string, arguments ...any) {
+	v.faults = append(v.faults, b.Name+": "+fmt.Sprintf(format, arguments...))
+}
+
+// headers judges every patch once, however many branches have it.
+func (v *verification) headers(all, chosen branch.Branches) error {
+	seen := map[string]bool{}
+	for _, b := range chosen {
+		series, err := v.series(b)
+		if err != nil {
+			return err
+		}
+		for _, m := range series {
+			if seen[m.Path] {
+				continue
+			}
+			seen[m.Path] = true
+			versions, err := branch.Checked(os.DirFS(v.patches), all, m.Entry)
+			if err != nil {
+				return err
+			}
+			v.faults = append(v.faults, m.patch.Check(versions, m.Own)...)
+		}
+	}
+	return v.strangers(all)
+}
+
+// strangers finds patches in folders of branches that are not supported: nothing would apply them.
+func (v *verification) strangers(all branch.Branches) error {
+	found, err := filepath.Glob(filepath.Join(v.patches, "*", "*.patch"))
+	if err != nil {
+		return fmt.Errorf("list the patches: %w", err)
+	}
+	for _, file := range found {
+		folder := filepath.Base(filepath.Dir(file))
+		if !slices.ContainsFunc(all, func(b branch.Branch) bool { return b.Name == folder }) {
+			v.faults = append(v.faults, fmt.Sprintf("%s: %s is no supported branch; remove the folder", file, folder))
+		}
+	}
+	return nil
+}
+
+// branch tries the series on one branch and says what became of it.
+func (v *verification) branch(ctx context.Context, b branch.Branch) error {
+	began := len(v.faults)
+	series, err := v.series(b)
+	if err != nil {
+		return err
+	}
+	module, err := v.module(ctx, b.Version)
+	if err != nil {
+		return err
+	}
+	note := ""
+	if b.Vendored {
+		note = ", vendored"
+	}
+	fmt.Fprintf(v.stdout, "%s (%s%s)\n", b.Name, b.Version, note)
+	r, remove, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := r.Release(ctx, b.Version, module, directories(series)); err != nil {
+		return err
+	}
+	for _, m := range series {
+		for _, fault := range misplaced(m.patch, os.DirFS(module)) {
+			v.fault(b, "%s: %s", m.Path, fault)
+		}
+		applied, err := v.try(ctx, r, b, m)
+		if err != nil {
+			return err
+		}
+		if !applied {
+			break // what follows may build on it
+		}
+	}
+	if len(v.faults) > began {
+		return nil
+	}
+	if v.compile == compileAll || v.compile == compileVendored && b.Vendored {
+		return v.compiles(ctx, b, series)
+	}
+	fmt.Fprintf(v.stdout, "  not compiled\n")
+	return nil
+}
+
+// try applies a patch and tells of its hunks.
+func (v *verification) try(ctx context.Context, r *scratch.Repository, b branch.Branch, m member) (bool, error) {
+	ambiguous := ambiguities(ctx, r, m.patch)
+	hunks, applied, err := r.Apply(ctx, m.file, m.patch)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	mark := ""
+	if m.Own {
+		mark = ", of this branch alone"
+	}
+	fmt.Fprintf(v.stdout, "  %s%s\n", m.patch.Subject, mark)
+	for _, line := range summary(hunks) {
+		fmt.Fprintf(v.stdout, "    %s\n", line)
+	}
+	for _, h := range hunks {
+		switch places := ambiguous[hunkID{h.Path, h.Number}]; {
+		case h.Failed != "":
+			v.fault(b, "%s: %s, hunk %d: %s; see what upstream made of it with 'make rebase-patches VERSION=%s'", m.Path, h.Path, h.Number, h.Failed, b.Version)
+		case h.Offset != 0 && b.Vendored:
+			v.fault(b, "%s: %s, hunk %d: has an offset of %d lines, so it was written for another release; 'make rebase-patches VERSION=%s'", m.Path, h.Path, h.Number, h.Offset, b.Version)
+		case h.Offset != 0 && len(places) > 1:
+			v.fault(b, "%s: %s, hunk %d: its lines are at %v, and only nearness chose one; give it more context with git format-patch -U", m.Path, h.Path, h.Number, places)
+		}
+	}
+	return applied, nil
+}
+
+type hunkID struct {
+	path   string
+	number int
+}
+
+// ambiguities returns the hunks whose lines are found in more than one place.
+func ambiguities(ctx context.Context, r *scratch.Repository, p *patch.Patch) map[hunkID][]int {
+	found := map[hunkID][]int{}
+	for _, file := range p.Files {
+		content, ok := r.File(ctx, "HEAD", file.Path)
+		for i, hunk := range file.Hunks {
+			if places := hunk.Places(content); ok && len(places) > 1 {
+				found[hunkID{file.Path, i + 1}] = places
+			}
+		}
+	}
+	return found
+}
+
+// summary tells in a line for each file how its hunks applied.
+func summary(hunks []scratch.Hunk) []string {
+	var lines []string
+	for len(hunks) > 0 {
+		file := hunks[0].Path
+		var words []string
+		for len(hunks) > 0 && hunks[0].Path == file {
+			words = append(words, outcome(hunks[0]))
+			hunks = hunks[1:]
+		}
+		lines = append(lines, file+": "+strings.Join(words, ", "))
+	}
+	return lines
+}
+
+func outcome(h scratch.Hunk) string {
+	switch {
+	case h.Failed != "":
+		return "does not apply"
+	case h.Offset != 0:
+		return fmt.Sprintf("offset %+d", h.Offset)
+	}
+	return "clean"
+}
+
+// misplaced finds new files that upstream has, or that would make a new package: vendor/modules.txt
+// would not list it.
+func misplaced(p *patch.Patch, module fs.FS) []string {
+	var faults []string
+	for _, file := range p.Files {
+		if !file.New {
+			continue
+		}
+		dir := path.Dir(file.Path)
+		if !strings.HasSuffix(file.Path, ".go") {
+			faults = append(faults, fmt.Sprintf("adds %s; only Go files are vendored", file.Path))
+			continue
+		}
+		content := strings.Join(file.Hunks[0].After(), "\n")
+		syntax, err := parser.ParseFile(token.NewFileSet(), file.Path, content, parser.PackageClauseOnly)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("adds %s: %v", file.Path, err))
+			continue
+		}
+		switch there := packageOf(module, dir); {
+		case there == "":
+			faults = append(faults, fmt.Sprintf("adds package %s; put the file into a package that upstream has", dir))
+		case there != syntax.Name.Name:
+			faults = append(faults, fmt.Sprintf("adds %s as package %s, where upstream has package %s", file.Path, syntax.Name.Name, there))
+		}
+	}
+	return faults
+}
+
+// packageOf returns the name of the package in a directory, tests aside; empty if there is none.
+func packageOf(module fs.FS, dir string) string {
+	sources, err := fs.Glob(module, dir+"/*.go")
+	if err != nil {
+		return ""
+	}
+	name := ""
+	for _, source := range sources {
+		if strings.HasSuffix(source, "_test.go") {
+			continue
+		}
+		content, err := fs.ReadFile(module, source)
+		if err != nil {
+			continue
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), source, content, parser.PackageClauseOnly)
+		if err == nil && (name == "" || name == "main") { // which a generator beside it may be
+			name = syntax.Name.Name
+		}
+	}
+	return name
+}
+
+// compiles builds and vets the patched packages in the patched tree, unless the same were built before.
+func (v *verification) compiles(ctx context.Context, b branch.Branch, series []member) error {
+	patterns := packages(series)
+	proof, err := v.proof(b, series, patterns)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(proof); err == nil && !v.afresh {
+		fmt.Fprintf(v.stdout, "  compiles, as is known from before: %s\n", strings.Join(patterns, " "))
+		return nil
+	}
+	made, err := v.tree(ctx, b, false)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, verb := range []string{"build", "vet"} {
+		command := tree.Go(ctx, made.Dir, append([]string{verb}, patterns...)...)
+		if output, err := command.CombinedOutput(); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			v.fault(b, "go %s in %s: %v\n%s", verb, made.Dir, err, indent(string(output)))
+			return nil
+		}
+	}
+	fmt.Fprintf(v.stdout, "  compiles (%s): %s\n", time.Since(began).Round(time.Second), strings.Join(patterns, " "))
+	if err := os.MkdirAll(filepath.Dir(proof), 0o755); err != nil {
+		return fmt.Errorf("note what compiles: %w", err)
+	}
+	if err := os.WriteFile(proof, nil, 0o600); err != nil {
+		return fmt.Errorf("note what compiles: %w", err)
+	}
+	return nil
+}
+
+// proof returns the file whose existence says that all of this compiles.
+func (v *verification) proof(b branch.Branch, series []member, patterns []string) (string, error) {
+	key, err := tree.Key(b.Version, files(series))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{runtime.Version(), build.Default.GOARCH}, patterns...), " ")))
+	return filepath.Join(v.proofs, key+"-"+hex.EncodeToString(sum[:6])), nil
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
