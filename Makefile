@@ -43,6 +43,10 @@ test-netns: build ## Run the tests in network namespaces (root)
 fuzz: ## Fuzz the loading of configuration and manifests, FUZZTIME each
 	hack/fuzz.sh $(FUZZTIME)
 
+.PHONY: bench
+bench: ## Show what things cost, as ratios in one run (root for those that need a kernel)
+	go test -run '^$$' -bench . ./pkg/egress/... ./pkg/manifests
+
 .PHONY: demo
 demo: build ## Show in network namespaces who is seen as what (root; KEEP=1 leaves it running)
 	hack/demo.sh $(BINARY)

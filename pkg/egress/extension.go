@@ -275,7 +275,7 @@ func (e *Extension) sync() (again time.Duration) {
 		s.report(in, p)
 		if !in.NoProxier {
 			s.nodeIP = primaryOf(in.Nodes, e.config.NodeName)
-			if wait := s.trySync(e.ctx, p, e.repairProxier); wait > 0 {
+			if wait := s.trySync(e.ctx, in, p, e.repairProxier); wait > 0 {
 				again = shorter(again, wait)
 			}
 			summary.Ready = summary.Ready && s.complete

@@ -41,6 +41,8 @@ type syncer struct {
 	flows conntrack.Scope
 	// nodeIP is this node's primary address, under which unbound pods may leave.
 	nodeIP netip.Addr
+	// homes are the nodes of the pods that were bound last, as EndpointSlices give them.
+	homes map[netip.Addr]string
 	// since is when each binding was first known to be in the kernel.
 	since map[plan.Binding]time.Time
 	// lastSync is when the last sync succeeded, failure why the last one did not.
@@ -126,12 +128,12 @@ func (s *syncer) backingOff() time.Duration {
 // trySync makes the kernel hold p. It returns 0, or after a failure the time after which to
 // try again; the kernel then holds the rules of before, or those of p with flows left that
 // contradict them.
-func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func()) time.Duration {
+func (s *syncer) trySync(ctx context.Context, in plan.Input, p plan.Plan, repairProxier func()) time.Duration {
 	if wait := s.backingOff(); wait > 0 {
 		return wait
 	}
 	start := time.Now()
-	err := s.sync(ctx, p, repairProxier)
+	err := s.sync(ctx, in, p, repairProxier)
 	if err == nil {
 		s.resetBackoff()
 		s.failure = ""
@@ -153,7 +155,7 @@ func (s *syncer) trySync(ctx context.Context, p plan.Plan, repairProxier func())
 // sync writes the rules of p, then deletes the flows that wear a wrong identity by them. The
 // bindings that it removes are recorded in the kernel with the same transaction, so that
 // a process that dies in between leaves the next one to know whose flows to look at.
-func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) error {
+func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairProxier func()) error {
 	look, proxierSynced := s.takeNotes()
 	if !look && s.known && s.written.Equal(p) {
 		return nil
@@ -170,7 +172,9 @@ func (s *syncer) sync(ctx context.Context, p plan.Plan, repairProxier func()) er
 		}
 		before = slices.Concat(before, s.compare(kernel), s.leftovers(ctx))
 	}
-	s.noteFlows(before, p)
+	homes := homesOf(in.Claims)
+	s.noteFlows(before, p, func(pod netip.Addr) bool { return elsewhere(s.config.NodeName, pod, s.homes, homes) })
+	s.homes = homes
 	rules := iptables.Render(p)
 	rules.Record(s.flows.Removed)
 	changed, err := s.writer.Write(ctx, rules)
@@ -239,11 +243,13 @@ func (s *syncer) compare(kernel iptables.Kernel) (foreign []plan.Binding) {
 }
 
 // noteFlows adds to the flows that are to be judged those that a change from the bindings
-// before to p is about.
-func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan) {
+// before to p is about: but for those of pods that are elsewhere, whose packets leave
+// through other nodes. In a large cluster these are nearly all.
+func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan, elsewhere func(pod netip.Addr) bool) {
 	added, removed := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(before)}, plan.Plan{Bindings: plan.WithoutServices(p.Bindings)})
 	for _, b := range removed {
-		if b.EgressIP != s.nodeIP { // which the pod may go on wearing, masqueraded
+		// Masqueraded, the pod may go on wearing the node's own address.
+		if b.EgressIP != s.nodeIP && !elsewhere(b.Pod) {
 			s.flows.Removed = append(s.flows.Removed, b)
 		}
 	}
@@ -255,11 +261,44 @@ func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan) {
 		return
 	}
 	for _, b := range added {
+		if elsewhere(b.Pod) {
+			continue
+		}
 		if s.flows.Pods == nil {
 			s.flows.Pods = map[netip.Addr]bool{}
 		}
 		s.flows.Pods[b.Pod] = true
 	}
+}
+
+// homesOf returns the nodes that pods' addresses are on: the empty name where EndpointSlices
+// give none, or two.
+func homesOf(claims []plan.Claim) map[netip.Addr]string {
+	homes := map[netip.Addr]string{}
+	for _, claim := range claims {
+		for _, e := range claim.Endpoints {
+			if node, known := homes[e.Addr]; known && node != e.Node {
+				homes[e.Addr] = ""
+			} else {
+				homes[e.Addr] = e.Node
+			}
+		}
+	}
+	return homes
+}
+
+// elsewhere tells whether a pod is and was on other nodes than this, as far as these homes,
+// before and after a change, know it.
+func elsewhere(node string, pod netip.Addr, homes ...map[netip.Addr]string) bool {
+	other := false
+	for _, h := range homes {
+		home, known := h[pod]
+		if known && (home == "" || home == node) {
+			return false
+		}
+		other = other || known
+	}
+	return other
 }
 
 // lacksAny tells whether something of before is not in now.

@@ -70,14 +70,14 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	s, _ := newTestSyncer(Config{SyncPeriod: 4 * time.Second})
 	try := func() time.Duration {
 		s.nextTry = time.Time{}
-		return s.trySync(t.Context(), onePlan(), nil)
+		return s.trySync(t.Context(), plan.Input{}, onePlan(), nil)
 	}
 	for _, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
 		if got := try(); got < want || got > want+want/5 {
 			t.Errorf("wait %s, want %s and up to a fifth more", got, want)
 		}
 	}
-	if got := s.trySync(t.Context(), onePlan(), nil); got < 3*time.Second {
+	if got := s.trySync(t.Context(), plan.Input{}, onePlan(), nil); got < 3*time.Second {
 		t.Errorf("tried again after %s without waiting", got)
 	}
 	s.noteFullSync()
@@ -86,7 +86,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := s.trySync(t.Context(), onePlan(), func() {}); got != 0 {
+	if got := s.trySync(t.Context(), plan.Input{}, onePlan(), func() {}); got != 0 {
 		t.Errorf("the proxier's full sync did not end the backoff, %s left", got)
 	}
 	if !s.complete || !s.known {
@@ -156,7 +156,7 @@ func TestFlowsToJudge(t *testing.T) {
 	} {
 		flows.scopes = nil
 		step.do()
-		s.trySync(t.Context(), step.plan, nil)
+		s.trySync(t.Context(), plan.Input{}, step.plan, nil)
 		if diff := cmp.Diff(step.want, flows.scopes, compareNetip); diff != "" {
 			t.Fatalf("%s (-want +got):\n%s", step.what, diff)
 		}
@@ -164,6 +164,43 @@ func TestFlowsToJudge(t *testing.T) {
 			t.Errorf("%s: the last sync was at %s, want it after %s", step.what, s.lastSync, at)
 		}
 		at = s.lastSync
+	}
+}
+
+// TestPodsElsewhere: what happens on other nodes costs this one no look through its flows.
+func TestPodsElsewhere(t *testing.T) {
+	kernelStub(t)
+	at := func(name, ip, node string) plan.Claim {
+		return plan.Claim{
+			Service: plan.Service{Namespace: "ns", Name: name}, EgressIP: netip.MustParseAddr("203.0.113.1"), Protocols: []plan.Protocol{plan.TCP},
+			Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr(ip), Node: node}},
+		}
+	}
+	s, flows := newTestSyncer(Config{SyncPeriod: time.Hour, NodeName: "here"})
+	for _, step := range []struct {
+		what    string
+		claims  []plan.Claim
+		pods    int // judged, -1 for all
+		removed int
+	}{
+		{"the start", nil, -1, 0},
+		{"one elsewhere", []plan.Claim{at("a", "10.128.0.1", "there")}, 0, 0},
+		{"one here", []plan.Claim{at("a", "10.128.0.1", "there"), at("b", "10.128.0.2", "here")}, 1, 0},
+		{"one that may be anywhere", []plan.Claim{at("a", "10.128.0.1", "there"), at("b", "10.128.0.2", "here"), at("c", "10.128.0.3", "")}, 1, 0},
+		{"one in two places", []plan.Claim{at("a", "10.128.0.1", "there"), at("b", "10.128.0.2", "here"), at("d", "10.128.0.4", "there"), at("e", "10.128.0.4", "yonder")}, 1, 1},
+		{"those here and elsewhere gone", []plan.Claim{at("d", "10.128.0.4", "there")}, 0, 1},
+		{"one elsewhere gone, another come", []plan.Claim{at("d", "10.128.0.5", "there")}, 0, 0},
+		{"and gone", nil, 0, 0},
+	} {
+		flows.scopes = nil
+		in := plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1], Claims: step.claims}
+		if wait := s.trySync(t.Context(), in, plan.Build(in), nil); wait != 0 {
+			t.Fatalf("%s: failed", step.what)
+		}
+		scope := flows.scopes[0]
+		if scope.All != (step.pods < 0) || len(scope.Pods) != max(step.pods, 0) || len(scope.Removed) != step.removed {
+			t.Errorf("%s: judged %+v, want %d pods and %d removed", step.what, scope, step.pods, step.removed)
+		}
 	}
 }
 
