@@ -271,3 +271,12 @@ func parseHunk(lines []string, i int) (Hunk, int, error) {
 	}
 	return hunk, i, nil
 }
+
+// ParseDiff reads what git diff prints.
+func ParseDiff(content string) ([]File, error) {
+	p := &Patch{Name: "diff"}
+	if err := p.parseDiff(strings.Split(content, "\n"), 0); err != nil {
+		return nil, err
+	}
+	return p.Files, nil
+}

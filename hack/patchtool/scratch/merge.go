@@ -141,3 +141,8 @@ func Diff(ctx context.Context, old, current string) (string, error) {
 	}
 	return strings.TrimSpace(diff), nil
 }
+
+// Changes returns the diff between two tags, in git's words.
+func (r *Repository) Changes(ctx context.Context, old, current string) (string, error) {
+	return Git(ctx, r.dir, "diff", "--no-color", old, current)
+}
