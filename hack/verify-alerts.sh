@@ -8,7 +8,7 @@ if ! command -v promtool >/dev/null; then
 fi
 promtool check rules images/node/alerts.yaml
 promtool test rules hack/alerts_test.yaml
-for metric in $(grep -oE 'egress_snat_[a-z_]+' images/node/alerts.yaml | sed 's/_bucket$//' | sort -u); do
+grep -oE 'egress_snat_[a-z_]+' images/node/alerts.yaml | sed 's/_bucket$//' | sort -u | while read -r metric; do
   if ! grep -q "^| \`${metric}\` " README.md; then
     echo "images/node/alerts.yaml: the README's table has no metric ${metric}" >&2
     exit 1
