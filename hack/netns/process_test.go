@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/manifests"
@@ -624,6 +626,28 @@ func TestShippedConfiguration(t *testing.T) {
 	n.write(n.config(), shipped)
 	if stdout, stderr, status := n.openshift("ex", "validate", "node-config", n.config()); status != 0 {
 		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+// TestShippedPermissions: what is shipped is what an API server takes.
+func TestShippedPermissions(t *testing.T) {
+	text, err := os.ReadFile("../../images/node/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, roleBinding, _ := strings.Cut(string(text), "\n---\n")
+	var r rbacv1.ClusterRole
+	var b rbacv1.ClusterRoleBinding
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(role), &r), yaml.UnmarshalStrict([]byte(roleBinding), &b)); err != nil {
+		t.Fatal(err)
+	}
+	if b.RoleRef.Name != r.Name || b.RoleRef.Kind != "ClusterRole" || len(b.Subjects) != 1 {
+		t.Errorf("the binding is of %+v to %+v", b.RoleRef, b.Subjects)
+	}
+	for _, rule := range r.Rules {
+		if len(rule.APIGroups) == 0 || len(rule.Resources) == 0 || len(rule.Verbs) == 0 {
+			t.Errorf("a rule that allows nothing: %+v", rule)
+		}
 	}
 }
 
