@@ -161,7 +161,8 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 		return nil
 	}
 	start := time.Now()
-	before := s.written.Bindings
+	previous := s.written
+	before := previous.Bindings
 	if look {
 		kernel, save, err := s.writer.Read(ctx)
 		if err != nil {
@@ -181,7 +182,6 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 	}
-	s.logSync(p, look, changed, time.Since(start))
 	s.noteWritten(p, rules)
 	if look {
 		s.prune(ctx)
@@ -189,6 +189,7 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 	if err := s.deleteFlows(ctx, p); err != nil {
 		return err
 	}
+	s.logSync(previous, p, look, changed, time.Since(start))
 	s.complete = s.complete || look && proxierSynced
 	s.lastSync = time.Now()
 	lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
@@ -356,9 +357,9 @@ func (s *syncer) checkProxier(save string, repair func()) {
 	repair()
 }
 
-func (s *syncer) logSync(p plan.Plan, looked, changed bool, elapsed time.Duration) {
+func (s *syncer) logSync(previous, p plan.Plan, looked, changed bool, elapsed time.Duration) {
 	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
-	added, removed := plan.Diff(s.written, p)
+	added, removed := plan.Diff(previous, p)
 	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", len(p.Bindings), "added", len(added), "removed", len(removed),
 		"refusals", len(p.Refusals), "looked", looked, "changed", changed, "elapsed", elapsed)
 	for _, b := range removed {
