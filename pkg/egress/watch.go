@@ -19,6 +19,8 @@ import (
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/openshift/origin-node/pkg/upstream"
 )
 
 // Clients reach the API server.
@@ -128,7 +130,7 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 // hasNetworks tells whether the API server has the kind Network of config.openshift.io. It
 // does not on other clusters than OpenShift's.
 func hasNetworks(ctx context.Context, client discovery.DiscoveryInterface) (bool, error) {
-	resources, err := discovery.ToServerResourcesInterfaceWithContext(client).ServerResourcesForGroupVersionWithContext(ctx, configv1.GroupVersion.String())
+	resources, err := upstream.ServerResources(ctx, client, configv1.GroupVersion.String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
