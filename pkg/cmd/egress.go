@@ -101,7 +101,7 @@ func standingOf(s status.Snapshot) standing {
 func warn(w io.Writer, problems []string) error {
 	var errs []error
 	for _, problem := range problems {
-		_, err := fmt.Fprintln(w, printable("warning: "+problem))
+		_, err := fmt.Fprintln(w, plan.Printable("warning: "+problem))
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

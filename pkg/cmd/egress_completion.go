@@ -45,7 +45,7 @@ func explainable(s status.Snapshot) []cobra.Completion {
 		case e.Pod == (plan.Pod{}):
 			result = append(result, e.Addr.String())
 		default:
-			result = append(result, cobra.CompletionWithDesc(e.Addr.String(), printable(e.Pod.String())))
+			result = append(result, cobra.CompletionWithDesc(e.Addr.String(), plan.Printable(e.Pod.String())))
 		}
 	}
 	return result

@@ -6,8 +6,9 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // gap is between two columns.
@@ -34,7 +35,7 @@ func (t *table) write(rows ...[]string) error {
 	for _, row := range rows {
 		line := t.indent
 		for i, cell := range row {
-			line += printable(cell)
+			line += plan.Printable(cell)
 			if i < len(row)-1 {
 				line += strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)) + gap
 			}
@@ -43,17 +44,6 @@ func (t *table) write(rows ...[]string) error {
 	}
 	_, err := t.out.Write(lines.Bytes())
 	return err
-}
-
-// printable returns text with whatever a terminal would act on replaced: parts of it come
-// from objects that many may write.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }
 
 // orNone returns text, or what stands in a cell without any.

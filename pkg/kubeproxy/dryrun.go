@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"unicode"
 
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
@@ -58,21 +56,11 @@ func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) e
 		return err
 	}
 	for _, r := range p.Refusals {
-		if _, err := fmt.Fprintf(out, "# Refused: Service %s: %s: %s\n", r.Service, r.Reason, printable(r.Message)); err != nil {
+		if _, err := fmt.Fprintf(out, "# Refused: Service %s: %s: %s\n", r.Service, r.Reason, plan.Printable(r.Message)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// printable keeps what comes from objects on its line: what is printed is a program.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }
 
 // listObjects returns what plans are made from, of the manifests or the API server.

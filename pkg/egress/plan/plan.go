@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Protocol is a transport protocol as iptables and nft spell it.
@@ -216,6 +218,18 @@ type Refusal struct {
 	Reason   Reason     `json:"reason"`
 	// Message says what is wrong and what to do, for people.
 	Message string `json:"message"`
+}
+
+// Printable returns text with whatever is not printable replaced by question marks: parts
+// of messages come from objects that many may write, and who reads them may be a terminal
+// or a program that goes by lines.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 }
 
 // Plan is what the kernel should hold for one IP family. All slices are sorted and free
