@@ -41,6 +41,19 @@ func (p *project) module(ctx context.Context, version string) (string, error) {
 	return tree.Download(ctx, version)
 }
 
+// release returns what a tree of a version is made of.
+func (p *project) release(ctx context.Context, version string) (tree.Release, error) {
+	module, err := p.module(ctx, version)
+	if err != nil {
+		return tree.Release{}, err
+	}
+	sums, err := branch.Sums(p.patches)
+	if err != nil {
+		return tree.Release{}, err
+	}
+	return tree.Release{Version: version, Module: module, Sums: sums}, nil
+}
+
 // series reads the patches of a branch in their order.
 func (p *project) series(b branch.Branch) ([]member, error) {
 	entries, err := branch.Series(os.DirFS(p.patches), b)

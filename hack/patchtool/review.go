@@ -82,15 +82,15 @@ func (r *review) side(ctx context.Context, version string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := r.module(ctx, b.Version)
+	release, err := r.release(ctx, b.Version)
 	if err != nil {
 		return nil, err
 	}
-	made, err := tree.Ensure(ctx, r.cache, module, b.Version, files(series))
+	made, err := tree.Ensure(ctx, r.cache, release, files(series))
 	if err != nil {
 		return nil, fmt.Errorf("%w; 'make rebase-patches VERSION=%s' says more", err, b.Version)
 	}
-	return &side{version: b.Version, series: series, module: module, patched: made.Dir}, nil
+	return &side{version: b.Version, series: series, module: release.Module, patched: made.Dir}, nil
 }
 
 // ofRelease returns the branch of a release, or the vendored one.
@@ -128,6 +128,9 @@ func (r *review) write(ctx context.Context) error {
 		return err
 	}
 	r.printf("# The series from %s to %s\n\n", r.from.version, r.to.version)
+	if err := r.summary(ctx, relied); err != nil {
+		return err
+	}
 	for _, m := range r.from.series {
 		if err := r.patch(ctx, m); err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
@@ -140,6 +143,42 @@ func (r *review) write(ctx context.Context) error {
 		return err
 	}
 	return r.tests()
+}
+
+// summary writes what a reviewer wants to know first.
+func (r *review) summary(ctx context.Context, relied source.Users) error {
+	functions, changed := 0, 0
+	for _, m := range r.from.series {
+		places, _, err := r.places(ctx, m)
+		if err != nil {
+			return err
+		}
+		for _, place := range places {
+			became, err := r.changes.of(path.Dir(place.path), place.name)
+			if err != nil {
+				return err
+			}
+			functions++
+			if became.Change != source.Unchanged {
+				changed++
+			}
+		}
+	}
+	differ, _, err := r.compared(relied)
+	if err != nil {
+		return err
+	}
+	signatures := 0
+	for _, reference := range differ {
+		if c, err := r.changes.of(reference.Folder, reference.Name); err == nil && c.Change != source.Body {
+			signatures++
+		}
+	}
+	r.printf("* The series applies to both without fuzz: %d patches.\n", len(r.from.series))
+	r.printf("* Of the %d upstream functions and types that it touches, %d changed.\n", functions, changed)
+	r.printf("* Of the %d upstream declarations that it and our code rely on, %d changed, %d of them in what a caller sees.\n\n",
+		len(relied), len(differ), signatures)
+	return nil
 }
 
 // change is what became of a declaration between the two releases.
@@ -452,18 +491,9 @@ func (r *review) rangeDiff(ctx context.Context) error {
 // reliance writes what became of the declarations that are relied on.
 func (r *review) reliance(ctx context.Context, relied source.Users) error {
 	r.printf("## What the patches and our code rely on\n\n")
-	var differ []source.Reference
-	var same []string
-	for _, reference := range relied.Sorted() {
-		c, err := r.changes.of(reference.Folder, reference.Name)
-		if err != nil {
-			return err
-		}
-		if c.Change == source.Unchanged || c.Change == source.Comments {
-			same = append(same, fmt.Sprintf("`%s.%s`", reference.Folder, reference.Name))
-			continue
-		}
-		differ = append(differ, reference)
+	differ, same, err := r.compared(relied)
+	if err != nil {
+		return err
 	}
 	if len(differ) > 0 {
 		r.printf("| upstream | what changed | used in |\n|---|---|---|\n")
@@ -475,7 +505,11 @@ func (r *review) reliance(ctx context.Context, relied source.Users) error {
 		}
 		r.printf("| `%s.%s` | **%s** | %s |\n", reference.Folder, reference.Name, c.Change, strings.Join(relied[reference], ", "))
 	}
-	r.printf("\nThe same in both (%d): %s.\n\n", len(same), strings.Join(same, ", "))
+	r.printf("\nThe same in both:\n\n")
+	for _, folder := range slices.Sorted(maps.Keys(same)) {
+		r.printf("* `%s`: %s\n", folder, strings.Join(same[folder], ", "))
+	}
+	r.printf("\n")
 	for _, reference := range differ {
 		c, err := r.changes.of(reference.Folder, reference.Name)
 		if err != nil {
@@ -486,6 +520,23 @@ func (r *review) reliance(ctx context.Context, relied source.Users) error {
 		}
 	}
 	return nil
+}
+
+// compared parts what is relied on into what differs and what is the same, by package.
+func (r *review) compared(relied source.Users) (differ []source.Reference, same map[string][]string, err error) {
+	same = map[string][]string{}
+	for _, reference := range relied.Sorted() {
+		c, err := r.changes.of(reference.Folder, reference.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.Change == source.Unchanged || c.Change == source.Comments {
+			same[reference.Folder] = append(same[reference.Folder], reference.Name)
+			continue
+		}
+		differ = append(differ, reference)
+	}
+	return differ, same, nil
 }
 
 // tests writes how many tests there are, and what they gave where they were run.

@@ -50,9 +50,9 @@ func (p *project) tree(ctx context.Context, b branch.Branch, unpatched bool) (*t
 		}
 		patches = files(series)
 	}
-	module, err := p.module(ctx, b.Version)
+	release, err := p.release(ctx, b.Version)
 	if err != nil {
 		return nil, err
 	}
-	return tree.Ensure(ctx, p.cache, module, b.Version, patches)
+	return tree.Ensure(ctx, p.cache, release, patches)
 }

@@ -304,7 +304,7 @@ func packageOf(module fs.FS, dir string) string {
 // compiles builds and vets the patched packages in the patched tree, unless the same were built before.
 func (v *verification) compiles(ctx context.Context, b branch.Branch, series []member) error {
 	patterns := packages(series)
-	proof, err := v.proof(b, series, patterns)
+	proof, err := v.proof(ctx, b, series, patterns)
 	if err != nil {
 		return err
 	}
@@ -338,8 +338,12 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, series []m
 }
 
 // proof returns the file whose existence says that all of this compiles.
-func (v *verification) proof(b branch.Branch, series []member, patterns []string) (string, error) {
-	key, err := tree.Key(b.Version, files(series))
+func (v *verification) proof(ctx context.Context, b branch.Branch, series []member, patterns []string) (string, error) {
+	release, err := v.release(ctx, b.Version)
+	if err != nil {
+		return "", err
+	}
+	key, err := tree.Key(release, files(series))
 	if err != nil {
 		return "", err
 	}

@@ -86,6 +86,21 @@ func Load(patches string) (Branches, error) {
 	return Parse(string(content))
 }
 
+// Sums returns the lines for go.sum that patches/branches.sum has, if there is such a file.
+func Sums(patches string) ([]string, error) {
+	content, err := os.ReadFile(filepath.Join(patches, File+".sum"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the checksums: %w", err)
+	}
+	var sums []string
+	for _, line := range strings.Split(string(content), "\n") {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			sums = append(sums, line)
+		}
+	}
+	return sums, nil
+}
+
 // Vendored returns the branch that vendor/ has.
 func (all Branches) Vendored() Branch {
 	for _, b := range all {

@@ -34,6 +34,15 @@ type Tree struct {
 	Replace []string
 }
 
+// Release is what a tree is made of.
+type Release struct {
+	Version string
+	// Module is the directory that Download returns.
+	Module string
+	// Sums are lines for go.sum that the checksum database does not have.
+	Sums []string
+}
+
 // Download returns the directory of the module in the module cache, where it is put if it is
 // not there. Nothing in it may be changed.
 func Download(ctx context.Context, version string) (string, error) {
@@ -71,10 +80,10 @@ func exitText(err error) error {
 }
 
 // Key names the tree that Make would make: the same release and the same patches give the same.
-func Key(version string, patches []string) (string, error) {
+func Key(release Release, patches []string) (string, error) {
 	sum := sha256.New()
 	// A change of how trees are made makes all of them anew: raise the number.
-	fmt.Fprintf(sum, "1 %s\n", version)
+	fmt.Fprintf(sum, "2 %s %q\n", release.Version, release.Sums)
 	for _, patch := range patches {
 		content, err := os.ReadFile(patch)
 		if err != nil {
@@ -82,14 +91,13 @@ func Key(version string, patches []string) (string, error) {
 		}
 		fmt.Fprintf(sum, "%d\n%s", len(content), content)
 	}
-	return version + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
+	return release.Version + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// Ensure returns the tree of the release, whose module is in a directory of the module cache, with
-// the patches applied. It lies below cache, where it is made once. Nobody but go, which adds to its
+// Ensure returns the tree of the release with the patches applied. It lies below cache, where it is made once. Nobody but go, which adds to its
 // go.sum, may change it: whoever needs to copies it.
-func Ensure(ctx context.Context, cache, module, version string, patches []string) (*Tree, error) {
-	key, err := Key(version, patches)
+func Ensure(ctx context.Context, cache string, release Release, patches []string) (*Tree, error) {
+	key, err := Key(release, patches)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +107,7 @@ func Ensure(ctx context.Context, cache, module, version string, patches []string
 	}
 	dir := filepath.Join(cache, key)
 	if _, err := os.Stat(dir); err == nil {
-		return describe(dir, version, patches)
+		return describe(dir, release.Version, patches)
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
@@ -109,7 +117,7 @@ func Ensure(ctx context.Context, cache, module, version string, patches []string
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
 	defer os.RemoveAll(unfinished)
-	if err := Make(ctx, module, unfinished, version, patches); err != nil {
+	if err := Make(ctx, release, unfinished, patches); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(unfinished, dir); err != nil {
@@ -117,7 +125,7 @@ func Ensure(ctx context.Context, cache, module, version string, patches []string
 			return nil, fmt.Errorf("make a tree: %w", err)
 		}
 	}
-	return describe(dir, version, patches)
+	return describe(dir, release.Version, patches)
 }
 
 func describe(dir, version string, patches []string) (*Tree, error) {
@@ -135,13 +143,13 @@ func describe(dir, version string, patches []string) (*Tree, error) {
 
 // Make fills the directory with the module's source, applies the patches without fuzz, and
 // has go.mod take the staging modules from where they are published.
-func Make(ctx context.Context, module, dir, version string, patches []string) error {
-	if err := Copy(module, dir); err != nil {
+func Make(ctx context.Context, release Release, dir string, patches []string) error {
+	if err := Copy(release.Module, dir); err != nil {
 		return err
 	}
 	for _, patch := range patches {
 		if err := apply(ctx, dir, patch); err != nil {
-			return fmt.Errorf("%s on %s %s: %w", filepath.Base(patch), Kubernetes, version, err)
+			return fmt.Errorf("%s on %s %s: %w", filepath.Base(patch), Kubernetes, release.Version, err)
 		}
 	}
 	name := filepath.Join(dir, "go.mod")
@@ -149,8 +157,26 @@ func Make(ctx context.Context, module, dir, version string, patches []string) er
 	if err != nil {
 		return fmt.Errorf("read go.mod: %w", err)
 	}
-	if err := os.WriteFile(name, []byte(Publish(string(mod), version)), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(Publish(string(mod), release.Version)), 0o600); err != nil {
 		return fmt.Errorf("write go.mod: %w", err)
+	}
+	return addSums(filepath.Join(dir, "go.sum"), release)
+}
+
+// addSums adds to go.sum what the release's own modules need.
+func addSums(file string, release Release) error {
+	known, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read go.sum: %w", err)
+	}
+	sums := strings.SplitAfter(string(known), "\n")
+	for _, line := range release.Sums {
+		if strings.Contains(line, " v0"+strings.TrimPrefix(release.Version, "v1")) {
+			sums = append(sums, line+"\n")
+		}
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(sums, "")), 0o600); err != nil {
+		return fmt.Errorf("write go.sum: %w", err)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func module(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"go.mod": mod, "go.work": "go 1.26", "vendor/modules.txt": "", "staging/README.md": "",
+		"go.mod": mod, "go.sum": "other v1.0.0 h1:o=\n", "go.work": "go 1.26", "vendor/modules.txt": "", "staging/README.md": "",
 		"pkg/a.go": "package a\n// end\n", "pkg/vendor/kept": "",
 	} {
 		file := filepath.Join(dir, name)
@@ -89,7 +89,8 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := Make(t.Context(), module(t), dir, "v1.36.4", []string{patch}); err != nil {
+	release := Release{Version: "v1.36.4", Module: module(t), Sums: []string{"k8s.io/api v0.36.4 h1:a=", "k8s.io/api v0.36.4/go.mod h1:b=", "k8s.io/api v0.35.8 h1:c="}}
+	if err := Make(t.Context(), release, dir, []string{patch}); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
@@ -103,7 +104,7 @@ func TestMake(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"go.mod": publishedMod, "pkg/a.go": "package a\n// patched\n// end\n", "pkg/vendor/kept": ""}
+	want := map[string]string{"go.mod": publishedMod, "go.sum": "other v1.0.0 h1:o=\nk8s.io/api v0.36.4 h1:a=\nk8s.io/api v0.36.4/go.mod h1:b=\n", "pkg/a.go": "package a\n// patched\n// end\n", "pkg/vendor/kept": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the tree (-want +got):\n%s", diff)
 	}
@@ -116,7 +117,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("Replace (-want +got):\n%s", diff)
 	}
 
-	err = Make(t.Context(), module(t), t.TempDir(), "v1.36.4", []string{patch, patch})
+	err = Make(t.Context(), release, t.TempDir(), []string{patch, patch})
 	if err == nil || !strings.Contains(err.Error(), "0001-a.patch on k8s.io/kubernetes v1.36.4") {
 		t.Errorf("error %v of a patch that does not apply", err)
 	}
@@ -133,11 +134,11 @@ func TestKey(t *testing.T) {
 	keys := map[string]bool{}
 	for _, patches := range [][]string{nil, {one}, {two}, {one, two}, {two, one}} {
 		for _, version := range []string{"v1.36.4", "v1.37.1"} {
-			key, err := Key(version, patches)
+			key, err := Key(Release{Version: version}, patches)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, _ := Key(version, patches); again != key {
+			if again, _ := Key(Release{Version: version}, patches); again != key {
 				t.Errorf("the key of the same is %s and %s", key, again)
 			}
 			keys[key] = true
