@@ -34,16 +34,20 @@ func main() {
 }
 
 // run runs the command that the arguments begin with. What was asked for goes to stdout, what the
-// command is doing to stderr.
+// command line is like to stderr.
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
+	p := &project{patches: "patches", cache: "_output/patched", stdout: stdout, stderr: stderr}
+	return p.command(ctx, arguments)
+}
+
+func (p *project) command(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
 		return errors.New("no command\n" + usage)
 	}
 	flags := flag.NewFlagSet("patchtool "+arguments[0], flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	p := &project{stdout: stdout, stderr: stderr}
-	flags.StringVar(&p.patches, "patches", "patches", "the folder of the series")
-	flags.StringVar(&p.cache, "cache", "_output/patched", "where patched trees are kept")
+	flags.SetOutput(p.stderr)
+	flags.StringVar(&p.patches, "patches", p.patches, "the folder of the series")
+	flags.StringVar(&p.cache, "cache", p.cache, "where patched trees are kept")
 	var command func(context.Context, []string) error
 	switch arguments[0] {
 	case "verify":
@@ -55,7 +59,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 	case "tree":
 		command = p.treeCommand(flags)
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(p.stdout, usage)
 		return nil
 	default:
 		return fmt.Errorf("%q is no command\n%s", arguments[0], usage)

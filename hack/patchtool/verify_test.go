@@ -1,0 +1,143 @@
+package main
+
+import (
+	"testing"
+)
+
+const series = "0001-UPSTREAM-carry-proxy-tell-of-syncs.patch"
+
+func TestVerify(t *testing.T) {
+	b := newBench(t)
+	said, err := b.run("verify")
+	wantError(t, err)
+	wantText(t, said,
+		"release-1.2 (v1.2.0, vendored)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles (",
+		"release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: offset +2\n  compiles (")
+
+	said, err = b.run("verify", "-branch=1.1")
+	wantError(t, err)
+	wantText(t, said, "  compiles, as is known from before: ./cmd/kube-proxy/... ./pkg/proxy/...\n")
+
+	said, err = b.run("verify", "-compile=none", "-branch=release-1.2")
+	wantError(t, err)
+	if want := "release-1.2 (v1.2.0, vendored)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  not compiled\n"; said != want {
+		t.Errorf("it says\n%s\nwant\n%s", said, want)
+	}
+}
+
+func TestVerifyFinds(t *testing.T) {
+	for name, test := range map[string]struct {
+		change    func(b *bench)
+		arguments []string
+		want      []string
+	}{
+		"an incomplete header": {
+			change: func(b *bench) { b.edit(series, "Why not upstream", "Whatever") },
+			want:   []string{series + `: the message has no paragraph "Why not upstream: …"`},
+		},
+		"a version that is pinned since": {
+			change: func(b *bench) {
+				b.release("v1.1.1", upstream(moved...))
+				b.edit("branches", "v1.1.0", "v1.1.1")
+			},
+			want: []string{`"Versions checked: v1.2.0, v1.1.0", but patches/branches pins v1.2.0, v1.1.1`},
+		},
+		"a place that upstream has changed": {
+			change: func(b *bench) { b.release("v1.1.0", upstream(conflicting...)) },
+			want:   []string{"release-1.1: " + series + ": pkg/proxy/proxier.go, hunk 1: the lines that it wants are not there; see what upstream made of it with 'make rebase-patches VERSION=v1.1.0'"},
+		},
+		"lines that upstream has twice": {
+			change: func(b *bench) {
+				twice := upstream(append(moved, "(p *Proxier) write()", "(p *Proxier) Again() error {\n\tif err := p.write(); err != nil {\n\t\tp.failed++\n\t\treturn err\n\t}\n\tp.synced++\n\tp.last = nil\n\treturn nil\n}\n\nfunc (p *Proxier) write()")...)
+				b.release("v1.1.0", twice)
+			},
+			want: []string{"release-1.1: ", "its lines are at [21 31], and only nearness chose one"},
+		},
+		"a series for another release than the vendored": {
+			change: func(b *bench) { b.release("v1.2.0", upstream(moved...)) },
+			want:   []string{"release-1.2: ", "has an offset of 2 lines, so it was written for another release; 'make rebase-patches VERSION=v1.2.0'"},
+		},
+		"what does not compile": {
+			change:    func(b *bench) { b.release("v1.1.0", upstream(append(renamed, moved...)...)) },
+			arguments: []string{"-compile=all"},
+			want:      []string{"release-1.1: go build in", "Proxier.told already declared"},
+		},
+		"what vet finds in tests": {
+			change: func(b *bench) {
+				files := upstream(moved...)
+				files["pkg/proxy/proxier_test.go"] = "package proxy\n\nvar _ = gone\n"
+				b.release("v1.1.0", files)
+			},
+			arguments: []string{"-compile=all"},
+			want:      []string{"release-1.1: go vet in", "undefined: gone"},
+		},
+		"a new package": {
+			change: func(b *bench) {
+				b.rewrite(map[string]string{"pkg/proxy/extension/extension.go": "package extension\n"})
+			},
+			want: []string{"release-1.2: ", "adds package pkg/proxy/extension; put the file into a package that upstream has"},
+		},
+		"a file of another package": {
+			change: func(b *bench) {
+				b.rewrite(map[string]string{"pkg/proxy/extension.go": "package extension\n"})
+			},
+			want: []string{"adds pkg/proxy/extension.go as package extension, where upstream has package proxy"},
+		},
+		"a file that is not Go": {
+			change: func(b *bench) { b.rewrite(map[string]string{"pkg/proxy/README.md": "Why.\n"}) },
+			want:   []string{"adds pkg/proxy/README.md; only Go files are vendored"},
+		},
+		"lines that are removed": {
+			change: func(b *bench) { b.rewrite(upstream("		p.failed++\n", "")) },
+			want:   []string{"removes or changes upstream lines (1)"},
+		},
+		"a folder of no branch": {
+			change: func(b *bench) { b.write(b.patches, map[string]string{"release-1.0/0001-a.patch": ""}) },
+			want:   []string{"release-1.0/0001-a.patch: release-1.0 is no supported branch"},
+		},
+		"an own patch without explanation": {
+			change: func(b *bench) { b.own("") },
+			want:   []string{`say why in a paragraph "Why it differs: …"`},
+		},
+		"an unknown branch":    {arguments: []string{"-branch=1.9"}, want: []string{`"1.9" is no supported branch`}},
+		"an unknown choice":    {arguments: []string{"-compile=some"}, want: []string{"-compile=some: want all, vendored or none"}},
+		"too many arguments":   {arguments: []string{"1.2"}, want: []string{"1 arguments, want none"}},
+		"a release is not had": {change: func(b *bench) { delete(b.modules, "v1.1.0") }, want: []string{"release-1.1: there is no v1.1.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if test.change != nil {
+				test.change(b)
+			}
+			// The flag that comes last counts.
+			_, err := b.run(append([]string{"verify", "-compile=none"}, test.arguments...)...)
+			wantError(t, err, test.want...)
+		})
+	}
+}
+
+// rewrite makes the series one patch that changes v1.2.0 to the files.
+func (b *bench) rewrite(files map[string]string) {
+	b.t.Helper()
+	b.remove(series)
+	b.commit("v1.2.0", "", header, files)
+}
+
+// own gives release-1.1, on which the shared patch is in conflict, a patch of its own.
+func (b *bench) own(explanation string) {
+	b.t.Helper()
+	b.release("v1.1.0", upstream(aside...))
+	message := "UPSTREAM: <carry>: proxy: tell of syncs\n\nDescription: It tells.\n\nWhy not upstream: policy.\n\n" +
+		explanation + "Versions checked: v1.1.0\n\nDrop when: upstream tells.\n"
+	b.commit("v1.1.0", "release-1.1", message, upstream(append(aside, "	p.synced++\n", "	p.synced++\n	p.tell()\n")...),
+		map[string]string{"pkg/proxy/extension.go": "package proxy\n\nfunc (p *Proxier) tell() {}\n"})
+	b.edit(series, "v1.2.0, v1.1.0", "v1.2.0")
+}
+
+func TestVerifyOwnPatch(t *testing.T) {
+	b := newBench(t)
+	b.own("Why it differs: last was cleared otherwise before 1.2.\n\n")
+	said, err := b.run("verify")
+	wantError(t, err)
+	wantText(t, said, "release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs, of this branch alone\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles (")
+}
