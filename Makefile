@@ -59,11 +59,26 @@ update-vendor: ## Make vendor/ anew from go.mod and patches/
 	hack/update-vendor.sh
 
 .PHONY: verify
-verify: verify-vendor verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-lint ## Check without changing anything
+verify: verify-vendor verify-patches verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-lint ## Check without changing anything
 
 .PHONY: verify-vendor
 verify-vendor: ## Prove that vendor/ is go.mod + patches/, byte for byte
 	hack/verify-vendor.sh
+
+# Compiling for the branches that are not vendored costs minutes each where nothing is cached.
+COMPILE ?= $(if $(filter true,$(CI)),vendored,all)
+
+.PHONY: verify-patches
+verify-patches: ## Prove that patches/ holds on every supported release (BRANCH=1.36 for one; COMPILE=all, vendored or none)
+	go run ./hack/patchtool verify -branch='$(BRANCH)' -compile='$(COMPILE)'
+
+.PHONY: rebase-patches
+rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (MERGE=1: also what had to be merged; TO=DIR: into DIR alone)
+	go run ./hack/patchtool rebase $(if $(MERGE),-merge) $(if $(TO),-to '$(TO)') '$(VERSION)'
+
+.PHONY: review-patches
+review-patches: ## Tell in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/ (RESULTS=DIR: with the results of tests)
+	@go run ./hack/patchtool review $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code
