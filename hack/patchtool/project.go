@@ -136,10 +136,10 @@ func repository(ctx context.Context) (r *scratch.Repository, remove func(), err 
 	return r, remove, nil
 }
 
-// exactly refuses any other number of arguments.
+// exactly refuses any other number of arguments; make gives empty ones for variables that are not set.
 func exactly(count int, what string, arguments []string) error {
-	if len(arguments) != count {
-		return fmt.Errorf("%d arguments, want %s", len(arguments), what)
+	if len(arguments) != count || slices.Contains(arguments, "") {
+		return fmt.Errorf("arguments %q: want %s", arguments, what)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ not JSON
 	_, err = b.run("review", "v1.2.0", "v1.2.0")
 	wantError(t, err, "v1.2.0 is compared with itself")
 	_, err = b.run("review", "v1.2.0")
-	wantError(t, err, "1 arguments")
+	wantError(t, err, `arguments ["v1.2.0"]: want the release that is left and the one that is gone to`)
 	b.release("v1.1.5", upstream(conflicting...))
 	_, err = b.run("review", "-code", code, "v1.2.0", "v1.1.5")
 	wantError(t, err, "make rebase-patches VERSION=v1.1.5")

@@ -101,7 +101,7 @@ func TestVerifyFinds(t *testing.T) {
 		},
 		"an unknown branch":    {arguments: []string{"-branch=1.9"}, want: []string{`"1.9" is no supported branch`}},
 		"an unknown choice":    {arguments: []string{"-compile=some"}, want: []string{"-compile=some: want all, vendored or none"}},
-		"too many arguments":   {arguments: []string{"1.2"}, want: []string{"1 arguments, want none"}},
+		"too many arguments":   {arguments: []string{"1.2"}, want: []string{"arguments [\"1.2\"]: want none"}},
 		"a release is not had": {change: func(b *bench) { delete(b.modules, "v1.1.0") }, want: []string{"release-1.1: there is no v1.1.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
