@@ -42,7 +42,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 
 func (p *project) command(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
-		return errors.New("no command\n" + usage)
+		return fmt.Errorf("no command\n%s", usage)
 	}
 	flags := flag.NewFlagSet("patchtool "+arguments[0], flag.ContinueOnError)
 	flags.SetOutput(p.stderr)
@@ -59,13 +59,16 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 	case "tree":
 		command = p.treeCommand(flags)
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(p.stdout, usage)
-		return nil
+		p.printf("%s", usage)
+		return p.unwritten
 	default:
 		return fmt.Errorf("%q is no command\n%s", arguments[0], usage)
 	}
 	if err := flags.Parse(arguments[1:]); err != nil {
 		return err
 	}
-	return command(ctx, flags.Args())
+	if err := command(ctx, flags.Args()); err != nil {
+		return err
+	}
+	return p.unwritten
 }

@@ -19,8 +19,16 @@ import (
 type project struct {
 	patches, cache string
 	stdout, stderr io.Writer
+	unwritten      error // why something did not reach stdout
 	// download returns the directory of a release's module; nil takes it from the module cache.
 	download func(ctx context.Context, version string) (string, error)
+}
+
+// printf writes to stdout. An error is for the end of the command.
+func (p *project) printf(format string, arguments ...any) {
+	if _, err := fmt.Fprintf(p.stdout, format, arguments...); err != nil && p.unwritten == nil {
+		p.unwritten = fmt.Errorf("print: %w", err)
+	}
 }
 
 // patched are the packages that the series is about: they are compiled, tested and merged as a whole.

@@ -62,7 +62,7 @@ func (r *rebase) run(ctx context.Context) error {
 	if err := r.releases(ctx, repo); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.stdout, "The series on %s, merged from %s where it does not apply:\n", r.version, r.base.Version)
+	r.printf("The series on %s, merged from %s where it does not apply:\n", r.version, r.base.Version)
 	var results []result
 	unresolved, merged := 0, 0
 	for _, m := range r.series {
@@ -154,7 +154,7 @@ func (r *rebase) releases(ctx context.Context, repo *scratch.Repository) error {
 
 // try puts a patch onto what is checked out, and tells of each hunk.
 func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (result, error) {
-	fmt.Fprintf(r.stdout, "\n%s\n", m.patch.Subject)
+	r.printf("\n%s\n", m.patch.Subject)
 	hunks, applied, err := repo.Apply(ctx, m.file, m.patch)
 	if err != nil {
 		return result{}, err
@@ -187,14 +187,14 @@ func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (r
 	if picked {
 		return result{merged: true}, nil // git follows a file that upstream has moved
 	}
-	fmt.Fprintf(r.stdout, "  left out below\n")
+	r.printf("  left out below\n")
 	return result{unresolved: max(unresolved, 1)}, nil
 }
 
 func (r *rebase) tell(h scratch.Hunk, word, sides string) {
-	fmt.Fprintf(r.stdout, "  %s, hunk %d: %s\n", h.Path, h.Number, word)
+	r.printf("  %s, hunk %d: %s\n", h.Path, h.Number, word)
 	if sides != "" {
-		fmt.Fprintln(r.stdout, indent(sides))
+		r.printf("%s\n", indent(sides))
 	}
 }
 
@@ -247,7 +247,7 @@ func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []
 		if err != nil {
 			return fmt.Errorf("write the series: %w", err)
 		}
-		defer os.RemoveAll(temporary)
+		defer func() { _ = os.RemoveAll(temporary) }()
 		dir = temporary
 	}
 	written, err := repo.Format(ctx, newRelease, dir)
@@ -255,7 +255,7 @@ func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []
 		return err
 	}
 	if r.to != "" {
-		fmt.Fprintf(r.stdout, "\nWrote %d patches to %s.\n", len(written), r.to)
+		r.printf("\nWrote %d patches to %s.\n", len(written), r.to)
 		return nil
 	}
 	if len(written) != len(results) {
@@ -278,7 +278,7 @@ func (r *rebase) replace(written []string, results []result) error {
 				continue
 			}
 			folder = filepath.Join(r.patches, r.target.Name)
-			fmt.Fprintf(r.stdout, "\n%s has a patch of its own now; add a paragraph \"%s: …\" to its header.\n", r.target.Name, patch.Differs)
+			r.printf("\n%s has a patch of its own now; add a paragraph \"%s: …\" to its header.\n", r.target.Name, patch.Differs)
 		}
 		content, err := os.ReadFile(written[i])
 		if err != nil {
@@ -361,14 +361,14 @@ func (r *rebase) headers(all branch.Branches, b branch.Branch) error {
 
 // next says what is left to do.
 func (r *rebase) next(changed bool) {
-	fmt.Fprintf(r.stdout, "\npatches/ has the series for %s.\n", r.version)
+	r.printf("\npatches/ has the series for %s.\n", r.version)
 	switch {
 	case r.target.Version != "" && !r.target.Vendored || !changed:
-		fmt.Fprintln(r.stdout, "Next: make verify-patches, and read 'git diff patches'.")
+		r.printf("%s\n", "Next: make verify-patches, and read 'git diff patches'.")
 	case r.target.Vendored:
-		fmt.Fprintln(r.stdout, "Next: the same version in go.mod, make update-vendor verify-patches verify-vendor test.")
+		r.printf("%s\n", "Next: the same version in go.mod, make update-vendor verify-patches verify-vendor test.")
 	default:
-		fmt.Fprintf(r.stdout, "Next: the word \"vendored\" behind %s in patches/%s, its version in go.mod,\n"+
+		r.printf("Next: the word \"vendored\" behind %s in patches/%s, its version in go.mod,\n"+
 			"make update-vendor verify-patches verify-vendor test.\n", r.target.Name, branch.File)
 	}
 }

@@ -107,10 +107,6 @@ func ofRelease(all branch.Branches, version string) (branch.Branch, error) {
 	return all.Vendored(), nil
 }
 
-func (r *review) printf(format string, arguments ...any) {
-	fmt.Fprintf(r.stdout, format, arguments...)
-}
-
 // write writes the page.
 func (r *review) write(ctx context.Context) error {
 	repo, remove, err := repository(ctx)
@@ -383,7 +379,7 @@ func (r *review) asMade(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write the series: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	written, err := r.repo.Format(ctx, r.from.tag("release"), dir)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
@@ -30,8 +29,8 @@ func (p *project) treeCommand(flags *flag.FlagSet) func(context.Context, []strin
 			return err
 		}
 		if !*asJSON {
-			_, err = fmt.Fprintln(p.stdout, made.Dir)
-			return err
+			p.printf("%s\n", made.Dir)
+			return nil
 		}
 		encoder := json.NewEncoder(p.stdout)
 		encoder.SetEscapeHTML(false)

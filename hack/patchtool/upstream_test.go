@@ -136,8 +136,8 @@ func (b *bench) write(dir string, files map[string]string) {
 }
 
 // commit writes the difference between a release and the files as a patch with the message into a
-// folder of patches/, and returns its name.
-func (b *bench) commit(version, folder, message string, files ...map[string]string) string {
+// folder of patches/.
+func (b *bench) commit(version, folder, message string, files ...map[string]string) {
 	b.t.Helper()
 	dir := b.t.TempDir()
 	repo, err := scratch.New(b.t.Context(), dir)
@@ -157,11 +157,9 @@ func (b *bench) commit(version, folder, message string, files ...map[string]stri
 			b.t.Fatal(err)
 		}
 	}
-	written, err := repo.Format(b.t.Context(), "base", filepath.Join(b.patches, folder))
-	if err != nil {
+	if _, err := repo.Format(b.t.Context(), "base", filepath.Join(b.patches, folder)); err != nil {
 		b.t.Fatal(err)
 	}
-	return filepath.Base(written[0])
 }
 
 // run runs a command line and returns what it printed.

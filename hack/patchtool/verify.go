@@ -146,7 +146,7 @@ func (v *verification) branch(ctx context.Context, b branch.Branch) error {
 	if b.Vendored {
 		note = ", vendored"
 	}
-	fmt.Fprintf(v.stdout, "%s (%s%s)\n", b.Name, b.Version, note)
+	v.printf("%s (%s%s)\n", b.Name, b.Version, note)
 	r, remove, err := repository(ctx)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (v *verification) branch(ctx context.Context, b branch.Branch) error {
 	if v.compile == compileAll || v.compile == compileVendored && b.Vendored {
 		return v.compiles(ctx, b, series)
 	}
-	fmt.Fprintf(v.stdout, "  not compiled\n")
+	v.printf("  not compiled\n")
 	return nil
 }
 
@@ -188,9 +188,9 @@ func (v *verification) try(ctx context.Context, r *scratch.Repository, b branch.
 	if m.Own {
 		mark = ", of this branch alone"
 	}
-	fmt.Fprintf(v.stdout, "  %s%s\n", m.patch.Subject, mark)
+	v.printf("  %s%s\n", m.patch.Subject, mark)
 	for _, line := range summary(hunks) {
-		fmt.Fprintf(v.stdout, "    %s\n", line)
+		v.printf("    %s\n", line)
 	}
 	for _, h := range hunks {
 		switch places := ambiguous[hunkID{h.Path, h.Number}]; {
@@ -309,7 +309,7 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, series []m
 		return err
 	}
 	if _, err := os.Stat(proof); err == nil && !v.afresh {
-		fmt.Fprintf(v.stdout, "  compiles, as is known from before: %s\n", strings.Join(patterns, " "))
+		v.printf("  compiles, as is known from before: %s\n", strings.Join(patterns, " "))
 		return nil
 	}
 	made, err := v.tree(ctx, b, false)
@@ -327,7 +327,7 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, series []m
 			return nil
 		}
 	}
-	fmt.Fprintf(v.stdout, "  compiles (%s): %s\n", time.Since(began).Round(time.Second), strings.Join(patterns, " "))
+	v.printf("  compiles (%s): %s\n", time.Since(began).Round(time.Second), strings.Join(patterns, " "))
 	if err := os.MkdirAll(filepath.Dir(proof), 0o755); err != nil {
 		return fmt.Errorf("note what compiles: %w", err)
 	}

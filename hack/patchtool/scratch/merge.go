@@ -42,7 +42,7 @@ func (r *Repository) Merge(ctx context.Context, ours, base, theirs Side) ([]stri
 	if err != nil {
 		return nil, fmt.Errorf("merge: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	arguments := []string{"merge-file", "-p", "--diff3"}
 	var files []string
 	for i, side := range []Side{ours, base, theirs} {
@@ -125,7 +125,7 @@ func Diff(ctx context.Context, old, current string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("compare: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	for name, text := range map[string]string{"old": old, "new": current} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
 			return "", fmt.Errorf("compare: %w", err)
@@ -133,7 +133,7 @@ func Diff(ctx context.Context, old, current string) (string, error) {
 	}
 	diff, err := Git(ctx, dir, "diff", "--no-index", "--no-color", "--histogram", "old", "new")
 	var exit *exec.ExitError
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) { // 1 is for a difference
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) { // 1 is for a difference
 		return "", err
 	}
 	if i := strings.Index(diff, "@@ "); i >= 0 {

@@ -81,17 +81,18 @@ func exitText(err error) error {
 
 // Key names the tree that Make would make: the same release and the same patches give the same.
 func Key(release Release, patches []string) (string, error) {
-	sum := sha256.New()
+	var all strings.Builder
 	// A change of how trees are made makes all of them anew: raise the number.
-	fmt.Fprintf(sum, "2 %s %q\n", release.Version, release.Sums)
+	fmt.Fprintf(&all, "2 %s %q\n", release.Version, release.Sums)
 	for _, patch := range patches {
 		content, err := os.ReadFile(patch)
 		if err != nil {
 			return "", fmt.Errorf("read a patch: %w", err)
 		}
-		fmt.Fprintf(sum, "%d\n%s", len(content), content)
+		fmt.Fprintf(&all, "%d\n%s", len(content), content)
 	}
-	return release.Version + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
+	sum := sha256.Sum256([]byte(all.String()))
+	return release.Version + "-" + hex.EncodeToString(sum[:6]), nil
 }
 
 // Ensure returns the tree of the release with the patches applied. It lies below cache, where it is made once. Nobody but go, which adds to its
@@ -116,7 +117,7 @@ func Ensure(ctx context.Context, cache string, release Release, patches []string
 	if err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
-	defer os.RemoveAll(unfinished)
+	defer func() { _ = os.RemoveAll(unfinished) }()
 	if err := Make(ctx, release, unfinished, patches); err != nil {
 		return nil, err
 	}
