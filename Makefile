@@ -3,10 +3,21 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 OUTPUT   := _output/local/bin/linux/amd64
-BINARY   := $(OUTPUT)/openshift
 PREFIX   ?= /usr
 
+# The release branch of Kubernetes to build against, for example KUBE=1.36; the vendored one if empty.
+KUBE ?=
+override KUBE := $(KUBE:release-%=%)
+VENDORED := $(shell awk '$$3 == "vendored" {sub("release-", "", $$1); print $$1}' patches/branches)
+ifeq ($(filter-out $(VENDORED),$(KUBE)),)
+BINARY       := $(OUTPUT)/openshift
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ {print $$2; exit}' go.mod)
+BUILD         = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
+else
+BINARY       := $(OUTPUT)/openshift-$(KUBE)
+KUBE_VERSION := $(shell awk '$$1 == "release-$(KUBE)" {print $$2}' patches/branches)
+BUILD         = hack/build-branch.sh $(KUBE) $(BINARY) '$(LDFLAGS)'
+endif
 KUBE_MAJOR   := $(word 1,$(subst ., ,$(KUBE_VERSION:v%=%)))
 KUBE_MINOR   := $(word 2,$(subst ., ,$(KUBE_VERSION:v%=%)))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -24,8 +35,8 @@ NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pk
 FUZZTIME ?= 10s
 
 .PHONY: build
-build: ## Build the openshift binary (the default)
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
+build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
+	$(BUILD)
 
 .PHONY: test
 test: build ## Run the unit tests and those in network namespaces (root; skips the latter with a reason otherwise)
@@ -36,8 +47,16 @@ test-unit: ## Run the tests that need no privilege
 	go test -race -count=1 $$(go list ./... | grep -v -e /hack/)
 
 .PHONY: test-netns
-test-netns: build ## Run the tests in network namespaces (root)
-	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 $(NETNS_PACKAGES)
+test-netns: build ## Run the tests in network namespaces (root); of a binary for another branch with KUBE=1.36
+	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 $(if $(filter-out $(VENDORED),$(KUBE)),./hack/netns/...,$(NETNS_PACKAGES))
+
+.PHONY: test-upstream
+test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=release-1.36, or all)
+	go run ./hack/upstreamtest tests $(BRANCH)
+
+.PHONY: test-identity
+test-identity: ## Compare what the patched and the unpatched proxiers write, byte for byte (BRANCH as above)
+	go run ./hack/upstreamtest identity $(BRANCH)
 
 .PHONY: fuzz
 fuzz: ## Fuzz the loading of configuration and manifests, FUZZTIME each

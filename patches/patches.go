@@ -5,10 +5,15 @@ package patches
 import (
 	"embed"
 	"io/fs"
+	"path"
+	"slices"
 	"strings"
 )
 
-//go:embed *.patch
+// A branch's own patches lie in a folder, which only some branches have; a pattern that matches
+// nothing does not compile.
+//
+//go:embed *
 var files embed.FS
 
 // Patch is one patch of the series.
@@ -19,22 +24,44 @@ type Patch struct {
 	Subject string
 }
 
-// List returns the series in order.
-func List() []Patch {
-	names, err := fs.Glob(files, "*.patch") // sorted
+// List returns the series for a release of Kubernetes, for example v1.36.4, in order: the
+// shared patches, but for those in whose place the release's branch has its own.
+func List(version string) []Patch {
+	return list(files, version)
+}
+
+func list(files fs.FS, version string) []Patch {
+	series := in(files, "*.patch")
+	for _, own := range in(files, branch(version)+"/*.patch") {
+		if i := slices.IndexFunc(series, func(p Patch) bool { return p.Number == own.Number }); i >= 0 {
+			series[i] = own
+		}
+	}
+	return series
+}
+
+// branch returns the release branch of a version.
+func branch(version string) string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	return "release-" + strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// in returns the patches whose names match, in order.
+func in(files fs.FS, pattern string) []Patch {
+	names, err := fs.Glob(files, pattern) // sorted
 	if err != nil {
 		panic(err) // only for a malformed pattern
 	}
-	var series []Patch
+	var found []Patch
 	for _, name := range names {
-		content, err := files.ReadFile(name)
+		content, err := fs.ReadFile(files, name)
 		if err != nil {
 			panic(err) // the file was compiled in
 		}
-		number, _, _ := strings.Cut(name, "-")
-		series = append(series, Patch{Number: number, Subject: subject(string(content))})
+		number, _, _ := strings.Cut(path.Base(name), "-")
+		found = append(found, Patch{Number: number, Subject: subject(string(content))})
 	}
-	return series
+	return found
 }
 
 // subject returns the mail header's subject without "[PATCH]", unfolded (RFC 5322 section

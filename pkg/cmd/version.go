@@ -23,8 +23,9 @@ func newVersionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := c.OutOrStdout()
-			_, err := fmt.Fprintf(out, "openshift %s (commit %s)\nkubernetes %s\n", version, commit, kubernetesVersion())
-			for _, patch := range patches.List() {
+			kubernetes := kubernetesVersion()
+			_, err := fmt.Fprintf(out, "openshift %s (commit %s)\nkubernetes %s\n", version, commit, kubernetes)
+			for _, patch := range patches.List(kubernetes) {
 				if err == nil {
 					_, err = fmt.Fprintf(out, "  %s %s\n", patch.Number, patch.Subject)
 				}
