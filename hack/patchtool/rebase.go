@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -78,7 +77,7 @@ func (r *rebase) run(ctx context.Context) error {
 	}
 	switch {
 	case unresolved > 0:
-		return fmt.Errorf("%s: %d places are in conflict; nothing was written. CONTRIBUTING.adoc, \"To go to another release\", resolves them by hand", r.version, unresolved)
+		return fmt.Errorf("%s: %d places want a decision; nothing was written. CONTRIBUTING.adoc, \"To go to another release\", says how to go on", r.version, unresolved)
 	case merged > 0 && !r.merge:
 		return fmt.Errorf("%s: %d patches had to be merged; nothing was written. Read the places above; if they are right, MERGE=1 writes them", r.version, merged)
 	}
@@ -187,6 +186,9 @@ func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (r
 	if picked {
 		return result{merged: true}, nil // git follows a file that upstream has moved
 	}
+	if unresolved == 0 {
+		r.printf("  nothing of it is left to do: drop it, as CONTRIBUTING.adoc says\n")
+	}
 	r.printf("  left out below\n")
 	return result{unresolved: max(unresolved, 1)}, nil
 }
@@ -212,6 +214,9 @@ func (r *rebase) merged(ctx context.Context, repo *scratch.Repository, m member,
 	hunk := hunkOf(m.patch, h)
 	ours, there := repo.File(ctx, "HEAD", h.Path)
 	base, _ := repo.File(ctx, oldPatch(m)+"^", h.Path)
+	if there && hunk.There(ours) {
+		return merged{word: "upstream has it"}, nil
+	}
 	if !there || hunk.OldLines == 0 {
 		return merged{word: "conflict: " + h.Failed, sides: strings.Join(hunk.Lines, "\n"), conflict: true}, nil
 	}
@@ -257,9 +262,6 @@ func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []
 	if r.to != "" {
 		r.printf("\nWrote %d patches to %s.\n", len(written), r.to)
 		return nil
-	}
-	if len(written) != len(results) {
-		return errors.New("a patch of the series became empty: upstream has it; drop it, as CONTRIBUTING.adoc says, and try again")
 	}
 	if err := r.replace(written, results); err != nil {
 		return err

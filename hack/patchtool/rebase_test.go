@@ -89,6 +89,8 @@ func TestRebaseRefuses(t *testing.T) {
 	delete(without, "pkg/proxy/proxier.go")
 	taken := upstream()
 	taken["pkg/proxy/extension.go"] = "package proxy\n"
+	adopted := upstream("	p.synced++\n", "	p.synced++\n	p.tell()\n")
+	adopted["pkg/proxy/extension.go"] = "package proxy\n\nfunc (p *Proxier) tell() { p.told() }\n\nfunc (p *Proxier) told() { _ = p.write }\n"
 	for name, test := range map[string]struct {
 		version  string
 		upstream map[string]string
@@ -105,7 +107,7 @@ func TestRebaseRefuses(t *testing.T) {
 					"    =======\n    \tp.synced++\n    \tp.tell()\n" +
 					"    >>>>>>> " + series + "\n",
 			},
-			err: []string{"v1.3.0: 1 places are in conflict; nothing was written"},
+			err: []string{"v1.3.0: 1 places want a decision; nothing was written"},
 		},
 		"a merge that nobody has read": {
 			version: "v1.3.0", upstream: upstream(aside...),
@@ -115,12 +117,17 @@ func TestRebaseRefuses(t *testing.T) {
 		"a file that is gone": {
 			version: "v1.3.0", upstream: without,
 			says: []string{"pkg/proxy/proxier.go, hunk 1: conflict: No such file or directory\n", "    +\tp.tell()\n"},
-			err:  []string{"in conflict"},
+			err:  []string{"1 places want a decision"},
 		},
 		"a new file that upstream has too": {
 			version: "v1.3.0", upstream: taken,
 			says: []string{"pkg/proxy/extension.go, hunk 1: conflict: already exists in working directory\n", "pkg/proxy/proxier.go, hunk 1: clean\n"},
-			err:  []string{"in conflict"},
+			err:  []string{"1 places want a decision"},
+		},
+		"a change that upstream has taken": {
+			version: "v1.3.0", upstream: adopted,
+			says: []string{"pkg/proxy/extension.go, hunk 1: upstream has it\n", "pkg/proxy/proxier.go, hunk 1: upstream has it\n", "nothing of it is left to do: drop it"},
+			err:  []string{"1 places want a decision"},
 		},
 		"what is no release":   {version: "latest", err: []string{`"latest" is not a release of Kubernetes`}},
 		"what is not released": {version: "v1.9.0", err: []string{"there is no v1.9.0"}},

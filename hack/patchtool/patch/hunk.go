@@ -58,6 +58,15 @@ func (h Hunk) Places(content string) []int {
 	return places
 }
 
+// There tells whether content has the lines that the hunk leaves, so that it has nothing to do.
+func (h Hunk) There(content string) bool {
+	left := Hunk{}
+	for _, line := range h.After() {
+		left.Lines = append(left.Lines, " "+line)
+	}
+	return len(left.Places(content)) > 0
+}
+
 // Counts returns how many lines the file's hunks add and remove.
 func (f File) Counts() (added, removed int) {
 	for _, hunk := range f.Hunks {

@@ -168,6 +168,8 @@ func TestLines(t *testing.T) {
 		"added":   {hunk.Added(), []int{21, 22}},
 		"removed": {hunk.Removed(), []int{11, 13}},
 		"places":  {hunk.Places("a\nb\ne\nf\na\nb\na\nb\ne\nf\n"), []int{1, 7}},
+		"there":   {hunk.There("z\na\nc\nd\ne\n"), true},
+		"not yet": {hunk.There("a\nb\ne\nf\n"), false},
 		"nowhere": {hunk.Places("a\nb\n"), []int(nil)},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
