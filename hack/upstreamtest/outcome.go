@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// test names a test or a subtest; with an empty name, the package as a whole.
+type test struct{ Package, Name string }
+
+func (t test) String() string {
+	if t.Name == "" {
+		return t.Package
+	}
+	return t.Package + " " + t.Name
+}
+
+// root is the test function that a subtest belongs to.
+func (t test) root() string {
+	name, _, _ := strings.Cut(t.Name, "/")
+	return name
+}
+
+// outcomes has how each test ended: "pass", "skip" or "fail".
+type outcomes map[test]string
+
+// event is a line of `go test -json`.
+type event struct{ Action, Package, Test, Output string }
+
+// parse reads what `go test -json` printed. What is no event, such as a compiler's words, it passes over.
+func parse(r io.Reader) (outcomes, error) {
+	found := outcomes{}
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(nil, 16<<20) // a line is as long as what a test prints in one
+	for scanner.Scan() {
+		var e event
+		if json.Unmarshal(scanner.Bytes(), &e) != nil || e.Package == "" {
+			continue
+		}
+		switch e.Action {
+		case "pass", "skip", "fail":
+			found[test{strings.TrimPrefix(e.Package, "k8s.io/kubernetes/"), e.Test}] = e.Action
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("read the results of tests: %w", err)
+	}
+	return found, nil
+}
+
+// difference is a test that did not end alike on both trees; "absent" where it did not run.
+type difference struct {
+	test
+	patched, unpatched string
+}
+
+func (d difference) String() string {
+	return fmt.Sprintf("%s: %s patched, %s unpatched", d.test, d.patched, d.unpatched)
+}
+
+// compare returns the tests that did not end alike, sorted.
+func compare(patched, unpatched outcomes) []difference {
+	all := maps.Clone(unpatched)
+	maps.Copy(all, patched)
+	var differences []difference
+	for name := range all {
+		d := difference{name, orAbsent(patched[name]), orAbsent(unpatched[name])}
+		if d.patched != d.unpatched {
+			differences = append(differences, d)
+		}
+	}
+	slices.SortFunc(differences, func(a, b difference) int { return strings.Compare(a.test.String(), b.test.String()) })
+	return differences
+}
+
+func orAbsent(outcome string) string {
+	if outcome == "" {
+		return "absent"
+	}
+	return outcome
+}
+
+// count counts the tests and subtests of a package; "all" is their sum.
+type count struct{ all, pass, skip, fail int }
+
+func (c *count) add(outcome string) {
+	c.all++
+	switch outcome {
+	case "pass":
+		c.pass++
+	case "skip":
+		c.skip++
+	case "fail":
+		c.fail++
+	}
+}
+
+// counts counts by package. A package without tests counts none.
+func counts(found outcomes) map[string]*count {
+	byPackage := map[string]*count{}
+	for name, outcome := range found {
+		if byPackage[name.Package] == nil {
+			byPackage[name.Package] = &count{}
+		}
+		if name.Name != "" {
+			byPackage[name.Package].add(outcome)
+		}
+	}
+	return byPackage
+}
+
+// writeReport writes a row for each package that has tests, and the sum.
+func writeReport(w io.Writer, patched, unpatched outcomes) error {
+	p, u := counts(patched), counts(unpatched)
+	names := maps.Clone(u)
+	maps.Copy(names, p)
+	var text strings.Builder
+	row := func(name string, p, u count) {
+		fmt.Fprintf(&text, "  %-42s %6d %6d %5d %5d   %6d %6d %5d %5d\n", name, p.all, p.pass, p.skip, p.fail, u.all, u.pass, u.skip, u.fail)
+	}
+	fmt.Fprintf(&text, "  %-42s %6s %6s %5s %5s   %6s %6s %5s %5s\n", "patched, then unpatched", "tests", "pass", "skip", "fail", "tests", "pass", "skip", "fail")
+	var sumP, sumU count
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		inP, inU := orZero(p[name]), orZero(u[name])
+		if inP.all+inU.all == 0 {
+			continue
+		}
+		row(name, inP, inU)
+		sumP.plus(inP)
+		sumU.plus(inU)
+	}
+	row("sum", sumP, sumU)
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func orZero(c *count) count {
+	if c == nil {
+		return count{}
+	}
+	return *c
+}
+
+func (c *count) plus(other count) {
+	c.all += other.all
+	c.pass += other.pass
+	c.skip += other.skip
+	c.fail += other.fail
+}

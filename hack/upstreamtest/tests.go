@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openshift/origin-node/hack/patchtool/tree"
+)
+
+// tested are the packages that the series is about, and the one through which they write.
+var tested = []string{"./cmd/kube-proxy/...", "./pkg/proxy/...", "./pkg/util/iptables/..."}
+
+// again is how often a test that did not end alike is run on each tree, for upstream has flaky ones.
+const again = 5
+
+// tests compares the results of upstream's tests on both trees of a branch.
+func (c *comparison) tests(ctx context.Context, both *trees) error {
+	fmt.Fprintf(c.stdout, "%s (%s): %s\n", both.Name, both.Version, strings.Join(tested, " "))
+	began := time.Now()
+	unpatched, err := c.unpatchedResults(ctx, both)
+	if err != nil {
+		return err
+	}
+	patched, err := c.results(ctx, both.patched, filepath.Join(c.output, both.Version+".json"))
+	if err != nil {
+		return err
+	}
+	if err := writeReport(c.stdout, patched, unpatched); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	remaining, err := c.rerun(ctx, both, compare(patched, unpatched))
+	if err != nil {
+		return err
+	}
+	if len(patched) == 0 {
+		return errors.New("no test ran")
+	}
+	if len(remaining) > 0 {
+		for _, d := range remaining {
+			fmt.Fprintf(c.stdout, "  DIFFERS %s\n", d)
+		}
+		return errDiffers
+	}
+	fmt.Fprintf(c.stdout, "  the same tests, the same results (%s)\n", time.Since(began).Round(time.Second))
+	return nil
+}
+
+// unpatchedResults returns those of the unpatched tree. A release does not change, so that they are
+// kept; whatever failed is not trusted and run again.
+func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcomes, error) {
+	file := filepath.Join(c.output, "unpatched", both.Version+"-"+runtime.Version()+".json")
+	if kept, err := os.ReadFile(file); err == nil {
+		found, err := parse(bytes.NewReader(kept))
+		if err == nil && len(found) > 0 && !slices.Contains(slices.Collect(maps.Values(found)), "fail") {
+			fmt.Fprintf(c.stderr, "  the results of the unpatched tree are known from before: %s\n", file)
+			return found, nil
+		}
+	}
+	return c.results(ctx, both.unpatched, file)
+}
+
+// results runs the tests of a tree and leaves what go printed in the file.
+func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (outcomes, error) {
+	fmt.Fprintf(c.stderr, "  testing %s\n", in.Dir)
+	arguments := append([]string{"test", "-json", "-count=1"}, tested...)
+	output, err := goTest(ctx, in.Dir, nil, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, fmt.Errorf("keep the results: %w", err)
+	}
+	if err := os.WriteFile(file, output, 0o600); err != nil {
+		return nil, fmt.Errorf("keep the results: %w", err)
+	}
+	return parse(bytes.NewReader(output))
+}
+
+// goTest runs go and returns what it printed. That tests failed is no error: the output says so.
+// That go ran none at all is one.
+func goTest(ctx context.Context, dir string, environment []string, arguments ...string) ([]byte, error) {
+	command := tree.Go(ctx, dir, arguments...)
+	command.Env = append(command.Env, environment...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &exit) && len(output) > 0:
+		return output, nil
+	case err != nil:
+		return nil, fmt.Errorf("go %s in %s: %w: %s", strings.Join(arguments, " "), dir, err, strings.TrimSpace(stderr.String()))
+	}
+	return output, nil
+}
+
+// rerun runs the tests that differ alone, several times on both trees, and returns those that are
+// still no different from run to run but from tree to tree. It tells of the others: they are flaky.
+func (c *comparison) rerun(ctx context.Context, both *trees, differences []difference) ([]difference, error) {
+	var remaining []difference
+	for _, d := range differences {
+		if d.Name == "" && slices.ContainsFunc(differences, func(other difference) bool { return other.Package == d.Package && other.Name != "" }) {
+			continue // told by its tests
+		}
+		if d.Name == "" || d.patched == "absent" || d.unpatched == "absent" {
+			remaining = append(remaining, d)
+			continue
+		}
+		inPatched, err := repeat(ctx, both.patched, d.test)
+		if err != nil {
+			return nil, err
+		}
+		inUnpatched, err := repeat(ctx, both.unpatched, d.test)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Equal(inPatched, inUnpatched) {
+			d.patched, d.unpatched = strings.Join(inPatched, "/"), strings.Join(inUnpatched, "/")
+			remaining = append(remaining, d)
+			continue
+		}
+		fmt.Fprintf(c.stdout, "  flaky: %s; run %d times on each tree, it ended alike: %s\n", d, again, strings.Join(inPatched, "/"))
+	}
+	return remaining, nil
+}
+
+// repeat runs the test function and returns the different ways in which the test ended, sorted.
+func repeat(ctx context.Context, in *tree.Tree, name test) ([]string, error) {
+	var ended []string
+	for range again {
+		output, err := goTest(ctx, in.Dir, nil, "test", "-json", "-count=1", "-run", "^"+name.root()+"$", "./"+name.Package)
+		if err != nil {
+			return nil, err
+		}
+		found, err := parse(bytes.NewReader(output))
+		if err != nil {
+			return nil, err
+		}
+		ended = append(ended, orAbsent(found[name]))
+	}
+	slices.Sort(ended)
+	return slices.Compact(ended), nil
+}
