@@ -38,7 +38,7 @@ var inputs = []struct {
 
 // identity compares what the proxiers of both trees of a branch write.
 func (c *comparison) identity(ctx context.Context, both *trees) error {
-	fmt.Fprintf(c.stdout, "%s (%s)\n", both.Name, both.Version)
+	c.report("%s (%s)\n", both.Name, both.Version)
 	began := time.Now()
 	unpatched, err := c.unpatchedRecords(ctx, both)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *comparison) identity(ctx context.Context, both *trees) error {
 	for _, proxier := range proxiers {
 		for _, input := range inputs {
 			name := proxier + ", " + input.name
-			fmt.Fprintf(c.stdout, "  %s: %s\n", name, summary(unpatched[name]))
+			c.report("  %s: %s\n", name, summary(unpatched[name]))
 			differs = c.differ(name, "without an extension", unpatched, patched) || differs
 			differs = c.differ(name, "with an extension", unpatched, extended) || differs
 		}
@@ -64,7 +64,7 @@ func (c *comparison) identity(ctx context.Context, both *trees) error {
 	if differs {
 		return errDiffers
 	}
-	fmt.Fprintf(c.stdout, "  byte for byte the same, without and with an extension, which was told of each sync (%s)\n", time.Since(began).Round(time.Second))
+	c.report("  byte for byte the same, without and with an extension, which was told of each sync (%s)\n", time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (c *comparison) differ(name, how string, unpatched, patched records) bool {
 	if at == 0 {
 		return false
 	}
-	fmt.Fprintf(c.stdout, "  DIFFERS %s, %s, from line %d on:\n    unpatched %s\n    patched   %s\n", name, how, at, line(unpatched[name], at), line(patched[name], at))
+	c.report("  DIFFERS %s, %s, from line %d on:\n    unpatched %s\n    patched   %s\n", name, how, at, line(unpatched[name], at), line(patched[name], at))
 	return true
 }
 
@@ -206,12 +206,14 @@ func fileName(name string) string {
 
 // record runs the tests of a tree's proxiers and returns what they wrote.
 func (c *comparison) record(ctx context.Context, in *tree.Tree, extension bool) (records, error) {
-	fmt.Fprintf(c.stderr, "  recording %s, extension=%t\n", in.Dir, extension)
+	c.progress("  recording %s, extension=%t\n", in.Dir, extension)
 	dir, err := os.MkdirTemp("", "upstreamtest-")
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		_ = os.RemoveAll(dir) // a temporary directory; what stays is nobody's harm
+	}()
 	over, err := newOverlay(in, dir, extension)
 	if err != nil {
 		return nil, err

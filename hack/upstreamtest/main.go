@@ -42,13 +42,27 @@ func main() {
 type comparison struct {
 	patches, trees, output string
 	stdout, stderr         io.Writer
+	// failed is the first error of writing the report.
+	failed error
+}
+
+// report writes to the report.
+func (c *comparison) report(format string, arguments ...any) {
+	if c.failed == nil {
+		_, c.failed = fmt.Fprintf(c.stdout, format, arguments...)
+	}
+}
+
+// progress tells who waits what is being done.
+func (c *comparison) progress(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(c.stderr, format, arguments...) // nothing depends on it
 }
 
 // run runs the command that the arguments begin with. The report goes to stdout, what the command is
 // doing to stderr.
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
 	if len(arguments) == 0 {
-		return errors.New("no command\n" + usage)
+		return fmt.Errorf("no command\n%s", usage)
 	}
 	c := &comparison{stdout: stdout, stderr: stderr}
 	var compare func(context.Context, *trees) error
@@ -58,8 +72,8 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 	case "identity":
 		compare = c.identity
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
-		return nil
+		c.report("%s", usage)
+		return c.failed
 	default:
 		return fmt.Errorf("%q is no command\n%s", arguments[0], usage)
 	}
@@ -88,7 +102,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 			return fmt.Errorf("%s: %w", b.Name, err)
 		}
 	}
-	return differs
+	return errors.Join(differs, c.failed)
 }
 
 // branches returns those that the arguments name.

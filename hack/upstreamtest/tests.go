@@ -25,7 +25,7 @@ const again = 5
 
 // tests compares the results of upstream's tests on both trees of a branch.
 func (c *comparison) tests(ctx context.Context, both *trees) error {
-	fmt.Fprintf(c.stdout, "%s (%s): %s\n", both.Name, both.Version, strings.Join(tested, " "))
+	c.report("%s (%s): %s\n", both.Name, both.Version, strings.Join(tested, " "))
 	began := time.Now()
 	unpatched, err := c.unpatchedResults(ctx, both)
 	if err != nil {
@@ -47,11 +47,11 @@ func (c *comparison) tests(ctx context.Context, both *trees) error {
 	}
 	if len(remaining) > 0 {
 		for _, d := range remaining {
-			fmt.Fprintf(c.stdout, "  DIFFERS %s\n", d)
+			c.report("  DIFFERS %s\n", d)
 		}
 		return errDiffers
 	}
-	fmt.Fprintf(c.stdout, "  the same tests, the same results (%s)\n", time.Since(began).Round(time.Second))
+	c.report("  the same tests, the same results (%s)\n", time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -62,7 +62,7 @@ func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcome
 	if kept, err := os.ReadFile(file); err == nil {
 		found, err := parse(bytes.NewReader(kept))
 		if err == nil && len(found) > 0 && !slices.Contains(slices.Collect(maps.Values(found)), "fail") {
-			fmt.Fprintf(c.stderr, "  the results of the unpatched tree are known from before: %s\n", file)
+			c.progress("  the results of the unpatched tree are known from before: %s\n", file)
 			return found, nil
 		}
 	}
@@ -71,7 +71,7 @@ func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcome
 
 // results runs the tests of a tree and leaves what go printed in the file.
 func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (outcomes, error) {
-	fmt.Fprintf(c.stderr, "  testing %s\n", in.Dir)
+	c.progress("  testing %s\n", in.Dir)
 	arguments := append([]string{"test", "-json", "-count=1"}, tested...)
 	output, err := goTest(ctx, in.Dir, nil, arguments...)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *comparison) rerun(ctx context.Context, both *trees, differences []diffe
 			remaining = append(remaining, d)
 			continue
 		}
-		fmt.Fprintf(c.stdout, "  flaky: %s; run %d times on each tree, it ended alike: %s\n", d, again, strings.Join(inPatched, "/"))
+		c.report("  flaky: %s; run %d times on each tree, it ended alike: %s\n", d, again, strings.Join(inPatched, "/"))
 	}
 	return remaining, nil
 }
