@@ -154,15 +154,22 @@ func (r *rebase) releases(ctx context.Context, repo *scratch.Repository) error {
 // try puts a patch onto what is checked out, and tells of each hunk.
 func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (result, error) {
 	r.printf("\n%s\n", m.patch.Subject)
+	ambiguous := ambiguities(ctx, repo, m.patch)
 	hunks, applied, err := repo.Apply(ctx, m.file, m.patch)
 	if err != nil {
 		return result{}, err
 	}
 	if applied {
+		unresolved := 0
 		for _, h := range hunks {
-			r.tell(h, outcome(h), "")
+			word := outcome(h)
+			if places := ambiguous[hunkID{h.Path, h.Number}]; len(places) > 0 {
+				unresolved++
+				word = fmt.Sprintf("conflict: its lines are there %d times, at lines %v; which place is meant only a reader can tell", len(places), places)
+			}
+			r.tell(h, word, "")
 		}
-		return result{}, nil
+		return result{unresolved: unresolved}, nil
 	}
 	var outcomes []merged
 	for _, h := range hunks {

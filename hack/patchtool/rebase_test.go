@@ -89,6 +89,8 @@ func TestRebaseRefuses(t *testing.T) {
 	delete(without, "pkg/proxy/proxier.go")
 	taken := upstream()
 	taken["pkg/proxy/extension.go"] = "package proxy\n"
+	const sync = "	if err := p.write(); err != nil {\n		p.failed++\n		return err\n	}\n	p.synced++\n	p.last = nil\n	return nil\n}\n"
+	twice := upstream("// Sync writes", "func (p *Proxier) Sync0() error {\n"+sync+"\n// Sync writes")
 	adopted := upstream("	p.synced++\n", "	p.synced++\n	p.tell()\n")
 	adopted["pkg/proxy/extension.go"] = "package proxy\n\nfunc (p *Proxier) tell() { p.told() }\n\nfunc (p *Proxier) told() { _ = p.write }\n"
 	for name, test := range map[string]struct {
@@ -108,6 +110,11 @@ func TestRebaseRefuses(t *testing.T) {
 					"    >>>>>>> " + series + "\n",
 			},
 			err: []string{"v1.3.0: 1 places want a decision; nothing was written"},
+		},
+		"lines that upstream has twice": {
+			version: "v1.3.0", upstream: twice,
+			says: []string{"pkg/proxy/proxier.go, hunk 1: conflict: its lines are there 2 times, at lines ["},
+			err:  []string{"1 places want a decision"},
 		},
 		"a merge that nobody has read": {
 			version: "v1.3.0", upstream: upstream(aside...),

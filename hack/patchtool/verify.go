@@ -262,6 +262,10 @@ func misplaced(p *patch.Patch, module fs.FS) []string {
 			faults = append(faults, fmt.Sprintf("adds %s; only Go files are vendored", file.Path))
 			continue
 		}
+		if len(file.Hunks) == 0 {
+			faults = append(faults, fmt.Sprintf("adds %s, which is empty", file.Path))
+			continue
+		}
 		content := strings.Join(file.Hunks[0].After(), "\n")
 		syntax, err := parser.ParseFile(token.NewFileSet(), file.Path, content, parser.PackageClauseOnly)
 		if err != nil {

@@ -87,6 +87,10 @@ func TestVerifyFinds(t *testing.T) {
 			change: func(b *bench) { b.rewrite(map[string]string{"pkg/proxy/README.md": "Why.\n"}) },
 			want:   []string{"adds pkg/proxy/README.md; only Go files are vendored"},
 		},
+		"an empty file": {
+			change: func(b *bench) { b.rewrite(map[string]string{"pkg/proxy/extension.go": ""}) },
+			want:   []string{"adds pkg/proxy/extension.go, which is empty"},
+		},
 		"lines that are removed": {
 			change: func(b *bench) { b.rewrite(upstream("		p.failed++\n", "")) },
 			want:   []string{"removes or changes upstream lines (1)"},
