@@ -248,14 +248,16 @@ func (w *wire) sampleFrom(ctx context.Context, namespace string, pod *lab.Host, 
 	ports := []uint16{5000, 5001, 0}
 	asked := map[uint16]time.Time{}
 	for i := 0; ctx.Err() == nil; i++ {
-		port := ports[i%len(ports)]
-		// An answer to the last question from this port may come late.
-		from, now := asked[port], time.Now()
-		if from.IsZero() || port == 0 {
+		port, now := ports[i%len(ports)], time.Now()
+		// What comes may be a late answer to the last question from this port, or to one
+		// before that went without.
+		from, before := asked[port]
+		if !before || port == 0 {
 			from = now
 		}
-		asked[port] = now
+		asked[port] = from
 		if seen, err := w.askFrom(port, network, pod); err == nil {
+			asked[port] = now
 			w.judge(namespace, of(network, pod.V4, pod.V6), w.nodeIP(network), seen, from, time.Now())
 		}
 		time.Sleep(2 * time.Millisecond) // eight pods must not starve the node
