@@ -193,16 +193,18 @@ func (w *wire) settle() {
 		w.Fatal(err)
 	}
 	as := map[netip.Addr]netip.Addr{}
-	for i, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		want, err := egress.PlanFor(family, egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}}, objects)
+	var want []plan.Input
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		in, err := egress.InputFor(family, egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}}, objects)
 		if err != nil {
 			w.Fatal(err)
 		}
-		for _, b := range want.Bindings {
+		for _, b := range plan.Build(in).Bindings {
 			as[b.Pod] = b.EgressIP
 		}
-		w.eventually(soon, func() error { return w.written(i, want) })
+		want = append(want, in)
 	}
+	w.eventually(soon, func() error { return w.written(want) })
 	w.mu.Lock()
 	now, last := time.Now(), len(w.states)-1
 	for i := range w.states[:last] {
@@ -215,17 +217,38 @@ func (w *wire) settle() {
 	time.Sleep(50 * time.Millisecond)
 }
 
-// written returns nil if the node says that it has written the plan of the i-th family and
-// deleted the flows that contradict it.
-func (w *wire) written(i int, want plan.Plan) error {
+// written returns nil if the node says that it knows all that the manifests say, not only
+// something with the same plan, and has written the plans of both families and deleted
+// the flows that contradict them.
+func (w *wire) written(want []plan.Input) error {
 	snapshot, err := status.NewClient(w.socket()).Snapshot(w.Context())
 	if err != nil {
 		return err
 	}
-	if f := snapshot.Families[i]; !f.Written || !slices.Equal(f.Plan.Bindings, want.Bindings) {
-		return fmt.Errorf("%s: the node is still at another plan", f.Family)
+	for i, f := range snapshot.Families {
+		if got := claimed(f.Input); !f.Written || !slices.Equal(got, claimed(want[i])) {
+			return fmt.Errorf("%s: written %v, and the node knows of\n%s", f.Family, f.Written, got)
+		}
 	}
 	return nil
+}
+
+// claimed has a line for each Service with its addresses and each claim with its endpoints.
+func claimed(in plan.Input) []string {
+	var lines []string
+	for _, h := range in.Holdings {
+		lines = append(lines, fmt.Sprint(h.Service, h.Created.Unix(), h.Addresses))
+	}
+	for _, c := range in.Claims {
+		var endpoints []string
+		for _, e := range c.Endpoints {
+			endpoints = append(endpoints, e.Addr.String())
+		}
+		slices.Sort(endpoints)
+		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.EgressIP, c.Refused, endpoints))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // sample lets every pod ask the outside host who it is seen as, all the time, from ports

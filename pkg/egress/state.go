@@ -312,6 +312,12 @@ type Objects struct {
 // PlanFor returns the plan of family for these objects. What of them cannot be read is in
 // err; the plan is complete without it.
 func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, error) {
+	in, err := InputFor(family, config, objects)
+	return plan.Build(in), err
+}
+
+// InputFor returns what PlanFor's plan is made from.
+func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, error) {
 	s := newState(config)
 	var errs []error
 	for _, object := range objects.Services {
@@ -327,5 +333,5 @@ func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, err
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
 	_, err := s.setNetwork(objects.Network)
-	return plan.Build(s.input(family)), errors.Join(append(errs, err)...)
+	return s.input(family), errors.Join(append(errs, err)...)
 }
