@@ -214,7 +214,7 @@ func (w *wire) settle() {
 	}
 	w.states[last].calm, w.states[last].as = now, as
 	w.mu.Unlock()
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // to observe, not to synchronise: answers are judged exactly meanwhile
 }
 
 // written returns nil if the node says that it knows all that the manifests say, not only

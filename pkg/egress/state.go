@@ -30,7 +30,10 @@ type state struct {
 	// serviceOf has the Service of every EndpointSlice in endpoints.
 	serviceOf map[types.NamespacedName]types.NamespacedName
 	// pods has how often endpoints name each pod of their own namespace, by its address.
-	pods         map[netip.Addr]map[plan.Pod]int
+	pods map[netip.Addr]map[plan.Pod]int
+	// unnamed: a claim's own endpoints did not name their pods, once, so plans depend on
+	// pods, and any EndpointSlice may change them.
+	unnamed      bool
 	nodes        map[string]map[v1.IPFamily]plan.Node
 	serviceCIDRs []netip.Prefix
 	network      network
@@ -105,7 +108,7 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	s.endpoints[owner][name.Name] = endpoints
 	s.serviceOf[name] = owner
 	_, claimed := s.services[owner]
-	return changed || claimed || owner == apiServer, err
+	return changed || claimed || owner == apiServer || s.unnamed, err
 }
 
 // deleteSlice forgets an EndpointSlice and tells whether plans may change.
@@ -127,7 +130,7 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 		delete(s.endpoints, owner)
 	}
 	_, claimed := s.services[owner]
-	return claimed || owner == apiServer
+	return claimed || owner == apiServer || s.unnamed
 }
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -244,6 +247,7 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 func (s *state) namePods(endpoints []plan.Endpoint) {
 	for i, e := range endpoints {
 		if e.Pod.Namespace == "" {
+			s.unnamed = true
 			endpoints[i].Pod = s.podAt(e.Addr)
 		}
 	}
@@ -288,7 +292,7 @@ func endpointAddr(e plan.Endpoint) netip.Addr { return e.Addr }
 func (s *state) policies() []plan.Policy {
 	var policies []plan.Policy
 	if s.config.AllowedCIDRs != nil {
-		policies = append(policies, plan.Policy{Source: AllowedCIDRsSource, Allowed: s.config.AllowedCIDRs})
+		policies = append(policies, plan.Policy{Source: allowedCIDRsSource, Allowed: s.config.AllowedCIDRs})
 	}
 	if s.network.policy != nil {
 		policies = append(policies, *s.network.policy)
@@ -296,8 +300,8 @@ func (s *state) policies() []plan.Policy {
 	return policies
 }
 
-// AllowedCIDRsSource names the configured policy in messages.
-const AllowedCIDRsSource = "proxyArguments.egress-snat-allowed-cidrs"
+// allowedCIDRsSource names the configured policy in messages.
+const allowedCIDRsSource = "proxyArguments.egress-snat-allowed-cidrs"
 
 // Objects are all that a plan is made from.
 type Objects struct {

@@ -291,6 +291,36 @@ func TestSliceNamesNoPod(t *testing.T) {
 	}
 }
 
+// TestNamesMatterWhereTheyAreMissing: a slice of a Service without external IPs wakes the loop
+// if it may name the pod that a claim's own slice does not.
+func TestNamesMatterWhereTheyAreMissing(t *testing.T) {
+	s := newState(testConfig)
+	named := func(slice *discovery.EndpointSlice) *discovery.EndpointSlice {
+		slice.Namespace = "bank"
+		slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "atm"}
+		return slice
+	}
+	set := func(slice *discovery.EndpointSlice) bool {
+		t.Helper()
+		changed, err := s.setSlice(slice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	s.setService(newService("web", nil))
+	set(newSlice("web-1", "web", "10.128.0.5"))
+	if p := plan.Build(s.input(v1.IPv4Protocol)); len(p.Bindings) != 1 {
+		t.Fatalf("bindings %v, want one", p.Bindings)
+	}
+	if !set(named(newSlice("atm-1", "atm", "10.128.0.5"))) {
+		t.Error("the loop sleeps although the pod is known to be another namespace's now")
+	}
+	if p := plan.Build(s.input(v1.IPv4Protocol)); len(p.Bindings) != 0 {
+		t.Errorf("bindings %v, want none", p.Bindings)
+	}
+}
+
 // TestAllAddressesAreHeld: what a Service lists belongs to its namespace, used or not.
 func TestAllAddressesAreHeld(t *testing.T) {
 	for name, change := range map[string]func(*v1.Service){
