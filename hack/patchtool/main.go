@@ -17,6 +17,7 @@ const usage = `usage: patchtool COMMAND [FLAGS] [ARGUMENTS], at the top of the r
   rebase VERSION         try the series on a release, and write it as it is there
   review FROM TO         tell a reviewer what a change of releases means for the series
   tree BRANCH|VERSION    make a patched tree and print its directory
+  go BRANCH VERB ...     run go on our own packages, against a branch's patched tree
 
 patchtool COMMAND -h lists the flags.
 `
@@ -36,7 +37,11 @@ func main() {
 // run runs the command that the arguments begin with. What was asked for goes to stdout, what the
 // command line is like to stderr.
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
-	p := &project{patches: "patches", cache: "_output/patched", stdout: stdout, stderr: stderr}
+	root, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the repository: %w", err)
+	}
+	p := &project{root: root, patches: "patches", cache: "_output/patched", stdout: stdout, stderr: stderr}
 	return p.command(ctx, arguments)
 }
 
@@ -58,6 +63,8 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 		command = p.reviewCommand(flags)
 	case "tree":
 		command = p.treeCommand(flags)
+	case "go":
+		command = p.goCommand(flags)
 	case "help", "-h", "-help", "--help":
 		p.printf("%s", usage)
 		return p.unwritten

@@ -17,6 +17,8 @@ import (
 
 // project is the repository that a command works on.
 type project struct {
+	// root is where our own go.mod is, absolute.
+	root           string
 	patches, cache string
 	stdout, stderr io.Writer
 	unwritten      error // why something did not reach stdout

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
@@ -11,7 +10,6 @@ import (
 
 func (p *project) treeCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	unpatched := flags.Bool("unpatched", false, "leave the patches out")
-	asJSON := flags.Bool("json", false, "print the version, the directory, the patches, and what a go.mod has to replace")
 	return func(ctx context.Context, arguments []string) error {
 		if err := exactly(1, "a branch or its version", arguments); err != nil {
 			return err
@@ -28,14 +26,8 @@ func (p *project) treeCommand(flags *flag.FlagSet) func(context.Context, []strin
 		if err != nil {
 			return err
 		}
-		if !*asJSON {
-			p.printf("%s\n", made.Dir)
-			return nil
-		}
-		encoder := json.NewEncoder(p.stdout)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(made)
+		p.printf("%s\n", made.Dir)
+		return nil
 	}
 }
 

@@ -86,16 +86,14 @@ type bench struct {
 // newBench has the series apply cleanly to v1.2.0, and with an offset to v1.1.0.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	// What is known to compile is noted below the user's cache; and go's own stays where it is.
-	t.Setenv("GOCACHE", goCache(t))
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	b := &bench{t: t, modules: map[string]string{}, out: &bytes.Buffer{}}
-	b.project = &project{patches: t.TempDir(), cache: t.TempDir(), stdout: b.out, stderr: b.out, download: func(_ context.Context, version string) (string, error) {
+	b.project = &project{root: t.TempDir(), patches: t.TempDir(), cache: t.TempDir(), stdout: b.out, stderr: b.out, download: func(_ context.Context, version string) (string, error) {
 		if b.modules[version] == "" {
 			return "", fmt.Errorf("there is no %s", version)
 		}
 		return b.modules[version], nil
 	}}
+	b.write(b.root, own())
 	b.release("v1.2.0", upstream())
 	b.release("v1.1.0", upstream(moved...))
 	b.write(b.patches, map[string]string{"branches": "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\n"})
@@ -104,16 +102,16 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func goCache(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("GOCACHE"); dir != "" {
-		return dir
+// own are our own packages, and v1.2.0 vendored.
+func own() map[string]string {
+	return map[string]string{
+		"go.mod":             "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.0\n",
+		"go.sum":             "",
+		"cmd/own/main.go":    "package main\n\nimport \"example.test/own/pkg/own\"\n\nfunc main() { _ = own.Sync() }\n",
+		"pkg/own/own.go":     "package own\n\nimport \"k8s.io/kubernetes/pkg/proxy\"\n\nfunc Sync() error { return new(proxy.Proxier).Sync() }\n",
+		"vendor/modules.txt": "# k8s.io/kubernetes v1.2.0\n## explicit; go 1.24\nk8s.io/kubernetes/pkg/proxy\n",
+		"vendor/k8s.io/kubernetes/pkg/proxy/proxier.go": upstream()["pkg/proxy/proxier.go"],
 	}
-	user, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(user, "go-build")
 }
 
 func (b *bench) release(version string, files map[string]string) {

@@ -2,26 +2,23 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/patch"
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
+	"github.com/openshift/origin-node/hack/patchtool/types"
 )
 
 // Which branches are compiled.
@@ -35,17 +32,13 @@ const (
 type verification struct {
 	*project
 	compile string
-	afresh  bool
-	// proofs is where it is noted what has compiled.
-	proofs string
-	faults []string
+	faults  []string
 }
 
 func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	name := flags.String("branch", "", "this branch alone, for example 1.36")
 	v := &verification{project: p}
-	flags.StringVar(&v.compile, "compile", compileAll, "whose packages to compile: of all branches, of the vendored one, or none")
-	flags.BoolVar(&v.afresh, "afresh", false, "compile also what is known to compile")
+	flags.StringVar(&v.compile, "compile", compileAll, "whose packages to compile: of all branches, of the vendored one (those of the others are type-checked), or none")
 	return func(ctx context.Context, arguments []string) error {
 		if err := exactly(0, "none", arguments); err != nil {
 			return err
@@ -65,11 +58,9 @@ func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []str
 			}
 			chosen = branch.Branches{b}
 		}
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return fmt.Errorf("find the user's cache: %w", err)
+		if err := p.vendored(ctx, all.Vendored()); err != nil {
+			return err
 		}
-		v.proofs = filepath.Join(user, "origin-node", "patches-compiled")
 		return v.run(ctx, all, chosen)
 	}
 }
@@ -91,6 +82,20 @@ func (v *verification) run(ctx context.Context, all, chosen branch.Branches) err
 
 func (v *verification) fault(b branch.Branch, format string, arguments ...any) {
 	v.faults = append(v.faults, b.Name+": "+fmt.Sprintf(format, arguments...))
+}
+
+// vendored tells if go.mod requires another release than the one that is pinned as vendored.
+func (p *project) vendored(ctx context.Context, b branch.Branch) error {
+	m, err := readModule(ctx, p.root)
+	if err != nil {
+		return err
+	}
+	for _, r := range m.Require {
+		if r.Path == tree.Kubernetes && r.Version != b.Version {
+			return fmt.Errorf("go.mod requires %s %s, but patches/%s says that %s is vendored; make them agree, then 'make update-vendor'", r.Path, r.Version, branch.File, b.Version)
+		}
+	}
+	return nil
 }
 
 // headers judges every patch once, however many branches have it.
@@ -170,8 +175,11 @@ func (v *verification) branch(ctx context.Context, b branch.Branch) error {
 	if len(v.faults) > began {
 		return nil
 	}
-	if v.compile == compileAll || v.compile == compileVendored && b.Vendored {
-		return v.compiles(ctx, b, series)
+	switch {
+	case v.compile == compileAll || v.compile == compileVendored && b.Vendored:
+		return v.compiles(ctx, b, packages(series))
+	case v.compile == compileVendored:
+		return v.typeChecks(ctx, b, packages(series))
 	}
 	v.printf("  not compiled\n")
 	return nil
@@ -305,54 +313,81 @@ func packageOf(module fs.FS, dir string) string {
 	return name
 }
 
-// compiles builds and vets the patched packages in the patched tree, unless the same were built before.
-func (v *verification) compiles(ctx context.Context, b branch.Branch, series []member) error {
-	patterns := packages(series)
-	proof, err := v.proof(ctx, b, series, patterns)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(proof); err == nil && !v.afresh {
-		v.printf("  compiles, as is known from before: %s\n", strings.Join(patterns, " "))
-		return nil
-	}
+// ours are our own packages that are compiled against every branch.
+var ours = []string{"./cmd/...", "./pkg/..."}
+
+// work is a go command to be run on packages.
+type work func(verb string, arguments ...string) (*exec.Cmd, error)
+
+// works returns what runs go on the patched packages in the patched tree, and on our own against it.
+func (v *verification) works(ctx context.Context, b branch.Branch) (theirs, own work, err error) {
 	made, err := v.tree(ctx, b, false)
 	if err != nil {
+		return nil, nil, err
+	}
+	theirs = func(verb string, arguments ...string) (*exec.Cmd, error) {
+		return tree.Go(ctx, made.Dir, append([]string{verb}, arguments...)...), nil
+	}
+	own = func(verb string, arguments ...string) (*exec.Cmd, error) {
+		return v.against(ctx, b, verb, arguments...)
+	}
+	return theirs, own, nil
+}
+
+// compiles builds and vets the patched packages, and our own, tests included.
+func (v *verification) compiles(ctx context.Context, b branch.Branch, patterns []string) error {
+	theirs, own, err := v.works(ctx, b)
+	if err != nil {
 		return err
 	}
-	began := time.Now()
-	for _, verb := range []string{"build", "vet"} {
-		command := tree.Go(ctx, made.Dir, append([]string{verb}, patterns...)...)
+	for _, part := range []struct {
+		work     work
+		verb     string
+		patterns []string
+	}{{theirs, "build", patterns}, {theirs, "vet", patterns}, {own, "build", ours}, {own, "vet", ours}} {
+		command, err := part.work(part.verb, part.patterns...)
+		if err != nil {
+			return err
+		}
 		if output, err := command.CombinedOutput(); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			v.fault(b, "go %s in %s: %v\n%s", verb, made.Dir, err, indent(string(output)))
+			v.fault(b, "%s in %s: %v\n%s", strings.Join(command.Args, " "), command.Dir, err, indent(string(output)))
 			return nil
 		}
 	}
-	v.printf("  compiles (%s): %s\n", time.Since(began).Round(time.Second), strings.Join(patterns, " "))
-	if err := os.MkdirAll(filepath.Dir(proof), 0o755); err != nil {
-		return fmt.Errorf("note what compiles: %w", err)
-	}
-	if err := os.WriteFile(proof, nil, 0o600); err != nil {
-		return fmt.Errorf("note what compiles: %w", err)
-	}
+	v.printf("  compiles: %s, and of ours %s\n", strings.Join(patterns, " "), strings.Join(ours, " "))
 	return nil
 }
 
-// proof returns the file whose existence says that all of this compiles.
-func (v *verification) proof(ctx context.Context, b branch.Branch, series []member, patterns []string) (string, error) {
-	release, err := v.release(ctx, b.Version)
+// typeChecks checks the same packages as compiles does, where nothing is cached in a fraction of its time.
+func (v *verification) typeChecks(ctx context.Context, b branch.Branch, patterns []string) error {
+	theirs, own, err := v.works(ctx, b)
 	if err != nil {
-		return "", err
+		return err
 	}
-	key, err := tree.Key(release, files(series))
-	if err != nil {
-		return "", err
+	checked := 0
+	for _, part := range []struct {
+		work     work
+		patterns []string
+	}{{theirs, patterns}, {own, ours}} {
+		arguments := types.Arguments()
+		command, err := part.work(arguments[0], append(arguments[1:], part.patterns...)...)
+		if err != nil {
+			return err
+		}
+		count, faults, err := types.Check(command)
+		if err != nil {
+			return err
+		}
+		checked += count
+		for _, fault := range faults {
+			v.fault(b, "%s", fault)
+		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{runtime.Version(), build.Default.GOARCH}, patterns...), " ")))
-	return filepath.Join(v.proofs, key+"-"+hex.EncodeToString(sum[:6])), nil
+	v.printf("  type-checked %d packages, tests among them: %s, and of ours %s\n", checked, strings.Join(patterns, " "), strings.Join(ours, " "))
+	return nil
 }
 
 func indent(text string) string {

@@ -11,12 +11,12 @@ func TestVerify(t *testing.T) {
 	said, err := b.run("verify")
 	wantError(t, err)
 	wantText(t, said,
-		"release-1.2 (v1.2.0, vendored)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles (",
-		"release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: offset +2\n  compiles (")
+		"release-1.2 (v1.2.0, vendored)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n",
+		"release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: offset +2\n  compiles: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n")
 
-	said, err = b.run("verify", "-branch=1.1")
+	said, err = b.run("verify", "-branch=1.1", "-compile=vendored")
 	wantError(t, err)
-	wantText(t, said, "  compiles, as is known from before: ./cmd/kube-proxy/... ./pkg/proxy/...\n")
+	wantText(t, said, "  type-checked 5 packages, tests among them: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n")
 
 	said, err = b.run("verify", "-compile=none", "-branch=release-1.2")
 	wantError(t, err)
@@ -60,7 +60,7 @@ func TestVerifyFinds(t *testing.T) {
 		"what does not compile": {
 			change:    func(b *bench) { b.release("v1.1.0", upstream(append(renamed, moved...)...)) },
 			arguments: []string{"-compile=all"},
-			want:      []string{"release-1.1: go build in", "Proxier.told already declared"},
+			want:      []string{"release-1.1: go build ./cmd/kube-proxy/... ./pkg/proxy/... in", "Proxier.told already declared"},
 		},
 		"what vet finds in tests": {
 			change: func(b *bench) {
@@ -69,7 +69,41 @@ func TestVerifyFinds(t *testing.T) {
 				b.release("v1.1.0", files)
 			},
 			arguments: []string{"-compile=all"},
-			want:      []string{"release-1.1: go vet in", "undefined: gone"},
+			want:      []string{"release-1.1: go vet ./cmd/kube-proxy/... ./pkg/proxy/... in", "undefined: gone"},
+		},
+		"what does not compile, without compiling it": {
+			change:    func(b *bench) { b.release("v1.1.0", upstream(append(renamed, moved...)...)) },
+			arguments: []string{"-compile=vendored"},
+			want:      []string{"release-1.1: ", "method Proxier.told already declared"},
+		},
+		"a test that does not compile, without compiling it": {
+			change: func(b *bench) {
+				files := upstream(moved...)
+				files["pkg/proxy/proxier_test.go"] = "package proxy\n\nvar _ = gone\n"
+				b.release("v1.1.0", files)
+			},
+			arguments: []string{"-compile=vendored"},
+			want:      []string{"release-1.1: ", "proxier_test.go:3:9: undefined: gone"},
+		},
+		"our own code that a branch does not fit": {
+			change: func(b *bench) {
+				b.write(b.root, map[string]string{"pkg/own/before.go": "//go:build kube1.1\n\npackage own\n\nvar _ = gone\n"})
+			},
+			arguments: []string{"-compile=all"},
+			want:      []string{"release-1.1: ", "-tags=kube1.1", "pkg/own/before.go:5:9: undefined: gone"},
+		},
+		"our own code that a branch does not fit, without compiling it": {
+			change: func(b *bench) {
+				b.write(b.root, map[string]string{"pkg/own/before.go": "//go:build kube1.1\n\npackage own\n\nvar _ = gone\n"})
+			},
+			arguments: []string{"-compile=vendored"},
+			want:      []string{"release-1.1: ", "pkg/own/before.go:5:9: undefined: gone"},
+		},
+		"another release in go.mod": {
+			change: func(b *bench) {
+				b.write(b.root, map[string]string{"go.mod": "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.1\n"})
+			},
+			want: []string{"go.mod requires k8s.io/kubernetes v1.2.1, but patches/branches says that v1.2.0 is vendored"},
 		},
 		"a new package": {
 			change: func(b *bench) {
@@ -143,5 +177,5 @@ func TestVerifyOwnPatch(t *testing.T) {
 	b.own("Why it differs: last was cleared otherwise before 1.2.\n\n")
 	said, err := b.run("verify")
 	wantError(t, err)
-	wantText(t, said, "release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs, of this branch alone\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles (")
+	wantText(t, said, "release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs, of this branch alone\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n")
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/scanner"
 	"go/token"
 	"strings"
 )
@@ -29,76 +28,32 @@ type Declaration struct {
 	Kind Kind
 	// Text is the source without the doc comment. A member's is its own line or lines.
 	Text string
+	// Doc is the doc comment without its marks; of a group, only what stands at the one of it.
+	Doc string
 	// First and Last are the lines that it covers, with its doc comment.
 	First, Last int
-	// signature is how many bytes of Text others compile against: all of it for what is not a function.
+
+	// signature is how many bytes of Text others compile against.
 	signature int
+	// head is the code of these bytes, and code that of all, without layout and comments, and
+	// with the paths of imported packages in the place of their names in the file.
+	head, code string
+	// shape is what type-checking makes of head, where it was possible, and value what it makes
+	// of a constant.
+	shape, value string
 }
 
-// Change is what became of a declaration.
-type Change string
-
-// The changes, from the least to the most that a reviewer has to think about.
-const (
-	Unchanged Change = "unchanged"
-	Comments  Change = "comments or layout"
-	Body      Change = "body"
-	Signature Change = "signature"
-	Gone      Change = "gone"
-)
-
-// Compare tells what became of a declaration that was old and is current; nil if it is not
-// there any more. The layout of the code makes no difference.
-func Compare(old, current *Declaration) Change {
-	switch {
-	case current == nil || old.Kind != current.Kind:
-		return Gone
-	case old.Text == current.Text:
-		return Unchanged
-	case tokens(old.Text[:old.signature]) != tokens(current.Text[:current.signature]):
-		return Signature
-	case tokens(old.Text) != tokens(current.Text):
-		return Body
-	}
-	return Comments
-}
-
-// tokens returns the code without its layout and comments.
-func tokens(text string) string {
-	var s scanner.Scanner
-	files := token.NewFileSet()
-	s.Init(files.AddFile("", -1, len(text)), []byte(text), nil, 0)
-	var result strings.Builder
-	semicolon := false
-	for {
-		_, tok, literal := s.Scan()
-		if tok == token.SEMICOLON {
-			semicolon = true
-			continue
-		}
-		// The end of a line makes one that "return nil }" does without.
-		if semicolon && tok != token.RBRACE && tok != token.RPAREN && tok != token.EOF {
-			result.WriteString(";\n")
-		}
-		semicolon = false
-		if tok == token.EOF {
-			return result.String()
-		}
-		if literal == "" {
-			literal = tok.String()
-		}
-		result.WriteString(literal + "\n")
-	}
-}
+// Head returns the source that others compile against: a function without its body.
+func (d *Declaration) Head() string { return strings.TrimSpace(d.Text[:d.signature]) }
 
 // Parse returns the declarations of a file in their order; the members of a type come behind it.
 func Parse(name, content string) ([]Declaration, error) {
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, content, parser.ParseComments|parser.SkipObjectResolution)
+	file, err := parser.ParseFile(files, name, content, parser.ParseComments) // resolves what is local to the file
 	if err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
-	r := reader{files: files, content: content}
+	r := reader{files: files, content: content, imported: importNames(files, file)}
 	for _, declaration := range file.Decls {
 		switch d := declaration.(type) {
 		case *ast.FuncDecl:
@@ -123,24 +78,31 @@ func At(declarations []Declaration, line int) *Declaration {
 type reader struct {
 	files   *token.FileSet
 	content string
-	found   []Declaration
+	// imported has, by the offset of an import's name in the content, the path that it stands for.
+	imported map[int]string
+	found    []Declaration
 }
 
 // add takes the declaration between two positions. end is where others stop to compile against it.
 func (r *reader) add(name string, kind Kind, doc *ast.CommentGroup, node ast.Node, end token.Pos) {
 	first := node.Pos()
-	start := r.files.Position(first).Offset
+	start, stop := r.offset(first), r.offset(node.End())
 	if doc != nil {
 		first = doc.Pos()
 	}
 	r.found = append(r.found, Declaration{
 		Name: name, Kind: kind,
-		Text:      r.content[start:r.files.Position(node.End()).Offset],
+		Text:      r.content[start:stop],
+		Doc:       strings.TrimSpace(doc.Text()),
 		First:     r.files.Position(first).Line,
 		Last:      r.files.Position(node.End()).Line,
-		signature: r.files.Position(end).Offset - start,
+		signature: r.offset(end) - start,
+		head:      r.tokens(start, r.offset(end)),
+		code:      r.tokens(start, stop),
 	})
 }
+
+func (r *reader) offset(at token.Pos) int { return r.files.Position(at).Offset }
 
 func (r *reader) function(d *ast.FuncDecl) {
 	name, end := d.Name.Name, d.End()
@@ -181,24 +143,40 @@ func (r *reader) general(d *ast.GenDecl) {
 		if !d.Lparen.IsValid() {
 			node = d // "type T …" and not "T …"
 		}
+		if d.Lparen.IsValid() {
+			doc = nil // the group's does not belong to each
+		}
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
 			if s.Doc != nil {
 				doc = s.Doc
 			}
-			r.add(s.Name.Name, Type, doc, node, node.End())
+			r.add(s.Name.Name, Type, doc, node, opening(s, node.End()))
 			r.members(s)
 		case *ast.ValueSpec:
 			if s.Doc != nil {
 				doc = s.Doc
-			} else if d.Lparen.IsValid() {
-				doc = nil // the group's does not belong to each
+			}
+			end := s.Names[len(s.Names)-1].End()
+			if s.Type != nil {
+				end = s.Type.End()
 			}
 			for _, name := range s.Names {
-				r.add(name.Name, Value, doc, node, node.End())
+				r.add(name.Name, Value, doc, node, end)
 			}
 		}
 	}
+}
+
+// opening is where the members of a type begin, which are declarations of their own; end if it has none.
+func opening(s *ast.TypeSpec, end token.Pos) token.Pos {
+	switch t := s.Type.(type) {
+	case *ast.StructType:
+		return t.Fields.Opening
+	case *ast.InterfaceType:
+		return t.Methods.Opening
+	}
+	return end
 }
 
 func (r *reader) members(s *ast.TypeSpec) {

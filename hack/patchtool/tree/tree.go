@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
@@ -95,8 +96,8 @@ func Key(release Release, patches []string) (string, error) {
 	return release.Version + "-" + hex.EncodeToString(sum[:6]), nil
 }
 
-// Ensure returns the tree of the release with the patches applied. It lies below cache, where it is made once. Nobody but go, which adds to its
-// go.sum, may change it: whoever needs to copies it.
+// Ensure returns the tree of the release with the patches applied. It lies below cache, where it is
+// made once. Nobody but go, which adds to its go.sum, may change it: whoever needs to copies it.
 func Ensure(ctx context.Context, cache string, release Release, patches []string) (*Tree, error) {
 	key, err := Key(release, patches)
 	if err != nil {
@@ -134,7 +135,7 @@ func describe(dir, version string, patches []string) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a tree: %w; remove it if it is broken", err)
 	}
-	replace := []string{Kubernetes + " => " + dir}
+	replace := []string{Kubernetes + " => " + strconv.Quote(dir)}
 	for _, match := range published.FindAllStringSubmatch(string(mod), -1) {
 		replace = append(replace, match[1])
 	}

@@ -3,6 +3,7 @@ package tree
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,7 +113,7 @@ func TestMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace := []string{"k8s.io/api => k8s.io/api v0.36.4", "k8s.io/kubelet => k8s.io/kubelet v0.36.4", "k8s.io/kubernetes => " + dir}
+	replace := []string{"k8s.io/api => k8s.io/api v0.36.4", "k8s.io/kubelet => k8s.io/kubelet v0.36.4", "k8s.io/kubernetes => " + strconv.Quote(dir)}
 	if diff := cmp.Diff(replace, described.Replace); diff != "" {
 		t.Errorf("Replace (-want +got):\n%s", diff)
 	}

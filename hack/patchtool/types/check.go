@@ -1,0 +1,149 @@
+package types
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// maxFaults is how many are told of a package; the rest mostly follows from the first.
+const maxFaults = 10
+
+// listed is what `go list -json` says of a package.
+type listed struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	ImportMap       map[string]string
+	// DepOnly tells that nobody asked for it; another package imports it.
+	DepOnly bool
+	Module  *struct{ GoVersion string }
+}
+
+// Arguments are those of the go command that [Check] runs, in front of the patterns of packages.
+func Arguments() []string { return []string{"list", "-deps", "-test", "-json"} }
+
+// Check type-checks the packages that the command lists, which is `go` with [Arguments], with their
+// tests. Of what they depend on it reads the declarations only. It returns how many packages were
+// asked for, tests included, and what is wrong with them; the error is one of listing or reading them.
+func Check(list *exec.Cmd) (count int, faults []string, err error) {
+	packages, err := read(list)
+	if err != nil {
+		return 0, nil, err
+	}
+	c := &checker{files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe}}
+	parsed, err := c.parse(packages)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i, p := range packages { // each after those that it imports
+		if strings.HasSuffix(p.ImportPath, ".test") || p.ImportPath == "unsafe" {
+			continue // a generated main
+		}
+		faults = append(faults, c.check(p, parsed[i])...)
+		if !p.DepOnly {
+			count++
+		}
+	}
+	return count, faults, nil
+}
+
+// read returns the packages in the order of their dependencies.
+func read(list *exec.Cmd) ([]listed, error) {
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	output, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s in %s: %w\n%s", strings.Join(list.Args, " "), list.Dir, err, strings.TrimSpace(stderr.String()))
+	}
+	var packages []listed
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p listed
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return packages, nil
+		case err != nil:
+			return nil, fmt.Errorf("read what go lists: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+type checker struct {
+	files *token.FileSet
+	done  map[string]*types.Package
+}
+
+// parse parses the files of all packages. What is no Go is an error: go has listed it before.
+func (c *checker) parse(packages []listed) ([][]*ast.File, error) {
+	parsed := make([][]*ast.File, len(packages))
+	faults := make([]error, len(packages))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for i, p := range packages {
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			for _, name := range p.GoFiles {
+				file, err := parser.ParseFile(c.files, absolute(p.Dir, name), nil, parser.SkipObjectResolution)
+				faults[i] = errors.Join(faults[i], err)
+				parsed[i] = append(parsed[i], file)
+			}
+		})
+	}
+	wait.Wait()
+	return parsed, errors.Join(faults...)
+}
+
+func absolute(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// check type-checks one package; a fault of a dependency is one of the package that uses what is wrong.
+func (c *checker) check(p listed, files []*ast.File) []string {
+	var faults []string
+	config := types.Config{
+		IgnoreFuncBodies: p.DepOnly,
+		Importer:         importer{c.done, p.ImportMap},
+		Sizes:            types.SizesFor("gc", "amd64"),
+		Error:            func(err error) { faults = append(faults, err.Error()) },
+	}
+	if p.Module != nil && p.Module.GoVersion != "" {
+		config.GoVersion = "go" + p.Module.GoVersion
+	}
+	path, _, _ := strings.Cut(p.ImportPath, " ") // "p [p.test]"
+	made, _ := config.Check(path, c.files, files, nil)
+	c.done[p.ImportPath] = made
+	if p.DepOnly {
+		return nil
+	}
+	return faults[:min(len(faults), maxFaults)]
+}
+
+// importer knows the packages that are checked, and as what a package imports them.
+type importer struct {
+	done map[string]*types.Package
+	as   map[string]string
+}
+
+func (i importer) Import(path string) (*types.Package, error) {
+	if as, ok := i.as[path]; ok {
+		path = as
+	}
+	if found := i.done[path]; found != nil {
+		return found, nil
+	}
+	return nil, fmt.Errorf("%s is not listed before the package that imports it", path)
+}
