@@ -157,7 +157,8 @@ func (c *comparison) unpatchedRecords(ctx context.Context, both *trees) (records
 // ownKey changes with whatever decides what is recorded.
 func ownKey() (string, error) {
 	var all bytes.Buffer
-	fmt.Fprintln(&all, 1, clusters, ranges)
+	fmt.Fprintln(&all, clusters, inputs)
+	all.WriteString(overlaySource)
 	err := fs.WalkDir(laid, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -231,7 +232,7 @@ func (c *comparison) record(ctx context.Context, in *tree.Tree, extension bool) 
 		}
 		for _, input := range inputs {
 			recording := filepath.Join(dir, "record")
-			run := exec.CommandContext(ctx, binary, append([]string{"-test.count=1"}, input.arguments...)...)
+			run := exec.CommandContext(ctx, binary, append([]string{"-test.count=1", "-test.timeout=10m"}, input.arguments...)...)
 			run.Dir = filepath.Join(in.Dir, "pkg/proxy", proxier)
 			run.Env = append(os.Environ(), "UPSTREAMTEST_RECORD="+recording, fmt.Sprintf("UPSTREAMTEST_CLUSTERS=%d", clusters))
 			if output, err := run.CombinedOutput(); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -30,19 +31,26 @@ func (t test) root() string {
 type outcomes map[test]string
 
 // event is a line of `go test -json`.
-type event struct{ Action, Package, Test, Output string }
+type event struct{ Action, Package, Test, ImportPath, Output, FailedBuild string }
 
-// parse reads what `go test -json` printed. What is no event, such as a compiler's words, it passes over.
+// parse reads what `go test -json` printed. What is no event it passes over. That something does not
+// compile, that a package failed where none of its tests did, or that no test passed, is an error: such
+// results prove nothing, however alike they are on two trees.
 func parse(r io.Reader) (outcomes, error) {
 	found := outcomes{}
+	built := map[string]string{} // what the compiler said, by package
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, 16<<20) // a line is as long as what a test prints in one
 	for scanner.Scan() {
 		var e event
-		if json.Unmarshal(scanner.Bytes(), &e) != nil || e.Package == "" {
+		if json.Unmarshal(scanner.Bytes(), &e) != nil {
 			continue
 		}
 		switch e.Action {
+		case "build-output":
+			built[e.ImportPath] += e.Output
+		case "build-fail":
+			return nil, fmt.Errorf("%s does not compile:\n%s", e.ImportPath, strings.TrimSpace(built[e.ImportPath]))
 		case "pass", "skip", "fail":
 			found[test{strings.TrimPrefix(e.Package, "k8s.io/kubernetes/"), e.Test}] = e.Action
 		}
@@ -50,7 +58,26 @@ func parse(r io.Reader) (outcomes, error) {
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("read the results of tests: %w", err)
 	}
-	return found, nil
+	return found, found.sound()
+}
+
+// sound tells if the results prove nothing.
+func (found outcomes) sound() error {
+	passed := false
+	explained := map[string]bool{} // the packages of which a test failed
+	for name, outcome := range found {
+		passed = passed || name.Name != "" && outcome == "pass"
+		explained[name.Package] = explained[name.Package] || name.Name != "" && outcome == "fail"
+	}
+	for name, outcome := range found {
+		if name.Name == "" && outcome == "fail" && !explained[name.Package] {
+			return fmt.Errorf("%s failed, but none of its tests did: see what it printed", name.Package)
+		}
+	}
+	if !passed {
+		return errors.New("no test passed")
+	}
+	return nil
 }
 
 // difference is a test that did not end alike on both trees; "absent" where it did not run.

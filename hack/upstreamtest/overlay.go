@@ -16,6 +16,9 @@ import (
 //go:embed testdata
 var laid embed.FS
 
+//go:embed overlay.go
+var overlaySource string // how the trees' files are edited decides what is recorded
+
 // The proxiers range over maps, whose order differs from run to run: what they write would too.
 // All of these are maps, in every branch that has them; where one is missed, two runs of the same
 // tree differ, which is found.

@@ -42,6 +42,31 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseRefuses(t *testing.T) {
+	const pass = `{"Action":"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}` + "\n"
+	for name, tc := range map[string]struct{ printed, want string }{
+		"what does not compile": {
+			pass + `{"ImportPath":"k8s.io/kubernetes/pkg/proxy/iptables","Action":"build-output","Output":"proxier.go:1:1: undefined: gone\n"}
+{"ImportPath":"k8s.io/kubernetes/pkg/proxy/iptables","Action":"build-fail"}
+{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy/iptables","FailedBuild":"k8s.io/kubernetes/pkg/proxy/iptables"}`,
+			"k8s.io/kubernetes/pkg/proxy/iptables does not compile:\nproxier.go:1:1: undefined: gone",
+		},
+		"a package that fails by itself": {
+			pass + `{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy"}`,
+			"pkg/proxy failed, but none of its tests did",
+		},
+		"no test":            {`{"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy"}`, "no test passed"},
+		"none that passes":   {`{"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}`, "no test passed"},
+		"what go never says": {"panic: go", "no test passed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(strings.NewReader(tc.printed)); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestCompare(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old, new string // in what the patched tree printed
@@ -60,9 +85,9 @@ func TestCompare(t *testing.T) {
 			old: `"Test":"TestB"`, new: `"Test":"TestD"`,
 			want: []string{"pkg/proxy TestB: absent patched, skip unpatched", "pkg/proxy TestD: skip patched, absent unpatched"},
 		},
-		"a package fails": {
-			old: `"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, new: `"fail","Package":"k8s.io/kubernetes/pkg/proxy/apis"`,
-			want: []string{"pkg/proxy/apis: fail patched, skip unpatched"},
+		"a package has tests": {
+			old: `"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, new: `"pass","Package":"k8s.io/kubernetes/pkg/proxy/apis"`,
+			want: []string{"pkg/proxy/apis: pass patched, skip unpatched"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
