@@ -4,8 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,6 +24,9 @@ type rebase struct {
 	all    branch.Branches
 	base   branch.Branch // whose release the series is merged from
 	target branch.Branch // the release's own; without a version if no such branch is pinned
+	// beside tells that the release's branch is supported beside the vendored one, for which the shared
+	// series is written.
+	beside bool
 	series []member
 }
 
@@ -100,9 +101,11 @@ func (r *rebase) prepare() error {
 		}
 	}
 	if r.target.Version == "" {
+		r.beside = branch.Before(name, r.base.Name)
 		r.series, err = r.project.series(r.base)
 		return err
 	}
+	r.beside = !r.target.Vendored
 	if r.series, err = r.project.series(r.target); err != nil {
 		return err
 	}
@@ -225,7 +228,11 @@ func (r *rebase) merged(ctx context.Context, repo *scratch.Repository, m member,
 		return merged{word: "upstream has it"}, nil
 	}
 	if !there || hunk.OldLines == 0 {
-		return merged{word: "conflict: " + h.Failed, sides: strings.Join(hunk.Lines, "\n"), conflict: true}, nil
+		if !there {
+			ours = "(there is no " + h.Path + ")"
+		}
+		sides := fmt.Sprintf("<<<<<<< upstream %s\n%s\n=======\n%s\n>>>>>>> %s", r.version, strings.TrimSuffix(ours, "\n"), strings.Join(hunk.Lines, "\n"), m.Path)
+		return merged{word: "conflict: " + h.Failed, sides: sides, conflict: true}, nil
 	}
 	theirs, ok := scratch.Only(base, hunk)
 	if !ok {
@@ -249,135 +256,4 @@ func hunkOf(p *patch.Patch, h scratch.Hunk) patch.Hunk {
 		}
 	}
 	return patch.Hunk{} // what was tried is the patch's own
-}
-
-// write writes the series as it is in the repository.
-func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []result) error {
-	dir := r.to
-	if dir == "" {
-		temporary, err := os.MkdirTemp("", "series-")
-		if err != nil {
-			return fmt.Errorf("write the series: %w", err)
-		}
-		defer func() { _ = os.RemoveAll(temporary) }()
-		dir = temporary
-	}
-	written, err := repo.Format(ctx, newRelease, dir)
-	if err != nil {
-		return err
-	}
-	if r.to != "" {
-		r.printf("\nWrote %d patches to %s.\n", len(written), r.to)
-		return nil
-	}
-	if err := r.replace(written, results); err != nil {
-		return err
-	}
-	return r.pin()
-}
-
-// replace puts the patches as they are on the release into patches/. On a branch that is not
-// vendored the shared ones stay as they are, for they apply; what had to be merged becomes its own.
-func (r *rebase) replace(written []string, results []result) error {
-	kept := r.target.Version != "" && !r.target.Vendored
-	for i, m := range r.series {
-		folder := filepath.Join(r.patches, filepath.Dir(m.Path))
-		if kept && !m.Own {
-			if !results[i].merged {
-				continue
-			}
-			folder = filepath.Join(r.patches, r.target.Name)
-			r.printf("\n%s has a patch of its own now; add a paragraph \"%s: …\" to its header.\n", r.target.Name, patch.Differs)
-		}
-		content, err := os.ReadFile(written[i])
-		if err != nil {
-			return fmt.Errorf("read what was rebased: %w", err)
-		}
-		if folder == filepath.Join(r.patches, filepath.Dir(m.Path)) {
-			if err := os.Remove(m.file); err != nil { // its subject, and so its name, may have changed
-				return fmt.Errorf("replace a patch: %w", err)
-			}
-		}
-		if err := put(filepath.Join(folder, filepath.Base(written[i])), string(content)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func put(file, content string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
-}
-
-// pin writes the release into patches/branches and into the headers of all patches.
-func (r *rebase) pin() error {
-	file := filepath.Join(r.patches, branch.File)
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read the pinned versions: %w", err)
-	}
-	pinned, err := branch.Pin(string(content), r.version)
-	if err != nil {
-		return err
-	}
-	all, err := branch.Parse(pinned)
-	if err != nil {
-		return err
-	}
-	if pinned != string(content) {
-		if err := put(file, pinned); err != nil {
-			return err
-		}
-	}
-	for _, b := range all {
-		if err := r.headers(all, b); err != nil {
-			return err
-		}
-	}
-	r.next(pinned != string(content))
-	return nil
-}
-
-// headers has the patches of a branch name the versions that they are for.
-func (r *rebase) headers(all branch.Branches, b branch.Branch) error {
-	series, err := r.project.series(b)
-	if err != nil {
-		return err
-	}
-	for _, m := range series {
-		versions, err := branch.Checked(os.DirFS(r.patches), all, m.Entry)
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(m.file)
-		if err != nil {
-			return fmt.Errorf("read a patch: %w", err)
-		}
-		if changed := patch.WithVersions(string(content), versions); changed != string(content) {
-			if err := put(m.file, changed); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// next says what is left to do.
-func (r *rebase) next(changed bool) {
-	r.printf("\npatches/ has the series for %s.\n", r.version)
-	switch {
-	case r.target.Version != "" && !r.target.Vendored || !changed:
-		r.printf("%s\n", "Next: make verify-patches, and read 'git diff patches'.")
-	case r.target.Vendored:
-		r.printf("%s\n", "Next: the same version in go.mod, make update-vendor verify-patches verify-vendor test.")
-	default:
-		r.printf("Next: the word \"vendored\" behind %s in patches/%s, its version in go.mod,\n"+
-			"make update-vendor verify-patches verify-vendor test.\n", r.target.Name, branch.File)
-	}
 }

@@ -25,7 +25,9 @@ func TestRebaseWrites(t *testing.T) {
 		branches  string
 		versions  string // in the header of the shared patch
 		files     []string
-		changed   bool // the shared patch itself
+		own       string   // the version in the headers of the files
+		more      []string // files too, for other versions
+		changed   bool     // the shared patch itself
 	}{
 		"the same release": {
 			version: "v1.2.0", upstream: upstream(),
@@ -39,23 +41,35 @@ func TestRebaseWrites(t *testing.T) {
 		},
 		"a new branch": {
 			version: "v1.3.0", upstream: upstream(moved...),
-			says:     []string{`the word "vendored" behind release-1.3`},
-			branches: "release-1.3 v1.3.0\nrelease-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\n", versions: "v1.3.0, v1.2.0, v1.1.0", changed: true,
+			says:     []string{"the same version in go.mod"},
+			branches: "release-1.3 v1.3.0 vendored\nrelease-1.2 v1.2.0\nrelease-1.1 v1.1.0\n", versions: "v1.3.0, v1.2.0, v1.1.0", changed: true,
 		},
 		"an older branch, where the shared patch stays": {
 			version: "v1.1.1", upstream: upstream(moved...),
 			branches: "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.1\n", versions: "v1.2.0, v1.1.1",
 		},
-		"merged": {
+		"an older branch that is new": {
+			version: "v1.0.3", upstream: upstream(moved...),
+			says:     []string{"pkg/proxy/proxier.go, hunk 1: offset +2", "make verify-patches"},
+			branches: "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\nrelease-1.0 v1.0.3\n", versions: "v1.2.0, v1.1.0, v1.0.3",
+		},
+		"merged, so that the branch beside it keeps what it had": {
 			version: "v1.2.1", upstream: upstream(aside...), arguments: []string{"-merge"},
-			says:     []string{"pkg/proxy/proxier.go, hunk 1: merged: upstream changed the lines around it"},
-			branches: "release-1.2 v1.2.1 vendored\nrelease-1.1 v1.1.0\n", versions: "v1.2.1, v1.1.0", changed: true,
+			says: []string{"pkg/proxy/proxier.go, hunk 1: merged: upstream changed the lines around it",
+				`release-1.1 has a patch of its own now; add a paragraph "Why it differs: …"`},
+			branches: "release-1.2 v1.2.1 vendored\nrelease-1.1 v1.1.0\n", versions: "v1.2.1", changed: true,
+			files: []string{"release-1.1/" + series}, own: "v1.1.0",
+		},
+		"merged onto a new branch, so that those before it keep what they had": {
+			version: "v1.3.0", upstream: upstream(aside...), arguments: []string{"-merge"},
+			branches: "release-1.3 v1.3.0 vendored\nrelease-1.2 v1.2.0\nrelease-1.1 v1.1.0\n", versions: "v1.3.0", changed: true,
+			files: []string{"release-1.1/" + series}, own: "v1.1.0", more: []string{"release-1.2/" + series},
 		},
 		"merged into an older branch, which gets a patch of its own": {
 			version: "v1.1.1", upstream: upstream(aside...), arguments: []string{"-merge"},
 			says:     []string{`release-1.1 has a patch of its own now; add a paragraph "Why it differs: …"`},
 			branches: "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.1\n", versions: "v1.2.0",
-			files: []string{"release-1.1/" + series},
+			files: []string{"release-1.1/" + series}, own: "v1.1.1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,11 +88,14 @@ func TestRebaseWrites(t *testing.T) {
 				t.Errorf("the shared patch became (-former +got):\n%s", cmp.Diff(former, after[series]))
 			}
 			wantText(t, after[series], "Versions checked: "+test.versions+"\n")
-			if len(after) != len(before)+len(test.files) {
+			if len(after) != len(before)+len(test.files)+len(test.more) {
 				t.Errorf("the files are %v", after)
 			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(b.patches), ".patches-*")); len(left) > 0 {
+				t.Errorf("it leaves %v", left)
+			}
 			for _, file := range test.files {
-				wantText(t, after[file], "Versions checked: v1.1.1\n", "+\tp.tell()")
+				wantText(t, after[file], "Versions checked: "+test.own+"\n", "+\tp.tell()")
 			}
 		})
 	}
@@ -123,12 +140,12 @@ func TestRebaseRefuses(t *testing.T) {
 		},
 		"a file that is gone": {
 			version: "v1.3.0", upstream: without,
-			says: []string{"pkg/proxy/proxier.go, hunk 1: conflict: No such file or directory\n", "    +\tp.tell()\n"},
+			says: []string{"pkg/proxy/proxier.go, hunk 1: conflict: No such file or directory\n    <<<<<<< upstream v1.3.0\n    (there is no pkg/proxy/proxier.go)\n    =======\n", "    +\tp.tell()\n"},
 			err:  []string{"1 places want a decision"},
 		},
 		"a new file that upstream has too": {
 			version: "v1.3.0", upstream: taken,
-			says: []string{"pkg/proxy/extension.go, hunk 1: conflict: already exists in working directory\n", "pkg/proxy/proxier.go, hunk 1: clean\n"},
+			says: []string{"pkg/proxy/extension.go, hunk 1: conflict: already exists in working directory\n    <<<<<<< upstream v1.3.0\n    package proxy\n    =======\n    +package proxy\n", "pkg/proxy/proxier.go, hunk 1: clean\n"},
 			err:  []string{"1 places want a decision"},
 		},
 		"a change that upstream has taken": {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -201,25 +202,57 @@ func Checked(patches fs.FS, all Branches, e Entry) ([]string, error) {
 	return versions, nil
 }
 
+// Before tells whether the branch of one name is older than that of the other.
+func Before(name, other string) bool {
+	return minor(name) < minor(other)
+}
+
+// minor returns a branch's number, for example 37; 0 for what is no branch.
+func minor(name string) int {
+	match := branchName.FindStringSubmatch(name)
+	if match == nil {
+		return 0
+	}
+	_, number, _ := strings.Cut(match[1], ".")
+	n, _ := strconv.Atoi(number) // digits, as the expression says
+	return n
+}
+
 // Pin returns the content of patches/branches with version in the place of its branch's former
-// one. A branch that is new comes first.
+// one. A branch that is new comes before the older ones, and is the vendored one if it is newer than that.
 func Pin(content, version string) (string, error) {
 	name, err := Of(version)
 	if err != nil {
 		return "", err
 	}
-	lines := strings.SplitAfter(content, "\n")
-	firstBranch := len(lines)
+	all, err := Parse(content)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(content, "\n")+"\n", "\n")
+	lines = lines[:len(lines)-1]
+	place, added := len(lines), name+" "+version+"\n"
+	vendored := Before(all.Vendored().Name, name)
+	if vendored {
+		added = name + " " + version + " vendored\n"
+	}
 	for i, line := range lines {
 		words := strings.Fields(line)
-		if len(words) < 2 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		if words[0] == name {
+		switch {
+		case len(words) < 2 || strings.HasPrefix(words[0], "#"):
+		case words[0] == name:
 			lines[i] = strings.Replace(line, words[1], version, 1)
 			return strings.Join(lines, ""), nil
+		case Before(words[0], name):
+			place = min(place, i)
 		}
-		firstBranch = min(firstBranch, i)
 	}
-	return strings.Join(slices.Insert(lines, firstBranch, name+" "+version+"\n"), ""), nil
+	if vendored {
+		for i, line := range lines {
+			if words := strings.Fields(line); len(words) == 3 && words[2] == "vendored" && !strings.HasPrefix(line, "#") {
+				lines[i] = words[0] + " " + words[1] + "\n"
+			}
+		}
+	}
+	return strings.Join(slices.Insert(lines, place, added), ""), nil
 }

@@ -116,7 +116,8 @@ func TestPin(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.36.5": "# why\nrelease-1.37 v1.37.1 vendored\nrelease-1.36 v1.36.5\n",
 		"v1.37.2": "# why\nrelease-1.37 v1.37.2 vendored\nrelease-1.36 v1.36.4\n",
-		"v1.38.0": "# why\nrelease-1.38 v1.38.0\nrelease-1.37 v1.37.1 vendored\nrelease-1.36 v1.36.4\n",
+		"v1.38.0": "# why\nrelease-1.38 v1.38.0 vendored\nrelease-1.37 v1.37.1\nrelease-1.36 v1.36.4\n",
+		"v1.35.8": "# why\nrelease-1.37 v1.37.1 vendored\nrelease-1.36 v1.36.4\nrelease-1.35 v1.35.8\n",
 		"v1.37.1": content,
 	} {
 		got, err := Pin(content, version)
