@@ -6,7 +6,7 @@ OUTPUT   := _output/local/bin/linux/amd64
 PREFIX   ?= /usr
 
 # The release branch of Kubernetes to build against, for example KUBE=1.36; the vendored one if empty.
-KUBE ?=
+KUBE =
 override KUBE := $(KUBE:release-%=%)
 VENDORED := $(shell awk '$$3 == "vendored" {sub("release-", "", $$1); print $$1}' patches/branches)
 ifeq ($(filter-out $(VENDORED),$(KUBE)),)
@@ -29,6 +29,9 @@ LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=$(KUBE_MAJOR) \
 	-X k8s.io/component-base/version.gitMinor=$(KUBE_MINOR)
+
+# A branch, or all, for the targets about patches. Said to make, not taken from the environment.
+BRANCH =
 
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pkg/egress/conntrack/...

@@ -93,7 +93,7 @@ func newBench(t *testing.T) *bench {
 		}
 		return b.modules[version], nil
 	}}
-	b.write(b.root, own())
+	b.write(b.root, ownModule())
 	b.release("v1.2.0", upstream())
 	b.release("v1.1.0", upstream(moved...))
 	b.write(b.patches, map[string]string{"branches": "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\n"})
@@ -102,8 +102,8 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// own are our own packages, and v1.2.0 vendored.
-func own() map[string]string {
+// ownModule is our own code, and v1.2.0 vendored.
+func ownModule() map[string]string {
 	return map[string]string{
 		"go.mod":             "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.0\n",
 		"go.sum":             "",

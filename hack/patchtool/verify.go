@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/patch"
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
-	"github.com/openshift/origin-node/hack/patchtool/types"
+	"github.com/openshift/origin-node/hack/patchtool/typecheck"
 )
 
 // Which branches are compiled.
@@ -372,12 +372,12 @@ func (v *verification) typeChecks(ctx context.Context, b branch.Branch, patterns
 		work     work
 		patterns []string
 	}{{theirs, patterns}, {own, ours}} {
-		arguments := types.Arguments()
+		arguments := typecheck.Arguments()
 		command, err := part.work(arguments[0], append(arguments[1:], part.patterns...)...)
 		if err != nil {
 			return err
 		}
-		count, faults, err := types.Check(command)
+		count, faults, err := typecheck.Check(command)
 		if err != nil {
 			return err
 		}

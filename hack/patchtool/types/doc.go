@@ -1,3 +1,0 @@
-// Package types type-checks packages from source as the compiler's front end does, without
-// generating code: whether the packages compile is known in seconds, where nothing is cached.
-package types
