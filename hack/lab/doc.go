@@ -1,10 +1,11 @@
 // Package lab builds a small cluster network out of network namespaces, for
-// tests that prove behaviour with real packets and for demonstrations: one node,
-// pods behind it and one host outside.
+// tests that prove behaviour with real packets and for demonstrations: nodes on
+// one underlay, pods behind them and one host outside.
 //
 //	 PREFIX-outside   forwards nothing; routes the external IPs and the
-//	      |           cluster CIDRs via the node, so that every answer comes
-//	      |           back and an un-SNATed pod address is seen when it leaks
+//	      |           cluster CIDRs via the first node, so that every answer
+//	      |           comes back and an un-SNATed pod address is seen when it
+//	      |           leaks
 //	     lan0         192.0.2.1/24      2001:db8:0:2::1/64
 //	      |
 //	     eth0         192.0.2.2/24      2001:db8:0:2::2/64
@@ -17,10 +18,31 @@
 //	PREFIX-  PREFIX-
 //	pod-1    pod-2    default route via the node's cni0
 //
+// lan0 is a bridge, and the underlay whatever is plugged into it: more nodes, and
+// a host for a control plane.
+//
+//	                        lan0 of PREFIX-outside
+//	   _______________________|______________________________
+//	   |               |                |                   |
+//	  eth0            eth0             eth0                eth0
+//	  .2  ::2         .3  ::3          .4  ::4             .254  ::254
+//	PREFIX-node   PREFIX-node-2    PREFIX-node-3      PREFIX-control
+//	   |               |                |
+//	  cni0            cni0             cni0
+//	10.128.0.1/24   10.128.1.1/24    10.128.2.1/24
+//	fd00:10:128::1  fd00:10:128:1::1 fd00:10:128:2::1 /64
+//	   |               |                |
+//	 pods            pods             pods
+//
+// All of them route each pod network via its node, so pods reach each other and
+// are seen as themselves. Between a node and the outside host the way out is the
+// way back: with several nodes the outside host remembers by which one a flow
+// came and answers by that one (in an nft table "reply-to"), whatever address the
+// flow wears. What begins outside goes where [Lab.RouteVia] says.
+//
 // The cluster CIDRs are [ClusterV4] and [ClusterV6]; the external IPs live in
 // 203.0.113.0/24, 198.51.100.0/24 and 2001:db8:113::/48 and belong to nobody
-// until [Lab.AddAddr] or a proxy on the node gives them a meaning. lan0 is a
-// bridge: another node is one more port of it.
+// until [Lab.AddAddr] or a proxy on a node gives them a meaning.
 //
 // The question that the lab answers is "who am I seen as": a [Server] tells each
 // client the address that it saw, and [Host.Ask] returns what the server said,

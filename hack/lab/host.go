@@ -22,13 +22,19 @@ import (
 type Host struct {
 	// Name of the namespace, for ip netns exec.
 	Name string
-	// V4 and V6 are its addresses; V6 is the zero Addr in a lab without IPv6.
+	// V4 and V6 are its addresses; the zero Addr for a family that the lab is
+	// without.
 	V4, V6 netip.Addr
+	// Node is the node of a pod, nil for any other host.
+	Node *Host
 
-	lab *Lab
-	ns  netns.NsHandle
-	nl  *netlink.Handle
-	dev string // has V4 and V6
+	lab    *Lab
+	ns     netns.NsHandle
+	nl     *netlink.Handle
+	dev    string // has V4 and V6
+	uplink uplink // the other end of eth0
+	index  int    // of a node, from 0
+	number int    // of a pod in the network of its node
 
 	// alive ends with the host, and its processes with it.
 	alive context.Context
@@ -43,7 +49,7 @@ type Host struct {
 func (l *Lab) newHost(ctx context.Context, name string) (*Host, error) {
 	h := &Host{Name: l.cfg.Prefix + "-" + name, lab: l, ns: netns.None()}
 	h.alive, h.end = context.WithCancel(context.Background())
-	if _, err := run(ip(ctx, "netns", "add", h.Name)); err != nil {
+	if err := addNamespace(ctx, h.Name); err != nil {
 		h.end()
 		return nil, err
 	}
@@ -107,35 +113,39 @@ func (h *Host) track(c io.Closer) error {
 // returns its error. A socket that fn opens stays in the namespace; a goroutine
 // that fn starts is not in it. fn must return: t.Fatal inside is an error of Do.
 func (h *Host) Do(fn func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		err := fmt.Errorf("%s: the function of Do ended its goroutine", h.Name)
-		defer func() { result <- err }()
-		err = h.onThread(fn)
-	}()
-	return <-result
+	return onThread(func() error {
+		if err := netns.Set(h.ns); err != nil {
+			return fmt.Errorf("enter namespace %s: %w", h.Name, err)
+		}
+		return fn()
+	})
 }
 
-// onThread moves its thread into the namespace for fn. If the way back fails the
-// thread stays locked to its goroutine, and Go ends it with that: no other
-// goroutine ever runs in the wrong namespace (cilium/cilium#30932).
-func (h *Host) onThread(fn func() error) error {
-	runtime.LockOSThread()
-	home, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("open the namespace of this thread: %w", err)
-	}
-	defer func() {
-		if netns.Set(home) == nil {
+// onThread runs fn, which may leave the thread in another namespace, in a
+// goroutine of its own. If the way back fails the thread stays locked to the
+// goroutine, and Go ends it with that: no other goroutine ever runs in the wrong
+// namespace (cilium/cilium#30932).
+func onThread(fn func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		err := errors.New("the function ended its goroutine")
+		defer func() { result <- err }()
+		runtime.LockOSThread()
+		home, failed := netns.Get()
+		if failed != nil {
 			runtime.UnlockOSThread()
+			err = fmt.Errorf("open the namespace of this thread: %w", failed)
+			return
 		}
-		_ = home.Close()
+		defer func() {
+			if netns.Set(home) == nil {
+				runtime.UnlockOSThread()
+			}
+			_ = home.Close()
+		}()
+		err = fn()
 	}()
-	if err := netns.Set(h.ns); err != nil {
-		return fmt.Errorf("enter namespace %s: %w", h.Name, err)
-	}
-	return fn()
+	return <-result
 }
 
 // Command is exec.CommandContext for a process in the namespace, with the

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/netip"
 	"os"
-	"regexp"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,22 +18,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// netnsDir is where ip-netns(8) keeps the names of namespaces.
-	netnsDir = "/run/netns"
-	// patience bounds every single wait for the kernel.
-	patience = 10 * time.Second
-)
+// patience bounds every single wait for the kernel.
+const patience = 10 * time.Second
 
 // Config says what to build. The zero value is an IPv4 node without pods.
 type Config struct {
 	// Prefix of the names of the namespaces: "demo" gives demo-node,
 	// demo-outside, demo-pod-1. Empty means a prefix that no other lab has.
 	Prefix string
-	// Pods is how many pods to start with, pod-1 to pod-N.
+	// Nodes is how many nodes there are; 0 means one.
+	Nodes int
+	// Pods is how many pods to start with, pod-1 to pod-N, dealt out to the nodes
+	// in turn.
 	Pods int
+	// Control adds a host for a control plane.
+	Control bool
 	// IPv6 makes every host dual stack; otherwise IPv6 is disabled everywhere.
 	IPv6 bool
+	// IPv6Only gives every host IPv6 addresses and no others.
+	IPv6Only bool
 	// Backend is the iptables flavour of processes on the node; empty means NFT.
 	Backend Backend
 	// Masquerade adds what a CNI plugin adds: whatever leaves the cluster CIDR
@@ -48,10 +51,12 @@ type Lab struct {
 	lock   net.Listener
 	binDir string
 
-	mu      sync.Mutex
-	node    *Host
 	outside *Host
-	pods    map[int]*Host
+	control *Host // nil without Config.Control
+	nodes   []*Host
+
+	mu   sync.Mutex
+	pods map[int]*Host
 }
 
 var labs atomic.Int64
@@ -67,8 +72,13 @@ func New(ctx context.Context, cfg Config) (*Lab, error) {
 	if cfg.Backend == "" {
 		cfg.Backend = NFT
 	}
-	if cfg.Pods > lastPod {
-		return nil, fmt.Errorf("lab: %d pods are too many, at most %d have an address", cfg.Pods, lastPod)
+	cfg.Nodes = max(cfg.Nodes, 1)
+	cfg.IPv6 = cfg.IPv6 || cfg.IPv6Only
+	if cfg.Nodes > lastNode {
+		return nil, fmt.Errorf("lab: %d nodes are too many, at most %d have an address", cfg.Nodes, lastNode)
+	}
+	if cfg.Pods > cfg.Nodes*lastPod {
+		return nil, fmt.Errorf("lab: %d pods are too many, at most %d have an address on a node", cfg.Pods, lastPod)
 	}
 	lock, err := reserve(ctx, cfg.Prefix)
 	if err != nil {
@@ -96,7 +106,8 @@ func reserve(ctx context.Context, prefix string) (net.Listener, error) {
 
 func (l *Lab) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		l.removeNamespaces, l.addOutside, l.addNode, l.addPods, l.linkTools, l.masquerade,
+		l.removeNamespaces, l.linkTools, l.addOutside, l.addControl, l.addNodes, l.addRoutes, l.replyTo,
+		l.masquerade, l.addPods,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -128,24 +139,27 @@ func (l *Lab) Close() error {
 }
 
 func (l *Lab) hosts() []*Host {
-	var hosts []*Host
-	for _, h := range l.pods {
-		hosts = append(hosts, h)
-	}
-	if l.node != nil {
-		hosts = append(hosts, l.node)
-	}
-	if l.outside != nil {
-		hosts = append(hosts, l.outside)
+	hosts := slices.Collect(maps.Values(l.pods))
+	hosts = append(hosts, l.nodes...)
+	for _, h := range []*Host{l.control, l.outside} {
+		if h != nil {
+			hosts = append(hosts, h)
+		}
 	}
 	return hosts
 }
 
-// Node returns the node.
-func (l *Lab) Node() *Host { return l.node }
+// Node returns the first node.
+func (l *Lab) Node() *Host { return l.nodes[0] }
+
+// Nodes returns every node.
+func (l *Lab) Nodes() []*Host { return slices.Clone(l.nodes) }
 
 // Outside returns the host outside the cluster.
 func (l *Lab) Outside() *Host { return l.outside }
+
+// Control returns the host for a control plane, nil without Config.Control.
+func (l *Lab) Control() *Host { return l.control }
 
 // Pod returns pod-i, the first being Pod(1); nil when there is none.
 func (l *Lab) Pod(i int) *Host {
@@ -154,15 +168,34 @@ func (l *Lab) Pod(i int) *Host {
 	return l.pods[i]
 }
 
-// AddPod starts a pod. It takes the lowest free number and with it the address of
-// a pod removed before: an address that changes hands is what a proxy must get
-// right. Add before removing to get a new address.
-func (l *Lab) AddPod() (*Host, error) {
+// AddPod is AddPodOn the first node.
+func (l *Lab) AddPod() (*Host, error) { return l.AddPodOn(l.Node()) }
+
+// AddPodOn starts a pod on a node. It takes the lowest free number, and of the
+// node's pod network the lowest free address, so that of a pod removed before: an
+// address that changes hands is what a proxy must get right. Add before removing
+// to get a new address.
+func (l *Lab) AddPodOn(node *Host) (*Host, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return l.addPod(ctx)
+	return l.addPodOn(ctx, node)
+}
+
+// AddPodAt starts a pod that has the given address, IPv4 or IPv6, and that of the
+// other family which goes with it: on the node whose pod network it belongs to.
+// An address that a pod has is an error.
+func (l *Lab) AddPodAt(addr netip.Addr) (*Host, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	node, number := l.place(addr)
+	if node == nil {
+		return nil, fmt.Errorf("lab: %s is no pod's address on any node of lab %s", addr, l.cfg.Prefix)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return l.addPod(ctx, node, number)
 }
 
 // RemovePod ends a pod with its processes, servers and flows. h is of no use
@@ -178,14 +211,14 @@ func (l *Lab) RemovePod(h *Host) error {
 		defer cancel()
 		delete(l.pods, i)
 		h.close()
-		return errors.Join(l.node.removeLink(podPort(i)), removeNamespace(ctx, h.Name))
+		return errors.Join(h.uplink.remove(), removeNamespace(ctx, h.Name))
 	}
 	return fmt.Errorf("lab: %s is not a pod of lab %s", h.Name, l.cfg.Prefix)
 }
 
 func (l *Lab) addPods(ctx context.Context) error {
-	for range l.cfg.Pods {
-		if _, err := l.addPod(ctx); err != nil {
+	for i := range l.cfg.Pods {
+		if _, err := l.addPodOn(ctx, l.nodes[i%len(l.nodes)]); err != nil {
 			return err
 		}
 	}
@@ -196,69 +229,20 @@ func (l *Lab) masquerade(ctx context.Context) error {
 	if !l.cfg.Masquerade {
 		return nil
 	}
-	rules := map[string]string{"iptables": ClusterV4.String()}
-	if l.cfg.IPv6 {
-		rules["ip6tables"] = ClusterV6.String()
-	}
-	for tool, cidr := range rules {
-		_, err := l.node.Run(ctx, tool, "-w", "-t", "nat", "-A", "POSTROUTING", "-s", cidr, "!", "-d", cidr,
-			"-m", "comment", "--comment", "the CNI's masquerade", "-j", "MASQUERADE")
-		if err != nil {
-			return err
+	for _, cidr := range l.families(ClusterV4, ClusterV6) {
+		tool := "iptables"
+		if cidr.Addr().Is6() {
+			tool = "ip6tables"
+		}
+		for _, node := range l.nodes {
+			_, err := node.Run(ctx, tool, "-w", "-t", "nat", "-A", "POSTROUTING", "-s", cidr.String(), "!", "-d", cidr.String(),
+				"-m", "comment", "--comment", "the CNI's masquerade", "-j", "MASQUERADE")
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// removeNamespaces removes every namespace that bears a name of this lab, whether
-// this run made it or an earlier one.
-func (l *Lab) removeNamespaces(ctx context.Context) error {
-	entries, err := os.ReadDir(netnsDir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("list namespaces: %w", err)
-	}
-	ours := regexp.MustCompile("^" + regexp.QuoteMeta(l.cfg.Prefix) + "-(node|outside|pod-[0-9]+)$")
-	var errs []error
-	for _, e := range entries {
-		if ours.MatchString(e.Name()) {
-			errs = append(errs, removeNamespace(ctx, e.Name()))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func removeNamespace(ctx context.Context, name string) error {
-	if err := killAll(ctx, name); err != nil {
-		return fmt.Errorf("end the processes in %s: %w", name, err)
-	}
-	_, err := run(ip(ctx, "netns", "delete", name))
-	return err
-}
-
-// killAll ends the processes in a namespace and returns when they are gone: the
-// children of those that Command started too, and those of a run that crashed.
-func killAll(ctx context.Context, name string) error {
-	return poll(ctx, func() (bool, error) {
-		out, err := run(ip(ctx, "netns", "pids", name))
-		if err != nil {
-			return false, err
-		}
-		gone := true
-		for _, field := range strings.Fields(out) {
-			pid, err := strconv.Atoi(field)
-			if err != nil {
-				return false, err
-			}
-			if pid == os.Getpid() { // its main thread is in a Do just now
-				continue
-			}
-			gone = false
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return false, err
-			}
-		}
-		return gone, nil
-	})
 }
 
 // poll calls done until it returns true or an error, ctx ends or patience does.

@@ -67,14 +67,14 @@ func ask(t *testing.T, from *Host, network string, to netip.Addr) netip.Addr {
 	return seen
 }
 
-// rule appends or inserts a rule with the backend's own iptables on the node.
-func rule(t *testing.T, l *Lab, network string, args ...string) {
+// rule appends or inserts a rule with the backend's own iptables on a node.
+func rule(t *testing.T, node *Host, network string, args ...string) {
 	t.Helper()
 	tool := "iptables"
 	if isV6(network) {
 		tool = "ip6tables"
 	}
-	if out, err := l.Node().Run(t.Context(), tool, append([]string{"-w", "-t", "nat"}, args...)...); err != nil {
+	if out, err := node.Run(t.Context(), tool, append([]string{"-w", "-t", "nat"}, args...)...); err != nil {
 		t.Fatal(out, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestSNATRuleChangesWhoIsSeen(t *testing.T) {
 			if isV6(n.name) {
 				egress = egressV6
 			}
-			rule(t, l, n.name, "-I", "POSTROUTING", "-s", l.Pod(1).address(n.name).String(),
+			rule(t, l.Node(), n.name, "-I", "POSTROUTING", "-s", l.Pod(1).address(n.name).String(),
 				"-p", n.protocol, "-j", "SNAT", "--to-source", egress.String())
 			if got := ask(t, l.Pod(1), n.name, l.Outside().address(n.name)); got != egress {
 				t.Errorf("%s from pod-1: seen as %s, want the egress IP %s", n.name, got, egress)
@@ -153,7 +153,7 @@ func TestSCTPPortIsTranslated(t *testing.T) {
 		l := ForTest(t, Config{Pods: 1, IPv6: true, Backend: b})
 		servers := serveAll(t, l.Outside())
 		for _, network := range []string{"sctp4", "sctp6"} {
-			rule(t, l, network, "-A", "POSTROUTING", "-p", "sctp", "-j", "MASQUERADE", "--to-ports", "4000")
+			rule(t, l.Node(), network, "-A", "POSTROUTING", "-p", "sctp", "-j", "MASQUERADE", "--to-ports", "4000")
 			ask(t, l.Pod(1), network, l.Outside().address(network))
 			want := netip.AddrPortFrom(l.Node().address(network), 4000)
 			if got := servers[network].Seen(); len(got) == 0 || got[0] != want {
@@ -175,9 +175,9 @@ func TestExternalIPLeadsToPod(t *testing.T) {
 			if isV6(n.name) {
 				external, to = egressV6, "["+pod+"]"
 			}
-			rule(t, l, n.name, "-A", "PREROUTING", "-d", external.String(), "-p", n.protocol,
+			rule(t, l.Node(), n.name, "-A", "PREROUTING", "-d", external.String(), "-p", n.protocol,
 				"-j", "DNAT", "--to-destination", to)
-			rule(t, l, n.name, "-A", "POSTROUTING", "-s", pod, "-d", pod, "-p", n.protocol, "-j", "MASQUERADE")
+			rule(t, l.Node(), n.name, "-A", "POSTROUTING", "-s", pod, "-d", pod, "-p", n.protocol, "-j", "MASQUERADE")
 			clients := map[string]struct {
 				from *Host
 				want netip.Addr
@@ -214,7 +214,7 @@ func TestKeptFlowSurvivesNewRule(t *testing.T) {
 			if isV6(network) {
 				egress = egressV6
 			}
-			rule(t, l, network, "-I", "POSTROUTING", "-o", "eth0", "-j", "SNAT", "--to-source", egress.String())
+			rule(t, l.Node(), network, "-I", "POSTROUTING", "-o", "eth0", "-j", "SNAT", "--to-source", egress.String())
 			if got, err := flow.Ask(t.Context()); err != nil || got != l.Node().address(network) {
 				t.Errorf("%s flow kept: seen as %s, %v, want the node", network, got, err)
 			}

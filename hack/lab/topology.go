@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"net"
 	"net/netip"
@@ -19,15 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The cluster CIDRs: the node routes them to its pods, and the outside host
-// routes them to the node.
+// The cluster CIDRs, which the pod networks of the nodes are parts of.
 var (
 	ClusterV4 = netip.MustParsePrefix("10.128.0.0/14")
 	ClusterV6 = netip.MustParsePrefix("fd00:10:128::/48")
 )
 
 // external is where the external IPs live: the outside host routes them to the
-// node.
+// first node until RouteVia.
 var external = []netip.Prefix{
 	netip.MustParsePrefix("203.0.113.0/24"),
 	netip.MustParsePrefix("198.51.100.0/24"),
@@ -37,31 +35,38 @@ var external = []netip.Prefix{
 // network is one subnet in both families, as formats of a host number.
 type network struct{ v4, v6 string }
 
-var (
-	lan    = network{"192.0.2.%d/24", "2001:db8:0:2::%d/64"}
-	podNet = network{"10.128.0.%d/24", "fd00:10:128::%d/64"}
-)
+// lan is the underlay.
+var lan = network{"192.0.2.%d/24", "2001:db8:0:2::%d/64"}
+
+// podNet is the network of the pods on a node, by the node's index.
+func podNet(index int) network {
+	return network{fmt.Sprintf("10.128.%d.%%d/24", index), fmt.Sprintf("fd00:10:128:%d::%%d/64", index)}
+}
 
 const (
-	outsideNumber, nodeNumber = 1, 2 // in lan
-	gatewayNumber             = 1    // in podNet
-	firstPodNumber            = 10   // in podNet, plus the pod's own
-	lastPod                   = 254 - firstPodNumber
+	outsideNumber, firstNodeNumber = 1, 2 // in lan
+	controlNumber                  = 254  // in lan
+	lastNode                       = controlNumber - firstNodeNumber
+	gatewayNumber                  = 1  // in podNet
+	firstPodNumber                 = 11 // in podNet
+	lastPodNumber                  = 254
+	lastPod                        = lastPodNumber - firstPodNumber + 1
 )
 
 func (n network) host(number int) (v4, v6 netip.Prefix) {
 	return netip.MustParsePrefix(fmt.Sprintf(n.v4, number)), netip.MustParsePrefix(fmt.Sprintf(n.v6, number))
 }
 
-// families drops what is not IPv4 unless the lab is dual stack.
+// families drops what the lab is without.
 func (l *Lab) families(prefixes ...netip.Prefix) []netip.Prefix {
-	var kept []netip.Prefix
-	for _, p := range prefixes {
-		if p.Addr().Is4() || l.cfg.IPv6 {
-			kept = append(kept, p)
-		}
+	return slices.DeleteFunc(prefixes, func(p netip.Prefix) bool { return !l.has(p.Addr()) })
+}
+
+func (l *Lab) has(addr netip.Addr) bool {
+	if addr.Is4() {
+		return !l.cfg.IPv6Only
 	}
-	return kept
+	return l.cfg.IPv6
 }
 
 func (l *Lab) addOutside(ctx context.Context) error {
@@ -70,67 +75,144 @@ func (l *Lab) addOutside(ctx context.Context) error {
 		return err
 	}
 	l.outside = h
-	if err := h.addBridge("lan0"); err != nil {
+	// What passes from node to node is none of its business.
+	if err := h.set(bridgeSysctls("0")); err != nil {
+		return err
+	}
+	v4, _ := lan.host(outsideNumber)
+	if err := h.addBridge("lan0", hardwareAddr(v4)); err != nil {
 		return err
 	}
 	return l.number(h, "lan0", lan, outsideNumber)
 }
 
-func (l *Lab) addNode(ctx context.Context) error {
-	h, err := l.newHost(ctx, "node")
+func (l *Lab) addControl(ctx context.Context) error {
+	if !l.cfg.Control {
+		return nil
+	}
+	h, err := l.newHost(ctx, "control")
 	if err != nil {
 		return err
 	}
-	l.node = h
-	if err := h.set(nodeSysctls); err != nil {
-		return err
-	}
-	if err := l.plug(ctx, h, l.outside, "lan0", "node"); err != nil {
-		return err
-	}
-	if err := l.number(h, "eth0", lan, nodeNumber); err != nil {
-		return err
-	}
-	if err := l.defaultRoutes(h, lan, outsideNumber); err != nil {
-		return err
-	}
-	if err := l.routesTo(h); err != nil {
-		return err
-	}
-	return l.addPodNetwork(h)
+	l.control = h
+	return l.join(ctx, h, "control", controlNumber)
 }
 
-// addPodNetwork makes what a CNI plugin makes on the node.
-func (l *Lab) addPodNetwork(node *Host) error {
-	if err := node.addBridge("cni0"); err != nil {
-		return err
-	}
-	v4, v6 := podNet.host(gatewayNumber)
-	return node.addAddrs("cni0", l.families(v4, v6))
-}
-
-// routesTo has the outside host send to the node what belongs behind it.
-func (l *Lab) routesTo(node *Host) error {
-	for _, dst := range l.families(append([]netip.Prefix{ClusterV4, ClusterV6}, external...)...) {
-		via := node.V4
-		if dst.Addr().Is6() {
-			via = node.V6
+func (l *Lab) addNodes(ctx context.Context) error {
+	for i := range l.cfg.Nodes {
+		name := "node"
+		if i > 0 {
+			name = fmt.Sprintf("node-%d", i+1)
 		}
-		if err := l.outside.addRoute(dst, via); err != nil {
+		h, err := l.newHost(ctx, name)
+		if err != nil {
+			return err
+		}
+		h.index = i
+		l.nodes = append(l.nodes, h)
+		if err := h.set(nodeSysctls, bridgeSysctls("1")); err != nil {
+			return err
+		}
+		if err := l.join(ctx, h, name, firstNodeNumber+i); err != nil {
+			return err
+		}
+		if err := l.addPodNetwork(h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addPod is AddPod under the lock.
-func (l *Lab) addPod(ctx context.Context) (_ *Host, err error) {
+// join connects a host to the underlay.
+func (l *Lab) join(ctx context.Context, h *Host, name string, number int) error {
+	if err := l.plug(ctx, h, uplink{l.outside, name}, "lan0", lan, number); err != nil {
+		return err
+	}
+	return l.defaultRoutes(h, lan, outsideNumber)
+}
+
+// addPodNetwork makes what a CNI plugin makes on the node.
+func (l *Lab) addPodNetwork(node *Host) error {
+	v4, v6 := podNet(node.index).host(gatewayNumber)
+	if err := node.addBridge("cni0", hardwareAddr(v4)); err != nil {
+		return err
+	}
+	return node.addAddrs("cni0", l.families(v4, v6))
+}
+
+// PodCIDRs returns the pod networks of a node, one per family of the lab, IPv4
+// first.
+func (h *Host) PodCIDRs() []netip.Prefix {
+	v4, v6 := podNet(h.index).host(0)
+	return h.lab.families(v4, v6)
+}
+
+// addRoutes has every host of the underlay send to a node what belongs to its
+// pods, and the outside host to the first node what belongs to nobody yet.
+func (l *Lab) addRoutes(context.Context) error {
+	for _, dst := range l.families(append([]netip.Prefix{ClusterV4, ClusterV6}, external...)...) {
+		if err := l.outside.routeVia(dst, l.Node()); err != nil {
+			return err
+		}
+	}
+	for _, h := range l.hosts() {
+		for _, node := range l.nodes {
+			if h == node {
+				continue
+			}
+			for _, dst := range node.PodCIDRs() {
+				if err := h.routeVia(dst, node); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// addPodOn is AddPodOn under the lock.
+func (l *Lab) addPodOn(ctx context.Context, node *Host) (*Host, error) {
+	if node == nil || !slices.Contains(l.nodes, node) {
+		return nil, fmt.Errorf("lab: not a node of lab %s", l.cfg.Prefix)
+	}
+	for number := firstPodNumber; number <= lastPodNumber; number++ {
+		if l.podAt(node, number) == nil {
+			return l.addPod(ctx, node, number)
+		}
+	}
+	return nil, fmt.Errorf("lab: no address is left on %s for one more than %d pods", node.Name, lastPod)
+}
+
+// podAt returns the pod that has a number in the network of its node.
+func (l *Lab) podAt(node *Host, number int) *Host {
+	for _, pod := range l.pods {
+		if pod.Node == node && pod.number == number {
+			return pod
+		}
+	}
+	return nil
+}
+
+// place returns whose pod network an address is in, and its number there; nil
+// when no pod can have it.
+func (l *Lab) place(addr netip.Addr) (node *Host, number int) {
+	for _, node := range l.nodes {
+		for number := gatewayNumber + 1; number <= lastPodNumber; number++ {
+			if v4, v6 := podNet(node.index).host(number); l.has(addr) && (v4.Addr() == addr || v6.Addr() == addr) {
+				return node, number
+			}
+		}
+	}
+	return nil, 0
+}
+
+func (l *Lab) addPod(ctx context.Context, node *Host, number int) (_ *Host, err error) {
+	if other := l.podAt(node, number); other != nil {
+		return nil, fmt.Errorf("lab: %s and %s are those of %s", other.V4, other.V6, other.Name)
+	}
 	i := 1
 	for l.pods[i] != nil {
 		i++
-	}
-	if i > lastPod {
-		return nil, fmt.Errorf("lab: no address is left for one more than %d pods", lastPod)
 	}
 	h, err := l.newHost(ctx, fmt.Sprintf("pod-%d", i))
 	if err != nil {
@@ -142,27 +224,28 @@ func (l *Lab) addPod(ctx context.Context) (_ *Host, err error) {
 			err = errors.Join(err, removeNamespace(ctx, h.Name))
 		}
 	}()
-	if err := l.plug(ctx, h, l.node, "cni0", podPort(i)); err != nil {
+	h.Node, h.number = node, number
+	net := podNet(node.index)
+	if err := l.plug(ctx, h, uplink{node, fmt.Sprintf("pod%d", i)}, "cni0", net, number); err != nil {
 		return nil, err
 	}
-	if err := l.number(h, "eth0", podNet, firstPodNumber+i); err != nil {
-		return nil, err
-	}
-	if err := l.defaultRoutes(h, podNet, gatewayNumber); err != nil {
+	if err := l.defaultRoutes(h, net, gatewayNumber); err != nil {
 		return nil, err
 	}
 	l.pods[i] = h
 	return h, nil
 }
 
-func podPort(i int) string { return fmt.Sprintf("pod%d", i) }
-
 // number gives a host its addresses.
 func (l *Lab) number(h *Host, dev string, n network, number int) error {
 	v4, v6 := n.host(number)
-	h.dev, h.V4 = dev, v4.Addr()
-	if l.cfg.IPv6 {
-		h.V6 = v6.Addr()
+	h.dev = dev
+	for _, p := range l.families(v4, v6) {
+		if p.Addr().Is4() {
+			h.V4 = p.Addr()
+		} else {
+			h.V6 = p.Addr()
+		}
 	}
 	return h.addAddrs(dev, l.families(v4, v6))
 }
@@ -178,37 +261,56 @@ func (l *Lab) defaultRoutes(h *Host, n network, gateway int) error {
 	return nil
 }
 
-// plug connects eth0 of h to a port of the bridge of another host, and returns
-// when both carry packets.
-func (l *Lab) plug(ctx context.Context, h, to *Host, bridge, port string) error {
-	master, err := to.nl.LinkByName(bridge)
-	if err != nil {
-		return fmt.Errorf("%s: find %s: %w", to.Name, bridge, err)
-	}
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MasterIndex = port, master.Attrs().Index
-	veth := netlink.NewVeth(attrs)
-	veth.PeerName, veth.PeerNamespace = "eth0", netlink.NsFd(int(h.ns))
-	veth.PeerHardwareAddr = hardwareAddr(h.Name[len(l.cfg.Prefix):])
-	if err := to.nl.LinkAdd(veth); err != nil {
-		return fmt.Errorf("%s: plug %s into %s: %w", to.Name, h.Name, bridge, err)
-	}
-	// A pod that asks a Service which it backs itself gets its packet back.
-	if err := to.nl.LinkSetHairpin(veth, true); err != nil {
-		return fmt.Errorf("%s: hairpin of %s: %w", to.Name, port, err)
-	}
-	if err := errors.Join(to.setUp(port), h.setUp("eth0")); err != nil {
-		return err
-	}
-	return errors.Join(to.waitUp(ctx, port), to.waitUp(ctx, bridge), h.waitUp(ctx, "eth0"))
+// uplink is the port of a bridge that a host is plugged into.
+type uplink struct {
+	host *Host
+	name string
 }
 
-// hardwareAddr is the same for the same host in every lab, so that a pod which
-// takes over an address needs no neighbour to forget the one before.
-func hardwareAddr(name string) net.HardwareAddr {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(name))
-	return sum.Sum([]byte{0x0a, 0x58})
+func (u uplink) remove() error { return u.host.removeLink(u.name) }
+
+// plug connects eth0 of h to a new port of a bridge, gives it its addresses, and
+// returns when both carry packets.
+func (l *Lab) plug(ctx context.Context, h *Host, to uplink, bridge string, n network, number int) error {
+	master, err := to.host.nl.LinkByName(bridge)
+	if err != nil {
+		return fmt.Errorf("%s: find %s: %w", to.host.Name, bridge, err)
+	}
+	v4, _ := n.host(number)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MasterIndex = to.name, master.Attrs().Index
+	veth := netlink.NewVeth(attrs)
+	veth.PeerName, veth.PeerNamespace = "eth0", netlink.NsFd(int(h.ns))
+	veth.PeerHardwareAddr = hardwareAddr(v4)
+	if err := to.host.nl.LinkAdd(veth); err != nil {
+		return fmt.Errorf("%s: plug %s into %s: %w", to.host.Name, h.Name, bridge, err)
+	}
+	h.uplink = to
+	// A pod that asks a Service which it backs itself gets its packet back.
+	if err := to.host.nl.LinkSetHairpin(veth, true); err != nil {
+		return fmt.Errorf("%s: hairpin of %s: %w", to.host.Name, to.name, err)
+	}
+	if err := errors.Join(to.host.setUp(to.name), h.setUp("eth0")); err != nil {
+		return err
+	}
+	if err := to.host.waitUp(ctx, bridge); err != nil {
+		return err
+	}
+	if err := l.waitPlugged(ctx, h); err != nil {
+		return err
+	}
+	return l.number(h, "eth0", n, number)
+}
+
+// waitPlugged waits until both ends of the link of h carry packets.
+func (l *Lab) waitPlugged(ctx context.Context, h *Host) error {
+	return errors.Join(h.uplink.host.waitUp(ctx, h.uplink.name), h.waitUp(ctx, "eth0"))
+}
+
+// hardwareAddr is the same for the same address, so that a pod which takes over
+// one needs no neighbour to forget the pod before.
+func hardwareAddr(v4 netip.Prefix) net.HardwareAddr {
+	return append(net.HardwareAddr{0x0a, 0x58}, v4.Addr().AsSlice()...)
 }
 
 // AddAddr gives a host one more address, as /32 or /128 on the interface that
@@ -279,6 +381,22 @@ func (h *Host) waitSolicitable(dev string, ip net.IP) error {
 	return nil
 }
 
+// routeVia routes a prefix via a host of the underlay, as of now.
+func (h *Host) routeVia(dst netip.Prefix, via *Host) error {
+	if err := h.nl.RouteReplace(&netlink.Route{Dst: ipNet(dst), Gw: via.sameFamily(dst.Addr()).AsSlice()}); err != nil {
+		return fmt.Errorf("%s: route %s via %s: %w", h.Name, dst, via.Name, err)
+	}
+	return nil
+}
+
+// sameFamily returns the host's address of the family that addr is of.
+func (h *Host) sameFamily(addr netip.Addr) netip.Addr {
+	if addr.Is4() {
+		return h.V4
+	}
+	return h.V6
+}
+
 func (h *Host) addRoute(dst netip.Prefix, via netip.Addr) error {
 	if err := h.nl.RouteAdd(&netlink.Route{Dst: ipNet(dst), Gw: via.AsSlice()}); err != nil {
 		return fmt.Errorf("%s: route %s via %s: %w", h.Name, dst, via, err)
@@ -286,13 +404,13 @@ func (h *Host) addRoute(dst netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-func (h *Host) addBridge(name string) error {
+func (h *Host) addBridge(name string, mac net.HardwareAddr) error {
 	snooping := false // it has nothing to learn here, and loses neighbour discovery while it learns
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	// Of its own: a bridge otherwise takes the address of one of its ports and
 	// changes it as they come and go.
-	attrs.HardwareAddr = hardwareAddr(name)
+	attrs.HardwareAddr = mac
 	if err := h.nl.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping}); err != nil {
 		return fmt.Errorf("%s: add bridge %s: %w", h.Name, name, err)
 	}
@@ -360,10 +478,16 @@ var nodeSysctls = []sysctl{
 	{"ipv4/conf/all/send_redirects", "0"},
 	{"ipv4/conf/default/send_redirects", "0"},
 	{"ipv6/conf/all/forwarding", "1"},
-	// Packets between two pods of a node pass iptables too, so that the answer of
-	// a Service's endpoint to its neighbour is translated back.
-	{"bridge/bridge-nf-call-iptables", "1"},
-	{"bridge/bridge-nf-call-ip6tables", "1"},
+}
+
+// bridgeSysctls say whether packets between two ports of a bridge pass iptables.
+// On a node they do, so that the answer of a Service's endpoint to its neighbour
+// is translated back.
+func bridgeSysctls(value string) []sysctl {
+	return []sysctl{
+		{"bridge/bridge-nf-call-iptables", value},
+		{"bridge/bridge-nf-call-ip6tables", value},
+	}
 }
 
 func (l *Lab) ipv6Sysctls() []sysctl {

@@ -1,0 +1,272 @@
+//go:build linux
+
+package lab
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// addresses is what a lab gives its hosts.
+type addresses struct {
+	V4, V6 netip.Addr
+	Node   string
+	CIDRs  []string
+}
+
+func addressesOf(hosts ...*Host) map[string]addresses {
+	all := map[string]addresses{}
+	for _, h := range hosts {
+		a := addresses{V4: h.V4, V6: h.V6}
+		if h.Node != nil {
+			a.Node = h.Node.Name
+		} else if h.lab.control != h && h.lab.outside != h {
+			for _, cidr := range h.PodCIDRs() {
+				a.CIDRs = append(a.CIDRs, cidr.String())
+			}
+		}
+		all[h.Name] = a
+	}
+	return all
+}
+
+func TestAddresses(t *testing.T) {
+	l := ForTest(t, Config{Prefix: "labaddr", Nodes: 3, Pods: 4, IPv6: true, Control: true})
+	addr := netip.MustParseAddr
+	want := map[string]addresses{
+		"labaddr-outside": {V4: addr("192.0.2.1"), V6: addr("2001:db8:0:2::1")},
+		"labaddr-control": {V4: addr("192.0.2.254"), V6: addr("2001:db8:0:2::254")},
+		"labaddr-node": {
+			V4: addr("192.0.2.2"), V6: addr("2001:db8:0:2::2"), CIDRs: []string{"10.128.0.0/24", "fd00:10:128::/64"},
+		},
+		"labaddr-node-2": {
+			V4: addr("192.0.2.3"), V6: addr("2001:db8:0:2::3"), CIDRs: []string{"10.128.1.0/24", "fd00:10:128:1::/64"},
+		},
+		"labaddr-node-3": {
+			V4: addr("192.0.2.4"), V6: addr("2001:db8:0:2::4"), CIDRs: []string{"10.128.2.0/24", "fd00:10:128:2::/64"},
+		},
+		"labaddr-pod-1": {V4: addr("10.128.0.11"), V6: addr("fd00:10:128::11"), Node: "labaddr-node"},
+		"labaddr-pod-2": {V4: addr("10.128.1.11"), V6: addr("fd00:10:128:1::11"), Node: "labaddr-node-2"},
+		"labaddr-pod-3": {V4: addr("10.128.2.11"), V6: addr("fd00:10:128:2::11"), Node: "labaddr-node-3"},
+		"labaddr-pod-4": {V4: addr("10.128.0.12"), V6: addr("fd00:10:128::12"), Node: "labaddr-node"},
+	}
+	if diff := cmp.Diff(want, addressesOf(l.hosts()...), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+	if l.Node() != l.Nodes()[0] {
+		t.Error("Node is not the first of Nodes")
+	}
+}
+
+// threeNodes is a lab with a pod on each of three nodes, and servers outside, in
+// the control host and in every pod.
+func threeNodes(t *testing.T, cfg Config) *Lab {
+	t.Helper()
+	cfg.Nodes, cfg.Pods, cfg.Control, cfg.IPv6 = 3, 3, true, true
+	l := ForTest(t, cfg)
+	for _, h := range l.hosts() {
+		serveAll(t, h)
+	}
+	return l
+}
+
+func TestSeveralNodes(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := threeNodes(t, Config{Backend: b, Masquerade: true})
+		for _, n := range networks {
+			for i := 1; i <= 3; i++ {
+				pod := l.Pod(i)
+				for j := 1; j <= 3; j++ {
+					if got, want := ask(t, pod, n.name, l.Pod(j).address(n.name)), pod.address(n.name); got != want {
+						t.Errorf("%s from pod-%d to pod-%d: seen as %s, want the pod, %s", n.name, i, j, got, want)
+					}
+				}
+				for _, to := range []*Host{l.Outside(), l.Control()} {
+					if got, want := ask(t, pod, n.name, to.address(n.name)), pod.Node.address(n.name); got != want {
+						t.Errorf("%s from pod-%d to %s: seen as %s, want its node, %s", n.name, i, to.Name, got, want)
+					}
+				}
+				for _, from := range append(l.Nodes(), l.Control(), l.Outside()) {
+					want := from.address(n.name)
+					if from == pod.Node { // the address that it has on cni0
+						want = gateway(from, n.name)
+					}
+					if got := ask(t, from, n.name, pod.address(n.name)); got != want {
+						t.Errorf("%s from %s to pod-%d: seen as %s, want %s", n.name, from.Name, i, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+func gateway(node *Host, network string) netip.Addr {
+	v4, v6 := podNet(node.index).host(gatewayNumber)
+	if isV6(network) {
+		return v6.Addr()
+	}
+	return v4.Addr()
+}
+
+// Every node wears the same egress IP, which is routed to one of them: an answer
+// that came in by that one would be lost to the pods of the others.
+func TestAnswersReturnToTheNodeOfTheFlow(t *testing.T) {
+	forBackends(t, func(t *testing.T, b Backend) {
+		l := threeNodes(t, Config{Backend: b, Masquerade: true})
+		for _, n := range networks {
+			egress := egressV4
+			if isV6(n.name) {
+				egress = egressV6
+			}
+			for _, node := range l.Nodes() {
+				rule(t, node, n.name, "-I", "POSTROUTING", "-s", l.Pod(node.index+1).address(n.name).String(),
+					"-o", "eth0", "-p", n.protocol, "-j", "SNAT", "--to-source", egress.String())
+			}
+			for _, to := range l.Nodes() {
+				if err := l.RouteVia(netip.PrefixFrom(egress, egress.BitLen()), to); err != nil {
+					t.Fatal(err)
+				}
+				for i := 1; i <= 3; i++ {
+					if got := ask(t, l.Pod(i), n.name, l.Outside().address(n.name)); got != egress {
+						t.Errorf("%s from pod-%d, routed to %s: seen as %s, want %s", n.name, i, to.Name, got, egress)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestRouteViaMovesWhatComesIn(t *testing.T) {
+	l := threeNodes(t, Config{Masquerade: true})
+	for _, n := range networks {
+		external, want := egressV4, l.Outside().address(n.name)
+		if isV6(n.name) {
+			external = egressV6
+		}
+		for _, node := range l.Nodes() {
+			// Seen as the node by which it came in, but for the pod's own.
+			rule(t, node, n.name, "-A", "PREROUTING", "-d", external.String(), "-p", n.protocol,
+				"-j", "DNAT", "--to-destination", bracketed(l.Pod(1).address(n.name)))
+			if node != l.Node() {
+				rule(t, node, n.name, "-A", "POSTROUTING", "-d", l.Pod(1).address(n.name).String(), "-p", n.protocol, "-j", "MASQUERADE")
+				want = node.address(n.name)
+			}
+			if err := l.RouteVia(netip.PrefixFrom(external, external.BitLen()), node); err != nil {
+				t.Fatal(err)
+			}
+			if got := ask(t, l.Outside(), n.name, external); got != want {
+				t.Errorf("%s to %s via %s: seen as %s, want %s", n.name, external, node.Name, got, want)
+			}
+		}
+	}
+	for name, err := range map[string]error{
+		"a pod":           l.RouteVia(netip.PrefixFrom(egressV4, 32), l.Pod(1)),
+		"no host":         l.RouteVia(netip.PrefixFrom(egressV4, 32), nil),
+		"the zero prefix": l.RouteVia(netip.Prefix{}, l.Node()),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func bracketed(addr netip.Addr) string {
+	if addr.Is6() {
+		return "[" + addr.String() + "]"
+	}
+	return addr.String()
+}
+
+func TestAddressIsUsedAgain(t *testing.T) {
+	l := threeNodes(t, Config{})
+	pod, other := l.Pod(2), l.Nodes()[1]
+	v4, v6 := pod.V4, pod.V6
+	if _, err := l.AddPodAt(v4); err == nil {
+		t.Error("two pods with one address")
+	}
+	for _, addr := range []netip.Addr{v4, v6, v4} {
+		if err := l.RemovePod(pod); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if pod, err = l.AddPodAt(addr); err != nil {
+			t.Fatal(err)
+		}
+		if pod.V4 != v4 || pod.V6 != v6 || pod.Node != other {
+			t.Fatalf("got %s and %s on %s, want those of before on %s", pod.V4, pod.V6, pod.Node.Name, other.Name)
+		}
+		serveAll(t, pod)
+		for _, n := range networks {
+			if got, want := ask(t, pod, n.name, l.Pod(1).address(n.name)), pod.address(n.name); got != want {
+				t.Errorf("%s: seen as %s, want %s", n.name, got, want)
+			}
+			if got, want := ask(t, l.Pod(3), n.name, pod.address(n.name)), l.Pod(3).address(n.name); got != want {
+				t.Errorf("%s: seen as %s, want %s", n.name, got, want)
+			}
+		}
+	}
+	far, err := l.AddPodAt(netip.MustParseAddr("10.128.2.200"))
+	if err != nil || far.V6.String() != "fd00:10:128:2::200" || far.Node != l.Nodes()[2] {
+		t.Errorf("got %+v, %v", far, err)
+	}
+	for _, addr := range []string{"10.128.3.11", "10.128.0.1", "10.128.0.255", "192.0.2.2", "fd00:10:128::b", "::"} {
+		if h, err := l.AddPodAt(netip.MustParseAddr(addr)); err == nil {
+			t.Errorf("%s, no pod's address, is that of %s", addr, h.Name)
+		}
+	}
+	if _, err := l.AddPodOn(l.Outside()); err == nil {
+		t.Error("a pod on the outside host")
+	}
+}
+
+func TestOneFamily(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"IPv4": {Nodes: 2, Pods: 2, Control: true, Masquerade: true},
+		"IPv6": {Nodes: 2, Pods: 2, Control: true, Masquerade: true, IPv6Only: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ForTest(t, cfg)
+			var has, lacks string
+			for _, n := range networks {
+				if isV6(n.name) != cfg.IPv6Only {
+					continue
+				}
+				has = n.name
+				for _, h := range []*Host{l.Outside(), l.Pod(1)} {
+					if _, err := h.ServeWhoami(n.name, port); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got, want := ask(t, l.Pod(2), n.name, l.Outside().address(n.name)), l.Nodes()[1].address(n.name); got != want {
+					t.Errorf("%s to outside: seen as %s, want %s", n.name, got, want)
+				}
+				if got, want := ask(t, l.Pod(2), n.name, l.Pod(1).address(n.name)), l.Pod(2).address(n.name); got != want {
+					t.Errorf("%s to pod: seen as %s, want %s", n.name, got, want)
+				}
+			}
+			lacks = "tcp6"
+			family := "-6"
+			if isV6(has) {
+				lacks, family = "tcp4", "-4"
+			}
+			for _, h := range l.hosts() {
+				out, err := h.Run(t.Context(), "ip", family, "-brief", "address", "show", "up", "scope", "global")
+				if err != nil || out != "" || h.address(lacks).IsValid() || !h.address(has).IsValid() {
+					t.Errorf("%s has addresses of the wrong family: %s%v", h.Name, out, err)
+				}
+			}
+			egress := map[bool]netip.Addr{false: egressV6, true: egressV4}[cfg.IPv6Only]
+			if err := l.RouteVia(netip.PrefixFrom(egress, egress.BitLen()), l.Node()); err == nil {
+				t.Error("a route of the family that is not there")
+			}
+			if _, err := l.AddPodAt(map[bool]netip.Addr{
+				false: netip.MustParseAddr("fd00:10:128::20"), true: netip.MustParseAddr("10.128.0.20"),
+			}[cfg.IPv6Only]); err == nil {
+				t.Error("a pod at an address of the family that is not there")
+			}
+		})
+	}
+}
