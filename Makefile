@@ -35,6 +35,8 @@ BRANCH =
 
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pkg/egress/conntrack/...
+# Packages whose tests need a control plane, and root.
+E2E_PACKAGES := ./hack/cluster/...
 FUZZTIME ?= 10s
 
 .PHONY: build
@@ -52,6 +54,14 @@ test-unit: ## Run the tests that need no privilege
 .PHONY: test-netns
 test-netns: build ## Run the tests in network namespaces (root); of a binary for another branch with KUBE=1.36
 	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 $(if $(filter-out $(VENDORED),$(KUBE)),./hack/netns/...,$(NETNS_PACKAGES))
+
+.PHONY: build-controlplane
+build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl for the end-to-end tests
+	hack/build-controlplane.sh
+
+.PHONY: test-e2e
+test-e2e: build build-controlplane ## Run the tests against a real control plane (root)
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -count=1 $(E2E_PACKAGES)
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=release-1.36, or all)

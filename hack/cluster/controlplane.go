@@ -1,0 +1,304 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+const (
+	apiServerPort = 6443
+	etcdURL       = "http://127.0.0.1:2379"
+	managerPort   = 10257
+	issuer        = "https://kubernetes.default.svc"
+	// patience bounds the start of a component where no context does sooner.
+	patience = 90 * time.Second
+)
+
+// The CIDRs of the Services' cluster IPs, IPv4 first.
+var (
+	ServiceCIDRV4 = netip.MustParsePrefix("172.30.0.0/16")
+	ServiceCIDRV6 = netip.MustParsePrefix("fd00:172:30::/112")
+)
+
+// controllers are those of kube-controller-manager that run.
+var controllers = []string{
+	"endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller",
+	"deployment-controller", "replicaset-controller",
+	"namespace-controller", "garbage-collector-controller",
+	"serviceaccount-controller", "serviceaccount-token-controller", "service-cidr-controller",
+}
+
+// Config says what to run where.
+type Config struct {
+	// Host is the one whose namespace the control plane runs in. With an IPv6 address
+	// the API server listens there too. Services are dual stack either way.
+	Host *lab.Host
+	// Binaries is the directory that hack/build-controlplane.sh printed.
+	Binaries string
+	// Dir is for data, certificates, kubeconfigs and logs. What is in it from an
+	// earlier control plane of the same binaries, or of older ones, is taken up.
+	Dir string
+}
+
+// ControlPlane is a running control plane. Its methods may be called from several
+// goroutines, but none after Close.
+type ControlPlane struct {
+	Etcd, APIServer, ControllerManager *Component
+
+	host   *lab.Host
+	dir    string
+	ca     *authority
+	tokens *ecdsa.PrivateKey // signs those of service accounts
+	config *rest.Config
+	client kubernetes.Interface
+	dialer *connrotation.Dialer
+
+	mu    sync.Mutex
+	links []*Link
+}
+
+// New starts a control plane and returns when it is ready. When it fails it leaves no
+// process behind.
+func New(ctx context.Context, config Config) (*ControlPlane, error) {
+	c := &ControlPlane{host: config.Host, dir: config.Dir, dialer: connrotation.NewDialer(dialFrom(config.Host))}
+	if err := c.prepare(config.Binaries); err != nil {
+		return nil, fmt.Errorf("prepare the control plane: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, component := range c.Components() {
+		if err := component.startReady(ctx); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// Close kills the components and ends the links and the admin's connections. The
+// directory stays. Calling it again does nothing.
+func (c *ControlPlane) Close() error {
+	c.mu.Lock()
+	links := c.links
+	c.links = nil
+	c.mu.Unlock()
+	var errs []error
+	for _, link := range links {
+		errs = append(errs, link.Close())
+	}
+	for _, component := range c.Components() {
+		errs = append(errs, component.Kill())
+	}
+	c.dialer.CloseAll()
+	return errors.Join(errs...)
+}
+
+// Components are all components, in the order in which they need each other.
+func (c *ControlPlane) Components() []*Component {
+	return []*Component{c.Etcd, c.APIServer, c.ControllerManager}
+}
+
+// Dir is the directory of data, certificates, kubeconfigs and logs.
+func (c *ControlPlane) Dir() string { return c.dir }
+
+// URL is that of the API server itself, as hosts of the lab reach it.
+func (c *ControlPlane) URL() string { return "https://" + c.address().String() }
+
+func (c *ControlPlane) address() netip.AddrPort { return netip.AddrPortFrom(c.host.V4, apiServerPort) }
+
+// NewLink returns a link to the API server that hosts of the lab reach by the control
+// plane's IPv4 address, at a port of its own. It ends with the control plane.
+func (c *ControlPlane) NewLink() (*Link, error) {
+	link, err := NewLink(c.host, netip.AddrPortFrom(c.host.V4, 0), c.address())
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.links = append(c.links, link)
+	return link, nil
+}
+
+// AdminConfig is for clients in the test's process, who may do everything: their
+// connections are made inside the control plane's namespace. They are limited by
+// nothing but the API server.
+func (c *ControlPlane) AdminConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Client is a client with the admin's configuration.
+func (c *ControlPlane) Client() kubernetes.Interface { return c.client }
+
+// Dial returns a function for rest.Config.Dial that connects from host: a client in the
+// test's process then is, to the API server, where host is.
+func Dial(host *lab.Host) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return dialFrom(host)
+}
+
+// prepare makes everything but processes.
+func (c *ControlPlane) prepare(binaries string) error {
+	dir, err := filepath.Abs(c.dir)
+	if err != nil {
+		return err
+	}
+	c.dir = dir
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
+		if _, err := os.Stat(filepath.Join(binaries, name)); err != nil {
+			return fmt.Errorf("%w; run 'make build-controlplane'", err)
+		}
+	}
+	if err := c.makeKeys(); err != nil {
+		return err
+	}
+	admin, err := c.ca.client("admin", []string{"system:masters"}, time.Now().Add(validity))
+	if err != nil {
+		return err
+	}
+	if err := c.addComponents(binaries, admin); err != nil {
+		return err
+	}
+	return c.addClient(admin)
+}
+
+func (c *ControlPlane) addClient(admin pair) (err error) {
+	c.config = &rest.Config{
+		Host: c.URL(), QPS: -1, Dial: c.dialer.DialContext, WarningHandler: rest.NoWarnings{},
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.cert, CertData: admin.cert, KeyData: admin.key},
+	}
+	c.client, err = kubernetes.NewForConfig(c.config)
+	return err
+}
+
+// addComponents describes the processes.
+func (c *ControlPlane) addComponents(binaries string, admin pair) error {
+	certificate, err := admin.tls()
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DialContext: dialFrom(c.host), DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{RootCAs: c.ca.pool(), Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+	}}
+	add := func(name, probe string, args []string) *Component {
+		return &Component{
+			Name: name, Log: c.path(name + ".log"), host: c.host,
+			binary: filepath.Join(binaries, name), args: args, probe: probe, client: client,
+		}
+	}
+	c.Etcd = add("etcd", etcdURL+"/readyz", c.etcdArgs())
+	c.APIServer = add("kube-apiserver", c.URL()+"/readyz", c.apiServerArgs())
+	c.ControllerManager = add("kube-controller-manager", fmt.Sprintf("https://127.0.0.1:%d/healthz", managerPort), c.managerArgs())
+	return nil
+}
+
+func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *ControlPlane) etcdArgs() []string {
+	peers := "http://127.0.0.1:2380"
+	return []string{
+		"--name=etcd", "--data-dir=" + c.path("etcd"), "--log-level=warn",
+		"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
+		"--listen-peer-urls=" + peers, "--initial-advertise-peer-urls=" + peers, "--initial-cluster=etcd=" + peers,
+		// A killed process loses nothing that it wrote; only a machine that crashes does.
+		"--unsafe-no-fsync",
+	}
+}
+
+func (c *ControlPlane) apiServerArgs() []string {
+	bind := "0.0.0.0"
+	if c.host.V6.IsValid() {
+		bind = "::"
+	}
+	return []string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=" + bind, fmt.Sprintf("--secure-port=%d", apiServerPort), "--advertise-address=" + c.host.V4.String(),
+		"--tls-cert-file=" + c.path("server.crt"), "--tls-private-key-file=" + c.path("server.key"),
+		"--client-ca-file=" + c.path("ca.crt"),
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=" + issuer,
+		"--service-account-key-file=" + c.path("tokens.key"), "--service-account-signing-key-file=" + c.path("tokens.key"),
+		fmt.Sprintf("--service-cluster-ip-range=%s,%s", ServiceCIDRV4, ServiceCIDRV6),
+		"--allow-privileged=true",
+		// On SIGTERM watches end within two seconds rather than a minute.
+		"--shutdown-send-retry-after=true",
+		"--profiling=false", "--v=1",
+	}
+}
+
+func (c *ControlPlane) managerArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.path("kube-controller-manager.kubeconfig"),
+		"--controllers=" + strings.Join(controllers, ","),
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.path("tokens.key"), "--root-ca-file=" + c.path("ca.crt"),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", managerPort),
+		"--tls-cert-file=" + c.path("server.crt"), "--tls-private-key-file=" + c.path("server.key"),
+		// It must not be what a scenario waits for.
+		"--kube-api-qps=500", "--kube-api-burst=1000", "--concurrent-service-endpoint-syncs=2",
+		"--profiling=false", "--v=1",
+	}
+}
+
+// makeKeys makes certificates and keys, and the files that the components read.
+func (c *ControlPlane) makeKeys() (err error) {
+	if c.ca, err = newAuthority("control plane"); err != nil {
+		return err
+	}
+	if c.tokens, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return err
+	}
+	tokens, err := encodeKey(c.tokens)
+	if err != nil {
+		return err
+	}
+	server, err := c.ca.server("kube-apiserver", serverNames, c.serverAddrs())
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	files := map[string][]byte{"ca.crt": c.ca.cert, "server.crt": server.cert, "server.key": server.key, "tokens.key": tokens}
+	for name, content := range files {
+		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := c.writeKubeconfig(c.path("admin.kubeconfig"), Kubeconfig{User: "admin", Groups: []string{"system:masters"}}); err != nil {
+		return err
+	}
+	return c.writeKubeconfig(c.path("kube-controller-manager.kubeconfig"), Kubeconfig{User: "system:kube-controller-manager"})
+}
+
+var serverNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+
+// serverAddrs are those at which clients know the API server.
+func (c *ControlPlane) serverAddrs() []netip.Addr {
+	addrs := []netip.Addr{
+		netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback(), c.host.V4,
+		ServiceCIDRV4.Addr().Next(), ServiceCIDRV6.Addr().Next(),
+	}
+	if c.host.V6.IsValid() {
+		addrs = append(addrs, c.host.V6)
+	}
+	return addrs
+}

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	productModule = "../../go.mod"
+	ownModule     = "../controlplane/go.mod"
+)
+
+// TestVersions keeps the control plane at the version that the product is built with.
+func TestVersions(t *testing.T) {
+	for name, pattern := range map[string]string{
+		"k8s.io/kubernetes":      `(?m)^\tk8s\.io/kubernetes (v\S+)`,
+		"the staging modules":    `(?ms)^replace \(\n(.*?)^\)`,
+		"etcd and its libraries": `(?m)^\tgo\.etcd\.io/etcd/api/v3 (v\S+)`,
+	} {
+		if diff := cmp.Diff(found(t, productModule, pattern), found(t, ownModule, pattern)); diff != "" {
+			t.Errorf("%s: hack/controlplane/go.mod is not like go.mod (-product +control plane):\n%s", name, diff)
+		}
+	}
+	server := found(t, ownModule, `(?m)^\tgo\.etcd\.io/etcd/server/v3 (v\S+)`)
+	if diff := cmp.Diff(found(t, productModule, `(?m)^\tgo\.etcd\.io/etcd/api/v3 (v\S+)`), server); diff != "" {
+		t.Errorf("etcd (-what Kubernetes is made with +what is built):\n%s", diff)
+	}
+}
+
+func vendoredKubernetes(t *testing.T) string {
+	return found(t, productModule, `(?m)^\tk8s\.io/kubernetes (v\S+)`)
+}
+
+func found(t *testing.T, file, pattern string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(pattern).FindSubmatch(text)
+	if match == nil {
+		t.Fatalf("%s has no %s", file, pattern)
+	}
+	return string(match[1])
+}
