@@ -35,6 +35,7 @@ type Host struct {
 	uplink uplink // the other end of eth0
 	index  int    // of a node, from 0
 	number int    // of a pod in the network of its node
+	ready  bool   // for others to know of, a pod; under the lock of the lab
 
 	// alive ends with the host, and its processes with it.
 	alive context.Context
@@ -45,19 +46,19 @@ type Host struct {
 	open   []io.Closer // servers and flows
 }
 
-// newHost makes a namespace with nothing in it but lo.
-func (l *Lab) newHost(ctx context.Context, name string) (*Host, error) {
+func (l *Lab) newHost(name string) *Host {
 	h := &Host{Name: l.cfg.Prefix + "-" + name, lab: l, ns: netns.None()}
 	h.alive, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// create makes the namespace with nothing in it but lo. What there is after an
+// error, the caller closes and removes.
+func (h *Host) create(ctx context.Context) error {
 	if err := addNamespace(ctx, h.Name); err != nil {
-		h.end()
-		return nil, err
+		return err
 	}
-	if err := h.enter(); err != nil {
-		h.close()
-		return nil, errors.Join(err, removeNamespace(ctx, h.Name))
-	}
-	return h, nil
+	return h.enter()
 }
 
 // enter opens the namespace and sets it up.

@@ -56,7 +56,7 @@ type Lab struct {
 	nodes   []*Host
 
 	mu   sync.Mutex
-	pods map[int]*Host
+	pods map[int]*Host // those too that are on their way in or out
 }
 
 var labs atomic.Int64
@@ -165,7 +165,10 @@ func (l *Lab) Control() *Host { return l.control }
 func (l *Lab) Pod(i int) *Host {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pods[i]
+	if h := l.pods[i]; h != nil && h.ready {
+		return h
+	}
+	return nil
 }
 
 // AddPod is AddPodOn the first node.
@@ -176,19 +179,15 @@ func (l *Lab) AddPod() (*Host, error) { return l.AddPodOn(l.Node()) }
 // address that changes hands is what a proxy must get right. Add before removing
 // to get a new address.
 func (l *Lab) AddPodOn(node *Host) (*Host, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return l.addPodOn(ctx, node)
+	return l.addPod(ctx, node, 0)
 }
 
 // AddPodAt starts a pod that has the given address, IPv4 or IPv6, and that of the
 // other family which goes with it: on the node whose pod network it belongs to.
 // An address that a pod has is an error.
 func (l *Lab) AddPodAt(addr netip.Addr) (*Host, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	node, number := l.place(addr)
 	if node == nil {
 		return nil, fmt.Errorf("lab: %s is no pod's address on any node of lab %s", addr, l.cfg.Prefix)
@@ -199,26 +198,33 @@ func (l *Lab) AddPodAt(addr netip.Addr) (*Host, error) {
 }
 
 // RemovePod ends a pod with its processes, servers and flows. h is of no use
-// afterwards.
+// afterwards; its number and addresses are free when RemovePod returns.
 func (l *Lab) RemovePod(h *Host) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, pod := range l.pods {
-		if pod != h {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		delete(l.pods, i)
-		h.close()
-		return errors.Join(h.uplink.remove(), removeNamespace(ctx, h.Name))
+	ours := h.ready && h.lab == l
+	h.ready = false
+	l.mu.Unlock()
+	if !ours {
+		return fmt.Errorf("lab: %s is not a pod of lab %s", h.Name, l.cfg.Prefix)
 	}
-	return fmt.Errorf("lab: %s is not a pod of lab %s", h.Name, l.cfg.Prefix)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return l.discard(ctx, h)
+}
+
+// discard removes whatever there is of a pod.
+func (l *Lab) discard(ctx context.Context, h *Host) error {
+	h.close()
+	err := errors.Join(h.uplink.remove(), removeNamespace(ctx, h.Name))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.pods, func(_ int, pod *Host) bool { return pod == h })
+	return err
 }
 
 func (l *Lab) addPods(ctx context.Context) error {
 	for i := range l.cfg.Pods {
-		if _, err := l.addPodOn(ctx, l.nodes[i%len(l.nodes)]); err != nil {
+		if _, err := l.addPod(ctx, l.nodes[i%len(l.nodes)], 0); err != nil {
 			return err
 		}
 	}

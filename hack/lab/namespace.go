@@ -66,8 +66,14 @@ func (l *Lab) removeNamespaces(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// removeNamespace does what ip netns delete does, after it has ended the processes
+// in the namespace. One that does not exist is no error.
 func removeNamespace(ctx context.Context, name string) error {
-	if err := killAll(ctx, name); err != nil {
+	err := killAll(ctx, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("end the processes in %s: %w", name, err)
 	}
 	path := filepath.Join(netnsDir, name)

@@ -3,8 +3,11 @@
 package lab
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -268,5 +271,79 @@ func TestOneFamily(t *testing.T) {
 				t.Error("a pod at an address of the family that is not there")
 			}
 		})
+	}
+}
+
+func TestSetLink(t *testing.T) {
+	l := threeNodes(t, Config{Masquerade: true})
+	other := l.Pod(3)
+	for _, cut := range []*Host{l.Nodes()[1], l.Pod(2), l.Control()} {
+		flow, err := other.Dial(t.Context(), "tcp6", netip.AddrPortFrom(cut.V6, port), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.SetLink(cut, false); err != nil {
+			t.Fatal(err)
+		}
+		each(t, len(networks), len(networks), func(i int) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			network := networks[i].name
+			if _, err := other.Ask(ctx, network, netip.AddrPortFrom(cut.address(network), port), 0); err == nil {
+				return fmt.Errorf("%s: %s answers, cut off", network, cut.Name)
+			}
+			return nil
+		})
+		if err := l.SetLink(cut, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range networks {
+			ask(t, other, n.name, cut.address(n.name))
+		}
+		if _, err := flow.Ask(t.Context()); err != nil {
+			t.Errorf("a flow to %s from before: %v", cut.Name, err)
+		}
+	}
+	if err := l.SetLink(l.Outside(), false); err == nil {
+		t.Error("cut the outside host off from itself")
+	}
+}
+
+func TestPodsAtOnce(t *testing.T) {
+	const count = 30
+	l := ForTest(t, Config{Nodes: 3, IPv6: true})
+	var pods [count]*Host
+	for range 2 {
+		each(t, 6, count, func(i int) (err error) {
+			pods[i], err = l.AddPodOn(l.Nodes()[i%3])
+			return err
+		})
+		seen := map[string]bool{}
+		for _, pod := range pods {
+			seen[pod.Name], seen[pod.V4.String()], seen[pod.V6.String()] = true, true, true
+		}
+		if len(seen) != 3*count || l.Pod(count) == nil || l.Pod(count+1) != nil {
+			t.Errorf("%d pods have only %d names and addresses", count, len(seen))
+		}
+		serveAll(t, pods[count-1])
+		each(t, 6, count, func(i int) error {
+			for _, network := range []string{"udp4", "udp6"} {
+				got, err := pods[i].Ask(t.Context(), network, netip.AddrPortFrom(pods[count-1].address(network), port), 0)
+				if err == nil && got != pods[i].address(network) {
+					err = fmt.Errorf("%s is seen as %s, want %s", pods[i].Name, got, pods[i].address(network))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		each(t, 6, count, func(i int) error { return l.RemovePod(pods[i]) })
+		if l.Pod(1) != nil {
+			t.Error("a removed pod is still there")
+		}
+	}
+	if err := l.RemovePod(pods[0]); err == nil {
+		t.Error("removed a pod twice")
 	}
 }

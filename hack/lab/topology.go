@@ -70,11 +70,11 @@ func (l *Lab) has(addr netip.Addr) bool {
 }
 
 func (l *Lab) addOutside(ctx context.Context) error {
-	h, err := l.newHost(ctx, "outside")
-	if err != nil {
+	h := l.newHost("outside")
+	l.outside = h
+	if err := h.create(ctx); err != nil {
 		return err
 	}
-	l.outside = h
 	// What passes from node to node is none of its business.
 	if err := h.set(bridgeSysctls("0")); err != nil {
 		return err
@@ -90,11 +90,11 @@ func (l *Lab) addControl(ctx context.Context) error {
 	if !l.cfg.Control {
 		return nil
 	}
-	h, err := l.newHost(ctx, "control")
-	if err != nil {
+	h := l.newHost("control")
+	l.control = h
+	if err := h.create(ctx); err != nil {
 		return err
 	}
-	l.control = h
 	return l.join(ctx, h, "control", controlNumber)
 }
 
@@ -104,12 +104,12 @@ func (l *Lab) addNodes(ctx context.Context) error {
 		if i > 0 {
 			name = fmt.Sprintf("node-%d", i+1)
 		}
-		h, err := l.newHost(ctx, name)
-		if err != nil {
-			return err
-		}
+		h := l.newHost(name)
 		h.index = i
 		l.nodes = append(l.nodes, h)
+		if err := h.create(ctx); err != nil {
+			return err
+		}
 		if err := h.set(nodeSysctls, bridgeSysctls("1")); err != nil {
 			return err
 		}
@@ -125,7 +125,8 @@ func (l *Lab) addNodes(ctx context.Context) error {
 
 // join connects a host to the underlay.
 func (l *Lab) join(ctx context.Context, h *Host, name string, number int) error {
-	if err := l.plug(ctx, h, uplink{l.outside, name}, "lan0", lan, number); err != nil {
+	h.uplink = uplink{l.outside, name}
+	if err := l.plug(ctx, h, "lan0", lan, number); err != nil {
 		return err
 	}
 	return l.defaultRoutes(h, lan, outsideNumber)
@@ -170,29 +171,6 @@ func (l *Lab) addRoutes(context.Context) error {
 	return nil
 }
 
-// addPodOn is AddPodOn under the lock.
-func (l *Lab) addPodOn(ctx context.Context, node *Host) (*Host, error) {
-	if node == nil || !slices.Contains(l.nodes, node) {
-		return nil, fmt.Errorf("lab: not a node of lab %s", l.cfg.Prefix)
-	}
-	for number := firstPodNumber; number <= lastPodNumber; number++ {
-		if l.podAt(node, number) == nil {
-			return l.addPod(ctx, node, number)
-		}
-	}
-	return nil, fmt.Errorf("lab: no address is left on %s for one more than %d pods", node.Name, lastPod)
-}
-
-// podAt returns the pod that has a number in the network of its node.
-func (l *Lab) podAt(node *Host, number int) *Host {
-	for _, pod := range l.pods {
-		if pod.Node == node && pod.number == number {
-			return pod
-		}
-	}
-	return nil
-}
-
 // place returns whose pod network an address is in, and its number there; nil
 // when no pod can have it.
 func (l *Lab) place(addr netip.Addr) (node *Host, number int) {
@@ -206,34 +184,66 @@ func (l *Lab) place(addr netip.Addr) (node *Host, number int) {
 	return nil, 0
 }
 
-func (l *Lab) addPod(ctx context.Context, node *Host, number int) (_ *Host, err error) {
-	if other := l.podAt(node, number); other != nil {
-		return nil, fmt.Errorf("lab: %s and %s are those of %s", other.V4, other.V6, other.Name)
-	}
-	i := 1
-	for l.pods[i] != nil {
-		i++
-	}
-	h, err := l.newHost(ctx, fmt.Sprintf("pod-%d", i))
+// addPod starts a pod that has a number in the network of its node, 0 any.
+func (l *Lab) addPod(ctx context.Context, node *Host, number int) (*Host, error) {
+	h, err := l.admit(node, number)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			h.close()
-			err = errors.Join(err, removeNamespace(ctx, h.Name))
+	if err := l.startPod(ctx, h); err != nil {
+		return nil, errors.Join(err, l.discard(ctx, h))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.ready = true
+	return h, nil
+}
+
+// admit gives a pod its number and its place, and keeps them for it.
+func (l *Lab) admit(node *Host, number int) (*Host, error) {
+	if node == nil || !slices.Contains(l.nodes, node) {
+		return nil, fmt.Errorf("lab: not a node of lab %s", l.cfg.Prefix)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := map[int]*Host{}
+	for _, pod := range l.pods {
+		if pod.Node == node {
+			taken[pod.number] = pod
 		}
-	}()
-	h.Node, h.number = node, number
-	net := podNet(node.index)
-	if err := l.plug(ctx, h, uplink{node, fmt.Sprintf("pod%d", i)}, "cni0", net, number); err != nil {
-		return nil, err
 	}
-	if err := l.defaultRoutes(h, net, gatewayNumber); err != nil {
-		return nil, err
+	if number == 0 {
+		number = lowestFree(firstPodNumber, taken)
 	}
+	if other := taken[number]; other != nil {
+		return nil, fmt.Errorf("lab: place %d in the pod network of %s is taken by %s", number, node.Name, other.Name)
+	}
+	if number > lastPodNumber {
+		return nil, fmt.Errorf("lab: no address is left on %s for one more than %d pods", node.Name, lastPod)
+	}
+	i := lowestFree(1, l.pods)
+	h := l.newHost(fmt.Sprintf("pod-%d", i))
+	h.Node, h.number, h.uplink = node, number, uplink{node, fmt.Sprintf("pod%d", i)}
 	l.pods[i] = h
 	return h, nil
+}
+
+func lowestFree(first int, taken map[int]*Host) int {
+	for taken[first] != nil {
+		first++
+	}
+	return first
+}
+
+func (l *Lab) startPod(ctx context.Context, h *Host) error {
+	if err := h.create(ctx); err != nil {
+		return err
+	}
+	net := podNet(h.Node.index)
+	if err := l.plug(ctx, h, "cni0", net, h.number); err != nil {
+		return err
+	}
+	return l.defaultRoutes(h, net, gatewayNumber)
 }
 
 // number gives a host its addresses.
@@ -267,11 +277,26 @@ type uplink struct {
 	name string
 }
 
-func (u uplink) remove() error { return u.host.removeLink(u.name) }
+// remove pulls the plug, if it is in.
+func (u uplink) remove() error {
+	link, err := u.host.nl.LinkByName(u.name)
+	var none netlink.LinkNotFoundError
+	if errors.As(err, &none) {
+		return nil
+	}
+	if err == nil {
+		err = u.host.nl.LinkDel(link)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: remove %s: %w", u.host.Name, u.name, err)
+	}
+	return nil
+}
 
-// plug connects eth0 of h to a new port of a bridge, gives it its addresses, and
-// returns when both carry packets.
-func (l *Lab) plug(ctx context.Context, h *Host, to uplink, bridge string, n network, number int) error {
+// plug connects eth0 of h to its port, a new one of the bridge, gives it its
+// addresses, and returns when both carry packets.
+func (l *Lab) plug(ctx context.Context, h *Host, bridge string, n network, number int) error {
+	to := h.uplink
 	master, err := to.host.nl.LinkByName(bridge)
 	if err != nil {
 		return fmt.Errorf("%s: find %s: %w", to.host.Name, bridge, err)
@@ -285,7 +310,6 @@ func (l *Lab) plug(ctx context.Context, h *Host, to uplink, bridge string, n net
 	if err := to.host.nl.LinkAdd(veth); err != nil {
 		return fmt.Errorf("%s: plug %s into %s: %w", to.host.Name, h.Name, bridge, err)
 	}
-	h.uplink = to
 	// A pod that asks a Service which it backs itself gets its packet back.
 	if err := to.host.nl.LinkSetHairpin(veth, true); err != nil {
 		return fmt.Errorf("%s: hairpin of %s: %w", to.host.Name, to.name, err)
@@ -300,6 +324,29 @@ func (l *Lab) plug(ctx context.Context, h *Host, to uplink, bridge string, n net
 		return err
 	}
 	return l.number(h, "eth0", n, number)
+}
+
+// SetLink cuts a node, a pod or the control host off from its bridge (up false) or
+// connects it again, which it awaits. The host keeps its addresses and routes: its
+// interface loses the carrier and no more. A pod is cut off from everybody, a node
+// from everybody but its own pods.
+func (l *Lab) SetLink(h *Host, up bool) error {
+	if h.lab != l || h.uplink.host == nil {
+		return fmt.Errorf("lab: %s has no link of lab %s", h.Name, l.cfg.Prefix)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if up {
+		return errors.Join(h.uplink.host.setUp(h.uplink.name), l.waitPlugged(ctx, h))
+	}
+	link, err := h.uplink.host.nl.LinkByName(h.uplink.name)
+	if err == nil {
+		err = h.uplink.host.nl.LinkSetDown(link)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: set %s down: %w", h.uplink.host.Name, h.uplink.name, err)
+	}
+	return nil
 }
 
 // waitPlugged waits until both ends of the link of h carry packets.
@@ -415,17 +462,6 @@ func (h *Host) addBridge(name string, mac net.HardwareAddr) error {
 		return fmt.Errorf("%s: add bridge %s: %w", h.Name, name, err)
 	}
 	return h.setUp(name)
-}
-
-func (h *Host) removeLink(name string) error {
-	link, err := h.nl.LinkByName(name)
-	if err != nil {
-		return fmt.Errorf("%s: find %s: %w", h.Name, name, err)
-	}
-	if err := h.nl.LinkDel(link); err != nil {
-		return fmt.Errorf("%s: remove %s: %w", h.Name, name, err)
-	}
-	return nil
 }
 
 func (h *Host) setUp(name string) error {
