@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os/exec"
 	"runtime"
@@ -147,6 +148,45 @@ func onThread(fn func() error) error {
 		err = fn()
 	}()
 	return <-result
+}
+
+// DialContext connects from the namespace; it fits fields named Dial and
+// DialContext. The address must be a literal: a resolver would ask from another
+// goroutine, so from another namespace. Who connects closes.
+func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := h.connect(ctx, &net.Dialer{}, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Name, err)
+	}
+	return c, nil
+}
+
+func (h *Host) connect(ctx context.Context, d *net.Dialer, network, address string) (c net.Conn, err error) {
+	if _, err := netip.ParseAddrPort(address); err != nil && !strings.HasPrefix(network, "ip") {
+		return nil, err
+	}
+	err = h.Do(func() error {
+		c, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return c, err
+}
+
+// Listen listens in the namespace, on a literal address like ":6443". The listener
+// ends with the host at the latest; who accepts a connection closes it.
+func (h *Host) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
+	var config net.ListenConfig
+	err = h.Do(func() error {
+		l, err = config.Listen(ctx, network, address)
+		return err
+	})
+	if err == nil {
+		err = h.track(l)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Name, err)
+	}
+	return l, nil
 }
 
 // Command is exec.CommandContext for a process in the namespace, with the

@@ -119,10 +119,11 @@ func (s *Server) serveSCTP(c *net.IPConn, port uint16) {
 		if !ok || p.chunk != chunkInit || p.dst != port {
 			continue
 		}
-		cookie := pad(s.record(netip.AddrPortFrom(addr, p.src)))
+		peer := netip.AddrPortFrom(addr, p.src)
+		s.record(peer)
 		ack := sctpPacket{
 			src: port, dst: p.src, tag: p.initiateTag,
-			chunk: chunkInitAck, initiateTag: newTag(), cookie: cookie,
+			chunk: chunkInitAck, initiateTag: newTag(), cookie: pad(answer(peer, "")),
 		}
 		// What cannot be sent is lost like any packet: the client asks again.
 		_, _, _ = c.WriteMsgIP(ack.marshal(), control[:n], from)
@@ -144,7 +145,7 @@ func (h *Host) askSCTP(ctx context.Context, network string, dst netip.AddrPort, 
 		if !ok || p.chunk != chunkInitAck || p.dst != ask.src || p.src != ask.dst || p.tag != ask.initiateTag {
 			return netip.Addr{}, errNotMine
 		}
-		return parseAnswer(string(p.cookie))
+		return parseAnswer(string(p.cookie), "")
 	})
 }
 

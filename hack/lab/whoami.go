@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -29,7 +30,8 @@ const (
 
 // Server tells its clients who it sees them as: "address:port\n" when a TCP
 // client connects and again for every line that it sends, and in answer to every
-// UDP datagram and SCTP INIT.
+// UDP datagram and SCTP INIT. A line or datagram that is a token, "#...\n", is
+// answered with "address:port #...\n", so that a client knows late answers.
 type Server struct {
 	stop func() error
 	wg   sync.WaitGroup
@@ -118,13 +120,22 @@ func (s *Server) Close() error {
 	return err
 }
 
-// record remembers a peer and returns what to tell it.
-func (s *Server) record(peer netip.AddrPort) string {
+func (s *Server) record(peer netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, peer)
+}
+
+// answer is what a peer is told that asked with these words.
+func answer(peer netip.AddrPort, question string) string {
+	if token := strings.TrimSpace(question); strings.HasPrefix(token, "#") {
+		return peer.String() + " " + token + "\n"
+	}
 	return peer.String() + "\n"
 }
+
+// newToken returns a question that no other is like.
+func newToken() string { return fmt.Sprintf("#%016x", rand.Uint64()) }
 
 func (s *Server) serveTCP(l net.Listener) {
 	for {
@@ -150,10 +161,11 @@ func (s *Server) serveConn(c net.Conn) {
 		delete(s.conns, c)
 		s.mu.Unlock()
 	}()
-	answer := s.record(unmap(c.RemoteAddr().(*net.TCPAddr).AddrPort()))
+	peer := unmap(c.RemoteAddr().(*net.TCPAddr).AddrPort())
+	s.record(peer)
 	lines := bufio.NewScanner(c)
 	for again := true; again; again = lines.Scan() {
-		if _, err := io.WriteString(c, answer); err != nil {
+		if _, err := io.WriteString(c, answer(peer, lines.Text())); err != nil {
 			return
 		}
 	}
@@ -162,13 +174,14 @@ func (s *Server) serveConn(c net.Conn) {
 func (s *Server) serveUDP(c *net.UDPConn) {
 	packet, control := make([]byte, 2048), make([]byte, 128)
 	for {
-		_, n, _, peer, err := c.ReadMsgUDPAddrPort(packet, control)
+		size, n, _, peer, err := c.ReadMsgUDPAddrPort(packet, control)
 		if err != nil {
 			return
 		}
 		peer = unmap(peer)
+		s.record(peer)
 		// What cannot be sent is lost like any datagram: the client asks again.
-		_, _, _ = c.WriteMsgUDPAddrPort([]byte(s.record(peer)), control[:n], peer)
+		_, _, _ = c.WriteMsgUDPAddrPort([]byte(answer(peer, string(packet[:size]))), control[:n], peer)
 	}
 }
 
@@ -228,28 +241,16 @@ func (h *Host) askTCP(ctx context.Context, network string, dst netip.AddrPort, s
 		return netip.Addr{}, err
 	}
 	defer func() { _ = f.Close() }()
-	return f.answer(ctx)
+	return f.answer(ctx, "")
 }
 
 func (h *Host) askUDP(ctx context.Context, network string, dst netip.AddrPort, src uint16) (netip.Addr, error) {
-	c, err := h.connect(ctx, &net.Dialer{LocalAddr: &net.UDPAddr{Port: int(src)}}, network, dst.String())
+	f, err := h.dial(ctx, network, dst, src)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	defer func() { _ = c.Close() }()
-	return exchange(ctx, c, []byte("who am I\n"), func(answer []byte) (netip.Addr, error) {
-		return parseAnswer(string(answer))
-	})
-}
-
-// connect opens a socket in the namespace. The address must be a literal: a
-// resolver would ask from another goroutine, so from another namespace.
-func (h *Host) connect(ctx context.Context, d *net.Dialer, network, address string) (c net.Conn, err error) {
-	err = h.Do(func() error {
-		c, err = d.DialContext(ctx, network, address)
-		return err
-	})
-	return c, err
+	defer func() { _ = f.Close() }()
+	return f.Ask(ctx)
 }
 
 // errNotMine is what a reader of answers returns for a packet that is not one.
@@ -295,29 +296,35 @@ func receive(c net.Conn, read func([]byte) (netip.Addr, error)) (netip.Addr, err
 	}
 }
 
-func parseAnswer(answer string) (netip.Addr, error) {
-	ap, err := netip.ParseAddrPort(strings.TrimSpace(answer))
+// parseAnswer returns errNotMine for the answer to another question.
+func parseAnswer(answer, token string) (netip.Addr, error) {
+	peer, its, _ := strings.Cut(strings.TrimSpace(answer), " ")
+	if its != token {
+		return netip.Addr{}, errNotMine
+	}
+	ap, err := netip.ParseAddrPort(peer)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("answer %q: %w", answer, err)
 	}
 	return ap.Addr(), nil
 }
 
-// Flow is a TCP connection to a whoami server that is kept, to see whether it
-// survives a change. One goroutine at a time may use it.
+// Flow is a TCP connection to a whoami server, or a UDP socket, that is kept: to
+// see whether the flow survives a change. One goroutine at a time may use it.
 type Flow struct {
 	conn  net.Conn
-	lines *bufio.Reader
+	lines *bufio.Reader // nil for UDP
+	begun string        // of a line of which the end has not come yet
 }
 
-// Dial opens a TCP flow, network tcp4 or tcp6, and returns when the server has
-// answered it. src is the source port, 0 any.
+// Dial opens a flow, network tcp4, tcp6, udp4 or udp6, and returns when the server
+// has answered it. src is the source port, 0 any.
 func (h *Host) Dial(ctx context.Context, network string, dst netip.AddrPort, src uint16) (*Flow, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	f, err := h.dial(ctx, network, dst, src)
 	if err == nil {
-		if _, err = f.answer(ctx); err == nil {
+		if _, err = f.Ask(ctx); err == nil {
 			return f, h.track(f)
 		}
 		_ = f.Close()
@@ -326,45 +333,72 @@ func (h *Host) Dial(ctx context.Context, network string, dst netip.AddrPort, src
 }
 
 func (h *Host) dial(ctx context.Context, network string, dst netip.AddrPort, src uint16) (*Flow, error) {
-	c, err := h.connect(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{Port: int(src)}}, network, dst.String())
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{Port: int(src)}}
+	if strings.HasPrefix(network, "udp") {
+		dialer.LocalAddr = &net.UDPAddr{Port: int(src)}
+	}
+	c, err := h.connect(ctx, dialer, network, dst.String())
 	if err != nil {
 		return nil, err
 	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return &Flow{conn: c}, nil
+	}
 	// Closing resets: the source port can be used again at once.
-	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+	if err := tcp.SetLinger(0); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
 	return &Flow{conn: c, lines: bufio.NewReader(c)}, nil
 }
 
-// Ask asks once more on the same connection. It waits until the deadline of ctx,
-// 5 s when there is none; an answer proves that packets pass in both directions.
+// Ask asks once more in the same flow. It waits until the deadline of ctx, 5 s
+// when there is none; an answer proves that packets pass in both directions. After
+// a question that went unanswered, the next may be asked.
 func (f *Flow) Ask(ctx context.Context) (netip.Addr, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
-	if _, err := f.conn.Write([]byte("\n")); err != nil {
+	token := newToken()
+	if f.lines == nil {
+		return exchange(ctx, f.conn, []byte(token), func(b []byte) (netip.Addr, error) {
+			return parseAnswer(string(b), token)
+		})
+	}
+	deadline, _ := ctx.Deadline()
+	if err := f.conn.SetWriteDeadline(deadline); err != nil {
 		return netip.Addr{}, err
 	}
-	return f.answer(ctx)
+	if _, err := io.WriteString(f.conn, token+"\n"); err != nil {
+		return netip.Addr{}, err
+	}
+	return f.answer(ctx, token)
 }
 
-func (f *Flow) answer(ctx context.Context) (netip.Addr, error) {
+// answer waits for the answer to a question on a TCP connection.
+func (f *Flow) answer(ctx context.Context, token string) (netip.Addr, error) {
 	deadline, _ := ctx.Deadline()
 	if err := f.conn.SetReadDeadline(deadline); err != nil {
 		return netip.Addr{}, err
 	}
-	line, err := f.lines.ReadString('\n')
-	if err != nil {
-		return netip.Addr{}, err
+	for {
+		part, err := f.lines.ReadString('\n')
+		f.begun += part
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		line := f.begun
+		f.begun = ""
+		if seen, err := parseAnswer(line, token); !errors.Is(err, errNotMine) {
+			return seen, err
+		}
 	}
-	return parseAnswer(line)
 }
 
 // Local returns the client's own end of the flow, before any translation.
 func (f *Flow) Local() netip.AddrPort {
-	return unmap(f.conn.LocalAddr().(*net.TCPAddr).AddrPort())
+	return unmap(f.conn.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort())
 }
 
-// Close resets the connection.
+// Close ends the flow; it resets a connection.
 func (f *Flow) Close() error { return f.conn.Close() }
