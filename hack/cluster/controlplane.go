@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -35,7 +34,7 @@ const (
 	patience = 90 * time.Second
 )
 
-// The CIDRs of the Services' cluster IPs, IPv4 first.
+// The CIDRs of the Services' cluster IPs.
 var (
 	ServiceCIDRV4 = netip.MustParsePrefix("172.30.0.0/16")
 	ServiceCIDRV6 = netip.MustParsePrefix("fd00:172:30::/112")
@@ -51,8 +50,8 @@ var controllers = []string{
 
 // Config says what to run where.
 type Config struct {
-	// Host is the one whose namespace the control plane runs in. With an IPv6 address
-	// the API server listens there too. Services are dual stack either way.
+	// Host is the one whose namespace the control plane runs in. Services are of the IP
+	// families of its addresses.
 	Host *lab.Host
 	// Binaries is the directory that hack/build-controlplane.sh printed.
 	Binaries string
@@ -81,7 +80,7 @@ type ControlPlane struct {
 // New starts a control plane and returns when it is ready. When it fails it leaves no
 // process behind.
 func New(ctx context.Context, config Config) (*ControlPlane, error) {
-	c := &ControlPlane{host: config.Host, dir: config.Dir, dialer: connrotation.NewDialer(dialFrom(config.Host))}
+	c := &ControlPlane{host: config.Host, dir: config.Dir, dialer: connrotation.NewDialer(Dial(config.Host))}
 	if err := c.prepare(config.Binaries); err != nil {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
@@ -124,12 +123,30 @@ func (c *ControlPlane) Dir() string { return c.dir }
 // URL is that of the API server itself, as hosts of the lab reach it.
 func (c *ControlPlane) URL() string { return "https://" + c.address().String() }
 
-func (c *ControlPlane) address() netip.AddrPort { return netip.AddrPortFrom(c.host.V4, apiServerPort) }
+func (c *ControlPlane) address() netip.AddrPort {
+	return netip.AddrPortFrom(c.addrs()[0], apiServerPort)
+}
+
+// addrs are the host's addresses, IPv4 first.
+func (c *ControlPlane) addrs() []netip.Addr { return valid([]netip.Addr{c.host.V4, c.host.V6}) }
+
+// ServiceCIDRs are those of the cluster IPs, IPv4 first.
+func (c *ControlPlane) ServiceCIDRs() []netip.Prefix {
+	var cidrs []netip.Prefix
+	for _, addr := range c.addrs() {
+		if addr.Is4() {
+			cidrs = append(cidrs, ServiceCIDRV4)
+		} else {
+			cidrs = append(cidrs, ServiceCIDRV6)
+		}
+	}
+	return cidrs
+}
 
 // NewLink returns a link to the API server that hosts of the lab reach by the control
-// plane's IPv4 address, at a port of its own. It ends with the control plane.
+// plane's first address, at a port of its own. It ends with the control plane.
 func (c *ControlPlane) NewLink() (*Link, error) {
-	link, err := NewLink(c.host, netip.AddrPortFrom(c.host.V4, 0), c.address())
+	link, err := NewLink(c.host, netip.AddrPortFrom(c.address().Addr(), 0), c.address())
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +163,6 @@ func (c *ControlPlane) AdminConfig() *rest.Config { return rest.CopyConfig(c.con
 
 // Client is a client with the admin's configuration.
 func (c *ControlPlane) Client() kubernetes.Interface { return c.client }
-
-// Dial returns a function for rest.Config.Dial that connects from host: a client in the
-// test's process then is, to the API server, where host is.
-func Dial(host *lab.Host) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return dialFrom(host)
-}
 
 // prepare makes everything but processes.
 func (c *ControlPlane) prepare(binaries string) error {
@@ -194,7 +205,7 @@ func (c *ControlPlane) addComponents(binaries string, admin pair) error {
 		return err
 	}
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		DialContext: dialFrom(c.host), DisableKeepAlives: true,
+		DialContext: Dial(c.host), DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{RootCAs: c.ca.pool(), Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}}
 	add := func(name, probe string, args []string) *Component {
@@ -227,15 +238,19 @@ func (c *ControlPlane) apiServerArgs() []string {
 	if c.host.V6.IsValid() {
 		bind = "::"
 	}
+	var cidrs []string
+	for _, cidr := range c.ServiceCIDRs() {
+		cidrs = append(cidrs, cidr.String())
+	}
 	return []string{
 		"--etcd-servers=" + etcdURL,
-		"--bind-address=" + bind, fmt.Sprintf("--secure-port=%d", apiServerPort), "--advertise-address=" + c.host.V4.String(),
+		"--bind-address=" + bind, fmt.Sprintf("--secure-port=%d", apiServerPort), "--advertise-address=" + c.address().Addr().String(),
 		"--tls-cert-file=" + c.path("server.crt"), "--tls-private-key-file=" + c.path("server.key"),
 		"--client-ca-file=" + c.path("ca.crt"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + c.path("tokens.key"), "--service-account-signing-key-file=" + c.path("tokens.key"),
-		fmt.Sprintf("--service-cluster-ip-range=%s,%s", ServiceCIDRV4, ServiceCIDRV6),
+		"--service-cluster-ip-range=" + strings.Join(cidrs, ","),
 		"--allow-privileged=true",
 		// On SIGTERM watches end within two seconds rather than a minute.
 		"--shutdown-send-retry-after=true",
@@ -293,12 +308,9 @@ var serverNames = []string{"localhost", "kubernetes", "kubernetes.default", "kub
 
 // serverAddrs are those at which clients know the API server.
 func (c *ControlPlane) serverAddrs() []netip.Addr {
-	addrs := []netip.Addr{
-		netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback(), c.host.V4,
-		ServiceCIDRV4.Addr().Next(), ServiceCIDRV6.Addr().Next(),
-	}
-	if c.host.V6.IsValid() {
-		addrs = append(addrs, c.host.V6)
+	addrs := append(c.addrs(), netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback())
+	for _, cidr := range c.ServiceCIDRs() {
+		addrs = append(addrs, cidr.Addr().Next()) // of the Service kubernetes
 	}
 	return addrs
 }

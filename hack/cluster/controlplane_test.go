@@ -31,9 +31,10 @@ const soon = 30 * time.Second
 // TestControlPlane has one control plane for all its parts: a start costs more than what
 // they do.
 func TestControlPlane(t *testing.T) {
+	t.Parallel()
 	RequireBinaries(t)
-	l := lab.ForTest(t, lab.Config{IPv6: true})
-	c := ForTest(t, l.Outside())
+	l := lab.ForTest(t, lab.Config{Control: true, IPv6: true})
+	c := ForTest(t, l.Control())
 	if err := c.Apply(t.Context(), "../../images/node/rbac.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +44,42 @@ func TestControlPlane(t *testing.T) {
 	t.Run("gives a node what it needs and no more", func(t *testing.T) { testNodeKubeconfig(t, c, l.Node()) })
 	t.Run("refuses a node with the reason", func(t *testing.T) { testRefusals(t, c, l.Node()) })
 	t.Run("keeps its data", func(t *testing.T) { testRestarts(t, c) })
+}
+
+func TestControlPlaneOfOneFamily(t *testing.T) {
+	t.Parallel()
+	RequireBinaries(t)
+	for _, tt := range []struct {
+		name   string
+		config lab.Config
+		cidr   netip.Prefix
+	}{
+		{"IPv4", lab.Config{Control: true}, ServiceCIDRV4},
+		{"IPv6", lab.Config{Control: true, IPv6Only: true}, ServiceCIDRV6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := lab.ForTest(t, tt.config)
+			c := ForTest(t, l.Control())
+			service, err := c.CreateService(t.Context(), NewService("default", "web", nil, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ips := service.Spec.ClusterIPs; len(ips) != 1 || !tt.cidr.Contains(netip.MustParseAddr(ips[0])) {
+				t.Errorf("cluster IPs %v are not one of %s", ips, tt.cidr)
+			}
+			link, err := c.NewLink()
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := c.WriteKubeconfig(t.Context(), file, Kubeconfig{Server: link.URL()}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := clientFrom(t, l.Node(), file).Discovery().ServerVersion(); err != nil {
+				t.Errorf("ask over a link: %v", err)
+			}
+		})
+	}
 }
 
 func testVersion(t *testing.T, c *ControlPlane) {

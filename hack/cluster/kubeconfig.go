@@ -32,8 +32,8 @@ type Kubeconfig struct {
 	// ClusterRole of [NodeGroup] whatever Groups says.
 	ServiceAccount string
 	// Lifetime of the certificate or token: zero is longer than any test, negative
-	// has ended so long ago. The API server still accepts for up to a minute what has
-	// just ended (rest of its caches), and no token for longer than an hour.
+	// has ended so long ago. A watch that began earlier goes on after the end, and the
+	// API server remembers for ten seconds that a token was good.
 	Lifetime time.Duration
 	// ForeignCA makes the file trust another CA than the API server's.
 	ForeignCA bool
@@ -111,7 +111,7 @@ func (c *ControlPlane) token(ctx context.Context, name string, lifetime time.Dur
 		return "", fmt.Errorf("service account %s: %w", name, err)
 	}
 	if lifetime == 0 {
-		lifetime = time.Hour
+		lifetime = validity
 	}
 	ends := time.Now().Add(lifetime)
 	begins := time.Now().Add(min(0, lifetime) - time.Minute)

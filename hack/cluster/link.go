@@ -42,13 +42,15 @@ type Link struct {
 
 // flow is one forwarded connection.
 type flow struct {
-	client, server *net.TCPConn
-	reset          chan struct{} // closed when both connections are
-	once           sync.Once
+	reset chan struct{} // closed when both connections are
 
 	// Under the lock of the link:
 	lost  bool // some bytes are
 	ended bool // one end has closed its connection, and the other does not know
+
+	mu             sync.Mutex
+	client, server *net.TCPConn // server is nil while the link connects to it
+	over           bool
 }
 
 // parcel is what one read brought; nothing when the end did.
@@ -178,40 +180,37 @@ func (l *Link) serve(listener net.Listener) {
 		if err != nil {
 			return
 		}
-		l.wg.Go(func() { l.forward(conn.(*net.TCPConn)) })
+		f := &flow{client: conn.(*net.TCPConn), reset: make(chan struct{})}
+		l.set(func() {
+			if l.closed {
+				f.abort()
+				return
+			}
+			l.flows[f] = struct{}{}
+			l.wg.Go(func() { l.forward(f) })
+		})
 	}
 }
 
 // forward serves a client until its connection and that to the target have ended.
-func (l *Link) forward(client *net.TCPConn) {
-	f := &flow{client: client, reset: make(chan struct{})}
+func (l *Link) forward(f *flow) {
+	defer l.set(func() { delete(l.flows, f) })
 	defer f.close()
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	server, err := dialFrom(l.host)(ctx, "tcp", l.to.String())
+	conn, err := Dial(l.host)(ctx, "tcp", l.to.String())
 	if err != nil {
 		f.abort() // a refusal, as far as one can refuse what is accepted
 		return
 	}
-	f.server = server.(*net.TCPConn)
-	if !l.add(f) {
+	server := conn.(*net.TCPConn)
+	if !f.attach(server) {
 		return
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { l.carry(f, f.client, f.server) })
-	wg.Go(func() { l.carry(f, f.server, f.client) })
+	wg.Go(func() { l.carry(f, f.client, server) })
+	wg.Go(func() { l.carry(f, server, f.client) })
 	wg.Wait()
-	l.set(func() { delete(l.flows, f) })
-}
-
-// add makes the flow known, unless the link is closed.
-func (l *Link) add(f *flow) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.flows[f] = struct{}{}
-	}
-	return !l.closed
 }
 
 // carry moves bytes one way until there are no more.
@@ -314,6 +313,19 @@ func (l *Link) wait(f *flow, due time.Time) bool {
 	}
 }
 
+// attach makes the flow the owner of its connection to the target, unless it is over.
+func (f *flow) attach(server *net.TCPConn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		_ = server.SetLinger(0)
+		_ = server.Close()
+		return false
+	}
+	f.server = server
+	return true
+}
+
 // abort ends both connections with RST.
 func (f *flow) abort() { f.end(0) }
 
@@ -321,19 +333,24 @@ func (f *flow) abort() { f.end(0) }
 func (f *flow) close() { f.end(-1) }
 
 func (f *flow) end(linger int) {
-	f.once.Do(func() {
-		for _, conn := range []*net.TCPConn{f.client, f.server} {
-			if conn != nil {
-				_ = conn.SetLinger(linger)
-				_ = conn.Close()
-			}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return
+	}
+	f.over = true
+	for _, conn := range []*net.TCPConn{f.client, f.server} {
+		if conn != nil {
+			_ = conn.SetLinger(linger)
+			_ = conn.Close()
 		}
-		close(f.reset)
-	})
+	}
+	close(f.reset)
 }
 
-// dialFrom connects from a host.
-func dialFrom(host *lab.Host) func(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial returns a function for rest.Config.Dial and the like that connects from host: a
+// client in the test's process then is, to its server, where host is.
+func Dial(host *lab.Host) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		var conn net.Conn
 		err := host.Do(func() (err error) {

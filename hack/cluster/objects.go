@@ -150,7 +150,7 @@ func RunningStatus(ready bool, addrs ...netip.Addr) v1.PodStatus {
 	return status
 }
 
-// NewService is a Service with these external IPs, dual stack where the cluster is.
+// NewService is a Service with these external IPs, of all IP families of the cluster.
 // Without ports it has TCP port 80.
 func NewService(namespace, name string, selector map[string]string, externalIPs []string, ports ...v1.ServicePort) *v1.Service {
 	if len(ports) == 0 {
