@@ -28,7 +28,8 @@ type Declaration struct {
 	Kind Kind
 	// Text is the source without the doc comment. A member's is its own line or lines.
 	Text string
-	// Doc is the doc comment without its marks; of a group, only what stands at the one of it.
+	// Doc is the doc comment without its marks, and without lines that are for generators ("+k8s:…"). What
+	// stands at a group belongs to none of it.
 	Doc string
 	// First and Last are the lines that it covers, with its doc comment.
 	First, Last int
@@ -38,6 +39,8 @@ type Declaration struct {
 	// head is the code of these bytes, and code that of all, without layout and comments, and
 	// with the paths of imported packages in the place of their names in the file.
 	head, code string
+	// headImports and imports are the paths that head and code have.
+	headImports, imports []string
 	// shape is what type-checking makes of head, where it was possible, and value what it makes
 	// of a constant.
 	shape, value string
@@ -45,6 +48,12 @@ type Declaration struct {
 
 // Head returns the source that others compile against: a function without its body.
 func (d *Declaration) Head() string { return strings.TrimSpace(d.Text[:d.signature]) }
+
+// HeadImports returns the paths of the packages that Head names, sorted.
+func (d *Declaration) HeadImports() []string { return d.headImports }
+
+// Imports returns the paths of the packages that Text names, sorted.
+func (d *Declaration) Imports() []string { return d.imports }
 
 // Parse returns the declarations of a file in their order; the members of a type come behind it.
 func Parse(name, content string) ([]Declaration, error) {
@@ -90,16 +99,29 @@ func (r *reader) add(name string, kind Kind, doc *ast.CommentGroup, node ast.Nod
 	if doc != nil {
 		first = doc.Pos()
 	}
+	head, headImports := r.tokens(start, r.offset(end))
+	code, imports := r.tokens(start, stop)
 	r.found = append(r.found, Declaration{
 		Name: name, Kind: kind,
 		Text:      r.content[start:stop],
-		Doc:       strings.TrimSpace(doc.Text()),
+		Doc:       prose(doc.Text()),
 		First:     r.files.Position(first).Line,
 		Last:      r.files.Position(node.End()).Line,
 		signature: r.offset(end) - start,
-		head:      r.tokens(start, r.offset(end)),
-		code:      r.tokens(start, stop),
+		head:      head, headImports: headImports,
+		code: code, imports: imports,
 	})
+}
+
+// prose returns a doc comment without the lines that are for generators.
+func prose(doc string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(doc) {
+		if !strings.HasPrefix(line, "+") {
+			kept.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(kept.String())
 }
 
 func (r *reader) offset(at token.Pos) int { return r.files.Position(at).Offset }
