@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openshift/origin-node/hack/lab"
+	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 )
@@ -69,26 +70,26 @@ func TestWhoIsSeenAsWhat(t *testing.T) {
 		}
 		n.put("db.yaml", objects...)
 		n.start()
-		n.ready()
+		n.Ready()
 
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		inCluster := func(network string) netip.AddrPort {
 			return netip.AddrPortFrom(of(network, netip.MustParseAddr(dbIPs[0]), netip.MustParseAddr(dbIPs[1])), 80)
 		}
 		for _, network := range networks {
-			n.sees(network, pod1, n.outside(network), n.nodeIP(network))
+			n.Sees(network, pod1, n.outside(network), n.nodeIP(network))
 		}
 		n.putWeb([]string{egressV4.String(), anotherV4.String(), egressV6.String(), anotherV6.String()}, allProtocols...)
 		for _, network := range networks {
-			n.sees(network, pod1, n.outside(network), of(network, egressV4, egressV6))
-			n.sees(network, pod2, n.outside(network), n.nodeIP(network))
-			n.sees(network, pod1, inCluster(network), of(network, pod1.V4, pod1.V6))
+			n.Sees(network, pod1, n.outside(network), of(network, egressV4, egressV6))
+			n.Sees(network, pod2, n.outside(network), n.nodeIP(network))
+			n.Sees(network, pod1, inCluster(network), of(network, pod1.V4, pod1.V6))
 			// Through the node, to a pod's own address.
-			n.sees(network, pod1, netip.AddrPortFrom(of(network, pod2.V4, pod2.V6), 80), of(network, pod1.V4, pod1.V6))
+			n.Sees(network, pod1, netip.AddrPortFrom(of(network, pod2.V4, pod2.V6), 80), of(network, pod1.V4, pod1.V6))
 		}
 		n.remove("web.yaml")
 		for _, network := range networks {
-			n.sees(network, pod1, n.outside(network), n.nodeIP(network))
+			n.Sees(network, pod1, n.outside(network), n.nodeIP(network))
 		}
 		n.holdsPlan(soon)
 	})
@@ -99,8 +100,8 @@ func TestOnlyTheServicesProtocols(t *testing.T) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
 		n.putWeb([]string{egressV4.String()}, v1.ServicePort{Name: "udp", Port: 53, Protocol: v1.ProtocolUDP})
 		n.start()
-		n.sees("udp4", n.Pod(1), n.outside("udp4"), egressV4)
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.Sees("udp4", n.Pod(1), n.outside("udp4"), egressV4)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
 	})
 }
 
@@ -110,34 +111,34 @@ func TestAddressFollowsTheService(t *testing.T) {
 		n.putWeb([]string{egressV4.String()})
 		n.start()
 		pod1, pod2 := n.Pod(1), n.Pod(2)
-		n.sees("tcp4", pod1, n.outside("tcp4"), egressV4)
-		n.sees("tcp6", pod1, n.outside("tcp6"), n.Node().V6)
+		n.Sees("tcp4", pod1, n.outside("tcp4"), egressV4)
+		n.Sees("tcp6", pod1, n.outside("tcp6"), n.Node().V6)
 
 		n.putWeb([]string{anotherV4.String(), egressV4.String(), anotherV6.String()})
-		n.sees("tcp4", pod1, n.outside("tcp4"), anotherV4)
-		n.sees("tcp6", pod1, n.outside("tcp6"), anotherV6)
+		n.Sees("tcp4", pod1, n.outside("tcp4"), anotherV4)
+		n.Sees("tcp6", pod1, n.outside("tcp6"), anotherV6)
 
 		off := service("web", webIPs, []string{anotherV4.String()})
 		off.Annotations = map[string]string{egress.Annotation: "false"}
 		slices := endpoints("web", off.Spec.Ports, pod1.V4)
 		n.put("web.yaml", off, slices[0])
-		n.sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
 
 		// The pod's address goes to another pod, behind another Service.
 		other := service("other", dbIPs, []string{egressV4.String()})
 		n.put("other.yaml", other, endpoints("other", other.Spec.Ports, pod1.V4)[0])
-		n.sees("tcp4", pod1, n.outside("tcp4"), egressV4)
+		n.Sees("tcp4", pod1, n.outside("tcp4"), egressV4)
 
 		// Not ready, and still bound; then another pod.
 		slice := endpoints("other", other.Spec.Ports, pod2.V4)[0]
 		no := false
 		slice.Endpoints[0].Conditions.Ready = &no
 		n.put("other.yaml", other, slice)
-		n.sees("tcp4", pod2, n.outside("tcp4"), egressV4)
-		n.sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp4", pod2, n.outside("tcp4"), egressV4)
+		n.Sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
 
 		n.remove("other.yaml")
-		n.sees("tcp4", pod2, n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp4", pod2, n.outside("tcp4"), n.Node().V4)
 		n.holdsPlan(soon)
 	})
 }
@@ -145,39 +146,39 @@ func TestAddressFollowsTheService(t *testing.T) {
 func TestEveryClusterCIDRIsInside(t *testing.T) {
 	onBackends(t, func(n *node) {
 		// The outside host's network is one of the cluster's, too: not SNATed by us.
-		n.configure(`cluster-cidr: ["10.128.0.0/14,fd00:10:128::/48", "192.0.2.0/24"]`)
+		n.Configure(`cluster-cidr: ["10.128.0.0/14,fd00:10:128::/48", "192.0.2.0/24"]`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
 	})
 }
 
 // TestExcludedDestinations: to them a bound pod goes as it would without us.
 func TestExcludedDestinations(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.configure(`egress-snat-exclude-cidrs: ["192.0.2.0/24"]`)
+		n.Configure(`egress-snat-exclude-cidrs: ["192.0.2.0/24"]`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
 	})
 }
 
 func TestNoClusterCIDRNoRules(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.configure(`cluster-cidr: ["10.128.0.0/14"]`)
+		n.Configure(`cluster-cidr: ["10.128.0.0/14"]`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.sees("tcp6", n.Pod(1), n.outside("tcp6"), n.Node().V6)
-		n.logs("No egress SNAT in this IP family")
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), n.Node().V6)
+		n.Says("No egress SNAT in this IP family")
 		n.metric(`egress_snat_no_cluster_cidr{ip_family="IPv6"} 1`)
 		n.metric(`egress_snat_refusals{ip_family="IPv6",reason="NoClusterCIDR"} 1`)
-		if strings.Contains(n.save(v1.IPv6Protocol), "OPENSHIFT-EGRESS") {
+		if strings.Contains(n.Save(v1.IPv6Protocol), "OPENSHIFT-EGRESS") {
 			n.Error("there are rules without an exclusion")
 		}
 	})
@@ -186,7 +187,7 @@ func TestNoClusterCIDRNoRules(t *testing.T) {
 // metric waits until the metrics endpoint has the line.
 func (n *node) metric(line string) {
 	n.Helper()
-	n.eventually(soon, func() error {
+	n.Eventually(soon, func() error {
 		text, err := n.get("http://127.0.0.1:10249/metrics")
 		if err == nil && !strings.Contains(text, line+"\n") {
 			err = fmt.Errorf("the metrics do not say %s", line)
@@ -204,9 +205,9 @@ func TestConflictsAreDecidedByAge(t *testing.T) {
 			n.put(name+".yaml", svc, endpoints(name, svc.Spec.Ports, n.Pod(1).V4)[0])
 		}
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.31"))
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.31"))
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 1`)
-		n.logs(`reason="BoundByOlderService"`)
+		n.Says(`reason="BoundByOlderService"`)
 	})
 }
 
@@ -215,15 +216,15 @@ func TestChangesWhileTheNodeIsDown(t *testing.T) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.stop()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4) // the rules stay
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Stop()
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4) // the rules stay
 
 		other := service("other", dbIPs, []string{anotherV4.String()})
 		n.put("web.yaml", other, endpoints("other", other.Spec.Ports, n.Pod(2).V4)[0])
 		n.start()
-		n.sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
 		n.holdsPlan(soon)
 	})
 }
@@ -236,11 +237,11 @@ func TestRestartDisturbsNothing(t *testing.T) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
 		pod := n.Pod(1)
-		n.sees("tcp4", pod, n.outside("tcp4"), egressV4)
-		n.sees("tcp6", pod, n.outside("tcp6"), egressV6)
+		n.Sees("tcp4", pod, n.outside("tcp4"), egressV4)
+		n.Sees("tcp6", pod, n.outside("tcp6"), egressV6)
 		n.holdsPlan(soon)
-		n.ready()
-		before := rulesOnly(n.save(v1.IPv4Protocol, "-t", "nat"))
+		n.Ready()
+		before := rulesOnly(n.Save(v1.IPv4Protocol, "-t", "nat"))
 		flow, err := pod.Dial(n.Context(), "tcp4", n.outside("tcp4"), 0)
 		if err != nil {
 			n.Fatal(err)
@@ -255,17 +256,17 @@ func TestRestartDisturbsNothing(t *testing.T) {
 
 		stopWatching := n.watchSource(pod, egressV4)
 		for range 3 {
-			n.stop()
+			n.Stop()
 			ask()
 			n.restart()
 			ask()
-			n.kill()
+			n.Kill()
 			ask()
 			n.restart()
 			ask()
 		}
 		stopWatching()
-		if after := rulesOnly(n.save(v1.IPv4Protocol, "-t", "nat")); after != before {
+		if after := rulesOnly(n.Save(v1.IPv4Protocol, "-t", "nat")); after != before {
 			n.Errorf("a restart changed the rules; before:\n%s\nafter:\n%s", before, after)
 		}
 	})
@@ -274,9 +275,9 @@ func TestRestartDisturbsNothing(t *testing.T) {
 // restart starts the node and waits for its first complete sync.
 func (n *node) restart() {
 	n.Helper()
-	n.log = &logBuffer{}
+	n.Printed.Reset()
 	n.start()
-	n.ready()
+	n.Ready()
 }
 
 // watchSource makes flows from the pod all the time; each must be answered, and seen as want.
@@ -326,33 +327,33 @@ func TestRepairs(t *testing.T) {
 		name string
 		do   func(n *node)
 	}{
-		{"nat flushed", func(n *node) { n.iptables("-t", "nat", "-F") }},
-		{"nat flushed again", func(n *node) { n.iptables("-t", "nat", "-F") }},
-		{"nat emptied, chains included", func(n *node) { n.reload("nat") }},
-		{"filter flushed", func(n *node) { n.iptables("-t", "filter", "-F") }},
-		{"both flushed", func(n *node) { n.iptables("-t", "nat", "-F"); n.iptables("-t", "filter", "-F") }},
-		{"all tables emptied, as a firewall's reload does", func(n *node) { n.reload("nat", "filter", "mangle") }},
-		{"masquerade in front", func(n *node) { n.iptables("-t", "nat", "-I", "POSTROUTING", "1", "-j", "MASQUERADE") }},
-		{"jump deleted", func(n *node) { n.iptables("-t", "nat", "-D", "POSTROUTING", "1") }},
-		{"our chain emptied", func(n *node) { n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT") }},
+		{"nat flushed", func(n *node) { n.Iptables("-t", "nat", "-F") }},
+		{"nat flushed again", func(n *node) { n.Iptables("-t", "nat", "-F") }},
+		{"nat emptied, chains included", func(n *node) { n.Reload("nat") }},
+		{"filter flushed", func(n *node) { n.Iptables("-t", "filter", "-F") }},
+		{"both flushed", func(n *node) { n.Iptables("-t", "nat", "-F"); n.Iptables("-t", "filter", "-F") }},
+		{"all tables emptied, as a firewall's reload does", func(n *node) { n.Reload("nat", "filter", "mangle") }},
+		{"masquerade in front", func(n *node) { n.Iptables("-t", "nat", "-I", "POSTROUTING", "1", "-j", "MASQUERADE") }},
+		{"jump deleted", func(n *node) { n.Iptables("-t", "nat", "-D", "POSTROUTING", "1") }},
+		{"our chain emptied", func(n *node) { n.Iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT") }},
 	}
 	onBackends(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.serve(n.Pod(1), 80, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.ready()
-		n.eventually(soon, n.checkService)
+		n.Ready()
+		n.Eventually(soon, n.checkService)
 		for _, d := range damage {
 			n.Logf("%s", d.name)
 			began := time.Now()
 			d.do(n)
 			// The second is for a busy machine.
-			n.eventually(time.Until(began.Add(syncPeriod+time.Second)), func() error {
+			n.Eventually(time.Until(began.Add(process.SyncPeriod+time.Second)), func() error {
 				return errors.Join(n.checkPlan(), n.checkService())
 			})
-			n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-			n.sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
+			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+			n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
 		}
 	})
 }
@@ -363,11 +364,11 @@ func TestFlushedAllTheTime(t *testing.T) {
 		n.serve(n.Pod(1), 80, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.ready()
-		for end := time.Now().Add(syncPeriod); time.Now().Before(end); {
-			n.iptables("-t", "nat", "-F")
+		n.Ready()
+		for end := time.Now().Add(process.SyncPeriod); time.Now().Before(end); {
+			n.Iptables("-t", "nat", "-F")
 		}
-		n.eventually(syncPeriod+time.Second, func() error { return errors.Join(n.checkPlan(), n.checkService()) })
+		n.Eventually(process.SyncPeriod+time.Second, func() error { return errors.Join(n.checkPlan(), n.checkService()) })
 	})
 }
 
@@ -378,10 +379,10 @@ func TestFirstSyncFails(t *testing.T) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.breakRestore()
 		n.start()
-		n.logs("Sync failed")
-		n.logs("the rules in the kernel stay as they are")
+		n.Says("Sync failed")
+		n.Says("the rules in the kernel stay as they are")
 		n.mendRestore()
-		n.eventually(2*syncPeriod, func() error { return errors.Join(n.checkPlan(), n.checkService()) })
+		n.Eventually(2*process.SyncPeriod, func() error { return errors.Join(n.checkPlan(), n.checkService()) })
 	})
 }
 
@@ -393,15 +394,15 @@ func TestTableThatIPTablesCannotShow(t *testing.T) {
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.ready()
-	n.asSomebodyElse("", "nft", "add rule ip filter FORWARD ct state new meter m size 10 { ip saddr limit rate 10/second } accept")
-	if save := n.save(v1.IPv4Protocol); !strings.Contains(save, "`filter' is incompatible") {
+	n.Ready()
+	n.AsSomebodyElse("", "nft", "add rule ip filter FORWARD ct state new meter m size 10 { ip saddr limit rate 10/second } accept")
+	if save := n.Save(v1.IPv4Protocol); !strings.Contains(save, "`filter' is incompatible") {
 		t.Fatalf("iptables-save shows the table after all:\n%s", save)
 	}
 	n.putWeb([]string{anotherV4.String()})
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
-	n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+	n.Iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
 
 // checkService: web is served on its external IPs, to a client outside, with all of the
@@ -413,7 +414,7 @@ func (n *node) checkService() error {
 		}
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		if missing, err := iptables.MissingFromProxier(n.save(family)); err != nil || len(missing) > 0 {
+		if missing, err := iptables.MissingFromProxier(n.Save(family)); err != nil || len(missing) > 0 {
 			return fmt.Errorf("%s: missing: %v, %w", family, missing, err)
 		}
 	}
@@ -425,13 +426,13 @@ func (n *node) checkService() error {
 func TestRandomChanges(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.start()
-		r := rand.New(rand.NewPCG(1, uint64(len(n.Name()))))
+		r := rand.New(rand.NewPCG(1, uint64(len(n.T.Name()))))
 		for burst := range 12 {
 			for range 10 {
 				n.randomChange(r)
 			}
 			if burst%4 == 3 {
-				n.kill()
+				n.Kill()
 				n.randomChange(r)
 				n.restart()
 			}
@@ -473,25 +474,25 @@ func TestFailedWrite(t *testing.T) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putWeb([]string{egressV4.String()})
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 
 		n.breakRestore()
 		n.putWeb([]string{anotherV4.String()})
-		n.logs("out of order")
-		n.logs("the rules in the kernel stay as they are")
-		n.eventually(soon, func() error {
+		n.Says("out of order")
+		n.Says("the rules in the kernel stay as they are")
+		n.Eventually(soon, func() error {
 			text, err := n.get("http://127.0.0.1:10249/metrics")
 			if err == nil && !strings.Contains(text, `egress_snat_sync_failures_total{ip_family="IPv4"}`) {
 				err = errors.New("the metrics do not count the failure")
 			}
 			return err
 		})
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		if _, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--dry-run"); status != 1 || !strings.Contains(stderr, "out of order") {
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		if _, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run"); status != 1 || !strings.Contains(stderr, "out of order") {
 			n.Errorf("--dry-run: got status %d, %q; want 1 and the reason", status, stderr)
 		}
 		n.mendRestore()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 	})
 }
 
@@ -502,14 +503,14 @@ func TestLockHeld(t *testing.T) {
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 
 	release := n.holdLock()
 	n.putWeb([]string{anotherV4.String()})
-	n.logs("the rules in the kernel stay as they are")
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Says("the rules in the kernel stay as they are")
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	release()
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
 
 // TestUnchangedPlanExecsNothing: changes that do not concern egress make us write nothing.
@@ -518,14 +519,14 @@ func TestUnchangedPlanExecsNothing(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.putWeb([]string{egressV4.String()})
 		n.start()
-		n.ready()
-		restore, err := exec.LookPath("/usr/sbin/iptables-" + filepath.Base(n.Name()) + "-restore")
+		n.Ready()
+		restore, err := exec.LookPath("/usr/sbin/iptables-" + filepath.Base(n.T.Name()) + "-restore")
 		if err != nil {
 			n.Fatal(err)
 		}
-		record := n.path("execs")
-		n.write(filepath.Join(n.binDir, "iptables-restore"), []byte("#!/bin/sh\necho \"$@\" >>"+record+"\nexec "+restore+" \"$@\"\n"))
-		if err := os.Chmod(filepath.Join(n.binDir, "iptables-restore"), 0o755); err != nil {
+		record := n.File("execs")
+		n.Write(filepath.Join(n.BinDir, "iptables-restore"), []byte("#!/bin/sh\necho \"$@\" >>"+record+"\nexec "+restore+" \"$@\"\n"))
+		if err := os.Chmod(filepath.Join(n.BinDir, "iptables-restore"), 0o755); err != nil {
 			n.Fatal(err)
 		}
 		execs := func() (proxier, ours int) {
@@ -546,16 +547,16 @@ func TestUnchangedPlanExecsNothing(t *testing.T) {
 			before, _ := execs()
 			ports := allProtocols[:1+round]
 			n.put("db.yaml", service("db", dbIPs, nil, ports...), endpoints("db", ports, n.Pod(2).V4)[0])
-			n.eventually(soon, func() error {
+			n.Eventually(soon, func() error {
 				if after, _ := execs(); after == before {
 					return errors.New("the proxier has not written its change")
 				}
 				return nil
 			})
 		}
-		looks := strings.Count(n.log.String(), "looked=true")
-		n.eventually(soon, func() error {
-			if strings.Count(n.log.String(), "looked=true") < looks+4 {
+		looks := strings.Count(n.Printed.String(), "looked=true")
+		n.Eventually(soon, func() error {
+			if strings.Count(n.Printed.String(), "looked=true") < looks+4 {
 				return errors.New("the kernel was not looked at")
 			}
 			return nil
@@ -570,7 +571,7 @@ func TestUnchangedPlanExecsNothing(t *testing.T) {
 func (n *node) breakRestore() {
 	n.Helper()
 	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
-		if err := os.WriteFile(filepath.Join(n.binDir, name), []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(n.BinDir, name), []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
 			n.Fatal(err)
 		}
 	}
@@ -579,7 +580,7 @@ func (n *node) breakRestore() {
 func (n *node) mendRestore() {
 	n.Helper()
 	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
-		if err := os.Remove(filepath.Join(n.binDir, name)); err != nil {
+		if err := os.Remove(filepath.Join(n.BinDir, name)); err != nil {
 			n.Fatal(err)
 		}
 	}
@@ -588,7 +589,7 @@ func (n *node) mendRestore() {
 // holdLock takes the xtables lock, as another iptables-legacy would.
 func (n *node) holdLock() (release func()) {
 	n.Helper()
-	lock, err := os.OpenFile(n.path("xtables.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(n.File("xtables.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -603,12 +604,12 @@ func TestSwitchedOffRemovesTheRules(t *testing.T) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putWeb([]string{egressV4.String()})
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.stop()
-		n.configure(`egress-snat: ["false"]`)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Stop()
+		n.Configure(`egress-snat: ["false"]`)
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-		if save := n.save(v1.IPv4Protocol); strings.Contains(save, "OPENSHIFT-EGRESS") {
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		if save := n.Save(v1.IPv4Protocol); strings.Contains(save, "OPENSHIFT-EGRESS") {
 			n.Errorf("rules are left:\n%s", save)
 		}
 	})

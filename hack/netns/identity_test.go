@@ -45,8 +45,8 @@ func (n *node) removeService(namespace, name string) {
 // reason is empty, has nothing of it.
 func (n *node) refused(service, reason string) {
 	n.Helper()
-	n.eventually(soon, func() error {
-		out, errs, status := n.openshift("egress", "refused", "--socket="+n.socket(), "--no-headers")
+	n.Eventually(soon, func() error {
+		out, errs, status := n.Openshift("egress", "refused", "--socket="+n.Socket(), "--no-headers")
 		if status != 0 {
 			return errors.New(errs)
 		}
@@ -79,22 +79,22 @@ func TestThief(t *testing.T) {
 		n.putService("thief", 5, service("web", dbIPs, ips, allProtocols...), thief.V4, thief.V6)
 		n.start()
 		for _, network := range []string{"udp4", "udp6"} {
-			n.sees(network, owner, n.outside(network), of(network, egressV4, egressV6))
-			n.sees(network, thief, n.outside(network), n.nodeIP(network))
+			n.Sees(network, owner, n.outside(network), of(network, egressV4, egressV6))
+			n.Sees(network, thief, n.outside(network), n.nodeIP(network))
 		}
 		n.refused("thief/web", "OwnedByOtherNamespace")
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="OwnedByOtherNamespace"} 1`)
 		n.metric(`egress_snat_claims{ip_family="IPv6"} 2`)
-		n.logs(`"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`)
+		n.Says(`"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`)
 
 		n.removeService("shop", "web")
 		for _, network := range []string{"udp4", "udp6"} {
-			n.sees(network, thief, n.outside(network), of(network, egressV4, egressV6))
-			n.sees(network, owner, n.outside(network), n.nodeIP(network))
+			n.Sees(network, thief, n.outside(network), of(network, egressV4, egressV6))
+			n.Sees(network, owner, n.outside(network), n.nodeIP(network))
 		}
 		n.refused("thief/web", "")
-		n.eventually(soon, func() error {
-			for line := range strings.Lines(n.log.String()) {
+		n.Eventually(soon, func() error {
+			for line := range strings.Lines(n.Printed.String()) {
 				if strings.Contains(line, `"Event deleted"`) && strings.Contains(line, `reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`) {
 					return nil
 				}
@@ -115,8 +115,8 @@ func TestSliceNamesAForeignPod(t *testing.T) {
 		slice.Endpoints[1].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "theirs"}
 		n.put("web.yaml", web, slice)
 		n.start()
-		n.sees("tcp4", mine, n.outside("tcp4"), egressV4)
-		n.sees("tcp4", theirs, n.outside("tcp4"), n.Node().V4)
+		n.Sees("tcp4", mine, n.outside("tcp4"), egressV4)
+		n.Sees("tcp4", theirs, n.outside("tcp4"), n.Node().V4)
 		n.refused("shop/web", "PodOfOtherNamespace")
 	})
 }
@@ -133,7 +133,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		n.put("kubernetes.yaml", endpointsIn("default", "kubernetes", nil, apiServer)[0])
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.start()
-		n.ready()
+		n.Ready()
 		for address, reason := range map[string]string{
 			"172.30.0.1":             "AddressInCluster", // the Service of the API server
 			"fd00:172:30::1":         "AddressInCluster",
@@ -153,15 +153,15 @@ func TestForbiddenAddresses(t *testing.T) {
 		} {
 			n.putService("shop", 0, service("web", webIPs, []string{address}), n.Pod(1).V4, n.Pod(1).V6)
 			if reason == "" {
-				n.logs(address)
+				n.Says(address)
 			} else {
 				n.refused("shop/web", reason)
 			}
 			for _, network := range []string{"tcp4", "tcp6"} {
-				n.sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
+				n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
 			}
 			for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-				if save := n.save(family); strings.Contains(save, "--to-source") {
+				if save := n.Save(family); strings.Contains(save, "--to-source") {
 					n.Errorf("%s: there are rules:\n%s", address, save)
 				}
 			}
@@ -172,13 +172,13 @@ func TestForbiddenAddresses(t *testing.T) {
 // TestNodeIPs: a node's own address as an external IP, where that is allowed.
 func TestNodeIPs(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.configure(`egress-snat-allow-node-ips: ["true"]`)
+		n.Configure(`egress-snat-allow-node-ips: ["true"]`)
 		n.serve(n.Outside(), whoamiPort, "udp4")
 		n.putService("shop", 0, service("web", webIPs, []string{n.Node().V4.String()}, allProtocols...), n.Pod(1).V4)
 		n.start()
-		n.ready()
-		n.eventually(soon, func() error {
-			if save := n.save(v1.IPv4Protocol); !strings.Contains(save, "--to-source "+n.Node().V4.String()) {
+		n.Ready()
+		n.Eventually(soon, func() error {
+			if save := n.Save(v1.IPv4Protocol); !strings.Contains(save, "--to-source "+n.Node().V4.String()) {
 				return fmt.Errorf("no rule:\n%s", save)
 			}
 			return nil
@@ -200,9 +200,9 @@ func TestNodeIPs(t *testing.T) {
 // holdsNothing waits until no rule of ours is in the kernel.
 func (n *node) holdsNothing() {
 	n.Helper()
-	n.eventually(soon, func() error {
+	n.Eventually(soon, func() error {
 		for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-			for line := range strings.Lines(n.save(family)) {
+			for line := range strings.Lines(n.Save(family)) {
 				if strings.HasPrefix(line, "-A OPENSHIFT-EGRESS-SNAT") {
 					return fmt.Errorf("%s", line)
 				}
@@ -216,7 +216,7 @@ func (n *node) holdsNothing() {
 // was, unless somebody ends it.
 func (n *node) asks(network string, pod *lab.Host, port uint16, want netip.Addr) {
 	n.Helper()
-	n.eventually(soon, func() error {
+	n.Eventually(soon, func() error {
 		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
 		seen, err := pod.Ask(ctx, network, n.outside(network), port)
@@ -255,7 +255,7 @@ func TestExistingFlows(t *testing.T) {
 		udp := []v1.ServicePort{{Name: "udp", Port: 80, Protocol: v1.ProtocolUDP}}
 		n.serve(n.Outside(), whoamiPort, "udp4", "udp6", "tcp4")
 		n.start()
-		n.ready()
+		n.Ready()
 		begin := func() {
 			n.asks("udp4", pod2, other, n.Node().V4)
 			n.asks("udp6", pod2, other, n.Node().V6)
@@ -303,7 +303,7 @@ func TestExistingFlows(t *testing.T) {
 		if seen, err := tcp.Ask(n.Context()); err != nil || seen != n.Node().V4 {
 			n.Errorf("a flow of a protocol that was never bound is seen as %v, %v", seen, err)
 		}
-		n.eventually(soon, func() error {
+		n.Eventually(soon, func() error {
 			text, err := n.get("http://127.0.0.1:10249/metrics")
 			if err == nil && (!strings.Contains(text, "egress_snat_conntrack_deletions_total") || strings.Contains(text, `egress_snat_conntrack_deletions_total{ip_family="IPv4"} 0`)) {
 				err = errors.New("no deletions are counted")
@@ -329,7 +329,7 @@ func TestFlowsAcrossAKill(t *testing.T) {
 			}
 		}
 		right := n.tracked("udp", pod2.V4, port)
-		n.kill()
+		n.Kill()
 		n.putService("shop", 9, service("web", webIPs, ips, allProtocols...), pod2.V4, pod2.V6)
 		n.restart()
 		for _, network := range []string{"udp4", "udp6"} {
@@ -340,7 +340,7 @@ func TestFlowsAcrossAKill(t *testing.T) {
 		n.putService("bank", 9, service("atm", dbIPs, []string{anotherV4.String()}, allProtocols...), pod1.V4)
 		n.asks("udp4", pod1, port, anotherV4)
 		n.removeService("bank", "atm")
-		if status := n.exit(); status == 0 {
+		if status := n.Exit(); status == 0 {
 			n.Fatalf("the node was not killed")
 		}
 		n.asks("udp4", pod1, port, anotherV4) // the flow lives on
@@ -359,7 +359,7 @@ func (n *node) dieAfterRestore(text string) {
 	n.Helper()
 	for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
 		script := fmt.Sprintf("#!/bin/sh\npayload=$(cat)\nprintf '%%s\\n' \"$payload\" | PATH=%s %s \"$@\" || exit\ncase $payload in *\"-A %s\"*) kill -9 $PPID ;; esac\n", n.Path(), name, text)
-		if err := os.WriteFile(filepath.Join(n.binDir, name), []byte(script), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(n.BinDir, name), []byte(script), 0o755); err != nil {
 			n.Fatal(err)
 		}
 	}
@@ -376,11 +376,11 @@ func (n *node) flowsEnd(end func()) {
 	for _, network := range []string{"udp4", "udp6"} {
 		n.asks(network, n.Pod(1), port, of(network, egressV4, egressV6))
 	}
-	n.ready()
+	n.Ready()
 	end()
 	for _, network := range []string{"udp4", "udp6"} {
 		n.asks(network, n.Pod(1), port, n.nodeIP(network))
-		n.sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
+		n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
 	}
 }
 
@@ -389,8 +389,8 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 	t.Run("switched off", func(t *testing.T) {
 		onBackends(t, func(n *node) {
 			n.flowsEnd(func() {
-				n.stop()
-				n.configure(`egress-snat: ["false"]`)
+				n.Stop()
+				n.Configure(`egress-snat: ["false"]`)
 				n.start()
 			})
 		})
@@ -398,8 +398,8 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 	t.Run("cleaned up", func(t *testing.T) {
 		onBackends(t, func(n *node) {
 			n.flowsEnd(func() {
-				n.stop()
-				if _, errs, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--cleanup"); status != 0 {
+				n.Stop()
+				if _, errs, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--cleanup"); status != 0 {
 					n.Fatal(errs)
 				}
 			})
@@ -412,22 +412,18 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 func TestFlowsOfAnOldSnapshot(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.flowsEnd(func() {
-			snapshots := map[string]string{"iptables-restore": n.save(v1.IPv4Protocol), "ip6tables-restore": n.save(v1.IPv6Protocol)}
+			snapshots := map[string]string{"iptables-restore": n.Save(v1.IPv4Protocol), "ip6tables-restore": n.Save(v1.IPv6Protocol)}
 			n.removeService("shop", "web")
 			n.holdsNothing()
 			// The node sleeps while the old rules do their work.
-			if err := n.process.Process.Signal(syscall.SIGSTOP); err != nil {
-				n.Fatal(err)
-			}
+			n.Signal(syscall.SIGSTOP)
 			for name, save := range snapshots {
-				n.asSomebodyElse(save, name, "-w")
+				n.AsSomebodyElse(save, name, "-w")
 			}
 			for _, network := range []string{"udp4", "udp6"} {
 				n.asks(network, n.Pod(1), 4000, of(network, egressV4, egressV6))
 			}
-			if err := n.process.Process.Signal(syscall.SIGCONT); err != nil {
-				n.Fatal(err)
-			}
+			n.Signal(syscall.SIGCONT)
 		})
 	})
 }
@@ -441,8 +437,8 @@ func TestFlowsOfTheOtherBackend(t *testing.T) {
 			n := newNode(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true, Backend: backend})
 			n.useOtherBackend(backend)
 			n.flowsEnd(func() {
-				n.stop()
-				if err := os.RemoveAll(n.binDir); err != nil {
+				n.Stop()
+				if err := os.RemoveAll(n.BinDir); err != nil {
 					t.Fatal(err)
 				}
 				n.removeService("shop", "web")
@@ -468,8 +464,8 @@ func TestManyServicesOfOnePod(t *testing.T) {
 		}
 		n.put("many.yaml", objects...)
 		n.start()
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.198"))
-		n.sees("udp4", n.Pod(1), n.outside("udp4"), netip.MustParseAddr("203.0.113.199"))
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.198"))
+		n.Sees("udp4", n.Pod(1), n.outside("udp4"), netip.MustParseAddr("203.0.113.199"))
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 98`)
 	})
 }
@@ -526,7 +522,7 @@ func TestStaysAsWithoutUs(t *testing.T) {
 			var seen []string
 			for _, q := range questions {
 				var as netip.Addr
-				n.eventually(soon, func() (err error) {
+				n.Eventually(soon, func() (err error) {
 					as, err = n.ask(q.network, pod1, q.to)
 					return err
 				})
@@ -535,16 +531,16 @@ func TestStaysAsWithoutUs(t *testing.T) {
 			return seen
 		}
 
-		n.configure(`egress-snat: ["false"]`)
+		n.Configure(`egress-snat: ["false"]`)
 		n.start()
-		n.sees("udp4", pod1, netip.AddrPortFrom(netip.MustParseAddr(dbIPs[0]), 80), pod1.V4)
-		n.sees("udp6", pod1, netip.AddrPortFrom(netip.MustParseAddr(dbIPs[1]), 80), pod1.V6)
+		n.Sees("udp4", pod1, netip.AddrPortFrom(netip.MustParseAddr(dbIPs[0]), 80), pod1.V4)
+		n.Sees("udp6", pod1, netip.AddrPortFrom(netip.MustParseAddr(dbIPs[1]), 80), pod1.V6)
 		without := answers()
-		n.stop()
-		n.configure("")
+		n.Stop()
+		n.Configure("")
 		n.restart()
 		for _, family := range []string{"4", "6"} {
-			n.sees("udp"+family, pod1, netip.AddrPortFrom(partner[family], whoamiPort), of("udp"+family, egressV4, egressV6))
+			n.Sees("udp"+family, pod1, netip.AddrPortFrom(partner[family], whoamiPort), of("udp"+family, egressV4, egressV6))
 		}
 		with := answers()
 		for i := range questions {
@@ -552,18 +548,18 @@ func TestStaysAsWithoutUs(t *testing.T) {
 				n.Errorf("%s, want it as without egress SNAT: %s", with[i], without[i])
 			}
 		}
-		n.stop()
-		n.configure(`egress-snat-exclude-nodes: ["false"]`)
+		n.Stop()
+		n.Configure(`egress-snat-exclude-nodes: ["false"]`)
 		n.restart()
-		n.sees("udp4", pod1, n.outside("udp4"), egressV4)
+		n.Sees("udp4", pod1, n.outside("udp4"), egressV4)
 		// Its own external IP, where the proxier serves nothing and somebody outside does.
 		for _, ip := range []netip.Addr{egressV4, egressV6} {
 			if err := n.AddAddr(n.Outside(), ip); err != nil {
 				n.Fatal(err)
 			}
 		}
-		n.sees("udp4", pod1, netip.AddrPortFrom(egressV4, whoamiPort), n.Node().V4)
-		n.sees("udp6", pod1, netip.AddrPortFrom(egressV6, whoamiPort), n.Node().V6)
+		n.Sees("udp4", pod1, netip.AddrPortFrom(egressV4, whoamiPort), n.Node().V4)
+		n.Sees("udp6", pod1, netip.AddrPortFrom(egressV6, whoamiPort), n.Node().V6)
 	})
 }
 
@@ -571,20 +567,20 @@ func TestStaysAsWithoutUs(t *testing.T) {
 // whatever the Service's ports are.
 func TestAllProtocols(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.configure(`egress-snat-protocols: ["all"]`)
+		n.Configure(`egress-snat-protocols: ["all"]`)
 		n.serve(n.Outside(), whoamiPort, networks...)
 		pod := n.Pod(1)
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
 		for _, network := range networks {
-			n.sees(network, pod, n.outside(network), of(network, egressV4, egressV6))
+			n.Sees(network, pod, n.outside(network), of(network, egressV4, egressV6))
 		}
 		for _, network := range []string{"ip4:icmp", "ip6:ipv6-icmp"} {
 			to, want := n.Outside().V4, egressV4
 			if strings.HasPrefix(network, "ip6") {
 				to, want = n.Outside().V6, egressV6
 			}
-			n.eventually(soon, func() error { return n.ping(pod, network, to, want) })
+			n.Eventually(soon, func() error { return n.ping(pod, network, to, want) })
 		}
 	})
 }
@@ -629,7 +625,7 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 // serve for egress where the proxier does not know them any more.
 func TestLoadBalancerIPs(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.configure(`{egress-snat-load-balancer-ips: ["true"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
+		n.Configure(`{egress-snat-load-balancer-ips: ["true"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		balanced := service("lb", dbIPs, nil, v1.ServicePort{Name: "tcp", Port: 80, NodePort: 30080, Protocol: v1.ProtocolTCP})
 		balanced.Spec.Type = v1.ServiceTypeLoadBalancer
@@ -638,8 +634,8 @@ func TestLoadBalancerIPs(t *testing.T) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
 		for _, network := range []string{"tcp4", "tcp6"} {
-			n.sees(network, n.Pod(1), n.outside(network), of(network, egressV4, egressV6))
-			n.sees(network, n.Pod(2), n.outside(network), of(network, anotherV4, anotherV6))
+			n.Sees(network, n.Pod(1), n.outside(network), of(network, egressV4, egressV6))
+			n.Sees(network, n.Pod(2), n.outside(network), of(network, anotherV4, anotherV6))
 		}
 	})
 }
@@ -649,13 +645,13 @@ func TestLoadBalancerIPs(t *testing.T) {
 func TestNetworkConfiguration(t *testing.T) {
 	onBackends(t, func(n *node) {
 		network := &configv1.Network{TypeMeta: typeMeta("config.openshift.io/v1", "Network"), ObjectMeta: objectMeta("", "cluster")}
-		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: clusterV4.String(), HostPrefix: 24}, {CIDR: clusterV6.String(), HostPrefix: 64}}
+		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: lab.ClusterV4.String(), HostPrefix: 24}, {CIDR: lab.ClusterV6.String(), HostPrefix: 64}}
 		policy := func(policy *configv1.ExternalIPPolicy) {
 			n.Helper()
 			network.Spec.ExternalIP = &configv1.ExternalIPConfig{Policy: policy}
 			n.put("network.yaml", network)
 		}
-		n.configure(`cluster-cidr: null`)
+		n.Configure(`cluster-cidr: null`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
@@ -663,11 +659,11 @@ func TestNetworkConfiguration(t *testing.T) {
 		policy(nil)
 		sees := func(v4, v6 netip.Addr) {
 			n.Helper()
-			n.sees("tcp4", n.Pod(1), n.outside("tcp4"), v4)
-			n.sees("tcp6", n.Pod(1), n.outside("tcp6"), v6)
+			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), v4)
+			n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), v6)
 		}
 		sees(egressV4, egressV6)
-		n.logs("Taking the cluster CIDRs from the cluster's network configuration")
+		n.Says("Taking the cluster CIDRs from the cluster's network configuration")
 		policy(&configv1.ExternalIPPolicy{})
 		sees(n.Node().V4, n.Node().V6)
 		n.refused("shop/web", "NotAllowed")
@@ -683,7 +679,7 @@ func TestNetworkConfiguration(t *testing.T) {
 // namespace, and the annotation that names an address.
 func TestConfiguredPolicy(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.configure(`{egress-snat-allowed-cidrs: ["203.0.113.0/24,198.51.100.0/24"], egress-snat-namespace-cidrs: ["bank=198.51.100.0/24"]}`)
+		n.Configure(`{egress-snat-allowed-cidrs: ["203.0.113.0/24,198.51.100.0/24"], egress-snat-namespace-cidrs: ["bank=198.51.100.0/24"]}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putService("shop", 0, service("web", webIPs, []string{"192.0.2.200"}), n.Pod(1).V4)
 		n.putService("bank", 0, service("atm", dbIPs, []string{egressV4.String()}), n.Pod(2).V4)
@@ -693,27 +689,27 @@ func TestConfiguredPolicy(t *testing.T) {
 		named := service("atm", dbIPs, []string{egressV4.String(), anotherV4.String()})
 		named.Annotations = map[string]string{egress.Annotation: anotherV4.String()}
 		n.putService("bank", 0, named, n.Pod(2).V4)
-		n.sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
+		n.Sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
 		n.putService("shop", 0, service("web", webIPs, []string{egressV4.String()}), n.Pod(1).V4)
-		n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	})
 }
 
 // TestEgressCommands: as an operator uses them, on the binary.
 func TestEgressCommands(t *testing.T) {
 	onBackends(t, func(n *node) {
-		socket := "--socket=" + n.socket()
-		if _, errs, status := n.openshift("egress", "list", socket); status != 1 || !strings.Contains(errs, n.socket()) {
+		socket := "--socket=" + n.Socket()
+		if _, errs, status := n.Openshift("egress", "list", socket); status != 1 || !strings.Contains(errs, n.Socket()) {
 			n.Errorf("without a node: status %d, %s", status, errs)
 		}
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
-		n.ready()
-		out, errs, status := n.openshift("egress", "list", socket, "--no-headers")
+		n.Ready()
+		out, errs, status := n.Openshift("egress", "list", socket, "--no-headers")
 		if fields := strings.Fields(out); status != 0 || errs != "" || len(fields) < 4 || fields[0] != n.Pod(1).V4.String() || !strings.Contains(out, "shop/web") {
 			n.Errorf("list: status %d, %s%s", status, out, errs)
 		}
-		out, _, _ = n.openshift("egress", "list", socket, "-o", "json")
+		out, _, _ = n.Openshift("egress", "list", socket, "-o", "json")
 		var document struct {
 			Node  string `json:"node"`
 			Ready bool   `json:"ready"`
@@ -721,21 +717,21 @@ func TestEgressCommands(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &document); err != nil || document.Node != "node-1" || !document.Ready {
 			n.Errorf("list -o json: %v: %s", err, out)
 		}
-		out, errs, status = n.openshift("egress", "explain", socket, n.Pod(1).V4.String(), n.Outside().V4.String(), "--protocol=tcp")
+		out, errs, status = n.Openshift("egress", "explain", socket, n.Pod(1).V4.String(), n.Outside().V4.String(), "--protocol=tcp")
 		if status != 0 || !strings.Contains(out, "This packet would leave as "+egressV4.String()) || !strings.Contains(out, "--to-source "+egressV4.String()) {
 			n.Errorf("explain: status %d, %s%s", status, out, errs)
 		}
-		out, errs, status = n.openshift("egress", "explain", socket, "shop/web")
+		out, errs, status = n.Openshift("egress", "explain", socket, "shop/web")
 		if status != 0 || !strings.Contains(out, egressV6.String()) {
 			n.Errorf("explain a Service: status %d, %s%s", status, out, errs)
 		}
-		out, errs, status = n.openshift("egress", "verify", socket)
+		out, errs, status = n.Openshift("egress", "verify", socket)
 		if status != 0 {
 			n.Errorf("verify: status %d, %s%s", status, out, errs)
 		}
 		n.breakRestore() // so that nobody repairs what is broken now
-		n.iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
-		out, _, status = n.openshift("egress", "verify", socket)
+		n.Iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
+		out, _, status = n.Openshift("egress", "verify", socket)
 		if status != 1 || !strings.Contains(out, "lacks the rule") || !strings.Contains(out, "--to-source "+egressV4.String()) {
 			n.Errorf("verify after a flush: status %d, %s", status, out)
 		}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
+	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -60,10 +61,10 @@ func simpleNode(t *testing.T) *node {
 func TestSignals(t *testing.T) {
 	n := simpleNode(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		n.log = &logBuffer{}
+		n.Printed.Reset()
 		n.start()
-		n.ready()
-		n.end(signal)
+		n.Ready()
+		n.End(signal)
 	}
 }
 
@@ -74,8 +75,8 @@ func TestSignalWhileTheLockIsHeld(t *testing.T) {
 	socket := n.listenForNotifications()
 	defer n.holdLock()()
 	n.start()
-	n.logs("Egress SNAT is on")
-	n.stop()
+	n.Says("Egress SNAT is on")
+	n.Stop()
 	if socket.count("STOPPING=1") != 1 {
 		t.Error("the service manager was not told STOPPING=1")
 	}
@@ -85,9 +86,9 @@ func TestSignalWhileTheLockIsHeld(t *testing.T) {
 func TestSignalBeforeTheAPIServerAnswers(t *testing.T) {
 	n := simpleNode(t)
 	n.useKubeconfig("http://127.0.0.1:1")
-	n.startWith()
-	n.logs("Waiting for caches to sync")
-	n.stop()
+	n.Start()
+	n.Says("Waiting for caches to sync")
+	n.Stop()
 }
 
 // useKubeconfig lets the configuration name a kubeconfig for server.
@@ -96,11 +97,11 @@ func (n *node) useKubeconfig(server string) {
 	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x,
 contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: %q}}], users: [{name: x, user: {}}]}`, server)
-	n.write(n.path("node.kubeconfig"), []byte(kubeconfig))
-	n.writeConfig(map[string]any{
+	n.Write(n.File("node.kubeconfig"), []byte(kubeconfig))
+	n.WriteConfig(map[string]any{
 		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": "node-1",
 		"masterKubeConfig": "node.kubeconfig", // relative to the configuration
-		"proxyArguments":   map[string]any{"cluster-cidr": []string{clusterV4.String()}, "conntrack-max-per-core": []string{"0"}},
+		"proxyArguments":   map[string]any{"cluster-cidr": []string{lab.ClusterV4.String()}, "conntrack-max-per-core": []string{"0"}},
 	})
 }
 
@@ -120,14 +121,14 @@ func TestFromAnAPIServer(t *testing.T) {
 	}
 	defer remove()
 	n.useKubeconfig("")
-	n.writeConfig(map[string]any{
+	n.WriteConfig(map[string]any{
 		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": "node-1", "masterKubeConfig": kubeconfig,
-		"proxyArguments": map[string]any{"cluster-cidr": []string{clusterV4.String()}, "conntrack-max-per-core": []string{"0"}},
+		"proxyArguments": map[string]any{"cluster-cidr": []string{lab.ClusterV4.String()}, "conntrack-max-per-core": []string{"0"}},
 	})
-	n.startWith()
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Start()
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 
-	stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--dry-run")
+	stdout, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--dry-run")
 	if status != 0 || !strings.Contains(stdout, "--to-source "+egressV4.String()) {
 		t.Errorf("--dry-run: got status %d, %q, %q", status, stdout, stderr)
 	}
@@ -136,21 +137,21 @@ func TestFromAnAPIServer(t *testing.T) {
 func TestCleanup(t *testing.T) {
 	onBackends(t, func(n *node) {
 		families := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
-		n.iptables("-t", "nat", "-N", "SOMEBODY") // and so all tables that there will be
-		n.iptables("-t", "filter", "-N", "SOMEBODY")
+		n.Iptables("-t", "nat", "-N", "SOMEBODY") // and so all tables that there will be
+		n.Iptables("-t", "filter", "-N", "SOMEBODY")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		before := map[v1.IPFamily]string{}
 		for _, family := range families {
-			before[family] = chainsAndRules(n.save(family))
+			before[family] = chainsAndRules(n.Save(family))
 		}
 		n.start()
 		n.holdsPlan(soon)
-		n.stop()
-		if stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--cleanup"); status != 0 {
+		n.Stop()
+		if stdout, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--cleanup"); status != 0 {
 			n.Fatalf("--cleanup: status %d, %s%s", status, stdout, stderr)
 		}
 		for _, family := range families {
-			if diff := cmp.Diff(before[family], chainsAndRules(n.save(family))); diff != "" {
+			if diff := cmp.Diff(before[family], chainsAndRules(n.Save(family))); diff != "" {
 				n.Errorf("%s: not as before (-want +got):\n%s", family, diff)
 			}
 		}
@@ -164,7 +165,7 @@ func (n *node) useOtherBackend(backend lab.Backend) (other string) {
 	other = map[lab.Backend]string{lab.Legacy: "nft", lab.NFT: "legacy"}[backend]
 	for _, name := range []string{"iptables", "ip6tables"} {
 		for _, suffix := range []string{"", "-save", "-restore"} {
-			if err := os.Symlink("/usr/sbin/"+name+"-"+other+suffix, filepath.Join(n.binDir, name+suffix)); err != nil {
+			if err := os.Symlink("/usr/sbin/"+name+"-"+other+suffix, filepath.Join(n.BinDir, name+suffix)); err != nil {
 				n.Fatal(err)
 			}
 		}
@@ -183,8 +184,8 @@ func TestCleanupOfTheOtherBackend(t *testing.T) {
 			other := n.useOtherBackend(backend)
 			n.putWeb([]string{egressV4.String(), egressV6.String()})
 			n.start()
-			n.ready()
-			n.stop()
+			n.Ready()
+			n.Stop()
 			saveOther := func() string {
 				text, err := n.Node().Run(t.Context(), "sh", "-c", "iptables-"+other+"-save; ip6tables-"+other+"-save")
 				if err != nil {
@@ -195,11 +196,11 @@ func TestCleanupOfTheOtherBackend(t *testing.T) {
 			if text := saveOther(); !strings.Contains(text, "OPENSHIFT-EGRESS-SNAT") || !strings.Contains(text, "KUBE-SERVICES") {
 				t.Fatalf("the node did not use the other back end:\n%s", text)
 			}
-			if err := os.RemoveAll(n.binDir); err != nil {
+			if err := os.RemoveAll(n.BinDir); err != nil {
 				t.Fatal(err)
 			}
-			n.configure(`proxy-mode: ["nftables"]`)
-			if stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--cleanup"); status != 0 {
+			n.Configure(`proxy-mode: ["nftables"]`)
+			if stdout, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--cleanup"); status != 0 {
 				t.Fatalf("--cleanup: status %d, %s%s", status, stdout, stderr)
 			}
 			if text := saveOther(); text != "" {
@@ -225,8 +226,8 @@ func chainsAndRules(save string) string {
 func TestDryRun(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
-		before := n.save(v1.IPv4Protocol) + n.save(v1.IPv6Protocol)
-		stdout, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests(), "--dry-run")
+		before := n.Save(v1.IPv4Protocol) + n.Save(v1.IPv6Protocol)
+		stdout, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run")
 		if status != 0 || stderr != "" {
 			n.Errorf("status %d, %s", status, stderr)
 		}
@@ -239,7 +240,7 @@ func TestDryRun(t *testing.T) {
 				n.Errorf("the output lacks %q:\n%s", line, stdout)
 			}
 		}
-		if after := n.save(v1.IPv4Protocol) + n.save(v1.IPv6Protocol); rulesOnly(after) != rulesOnly(before) {
+		if after := n.Save(v1.IPv4Protocol) + n.Save(v1.IPv6Protocol); rulesOnly(after) != rulesOnly(before) {
 			n.Errorf("the kernel changed:\n%s", after)
 		}
 	})
@@ -248,7 +249,7 @@ func TestDryRun(t *testing.T) {
 func TestEndpointsOfTheProxy(t *testing.T) {
 	n := simpleNode(t)
 	n.start()
-	n.ready()
+	n.Ready()
 	for url, text := range map[string]string{
 		"http://127.0.0.1:10256/healthz":   `"lastUpdated"`,
 		"http://127.0.0.1:10256/livez":     `"lastUpdated"`,
@@ -256,7 +257,7 @@ func TestEndpointsOfTheProxy(t *testing.T) {
 		"http://127.0.0.1:10249/metrics":   "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
 		"http://127.0.0.1:10249/configz":   "KubeProxyConfiguration",
 	} {
-		n.eventually(soon, func() error {
+		n.Eventually(soon, func() error {
 			body, err := n.get(url)
 			if err == nil && !strings.Contains(body, text) {
 				err = fmt.Errorf("%s: got %q, want %q in it", url, body, text)
@@ -271,17 +272,17 @@ func TestEndpointsOfTheProxy(t *testing.T) {
 // Egress SNAT does not depend on the gate by which Services lose their external IPs.
 func TestUpstreamSettings(t *testing.T) {
 	n := simpleNode(t)
-	n.configure(`{conntrack-tcp-timeout-established: ["1234s"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
+	n.Configure(`{conntrack-tcp-timeout-established: ["1234s"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.serve(n.Pod(1), 80, "tcp4")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	timeout, err := n.Node().Run(t.Context(), "sysctl", "-n", "net.netfilter.nf_conntrack_tcp_timeout_established")
 	if err != nil || strings.TrimSpace(timeout) != "1234" {
 		t.Errorf("the conntrack timeout is %q, %v; want 1234", timeout, err)
 	}
-	n.logs(`NodeIPs=["192.0.2.2"`)
+	n.Says(`NodeIPs=["192.0.2.2"`)
 	if _, err := n.ask("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80)); err == nil {
 		t.Error("the Service is served on its external IP although the gate is off")
 	}
@@ -290,18 +291,18 @@ func TestUpstreamSettings(t *testing.T) {
 // TestKubeProxysOwnFile: proxyArguments.config names a file that is noticed as well.
 func TestKubeProxysOwnFile(t *testing.T) {
 	n := simpleNode(t)
-	file := n.path("kube-proxy.yaml")
+	file := n.File("kube-proxy.yaml")
 	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nclusterCIDR: 10.128.0.0/14\nconntrack: {maxPerCore: 0}\n"
-	n.write(file, []byte(text))
-	n.configure(`{config: ["kube-proxy.yaml"]}`) // relative to the configuration
+	n.Write(file, []byte(text))
+	n.Configure(`{config: ["kube-proxy.yaml"]}`) // relative to the configuration
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-	n.write(file, []byte(text+"mode: nftables\n"))
-	n.logs("The configuration has changed but is not valid")
-	n.write(file, []byte(text+"configSyncPeriod: 10m0s\n"))
-	if status := n.exit(); status != 75 {
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Write(file, []byte(text+"mode: nftables\n"))
+	n.Says("The configuration has changed but is not valid")
+	n.Write(file, []byte(text+"configSyncPeriod: 10m0s\n"))
+	if status := n.Exit(); status != 75 {
 		t.Errorf("the node ended with status %d, want 75", status)
 	}
 }
@@ -310,27 +311,27 @@ func TestChangedConfiguration(t *testing.T) {
 	n := simpleNode(t)
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.ready()
-	good, err := os.ReadFile(n.config())
+	n.Ready()
+	good, err := os.ReadFile(n.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := rulesOnly(n.save(v1.IPv4Protocol))
+	before := rulesOnly(n.Save(v1.IPv4Protocol))
 
-	n.write(n.config(), append(good, "noSuchField: 1\n"...))
-	n.logs("The configuration has changed but is not valid")
-	n.logs("noSuchField")
-	n.write(n.config(), good) // what it runs with is no change
+	n.Write(n.Config(), append(good, "noSuchField: 1\n"...))
+	n.Says("The configuration has changed but is not valid")
+	n.Says("noSuchField")
+	n.Write(n.Config(), good) // what it runs with is no change
 
-	n.configure(`v: ["3"]`)
-	if status := n.exit(); status != 75 {
+	n.Configure(`v: ["3"]`)
+	if status := n.Exit(); status != 75 {
 		t.Errorf("the node ended with status %d, want 75", status)
 	}
-	n.logs("The configuration has changed and is valid")
-	if got := strings.Count(n.log.String(), "The configuration has changed and is valid"); got != 1 {
+	n.Says("The configuration has changed and is valid")
+	if got := strings.Count(n.Printed.String(), "The configuration has changed and is valid"); got != 1 {
 		t.Errorf("the log says %d times why the node ended, want once", got)
 	}
-	if after := rulesOnly(n.save(v1.IPv4Protocol)); after != before {
+	if after := rulesOnly(n.Save(v1.IPv4Protocol)); after != before {
 		t.Errorf("the rules did not stay; before:\n%s\nafter:\n%s", before, after)
 	}
 }
@@ -339,18 +340,18 @@ func TestChangedConfiguration(t *testing.T) {
 func TestChangedBehindALink(t *testing.T) {
 	n := simpleNode(t)
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere.yaml")
-	text, err := os.ReadFile(n.config())
+	text, err := os.ReadFile(n.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.write(elsewhere, text)
-	if err := errors.Join(os.Remove(n.config()), os.Symlink(elsewhere, n.config())); err != nil {
+	n.Write(elsewhere, text)
+	if err := errors.Join(os.Remove(n.Config()), os.Symlink(elsewhere, n.Config())); err != nil {
 		t.Fatal(err)
 	}
 	n.start()
-	n.ready()
-	n.write(elsewhere, append(text, "nodeIP: 192.0.2.2\n"...))
-	if status := n.exit(); status != 75 {
+	n.Ready()
+	n.Write(elsewhere, append(text, "nodeIP: 192.0.2.2\n"...))
+	if status := n.Exit(); status != 75 {
 		t.Errorf("the node ended with status %d, want 75", status)
 	}
 }
@@ -358,12 +359,12 @@ func TestChangedBehindALink(t *testing.T) {
 func TestChangedKubeconfig(t *testing.T) {
 	n := simpleNode(t)
 	n.useKubeconfig("http://127.0.0.1:1")
-	n.startWith()
-	n.logs("Waiting for caches to sync")
-	n.write(n.path("node.kubeconfig"), []byte("nonsense"))
-	n.logs("The configuration has changed but is not valid")
+	n.Start()
+	n.Says("Waiting for caches to sync")
+	n.Write(n.File("node.kubeconfig"), []byte("nonsense"))
+	n.Says("The configuration has changed but is not valid")
 	n.useKubeconfig("http://127.0.0.1:2")
-	if status := n.exit(); status != 75 {
+	if status := n.Exit(); status != 75 {
 		t.Errorf("the node ended with status %d, want 75", status)
 	}
 }
@@ -373,39 +374,39 @@ func TestBrokenManifestKeepsTheLastState(t *testing.T) {
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-	n.write(filepath.Join(n.manifests(), "broken.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  nmespace: y\n"))
-	n.logs("broken.yaml:5")
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Write(filepath.Join(n.manifests(), "broken.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  nmespace: y\n"))
+	n.Says("broken.yaml:5")
 	n.putWeb([]string{anotherV4.String()}) // not before the folder is good again
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	n.remove("broken.yaml")
-	n.sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
 
 func TestModes(t *testing.T) {
 	n := simpleNode(t)
-	n.configure(`{proxy-mode: ["nftables"], egress-snat: ["false"]}`)
+	n.Configure(`{proxy-mode: ["nftables"], egress-snat: ["false"]}`)
 	n.start()
-	n.eventually(soon, func() error {
+	n.Eventually(soon, func() error {
 		mode, err := n.get("http://127.0.0.1:10249/proxyMode")
 		if err == nil && mode != "nftables" {
 			err = fmt.Errorf("the mode is %q", mode)
 		}
 		return err
 	})
-	n.logs("Egress SNAT is off")
-	n.eventually(soon, func() error {
+	n.Says("Egress SNAT is off")
+	n.Eventually(soon, func() error {
 		if tables, err := n.Node().Run(n.Context(), "nft", "list", "tables"); err != nil || !strings.Contains(tables, "ip kube-proxy") {
 			return fmt.Errorf("the nftables proxier has no table: %s %w", tables, err)
 		}
 		return nil
 	})
-	n.stop()
+	n.Stop()
 
-	n.configure(`{proxy-mode: ["ipvs"], egress-snat: ["false"]}`)
-	n.log = &logBuffer{}
+	n.Configure(`{proxy-mode: ["ipvs"], egress-snat: ["false"]}`)
+	n.Printed.Reset()
 	n.start()
-	if status := n.exit(); status != 1 || !strings.Contains(n.log.String(), "can't use the IPVS proxier") {
+	if status := n.Exit(); status != 1 || !strings.Contains(n.Printed.String(), "can't use the IPVS proxier") {
 		t.Errorf("ipvs without its kernel module: status %d, want 1 and upstream's reason", status)
 	}
 }
@@ -439,9 +440,9 @@ func TestErrors(t *testing.T) {
 		{"no objects from anywhere", "", []string{"--manifests="}, []string{"masterKubeConfig", "--manifests=DIR"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			n.configure(test.arguments)
-			args := append([]string{"start", "node", "--config=" + n.config(), "--manifests=" + n.manifests()}, test.args...)
-			_, stderr, status := n.openshift(args...)
+			n.Configure(test.arguments)
+			args := append([]string{"start", "node", "--config=" + n.Config(), "--manifests=" + n.manifests()}, test.args...)
+			_, stderr, status := n.Openshift(args...)
 			if status != 1 {
 				t.Errorf("status %d, want 1", status)
 			}
@@ -453,7 +454,7 @@ func TestErrors(t *testing.T) {
 			if _, message, _ := strings.Cut(stderr, "error: "); strings.Count(message, "\n") != 1 {
 				t.Errorf("want one message, at the end:\n%s", stderr)
 			}
-			if test.arguments != "" && !strings.Contains(stderr, n.config()+":") {
+			if test.arguments != "" && !strings.Contains(stderr, n.Config()+":") {
 				t.Errorf("the message does not name file and line:\n%s", stderr)
 			}
 		})
@@ -463,7 +464,7 @@ func TestErrors(t *testing.T) {
 func TestManifestsAndKubeconfigExclude(t *testing.T) {
 	n := simpleNode(t)
 	n.useKubeconfig("http://127.0.0.1:1")
-	_, stderr, status := n.openshift("start", "node", "--config="+n.config(), "--manifests="+n.manifests())
+	_, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests())
 	if status != 1 || !strings.Contains(stderr, "masterKubeConfig") {
 		t.Errorf("got status %d, %q", status, stderr)
 	}
@@ -471,12 +472,12 @@ func TestManifestsAndKubeconfigExclude(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	n := simpleNode(t)
-	if stdout, stderr, status := n.openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.config()); status != 0 || !strings.Contains(stdout, "is valid") {
+	if stdout, stderr, status := n.Openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.Config()); status != 0 || !strings.Contains(stdout, "is valid") {
 		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
 	}
-	n.write(n.config(), []byte("kind: NodeConfig\napiVersion: v1\nnodeNam: x\n"))
-	_, stderr, status := n.openshift("ex", "validate", "node-config", n.config())
-	if status != 1 || !strings.Contains(stderr, n.config()+":3: nodeNam") {
+	n.Write(n.Config(), []byte("kind: NodeConfig\napiVersion: v1\nnodeNam: x\n"))
+	_, stderr, status := n.Openshift("ex", "validate", "node-config", n.Config())
+	if status != 1 || !strings.Contains(stderr, n.Config()+":3: nodeNam") {
 		t.Errorf("got status %d, %q", status, stderr)
 	}
 }
@@ -489,13 +490,13 @@ type notifySocket struct {
 
 func (n *node) listenForNotifications() *notifySocket {
 	n.Helper()
-	path := filepath.Join(n.dir, "notify")
+	path := n.File("notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		n.Fatal(err)
 	}
 	n.Cleanup(func() { conn.Close() })
-	n.env = append(n.env, "NOTIFY_SOCKET="+path)
+	n.Variables = append(n.Variables, "NOTIFY_SOCKET="+path)
 	s := &notifySocket{}
 	go func() {
 		buffer := make([]byte, 4096)
@@ -530,12 +531,12 @@ func (s *notifySocket) count(text string) (count int) {
 func TestServiceManagerIsTold(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
-	n.env = append(n.env, "WATCHDOG_USEC=600000")
+	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
 	// The node has no IPv6, so that claim is refused, which keeps nothing else from going on.
 	n.putWeb([]string{egressV4.String(), egressV6.String()})
 	told := func(text string) {
 		t.Helper()
-		n.eventually(soon, func() error {
+		n.Eventually(soon, func() error {
 			if socket.count(text) == 0 {
 				return fmt.Errorf("not told %s: %q", text, socket.all())
 			}
@@ -544,13 +545,13 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 	n.start()
 	told("READY=1")
-	if !strings.Contains(n.log.String(), "Egress SNAT rules are in place") {
+	if !strings.Contains(n.Printed.String(), "Egress SNAT rules are in place") {
 		t.Error("READY=1 came before the first complete sync")
 	}
 	told("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, 1 refused")
 	told("WATCHDOG=1")
-	n.logs(`reason="NoProxier"`)
-	n.stop()
+	n.Says(`reason="NoProxier"`)
+	n.Stop()
 	told("STOPPING=1")
 	if socket.count("READY=1") != 1 {
 		t.Errorf("told READY=1 %d times, want once", socket.count("READY=1"))
@@ -561,10 +562,10 @@ func TestServiceManagerIsTold(t *testing.T) {
 func TestWatchdogStarves(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
-	n.env = append(n.env, "WATCHDOG_USEC=600000")
+	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.eventually(soon, func() error {
+	n.Eventually(soon, func() error {
 		if socket.count("WATCHDOG=1") == 0 || socket.count("READY=1") == 0 {
 			return errors.New("no sign of life")
 		}
@@ -573,14 +574,14 @@ func TestWatchdogStarves(t *testing.T) {
 	n.breakRestore()
 	n.putWeb([]string{anotherV4.String()})
 	// Due for longer than twice the sync period.
-	n.eventually(2*syncPeriod+soon, func() error {
+	n.Eventually(2*process.SyncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {
 			return errors.New("the status does not tell")
 		}
 		return nil
 	})
 	signs := socket.count("WATCHDOG=1")
-	n.eventually(soon, func() error { // three messages of a second apart
+	n.Eventually(soon, func() error { // three messages of a second apart
 		if socket.count("rules not written for") < 3 {
 			return errors.New("the status does not change")
 		}
@@ -590,7 +591,7 @@ func TestWatchdogStarves(t *testing.T) {
 		t.Errorf("%d signs of life while nothing was written", got-signs)
 	}
 	n.mendRestore()
-	n.eventually(soon, func() error {
+	n.Eventually(soon, func() error {
 		if socket.count("WATCHDOG=1") == signs {
 			return errors.New("no sign of life after the recovery")
 		}
@@ -602,10 +603,10 @@ func TestWatchdogStarves(t *testing.T) {
 func TestWatchdogStarvesWithoutAFirstSync(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
-	n.env = append(n.env, "WATCHDOG_USEC=600000")
+	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
 	n.breakRestore()
 	n.start()
-	n.eventually(2*syncPeriod+soon, func() error {
+	n.Eventually(2*process.SyncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {
 			return errors.New("the status does not tell")
 		}
@@ -623,8 +624,8 @@ func TestShippedConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.useKubeconfig("http://127.0.0.1:1") // for the kubeconfig that it names
-	n.write(n.config(), shipped)
-	if stdout, stderr, status := n.openshift("ex", "validate", "node-config", n.config()); status != 0 {
+	n.Write(n.Config(), shipped)
+	if stdout, stderr, status := n.Openshift("ex", "validate", "node-config", n.Config()); status != 0 {
 		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
 	}
 }
@@ -653,7 +654,7 @@ func TestShippedPermissions(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	n := simpleNode(t)
-	stdout, _, status := n.openshift("version")
+	stdout, _, status := n.Openshift("version")
 	for _, want := range []string{"openshift ", "commit ", "kubernetes v1.", "0001 UPSTREAM: <carry>:", "0002 UPSTREAM: <carry>:"} {
 		if status != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("status %d, want %q in:\n%s", status, want, stdout)

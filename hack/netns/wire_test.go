@@ -32,7 +32,7 @@ func TestWireDuringRandomChanges(t *testing.T) {
 			n := newNode(t, lab.Config{IPv6: true, Pods: 4, Masquerade: true, Backend: backend})
 			n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
 			n.start()
-			n.ready()
+			n.Ready()
 			w := &wire{node: n}
 			w.note(func() {})
 			w.settle()
@@ -44,7 +44,7 @@ func TestWireDuringRandomChanges(t *testing.T) {
 					w.note(func() { w.randomEvent(r) })
 				}
 				if burst%10 == 9 {
-					n.kill()
+					n.Kill()
 					w.note(func() { w.randomEvent(r) })
 					n.restart()
 				}
@@ -195,7 +195,7 @@ func (w *wire) settle() {
 	as := map[netip.Addr]netip.Addr{}
 	var want []plan.Input
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		in, err := egress.InputFor(family, egress.Config{ClusterCIDRs: []netip.Prefix{clusterV4, clusterV6}}, objects)
+		in, err := egress.InputFor(family, egress.Config{ClusterCIDRs: []netip.Prefix{lab.ClusterV4, lab.ClusterV6}}, objects)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func (w *wire) settle() {
 		}
 		want = append(want, in)
 	}
-	w.eventually(soon, func() error { return w.written(want) })
+	w.Eventually(soon, func() error { return w.written(want) })
 	w.mu.Lock()
 	now, last := time.Now(), len(w.states)-1
 	for i := range w.states[:last] {
@@ -221,7 +221,7 @@ func (w *wire) settle() {
 // something with the same plan, and has written the plans of both families and deleted
 // the flows that contradict them.
 func (w *wire) written(want []plan.Input) error {
-	snapshot, err := status.NewClient(w.socket()).Snapshot(w.Context())
+	snapshot, err := status.NewClient(w.Socket()).Snapshot(w.Context())
 	if err != nil {
 		return err
 	}

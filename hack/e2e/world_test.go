@@ -1,0 +1,343 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+	process "github.com/openshift/origin-node/hack/node"
+	"github.com/openshift/origin-node/pkg/egress"
+)
+
+const (
+	// soon bounds everything that takes a second or two on an idle machine.
+	soon = time.Minute
+	// port is the one at which everybody who serves does.
+	port = 8080
+)
+
+// The IP families of the world.
+var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+
+// world is a cluster with somebody outside, who tells whom he sees.
+type world struct {
+	*testing.T
+	*lab.Lab
+	*cluster.ControlPlane
+	members []*member
+
+	mu sync.Mutex
+	// pods are the hosts in which the kubelet runs pods.
+	pods map[cache.ObjectName]*lab.Host
+}
+
+// member is a node with its own way to the API server.
+type member struct {
+	*process.Node
+	link *cluster.Link
+}
+
+// settings say what a world is like where it is not as most tests want it.
+type settings struct {
+	nodes     int // 3 if zero
+	backend   lab.Backend
+	arguments string // YAML for proxyArguments
+}
+
+// newWorld makes a cluster with all nodes running and nothing else in it. Pods run on them, made by
+// a kubelet that serves at the port in each.
+func newWorld(t *testing.T, s settings) *world {
+	t.Helper()
+	w := newIdleWorld(t, s)
+	for _, m := range w.members {
+		m.Start()
+	}
+	for _, m := range w.members {
+		m.Ready()
+	}
+	return w
+}
+
+// newIdleWorld is newWorld but for the nodes' processes, which do not run yet.
+func newIdleWorld(t *testing.T, s settings) *world {
+	t.Helper()
+	cluster.RequireBinaries(t)
+	if s.nodes == 0 {
+		s.nodes = 3
+	}
+	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: true, Masquerade: true, Backend: s.backend})
+	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), pods: map[cache.ObjectName]*lab.Host{}}
+	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
+	for i, host := range l.Nodes() {
+		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s.arguments))
+	}
+	w.runKubelet()
+	w.serve(l.Outside())
+	return w
+}
+
+// newMember makes a node of the cluster, whose process does not run yet.
+func (w *world) newMember(name string, host *lab.Host, arguments string) *member {
+	w.Helper()
+	_, err := w.CreateNode(w.Context(), name, host.V4, host.V6)
+	w.must(err)
+	link, err := w.NewLink()
+	w.must(err)
+	m := &member{Node: process.New(w.T, name, host), link: link}
+	w.must(w.NodeKubeconfig(w.Context(), m.File("node.kubeconfig"), name, link.URL()))
+	m.Fields = map[string]any{"masterKubeConfig": "node.kubeconfig"}
+	m.Configure(arguments)
+	return m
+}
+
+// runKubelet runs pods until the test ends.
+func (w *world) runKubelet() {
+	w.Helper()
+	kubelet := &cluster.Kubelet{ControlPlane: w.ControlPlane, Start: w.startPod, Stop: w.stopPod}
+	for _, m := range w.members {
+		kubelet.Nodes = append(kubelet.Nodes, m.Name)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- kubelet.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			w.Errorf("the kubelet: %v", err)
+		}
+	})
+}
+
+// startPod gives a pod a host on its node.
+func (w *world) startPod(_ context.Context, pod *v1.Pod) ([]netip.Addr, error) {
+	for _, m := range w.members {
+		if m.Name != pod.Spec.NodeName {
+			continue
+		}
+		host, err := w.AddPodOn(m.Host)
+		if err != nil {
+			return nil, err
+		}
+		for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
+			if _, err := host.ServeWhoami(network, port); err != nil {
+				return nil, errors.Join(err, w.RemovePod(host))
+			}
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.pods[cache.MetaObjectToName(pod)] = host
+		return []netip.Addr{host.V4, host.V6}, nil
+	}
+	return nil, fmt.Errorf("there is no node %q", pod.Spec.NodeName)
+}
+
+// stopPod removes the pod's host.
+func (w *world) stopPod(_ context.Context, pod *v1.Pod) error {
+	w.mu.Lock()
+	host := w.pods[cache.MetaObjectToName(pod)]
+	delete(w.pods, cache.MetaObjectToName(pod))
+	w.mu.Unlock()
+	if host == nil {
+		return nil
+	}
+	return w.RemovePod(host)
+}
+
+// pod returns the host of a pod that runs.
+func (w *world) pod(namespace, name string) *lab.Host {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	host := w.pods[cache.NewObjectName(namespace, name)]
+	if host == nil {
+		w.Fatalf("pod %s/%s does not run", namespace, name)
+	}
+	return host
+}
+
+// podsOf returns the hosts of the namespace's pods whose names begin so, by name.
+func (w *world) podsOf(namespace, prefix string) map[string]*lab.Host {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]*lab.Host{}
+	for name, host := range w.pods {
+		if name.Namespace == namespace && len(name.Name) >= len(prefix) && name.Name[:len(prefix)] == prefix {
+			found[name.Name] = host
+		}
+	}
+	return found
+}
+
+// runPod creates a pod on a node and waits until it runs.
+func (w *world) runPod(namespace, name string, on *member, labels map[string]string) *lab.Host {
+	w.Helper()
+	pod := cluster.NewPod(namespace, name, on.Name, labels)
+	_, err := w.Client().CoreV1().Pods(namespace).Create(w.Context(), pod, metav1.CreateOptions{})
+	w.must(err)
+	w.eventually(func() error {
+		got, err := w.Client().CoreV1().Pods(namespace).Get(w.Context(), name, metav1.GetOptions{})
+		if err == nil && got.Status.Phase != v1.PodRunning {
+			err = fmt.Errorf("pod %s/%s is %s", namespace, name, got.Status.Phase)
+		}
+		return err
+	})
+	return w.pod(namespace, name)
+}
+
+// serve lets a host tell its clients who they are seen as, at the port.
+func (w *world) serve(host *lab.Host) {
+	w.Helper()
+	for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
+		_, err := host.ServeWhoami(network, port)
+		w.must(err)
+	}
+}
+
+// outside are the addresses at which the outside host serves.
+func (w *world) outside() []netip.AddrPort {
+	return []netip.AddrPort{netip.AddrPortFrom(w.Outside().V4, port), netip.AddrPortFrom(w.Outside().V6, port)}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) eventually(check func() error) {
+	w.Helper()
+	process.Eventually(w.T, soon, check)
+}
+
+// objects are those in the API server that a plan is made of.
+func (w *world) objects() (egress.Objects, error) {
+	var objects egress.Objects
+	ctx, client := w.Context(), w.Client()
+	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return objects, err
+	}
+	slices, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return objects, err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return objects, err
+	}
+	cidrs, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return objects, err
+	}
+	for i := range services.Items {
+		objects.Services = append(objects.Services, &services.Items[i])
+	}
+	for i := range slices.Items {
+		objects.EndpointSlices = append(objects.EndpointSlices, &slices.Items[i])
+	}
+	for i := range nodes.Items {
+		objects.Nodes = append(objects.Nodes, &nodes.Items[i])
+	}
+	for i := range cidrs.Items {
+		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidrs.Items[i].Spec.CIDRs...)
+	}
+	return objects, nil
+}
+
+// settled waits until the kernel of each of these nodes, all if none is named, holds the plan for what
+// the API server has, and nothing else of ours.
+func (w *world) settled(members ...*member) {
+	w.Helper()
+	if len(members) == 0 {
+		members = w.members
+	}
+	config := process.PlanConfig(lab.ClusterV4, lab.ClusterV6)
+	w.eventually(func() error {
+		objects, err := w.objects()
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if err := m.CheckPlan(config, objects, families...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// bound waits until the plan has this many bindings of a Service per family, and the nodes hold it.
+// EndpointSlices follow Pods with a delay.
+func (w *world) bound(namespace, service string, count int) {
+	w.Helper()
+	w.eventually(func() error {
+		objects, err := w.objects()
+		if err != nil {
+			return err
+		}
+		for _, family := range families {
+			plan, err := egress.PlanFor(family, process.PlanConfig(lab.ClusterV4, lab.ClusterV6), objects)
+			if err != nil {
+				return err
+			}
+			found := 0
+			for _, b := range plan.Bindings {
+				if b.Service.Namespace == namespace && b.Service.Name == service {
+					found++
+				}
+			}
+			if found != count {
+				return fmt.Errorf("%s: %s/%s has %d bindings, want %d", family, namespace, service, found, count)
+			}
+		}
+		return nil
+	})
+	w.settled()
+}
+
+// identities is who each pod has to be seen as, from a time on.
+type identities struct {
+	mu   sync.Mutex
+	want map[*lab.Host][]netip.Addr // IPv4 and IPv6
+}
+
+// expect has the pods seen as these addresses from now on; without addresses they may be seen as anybody.
+func (i *identities) expect(addrs []string, pods ...*lab.Host) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.want == nil {
+		i.want = map[*lab.Host][]netip.Addr{}
+	}
+	for _, pod := range pods {
+		i.want[pod] = nil
+		for _, addr := range addrs {
+			i.want[pod] = append(i.want[pod], netip.MustParseAddr(addr))
+		}
+	}
+}
+
+// check is for lab.TrafficConfig.
+func (i *identities) check(q lab.Question) error {
+	if q.Err != nil {
+		return nil // counted as unanswered
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, want := range i.want[q.From] {
+		if want.Is4() == q.To.Addr().Is4() && q.Seen != want {
+			return fmt.Errorf("want %s", want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/kubeproxy"
+)
+
+// Save returns what iptables-save prints of the family.
+func (n *Node) Save(family v1.IPFamily, args ...string) string {
+	n.t.Helper()
+	name := "iptables-save"
+	if family == v1.IPv6Protocol {
+		name = "ip6tables-save"
+	}
+	out, err := n.Host.Run(n.t.Context(), name, args...)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return out
+}
+
+// Iptables runs iptables as somebody else on the node would.
+func (n *Node) Iptables(args ...string) {
+	n.t.Helper()
+	n.AsSomebodyElse("", "iptables", append([]string{"-w"}, args...)...)
+}
+
+// Reload empties tables, chains included, in one step.
+func (n *Node) Reload(tables ...string) {
+	n.t.Helper()
+	n.AsSomebodyElse("*"+strings.Join(tables, "\nCOMMIT\n*")+"\nCOMMIT\n", "iptables-restore", "-w")
+}
+
+// AsSomebodyElse runs a program on the node, with the lock that the node's process takes too.
+func (n *Node) AsSomebodyElse(stdin, name string, args ...string) {
+	n.t.Helper()
+	cmd := n.Host.Command(n.t.Context(), name, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(cmd.Env, n.lock())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.t.Fatalf("%s %v: %v: %s", name, args, err, out)
+	}
+}
+
+// CheckPlan returns an error unless the kernel holds the plan for the objects and nothing
+// else of ours, in these IP families, with the jump in front.
+func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families ...v1.IPFamily) error {
+	for _, family := range families {
+		plan, err := egress.PlanFor(family, config, objects)
+		if err != nil {
+			return err
+		}
+		kernel, err := iptables.ParseSave(n.Save(family))
+		if err != nil {
+			return err
+		}
+		if differences := iptables.Differences(iptables.Render(plan), kernel); len(differences) > 0 {
+			return fmt.Errorf("%s, %s: the kernel does not hold the plan:\n%s", n.Name, family, strings.Join(differences, "\n"))
+		}
+	}
+	return nil
+}
+
+// PlanConfig is what [Node.Configure] without arguments makes of the extension.
+func PlanConfig(clusterCIDRs ...netip.Prefix) egress.Config {
+	config := egress.Config{ClusterCIDRs: clusterCIDRs, ExcludeNodes: true}
+	for _, text := range kubeproxy.DefaultExclusions {
+		config.Exclusions = append(config.Exclusions, netip.MustParsePrefix(text))
+	}
+	return config
+}

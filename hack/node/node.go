@@ -1,0 +1,317 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+const (
+	// SyncPeriod is the nodes' iptablesSyncPeriod: what somebody else has broken is
+	// repaired within it.
+	SyncPeriod = 5 * time.Second
+	// Soon bounds everything that takes a fraction of a second on an idle machine.
+	Soon = 20 * time.Second
+)
+
+// Node is a host with the folder of its configuration. Its process may be started and
+// ended several times.
+type Node struct {
+	// Name is the configuration's nodeName.
+	Name string
+	Host *lab.Host
+	// Printed is what the processes print, on both streams.
+	Printed *Output
+	// BinDir, in front of the PATH of the process, is for tests that put something in
+	// iptables' place.
+	BinDir string
+	// Variables are added to the environment of the process.
+	Variables []string
+	// Fields are added to the configuration, masterKubeConfig for example.
+	Fields map[string]any
+
+	t       testing.TB
+	dir     string
+	process *exec.Cmd
+	ended   chan struct{} // closed when process has ended
+}
+
+// New makes a node with a configuration that has what all tests need. Nothing runs yet. At
+// the test's end the process is killed; if the test failed its output is logged.
+func New(t testing.TB, name string, host *lab.Host) *Node {
+	t.Helper()
+	n := &Node{Name: name, Host: host, Printed: &Output{}, BinDir: t.TempDir(), t: t, dir: t.TempDir()}
+	n.Configure("")
+	t.Cleanup(func() {
+		n.Kill()
+		if t.Failed() {
+			t.Logf("the log of %s:\n%s", name, n.Printed)
+		}
+	})
+	return n
+}
+
+// File returns the path of a file in the node's folder.
+func (n *Node) File(name string) string { return filepath.Join(n.dir, name) }
+
+// Config is the path of node-config.yaml.
+func (n *Node) Config() string { return n.File("node-config.yaml") }
+
+// Socket is the path of the process's status socket.
+func (n *Node) Socket() string { return n.File("egress.sock") }
+
+// Configure writes the configuration. arguments is YAML for proxyArguments, of which those
+// given override the tests' own.
+func (n *Node) Configure(arguments string) {
+	n.t.Helper()
+	own := map[string]any{
+		"cluster-cidr":           []string{lab.ClusterV4.String(), lab.ClusterV6.String()},
+		"nodeport-addresses":     []string{"primary"},
+		"conntrack-max-per-core": []string{"0"}, // the limit is the machine's, not the namespace's
+		"egress-snat-socket":     []string{n.Socket()},
+	}
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(arguments), &given); err != nil {
+		n.t.Fatal(err)
+	}
+	for key, value := range given {
+		own[key] = value
+	}
+	config := map[string]any{
+		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": n.Name,
+		"iptablesSyncPeriod": SyncPeriod.String(), "proxyArguments": own,
+	}
+	for key, value := range n.Fields {
+		config[key] = value
+	}
+	n.WriteConfig(config)
+}
+
+// WriteConfig writes a configuration with these fields and no others.
+func (n *Node) WriteConfig(fields map[string]any) {
+	n.t.Helper()
+	text, err := yaml.Marshal(fields)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.Write(n.Config(), text)
+}
+
+// Write replaces a file as editors do, in one step.
+func (n *Node) Write(file string, content []byte) {
+	n.t.Helper()
+	if err := os.WriteFile(file+"~", content, 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := os.Rename(file+"~", file); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Command returns the binary with arguments, on the node.
+func (n *Node) Command(ctx context.Context, args ...string) *exec.Cmd {
+	n.t.Helper()
+	binary := os.Getenv("OPENSHIFT")
+	if binary == "" {
+		n.t.Fatal("the environment variable OPENSHIFT does not name the binary; run 'make test'")
+	}
+	cmd := n.Host.Command(ctx, binary, args...)
+	for i, variable := range cmd.Env {
+		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
+			cmd.Env[i] = "PATH=" + n.BinDir + ":" + path
+		}
+	}
+	cmd.Env = append(append(cmd.Env, n.lock()), n.Variables...)
+	return cmd
+}
+
+// lock keeps the nodes of labs, which share /run, from waiting for each other.
+func (n *Node) lock() string { return "XTABLES_LOCKFILE=" + n.Lock() }
+
+// Lock is the path of the file that iptables locks on this node.
+func (n *Node) Lock() string { return n.File("xtables.lock") }
+
+// Openshift runs the binary to its end and returns its output and exit status.
+func (n *Node) Openshift(args ...string) (stdout, stderr string, status int) {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), Soon)
+	defer cancel()
+	cmd := n.Command(ctx, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		n.t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Start starts the process with arguments behind those that it always has. Its output goes
+// to Printed.
+func (n *Node) Start(args ...string) {
+	n.t.Helper()
+	n.process = n.Command(context.WithoutCancel(n.t.Context()), append([]string{"start", "node", "--config=" + n.Config(), "--loglevel=2"}, args...)...)
+	n.process.Stdout, n.process.Stderr = n.Printed, n.Printed
+	if err := n.process.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	n.ended = ended
+	go func(process *exec.Cmd) {
+		_ = process.Wait() // the status is in its ProcessState
+		close(ended)
+	}(n.process)
+}
+
+// Ended is closed when the process has ended.
+func (n *Node) Ended() <-chan struct{} { return n.ended }
+
+// PID is the process's.
+func (n *Node) PID() int { return n.process.Process.Pid }
+
+// Exit waits for the process to end and returns its status.
+func (n *Node) Exit() int {
+	n.t.Helper()
+	select {
+	case <-n.ended:
+	case <-time.After(Soon):
+		n.t.Fatalf("%s does not end", n.Name)
+	}
+	return n.process.ProcessState.ExitCode()
+}
+
+// Signal sends the process a signal.
+func (n *Node) Signal(signal os.Signal) {
+	n.t.Helper()
+	if err := n.process.Process.Signal(signal); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Stop ends the process as its service manager does.
+func (n *Node) Stop() {
+	n.t.Helper()
+	n.End(syscall.SIGTERM)
+}
+
+// End sends a signal after which the process must end with status 0, promptly: well before
+// a service manager would lose patience.
+func (n *Node) End(signal syscall.Signal) {
+	n.t.Helper()
+	n.Signal(signal)
+	select {
+	case <-n.ended:
+	case <-time.After(5 * time.Second):
+		n.t.Fatalf("%s does not end promptly on %s", n.Name, signal)
+	}
+	if status := n.process.ProcessState.ExitCode(); status != 0 {
+		n.t.Fatalf("%s ended with status %d on %s, want 0", n.Name, status, signal)
+	}
+}
+
+// Kill ends the process as nobody should.
+func (n *Node) Kill() {
+	if n.process != nil {
+		_ = n.process.Process.Kill() // it may have ended
+		<-n.ended
+	}
+}
+
+// Eventually fails the test unless check returns nil within the time.
+func (n *Node) Eventually(within time.Duration, check func() error) {
+	n.t.Helper()
+	Eventually(n.t, within, check)
+}
+
+// Eventually fails the test unless check returns nil within the time.
+func Eventually(t testing.TB, within time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %v", within, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Says waits until the output has text.
+func (n *Node) Says(text string) {
+	n.t.Helper()
+	n.Eventually(Soon, func() error {
+		if !strings.Contains(n.Printed.String(), text) {
+			return fmt.Errorf("the log of %s does not say %q", n.Name, text)
+		}
+		return nil
+	})
+}
+
+// Ready waits for the first complete sync.
+func (n *Node) Ready() {
+	n.t.Helper()
+	n.Says("Egress SNAT rules are in place")
+}
+
+// Sees waits until from, with a new flow to the address, is seen as want.
+func (n *Node) Sees(network string, from *lab.Host, to netip.AddrPort, want netip.Addr) {
+	n.t.Helper()
+	n.Eventually(Soon, func() error {
+		seen, err := Ask(n.t.Context(), network, from, to)
+		if err == nil && seen != want {
+			err = fmt.Errorf("%s to %s (%s) is seen as %s, want %s", from.Name, to, network, seen, want)
+		}
+		return err
+	})
+}
+
+// Ask makes a new flow, and gives up on it soon: one that began before the rules were
+// there never gets an answer.
+func Ask(ctx context.Context, network string, from *lab.Host, to netip.AddrPort) (netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	return from.Ask(ctx, network, to, 0)
+}
+
+// Output is a process's output that may be read while it grows.
+type Output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// Reset forgets what was printed so far.
+func (o *Output) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf.Reset()
+}
