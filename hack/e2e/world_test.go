@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -206,6 +207,14 @@ func (w *world) serve(host *lab.Host) {
 // outside are the addresses at which the outside host serves.
 func (w *world) outside() []netip.AddrPort {
 	return []netip.AddrPort{netip.AddrPortFrom(w.Outside().V4, port), netip.AddrPortFrom(w.Outside().V6, port)}
+}
+
+// long skips a test that takes minutes, unless all are asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("E2E") != "all" {
+		t.Skip("takes minutes; run 'make test-e2e E2E=all'")
+	}
 }
 
 func (w *world) must(err error) {
