@@ -110,8 +110,8 @@ rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (M
 	go run ./hack/patchtool rebase $(if $(MERGE),-merge) $(if $(TO),-to '$(TO)') '$(VERSION)'
 
 .PHONY: review-patches
-review-patches: ## Tell in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/ (RESULTS=DIR: with the results of tests)
-	@go run ./hack/patchtool review $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
+review-patches: ## Tell in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/ (FULL=1: with whole diffs; RESULTS=DIR: with other results of tests than test-upstream's)
+	@go run ./hack/patchtool review $(if $(FULL),-lines=0) $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code

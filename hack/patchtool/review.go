@@ -212,5 +212,5 @@ func sameness(rangeDiff string) string {
 	if differ == 0 {
 		return "the same on both"
 	}
-	return fmt.Sprintf("**%d differ** in their lines or their context", differ)
+	return fmt.Sprintf("**not the same: %d**, in lines or context", differ)
 }

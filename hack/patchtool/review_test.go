@@ -128,6 +128,35 @@ func TestReviewNotFound(t *testing.T) {
 	wantText(t, page, "* **Not looked at**, because they were not found: calls into `k8s.io/kubernetes/pkg/none` of v1.1.0, `k8s.io/kubernetes/pkg/none` of v1.2.0.\n")
 }
 
+func TestSameness(t *testing.T) {
+	const same, other, diff = "1:  0ed974f = 1:  ad9c4ff a\n", "2:  13e6538 ! 2:  2ad6d0a b\n", "    @@ Commit message\n    +1:  x ! y\n"
+	for said, want := range map[string]string{
+		same:                "the same on both",
+		same + other + diff: "**not the same: 1**, in lines or context",
+		"1:  0ed974f < -:  ------- a\n" + other + diff: "**not the same: 2**, in lines or context",
+	} {
+		if got := sameness(said); got != want {
+			t.Errorf("sameness(%q) = %q, want %q", said, got, want)
+		}
+	}
+}
+
+func TestExcerpt(t *testing.T) {
+	const diff = "@@ -1,9 +1,9 @@ func f() {\n a\n b\n-c\n+d\n \n e\n@@ -20,3 +20,3 @@\n f\n+g\n h\n i"
+	for most, want := range map[int]string{
+		0: " b\n-c\n+d\n…\n f\n+g\n h\n",
+		6: " b\n-c\n+d\n…\n f\n+g\n h\n", // the last one is not worth a line that says so
+		3: " b\n-c\n+d\n… and 4 lines more, with FULL=1\n",
+	} {
+		if got := excerpt(diff, most); got != want {
+			t.Errorf("excerpt to %d lines = %q, want %q", most, got, want)
+		}
+	}
+	if got := excerpt("", 3); got != "" {
+		t.Errorf("the excerpt of nothing is %q", got)
+	}
+}
+
 // TestReviewLength fails when a long diff is not cut, or is where all of it was asked for.
 func TestReviewLength(t *testing.T) {
 	b := newBench(t)
