@@ -61,7 +61,7 @@ build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and k
 
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root)
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -count=1 $(E2E_PACKAGES)
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 $(E2E_PACKAGES)
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=release-1.36, or all)

@@ -80,7 +80,7 @@ type ControlPlane struct {
 // New starts a control plane and returns when it is ready. When it fails it leaves no
 // process behind.
 func New(ctx context.Context, config Config) (*ControlPlane, error) {
-	c := &ControlPlane{host: config.Host, dir: config.Dir, dialer: connrotation.NewDialer(Dial(config.Host))}
+	c := &ControlPlane{host: config.Host, dir: config.Dir, dialer: connrotation.NewDialer(config.Host.DialContext)}
 	if err := c.prepare(config.Binaries); err != nil {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
@@ -101,10 +101,10 @@ func (c *ControlPlane) Close() error {
 	links := c.links
 	c.links = nil
 	c.mu.Unlock()
-	var errs []error
 	for _, link := range links {
-		errs = append(errs, link.Close())
+		link.Close()
 	}
+	var errs []error
 	for _, component := range c.Components() {
 		errs = append(errs, component.Kill())
 	}
@@ -205,7 +205,7 @@ func (c *ControlPlane) addComponents(binaries string, admin pair) error {
 		return err
 	}
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		DialContext: Dial(c.host), DisableKeepAlives: true,
+		DialContext: c.host.DialContext, DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{RootCAs: c.ca.pool(), Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}}
 	add := func(name, probe string, args []string) *Component {

@@ -269,8 +269,8 @@ func testRefusals(t *testing.T, c *ControlPlane, from *lab.Host) {
 	}{
 		{"nothing wrong", node, func(err error) bool { return err == nil }},
 		{"a valid token", Kubeconfig{ServiceAccount: "node"}, func(err error) bool { return err == nil }},
-		{"an expired token", Kubeconfig{ServiceAccount: "node", Lifetime: -time.Minute}, apierrors.IsUnauthorized},
-		{"an expired certificate", with(func(k *Kubeconfig) { k.Lifetime = -time.Minute }), apierrors.IsUnauthorized},
+		{"an expired token", Kubeconfig{ServiceAccount: "node", Lifetime: -time.Second}, apierrors.IsUnauthorized},
+		{"an expired certificate", with(func(k *Kubeconfig) { k.Lifetime = -time.Second }), apierrors.IsUnauthorized},
 		{"another CA", with(func(k *Kubeconfig) { k.ForeignCA = true }), func(err error) bool { return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown }},
 		{"no role", with(func(k *Kubeconfig) { k.Groups = nil }), apierrors.IsForbidden},
 	} {
@@ -294,7 +294,7 @@ func clientFrom(t *testing.T, host *lab.Host, file string) kubernetes.Interface 
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Dial = Dial(host)
+	config.Dial = host.DialContext
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

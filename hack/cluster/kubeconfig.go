@@ -19,6 +19,10 @@ import (
 // NodeGroup is the group, and the ClusterRole, of images/node/rbac.yaml.
 const NodeGroup = "origin-node"
 
+// leeway is what the API server grants after the end of a token, and lifetimes here do not
+// count (jwt.DefaultLeeway of go-jose).
+const leeway = time.Minute
+
 // Kubeconfig says what a kubeconfig file has. The zero value is that of an
 // authenticated user who may do nothing.
 type Kubeconfig struct {
@@ -33,7 +37,7 @@ type Kubeconfig struct {
 	ServiceAccount string
 	// Lifetime of the certificate or token: zero is longer than any test, negative
 	// has ended so long ago. A watch that began earlier goes on after the end, and the
-	// API server remembers for ten seconds that a token was good.
+	// API server remembers for up to ten seconds that a token was good.
 	Lifetime time.Duration
 	// ForeignCA makes the file trust another CA than the API server's.
 	ForeignCA bool
@@ -113,8 +117,8 @@ func (c *ControlPlane) token(ctx context.Context, name string, lifetime time.Dur
 	if lifetime == 0 {
 		lifetime = validity
 	}
-	ends := time.Now().Add(lifetime)
-	begins := time.Now().Add(min(0, lifetime) - time.Minute)
+	ends := time.Now().Add(lifetime - leeway)
+	begins := time.Now().Add(min(0, lifetime) - 2*leeway)
 	return signToken(c.tokens, map[string]any{
 		"iss": issuer, "aud": []string{issuer}, "sub": "system:serviceaccount:" + account.Namespace + ":" + account.Name,
 		"iat": begins.Unix(), "nbf": begins.Unix(), "exp": ends.Unix(),

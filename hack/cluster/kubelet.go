@@ -54,8 +54,9 @@ type sandbox struct {
 	addrs []netip.Addr
 }
 
-// Run does its work until ctx ends, also while the API server comes and goes. What runs
-// then is left running. It may be called once.
+// Run does its work until ctx ends, also while the API server comes and goes: like every
+// client that watches, it may notice only half a minute later that the API server is back.
+// What runs when ctx ends is left running. It may be called once.
 func (k *Kubelet) Run(ctx context.Context) error {
 	k.running, k.placed = map[cache.ObjectName]*sandbox{}, map[cache.ObjectName]string{}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](5*time.Millisecond, time.Second)

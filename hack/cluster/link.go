@@ -126,9 +126,9 @@ func (l *Link) Heal() error {
 	return l.listen()
 }
 
-// Close resets the connections and returns when the link is gone. Calling it again
-// does nothing.
-func (l *Link) Close() error {
+// Close resets the connections and returns when the link is gone. Calling it again, or
+// anything else, does nothing.
+func (l *Link) Close() {
 	l.Refuse()
 	l.mu.Lock()
 	l.closed = true
@@ -138,7 +138,6 @@ func (l *Link) Close() error {
 	}
 	l.mu.Unlock()
 	l.wg.Wait()
-	return nil
 }
 
 func (l *Link) set(change func()) {
@@ -157,15 +156,9 @@ func (l *Link) release() {
 
 // listen opens the listener, on a thread in the namespace, and serves it.
 func (l *Link) listen() error {
-	var config net.ListenConfig
-	config.SetMultipathTCP(false)
-	var listener net.Listener
-	err := l.host.Do(func() (err error) {
-		listener, err = config.Listen(context.Background(), "tcp", l.addr.String())
-		return err
-	})
+	listener, err := l.host.Listen(context.Background(), "tcp", l.addr.String())
 	if err != nil {
-		return fmt.Errorf("%s: link to %s: %w", l.host.Name, l.to, err)
+		return fmt.Errorf("link to %s: %w", l.to, err)
 	}
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
 	l.addr = netip.AddrPortFrom(l.addr.Addr(), port)
@@ -198,7 +191,7 @@ func (l *Link) forward(f *flow) {
 	defer f.close()
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	conn, err := Dial(l.host)(ctx, "tcp", l.to.String())
+	conn, err := l.host.DialContext(ctx, "tcp", l.to.String())
 	if err != nil {
 		f.abort() // a refusal, as far as one can refuse what is accepted
 		return
@@ -346,17 +339,4 @@ func (f *flow) end(linger int) {
 		}
 	}
 	close(f.reset)
-}
-
-// Dial returns a function for rest.Config.Dial and the like that connects from host: a
-// client in the test's process then is, to its server, where host is.
-func Dial(host *lab.Host) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		var conn net.Conn
-		err := host.Do(func() (err error) {
-			conn, err = new(net.Dialer).DialContext(ctx, network, address)
-			return err
-		})
-		return conn, err
-	}
 }

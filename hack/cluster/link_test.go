@@ -31,11 +31,8 @@ type ends struct {
 func newEnds(t *testing.T, l *lab.Lab) *ends {
 	t.Helper()
 	to := netip.AddrPortFrom(l.Outside().V4, 7000)
-	var listener net.Listener
-	if err := l.Outside().Do(func() (err error) {
-		listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", to.String())
-		return err
-	}); err != nil {
+	listener, err := l.Outside().Listen(t.Context(), "tcp", to.String())
+	if err != nil {
 		t.Fatal(err)
 	}
 	link, err := NewLink(l.Outside(), netip.AddrPortFrom(to.Addr(), 0), to)
@@ -55,7 +52,7 @@ func newEnds(t *testing.T, l *lab.Lab) *ends {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = link.Close()
+		link.Close()
 		_ = listener.Close()
 		<-done
 	})
@@ -82,7 +79,7 @@ func (e *ends) connect() (client, server net.Conn) {
 }
 
 func (e *ends) dial() (net.Conn, error) {
-	return Dial(e.lab.Node())(e.Context(), "tcp", e.Addr().String())
+	return e.lab.Node().DialContext(e.Context(), "tcp", e.Addr().String())
 }
 
 func (e *ends) say(conn net.Conn, text string) {
@@ -268,7 +265,7 @@ func testTargetGone(e *ends) {
 		e.Fatal(err)
 	}
 	defer nowhere.Close()
-	client, err := Dial(e.lab.Node())(e.Context(), "tcp", nowhere.Addr().String())
+	client, err := e.lab.Node().DialContext(e.Context(), "tcp", nowhere.Addr().String())
 	if errors.Is(err, syscall.ECONNRESET) {
 		return // already
 	}
@@ -286,15 +283,15 @@ func testClose(e *ends) {
 	held, _ := e.connect()
 	e.Hold()
 	e.say(held, "kept")
-	if err := errors.Join(e.Close(), e.Close(), e.Heal()); err != nil {
-		e.Error(err)
-	}
+	e.Close()
+	e.Close()
+	e.heal()
 	e.hearReset(client)
 	e.hearReset(server)
 	e.hearReset(held)
 	ctx, cancel := context.WithTimeout(e.Context(), soon)
 	defer cancel()
-	if _, err := Dial(e.lab.Node())(ctx, "tcp", e.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := e.lab.Node().DialContext(ctx, "tcp", e.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		e.Errorf("got %v, want a refusal", err)
 	}
 }
