@@ -184,7 +184,7 @@ func NewDeployment(namespace, name string, replicas int32, labels map[string]str
 }
 
 // RolledOut returns when all replicas of a Deployment are of its latest template and
-// available, and no others are left.
+// available, and no others are left but those that terminate.
 func (c *ControlPlane) RolledOut(ctx context.Context, namespace, name string) error {
 	var last appsv1.DeploymentStatus
 	err := wait.PollUntilContextCancel(ctx, askAgain, true, func(ctx context.Context) (bool, error) {
