@@ -1,7 +1,7 @@
 // The control plane of the end-to-end tests, built by hack/build-controlplane.sh from the
 // module proxy and pinned by go.sum. A module of its own, so that what it requires stays out
 // of the product's go.mod and vendor/. k8s.io/kubernetes and the replacements are those of the
-// product's go.mod (hack/verify-mod-tidy.sh compares them); etcd is what they are made with.
+// product's go.mod (a test in hack/cluster compares them); etcd is what they are made with.
 module github.com/openshift/origin-node/hack/controlplane
 
 go 1.26.0
