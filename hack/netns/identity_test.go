@@ -625,7 +625,7 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 // serve for egress where the proxier does not know them any more.
 func TestLoadBalancerIPs(t *testing.T) {
 	onBackends(t, func(n *node) {
-		n.Configure(`{egress-snat-load-balancer-ips: ["true"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
+		n.Configure(`{egress-snat-load-balancer-ips: ["true"]` + n.withoutExternalIPs() + `}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		balanced := service("lb", dbIPs, nil, v1.ServicePort{Name: "tcp", Port: 80, NodePort: 30080, Protocol: v1.ProtocolTCP})
 		balanced.Spec.Type = v1.ServiceTypeLoadBalancer

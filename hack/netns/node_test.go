@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -60,6 +62,31 @@ func newNode(t *testing.T, config lab.Config) *node {
 		}},
 	})
 	return n
+}
+
+var kubernetes = regexp.MustCompile(`(?m)^kubernetes v1\.(\d+)\.`)
+
+// minor is 37 of a binary that was built from Kubernetes 1.37. Tests need it where upstream's
+// behaviour, not ours, depends on the branch.
+func (n *node) minor() int {
+	n.Helper()
+	version, stderr, _ := n.Openshift("version")
+	match := kubernetes.FindStringSubmatch(version)
+	if match == nil {
+		n.Fatalf("openshift version names no Kubernetes: %s%s", version, stderr)
+	}
+	minor, _ := strconv.Atoi(match[1]) // digits, as the expression says
+	return minor
+}
+
+// withoutExternalIPs is the setting by which kube-proxy serves no external IPs; nothing before 1.36,
+// which cannot do without.
+func (n *node) withoutExternalIPs() string {
+	n.Helper()
+	if n.minor() < 36 {
+		return ""
+	}
+	return `, feature-gates: ["AllowServiceExternalIPs=false"]`
 }
 
 func (n *node) manifests() string { return n.File("manifests") }

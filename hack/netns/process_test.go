@@ -255,7 +255,7 @@ func TestEndpointsOfTheProxy(t *testing.T) {
 		"http://127.0.0.1:10256/livez":     `"lastUpdated"`,
 		"http://127.0.0.1:10249/proxyMode": "iptables",
 		"http://127.0.0.1:10249/metrics":   "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
-		"http://127.0.0.1:10249/configz":   "KubeProxyConfiguration",
+		"http://127.0.0.1:10249/configz":   "kubeproxy.config.k8s.io",
 	} {
 		n.Eventually(soon, func() error {
 			body, err := n.get(url)
@@ -272,7 +272,7 @@ func TestEndpointsOfTheProxy(t *testing.T) {
 // Egress SNAT does not depend on the gate by which Services lose their external IPs.
 func TestUpstreamSettings(t *testing.T) {
 	n := simpleNode(t)
-	n.Configure(`{conntrack-tcp-timeout-established: ["1234s"], feature-gates: ["AllowServiceExternalIPs=false"]}`)
+	n.Configure(`{conntrack-tcp-timeout-established: ["1234s"]` + n.withoutExternalIPs() + `}`)
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.serve(n.Pod(1), 80, "tcp4")
 	n.putWeb([]string{egressV4.String()})
@@ -548,9 +548,15 @@ func TestServiceManagerIsTold(t *testing.T) {
 	if !strings.Contains(n.Printed.String(), "Egress SNAT rules are in place") {
 		t.Error("READY=1 came before the first complete sync")
 	}
-	told("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, 1 refused")
+	refused := 1
+	if n.minor() < 36 {
+		refused = 0 // kube-proxy has an IPv6 proxier all the same, and there is nobody to bind
+	}
+	told(fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
 	told("WATCHDOG=1")
-	n.Says(`reason="NoProxier"`)
+	if refused > 0 {
+		n.Says(`reason="NoProxier"`)
+	}
 	n.Stop()
 	told("STOPPING=1")
 	if socket.count("READY=1") != 1 {
