@@ -29,15 +29,15 @@
 //	PREFIX-node   PREFIX-node-2    PREFIX-node-3      PREFIX-control
 //	   |               |                |
 //	  cni0            cni0             cni0
-//	10.128.0.1/24   10.128.1.1/24    10.128.2.1/24
-//	fd00:10:128::1  fd00:10:128:1::1 fd00:10:128:2::1 /64
+//	10.128.0.1/24    10.128.1.1/24    10.128.2.1/24
+//	fd00:10:128::1   fd00:10:128:1::1 fd00:10:128:2::1   /64
 //	   |               |                |
 //	 pods            pods             pods
 //
 // All of them route each pod network via its node, so pods reach each other and
-// are seen as themselves. Between a node and the outside host the way out is the
-// way back: with several nodes the outside host remembers by which one a flow
-// came and answers by that one (in an nft table "reply-to"), whatever address the
+// are seen as themselves. With several nodes the outside host answers like a
+// router with reply-to: conntrack remembers by which node a flow came (the nft
+// table reply-to marks it), and its answers go back there, whatever address the
 // flow wears. What begins outside goes where [Lab.RouteVia] says.
 //
 // The cluster CIDRs are [ClusterV4] and [ClusterV6]; the external IPs live in
@@ -46,7 +46,8 @@
 //
 // The question that the lab answers is "who am I seen as": a [Server] tells each
 // client the address that it saw, and [Host.Ask] returns what the server said,
-// for TCP, UDP and SCTP.
+// for TCP, UDP and SCTP. [Traffic] asks it of many hosts, again and again while
+// something else happens, and has every answer checked.
 //
 // The package never changes anything outside the namespaces that it made: no
 // sysctl, no rule, no link of the machine. It needs root and the tools that

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -189,8 +190,12 @@ func (h *Host) Listen(ctx context.Context, network, address string) (l net.Liste
 	return l, nil
 }
 
+// XtablesLock is the file that iptables locks in processes of the host: a node's own,
+// as if each were a machine. Who holds it (flock(2)) makes them wait.
+func (h *Host) XtablesLock() string { return filepath.Join(h.lab.binDir, h.Name+".lock") }
+
 // Command is exec.CommandContext for a process in the namespace, with the
-// environment of [Lab.Env]. Its PID is that of the named program. It has a /sys
+// environment of [Lab.Env] and its own [Host.XtablesLock]. Its PID is that of the named program. It has a /sys
 // of its own (see ip-netns(8)) and is killed at the latest with the host, and so
 // are its children; who starts it waits for it.
 func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
@@ -199,7 +204,7 @@ func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.C
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(h.alive, cancel)
 	cmd := ip(ctx, append([]string{"netns", "exec", h.Name, name}, args...)...)
-	cmd.Env = h.lab.Env()
+	cmd.Env = append(h.lab.Env(), "XTABLES_LOCKFILE="+h.XtablesLock())
 	return cmd
 }
 

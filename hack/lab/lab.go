@@ -106,7 +106,7 @@ func reserve(ctx context.Context, prefix string) (net.Listener, error) {
 
 func (l *Lab) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		l.removeNamespaces, l.linkTools, l.addOutside, l.addControl, l.addNodes, l.addRoutes, l.replyTo,
+		l.removeNamespaces, l.addOutside, l.addControl, l.addNodes, l.linkTools, l.addRoutes, l.replyTo,
 		l.masquerade, l.addPods,
 	}
 	for _, step := range steps {

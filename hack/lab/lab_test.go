@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -426,7 +427,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	ForTest(t, Config{}) // skips where nothing can be built
 	t.Setenv("TMPDIR", t.TempDir())
 	before := lookAround(t)
-	l, err := New(t.Context(), Config{Pods: 2, IPv6: true, Masquerade: true})
+	l, err := New(t.Context(), Config{Nodes: 2, Pods: 2, Control: true, IPv6: true, Masquerade: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,6 +461,7 @@ func TestNewCleansUp(t *testing.T) {
 	before := lookAround(t)
 	for name, cfg := range map[string]Config{
 		"too many pods":   {Pods: lastPod + 1},
+		"too many nodes":  {Nodes: lastNode + 1},
 		"unknown backend": {Pods: 1, Backend: "pf"}, // found out when the hosts are there
 		"bad prefix":      {Prefix: "a/b"},
 	} {
@@ -488,7 +490,7 @@ func TestPrefix(t *testing.T) {
 }
 
 func TestNewRemovesLeftovers(t *testing.T) {
-	crashed := ForTest(t, Config{Prefix: "labcrash", Pods: 2})
+	crashed := ForTest(t, Config{Prefix: "labcrash", Nodes: 2, Pods: 2, Control: true})
 	survivor := startInside(t, crashed.Node(), "exec sleep 1000")
 	// A crash gives back the prefix and nothing else.
 	if err := crashed.lock.Close(); err != nil {
@@ -501,8 +503,12 @@ func TestNewRemovesLeftovers(t *testing.T) {
 	if err := survivor.Wait(); err == nil {
 		t.Error("the process of the crashed lab ended well, want it killed")
 	}
-	if strings.Contains(lookAround(t).Namespaces, "labcrash-pod-1") {
-		t.Error("a namespace of the crashed lab is left")
+	names := strings.Fields(lookAround(t).Namespaces)
+	for _, h := range crashed.hosts() {
+		again := h == crashed.Node() || h == crashed.Outside()
+		if there := slices.Contains(names, h.Name); there != again {
+			t.Errorf("namespace %s of the crashed lab is there: %t, want %t", h.Name, there, again)
+		}
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)

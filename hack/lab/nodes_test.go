@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 )
 
 // addresses is what a lab gives its hosts.
@@ -345,5 +347,23 @@ func TestPodsAtOnce(t *testing.T) {
 	}
 	if err := l.RemovePod(pods[0]); err == nil {
 		t.Error("removed a pod twice")
+	}
+}
+
+func TestXtablesLockIsOfOneNode(t *testing.T) {
+	l := ForTest(t, Config{Nodes: 2, Backend: Legacy})
+	lock, err := os.Create(l.Nodes()[1].XtablesLock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := l.Nodes()[0].Run(t.Context(), "iptables", "-w", "1", "-t", "nat", "-N", "TEST"); err != nil {
+		t.Errorf("the lock of another node: %v: %s", err, out)
+	}
+	if _, err := l.Nodes()[1].Run(t.Context(), "iptables", "-w", "1", "-t", "nat", "-N", "TEST"); err == nil {
+		t.Error("iptables did not mind the lock of its node")
 	}
 }

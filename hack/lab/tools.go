@@ -88,7 +88,7 @@ func (l *Lab) Path() string {
 }
 
 // Env returns the environment of this process with PATH as in Path, for
-// exec.Cmd.Env. Processes started by Host.Command have it.
+// exec.Cmd.Env. Processes started by Host.Command have it and a little more.
 func (l *Lab) Env() []string {
 	return append(os.Environ(), "PATH="+l.Path())
 }
