@@ -4,18 +4,28 @@ import (
 	"net/netip"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 var web = map[string]string{"app": "web"}
 
-// shop makes a namespace with a Service web with these external IPs and a pod web-N on each node.
+// What a Service offers at port 80 of what its pods serve.
+var (
+	tcp80 = v1.ServicePort{Name: "tcp", Port: 80, TargetPort: intstr.FromInt32(port), Protocol: v1.ProtocolTCP}
+	udp80 = v1.ServicePort{Name: "udp", Port: 80, TargetPort: intstr.FromInt32(port), Protocol: v1.ProtocolUDP}
+)
+
+// shop makes a namespace with a Service web with these external IPs and a pod web-N on each node,
+// bound for TCP and UDP.
 func (w *world) shop(externalIPs ...string) []*lab.Host {
 	w.Helper()
 	_, err := w.CreateNamespace(w.Context(), "shop")
 	w.must(err)
-	_, err = w.CreateService(w.Context(), cluster.NewService("shop", "web", web, externalIPs))
+	_, err = w.CreateService(w.Context(), cluster.NewService("shop", "web", web, externalIPs, tcp80, udp80))
 	w.must(err)
 	var pods []*lab.Host
 	for i, m := range w.members {

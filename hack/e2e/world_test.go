@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ const (
 	port = 8080
 )
 
-// The IP families of the world.
+// The IP families of a world, unless its settings say otherwise.
 var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 
 // world is a cluster with somebody outside, who tells whom he sees.
@@ -36,6 +37,14 @@ type world struct {
 	*lab.Lab
 	*cluster.ControlPlane
 	members []*member
+	// families are those of the cluster.
+	families []v1.IPFamily
+	// config is what the nodes' arguments make of the extension.
+	config egress.Config
+
+	// started and stopping, if not nil, are told of each pod that the kubelet has started, before the
+	// API server is, and of each that it is about to take away. Set them while there are no pods.
+	started, stopping func(pod *v1.Pod, host *lab.Host)
 
 	mu sync.Mutex
 	// pods are the hosts in which the kubelet runs pods.
@@ -50,9 +59,12 @@ type member struct {
 
 // settings say what a world is like where it is not as most tests want it.
 type settings struct {
-	nodes     int // 3 if zero
+	nodes     int           // 3 if zero
+	families  []v1.IPFamily // both if empty
 	backend   lab.Backend
 	arguments string // YAML for proxyArguments
+	// config changes what settled compares the kernel with to what the arguments say; may be nil.
+	config func(*egress.Config)
 }
 
 // newWorld makes a cluster with all nodes running and nothing else in it. Pods run on them, made by
@@ -76,8 +88,16 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	if s.nodes == 0 {
 		s.nodes = 3
 	}
-	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: true, Masquerade: true, Backend: s.backend})
-	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), pods: map[cache.ObjectName]*lab.Host{}}
+	if len(s.families) == 0 {
+		s.families = families
+	}
+	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
+	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
+	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families, pods: map[cache.ObjectName]*lab.Host{}}
+	w.config = process.PlanConfig(lab.ClusterV4, lab.ClusterV6)
+	if s.config != nil {
+		s.config(&w.config)
+	}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
 		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s.arguments))
@@ -129,14 +149,15 @@ func (w *world) startPod(_ context.Context, pod *v1.Pod) ([]netip.Addr, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
-			if _, err := host.ServeWhoami(network, port); err != nil {
-				return nil, errors.Join(err, w.RemovePod(host))
-			}
+		if err := serve(host, port); err != nil {
+			return nil, errors.Join(err, w.RemovePod(host))
 		}
 		w.mu.Lock()
-		defer w.mu.Unlock()
 		w.pods[cache.MetaObjectToName(pod)] = host
+		w.mu.Unlock()
+		if w.started != nil {
+			w.started(pod, host)
+		}
 		return []netip.Addr{host.V4, host.V6}, nil
 	}
 	return nil, fmt.Errorf("there is no node %q", pod.Spec.NodeName)
@@ -150,6 +171,9 @@ func (w *world) stopPod(_ context.Context, pod *v1.Pod) error {
 	w.mu.Unlock()
 	if host == nil {
 		return nil
+	}
+	if w.stopping != nil {
+		w.stopping(pod, host)
 	}
 	return w.RemovePod(host)
 }
@@ -198,15 +222,49 @@ func (w *world) runPod(namespace, name string, on *member, labels map[string]str
 // serve lets a host tell its clients who they are seen as, at the port.
 func (w *world) serve(host *lab.Host) {
 	w.Helper()
-	for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
-		_, err := host.ServeWhoami(network, port)
-		w.must(err)
+	w.must(serve(host, port))
+}
+
+// serve has a host tell its clients over TCP and UDP, in the families that it has, who they are seen as.
+func serve(host *lab.Host, port int) error {
+	var networks []string
+	if host.V4.IsValid() {
+		networks = append(networks, "tcp4", "udp4")
 	}
+	if host.V6.IsValid() {
+		networks = append(networks, "tcp6", "udp6")
+	}
+	for _, network := range networks {
+		if _, err := host.ServeWhoami(network, port); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outside are the addresses at which the outside host serves.
-func (w *world) outside() []netip.AddrPort {
-	return []netip.AddrPort{netip.AddrPortFrom(w.Outside().V4, port), netip.AddrPortFrom(w.Outside().V6, port)}
+func (w *world) outside() []netip.AddrPort { return at(w.Outside(), port) }
+
+// at are a host's addresses with a port, IPv4 first.
+func at(host *lab.Host, port uint16) []netip.AddrPort {
+	var result []netip.AddrPort
+	for _, addr := range []netip.Addr{host.V4, host.V6} {
+		if addr.IsValid() {
+			result = append(result, netip.AddrPortFrom(addr, port))
+		}
+	}
+	return result
+}
+
+// scenario runs a part of the test under a name, in the same world. What the nodes' own methods
+// find fatal ends the whole test.
+func (w *world) scenario(name string, do func()) {
+	w.Helper()
+	w.Run(name, func(t *testing.T) {
+		defer func(whole *testing.T) { w.T = whole }(w.T)
+		w.T = t
+		do()
+	})
 }
 
 // long skips a test that takes minutes, unless all are asked for.
@@ -271,14 +329,13 @@ func (w *world) settled(members ...*member) {
 	if len(members) == 0 {
 		members = w.members
 	}
-	config := process.PlanConfig(lab.ClusterV4, lab.ClusterV6)
 	w.eventually(func() error {
 		objects, err := w.objects()
 		if err != nil {
 			return err
 		}
 		for _, m := range members {
-			if err := m.CheckPlan(config, objects, families...); err != nil {
+			if err := m.CheckPlan(w.config, objects, w.families...); err != nil {
 				return err
 			}
 		}
@@ -286,28 +343,28 @@ func (w *world) settled(members ...*member) {
 	})
 }
 
-// bound waits until the plan has this many bindings of a Service per family, and the nodes hold it.
+// bound waits until the plan binds this many pods to a Service in each family, and the nodes hold it.
 // EndpointSlices follow Pods with a delay.
-func (w *world) bound(namespace, service string, count int) {
+func (w *world) bound(namespace, service string, pods int) {
 	w.Helper()
 	w.eventually(func() error {
 		objects, err := w.objects()
 		if err != nil {
 			return err
 		}
-		for _, family := range families {
-			plan, err := egress.PlanFor(family, process.PlanConfig(lab.ClusterV4, lab.ClusterV6), objects)
+		for _, family := range w.families {
+			plan, err := egress.PlanFor(family, w.config, objects)
 			if err != nil {
 				return err
 			}
-			found := 0
+			found := map[netip.Addr]bool{}
 			for _, b := range plan.Bindings {
 				if b.Service.Namespace == namespace && b.Service.Name == service {
-					found++
+					found[b.Pod] = true
 				}
 			}
-			if found != count {
-				return fmt.Errorf("%s: %s/%s has %d bindings, want %d", family, namespace, service, found, count)
+			if len(found) != pods {
+				return fmt.Errorf("%s: %s/%s has %d pods that are bound, want %d", family, namespace, service, len(found), pods)
 			}
 		}
 		return nil
