@@ -36,7 +36,7 @@ BRANCH =
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pkg/egress/conntrack/...
 # Packages whose tests need a control plane, and root.
-E2E_PACKAGES := ./hack/cluster/...
+E2E_PACKAGES := ./hack/cluster/... ./hack/e2e/...
 FUZZTIME ?= 10s
 
 .PHONY: build
@@ -70,6 +70,14 @@ test-upstream: ## Compare upstream's tests on the patched and the unpatched tree
 .PHONY: test-identity
 test-identity: ## Compare what the patched and the unpatched proxiers write, byte for byte (BRANCH as above)
 	go run ./hack/upstreamtest identity $(BRANCH)
+
+.PHONY: cluster-up
+cluster-up: build build-controlplane ## Start the cluster of the end-to-end tests to play with, and say how (root)
+	@go run ./hack/playground up $(CURDIR)/$(BINARY) $$(hack/build-controlplane.sh)
+
+.PHONY: cluster-down
+cluster-down: ## End the cluster that cluster-up started
+	@go run ./hack/playground down
 
 .PHONY: fuzz
 fuzz: ## Fuzz the loading of configuration and manifests, FUZZTIME each

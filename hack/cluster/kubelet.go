@@ -165,7 +165,7 @@ func (k *Kubelet) start(ctx context.Context, name cache.ObjectName, pod *v1.Pod)
 }
 
 func (k *Kubelet) report(ctx context.Context, runs *sandbox) error {
-	_, err := k.ControlPlane.SetPodStatus(ctx, runs.pod, RunningStatus(true, runs.addrs...))
+	_, err := k.ControlPlane.SetPodStatus(ctx, runs.pod, RunningStatus(runs.pod, true, runs.addrs...))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, which the informer is about to tell
 	}

@@ -105,7 +105,7 @@ func (c *ControlPlane) CreatePod(ctx context.Context, pod *v1.Pod, addrs ...neti
 	if err != nil {
 		return nil, err
 	}
-	return c.SetPodStatus(ctx, pod, RunningStatus(true, addrs...))
+	return c.SetPodStatus(ctx, pod, RunningStatus(pod, true, addrs...))
 }
 
 // DeletePod deletes a pod at once, whatever its grace period.
@@ -127,9 +127,15 @@ func (c *ControlPlane) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.
 
 // RunningStatus is the status of a pod that runs at these addresses, ready or not;
 // invalid ones are left out.
-func RunningStatus(ready bool, addrs ...netip.Addr) v1.PodStatus {
+func RunningStatus(pod *v1.Pod, ready bool, addrs ...netip.Addr) v1.PodStatus {
 	now := metav1.NewTime(time.Now())
 	status := v1.PodStatus{Phase: v1.PodRunning, StartTime: &now}
+	for _, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Ready: ready, Started: ptr.To(true),
+			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
 	for _, addr := range valid(addrs) {
 		status.PodIPs = append(status.PodIPs, v1.PodIP{IP: addr.String()})
 	}

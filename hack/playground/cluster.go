@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+const (
+	prefix = "play"
+	// port is the one at which the pods and the outside host tell who they see.
+	port = 8080
+)
+
+// playground is a cluster that somebody plays with.
+type playground struct {
+	dir, openshift, binaries string
+	lab                      *lab.Lab
+	control                  *cluster.ControlPlane
+	forwarder                net.Listener
+	cancel                   context.CancelFunc
+	kubelet                  chan error // closed when it has ended
+
+	mu   sync.Mutex
+	pods map[cache.ObjectName]*lab.Host
+}
+
+// newCluster returns when everything runs and the shop's pods do.
+func newCluster(ctx context.Context, dir, openshift, binaries string) (p *playground, err error) {
+	p = &playground{dir: dir, openshift: openshift, binaries: binaries, pods: map[cache.ObjectName]*lab.Host{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	p.lab, err = lab.New(ctx, lab.Config{Prefix: prefix, Nodes: 3, Control: true, IPv6: true, Masquerade: true})
+	if err != nil {
+		return p, err
+	}
+	p.control, err = cluster.New(ctx, cluster.Config{Host: p.lab.Control(), Binaries: binaries, Dir: filepath.Join(dir, "control-plane")})
+	if err != nil {
+		return p, err
+	}
+	if err := serve(p.lab.Outside()); err != nil {
+		return p, err
+	}
+	if err := p.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
+		return p, err
+	}
+	for i := range p.lab.Nodes() {
+		if err := p.startNode(ctx, i); err != nil {
+			return p, err
+		}
+	}
+	p.startKubelet(ctx)
+	if err := p.control.Apply(ctx, "hack/playground/objects.yaml"); err != nil {
+		return p, err
+	}
+	for _, name := range []string{"web", "stranger"} {
+		if err := p.rolledOut(ctx, name); err != nil {
+			return p, err
+		}
+	}
+	return p, p.forward(ctx)
+}
+
+func (p *playground) rolledOut(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return p.control.RolledOut(ctx, "shop", name)
+}
+
+// serve lets a host tell its clients who they are seen as.
+func serve(host *lab.Host) error {
+	for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
+		if _, err := host.ServeWhoami(network, port); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
+
+// file returns the path of a node's file.
+func (p *playground) file(i int, name string) string {
+	return filepath.Join(p.dir, nodeName(i)+"."+name)
+}
+
+// startNode starts the node's process, which ends with the lab.
+func (p *playground) startNode(ctx context.Context, i int) error {
+	host := p.lab.Nodes()[i]
+	if _, err := p.control.CreateNode(ctx, nodeName(i), host.V4, host.V6); err != nil {
+		return err
+	}
+	if err := p.control.NodeKubeconfig(ctx, p.file(i, "kubeconfig"), nodeName(i), ""); err != nil {
+		return err
+	}
+	config := fmt.Sprintf(`kind: NodeConfig
+apiVersion: v1
+nodeName: %s
+masterKubeConfig: %s
+proxyArguments:
+  cluster-cidr: [%q, %q]
+  nodeport-addresses: [primary]
+  conntrack-max-per-core: ["0"]
+  egress-snat-socket: [%q]
+`, nodeName(i), filepath.Base(p.file(i, "kubeconfig")), lab.ClusterV4, lab.ClusterV6, p.file(i, "sock"))
+	if err := os.WriteFile(p.file(i, "yaml"), []byte(config), 0o600); err != nil {
+		return err
+	}
+	log, err := os.Create(p.file(i, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	process := host.Command(context.WithoutCancel(ctx), p.openshift, "start", "node", "--config="+p.file(i, "yaml"), "--loglevel=2")
+	process.Env = append(process.Env, "XTABLES_LOCKFILE="+p.file(i, "lock"))
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		return err
+	}
+	go func() { _ = process.Wait() }()
+	return nil
+}
+
+// startKubelet runs pods as hosts of the lab.
+func (p *playground) startKubelet(ctx context.Context) {
+	kubelet := &cluster.Kubelet{ControlPlane: p.control, Start: p.startPod, Stop: p.stopPod}
+	for i := range p.lab.Nodes() {
+		kubelet.Nodes = append(kubelet.Nodes, nodeName(i))
+	}
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	p.kubelet = make(chan error, 1)
+	go func() { p.kubelet <- kubelet.Run(ctx) }()
+}
+
+func (p *playground) startPod(_ context.Context, pod *v1.Pod) ([]netip.Addr, error) {
+	for i, node := range p.lab.Nodes() {
+		if nodeName(i) != pod.Spec.NodeName {
+			continue
+		}
+		host, err := p.lab.AddPodOn(node)
+		if err != nil {
+			return nil, err
+		}
+		if err := serve(host); err != nil {
+			return nil, errors.Join(err, p.lab.RemovePod(host))
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pods[cache.MetaObjectToName(pod)] = host
+		return []netip.Addr{host.V4, host.V6}, nil
+	}
+	return nil, fmt.Errorf("there is no node %q", pod.Spec.NodeName)
+}
+
+func (p *playground) stopPod(_ context.Context, pod *v1.Pod) error {
+	p.mu.Lock()
+	host := p.pods[cache.MetaObjectToName(pod)]
+	delete(p.pods, cache.MetaObjectToName(pod))
+	p.mu.Unlock()
+	if host == nil {
+		return nil
+	}
+	return p.lab.RemovePod(host)
+}
+
+// forward makes the API server reachable on the machine's loopback, and writes the kubeconfig for it.
+func (p *playground) forward(ctx context.Context) error {
+	var err error
+	if p.forwarder, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			client, err := p.forwarder.Accept()
+			if err != nil {
+				return // closed
+			}
+			go p.carry(context.WithoutCancel(ctx), client)
+		}
+	}()
+	return p.control.WriteKubeconfig(ctx, p.kubeconfig(), cluster.Kubeconfig{
+		Server: "https://" + p.forwarder.Addr().String(), User: "player", Groups: []string{"system:masters"},
+	})
+}
+
+func (p *playground) kubeconfig() string { return filepath.Join(p.dir, "kubeconfig") }
+
+// carry carries a connection to the API server until either side ends.
+func (p *playground) carry(ctx context.Context, client net.Conn) {
+	defer client.Close()
+	server, err := p.lab.Control().DialContext(ctx, "tcp", netip.AddrPortFrom(p.lab.Control().V4, 6443).String())
+	if err != nil {
+		return // the client sees its connection end, and the API server's log says why
+	}
+	defer server.Close()
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1]) // ends with either side
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}
+
+// welcome says how to use the cluster, with commands that work as they are printed.
+func (p *playground) welcome(ctx context.Context, w io.Writer) error {
+	pods, err := p.control.Client().CoreV1().Pods("shop").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	host := p.pods[cache.MetaObjectToName(&pods.Items[0])]
+	p.mu.Unlock()
+	kubectl := filepath.Join(p.binaries, "kubectl")
+	_, err = fmt.Fprintf(w, `The cluster is up: 3 nodes, a control plane, and a shop whose pods leave it from 203.0.113.10.
+
+export KUBECONFIG=%[1]s
+
+What runs where:
+  %[2]s -n shop get pods,services -o wide
+Who a pod of the shop is seen as, by the host outside:
+  ip netns exec %[3]s bash -c 'head -1 </dev/tcp/%[4]s/%[5]d'
+What its node has to say:
+  %[6]s egress explain %[7]s --socket=%[8]s
+
+Try what happens when the Service loses its address: kubectl -n shop edit service web.
+The logs of the nodes are %[9]s; 'make cluster-down' ends all of it.
+`, p.kubeconfig(), kubectl, host.Name, p.lab.Outside().V4, port, p.openshift, host.V4, p.socketOf(host), filepath.Join(p.dir, "node-*.log"))
+	return err
+}
+
+// socketOf returns the status socket of a pod's node.
+func (p *playground) socketOf(pod *lab.Host) string {
+	for i, node := range p.lab.Nodes() {
+		if node == pod.Node {
+			return p.file(i, "sock")
+		}
+	}
+	return ""
+}
+
+// close ends everything.
+func (p *playground) close() error {
+	var errs []error
+	if p.forwarder != nil {
+		errs = append(errs, p.forwarder.Close())
+	}
+	if p.cancel != nil {
+		p.cancel()
+		select {
+		case <-p.kubelet:
+		case <-time.After(10 * time.Second):
+			errs = append(errs, errors.New("the kubelet does not end"))
+		}
+	}
+	if p.control != nil {
+		errs = append(errs, p.control.Close())
+	}
+	if p.lab != nil {
+		errs = append(errs, p.lab.Close())
+	}
+	return errors.Join(errs...)
+}
