@@ -23,8 +23,9 @@ const patience = 10 * time.Second
 
 // Config says what to build. The zero value is an IPv4 node without pods.
 type Config struct {
-	// Prefix of the names of the namespaces: "demo" gives demo-node,
-	// demo-outside, demo-pod-1. Empty means a prefix that no other lab has.
+	// Prefix of the names of the namespaces: "demo" gives demo-node, demo-node-2,
+	// demo-outside, demo-control, demo-pod-1. Empty means a prefix that no other
+	// lab has.
 	Prefix string
 	// Nodes is how many nodes there are; 0 means one.
 	Nodes int
@@ -37,7 +38,7 @@ type Config struct {
 	IPv6 bool
 	// IPv6Only gives every host IPv6 addresses and no others.
 	IPv6Only bool
-	// Backend is the iptables flavour of processes on the node; empty means NFT.
+	// Backend is the iptables flavour of processes on the nodes; empty means NFT.
 	Backend Backend
 	// Masquerade adds what a CNI plugin adds: whatever leaves the cluster CIDR
 	// leaves it as the node.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -492,6 +493,11 @@ func TestPrefix(t *testing.T) {
 func TestNewRemovesLeftovers(t *testing.T) {
 	crashed := ForTest(t, Config{Prefix: "labcrash", Nodes: 2, Pods: 2, Control: true})
 	survivor := startInside(t, crashed.Node(), "exec sleep 1000")
+	// What a run leaves that is killed while it makes a namespace.
+	half := filepath.Join(netnsDir, "labcrash-pod-9")
+	if err := os.WriteFile(half, nil, 0o444); err != nil {
+		t.Fatal(err)
+	}
 	// A crash gives back the prefix and nothing else.
 	if err := crashed.lock.Close(); err != nil {
 		t.Fatal(err)
@@ -502,6 +508,9 @@ func TestNewRemovesLeftovers(t *testing.T) {
 	}
 	if err := survivor.Wait(); err == nil {
 		t.Error("the process of the crashed lab ended well, want it killed")
+	}
+	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", half, err)
 	}
 	names := strings.Fields(lookAround(t).Namespaces)
 	for _, h := range crashed.hosts() {

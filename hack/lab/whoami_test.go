@@ -67,7 +67,7 @@ func TestAnswerToAnotherUDPQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	go func() {
 		for {
 			token := make([]byte, 100)
