@@ -182,4 +182,3 @@ func publish(file, text string) error {
 	}
 	return os.Rename(file+"~", file)
 }
-
