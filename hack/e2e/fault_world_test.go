@@ -1,0 +1,352 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+// The tests of faults each have a [town]: a cluster with pods on all nodes, of three kinds.
+// Whatever breaks, nobody may ever be seen as somebody else:
+//
+//	shop/web-N      always leave from the Service's external IPs, which never change
+//	shop/plain-N    are behind no Service, so they always leave as their node
+//	press/blog-N    leave from external IPs that change now and then, and never change back
+//
+// The first two are the residents. If a test does not say otherwise, nothing of theirs
+// goes unanswered or breaks either: faults of the control plane and of the node's process
+// are none of the packets' business.
+type town struct {
+	*world
+	residents, blog *crowd
+	// issue is how often the external IPs of press/blog have changed.
+	issue int
+}
+
+// crowd is pods whose traffic is watched.
+type crowd struct {
+	*lab.Traffic
+	guises
+	pods []*lab.Host
+}
+
+// patience of the traffic: on a busy machine an answer may take long, but it comes.
+const answered = 15 * time.Second
+
+var (
+	webIPs = []string{"203.0.113.10", "2001:db8:113::10"}
+	press  = map[string]string{"app": "blog"}
+)
+
+// newTown makes a town whose traffic runs until the test ends.
+func newTown(t *testing.T, s settings) *town {
+	t.Helper()
+	to := &town{world: newWorld(t, s), residents: &crowd{}, blog: &crowd{}}
+	to.residents.pods = to.shop(webIPs...)
+	to.residents.next(webIPs, to.residents.pods...)
+	for i, m := range to.members {
+		plain := to.runPod("shop", fmt.Sprintf("plain-%d", i+1), m, nil)
+		to.residents.next([]string{m.Host.V4.String(), m.Host.V6.String()}, plain)
+		to.residents.pods = append(to.residents.pods, plain)
+	}
+	to.blog.pods = to.settleBlog()
+	to.blog.next(to.blogIPs(), to.blog.pods...)
+	to.atRest()
+	to.residents.start(to.world, 80)
+	to.blog.start(to.world, 60)
+	return to
+}
+
+// settleBlog makes press/blog with a pod on each node.
+func (to *town) settleBlog() (pods []*lab.Host) {
+	to.Helper()
+	_, err := to.CreateNamespace(to.Context(), "press")
+	to.must(err)
+	_, err = to.CreateService(to.Context(), cluster.NewService("press", "blog", press, to.blogIPs(), tcp80, udp80))
+	to.must(err)
+	for i, m := range to.members {
+		pods = append(pods, to.runPod("press", fmt.Sprintf("blog-%d", i+1), m, press))
+	}
+	to.bound("press", "blog", len(pods))
+	return pods
+}
+
+// blogIPs are the external IPs of press/blog: no two issues have the same.
+func (to *town) blogIPs() []string {
+	return []string{fmt.Sprintf("198.51.100.%d", 1+to.issue), fmt.Sprintf("2001:db8:113:b::%x", 1+to.issue)}
+}
+
+// publish gives press/blog other external IPs, which its pods may be seen as from now on.
+func (to *town) publish() {
+	to.Helper()
+	to.issue++
+	to.blog.next(to.blogIPs(), to.blog.pods...)
+	to.setExternalIPs("press", "blog", to.blogIPs()...)
+}
+
+// published waits until all these nodes, or all there are, act on the last publish, after
+// which nobody on them may be seen as before.
+func (to *town) published(members ...*member) {
+	to.Helper()
+	if len(members) == 0 {
+		members = to.members
+	}
+	to.atRest(members...)
+	for _, m := range members {
+		to.blog.settle(to.podsOn(to.blog, m)...)
+	}
+}
+
+// podsOn are the pods of the crowd that are on a node.
+func (to *town) podsOn(c *crowd, m *member) (pods []*lab.Host) {
+	for _, pod := range c.pods {
+		if pod.Node == m.Host {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// round waits until everybody has had an answer in a new flow and in his kept one.
+func (to *town) round(crowds ...*crowd) {
+	to.Helper()
+	ctx, cancel := context.WithTimeout(to.Context(), soon)
+	defer cancel()
+	for _, c := range crowds {
+		to.must(c.Round(ctx))
+	}
+}
+
+// calm ends the traffic: nobody was seen as somebody else, and no resident noticed anything.
+func (to *town) calm(what string) {
+	to.Helper()
+	to.round(to.residents, to.blog)
+	residents, blog := to.residents.Stop(), to.blog.Stop()
+	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
+		to.Errorf("the residents noticed: %s", residents)
+	}
+	// Each change ends the flows that blog's pods keep, four each, and an answer may be on its way.
+	if ended := 4 * len(to.blog.pods) * to.issue; blog.Wrong > 0 || blog.Unanswered > ended || blog.Broken > ended {
+		to.Errorf("press/blog was seen as somebody else, or changed more often than it was changed, %d times: %s", to.issue, blog)
+	}
+	to.report(what, residents, blog)
+}
+
+// report logs a line for people.
+func (to *town) report(what string, sums ...lab.Summary) {
+	to.Helper()
+	for _, sum := range sums {
+		line, _, _ := strings.Cut(sum.String(), "\n")
+		what += "; " + line
+	}
+	to.Log(what)
+}
+
+// start begins the crowd's traffic to the outside.
+func (c *crowd) start(w *world, rate int) {
+	w.Helper()
+	c.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: rate, Timeout: answered, Check: c.check}, c.pods...)
+	w.Cleanup(func() { c.Stop() })
+}
+
+// setExternalIPs changes those of a Service. It is for API servers that may be busy starting.
+func (w *world) setExternalIPs(namespace, name string, ips ...string) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"externalIPs": ips}})
+	w.must(err)
+	w.eventually(func() error {
+		_, err := w.Client().CoreV1().Services(namespace).Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// atRest waits until the nodes, all if none is named, hold the plan and have done all that
+// goes with it: the flows too that wore another identity are gone.
+func (w *world) atRest(members ...*member) {
+	w.Helper()
+	if len(members) == 0 {
+		members = w.members
+	}
+	w.settled(members...)
+	now := time.Now()
+	w.eventually(func() error {
+		for _, m := range members {
+			// A sync ends with the flows, so one that has ended since has seen to them.
+			if err := m.syncedSince(w.Context(), now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.settled(members...)
+}
+
+// syncedSince returns an error unless the node says that its last sync succeeded, after a time.
+func (m *member) syncedSince(ctx context.Context, since time.Time) error {
+	snapshot, err := status.NewClient(m.Socket()).Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if problems := snapshot.Problems(); len(problems) > 0 {
+		return fmt.Errorf("%s: %s", m.Name, strings.Join(problems, "; "))
+	}
+	for _, f := range snapshot.Families {
+		if !f.LastSync.After(since) {
+			return fmt.Errorf("%s: the last sync of %s was at %s, before %s", m.Name, f.Family, f.LastSync, since)
+		}
+	}
+	return nil
+}
+
+// inPlace is what a node says after its first complete sync.
+const inPlace = "Egress SNAT rules are in place"
+
+// since is the time since then, for people.
+func since(then time.Time) time.Duration { return time.Since(then).Round(10 * time.Millisecond) }
+
+// repetition is something that is done again and again.
+type repetition struct {
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// repeatedly does something now and after each period.
+func repeatedly(period time.Duration, do func()) *repetition {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &repetition{stop: cancel}
+	r.wg.Go(func() {
+		tick := time.NewTicker(period)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			do()
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
+	return r
+}
+
+// end returns when it is not done any more.
+func (r *repetition) end() {
+	r.stop()
+	r.wg.Wait()
+}
+
+// all tells whether the long tests are wanted.
+func all() bool { return os.Getenv("E2E") == "all" }
+
+// guises is who pods may be seen as, one identity after another. It is for traffic during
+// which identities change: a new one is seen after it was given and not before, and who has
+// been seen as the new one is never seen as the old one again.
+type guises struct {
+	mu sync.Mutex
+	of map[*lab.Host]*guise
+}
+
+// guise is the identities of a pod in each IP family, the last one being the present one.
+type guise struct {
+	v4, v6 []netip.Addr
+	// settled is since when nothing but the present identity is right; zero while older ones
+	// may be seen still.
+	settled time.Time
+	// seen is when an answer came that showed an identity, by the kind of question and the
+	// number of the identity: the first such time.
+	seen map[string]map[int]time.Time
+}
+
+// next gives pods a new identity, an address of each IP family. The old ones may be seen until
+// settle.
+func (g *guises) next(addrs []string, pods ...*lab.Host) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.of == nil {
+		g.of = map[*lab.Host]*guise{}
+	}
+	for _, pod := range pods {
+		was := g.of[pod]
+		if was == nil {
+			was = &guise{seen: map[string]map[int]time.Time{}}
+			g.of[pod] = was
+			defer func() { was.settled = time.Now() }() // there is nothing else that it could be
+		}
+		was.settled = time.Time{}
+		for _, text := range addrs {
+			addr := netip.MustParseAddr(text)
+			if addr.Is4() {
+				was.v4 = append(was.v4, addr)
+			} else {
+				was.v6 = append(was.v6, addr)
+			}
+		}
+	}
+}
+
+// settle ends the time in which pods may be seen as before.
+func (g *guises) settle(pods ...*lab.Host) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, pod := range pods {
+		g.of[pod].settled = time.Now()
+	}
+}
+
+// check is for lab.TrafficConfig. What is not answered is counted and no more.
+func (g *guises) check(q lab.Question) error {
+	if q.Err != nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pod := g.of[q.From]
+	identities := pod.v4
+	if q.To.Addr().Is6() {
+		identities = pod.v6
+	}
+	seenAs, last := -1, len(identities)-1
+	for i, addr := range identities {
+		if addr == q.Seen {
+			seenAs = i
+		}
+	}
+	switch {
+	case seenAs < 0:
+		return fmt.Errorf("want %s", identities[last])
+	case seenAs < last && !pod.settled.IsZero() && q.Start.After(pod.settled):
+		return fmt.Errorf("want %s, since %s", identities[last], pod.settled.Format(time.TimeOnly))
+	case q.Kept && strings.HasPrefix(q.Network, "tcp"):
+		return nil // tells of the time when it connected
+	}
+	return pod.inOrder(q, seenAs)
+}
+
+// inOrder returns an error if an answer that had come before q was asked showed a later identity.
+func (p *guise) inOrder(q lab.Question, seenAs int) error {
+	kind := fmt.Sprint(q.Network, q.Kept)
+	if p.seen[kind] == nil {
+		p.seen[kind] = map[int]time.Time{}
+	}
+	for later, at := range p.seen[kind] {
+		if later > seenAs && at.Before(q.Start) {
+			return fmt.Errorf("it was seen as the one %d later at %s", later-seenAs, at.Format("15:04:05.000"))
+		}
+	}
+	if at, known := p.seen[kind][seenAs]; !known || q.End.Before(at) {
+		p.seen[kind][seenAs] = q.End
+	}
+	return nil
+}
