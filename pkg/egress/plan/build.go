@@ -56,7 +56,8 @@ func (b *builder) findOwners() map[netip.Addr]Service {
 			if _, owned := owners[address.IP]; owned {
 				continue
 			}
-			if reason, _ := b.judgeAddress(address.IP); reason == "" && b.forbidding(holding.Service.Namespace, address) == "" {
+			reason, _ := b.judgeAddress(address.IP)
+			if _, forbidden := b.forbidding(holding.Service.Namespace, address); reason == "" && !forbidden {
 				owners[address.IP] = holding.Service
 			}
 		}
@@ -113,7 +114,7 @@ func (b *builder) judge(claim Claim) (Reason, string) {
 	if reason, message := b.judgeAddress(claim.EgressIP); reason != "" {
 		return reason, message
 	}
-	if source := b.forbidding(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); source != "" {
+	if source, forbidden := b.forbidding(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); forbidden {
 		return NotAllowed, fmt.Sprintf("%s does not allow %s as an egress IP", source, claim.EgressIP)
 	}
 	owner := b.owners[claim.EgressIP]
@@ -151,18 +152,18 @@ func (b *builder) judgeAddress(ip netip.Addr) (Reason, string) {
 	return "", ""
 }
 
-// forbidding returns the source of a policy that does not let a namespace have an address,
-// or nothing.
-func (b *builder) forbidding(namespace string, address Address) string {
+// forbidding tells whether a policy does not let a namespace have an address, and returns
+// the policy's source.
+func (b *builder) forbidding(namespace string, address Address) (source string, forbidden bool) {
 	for _, policy := range b.in.Policies {
 		if !policy.allows(address) {
-			return policy.Source
+			return policy.Source, true
 		}
 	}
 	if policy, ok := b.in.NamespacePolicies[namespace]; ok && !policy.allows(address) {
-		return policy.Source
+		return policy.Source, true
 	}
-	return ""
+	return "", false
 }
 
 func (p Policy) allows(address Address) bool {

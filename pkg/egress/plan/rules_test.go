@@ -81,6 +81,8 @@ func TestWhoMayWearAnAddress(t *testing.T) {
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5"), owned("b", 0, "203.0.113.2", "10.128.0.6")}}, map[string]Reason{"a": NotAllowed}},
 		{"an empty policy forbids all", Input{ClusterCIDRs: v4, Policies: []Policy{{Source: "p"}},
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5")}}, map[string]Reason{"a": NotAllowed}},
+		{"a policy of unknown origin forbids too", Input{ClusterCIDRs: v4, Policies: []Policy{{}},
+			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5")}}, map[string]Reason{"a": NotAllowed}},
 		{"all policies must allow", Input{ClusterCIDRs: v4, Policies: []Policy{{Source: "p", Allowed: prefixes("203.0.113.0/24")}, {Source: "q", Allowed: prefixes("203.0.113.2/32")}},
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5"), owned("b", 0, "203.0.113.2", "10.128.0.6")}}, map[string]Reason{"a": NotAllowed}},
 		{"a policy on external IPs does not speak of load balancers", Input{ClusterCIDRs: v4, Policies: noExternalIPs, Claims: []Claim{loadBalancer}}, nil},
