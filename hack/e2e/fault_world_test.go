@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,9 +85,9 @@ func (to *town) settleBlog() (pods []*lab.Host) {
 	return pods
 }
 
-// blogIPs are the external IPs of press/blog: no two issues have the same.
+// blogIPs are the external IPs of press/blog: no two issues have the same, of 250.
 func (to *town) blogIPs() []string {
-	return []string{fmt.Sprintf("198.51.100.%d", 1+to.issue), fmt.Sprintf("2001:db8:113:b::%x", 1+to.issue)}
+	return []string{fmt.Sprintf("198.51.100.%d", 1+to.issue%250), fmt.Sprintf("2001:db8:113:b::%x", 1+to.issue)}
 }
 
 // publish gives press/blog other external IPs, which its pods may be seen as from now on.
@@ -94,7 +95,12 @@ func (to *town) publish() {
 	to.Helper()
 	to.issue++
 	to.blog.next(to.blogIPs(), to.blog.pods...)
-	to.setExternalIPs("press", "blog", to.blogIPs()...)
+	to.eventually(func() error { return to.publishAgain(to.Context()) }) // an API server may be busy starting
+}
+
+// publishAgain tells the API server of the last issue.
+func (to *town) publishAgain(ctx context.Context) error {
+	return to.patch(ctx, "press", "blog", map[string]any{"spec": map[string]any{"externalIPs": to.blogIPs()}})
 }
 
 // published waits until all these nodes, or all there are, act on the last publish, after
@@ -130,11 +136,34 @@ func (to *town) round(crowds ...*crowd) {
 	}
 }
 
+// strays are the tracked flows on the nodes whose pods leave as somebody that they are not
+// any more. A node at rest has none.
+func (to *town) strays(crowds ...*crowd) error {
+	to.Helper()
+	for _, m := range to.members {
+		for _, tool := range [][]string{{"-f", "ipv4"}, {"-f", "ipv6"}} {
+			out, err := m.Host.Command(to.Context(), "conntrack", append([]string{"-L"}, tool...)...).Output()
+			if err != nil {
+				return fmt.Errorf("conntrack -L on %s: %w", m.Name, err)
+			}
+			for line := range strings.Lines(string(out)) {
+				for _, c := range crowds {
+					if err := c.checkFlow(line); err != nil {
+						return fmt.Errorf("%s tracks %s: %w", m.Name, strings.TrimSpace(line), err)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // calm ends the traffic: nobody was seen as somebody else, and no resident noticed anything.
 func (to *town) calm(what string) {
 	to.Helper()
 	to.round(to.residents, to.blog)
 	residents, blog := to.residents.Stop(), to.blog.Stop()
+	to.must(to.strays(to.residents, to.blog))
 	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
 		to.Errorf("the residents noticed: %s", residents)
 	}
@@ -162,15 +191,14 @@ func (c *crowd) start(w *world, rate int) {
 	w.Cleanup(func() { c.Stop() })
 }
 
-// setExternalIPs changes those of a Service. It is for API servers that may be busy starting.
-func (w *world) setExternalIPs(namespace, name string, ips ...string) {
-	w.Helper()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"externalIPs": ips}})
-	w.must(err)
-	w.eventually(func() error {
-		_, err := w.Client().CoreV1().Services(namespace).Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+// patch changes a Service.
+func (w *world) patch(ctx context.Context, namespace, service string, change any) error {
+	text, err := json.Marshal(change)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = w.Client().CoreV1().Services(namespace).Patch(ctx, service, types.MergePatchType, text, metav1.PatchOptions{})
+	return err
 }
 
 // atRest waits until the nodes, all if none is named, hold the plan and have done all that
@@ -265,7 +293,8 @@ type guise struct {
 	// may be seen still.
 	settled time.Time
 	// seen is when an answer came that showed an identity, by the kind of question and the
-	// number of the identity: the first such time.
+	// number of the identity: the first such time. Where a pod had an identity several times, the
+	// number is the lowest that is possible.
 	seen map[string]map[int]time.Time
 }
 
@@ -317,36 +346,66 @@ func (g *guises) check(q lab.Question) error {
 	if q.To.Addr().Is6() {
 		identities = pod.v6
 	}
-	seenAs, last := -1, len(identities)-1
-	for i, addr := range identities {
-		if addr == q.Seen {
-			seenAs = i
-		}
-	}
+	present := identities[len(identities)-1]
 	switch {
-	case seenAs < 0:
-		return fmt.Errorf("want %s", identities[last])
-	case seenAs < last && !pod.settled.IsZero() && q.Start.After(pod.settled):
-		return fmt.Errorf("want %s, since %s", identities[last], pod.settled.Format(time.TimeOnly))
+	case !slices.Contains(identities, q.Seen):
+		return fmt.Errorf("want %s", present)
+	case q.Seen != present && !pod.settled.IsZero() && q.Start.After(pod.settled):
+		return fmt.Errorf("want %s, since %s", present, pod.settled.Format(time.TimeOnly))
 	case q.Kept && strings.HasPrefix(q.Network, "tcp"):
 		return nil // tells of the time when it connected
 	}
-	return pod.inOrder(q, seenAs)
+	return pod.inOrder(q, identities)
 }
 
 // inOrder returns an error if an answer that had come before q was asked showed a later identity.
-func (p *guise) inOrder(q lab.Question, seenAs int) error {
+func (p *guise) inOrder(q lab.Question, identities []netip.Addr) error {
 	kind := fmt.Sprint(q.Network, q.Kept)
 	if p.seen[kind] == nil {
 		p.seen[kind] = map[int]time.Time{}
 	}
-	for later, at := range p.seen[kind] {
-		if later > seenAs && at.Before(q.Start) {
-			return fmt.Errorf("it was seen as the one %d later at %s", later-seenAs, at.Format("15:04:05.000"))
+	first := 0
+	for i, at := range p.seen[kind] {
+		if i > first && at.Before(q.Start) {
+			first = i
 		}
 	}
-	if at, known := p.seen[kind][seenAs]; !known || q.End.Before(at) {
-		p.seen[kind][seenAs] = q.End
+	now := slices.Index(identities[first:], q.Seen)
+	if now < 0 {
+		return fmt.Errorf("it was seen as %s at %s, and does not go back", identities[first], p.seen[kind][first].Format("15:04:05.000"))
+	}
+	now += first
+	if at, known := p.seen[kind][now]; !known || q.End.Before(at) {
+		p.seen[kind][now] = q.End
+	}
+	return nil
+}
+
+// checkFlow judges a line of conntrack -L.
+func (g *guises) checkFlow(line string) error {
+	var src, dst []netip.Addr // of the original direction and of the reply
+	for _, field := range strings.Fields(line) {
+		if text, ok := strings.CutPrefix(field, "src="); ok {
+			src = append(src, netip.MustParseAddr(text))
+		}
+		if text, ok := strings.CutPrefix(field, "dst="); ok {
+			dst = append(dst, netip.MustParseAddr(text))
+		}
+	}
+	if len(src) != 2 || len(dst) != 2 || lab.ClusterV4.Contains(dst[0]) || lab.ClusterV6.Contains(dst[0]) {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for pod, guise := range g.of {
+		for _, side := range []struct {
+			addr       netip.Addr
+			identities []netip.Addr
+		}{{pod.V4, guise.v4}, {pod.V6, guise.v6}} {
+			if want := side.identities[len(side.identities)-1]; src[0] == side.addr && dst[1] != want {
+				return fmt.Errorf("it wears %s, want %s", dst[1], want)
+			}
+		}
 	}
 	return nil
 }

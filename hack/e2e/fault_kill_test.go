@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+)
+
+// TestNobodyNoticesThatANodeIsKilledAgainAndAgain: at random moments of its start and of its
+// writes, while Services change all the time.
+func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
+	times := 20
+	if all() {
+		times = 100
+	}
+	to := newTown(t, settings{})
+	gazette := to.newGazette()
+	victims := to.members[1:] // the first is what they are compared with
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+
+	start := restart(victims[0])
+	var moments moments
+	changes := to.changeAllTheTime(gazette)
+	for i := range times {
+		victim := victims[i%len(victims)]
+		if i/len(victims)%2 == 0 { // during its start
+			restart := time.Now()
+			victim.Kill()
+			victim.Printed.Reset()
+			victim.Start()
+			time.Sleep(time.Until(restart.Add(upTo(start * 5 / 4))))
+		} else { // some time after a change
+			victim.Ready()
+			changes.await(t)
+			time.Sleep(upTo(400 * time.Millisecond))
+		}
+		moments.kill(to, victim)
+		victim.Printed.Reset()
+		victim.Start()
+	}
+	t.Logf("%d changes, a start takes %s; %d kills: %s", changes.end(t), start.Round(time.Millisecond), times, moments)
+	for _, victim := range victims {
+		victim.Ready()
+	}
+	to.published()
+	gazette.settle(gazette.pods...)
+	to.round(gazette.crowd)
+	if sum := gazette.Stop(); sum.Wrong > 0 {
+		t.Errorf("press/gazette was seen as somebody else: %s", sum)
+	}
+	to.must(to.strays(gazette.crowd))
+	to.calm("killed again and again")
+	for _, victim := range victims {
+		to.leftovers(victim, to.members[0])
+	}
+}
+
+// restart returns how long a node takes from its start to its first complete sync.
+func restart(m *member) time.Duration {
+	m.Kill()
+	m.Printed.Reset()
+	began := time.Now()
+	m.Start()
+	m.Ready()
+	return time.Since(began)
+}
+
+// gazette is a Service whose pods are bound now, and then not.
+type gazette struct {
+	*crowd
+	egressIPs []string
+	bound     bool
+}
+
+func (to *town) newGazette() *gazette {
+	to.Helper()
+	labels := map[string]string{"app": "gazette"}
+	g := &gazette{crowd: &crowd{}, egressIPs: []string{"203.0.113.77", "2001:db8:113::77"}, bound: true}
+	_, err := to.CreateService(to.Context(), cluster.NewService("press", "gazette", labels, g.egressIPs, tcp80, udp80))
+	to.must(err)
+	for i, m := range to.members {
+		g.pods = append(g.pods, to.runPod("press", fmt.Sprintf("gazette-%d", i+1), m, labels))
+	}
+	g.next(g.egressIPs, g.pods...)
+	to.bound("press", "gazette", len(g.pods))
+	to.atRest()
+	g.start(to.world, 60)
+	return g
+}
+
+// turn binds the pods, or does not any more.
+func (g *gazette) turn(ctx context.Context, to *town) error {
+	g.bound = !g.bound
+	for _, pod := range g.pods {
+		identity := g.egressIPs
+		if !g.bound {
+			identity = []string{pod.Node.V4.String(), pod.Node.V6.String()}
+		}
+		g.next(identity, pod)
+	}
+	return to.patch(ctx, "press", "gazette", map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{"network.openshift.io/egress-snat": fmt.Sprint(g.bound)},
+	}})
+}
+
+// changes are being made.
+type changes struct {
+	*repetition
+	made chan struct{} // has one after each
+	errs []error
+	n    int
+}
+
+// changeAllTheTime changes press/blog and press/gazette in turn, until it is ended.
+func (to *town) changeAllTheTime(g *gazette) *changes {
+	c := &changes{made: make(chan struct{}, 1)}
+	ctx := to.Context()
+	c.repetition = repeatedly(300*time.Millisecond, func() {
+		if c.n++; c.n%2 == 0 {
+			c.errs = append(c.errs, g.turn(ctx, to))
+		} else {
+			to.issue++
+			to.blog.next(to.blogIPs(), to.blog.pods...)
+			c.errs = append(c.errs, to.publishAgain(ctx))
+		}
+		select {
+		case c.made <- struct{}{}:
+		default:
+		}
+	})
+	return c
+}
+
+// await returns when the next change has been made.
+func (c *changes) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.made: // one that nobody waited for
+	default:
+	}
+	select {
+	case <-c.made:
+	case <-time.After(soon):
+		t.Fatal("no change is made")
+	}
+}
+
+// end returns how many there were.
+func (c *changes) end(t *testing.T) int {
+	t.Helper()
+	c.repetition.end()
+	if err := errors.Join(c.errs...); err != nil {
+		t.Fatal(err)
+	}
+	return c.n
+}
+
+// moments is what processes were doing when they were killed.
+type moments struct{ starting, writing, behind int }
+
+// kill kills a node's process.
+func (m *moments) kill(to *town, victim *member) {
+	to.Helper()
+	running := children(victim.PID())
+	victim.Kill()
+	if !strings.Contains(victim.Printed.String(), inPlace) {
+		m.starting++
+	}
+	if running > 0 {
+		m.writing++
+	}
+	objects, err := to.objects()
+	to.must(err)
+	if victim.CheckPlan(to.config, objects, families...) != nil {
+		m.behind++
+	}
+}
+
+func (m moments) String() string {
+	return fmt.Sprintf("%d during the start, %d while a program like iptables-restore ran, %d with a change not in the kernel yet",
+		m.starting, m.writing, m.behind)
+}
+
+// children is how many a process has.
+func children(pid int) (count int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task) // of a thread that has ended
+		count += len(strings.Fields(string(text)))
+	}
+	return count
+}
+
+// leftovers fails the test if a node has something that another one, which has the same to do,
+// does not have: chains and rules of the proxier and of ours, and files.
+func (to *town) leftovers(m, model *member) {
+	to.Helper()
+	for _, family := range families {
+		to.eventually(func() error {
+			if diff := cmp.Diff(programmed(model, family), programmed(m, family)); diff != "" {
+				return fmt.Errorf("%s, %s: not as %s (-want +got):\n%s", m.Name, family, model.Name, diff)
+			}
+			return nil
+		})
+	}
+	names := func(m *member) (names []string) {
+		entries, err := os.ReadDir(m.File("."))
+		to.must(err)
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		return names
+	}
+	if diff := cmp.Diff(names(model), names(m)); diff != "" {
+		to.Errorf("%s: files, not as %s (-want +got):\n%s", m.Name, model.Name, diff)
+	}
+}
+
+// programmed are the lines of iptables-save that the node's process is responsible for, sorted.
+func programmed(m *member, family v1.IPFamily) (lines []string) {
+	self := strings.NewReplacer(m.Host.V4.String()+"/", "self/", m.Host.V6.String()+"/", "self/")
+	for line := range strings.Lines(m.Save(family)) {
+		if strings.HasSuffix(line, "-j KUBE-NODEPORTS\n") {
+			line = self.Replace(line)
+		}
+		if strings.Contains(line, "KUBE-") || strings.Contains(line, iptables.ChainPrefix) {
+			line, _, _ = strings.Cut(line, " [") // counters
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
