@@ -232,7 +232,8 @@ func (m *member) syncedSince(ctx context.Context, since time.Time) error {
 		return fmt.Errorf("%s: %s", m.Name, strings.Join(problems, "; "))
 	}
 	for _, f := range snapshot.Families {
-		if !f.LastSync.After(since) {
+		// A node without problems that has never synced a family has no proxier of it.
+		if !f.LastSync.IsZero() && !f.LastSync.After(since) {
 			return fmt.Errorf("%s: the last sync of %s was at %s, before %s", m.Name, f.Family, f.LastSync, since)
 		}
 	}
