@@ -94,7 +94,7 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
 	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
 	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families, pods: map[cache.ObjectName]*lab.Host{}}
-	w.config = process.PlanConfig(lab.ClusterV4, lab.ClusterV6)
+	w.config = defaultConfig()
 	if s.config != nil {
 		s.config(&w.config)
 	}
@@ -106,6 +106,9 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	w.serve(l.Outside())
 	return w
 }
+
+// defaultConfig is what the nodes' own arguments make of the extension.
+func defaultConfig() egress.Config { return process.PlanConfig(lab.ClusterV4, lab.ClusterV6) }
 
 // newMember makes a node of the cluster, whose process does not run yet.
 func (w *world) newMember(name string, host *lab.Host, arguments string) *member {

@@ -1,0 +1,412 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+)
+
+// What the scenarios do in a world, and what they see.
+
+var web = map[string]string{"app": "web"}
+
+// What a Service offers at port 80 of what its pods serve.
+var (
+	tcp80 = v1.ServicePort{Name: "tcp", Port: 80, TargetPort: intstr.FromInt32(port), Protocol: v1.ProtocolTCP}
+	udp80 = v1.ServicePort{Name: "udp", Port: 80, TargetPort: intstr.FromInt32(port), Protocol: v1.ProtocolUDP}
+)
+
+// shop makes a namespace with a Service web with these external IPs and a pod web-N on each node,
+// bound for TCP and UDP.
+func (w *world) shop(externalIPs ...string) []*lab.Host {
+	w.Helper()
+	_, err := w.CreateNamespace(w.Context(), "shop")
+	w.must(err)
+	_, err = w.CreateService(w.Context(), cluster.NewService("shop", "web", web, externalIPs, tcp80, udp80))
+	w.must(err)
+	var pods []*lab.Host
+	for i, m := range w.members {
+		pods = append(pods, w.runPod("shop", "web-"+string(rune('1'+i)), m, web))
+	}
+	w.bound("shop", "web", len(pods))
+	return pods
+}
+
+// ips is an external IP for each family of the cluster, by its number.
+func (w *world) ips(number int) []string {
+	var result []string
+	for _, family := range w.families {
+		if family == v1.IPv4Protocol {
+			result = append(result, fmt.Sprintf("203.0.113.%d", number))
+		} else {
+			result = append(result, fmt.Sprintf("2001:db8:113::%d", number))
+		}
+	}
+	return result
+}
+
+// namespace makes a namespace.
+func (w *world) namespace(name string) {
+	w.Helper()
+	_, err := w.CreateNamespace(w.Context(), name)
+	w.must(err)
+}
+
+// service makes a Service for the pods that app selects. change, which may be nil, makes it another one than
+// cluster.NewService does.
+func (w *world) service(namespace, name string, externalIPs []string, change func(*v1.Service), ports ...v1.ServicePort) *v1.Service {
+	w.Helper()
+	svc := cluster.NewService(namespace, name, app(name), externalIPs, ports...)
+	if change != nil {
+		change(svc)
+	}
+	svc, err := w.CreateService(w.Context(), svc)
+	w.must(err)
+	return svc
+}
+
+// app are the labels of the pods of a Service.
+func app(service string) map[string]string { return map[string]string{"app": service} }
+
+// editService changes a Service as somebody with an editor does.
+func (w *world) editService(namespace, name string, edit func(*v1.Service)) {
+	w.Helper()
+	services := w.Client().CoreV1().Services(namespace)
+	w.eventually(func() error {
+		svc, err := services.Get(w.Context(), name, metav1.GetOptions{})
+		if err == nil {
+			edit(svc)
+			_, err = services.Update(w.Context(), svc, metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+func (w *world) deleteService(namespace, name string) {
+	w.Helper()
+	w.must(w.Client().CoreV1().Services(namespace).Delete(w.Context(), name, metav1.DeleteOptions{}))
+}
+
+// podByHand runs a pod that the kubelet does not care about, so that its status is the test's. change,
+// which may be nil, makes it another one than cluster.NewPod does. It goes with the scenario.
+func (w *world) podByHand(namespace, name string, on *member, change func(*v1.Pod)) (*v1.Pod, *lab.Host) {
+	w.Helper()
+	pod := cluster.NewPod(namespace, name, on.Name, app(name))
+	if change != nil {
+		change(pod)
+	}
+	host := on.Host
+	if !pod.Spec.HostNetwork {
+		var err error
+		host, err = w.AddPodOn(on.Host)
+		w.must(err)
+		w.serve(host)
+	}
+	pod, err := w.CreatePod(w.Context(), pod, host.V4, host.V6)
+	w.must(err)
+	w.Cleanup(func() {
+		ctx := context.WithoutCancel(w.Context())
+		if err := w.DeletePod(ctx, namespace, name); err != nil {
+			w.Error(err)
+		}
+		if host != on.Host {
+			if err := w.RemovePod(host); err != nil {
+				w.Error(err)
+			}
+		}
+	})
+	return pod, host
+}
+
+// endpoint waits until the Service's EndpointSlices say of a pod's addresses what want accepts.
+func (w *world) endpoint(namespace, service string, pod *lab.Host, want func(discovery.EndpointConditions) bool) {
+	w.Helper()
+	w.eventually(func() error {
+		list, err := w.Client().DiscoveryV1().EndpointSlices(namespace).List(w.Context(), metav1.ListOptions{
+			LabelSelector: discovery.LabelServiceName + "=" + service,
+		})
+		if err != nil {
+			return err
+		}
+		missing := at(pod, 0)
+		for _, slice := range list.Items {
+			for _, endpoint := range slice.Endpoints {
+				if want(endpoint.Conditions) {
+					missing = slices.DeleteFunc(missing, func(a netip.AddrPort) bool {
+						return slices.Contains(endpoint.Addresses, a.Addr().String())
+					})
+				}
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("the endpoints of %s/%s are not so yet: %v", namespace, service, missing)
+		}
+		return nil
+	})
+}
+
+func ready(c discovery.EndpointConditions) bool       { return ptr.Deref(c.Ready, false) }
+func notReady(c discovery.EndpointConditions) bool    { return !ptr.Deref(c.Ready, true) }
+func terminating(c discovery.EndpointConditions) bool { return ptr.Deref(c.Terminating, false) }
+
+// reconfigure gives all nodes other arguments, as an administrator does: each ends by itself, and its service manager
+// starts it anew. config makes the same of what settled compares the kernel with; it may be nil.
+func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
+	w.Helper()
+	for _, m := range w.members {
+		m.Configure(arguments)
+	}
+	for _, m := range w.members {
+		if status := m.Exit(); status != 75 {
+			w.Fatalf("%s ended with status %d, want 75", m.Name, status)
+		}
+		m.Printed.Reset()
+		m.Start()
+	}
+	w.config = defaultConfig()
+	if config != nil {
+		config(&w.config)
+	}
+	for _, m := range w.members {
+		m.Ready()
+	}
+}
+
+// asks returns who a new flow of a host is seen as: the first answer counts.
+func (w *world) asks(protocol string, from *lab.Host, to netip.AddrPort) (seen netip.Addr) {
+	w.Helper()
+	w.eventually(func() (err error) {
+		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
+		defer cancel()
+		seen, err = from.Ask(ctx, network(protocol, to), to, 0)
+		return err
+	})
+	return seen
+}
+
+// network is the name of a protocol over the family of an address: tcp4.
+func network(protocol string, to netip.AddrPort) string {
+	if to.Addr().Is4() {
+		return protocol + "4"
+	}
+	return protocol + "6"
+}
+
+// seen fails unless the first answer to a new flow says that the host is seen as want.
+func (w *world) seen(protocol string, from *lab.Host, to netip.AddrPort, want netip.Addr) {
+	w.Helper()
+	if seen := w.asks(protocol, from, to); seen != want {
+		w.Errorf("%s to %s (%s) is seen as %s, want %s", from.Name, to, protocol, seen, want)
+	}
+}
+
+// leaves fails unless new flows of a host to the outside are seen as these addresses, and as its node in a
+// family that has none of them.
+func (w *world) leaves(protocol string, from *lab.Host, as ...string) {
+	w.Helper()
+	for _, to := range w.outside() {
+		w.seen(protocol, from, to, identity(from, to, as))
+	}
+}
+
+// identity is the one of these addresses that is of the family of a destination, or the node's.
+func identity(from *lab.Host, to netip.AddrPort, as []string) netip.Addr {
+	for _, text := range as {
+		if addr := netip.MustParseAddr(text); addr.Is4() == to.Addr().Is4() {
+			return addr
+		}
+	}
+	node := from
+	if from.Node != nil {
+		node = from.Node
+	}
+	return like(to.Addr(), node)
+}
+
+// like is the address of a host that is of another's family.
+func like(addr netip.Addr, host *lab.Host) netip.Addr {
+	if addr.Is4() {
+		return host.V4
+	}
+	return host.V6
+}
+
+// refused waits until every node says that a Service is refused something for this reason, or, if the reason is
+// empty, nothing.
+func (w *world) refused(service, reason string) {
+	w.Helper()
+	w.eventually(func() error {
+		for _, m := range w.members {
+			out, errs, status := m.Openshift("egress", "refused", "--socket="+m.Socket(), "--no-headers")
+			if status != 0 {
+				return fmt.Errorf("%s: %s", m.Name, errs)
+			}
+			found := false
+			for line := range strings.Lines(out) {
+				about := strings.HasPrefix(line, service+" ")
+				if about && reason == "" {
+					return fmt.Errorf("%s: %s", m.Name, line)
+				}
+				found = found || about && strings.Contains(line, " "+reason+" ")
+			}
+			if !found && reason != "" {
+				return fmt.Errorf("%s does not say that %s is refused, %s, but:\n%s", m.Name, service, reason, out)
+			}
+		}
+		return nil
+	})
+}
+
+// warned waits until a Service has just one Event with this reason, and returns it.
+func (w *world) warned(namespace, service, reason string) (event v1.Event) {
+	w.Helper()
+	w.eventually(func() error {
+		events, err := w.warnings(namespace, service)
+		if err == nil && (len(events) != 1 || events[0].Reason != reason) {
+			err = fmt.Errorf("%s/%s has these Events, want one, %s: %v", namespace, service, reason, events)
+		}
+		if err == nil {
+			event = events[0]
+		}
+		return err
+	})
+	return event
+}
+
+// notWarned waits until a Service has no Event.
+func (w *world) notWarned(namespace, service string) {
+	w.Helper()
+	w.eventually(func() error {
+		events, err := w.warnings(namespace, service)
+		if err == nil && len(events) > 0 {
+			err = fmt.Errorf("%s/%s has these Events: %v", namespace, service, events)
+		}
+		return err
+	})
+}
+
+// warnings are the Events of a Service, as 'kubectl describe' finds them.
+func (w *world) warnings(namespace, service string) ([]v1.Event, error) {
+	list, err := w.Client().CoreV1().Events(namespace).List(w.Context(), metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.kind": "Service", "involvedObject.name": service}.String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// flow is one that began under an identity, and is to end with it.
+type flow struct {
+	*lab.Flow
+	protocol string
+	from     *lab.Host
+	to       netip.AddrPort
+}
+
+// flows opens one of each protocol and family to the outside.
+func (w *world) flows(from *lab.Host, protocols ...string) (opened []flow) {
+	w.Helper()
+	for _, protocol := range protocols {
+		for _, to := range w.outside() {
+			f, err := from.Dial(w.Context(), network(protocol, to), to, 0)
+			w.must(err)
+			w.Cleanup(func() { _ = f.Close() })
+			opened = append(opened, flow{f, protocol, from, to})
+		}
+	}
+	return opened
+}
+
+// ended fails unless the flows, whose identity is not right any more, have ended: TCP is reset, UDP is seen as
+// these addresses.
+func (w *world) ended(flows []flow, as ...string) {
+	w.Helper()
+	for _, f := range flows {
+		want := identity(f.from, f.to, as)
+		if f.protocol == "udp" {
+			var seen netip.Addr
+			w.eventually(func() (err error) {
+				seen, err = f.Ask(w.Context())
+				return err
+			})
+			if seen != want {
+				w.Errorf("the UDP flow of %s to %s is seen as %s, want %s", f.from.Name, f.to, seen, want)
+			}
+			continue
+		}
+		if seen, err := f.Ask(w.Context()); !errors.Is(err, syscall.ECONNRESET) {
+			w.Errorf("the TCP flow of %s to %s is not reset, but seen as %s: %v", f.from.Name, f.to, seen, err)
+		}
+	}
+}
+
+// live fails unless the flows are what they were.
+func (w *world) live(flows []flow, as ...string) {
+	w.Helper()
+	for _, f := range flows {
+		if seen, err := f.Ask(w.Context()); err != nil || seen != identity(f.from, f.to, as) {
+			w.Errorf("the %s flow of %s to %s is seen as %s, want %s: %v", f.protocol, f.from.Name, f.to, seen, identity(f.from, f.to, as), err)
+		}
+	}
+}
+
+// younger waits until a Service that is made now is younger than this one.
+func (w *world) younger(than *v1.Service) {
+	w.Helper()
+	w.eventually(func() error {
+		if time.Now().Unix() <= than.CreationTimestamp.Unix() {
+			return errors.New("creation times have seconds and no less")
+		}
+		return nil
+	})
+}
+
+// ask has hosts ask the outside who they are seen as, until the scenarios are over. undisturbed
+// ends it.
+func (w *world) ask(i *identities, hosts ...*lab.Host) *lab.Traffic {
+	traffic := lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 50, Timeout: 15 * time.Second, Check: i.check}, hosts...)
+	w.Cleanup(func() { traffic.Stop() })
+	return traffic
+}
+
+// undisturbed ends traffic that nobody may have noticed anything in.
+func (w *world) undisturbed(traffic *lab.Traffic) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), soon)
+	defer cancel()
+	w.must(traffic.Round(ctx))
+	sum := traffic.Stop()
+	if sum.Wrong+sum.Unanswered+sum.Broken > 0 {
+		w.Errorf("the traffic was disturbed: %s", sum)
+	}
+	line, _, _ := strings.Cut(sum.String(), "\n")
+	w.Log(line)
+}
+
+// editServiceStatus gives a Service another status, as who assigns load balancers does.
+func (w *world) editServiceStatus(namespace, name string, status v1.ServiceStatus) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"status": status})
+	w.must(err)
+	_, err = w.Client().CoreV1().Services(namespace).Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	w.must(err)
+}
