@@ -36,35 +36,47 @@ func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
 
 	start := restart(victims[0])
 	var moments moments
-	changes := to.changeAllTheTime(gazette)
-	for i := range times {
-		victim := victims[i%len(victims)]
-		if i/len(victims)%2 == 0 { // during its start
-			restart := time.Now()
-			victim.Kill()
-			victim.Printed.Reset()
+	made := 0
+	for killed := 0; killed < times; {
+		changes := to.changeAllTheTime(gazette)
+		for range 3 { // during the start
+			victim := victims[killed%len(victims)]
+			began := time.Now()
+			moments.kill(to, victim)
 			victim.Start()
-			time.Sleep(time.Until(restart.Add(upTo(start * 5 / 4))))
-		} else { // some time after a change
+			time.Sleep(time.Until(began.Add(upTo(start * 5 / 4))))
+			moments.kill(to, victim)
+			victim.Start()
+			killed += 2
+		}
+		for range 3 { // some time after a change
+			victim := victims[killed%len(victims)]
 			victim.Ready()
 			changes.await(t)
 			time.Sleep(upTo(400 * time.Millisecond))
+			moments.kill(to, victim)
+			victim.Start()
+			killed++
 		}
+		made += changes.end(t)
+		// The last word is that gazette is not bound: no later change can hide what was left.
+		if gazette.bound {
+			to.must(gazette.turn(t.Context(), to))
+		}
+		victim := victims[killed%len(victims)]
+		time.Sleep(upTo(400 * time.Millisecond))
 		moments.kill(to, victim)
-		victim.Printed.Reset()
 		victim.Start()
+		killed++
+		to.published()
+		gazette.settle(gazette.pods...)
+		to.round(gazette.crowd)
+		to.eventually(func() error { return to.strays(gazette.crowd, to.blog) })
 	}
-	t.Logf("%d changes, a start takes %s; %d kills: %s", changes.end(t), start.Round(time.Millisecond), times, moments)
-	for _, victim := range victims {
-		victim.Ready()
-	}
-	to.published()
-	gazette.settle(gazette.pods...)
-	to.round(gazette.crowd)
+	t.Logf("%d changes, a start takes %s; %d kills: %s", made, start.Round(time.Millisecond), moments.kills, moments)
 	if sum := gazette.Stop(); sum.Wrong > 0 {
 		t.Errorf("press/gazette was seen as somebody else: %s", sum)
 	}
-	to.must(to.strays(gazette.crowd))
 	to.calm("killed again and again")
 	for _, victim := range victims {
 		to.leftovers(victim, to.members[0])
@@ -172,16 +184,18 @@ func (c *changes) end(t *testing.T) int {
 }
 
 // moments is what processes were doing when they were killed.
-type moments struct{ starting, writing, behind int }
+type moments struct{ kills, starting, writing, behind int }
 
-// kill kills a node's process.
+// kill kills a node's process, and forgets its log.
 func (m *moments) kill(to *town, victim *member) {
 	to.Helper()
 	running := children(victim.PID())
 	victim.Kill()
+	m.kills++
 	if !strings.Contains(victim.Printed.String(), inPlace) {
 		m.starting++
 	}
+	victim.Printed.Reset()
 	if running > 0 {
 		m.writing++
 	}
