@@ -13,13 +13,16 @@ import (
 // holds RemovedChain alone.
 type Ruleset map[string][]string
 
-// Render returns the ruleset for p: empty if p binds nothing.
+// Render returns the ruleset for p: empty if p binds nothing. What no rule can say, such as a
+// protocol that is none, is left out, for it would fail the transaction and with it everybody
+// else's rules; plan.Build makes no such bindings of what package egress reads from objects.
 func Render(p plan.Plan) Ruleset {
 	rules := Ruleset{}
-	if len(p.Bindings) == 0 {
+	bindings := sayable(p.Bindings)
+	if len(bindings) == 0 {
 		return rules
 	}
-	sources := tree{rules: rules, option: "-s", name: sourceName, levels: sourceLevels}.chain(snatLeaves(p.Bindings))
+	sources := tree{rules: rules, option: "-s", name: sourceName, levels: sourceLevels}.chain(snatLeaves(bindings))
 	networks, hosts := exclusions(p)
 	if len(hosts) <= leafRules {
 		rules[RootChain] = slices.Concat(returnRules(p.ClusterCIDRs), returnRules(p.Exclusions), sources)
@@ -37,6 +40,7 @@ func Render(p plan.Plan) Ruleset {
 // that they have left behind; the next write of a ruleset without it deletes it. If removed
 // is empty nothing is added. Services, order and duplicates do not matter.
 func (r Ruleset) Record(removed []plan.Binding) {
+	removed = sayable(removed)
 	if len(removed) == 0 {
 		return
 	}
@@ -74,7 +78,9 @@ func exclusions(p plan.Plan) (networks []netip.Prefix, hosts []leaf) {
 func returnRules(cidrs []netip.Prefix) []string {
 	rules := make([]string, 0, len(cidrs)+leafRules)
 	for _, cidr := range cidrs {
-		rules = append(rules, returnRule(cidr))
+		if cidr.IsValid() {
+			rules = append(rules, returnRule(cidr))
+		}
 	}
 	return rules
 }
@@ -84,6 +90,20 @@ func returnRules(cidrs []netip.Prefix) []string {
 // nodes and to what the configuration excludes. No chain calls another, all go to it, so
 // from wherever the packet is it returns to POSTROUTING.
 func returnRule(cidr netip.Prefix) string { return match("-d", cidr) + "-j RETURN" }
+
+// sayable returns the bindings that a rule can be made of.
+func sayable(bindings []plan.Binding) []plan.Binding {
+	unsayable := func(b plan.Binding) bool {
+		return !b.Pod.IsValid() || !b.EgressIP.IsValid() || b.Pod.Zone()+b.EgressIP.Zone() != "" || !slices.Contains(protocols, b.Protocol)
+	}
+	if !slices.ContainsFunc(bindings, unsayable) {
+		return bindings
+	}
+	return slices.DeleteFunc(slices.Clone(bindings), unsayable)
+}
+
+// protocols are those of bindings.
+var protocols = []plan.Protocol{plan.All, plan.TCP, plan.UDP, plan.SCTP}
 
 func snatLeaves(bindings []plan.Binding) []leaf {
 	leaves := make([]leaf, 0, len(bindings))

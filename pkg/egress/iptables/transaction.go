@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -40,8 +41,8 @@ func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
 	}
 	for _, name := range rewrite {
 		for _, rule := range want[name] {
-			if comment, ok := comments[rule]; ok {
-				b.WriteString("# " + comment + "\n")
+			if text, ok := comments[rule]; ok {
+				b.WriteString("# " + comment(text) + "\n")
 			}
 			b.WriteString("-A " + name + " " + rule + "\n")
 		}
@@ -86,6 +87,15 @@ func writeJump(b *bytes.Buffer, want Ruleset, have Kernel) {
 	if want.needsJump() {
 		b.WriteString("-I " + postrouting + " 1 " + jumpRule + "\n")
 	}
+}
+
+// comment returns text as what can only be a comment: it has names of objects. iptables-restore
+// reads lines of some ten thousand bytes at most, and takes the rest of a longer one for the
+// next line.
+func comment(text string) string {
+	const most = 512
+	text = plan.Printable(text)
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // Payload returns the input of iptables-restore --noflush that writes all of p into a
