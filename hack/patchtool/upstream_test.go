@@ -204,6 +204,12 @@ func (b *bench) edit(name, old, replacement string) {
 	b.write(b.patches, map[string]string{name: strings.Replace(string(content), old, replacement, 1)})
 }
 
+// append adds text to a file of patches/.
+func (b *bench) append(name, text string) {
+	b.t.Helper()
+	b.write(b.patches, map[string]string{name: b.snapshot()[name] + text})
+}
+
 func wantError(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if len(texts) == 0 {

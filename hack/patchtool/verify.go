@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"go/parser"
@@ -175,6 +176,9 @@ func (v *verification) branch(ctx context.Context, b branch.Branch) error {
 	if len(v.faults) > began {
 		return nil
 	}
+	if err := v.rewritten(ctx, r, b, series); err != nil {
+		return err
+	}
 	switch {
 	case v.compile == compileAll || v.compile == compileVendored && b.Vendored:
 		return v.compiles(ctx, b, packages(series))
@@ -189,6 +193,10 @@ func (v *verification) branch(ctx context.Context, b branch.Branch) error {
 func (v *verification) try(ctx context.Context, r *scratch.Repository, b branch.Branch, m member) (bool, error) {
 	ambiguous := ambiguities(ctx, r, m.patch)
 	hunks, applied, err := r.Apply(ctx, m.file, m.patch)
+	if errors.Is(err, scratch.ErrUnseen) {
+		v.fault(b, "%s: %v", m.Path, err)
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", m.Path, err)
 	}
@@ -211,6 +219,54 @@ func (v *verification) try(ctx context.Context, r *scratch.Repository, b branch.
 		}
 	}
 	return applied, nil
+}
+
+// rewritten writes out the series as git has it, and finds patches that are something else: then they have
+// text that git does not keep, or were edited by hand. A shared patch is written for the vendored branch; on
+// another one its line numbers differ. Of a branch's own patch the line numbers may have moved since.
+func (v *verification) rewritten(ctx context.Context, r *scratch.Repository, b branch.Branch, series []member) error {
+	dir, err := os.MkdirTemp("", "series-")
+	if err != nil {
+		return fmt.Errorf("write the series: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	written, err := r.Format(ctx, b.Version, dir)
+	if err != nil {
+		return err
+	}
+	for i, m := range series {
+		if !b.Vendored && !m.Own {
+			continue
+		}
+		content, err := os.ReadFile(m.file)
+		if err != nil {
+			return fmt.Errorf("read a patch: %w", err)
+		}
+		again, err := os.ReadFile(written[i])
+		if err != nil {
+			return fmt.Errorf("read what was written: %w", err)
+		}
+		is, was := strings.Split(string(content), "\n"), strings.Split(string(again), "\n")
+		for n := range max(len(is), len(was)) {
+			if here, there := at(is, n), at(was, n); here != there && (b.Vendored || !movable(here) || !movable(there)) {
+				v.fault(b, "%s:%d: has %q where git format-patch writes %q; write the file with it", m.Path, n+1, here, there)
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(nothing)"
+}
+
+// movable tells whether a line depends on what surrounds the patch's own.
+func movable(line string) bool {
+	return strings.HasPrefix(line, "index ") || strings.HasPrefix(line, "@@ ")
 }
 
 type hunkID struct {

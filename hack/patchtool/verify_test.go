@@ -137,6 +137,50 @@ func TestVerifyFinds(t *testing.T) {
 			change: func(b *bench) { b.own("") },
 			want:   []string{`say why in a paragraph "Why it differs: …"`},
 		},
+		"a file that only git sees": {
+			change: func(b *bench) {
+				b.edit(series, "diff --git a/pkg/proxy/extension.go", "--- a/cmd/kube-proxy/main.go\n+++ b/cmd/kube-proxy/main.go\n@@ -1,3 +1,4 @@\n package main\n+// unseen\n \n import \"k8s.io/kubernetes/pkg/proxy\"\n\ndiff --git a/pkg/proxy/extension.go")
+			},
+			want: []string{
+				"release-1.2: " + series + ": git does something else with it than its diffs say; write the file with git format-patch: cmd/kube-proxy/main.go is not touched by its diffs, and changed by git",
+				"release-1.1: " + series + ": git does something else",
+			},
+		},
+		"a hunk that only git sees": {
+			change: func(b *bench) {
+				b.edit(series, "diff --git a/pkg/proxy/extension.go", "--- a/pkg/proxy/proxier.go\n+++ b/pkg/proxy/proxier.go\n@@ -1,3 +1,4 @@\n package proxy\n+// unseen\n \n import \"errors\"\n\ndiff --git a/pkg/proxy/extension.go")
+			},
+			want: []string{"release-1.2: " + series + ":"},
+		},
+		"a hunk that only git sees, and that does not apply": {
+			change: func(b *bench) {
+				b.edit(series, "diff --git a/pkg/proxy/extension.go", "--- a/pkg/proxy/proxier.go\n+++ b/pkg/proxy/proxier.go\n@@ -4 +4,2 @@\n package other\n+// unseen\n\ndiff --git a/pkg/proxy/extension.go")
+			},
+			want: []string{"release-1.2: " + series + ": git does something else with it"},
+		},
+		"no date": {
+			change: func(b *bench) { b.edit(series, "Date: Sat, 1 Jan 2000 00:00:00 +0000\n", "") },
+			want:   []string{"release-1.2: " + series + `:3: has "Subject: [PATCH] UPSTREAM: <carry>: proxy: tell of syncs" where git format-patch writes "Date: `},
+		},
+		"text that git does not keep": {
+			change: func(b *bench) { b.edit(series, "\n---\n", "\n---\nBy the way.\n\n") },
+			want:   []string{`has "By the way." where git format-patch writes " pkg/proxy/extension.go`},
+		},
+		"another id of a file": {
+			change: func(b *bench) { b.edit(series, "index 0000000..", "index 0000000..0000000") },
+			want:   []string{`has "index 0000000..0000000`},
+		},
+		"lines behind the last": {
+			change: func(b *bench) { b.append(series, "\n") },
+			want:   []string{`has "" where git format-patch writes "(nothing)"`},
+		},
+		"an own patch with text that git does not keep": {
+			change: func(b *bench) {
+				b.own("Why it differs: so.\n\n")
+				b.edit("release-1.1/"+series, "\n---\n", "\n---\nBy the way.\n\n")
+			},
+			want: []string{"release-1.1: release-1.1/" + series + `:`, `has "By the way."`},
+		},
 		"an unknown branch":    {arguments: []string{"-branch=1.9"}, want: []string{`"1.9" is no supported branch`}},
 		"an unknown choice":    {arguments: []string{"-compile=some"}, want: []string{"-compile=some: want all, vendored or none"}},
 		"too many arguments":   {arguments: []string{"1.2"}, want: []string{"arguments [\"1.2\"]: want none"}},

@@ -2,7 +2,11 @@ package scratch
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,22 +24,105 @@ type Hunk struct {
 	Failed string
 }
 
+// ErrUnseen tells that git reads something else in a patch than its diffs say.
+var ErrUnseen = errors.New("git does something else with it than its diffs say; write the file with git format-patch")
+
 // Apply tries a patch as git apply does, with every line of its context, and commits it if all of
-// it applies; else the work tree stays as it was. It tells of each hunk, in order.
+// it applies; else the work tree stays as it was. It tells of each hunk, in order. What git made of the patch
+// is judged, and not what the patch looks like: [ErrUnseen].
 func (r *Repository) Apply(ctx context.Context, file string, p *patch.Patch) (hunks []Hunk, applied bool, err error) {
 	said, applyErr := gitSays(ctx, r.dir, "apply", "--reject", "--verbose", "--whitespace=nowarn", file)
+	left := ""
+	if applyErr == nil {
+		if left, err = r.workTree(ctx); err != nil {
+			return nil, false, err
+		}
+	}
 	if err := r.reset(ctx); err != nil {
 		return nil, false, err
 	}
 	hunks, understood := Read(said, p)
 	switch {
 	case applyErr == nil:
-		_, err := Git(ctx, r.dir, "am", "-q", "--keep-cr", "--whitespace=nowarn", file)
+		if _, err := Git(ctx, r.dir, "am", "-q", "--keep-cr", "--whitespace=nowarn", file); err != nil {
+			return nil, false, err
+		}
+		err := r.judge(ctx, p, left)
 		return hunks, err == nil, err
+	case understood && !slices.ContainsFunc(hunks, func(h Hunk) bool { return h.Failed != "" }):
+		return nil, false, fmt.Errorf("%w: %w", ErrUnseen, applyErr) // what failed is none of these
 	case understood:
 		return hunks, false, nil
 	}
 	return nil, false, applyErr
+}
+
+// Applies tells whether the patch would apply, with every line of its context.
+func (r *Repository) Applies(ctx context.Context, file string) bool {
+	_, err := Git(ctx, r.dir, "apply", "--check", "--whitespace=nowarn", file)
+	return err == nil
+}
+
+// workTree returns the id of the work tree as it is.
+func (r *Repository) workTree(ctx context.Context) (string, error) {
+	if _, err := Git(ctx, r.dir, "add", "--all", "--force"); err != nil {
+		return "", err
+	}
+	return Git(ctx, r.dir, "write-tree")
+}
+
+// judge compares the last commit, which git am made of the patch, with what the patch says of its files, and
+// with what git apply left: `make update-vendor` uses that.
+func (r *Repository) judge(ctx context.Context, p *patch.Patch, left string) error {
+	committed, err := Git(ctx, r.dir, "rev-parse", "HEAD^{tree}")
+	if err != nil {
+		return err
+	}
+	if committed != left {
+		return fmt.Errorf("%w: git am and git apply give different files", ErrUnseen)
+	}
+	said := map[string]string{}
+	for _, file := range p.Files {
+		switch {
+		case file.New:
+			said[file.Path] = "A"
+		case file.Deleted:
+			said[file.Path] = "D"
+		case file.Old != file.Path:
+			said[file.Old], said[file.Path] = "D", "A"
+		default:
+			said[file.Path] = "M"
+		}
+	}
+	listed, err := Git(ctx, r.dir, "diff", "--name-status", "--no-renames", "-z", "HEAD^", "HEAD")
+	if err != nil {
+		return err
+	}
+	done := map[string]string{}
+	fields := strings.Split(listed, "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		done[fields[i+1]] = fields[i]
+	}
+	all := maps.Clone(said)
+	maps.Copy(all, done)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if said[path] != done[path] {
+			return fmt.Errorf("%w: %s is %s by its diffs, and %s by git", ErrUnseen, path, status(said[path]), status(done[path]))
+		}
+	}
+	return nil
+}
+
+func status(letter string) string {
+	switch letter {
+	case "A":
+		return "added"
+	case "D":
+		return "deleted"
+	case "":
+		return "not touched"
+	}
+	return "changed"
 }
 
 var (

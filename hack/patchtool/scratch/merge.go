@@ -108,7 +108,7 @@ func (r *Repository) Format(ctx context.Context, tag, dir string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return strings.Fields(listed), nil
+	return slices.Collect(strings.FieldsFuncSeq(listed, func(r rune) bool { return r == '\n' })), nil
 }
 
 // RangeDiff compares the series between two pairs of tags, in git's words.

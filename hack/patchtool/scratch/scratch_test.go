@@ -222,6 +222,19 @@ func TestFormatIsStable(t *testing.T) {
 	}
 }
 
+// TestFormatIntoAFolder fails when the name of a folder with a space is torn apart.
+func TestFormatIntoAFolder(t *testing.T) {
+	r, _, _ := series(t)
+	dir := filepath.Join(t.TempDir(), "a folder")
+	written, err := r.Format(t.Context(), "v1", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(dir, "0001-UPSTREAM-carry-ours.patch")}, written); diff != "" {
+		t.Errorf("Format (-want +got):\n%s", diff)
+	}
+}
+
 func TestDiff(t *testing.T) {
 	for name, test := range map[string]struct{ old, current, want string }{
 		"the same": {"a", "a", ""},
