@@ -16,6 +16,9 @@ import (
 // proxier from the kernel, in both iptables back ends. It changes PATH while it runs: the
 // process must do nothing else meanwhile.
 func (p *Proxy) Cleanup(ctx context.Context) error {
+	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips what it cannot have
+		return err
+	}
 	// Ours first: without them pods leave as the network plugin decides, while without the
 	// proxier's they could not even be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }

@@ -2,7 +2,11 @@ package kubeproxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +20,7 @@ import (
 	proxyiptables "k8s.io/kubernetes/pkg/proxy/iptables"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
@@ -59,6 +64,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 // serve builds the server and runs it. It does not return while that goes well, not even
 // when ctx ends: kube-proxy has no end but the process's.
 func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) error {
+	if _, err := iptables.AwaitLock(ctx); err != nil {
+		return err
+	}
 	p.cleanupOtherModes(ctx)
 	if !p.flags.enabled {
 		server, _, err := p.newServer(ctx)
@@ -82,7 +90,11 @@ func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct
 	if err != nil {
 		return err
 	}
-	server.Proxier = extension.Wrap(server.Proxier, servedFamilies(server)...)
+	served := servedFamilies(server)
+	if err := checkServed(ctx, served); err != nil {
+		return err
+	}
+	server.Proxier = extension.Wrap(server.Proxier, served...)
 	extension.Watch(clients)
 	n.egress = extension.Summary
 	var told sync.WaitGroup
@@ -122,6 +134,31 @@ func servedFamilies(server *app.ProxyServer) []v1.IPFamily {
 		return []v1.IPFamily{server.PrimaryIPFamily}
 	}
 	return []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+}
+
+// checkServed returns an error if the proxier does without an IP family in which it could
+// write: it looked when somebody held the lock of iptables, and would not look again.
+func checkServed(ctx context.Context, served []v1.IPFamily) error {
+	if len(served) > 1 {
+		return nil
+	}
+	usable, err := iptables.AwaitLock(ctx)
+	for _, family := range usable {
+		family := v1.IPFamily(family)
+		if !slices.Contains(served, family) && (family != v1.IPv6Protocol || ipv6Enabled()) {
+			err = errors.Join(err, fmt.Errorf("kube-proxy could not use iptables for %s and now it can: somebody else held its lock; ending, to be started again", family))
+		}
+	}
+	return err
+}
+
+// ipv6Enabled tells whether kube-proxy can serve IPv6, as far as that depends on the kernel.
+func ipv6Enabled() bool {
+	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
+		return false
+	}
+	disabled, err := os.ReadFile("/proc/sys/net/ipv6/conf/all/disable_ipv6")
+	return err != nil || strings.TrimSpace(string(disabled)) != "1"
 }
 
 // newServer builds kube-proxy's server, and clients for what it does not watch. It waits for
