@@ -12,9 +12,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -28,13 +26,9 @@ func TestRollingRestartKeepsTheEgressIP(t *testing.T) {
 	const replicas = 6
 	w := newWorld(t, settings{})
 	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
-	for namespace, ips := range tenants.identities {
-		w.namespace(namespace)
-		w.service(namespace, "web", ips, nil, tcp80, udp80)
-		_, err := w.Client().AppsV1().Deployments(namespace).Create(t.Context(), cluster.NewDeployment(namespace, "web", replicas, web), metav1.CreateOptions{})
-		w.must(err)
+	for namespace := range tenants.identities {
+		tenants.deploy(namespace, replicas)
 	}
-	tenants.until(w.rolledOut("shop", "bank"))
 	for round := 1; round <= 3 || tenants.moved() == 0; round++ {
 		if round > 10 {
 			t.Fatal("in ten restarts no address went from one Service's pod to another's")
@@ -216,12 +210,18 @@ func (t *tenants) moved() int {
 	return t.moves
 }
 
-// end ends the traffic, in which this many pods were bound at last and nobody was ever seen as who he is not.
-func (t *tenants) end(pods int) {
+// round waits until every pod that runs has been answered, in a new flow and in its kept one.
+func (t *tenants) round() {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	t.must(t.Round(ctx))
+}
+
+// end ends the traffic, in which this many pods were bound at last and nobody was ever seen as who he is not.
+func (t *tenants) end(pods int) {
+	t.Helper()
+	t.round()
 	sum := t.Traffic.Stop()
 	t.mu.Lock()
 	defer t.mu.Unlock()
