@@ -7,8 +7,18 @@ PREFIX   ?= /usr
 
 # The release branch of Kubernetes to build against, for example KUBE=1.36; the vendored one if empty.
 KUBE =
-override KUBE := $(KUBE:release-%=%)
 VENDORED := $(shell awk '$$3 == "vendored" {sub("release-", "", $$1); print $$1}' patches/branches)
+ifneq ($(strip $(KUBE)),)
+# Each branch as 1.36=v1.36.4, and what it may be called.
+PINNED   := $(shell awk '/^release-/ {sub("release-", "", $$1); print $$1 "=" $$2}' patches/branches)
+called    = $(1) release-$(1) $(2) $(2:v%=%)
+names     = $(call called,$(word 1,$(subst =, ,$(1))),$(word 2,$(subst =, ,$(1))))
+MATCHING := $(foreach pin,$(PINNED),$(if $(filter $(call names,$(pin)),$(word 1,$(KUBE))),$(word 1,$(subst =, ,$(pin)))))
+ifneq ($(words $(KUBE)) $(words $(MATCHING)),1 1)
+$(error KUBE=$(KUBE): want one of the branches in patches/branches: $(foreach pin,$(PINNED),$(word 1,$(subst =, ,$(pin)))))
+endif
+override KUBE := $(strip $(MATCHING))
+endif
 ifeq ($(filter-out $(VENDORED),$(KUBE)),)
 BINARY       := $(OUTPUT)/openshift
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ {print $$2; exit}' go.mod)
@@ -30,8 +40,16 @@ LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitMajor=$(KUBE_MAJOR) \
 	-X k8s.io/component-base/version.gitMinor=$(KUBE_MINOR)
 
-# A branch, or all, for the targets about patches. Said to make, not taken from the environment.
+# For the targets about patches. Said to make, not taken from the environment.
 BRANCH =
+MERGE =
+DIR =
+FROM =
+TO =
+FULL =
+RESULTS =
+# switch NAME,FLAG is the flag if the variable is 1.
+switch = $(if $($(1)),$(if $(filter-out 1,$($(1)))$(filter-out 1,$(words $($(1)))),$(error $(1)=$($(1)): want $(1)=1 or nothing),$(2)))
 
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pkg/egress/conntrack/...
@@ -113,13 +131,16 @@ COMPILE ?= $(if $(filter true,$(CI)),vendored,all)
 verify-patches: ## Prove that patches/ holds on every supported release (BRANCH=1.36 for one; COMPILE=all, vendored, which type-checks the others, or none)
 	go run ./hack/patchtool verify -branch='$(BRANCH)' -compile='$(COMPILE)'
 
+# VERSION is our own one elsewhere, and has a value then.
+rebased = $(if $(filter command,$(firstword $(origin VERSION))),$(VERSION),$(error give the release of Kubernetes, for example: make rebase-patches VERSION=v1.37.1))
+
 .PHONY: rebase-patches
-rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (MERGE=1: also what had to be merged; TO=DIR: into DIR alone)
-	go run ./hack/patchtool rebase $(if $(MERGE),-merge) $(if $(TO),-to '$(TO)') '$(VERSION)'
+rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (MERGE=1: also what had to be merged; DIR=DIR: into that folder alone)
+	go run ./hack/patchtool rebase $(call switch,MERGE,-merge) $(if $(DIR),-dir '$(DIR)') '$(rebased)'
 
 .PHONY: review-patches
 review-patches: ## Tell in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/ (FULL=1: with whole diffs; RESULTS=DIR: with other results of tests than test-upstream's)
-	@go run ./hack/patchtool review $(if $(FULL),-lines=0) $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
+	@go run ./hack/patchtool review $(call switch,FULL,-lines=0) $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code

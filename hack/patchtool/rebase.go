@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,16 +19,20 @@ type rebase struct {
 	version string
 	// merge writes also what was merged, with other lines around it than those it was made for.
 	merge bool
-	// to takes the series as it is on the release; empty writes to patches/.
-	to string
+	// dir takes the series as it is on the release; empty writes to patches/.
+	dir string
 
 	all    branch.Branches
-	base   branch.Branch // whose release the series is merged from
+	base   branch.Branch // whose release a patch that does not apply is merged from
 	target branch.Branch // the release's own; without a version if no such branch is pinned
 	// beside tells that the release's branch is supported beside the vendored one, for which the shared
 	// series is written.
 	beside bool
 	series []member
+	// began is patches/ as it was when all of this was read.
+	began folder
+	// hasOld tells that the repository has the series on the base's release too.
+	hasOld bool
 }
 
 // result is what became of a member of the series.
@@ -40,12 +45,17 @@ type result struct {
 func (p *project) rebaseCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	r := &rebase{project: p}
 	flags.BoolVar(&r.merge, "merge", false, "write also what had to be merged, after you have read it")
-	flags.StringVar(&r.to, "to", "", "write the series as it is on the release into this directory, and nothing else")
+	flags.StringVar(&r.dir, "dir", "", "write the series as it is on the release into this directory, which is empty or not there, and nothing else")
 	return func(ctx context.Context, arguments []string) error {
 		if err := exactly(1, "a release, for example v1.37.1", arguments); err != nil {
 			return err
 		}
 		r.version = arguments[0]
+		unlock, err := lock(r.patches)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 		return r.run(ctx)
 	}
 }
@@ -59,7 +69,11 @@ func (r *rebase) run(ctx context.Context) error {
 		return err
 	}
 	defer remove()
-	if err := r.releases(ctx, repo); err != nil {
+	module, err := r.module(ctx, r.version)
+	if err != nil {
+		return err
+	}
+	if err := repo.Release(ctx, newRelease, module, directories(r.series)); err != nil {
 		return err
 	}
 	r.printf("The series on %s, merged from %s where it does not apply:\n", r.version, r.base.Version)
@@ -78,7 +92,7 @@ func (r *rebase) run(ctx context.Context) error {
 	}
 	switch {
 	case unresolved > 0:
-		return fmt.Errorf("%s: %d places want a decision; nothing was written. CONTRIBUTING.adoc, \"To go to another release\", says how to go on", r.version, unresolved)
+		return fmt.Errorf("%s: %d places want a decision; nothing was written. CONTRIBUTING.adoc, \"A conflict\", says how to go on", r.version, unresolved)
 	case merged > 0 && !r.merge:
 		return fmt.Errorf("%s: %d patches had to be merged; nothing was written. Read the places above; if they are right, MERGE=1 writes them", r.version, merged)
 	}
@@ -87,8 +101,16 @@ func (r *rebase) run(ctx context.Context) error {
 
 // prepare finds the branches that the release and the series belong to.
 func (r *rebase) prepare() error {
+	if r.dir != "" {
+		if entries, err := os.ReadDir(r.dir); err == nil && len(entries) > 0 {
+			return fmt.Errorf("%s is not empty; give a directory that is, or that is not there", r.dir)
+		}
+	}
 	name, err := branch.Of(r.version)
 	if err != nil {
+		return err
+	}
+	if r.began, err = readFolder(r.patches); err != nil {
 		return err
 	}
 	if r.all, err = branch.Load(r.patches); err != nil {
@@ -100,16 +122,14 @@ func (r *rebase) prepare() error {
 			r.target = b
 		}
 	}
+	r.beside = !r.target.Vendored
 	if r.target.Version == "" {
 		r.beside = branch.Before(name, r.base.Name)
-		r.series, err = r.project.series(r.base)
-		return err
 	}
-	r.beside = !r.target.Vendored
 	if r.series, err = r.project.series(r.target); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.series, func(m member) bool { return m.Own }) {
+	if r.target.Version != "" && slices.ContainsFunc(r.series, func(m member) bool { return m.Own }) {
 		r.base = r.target // its own patches were made for it
 	}
 	return nil
@@ -124,34 +144,37 @@ const (
 // oldPatch is the tag of a patch on the release that the series is merged from.
 func oldPatch(m member) string { return oldRelease + "-" + m.Number() }
 
-// releases fills the repository: the old release with the series, and the new one, which is left checked out.
-func (r *rebase) releases(ctx context.Context, repo *scratch.Repository) error {
-	names := directories(r.series)
-	for _, side := range []struct{ tag, version string }{{oldRelease, r.base.Version}, {newRelease, r.version}} {
-		module, err := r.module(ctx, side.version)
+// old sees to it that the repository has the series on the release that it is merged from, and leaves
+// checked out what is.
+func (r *rebase) old(ctx context.Context, repo *scratch.Repository) error {
+	if r.hasOld {
+		return nil
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return err
+	}
+	module, err := r.module(ctx, r.base.Version)
+	if err != nil {
+		return err
+	}
+	if err := repo.Release(ctx, oldRelease, module, directories(r.series)); err != nil {
+		return err
+	}
+	for _, m := range r.series {
+		_, applied, err := repo.Apply(ctx, m.file, m.patch)
 		if err != nil {
+			return fmt.Errorf("%s on %s: %w", m.Path, r.base.Version, err)
+		}
+		if !applied {
+			return fmt.Errorf("%s does not apply to %s, which the series is for, so that nothing can be merged from there; if you have resolved a conflict, resolve all that follow, as CONTRIBUTING.adoc, \"A conflict\", says; else 'make verify-patches' says more", m.Path, r.base.Version)
+		}
+		if err := repo.Tag(ctx, oldPatch(m)); err != nil {
 			return err
-		}
-		if err := repo.Release(ctx, side.tag, module, names); err != nil {
-			return err
-		}
-		if side.tag == newRelease {
-			break
-		}
-		for _, m := range r.series {
-			_, applied, err := repo.Apply(ctx, m.file, m.patch)
-			if err != nil {
-				return fmt.Errorf("%s on %s: %w", m.Path, side.version, err)
-			}
-			if !applied {
-				return fmt.Errorf("%s does not apply to %s, which the series is for; 'make verify-patches' says more", m.Path, side.version)
-			}
-			if err := repo.Tag(ctx, oldPatch(m)); err != nil {
-				return err
-			}
 		}
 	}
-	return nil
+	r.hasOld = true
+	return repo.Checkout(ctx, head)
 }
 
 // try puts a patch onto what is checked out, and tells of each hunk.
@@ -162,17 +185,28 @@ func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (r
 	if err != nil {
 		return result{}, err
 	}
-	if applied {
-		unresolved := 0
-		for _, h := range hunks {
-			word := outcome(h)
-			if places := ambiguous[hunkID{h.Path, h.Number}]; len(places) > 0 {
-				unresolved++
-				word = fmt.Sprintf("conflict: its lines are there %d times, at lines %v; which place is meant only a reader can tell", len(places), places)
-			}
-			r.tell(h, word, "")
+	if !applied {
+		return r.pick(ctx, repo, m, hunks)
+	}
+	unresolved := 0
+	for _, h := range hunks {
+		word := outcome(h)
+		if places := ambiguous[hunkID{h.Path, h.Number}]; h.Offset != 0 && len(places) > 0 {
+			unresolved++
+			word = fmt.Sprintf("conflict: its lines are there %d times, at lines %v; which place is meant only a reader can tell", len(places), places)
 		}
-		return result{unresolved: unresolved}, nil
+		r.tell(h, word, "")
+	}
+	return result{unresolved: unresolved}, nil
+}
+
+// pick merges a patch that does not apply, and tells of each hunk.
+func (r *rebase) pick(ctx context.Context, repo *scratch.Repository, m member, hunks []scratch.Hunk) (result, error) {
+	if err := r.old(ctx, repo); err != nil {
+		for _, h := range hunks {
+			r.tell(h, outcome(h), "")
+		}
+		return result{}, err
 	}
 	var outcomes []merged
 	for _, h := range hunks {
@@ -182,25 +216,68 @@ func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (r
 		}
 		outcomes = append(outcomes, outcome)
 	}
-	picked, err := repo.Pick(ctx, oldPatch(m))
+	picked, unmerged, err := repo.Pick(ctx, oldPatch(m))
 	if err != nil {
 		return result{}, err
 	}
-	unresolved := 0
+	if picked {
+		if outcomes, err = r.followed(ctx, repo, m, hunks, outcomes); err != nil {
+			return result{}, err
+		}
+	}
+	unresolved, there := 0, 0
 	for i, h := range hunks {
 		r.tell(h, outcomes[i].word, outcomes[i].sides)
 		if outcomes[i].conflict {
 			unresolved++
 		}
+		if outcomes[i].there {
+			there++
+		}
 	}
-	if picked {
-		return result{merged: true}, nil // git follows a file that upstream has moved
-	}
-	if unresolved == 0 {
+	switch {
+	case picked:
+		return result{merged: true}, nil
+	case there == len(hunks) && len(unmerged) == 0:
 		r.printf("  nothing of it is left to do: drop it, as CONTRIBUTING.adoc says\n")
+	case unresolved == 0:
+		r.printf("  conflict: git cannot merge it as a whole: %s\n", strings.Join(unmerged, ", "))
 	}
 	r.printf("  left out below\n")
 	return result{unresolved: max(unresolved, 1)}, nil
+}
+
+// followed tells of hunks that seemed to be in conflict and that git has merged all the same: it follows a file
+// that upstream has moved.
+func (r *rebase) followed(ctx context.Context, repo *scratch.Repository, m member, hunks []scratch.Hunk, outcomes []merged) ([]merged, error) {
+	moved, err := repo.Moved(ctx, oldPatch(m)+"^", "HEAD^")
+	if err != nil {
+		return nil, err
+	}
+	diff, err := repo.Changes(ctx, "HEAD^", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	files, err := patch.ParseDiff(diff)
+	if err != nil {
+		return nil, err
+	}
+	for i, h := range hunks {
+		if !outcomes[i].conflict {
+			continue
+		}
+		path := h.Path
+		if moved[path] != "" {
+			path = moved[path]
+		}
+		outcomes[i] = merged{word: "merged, in " + path}
+		for _, file := range files {
+			if file.Path == path && h.Number == 1 { // all of them: git may have cut them otherwise
+				outcomes[i].sides = file.String()
+			}
+		}
+	}
+	return outcomes, nil
 }
 
 func (r *rebase) tell(h scratch.Hunk, word, sides string) {
@@ -214,6 +291,8 @@ func (r *rebase) tell(h scratch.Hunk, word, sides string) {
 type merged struct {
 	word, sides string
 	conflict    bool
+	// there tells that upstream has what it does.
+	there bool
 }
 
 // merged merges one hunk into what is checked out.
@@ -225,7 +304,7 @@ func (r *rebase) merged(ctx context.Context, repo *scratch.Repository, m member,
 	ours, there := repo.File(ctx, "HEAD", h.Path)
 	base, _ := repo.File(ctx, oldPatch(m)+"^", h.Path)
 	if there && hunk.There(ours) {
-		return merged{word: "upstream has it"}, nil
+		return merged{word: "upstream has it", there: true}, nil
 	}
 	if !there || hunk.OldLines == 0 {
 		if !there {

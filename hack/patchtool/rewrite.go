@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,12 +14,12 @@ import (
 
 // write writes the series as it is in the repository.
 func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []result) error {
-	if r.to != "" {
-		written, err := repo.Format(ctx, newRelease, r.to)
+	if r.dir != "" {
+		written, err := repo.Format(ctx, newRelease, r.dir)
 		if err != nil {
 			return err
 		}
-		r.printf("\nWrote %d patches to %s.\n", len(written), r.to)
+		r.printf("\nWrote %d patches to %s.\n", len(written), r.dir)
 		return nil
 	}
 	formatted, err := os.MkdirTemp("", "series-")
@@ -49,16 +50,17 @@ func (r *rebase) write(ctx context.Context, repo *scratch.Repository, results []
 	return nil
 }
 
-// staged works on a copy of patches/ beside it, which takes its place when all of it is there.
+// staged works on a copy of patches/, and writes into patches/ what became of it if all went well.
 func (r *rebase) staged(work func(*rebase) error) error {
-	parent, err := os.MkdirTemp(filepath.Dir(filepath.Clean(r.patches)), ".patches-")
+	copied, err := os.MkdirTemp("", "patches-")
 	if err != nil {
 		return fmt.Errorf("copy the series: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(parent) }()
-	copied, former := filepath.Join(parent, "new"), filepath.Join(parent, "old")
-	if err := os.CopyFS(copied, os.DirFS(r.patches)); err != nil {
-		return fmt.Errorf("copy the series: %w", err)
+	defer func() { _ = os.RemoveAll(copied) }()
+	for name, content := range r.began {
+		if err := put(filepath.Join(copied, name), content); err != nil {
+			return err
+		}
 	}
 	project, staged := *r.project, *r
 	project.patches = copied
@@ -66,13 +68,11 @@ func (r *rebase) staged(work func(*rebase) error) error {
 	if err := work(&staged); err != nil {
 		return err
 	}
-	if err := os.Rename(r.patches, former); err != nil {
-		return fmt.Errorf("replace the series: %w", err)
+	made, err := readFolder(copied)
+	if err != nil {
+		return err
 	}
-	if err := os.Rename(copied, r.patches); err != nil {
-		return fmt.Errorf("replace the series, which is now in %s: %w", former, err)
-	}
-	return nil
+	return made.replace(r.patches, r.began)
 }
 
 // replace puts the patches as they are on the release into patches/. For a branch beside the vendored one
@@ -117,15 +117,16 @@ func (r *rebase) others(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, b := range all {
 		if b.Name == r.target.Name {
 			continue
 		}
 		if err := r.other(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", b.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", b.Name, err))
 		}
 	}
-	return nil
+	return failed
 }
 
 func (r *rebase) other(ctx context.Context, b branch.Branch) error {
@@ -168,7 +169,8 @@ func (r *rebase) other(ctx context.Context, b branch.Branch) error {
 			return fmt.Errorf("%s: %w", former.Path, err)
 		}
 		if !applied {
-			return fmt.Errorf("neither %s nor what was rebased applies to %s; 'make verify-patches' says more", former.Path, b.Version)
+			name := filepath.Join(b.Name, filepath.Base(former.Path))
+			return fmt.Errorf("%s does not apply to %s; give the branch what it had as its own, with 'mkdir -p patches/%s && git show HEAD:patches/%s >patches/%s' if that was its name, and then again", former.Path, b.Version, b.Name, former.Path, name)
 		}
 	}
 	return nil

@@ -215,7 +215,7 @@ func (v *verification) try(ctx context.Context, r *scratch.Repository, b branch.
 		case h.Offset != 0 && b.Vendored:
 			v.fault(b, "%s: %s, hunk %d: has an offset of %d lines, so it was written for another release; 'make rebase-patches VERSION=%s'", m.Path, h.Path, h.Number, h.Offset, b.Version)
 		case h.Offset != 0 && len(places) > 1:
-			v.fault(b, "%s: %s, hunk %d: its lines are at %v, and only nearness chose one; give it more context with git format-patch -U", m.Path, h.Path, h.Number, places)
+			v.fault(b, "%s: %s, hunk %d: its lines are at %v, and only nearness chose one; give the branch a patch of its own, written for it", m.Path, h.Path, h.Number, places)
 		}
 	}
 	return applied, nil

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -65,6 +66,15 @@ func (h Hunk) There(content string) bool {
 		left.Lines = append(left.Lines, " "+line)
 	}
 	return len(left.Places(content)) > 0
+}
+
+// String returns the file's hunks as a diff has them.
+func (f File) String() string {
+	var text strings.Builder
+	for _, hunk := range f.Hunks {
+		fmt.Fprintf(&text, "@@ -%d,%d +%d,%d @@ %s\n%s\n", hunk.OldStart, hunk.OldLines, hunk.NewStart, hunk.NewLines, hunk.Section, strings.Join(hunk.Lines, "\n"))
+	}
+	return text.String()
 }
 
 // Counts returns how many lines the file's hunks add and remove.

@@ -14,20 +14,43 @@ import (
 )
 
 // Pick merges a commit of another release's series into the work tree, three ways, and commits the result with
-// its message. If that cannot be done the work tree stays as it was, and merged is false.
-func (r *Repository) Pick(ctx context.Context, commit string) (merged bool, err error) {
+// its message. If that cannot be done the work tree stays as it was, merged is false, and unmerged are the
+// files that are in conflict; none if nothing of the commit was left to do.
+func (r *Repository) Pick(ctx context.Context, commit string) (merged bool, unmerged []string, err error) {
 	_, err = Git(ctx, r.dir, "cherry-pick", "--allow-empty", commit)
 	if err == nil {
-		return true, nil
+		return true, nil, nil
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return false, err
+		return false, nil, err
+	}
+	listed, err := Git(ctx, r.dir, "diff", "--name-only", "--diff-filter=U", "-z")
+	if err != nil {
+		return false, nil, err
 	}
 	if _, err := Git(ctx, r.dir, "cherry-pick", "--abort"); err != nil {
-		return false, err
+		return false, nil, err
 	}
-	return false, r.reset(ctx)
+	return false, names(listed, '\x00'), r.reset(ctx)
+}
+
+// names splits what git lists.
+func names(listed string, separator rune) []string {
+	return strings.FieldsFunc(listed, func(r rune) bool { return r == separator })
+}
+
+// Moved returns where git finds the files of one tag or commit that another does not have, by their former paths.
+func (r *Repository) Moved(ctx context.Context, old, current string) (map[string]string, error) {
+	listed, err := Git(ctx, r.dir, "diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", old, current)
+	if err != nil {
+		return nil, err
+	}
+	moved := map[string]string{}
+	for fields := names(listed, '\x00'); len(fields) >= 3; fields = fields[3:] { // for example R097, the old and the new path
+		moved[fields[1]] = fields[2]
+	}
+	return moved, nil
 }
 
 // Side is a text to be merged, and what it is called between the marks of a conflict.
@@ -108,7 +131,7 @@ func (r *Repository) Format(ctx context.Context, tag, dir string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return slices.Collect(strings.FieldsFuncSeq(listed, func(r rune) bool { return r == '\n' })), nil
+	return names(listed, '\n'), nil
 }
 
 // RangeDiff compares the series between two pairs of tags, in git's words.

@@ -103,6 +103,12 @@ func (r *Repository) Checkout(ctx context.Context, ref string) error {
 	return err
 }
 
+// Head returns the id of the commit that is checked out.
+func (r *Repository) Head(ctx context.Context) (string, error) {
+	id, err := Git(ctx, r.dir, "rev-parse", "HEAD")
+	return strings.TrimSpace(id), err
+}
+
 // Tag names what is checked out.
 func (r *Repository) Tag(ctx context.Context, tag string) error {
 	_, err := Git(ctx, r.dir, "tag", tag)

@@ -150,11 +150,12 @@ func TestApply(t *testing.T) {
 
 func TestPick(t *testing.T) {
 	for name, test := range map[string]struct {
-		line   int
-		merged bool
+		line     int
+		merged   bool
+		unmerged []string
 	}{
-		"beside ours": {33, true},
-		"at ours":     {30, false},
+		"beside ours": {33, true, nil},
+		"at ours":     {30, false, []string{"pkg/f"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, _ := series(t)
@@ -162,9 +163,12 @@ func TestPick(t *testing.T) {
 				t.Fatal(err)
 			}
 			release(t, r, "v2", map[string]string{"pkg/f": lines(1, 40, map[int]string{test.line: "theirs\n"})})
-			merged, err := r.Pick(t.Context(), "series")
+			merged, unmerged, err := r.Pick(t.Context(), "series")
 			if err != nil || merged != test.merged {
 				t.Fatalf("Pick = %v, %v; want %v", merged, err, test.merged)
+			}
+			if diff := cmp.Diff(test.unmerged, unmerged); diff != "" {
+				t.Errorf("unmerged (-want +got):\n%s", diff)
 			}
 			content, _ := r.File(t.Context(), "HEAD", "pkg/f")
 			if strings.Contains(content, "our second") != merged || strings.Contains(content, "<<<") {

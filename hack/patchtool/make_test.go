@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/hack/patchtool/branch"
+)
+
+// dryRun returns what make would run at the top of the repository.
+func dryRun(t *testing.T, environment []string, arguments ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("make"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	command := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-n"}, arguments...)...)
+	command.Dir = "../.."
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "MAKE") && !strings.HasPrefix(variable, "MFLAGS=") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.Env = append(command.Env, environment...)
+	said, _ := command.CombinedOutput() // what it says is what counts
+	return string(said)
+}
+
+// TestMake fails when make takes something for an answer that nobody gave, or that means nothing.
+func TestMake(t *testing.T) {
+	for name, test := range map[string]struct {
+		environment, arguments []string
+		want                   string
+	}{
+		"a release":                 {arguments: []string{"rebase-patches", "VERSION=v1.37.1"}, want: "go run ./hack/patchtool rebase   'v1.37.1'\n"},
+		"all of rebase":             {arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=1", "DIR=a"}, want: "rebase -merge -dir 'a' 'v1.37.1'\n"},
+		"no release":                {arguments: []string{"rebase-patches"}, want: "give the release of Kubernetes, for example: make rebase-patches VERSION=v1.37.1"},
+		"our own version":           {environment: []string{"VERSION=4.9"}, arguments: []string{"rebase-patches"}, want: "give the release of Kubernetes"},
+		"what the environment says": {environment: []string{"MERGE=1", "DIR=a", "TO=a"}, arguments: []string{"rebase-patches", "VERSION=v1.37.1"}, want: "rebase   'v1.37.1'\n"},
+		"not to merge":              {arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=0"}, want: "MERGE=0: want MERGE=1 or nothing"},
+		"not everything":            {arguments: []string{"review-patches", "FULL=no"}, want: "FULL=no: want FULL=1 or nothing"},
+		"everything":                {environment: []string{"FROM=x"}, arguments: []string{"review-patches", "FULL=1", "TO=b"}, want: "review -lines=0  '' 'b'\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantText(t, dryRun(t, test.environment, test.arguments...), test.want)
+		})
+	}
+}
+
+// TestMakeForABranch fails when a binary is built against another branch than the one that was meant.
+func TestMakeForABranch(t *testing.T) {
+	all, err := branch.Load("../../patches")
+	wantError(t, err)
+	for _, b := range all {
+		number := strings.TrimPrefix(b.Name, "release-")
+		want := "go run ./hack/patchtool go " + number + " build "
+		if b.Vendored {
+			want = "CGO_ENABLED=0 go build "
+		}
+		for _, name := range []string{number, b.Name, b.Version, strings.TrimPrefix(b.Version, "v")} {
+			said := dryRun(t, nil, "build", "KUBE="+name)
+			wantText(t, said, want, "gitVersion="+b.Version)
+		}
+	}
+	for _, name := range []string{"1.2", "v1.36.99", "1.36 1.35", "release", "%"} {
+		wantText(t, dryRun(t, nil, "build", "KUBE="+name), "KUBE="+name+": want one of the branches in patches/branches: ")
+	}
+	wantText(t, dryRun(t, []string{"KUBE=1.2"}, "build"), "CGO_ENABLED=0 go build ")
+}
