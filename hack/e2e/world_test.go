@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -42,6 +43,8 @@ type world struct {
 	// config is what the nodes' arguments make of the extension.
 	config egress.Config
 
+	// network reaches OpenShift's Network; nil in a cluster that has none.
+	network configclient.Interface
 	// started and stopping, if not nil, are told of each pod that the kubelet has started, before the
 	// API server is, and of each that it is about to take away. Set them while there are no pods.
 	started, stopping func(pod *v1.Pod, host *lab.Host)
@@ -72,13 +75,19 @@ type settings struct {
 func newWorld(t *testing.T, s settings) *world {
 	t.Helper()
 	w := newIdleWorld(t, s)
+	w.start()
+	return w
+}
+
+// start starts all nodes.
+func (w *world) start() {
+	w.Helper()
 	for _, m := range w.members {
 		m.Start()
 	}
 	for _, m := range w.members {
 		m.Ready()
 	}
-	return w
 }
 
 // newIdleWorld is newWorld but for the nodes' processes, which do not run yet.
@@ -309,6 +318,11 @@ func (w *world) objects() (egress.Objects, error) {
 	cidrs, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return objects, err
+	}
+	if w.network != nil {
+		if objects.Network, err = egress.ClusterNetwork(ctx, w.network); err != nil {
+			return objects, err
+		}
 	}
 	for i := range services.Items {
 		objects.Services = append(objects.Services, &services.Items[i])
