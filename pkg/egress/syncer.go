@@ -169,7 +169,7 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 			return err
 		}
 		if proxierSynced {
-			s.checkProxier(save, repairProxier)
+			s.checkProxier(save, s.known && iptables.Altered(s.rules, kernel), repairProxier)
 		}
 		before = slices.Concat(before, s.compare(kernel), s.leftovers(ctx))
 	}
@@ -336,16 +336,18 @@ func (s *syncer) deleteFlows(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// checkProxier asks the proxier to repair its rules if the kernel lacks some: at every look
-// but those that the repair itself brings about, so that rules which somebody removes again
-// and again are written again and again, and no faster.
-func (s *syncer) checkProxier(save string, repair func()) {
+// checkProxier asks the proxier to repair its rules if the kernel lacks some, or if ours were
+// altered: who restores an old state of the tables restores the proxier's rules of then as
+// well, and the proxier does not look. It does at every look but those that the repair
+// itself brings about, so that rules which somebody removes again and again are written
+// again and again, and no faster.
+func (s *syncer) checkProxier(save string, altered bool, repair func()) {
 	missing, err := iptables.MissingFromProxier(save)
 	switch {
 	case err != nil:
 		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel")
 		return
-	case len(missing) == 0:
+	case len(missing) == 0 && !altered:
 		s.repairAsked = time.Time{}
 		return
 	case time.Since(s.repairAsked) < s.config.SyncPeriod/4:
@@ -353,7 +355,11 @@ func (s *syncer) checkProxier(save string, repair func()) {
 	}
 	still := !s.repairAsked.IsZero()
 	s.repairAsked = time.Now()
-	s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "), "still", still)
+	if len(missing) > 0 {
+		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "), "still", still)
+	} else {
+		s.logger.Info("Somebody else has changed rules, having the proxier write all of its own, too", "still", still)
+	}
 	repair()
 }
 

@@ -204,21 +204,55 @@ func TestPodsElsewhere(t *testing.T) {
 	}
 }
 
-// TestRepairIsAskedForAgain: as long as rules of the proxier are missing, and not faster
-// than the kernel is looked at.
+// proxierSave is what iptables-save shows when all rules of the proxier are there.
+const proxierSave = `*nat
+-A PREROUTING -j KUBE-SERVICES
+-A OUTPUT -j KUBE-SERVICES
+-A POSTROUTING -j KUBE-POSTROUTING
+-A KUBE-SERVICES -j KUBE-NODEPORTS
+-A KUBE-POSTROUTING -j RETURN
+COMMIT
+*filter
+-A INPUT -j KUBE-PROXY-FIREWALL
+-A INPUT -j KUBE-NODEPORTS
+-A INPUT -j KUBE-EXTERNAL-SERVICES
+-A FORWARD -j KUBE-PROXY-FIREWALL
+-A FORWARD -j KUBE-FORWARD
+-A FORWARD -j KUBE-SERVICES
+-A FORWARD -j KUBE-EXTERNAL-SERVICES
+-A OUTPUT -j KUBE-PROXY-FIREWALL
+-A OUTPUT -j KUBE-SERVICES
+-A KUBE-FORWARD -j ACCEPT
+COMMIT
+`
+
+// TestRepairIsAskedForAgain: as long as rules of the proxier are missing, or ours are altered,
+// and not faster than the kernel is looked at.
 func TestRepairIsAskedForAgain(t *testing.T) {
-	s, _ := newTestSyncer(Config{SyncPeriod: time.Hour})
-	asked := 0
-	check := func() { s.checkProxier("*nat\nCOMMIT\n", func() { asked++ }) }
-	check()
-	check()
-	if asked != 1 {
-		t.Errorf("asked %d times at once, want once", asked)
-	}
-	s.repairAsked = time.Now().Add(-s.config.SyncPeriod / 2)
-	check()
-	if asked != 2 {
-		t.Errorf("asked %d times, want again at the next look", asked)
+	for _, test := range []struct {
+		name, save string
+		altered    bool
+		want       [3]int // at once, again at once, at the next look
+	}{
+		{"rules are missing", "*nat\nCOMMIT\n", false, [3]int{1, 1, 2}},
+		{"ours are altered", proxierSave, true, [3]int{1, 1, 2}},
+		{"all is well", proxierSave, false, [3]int{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, _ := newTestSyncer(Config{SyncPeriod: time.Hour})
+			var got [3]int
+			asked := 0
+			for i := range got {
+				if i == 2 && asked > 0 {
+					s.repairAsked = time.Now().Add(-s.config.SyncPeriod / 2)
+				}
+				s.checkProxier(test.save, test.altered, func() { asked++ })
+				got[i] = asked
+			}
+			if got != test.want {
+				t.Errorf("asked %v times, want %v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -9,7 +9,15 @@ import (
 // Differences says, for an operator and in a line each, how have differs from want; nothing
 // if the kernel holds what it should. The journal in RemovedChain is no difference.
 func Differences(want Ruleset, have Kernel) []string {
-	differences := jumpDifferences(want, have)
+	return append(jumpDifferences(want, have), ruleDifferences(want, have)...)
+}
+
+// Altered tells whether the rules of have are others than those of want. Where the jump to
+// them is does not matter, nor does the journal in RemovedChain.
+func Altered(want Ruleset, have Kernel) bool { return len(ruleDifferences(want, have)) > 0 }
+
+func ruleDifferences(want Ruleset, have Kernel) []string {
+	var differences []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if name != RemovedChain {
 			differences = append(differences, chainDifferences(name, want[name], have)...)

@@ -3,6 +3,7 @@ package iptables
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,10 @@ func TestDifferences(t *testing.T) {
 			test.damage(&have)
 			if diff := cmp.Diff(test.lines, Differences(test.want, have)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			rules := slices.ContainsFunc(test.lines, func(line string) bool { return !strings.HasPrefix(line, "chain POSTROUTING") })
+			if got := Altered(test.want, have); got != rules {
+				t.Errorf("altered: got %v, want %v", got, rules)
 			}
 		})
 	}
