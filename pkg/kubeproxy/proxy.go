@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register"          // logging-format=json, as in kube-proxy's main
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics, as there
@@ -255,13 +254,6 @@ func (p *Proxy) clientConfig() (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: p.options.Config().ClientConnection.Kubeconfig},
 		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: p.master()}}).ClientConfig()
-}
-
-// ApplyLogging sets klog up as the configuration says. It must be called before the other
-// methods, and while no other goroutine may log.
-func (p *Proxy) ApplyLogging() error {
-	logs.InitLogs()
-	return logsapi.ValidateAndApply(&p.options.Config().Logging, utilfeature.DefaultFeatureGate)
 }
 
 // logStart says in one place what somebody who reads the log later will want to know.

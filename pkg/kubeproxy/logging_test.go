@@ -1,0 +1,54 @@
+package kubeproxy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// TestLogSaysWhatItSeemsToSay: whatever is in a value, no line but the first of an entry
+// looks like one, also without the white space in front, and nothing moves a cursor.
+func TestLogSaysWhatItSeemsToSay(t *testing.T) {
+	for name, test := range map[string]struct{ value, want string }{
+		"plain":   {"shop/web", `"message" key="shop/web"` + "\n"},
+		"unicode": {"é\x1b", `"message" key="é\x1b"` + "\n"},
+		"rules":   {"*nat\nCOMMIT\n", "\"message\" key=<\n\t| *nat\n\t| COMMIT\n >\n"},
+		"forged":  {"x\nI0101 00:00:00.000000 1 a.go:1] \"all is well\"\r\n\n\t >", "\"message\" key=<\n\t| x\n\t| I0101 00:00:00.000000 1 a.go:1] \"all is well\"?\n\t| \n\t| \t >\n >\n"},
+		"control": {"\x1b[2J\n\u009b31m\x00\x7f\u202e\xff", "\"message\" key=<\n\t| ?[2J\n\t| ?31m???\ufffd\n >\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(plainLog{&log, true}))).Info("message", "key", test.value)
+			_, entry, _ := strings.Cut(log.String(), "] ") // behind time, process and line
+			if diff := cmp.Diff(test.want, entry); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLogOfSeveralEntriesInAWrite(t *testing.T) {
+	const text = "I0101 one\nI0101 two\x1b\n"
+	var log strings.Builder
+	n, err := plainLog{&log, false}.Write([]byte(text))
+	if want := "I0101 one\nI0101 two?\n"; log.String() != want || n != len(text) || err != nil {
+		t.Errorf("got %q, %d, %v; want %q, %d", log.String(), n, err, want, len(text))
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+var errBroken = errors.New("no space left on device")
+
+func TestLogThatCannotBeWritten(t *testing.T) {
+	for _, text := range []string{"plain\n", "\x1b\n"} {
+		if n, err := (plainLog{broken{}, true}).Write([]byte(text)); n != 0 || !errors.Is(err, errBroken) {
+			t.Errorf("%q: got %d, %v; want 0, %v", text, n, err, errBroken)
+		}
+	}
+}
