@@ -1,16 +1,21 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
@@ -164,26 +169,46 @@ func (p *listingPrinter[T]) cells(row T, now time.Time) []string {
 }
 
 // printDocument prints JSON or YAML. Of several documents each JSON one is a line, and
-// each YAML one begins with one that has three dashes.
+// each YAML one begins with one that has three dashes. Names of pods come from objects that
+// many may write and nobody validates.
 func printDocument(out io.Writer, document any, output string, several, first bool) error {
-	var text []byte
-	var err error
+	text, err := json.Marshal(document)
 	switch {
+	case err != nil:
 	case output == asYAML:
-		text, err = yaml.Marshal(document)
+		// What YAML does not allow raw, JSON may have.
+		text, err = yaml.JSONToYAML([]byte(plan.Printable(string(text))))
 		if several && !first {
 			text = append([]byte("---\n"), text...)
 		}
 	case several:
-		text, err = json.Marshal(document)
-		text = append(text, '\n')
+		text = append(escapeJSON(text), '\n')
 	default:
-		text, err = json.MarshalIndent(document, "", "  ")
-		text = append(text, '\n')
+		var indented bytes.Buffer
+		err = json.Indent(&indented, escapeJSON(text), "", "  ")
+		text = append(indented.Bytes(), '\n')
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", output, err)
 	}
 	_, err = out.Write(text)
 	return err
+}
+
+// escapeJSON escapes what is not printable and JSON allows in strings all the same, among it
+// control characters of terminals (U+0080 to U+009F).
+func escapeJSON(text []byte) []byte {
+	escaped := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case unicode.IsPrint(r):
+			escaped = utf8.AppendRune(escaped, r)
+		case r < 0x10000:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return escaped
 }

@@ -11,10 +11,12 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -471,6 +473,37 @@ fd00:10::11   tcp       2001:db8::10   shop/web   node-1   90s
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestEgressOutputIsPrintable: nobody validates the names of pods in EndpointSlices.
+func TestEgressOutputIsPrintable(t *testing.T) {
+	name := "x\x1b[2J\u009b31m\u202e\u2028\n\x7f\U000e0001\"\\ é"
+	in := clusterInput()
+	in.Claims = append(in.Claims, claimOf("shop", "odd", 1, "203.0.113.12", []plan.Protocol{plan.TCP}, plan.Endpoint{
+		Addr: addr("10.128.0.99"), Pod: plan.Pod{Namespace: "shop", Name: name}, Node: "\u009b31m"}))
+	socket := serveNode(t, &fakeNode{snapshot: status.Snapshot{Node: "node-1", Ready: true, Families: []status.Family{family("IPv4", in)}}})
+	for _, command := range []string{"list", "refused", "explain 10.128.0.99", "explain shop/odd"} {
+		for _, output := range outputs {
+			out, errs, err := openshift(t, append([]string{"egress", "--socket=" + socket, "-o", output}, strings.Fields(command)...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range out + errs {
+				if !unicode.IsPrint(r) && r != '\n' {
+					t.Errorf("%s -o %s prints %q", command, output, r)
+				}
+			}
+			if output == asJSON && command == "list" {
+				var list bindingList
+				if err := json.Unmarshal([]byte(out), &list); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.ContainsFunc(list.Bindings, func(b listedBinding) bool { return b.Pod.Name == name }) {
+					t.Errorf("JSON does not say the name: %s", out)
+				}
+			}
+		}
 	}
 }
 
