@@ -165,7 +165,7 @@ func parseWish(annotations map[string]string) wish {
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil || ip.Zone() != "" { // a zone is any text
-			return wish{wrong: fmt.Sprintf("annotation %s has the value %q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
+			return wish{wrong: fmt.Sprintf("annotation %s has the value %.100q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
 		}
 		ip = ip.Unmap()
 		if _, twice := w.named[familyOf(ip)]; twice {
@@ -244,7 +244,7 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 	for _, endpoint := range object.Endpoints {
 		converted := plan.Endpoint{}
 		if ref := endpoint.TargetRef; ref != nil && ref.Kind == "Pod" {
-			converted.Pod = plan.Pod{Namespace: ref.Namespace, Name: ref.Name}
+			converted.Pod = plan.Pod{Namespace: cut(ref.Namespace, maxNamespace), Name: cut(ref.Name, maxName)}
 		}
 		if endpoint.NodeName != nil {
 			converted.Node = *endpoint.NodeName
@@ -266,6 +266,13 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 	}
 	return result, nil
 }
+
+// What no name of a namespace or a pod is as long as, in bytes. API servers do not validate
+// those that an EndpointSlice gives: they may be as long as the slice.
+const maxNamespace, maxName = 64, 254
+
+// cut returns text, or as much of it as fits into this many bytes.
+func cut(text string, most int) string { return text[:min(len(text), most)] }
 
 // convertNode reads a Node's addresses by IP family. Its primary address is its first
 // InternalIP; host names are left out.

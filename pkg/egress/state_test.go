@@ -362,6 +362,21 @@ func TestAnnotationWithAZone(t *testing.T) {
 	}
 }
 
+// TestHugeTexts: what nobody limits does not become a row, a line or an Event of that size.
+func TestHugeTexts(t *testing.T) {
+	huge := strings.Repeat("\x1b", 100000)
+	svc := newService("web", func(s *v1.Service) { s.Annotations = map[string]string{Annotation: huge} })
+	if c := convertService(svc, testConfig).claims[v1.IPv4Protocol]; c.Refused != plan.InvalidAnnotation || len(c.RefusedBecause) > 1000 {
+		t.Errorf("refused %q with %d bytes", c.Refused, len(c.RefusedBecause))
+	}
+	slice := newSlice("web-1", "web", "10.128.0.5")
+	slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: strings.Repeat("n", 63) + huge, Name: huge}
+	endpoints, err := convertSlice(slice)
+	if pod := endpoints[0].Pod; err != nil || len(pod.Namespace) != 64 || len(pod.Name) != 254 {
+		t.Errorf("%d bytes/%d bytes, %v; want what no name has, 64/254", len(pod.Namespace), len(pod.Name), err)
+	}
+}
+
 func TestAPIServersAddress(t *testing.T) {
 	kubernetes := newSlice("kubernetes", "kubernetes", "203.0.113.1")
 	kubernetes.Namespace = "default"
