@@ -66,7 +66,7 @@ func serveNode(t testing.TB, n *fakeNode) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // after who asks it
 	served := make(chan error, 1)
 	go func() { served <- l.Serve(ctx, n) }()
 	t.Cleanup(func() {
