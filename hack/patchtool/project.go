@@ -72,21 +72,27 @@ func (p *project) series(b branch.Branch) ([]member, error) {
 	}
 	var series []member
 	for _, entry := range entries {
-		file, err := filepath.Abs(filepath.Join(p.patches, entry.Path))
-		if err != nil {
-			return nil, fmt.Errorf("find a patch: %w", err)
-		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read a patch: %w", err)
-		}
-		parsed, err := patch.Parse(path.Base(entry.Path), string(content))
+		m, err := p.member(entry)
 		if err != nil {
 			return nil, err
 		}
-		series = append(series, member{Entry: entry, file: file, patch: parsed})
+		series = append(series, m)
 	}
 	return series, nil
+}
+
+// member reads a patch.
+func (p *project) member(entry branch.Entry) (member, error) {
+	file, err := filepath.Abs(filepath.Join(p.patches, entry.Path))
+	if err != nil {
+		return member{}, fmt.Errorf("find a patch: %w", err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return member{}, fmt.Errorf("read a patch: %w", err)
+	}
+	parsed, err := patch.Parse(entry.Path, string(content))
+	return member{Entry: entry, file: file, patch: parsed}, err
 }
 
 // files returns the paths of the series' patches.

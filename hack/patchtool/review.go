@@ -69,33 +69,43 @@ func (p *project) reviewCommand(flags *flag.FlagSet) func(context.Context, []str
 		if err := exactly(2, "the release that is left and the one that is gone to", arguments); err != nil {
 			return err
 		}
-		if arguments[0] == arguments[1] {
-			return fmt.Errorf("%s is compared with itself", arguments[0])
-		}
-		var err error
-		if r.from, err = r.side(ctx, arguments[0]); err != nil {
+		from, err := r.find(arguments[0])
+		if err != nil {
 			return err
 		}
-		if r.to, err = r.side(ctx, arguments[1]); err != nil {
+		to, err := r.find(arguments[1])
+		switch {
+		case err != nil:
+			return err
+		case from.Version == to.Version:
+			return fmt.Errorf("%s and %s are the same release: %s", arguments[0], arguments[1], from.Version)
+		}
+		if r.from, err = r.side(ctx, from); err != nil {
+			return err
+		}
+		if r.to, err = r.side(ctx, to); err != nil {
 			return err
 		}
 		return r.write(ctx)
 	}
 }
 
-// side finds the series for a release: that of its branch, or of the vendored one if none is pinned for it.
-func (r *review) side(ctx context.Context, version string) (*side, error) {
+// find returns the branch of a release, or the vendored one if none is pinned for it, with that release.
+func (r *review) find(version string) (branch.Branch, error) {
 	all, err := branch.Load(r.patches)
 	if err != nil {
-		return nil, err
+		return branch.Branch{}, err
 	}
-	b, err := all.Find(version)
-	if err != nil {
-		if b, err = ofRelease(all, version); err != nil {
-			return nil, err
-		}
-		b.Version = version
+	if b, err := all.Find(version); err == nil {
+		return b, nil
 	}
+	b, err := ofRelease(all, version)
+	b.Version = version
+	return b, err
+}
+
+// side applies the series to a release.
+func (r *review) side(ctx context.Context, b branch.Branch) (*side, error) {
 	series, err := r.project.series(b)
 	if err != nil {
 		return nil, err

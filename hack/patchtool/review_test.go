@@ -34,7 +34,9 @@ func TestReview(t *testing.T) {
 	}
 
 	_, err = b.run("review", "v1.2.0", "v1.2.0")
-	wantError(t, err, "v1.2.0 is compared with itself")
+	wantError(t, err, "v1.2.0 and v1.2.0 are the same release: v1.2.0")
+	_, err = b.run("review", "1.2", "release-1.2")
+	wantError(t, err, "1.2 and release-1.2 are the same release: v1.2.0")
 	_, err = b.run("review", "v1.2.0")
 	wantError(t, err, `arguments ["v1.2.0"]: want the release that is left and the one that is gone to`)
 	b.release("v1.1.5", upstream(conflicting...))

@@ -37,7 +37,7 @@ type verification struct {
 }
 
 func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []string) error {
-	name := flags.String("branch", "", "this branch alone, for example 1.36")
+	name := flags.String("branch", "", "this branch alone, for example 1.36, or vendored; all if empty")
 	v := &verification{project: p}
 	flags.StringVar(&v.compile, "compile", compileAll, "whose packages to compile: of all branches, of the vendored one (those of the others are type-checked), or none")
 	return func(ctx context.Context, arguments []string) error {
@@ -51,13 +51,9 @@ func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []str
 		if err != nil {
 			return err
 		}
-		chosen := all
-		if *name != "" {
-			b, err := all.Find(*name)
-			if err != nil {
-				return err
-			}
-			chosen = branch.Branches{b}
+		chosen, err := all.Choose(*name)
+		if err != nil {
+			return err
 		}
 		if err := p.vendored(ctx, all.Vendored()); err != nil {
 			return err
@@ -66,19 +62,22 @@ func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []str
 	}
 }
 
+// run looks at all of the branches, whatever is wrong with one, and tells of everything that it found.
 func (v *verification) run(ctx context.Context, all, chosen branch.Branches) error {
-	if err := v.headers(all, chosen); err != nil {
-		return err
-	}
+	failed := v.headers(all, chosen)
 	for _, b := range chosen {
+		if ctx.Err() != nil {
+			failed = errors.Join(failed, ctx.Err())
+			break
+		}
 		if err := v.branch(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", b.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", b.Name, err))
 		}
 	}
 	if len(v.faults) > 0 {
-		return fmt.Errorf("patches/ is not as patches/README.md wants it:\n  %s", strings.Join(v.faults, "\n  "))
+		failed = errors.Join(fmt.Errorf("patches/ is not as patches/README.md wants it:\n  %s", strings.Join(v.faults, "\n  ")), failed)
 	}
-	return nil
+	return failed
 }
 
 func (v *verification) fault(b branch.Branch, format string, arguments ...any) {
@@ -99,13 +98,13 @@ func (p *project) vendored(ctx context.Context, b branch.Branch) error {
 	return nil
 }
 
-// headers judges every patch once, however many branches have it.
+// headers judges every patch once, however many branches have it. What cannot be read its branch tells.
 func (v *verification) headers(all, chosen branch.Branches) error {
 	seen := map[string]bool{}
 	for _, b := range chosen {
 		series, err := v.series(b)
 		if err != nil {
-			return err
+			continue
 		}
 		for _, m := range series {
 			if seen[m.Path] {
@@ -119,19 +118,43 @@ func (v *verification) headers(all, chosen branch.Branches) error {
 			v.faults = append(v.faults, m.patch.Check(versions, m.Own)...)
 		}
 	}
-	return v.strangers(all)
+	return errors.Join(v.strangers(all), v.staleSums(all))
 }
 
-// strangers finds patches in folders of branches that are not supported: nothing would apply them.
+// strangers finds folders of branches that are not supported, whose patches nothing would apply, and such
+// without a patch, which go cannot embed.
 func (v *verification) strangers(all branch.Branches) error {
-	found, err := filepath.Glob(filepath.Join(v.patches, "*", "*.patch"))
+	entries, err := os.ReadDir(v.patches)
 	if err != nil {
 		return fmt.Errorf("list the patches: %w", err)
 	}
-	for _, file := range found {
-		folder := filepath.Base(filepath.Dir(file))
-		if !slices.ContainsFunc(all, func(b branch.Branch) bool { return b.Name == folder }) {
-			v.faults = append(v.faults, fmt.Sprintf("%s: %s is no supported branch; remove the folder", file, folder))
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		folder := filepath.Join(v.patches, entry.Name())
+		found, err := filepath.Glob(filepath.Join(folder, "*.patch"))
+		switch {
+		case err != nil:
+			return fmt.Errorf("list the patches: %w", err)
+		case len(found) == 0:
+			v.faults = append(v.faults, folder+": has no patch; remove the folder")
+		case !slices.ContainsFunc(all, func(b branch.Branch) bool { return b.Name == entry.Name() }):
+			v.faults = append(v.faults, fmt.Sprintf("%s: %s is no supported branch; remove the folder", folder, entry.Name()))
+		}
+	}
+	return nil
+}
+
+// staleSums finds checksums for releases that are not pinned.
+func (v *verification) staleSums(all branch.Branches) error {
+	sums, err := branch.Sums(v.patches)
+	if err != nil {
+		return err
+	}
+	for _, line := range sums {
+		if !slices.ContainsFunc(all, func(b branch.Branch) bool { return tree.Sums(line, b.Version) }) {
+			v.faults = append(v.faults, fmt.Sprintf("%s.sum: no branch is pinned at the release of %q; remove the line", branch.File, line))
 		}
 	}
 	return nil
@@ -161,9 +184,16 @@ func (v *verification) branch(ctx context.Context, b branch.Branch) error {
 	if err := r.Release(ctx, b.Version, module, directories(series)); err != nil {
 		return err
 	}
-	for _, m := range series {
-		for _, fault := range misplaced(m.patch, os.DirFS(module)) {
+	for i, m := range series {
+		faults := misplaced(m.patch, os.DirFS(module))
+		if b.Vendored {
+			faults = append(faults, v.unvendored(m.patch, series[:i])...)
+		}
+		for _, fault := range faults {
 			v.fault(b, "%s: %s", m.Path, fault)
+		}
+		if err := v.needed(ctx, r, b, m); err != nil {
+			return err
 		}
 		applied, err := v.try(ctx, r, b, m)
 		if err != nil {
@@ -219,6 +249,60 @@ func (v *verification) try(ctx context.Context, r *scratch.Repository, b branch.
 		}
 	}
 	return applied, nil
+}
+
+// needed finds patches of a branch's own in whose place the shared one would do, or that take the place of
+// another one than they say.
+func (v *verification) needed(ctx context.Context, r *scratch.Repository, b branch.Branch, m member) error {
+	if m.Shared == "" {
+		return nil
+	}
+	shared, err := v.member(branch.Entry{Path: m.Shared})
+	if err != nil {
+		return err
+	}
+	if shared.patch.Subject != m.patch.Subject {
+		v.fault(b, "%s: stands for %s, and has another subject; if it is another patch, number it behind the shared ones", m.Path, m.Shared)
+	}
+	ambiguous := ambiguities(ctx, r, shared.patch)
+	hunks, applies, err := r.Try(ctx, shared.file, shared.patch)
+	if err != nil || !applies {
+		return err
+	}
+	for _, h := range hunks {
+		if h.Offset != 0 && len(ambiguous[hunkID{h.Path, h.Number}]) > 1 {
+			return nil
+		}
+	}
+	if why, _ := m.patch.Text(patch.Differs); strings.Contains(strings.Join(strings.Fields(why), " "), "does not compile") {
+		return nil
+	}
+	v.fault(b, "%s: is no longer needed, for %s applies; remove it, or say in \"%s: …\" that it does not compile", m.Path, m.Shared, patch.Differs)
+	return nil
+}
+
+// unvendored finds what `make update-vendor` could not apply a patch to: vendor/ has only the packages that
+// are used.
+func (v *verification) unvendored(p *patch.Patch, before []member) []string {
+	vendored := func(name string) bool {
+		_, err := os.Stat(filepath.Join(v.root, "vendor", tree.Kubernetes, name))
+		return err == nil
+	}
+	added := func(name string) bool {
+		return slices.ContainsFunc(before, func(m member) bool {
+			return slices.ContainsFunc(m.patch.Files, func(f patch.File) bool { return f.New && f.Path == name })
+		})
+	}
+	var faults []string
+	for _, file := range p.Files {
+		switch dir := path.Dir(file.Path); {
+		case !vendored(dir):
+			faults = append(faults, fmt.Sprintf("touches %s, and vendor/ does not have that package", file.Path))
+		case !file.New && !vendored(file.Path) && !added(file.Path):
+			faults = append(faults, fmt.Sprintf("touches %s, which vendor/ does not have", file.Path))
+		}
+	}
+	return faults
 }
 
 // rewritten writes out the series as git has it, and finds patches that are something else: then they have
@@ -434,8 +518,12 @@ func (v *verification) typeChecks(ctx context.Context, b branch.Branch, patterns
 			return err
 		}
 		count, faults, err := typecheck.Check(command)
-		if err != nil {
-			return err
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil { // what go cannot list does not compile
+			v.fault(b, "%v", err)
+			return nil
 		}
 		checked += count
 		for _, fault := range faults {

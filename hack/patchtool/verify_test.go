@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -131,7 +134,7 @@ func TestVerifyFinds(t *testing.T) {
 		},
 		"a folder of no branch": {
 			change: func(b *bench) { b.write(b.patches, map[string]string{"release-1.0/0001-a.patch": ""}) },
-			want:   []string{"release-1.0/0001-a.patch: release-1.0 is no supported branch"},
+			want:   []string{"release-1.0: release-1.0 is no supported branch; remove the folder"},
 		},
 		"an own patch without explanation": {
 			change: func(b *bench) { b.own("") },
@@ -181,6 +184,76 @@ func TestVerifyFinds(t *testing.T) {
 			},
 			want: []string{"release-1.1: release-1.1/" + series + `:`, `has "By the way."`},
 		},
+		"a folder without patches": {
+			change: func(b *bench) {
+				if err := os.Mkdir(filepath.Join(b.patches, "release-1.1"), 0o755); err != nil {
+					b.t.Fatal(err)
+				}
+			},
+			want: []string{"release-1.1: has no patch; remove the folder"},
+		},
+		"a checksum of a release that is not pinned": {
+			change: func(b *bench) {
+				b.write(b.patches, map[string]string{"branches.sum": "# why\nk8s.io/api v0.1.0 h1:a=\nk8s.io/api v0.0.9/go.mod h1:a=\n"})
+			},
+			want: []string{`branches.sum: no branch is pinned at the release of "k8s.io/api v0.0.9/go.mod h1:a="; remove the line`},
+		},
+		"an own patch that the shared one could be": {
+			change: func(b *bench) {
+				b.own("Why it differs: so.\n\n")
+				b.rewrite(map[string]string{"pkg/proxy/extension.go": "package proxy\n"})
+				b.edit(series, "v1.2.0, v1.1.0", "v1.2.0")
+			},
+			want: []string{"release-1.1: release-1.1/" + series + ": is no longer needed, for " + series + " applies; remove it"},
+		},
+		"an own patch for another than it stands for": {
+			change: func(b *bench) {
+				b.own("Why it differs: so.\n\n")
+				b.edit("release-1.1/"+series, "tell of syncs", "tell of others")
+			},
+			want: []string{"release-1.1: release-1.1/" + series + ": stands for " + series + ", and has another subject; if it is another patch, number it behind the shared ones"},
+		},
+		"an own patch, by its path": {
+			change: func(b *bench) { b.own("") },
+			want:   []string{"  release-1.1/" + series + ": is one branch's own"},
+		},
+		"a package that is not vendored": {
+			change: func(b *bench) {
+				b.rewrite(map[string]string{"cmd/kube-proxy/main.go": "package main\n\nfunc main() {}\n"})
+			},
+			want: []string{"release-1.2: " + series + ": touches cmd/kube-proxy/main.go, and vendor/ does not have that package"},
+		},
+		"a file that is not vendored": {
+			change: func(b *bench) {
+				if err := os.Remove(filepath.Join(b.root, "vendor/k8s.io/kubernetes/pkg/proxy/proxier.go")); err != nil {
+					b.t.Fatal(err)
+				}
+			},
+			want: []string{"release-1.2: " + series + ": touches pkg/proxy/proxier.go, which vendor/ does not have"},
+		},
+		"a test of upstream's": {
+			change: func(b *bench) {
+				b.rewrite(map[string]string{"pkg/proxy/proxier_test.go": "package proxy\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) {}\nfunc TestC(t *testing.T) {}\n"})
+			},
+			want: []string{series + ": touches pkg/proxy/proxier_test.go; vendor/ has no tests"},
+		},
+		"a fault of one branch, and an error of another": {
+			change: func(b *bench) {
+				b.edit(series, "Why not upstream", "Whatever")
+				delete(b.modules, "v1.2.0")
+				b.release("v1.1.0", upstream(conflicting...))
+			},
+			want: []string{"has no paragraph", "release-1.1: " + series + ": pkg/proxy/proxier.go, hunk 1: the lines", "release-1.2: there is no v1.2.0"},
+		},
+		"what go cannot list": {
+			change: func(b *bench) {
+				files := upstream(moved...)
+				files["pkg/proxy/proxier_test.go"] = "package another\n"
+				b.release("v1.1.0", files)
+			},
+			arguments: []string{"-compile=vendored"},
+			want:      []string{"patches/ is not as patches/README.md wants it:\n  release-1.1: go list", "found packages proxy (extension.go) and another (proxier_test.go)"},
+		},
 		"an unknown branch":    {arguments: []string{"-branch=1.9"}, want: []string{`"1.9" is no supported branch`}},
 		"an unknown choice":    {arguments: []string{"-compile=some"}, want: []string{"-compile=some: want all, vendored or none"}},
 		"too many arguments":   {arguments: []string{"1.2"}, want: []string{"arguments [\"1.2\"]: want none"}},
@@ -222,4 +295,49 @@ func TestVerifyOwnPatch(t *testing.T) {
 	said, err := b.run("verify")
 	wantError(t, err)
 	wantText(t, said, "release-1.1 (v1.1.0)\n  UPSTREAM: <carry>: proxy: tell of syncs, of this branch alone\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  compiles: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n")
+}
+
+// TestVerifyOwnPatchThatDoesNotCompile allows an own patch where the shared one applies, if it says why.
+func TestVerifyOwnPatchThatDoesNotCompile(t *testing.T) {
+	b := newBench(t)
+	b.own("Why it differs: what the shared one adds does\nnot compile there.\n\n")
+	b.rewrite(map[string]string{"pkg/proxy/extension.go": "package proxy\n"})
+	b.edit(series, "v1.2.0, v1.1.0", "v1.2.0")
+	_, err := b.run("verify", "-compile=none")
+	wantError(t, err)
+}
+
+const backport = "0002-UPSTREAM-1234-proxy-tell-more.patch"
+
+// backported gives release-1.1 a patch behind the shared one, for a change that v1.2.0 has.
+func (b *bench) backported() {
+	b.t.Helper()
+	message := "UPSTREAM: 1234: proxy: tell more\n\nDescription: It tells.\n\nWhy not upstream: it is.\n\nWhy it differs: v1.2.0 has it.\n\nVersions checked: v1.1.0\n\nDrop when: it is not supported.\n"
+	b.commit("v1.1.0", "release-1.1", message, map[string]string{"pkg/proxy/more.go": "package proxy\n"})
+	folder := filepath.Join(b.patches, "release-1.1")
+	if err := os.Rename(filepath.Join(folder, strings.Replace(backport, "0002", "0001", 1)), filepath.Join(folder, backport)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestBackport carries a patch on an older branch alone, and keeps it as the branches move on.
+func TestBackport(t *testing.T) {
+	b := newBench(t)
+	b.backported()
+	said, err := b.run("verify", "-compile=none")
+	wantError(t, err)
+	wantText(t, said, "release-1.2 (v1.2.0, vendored)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  not compiled\n",
+		"  UPSTREAM: 1234: proxy: tell more, of this branch alone\n    pkg/proxy/more.go: clean\n")
+	b.release("v1.1.1", upstream(moved...))
+	b.release("v1.3.0", upstream(moved...))
+	for _, version := range []string{"v1.1.1", "v1.3.0"} {
+		_, err = b.run("rebase", version)
+		wantError(t, err)
+		after := b.snapshot()
+		wantText(t, after["release-1.1/"+backport], "Versions checked: v1.1.1\n")
+		wantText(t, after[series], "v1.1.1")
+		if len(after) != 3 {
+			t.Errorf("the files are %v", after)
+		}
+	}
 }

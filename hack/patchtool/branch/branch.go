@@ -112,16 +112,25 @@ func (all Branches) Vendored() Branch {
 	return Branch{} // Parse has refused that
 }
 
-// Find returns the branch that a user names as release-1.36, 1.36, v1.36.4 or 1.36.4.
+// Find returns the branch that a user names as release-1.36, 1.36, v1.36.4, 1.36.4, or "vendored".
 func (all Branches) Find(name string) (Branch, error) {
 	var names []string
 	for _, b := range all {
-		if name == b.Name || "release-"+name == b.Name || name == b.Version || "v"+name == b.Version {
+		if b.Vendored && name == "vendored" || name == b.Name || "release-"+name == b.Name || name == b.Version || "v"+name == b.Version {
 			return b, nil
 		}
 		names = append(names, b.Name)
 	}
 	return Branch{}, fmt.Errorf("%q is no supported branch: patches/%s has %s", name, File, strings.Join(names, ", "))
+}
+
+// Choose returns the branch that a user names, as Find does; all of them for "all" and for nothing.
+func (all Branches) Choose(name string) (Branches, error) {
+	if name == "" || name == "all" {
+		return all, nil
+	}
+	b, err := all.Find(name)
+	return Branches{b}, err
 }
 
 // Of returns the name of the release branch that version belongs to.
@@ -137,8 +146,11 @@ func Of(version string) (string, error) {
 type Entry struct {
 	// Path is relative to patches/.
 	Path string
-	// Own tells that it stands for the shared patch with its number, for this branch alone.
+	// Own tells that this branch alone has it.
 	Own bool
+	// Shared is the path of the shared patch that an own one stands for; empty for one that goes on
+	// behind the shared ones.
+	Shared string
 }
 
 // Number is the patch's place in the series, for example "0001".
@@ -150,7 +162,8 @@ func number(name string) string {
 }
 
 // Series returns the patches of the branch in their order: the shared ones, which are numbered
-// from 0001 without gaps, but for those whose number one in the branch's own folder has.
+// from 0001 without gaps, but for those whose number one in the branch's own folder has. Behind them come
+// those of the folder that go on with the numbers, without gaps too.
 func Series(patches fs.FS, b Branch) ([]Entry, error) {
 	shared, err := fs.Glob(patches, "*.patch") // sorted
 	if err != nil {
@@ -172,13 +185,17 @@ func Series(patches fs.FS, b Branch) ([]Entry, error) {
 	}
 	for _, file := range own {
 		i := slices.IndexFunc(series, func(e Entry) bool { return e.Number() == number(path.Base(file)) })
+		next := fmt.Sprintf("%04d", len(series)+1)
 		switch {
+		case i < 0 && number(path.Base(file)) != next:
+			return nil, fmt.Errorf("%s: no shared patch has this number, so that it stands for none, and goes on behind them as %s", file, next)
 		case i < 0:
-			return nil, fmt.Errorf("%s: there is no shared patch with this number that it could stand for", file)
+			series = append(series, Entry{Path: file, Own: true})
 		case series[i].Own:
 			return nil, fmt.Errorf("%s: %s has this number too", file, series[i].Path)
+		default:
+			series[i] = Entry{Path: file, Own: true, Shared: series[i].Path}
 		}
-		series[i] = Entry{Path: file, Own: true}
 	}
 	if len(series) == 0 {
 		return nil, errors.New("patches/ has no patch")

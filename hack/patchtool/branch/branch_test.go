@@ -56,8 +56,25 @@ func TestFind(t *testing.T) {
 			t.Errorf("Find(%q) = %v, %v", name, got, err)
 		}
 	}
+	if got, err := supported.Find("vendored"); err != nil || got != supported[0] {
+		t.Errorf("Find vendored = %v, %v", got, err)
+	}
 	_, err := supported.Find("1.2")
 	wantError(t, err, `"1.2" is no supported branch: patches/branches has release-1.37, release-1.36`)
+}
+
+func TestChoose(t *testing.T) {
+	for name, want := range map[string]Branches{"": supported, "all": supported, "1.36": {supported[1]}, "vendored": {supported[0]}} {
+		got, err := supported.Choose(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Choose(%q) (-want +got):\n%s", name, diff)
+		}
+	}
+	_, err := supported.Choose("1.2")
+	wantError(t, err, `"1.2" is no supported branch`)
 }
 
 func TestSeries(t *testing.T) {
@@ -75,14 +92,23 @@ func TestSeries(t *testing.T) {
 		"one of the branch's own": {
 			files:  []string{"0001-a.patch", "0002-b.patch", "release-1.36/0002-c.patch", "release-1.35/0001-d.patch"},
 			branch: supported[1],
-			want:   []Entry{{Path: "0001-a.patch"}, {Path: "release-1.36/0002-c.patch", Own: true}},
+			want:   []Entry{{Path: "0001-a.patch"}, {Path: "release-1.36/0002-c.patch", Own: true, Shared: "0002-b.patch"}},
 		},
-		"nothing to stand for": {files: []string{"0001-a.patch", "release-1.36/0002-c.patch"}, branch: supported[1], err: "release-1.36/0002-c.patch: there is no shared patch"},
-		"two for one":          {files: []string{"0001-a.patch", "release-1.36/0001-b.patch", "release-1.36/0001-c.patch"}, branch: supported[1], err: "release-1.36/0001-c.patch: release-1.36/0001-b.patch has this number too"},
-		"own of the vendored":  {files: []string{"0001-a.patch", "release-1.37/0001-a.patch"}, branch: supported[0], err: "release-1.37/0001-a.patch: the vendored branch has the shared series"},
-		"a gap":                {files: []string{"0001-a.patch", "0003-b.patch"}, branch: supported[0], err: "0003-b.patch: the series is numbered from 0001 without gaps, so this is 0002"},
-		"a number twice":       {files: []string{"0001-a.patch", "0001-b.patch"}, branch: supported[0], err: "0001-b.patch: the series is numbered"},
-		"nothing":              {files: []string{"README.md"}, branch: supported[0], err: "patches/ has no patch"},
+		"more than the vendored has": {
+			files:  []string{"0001-a.patch", "release-1.36/0001-a.patch", "release-1.36/0002-c.patch", "release-1.36/0003-d.patch"},
+			branch: supported[1],
+			want: []Entry{
+				{Path: "release-1.36/0001-a.patch", Own: true, Shared: "0001-a.patch"},
+				{Path: "release-1.36/0002-c.patch", Own: true}, {Path: "release-1.36/0003-d.patch", Own: true},
+			},
+		},
+		"a gap behind the shared ones": {files: []string{"0001-a.patch", "release-1.36/0003-c.patch"}, branch: supported[1], err: "release-1.36/0003-c.patch: no shared patch has this number, so that it stands for none, and goes on behind them as 0002"},
+		"two for one behind them":      {files: []string{"0001-a.patch", "release-1.36/0002-b.patch", "release-1.36/0002-c.patch"}, branch: supported[1], err: "release-1.36/0002-c.patch: release-1.36/0002-b.patch has this number too"},
+		"two for one":                  {files: []string{"0001-a.patch", "release-1.36/0001-b.patch", "release-1.36/0001-c.patch"}, branch: supported[1], err: "release-1.36/0001-c.patch: release-1.36/0001-b.patch has this number too"},
+		"own of the vendored":          {files: []string{"0001-a.patch", "release-1.37/0001-a.patch"}, branch: supported[0], err: "release-1.37/0001-a.patch: the vendored branch has the shared series"},
+		"a gap":                        {files: []string{"0001-a.patch", "0003-b.patch"}, branch: supported[0], err: "0003-b.patch: the series is numbered from 0001 without gaps, so this is 0002"},
+		"a number twice":               {files: []string{"0001-a.patch", "0001-b.patch"}, branch: supported[0], err: "0001-b.patch: the series is numbered"},
+		"nothing":                      {files: []string{"README.md"}, branch: supported[0], err: "patches/ has no patch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Series(folder(test.files), test.branch)
@@ -97,9 +123,9 @@ func TestSeries(t *testing.T) {
 func TestChecked(t *testing.T) {
 	patches := folder([]string{"0001-a.patch", "0002-b.patch", "release-1.36/0002-c.patch"})
 	for entry, want := range map[Entry][]string{
-		{Path: "0001-a.patch"}:                         {"v1.37.1", "v1.36.4"},
-		{Path: "0002-b.patch"}:                         {"v1.37.1"},
-		{Path: "release-1.36/0002-c.patch", Own: true}: {"v1.36.4"},
+		{Path: "0001-a.patch"}: {"v1.37.1", "v1.36.4"},
+		{Path: "0002-b.patch"}: {"v1.37.1"},
+		{Path: "release-1.36/0002-c.patch", Own: true, Shared: "0002-b.patch"}: {"v1.36.4"},
 	} {
 		got, err := Checked(patches, supported, entry)
 		if err != nil {

@@ -19,7 +19,7 @@ var (
 func (p *Patch) Check(versions []string, own bool) []string {
 	var faults []string
 	fault := func(format string, arguments ...any) {
-		faults = append(faults, p.Name+": "+fmt.Sprintf(format, arguments...))
+		faults = append(faults, p.Path+": "+fmt.Sprintf(format, arguments...))
 	}
 	if !fileName.MatchString(p.Name) {
 		fault("the name is not NNNN-SUBJECT.patch; write the file with git format-patch")
@@ -114,6 +114,8 @@ func (p *Patch) checkStats(fault func(string, ...any)) {
 			fault("deletes %s; nothing of upstream's is removed", file.Path)
 		case file.Old != file.Path:
 			fault("renames %s; nothing of upstream's is moved", file.Old)
+		case strings.HasSuffix(file.Path, "_test.go"):
+			fault("touches %s; vendor/ has no tests, so put what it tests into hack/upstreamtest", file.Path)
 		}
 		i := slices.IndexFunc(p.Stats, func(s Stat) bool { return s.names(file.Path) })
 		switch {

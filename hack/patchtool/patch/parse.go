@@ -3,6 +3,7 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,8 +11,8 @@ import (
 
 // Patch is one file of the series as git format-patch wrote it.
 type Patch struct {
-	// Name is the file's base name, for example "0001-UPSTREAM-carry-proxy.patch".
-	Name string
+	// Path is the file's below patches/, and Name its base name, for example "0001-UPSTREAM-carry-proxy.patch".
+	Path, Name string
 	// Commit is the id in the first line.
 	Commit string
 	// Prefix is what the subject has in brackets, for example "PATCH", or "PATCH 1/2".
@@ -84,11 +85,14 @@ var (
 	statLine   = regexp.MustCompile(`^ (\S+(?: => \S+)?) +\| +(\d+)`)
 )
 
-// Parse reads a file of the series. It fails on what no git format-patch writes; a header that
+// Parse reads a file of the series, whose path below patches/ is told. It fails on what no git format-patch writes; a header that
 // lacks something is for Check to find.
 func Parse(name, content string) (*Patch, error) {
-	p := &Patch{Name: name}
+	p := &Patch{Path: name, Name: path.Base(name)}
 	lines := strings.Split(content, "\n")
+	if strings.HasSuffix(lines[0], "\r") {
+		return nil, fmt.Errorf("%s:1: its lines end with CRLF; check it out again without core.autocrlf, or write it with git format-patch", name)
+	}
 	match := firstLine.FindStringSubmatch(lines[0])
 	if match == nil {
 		return nil, fmt.Errorf("%s:1: %q is not the first line of git format-patch: want \"From COMMIT DATE\"", name, lines[0])
@@ -178,16 +182,16 @@ func (p *Patch) parseDiff(lines []string, i int) error {
 		case strings.HasPrefix(line, "diff --git "):
 			file, err := diffHeader(line)
 			if err != nil {
-				return fmt.Errorf("%s:%d: %w", p.Name, i+1, err)
+				return fmt.Errorf("%s:%d: %w", p.Path, i+1, err)
 			}
 			p.Files = append(p.Files, file)
 		case strings.HasPrefix(line, "@@ "):
 			if len(p.Files) == 0 {
-				return fmt.Errorf("%s:%d: a hunk before the first file", p.Name, i+1)
+				return fmt.Errorf("%s:%d: a hunk before the first file", p.Path, i+1)
 			}
 			hunk, next, err := parseHunk(lines, i)
 			if err != nil {
-				return fmt.Errorf("%s:%d: %w", p.Name, i+1, err)
+				return fmt.Errorf("%s:%d: %w", p.Path, i+1, err)
 			}
 			file := &p.Files[len(p.Files)-1]
 			file.Hunks = append(file.Hunks, hunk)
@@ -274,7 +278,7 @@ func parseHunk(lines []string, i int) (Hunk, int, error) {
 
 // ParseDiff reads what git diff prints.
 func ParseDiff(content string) ([]File, error) {
-	p := &Patch{Name: "diff"}
+	p := &Patch{Path: "diff"}
 	if err := p.parseDiff(strings.Split(content, "\n"), 0); err != nil {
 		return nil, err
 	}

@@ -55,12 +55,12 @@ index e403c57..519ce57 100644
 `
 
 func TestParse(t *testing.T) {
-	got, err := Parse("0001-a.patch", good)
+	got, err := Parse("release-1.36/0001-a.patch", good)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Patch{
-		Name: "0001-a.patch", Commit: strings.Repeat("0", 40), Prefix: "PATCH",
+		Path: "release-1.36/0001-a.patch", Name: "0001-a.patch", Commit: strings.Repeat("0", 40), Prefix: "PATCH",
 		Subject: "UPSTREAM: <carry>: proxy: tell an extension of what it wants to know",
 		Paragraphs: []Paragraph{
 			{Description, "It has\ntwo lines: here.\n\nAnd a second paragraph."},
@@ -86,6 +86,7 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, err string }{
+		"lines of Windows":    {"00:00:00 2001\n", "00:00:00 2001\r\n", "0001-a.patch:1: its lines end with CRLF"},
 		"no mail":             {"From 0", "diff 0", "0001-a.patch:1:"},
 		"a short hunk":        {"+type Extension struct{}\n", "", "0001-a.patch:28: the hunk is shorter"},
 		"lines left out":      {"-10,2 +10,3", "-10,3 +10,3", "0001-a.patch:36: the hunk"},
@@ -136,6 +137,8 @@ func TestCheck(t *testing.T) {
 		"own":                     {own: true, old: "Versions", new: "Why it differs: so.\n\nVersions"},
 		"deletes":                 {old: "new file mode", new: "deleted file mode", want: []string{"deletes pkg/proxy/extension.go"}},
 		"renames":                 {old: "diff --git a/pkg/proxy/iptables", new: "diff --git a/pkg/proxy/nftables", want: []string{"renames pkg/proxy/nftables/proxier.go"}},
+		"a test":                  {old: good[strings.Index(good, "---\n"):], new: strings.ReplaceAll(good[strings.Index(good, "---\n"):], "proxier.go", "proxier_test.go"), want: []string{"touches pkg/proxy/iptables/proxier_test.go; vendor/ has no tests, so put what it tests into hack/upstreamtest"}},
+		"own, by its path":        {own: true, file: "release-1.36/0001-a.patch", want: []string{"release-1.36/0001-a.patch: is one branch's own"}},
 		"a strange name":          {file: "fix.patch", want: []string{"fix.patch: the name is not NNNN-SUBJECT.patch"}},
 	} {
 		t.Run(name, func(t *testing.T) {

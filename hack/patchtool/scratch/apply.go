@@ -31,36 +31,44 @@ var ErrUnseen = errors.New("git does something else with it than its diffs say; 
 // it applies; else the work tree stays as it was. It tells of each hunk, in order. What git made of the patch
 // is judged, and not what the patch looks like: [ErrUnseen].
 func (r *Repository) Apply(ctx context.Context, file string, p *patch.Patch) (hunks []Hunk, applied bool, err error) {
+	hunks, left, err := r.try(ctx, file, p)
+	if err != nil || left == "" {
+		return hunks, false, err
+	}
+	if _, err := Git(ctx, r.dir, "am", "-q", "--keep-cr", "--whitespace=nowarn", file); err != nil {
+		return nil, false, err
+	}
+	err = r.judge(ctx, p, left)
+	return hunks, err == nil, err
+}
+
+// Try is Apply without the commit.
+func (r *Repository) Try(ctx context.Context, file string, p *patch.Patch) (hunks []Hunk, applies bool, err error) {
+	hunks, left, err := r.try(ctx, file, p)
+	return hunks, left != "", err
+}
+
+// try also returns the id of what git apply leaves; empty if the patch does not apply.
+func (r *Repository) try(ctx context.Context, file string, p *patch.Patch) (hunks []Hunk, left string, err error) {
 	said, applyErr := gitSays(ctx, r.dir, "apply", "--reject", "--verbose", "--whitespace=nowarn", file)
-	left := ""
 	if applyErr == nil {
 		if left, err = r.workTree(ctx); err != nil {
-			return nil, false, err
+			return nil, "", err
 		}
 	}
 	if err := r.reset(ctx); err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	hunks, understood := Read(said, p)
 	switch {
 	case applyErr == nil:
-		if _, err := Git(ctx, r.dir, "am", "-q", "--keep-cr", "--whitespace=nowarn", file); err != nil {
-			return nil, false, err
-		}
-		err := r.judge(ctx, p, left)
-		return hunks, err == nil, err
+		return hunks, left, nil
 	case understood && !slices.ContainsFunc(hunks, func(h Hunk) bool { return h.Failed != "" }):
-		return nil, false, fmt.Errorf("%w: %w", ErrUnseen, applyErr) // what failed is none of these
+		return nil, "", fmt.Errorf("%w: %w", ErrUnseen, applyErr) // what failed is none of these
 	case understood:
-		return hunks, false, nil
+		return hunks, "", nil
 	}
-	return nil, false, applyErr
-}
-
-// Applies tells whether the patch would apply, with every line of its context.
-func (r *Repository) Applies(ctx context.Context, file string) bool {
-	_, err := Git(ctx, r.dir, "apply", "--check", "--whitespace=nowarn", file)
-	return err == nil
+	return nil, "", applyErr
 }
 
 // workTree returns the id of the work tree as it is.

@@ -173,7 +173,7 @@ func addSums(file string, release Release) error {
 	}
 	sums := strings.SplitAfter(string(known), "\n")
 	for _, line := range release.Sums {
-		if strings.Contains(line, " v0"+strings.TrimPrefix(release.Version, "v1")) {
+		if Sums(line, release.Version) {
 			sums = append(sums, line+"\n")
 		}
 	}
@@ -181,6 +181,12 @@ func addSums(file string, release Release) error {
 		return fmt.Errorf("write go.sum: %w", err)
 	}
 	return nil
+}
+
+// Sums tells whether a line of go.sum is for a staging module as a release of Kubernetes has it.
+func Sums(line, version string) bool {
+	words := strings.Fields(line)
+	return len(words) == 3 && strings.TrimSuffix(words[1], "/go.mod") == "v0"+strings.TrimPrefix(version, "v1")
 }
 
 var (
