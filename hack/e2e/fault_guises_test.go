@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,5 +53,34 @@ func TestGuisesKnowRightFromWrong(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGuisesExcuseNewFlowsAlone: while rules are broken.
+func TestGuisesExcuseNewFlowsAlone(t *testing.T) {
+	pod, right, wrong := &lab.Host{}, netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.2")
+	var g guises
+	g.next([]string{right.String()}, pod)
+	before := time.Now()
+	ask := func(opened time.Time, seen netip.Addr) error {
+		now := time.Now()
+		return g.check(lab.Question{From: pod, Network: "udp4", Kept: true, To: netip.MustParseAddrPort("192.0.2.1:8080"), Seen: seen, Opened: opened, Start: now, End: now})
+	}
+	g.excuse()
+	during := time.Now()
+	if err := ask(during, wrong); err != nil {
+		t.Errorf("a flow that began while rules were broken: %v", err)
+	}
+	if ask(before, wrong) == nil {
+		t.Error("a flow of before may be seen as somebody else")
+	}
+	if got := g.judge(); !strings.HasPrefix(got, "1 answers to 192.0.2.2, which was wrong") {
+		t.Errorf("it tells %q", got)
+	}
+	if ask(during, wrong) == nil {
+		t.Error("after the repair anybody may be seen as somebody else")
+	}
+	if err := ask(during, right); err != nil {
+		t.Error(err)
 	}
 }

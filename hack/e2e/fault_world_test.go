@@ -285,6 +285,13 @@ func all() bool { return os.Getenv("E2E") == "all" }
 type guises struct {
 	mu sync.Mutex
 	of map[*lab.Host]*guise
+	// excused is since when anybody may be seen as anybody in flows that began after it,
+	// because somebody has broken the rules; judged is when that ended, zero if it has not.
+	excused, judged time.Time
+	// strange is how many answers since then showed what was not right, by who was seen, and
+	// strangest when the last question was asked that had such an answer.
+	strange   map[netip.Addr]int
+	strangest time.Time
 }
 
 // guise is the identities of a pod in each IP family, the last one being the present one.
@@ -335,6 +342,34 @@ func (g *guises) settle(pods ...*lab.Host) {
 	}
 }
 
+// excuse lets everybody be seen as anybody from now on, in new flows, which is noted.
+func (g *guises) excuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.excused, g.judged, g.strange, g.strangest = time.Now(), time.Time{}, map[netip.Addr]int{}, time.Time{}
+}
+
+// judge ends that, for questions from now on, and tells what was noted.
+func (g *guises) judge() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.judged = time.Now()
+	if len(g.strange) == 0 {
+		return "nobody was seen as somebody else"
+	}
+	var counts []string
+	for addr, count := range g.strange {
+		counts = append(counts, fmt.Sprintf("%d answers to %s", count, addr))
+	}
+	slices.Sort(counts)
+	return fmt.Sprintf("%s, which was wrong, the last one asked after %s", strings.Join(counts, ", "), g.strangest.Sub(g.excused).Round(10*time.Millisecond))
+}
+
+// isExcused tells whether any answer will do.
+func (g *guises) isExcused(q lab.Question) bool {
+	return !g.excused.IsZero() && (g.judged.IsZero() || q.Start.Before(g.judged)) && !q.Opened.Before(g.excused)
+}
+
 // check is for lab.TrafficConfig. What is not answered is counted and no more.
 func (g *guises) check(q lab.Question) error {
 	if q.Err != nil {
@@ -348,6 +383,10 @@ func (g *guises) check(q lab.Question) error {
 		identities = pod.v6
 	}
 	present := identities[len(identities)-1]
+	if g.isExcused(q) {
+		g.note(q, present)
+		return nil
+	}
 	switch {
 	case !slices.Contains(identities, q.Seen):
 		return fmt.Errorf("want %s", present)
@@ -357,6 +396,17 @@ func (g *guises) check(q lab.Question) error {
 		return nil // tells of the time when it connected
 	}
 	return pod.inOrder(q, identities)
+}
+
+// note notes an answer that need not be right.
+func (g *guises) note(q lab.Question, right netip.Addr) {
+	if q.Seen == right {
+		return
+	}
+	g.strange[q.Seen]++
+	if q.Start.After(g.strangest) {
+		g.strangest = q.Start
+	}
 }
 
 // inOrder returns an error if an answer that had come before q was asked showed a later identity.
@@ -403,7 +453,10 @@ func (g *guises) checkFlow(line string) error {
 			addr       netip.Addr
 			identities []netip.Addr
 		}{{pod.V4, guise.v4}, {pod.V6, guise.v6}} {
-			if want := side.identities[len(side.identities)-1]; src[0] == side.addr && dst[1] != want {
+			// Who wears his own address has met nobody's rule, the network plugin's neither.
+			want := side.identities[len(side.identities)-1]
+			plain := want == pod.Node.V4 || want == pod.Node.V6
+			if src[0] == side.addr && dst[1] != want && !(plain && dst[1] == side.addr) {
 				return fmt.Errorf("it wears %s, want %s", dst[1], want)
 			}
 		}
