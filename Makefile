@@ -82,7 +82,7 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 $(E2E_PACKAGES)
 
 .PHONY: test-upstream
-test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=release-1.36, or all)
+test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
 	go run ./hack/upstreamtest tests $(BRANCH)
 
 .PHONY: test-identity

@@ -11,7 +11,7 @@ import (
 )
 
 // A branch's own patches lie in a folder, which only some branches have; a pattern that matches
-// nothing does not compile.
+// nothing does not compile. Neither does this one where such a folder is empty: remove it.
 //
 //go:embed *
 var files embed.FS
@@ -25,7 +25,7 @@ type Patch struct {
 }
 
 // List returns the series for a release of Kubernetes, for example v1.36.4, in order: the
-// shared patches, but for those in whose place the release's branch has its own.
+// shared patches, but for those in whose place the release's branch has its own, and what it has behind them.
 func List(version string) []Patch {
 	return list(files, version)
 }
@@ -33,9 +33,12 @@ func List(version string) []Patch {
 func list(files fs.FS, version string) []Patch {
 	series := in(files, "*.patch")
 	for _, own := range in(files, branch(version)+"/*.patch") {
-		if i := slices.IndexFunc(series, func(p Patch) bool { return p.Number == own.Number }); i >= 0 {
-			series[i] = own
+		i := slices.IndexFunc(series, func(p Patch) bool { return p.Number == own.Number })
+		if i < 0 {
+			series = append(series, own)
+			continue
 		}
+		series[i] = own
 	}
 	return series
 }

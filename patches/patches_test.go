@@ -17,6 +17,7 @@ func TestList(t *testing.T) {
 		"0001-a.patch":                 mail("UPSTREAM: <carry>: a subject that\n is folded"),
 		"0002-b.patch":                 mail("UPSTREAM: <carry>: b"),
 		"release-1.36/0002-b.patch":    mail("UPSTREAM: <carry>: b, as 1.36 needs it"),
+		"release-1.35/0003-c.patch":    mail("UPSTREAM: 1234: c"),
 		"release-1.3/0001-other.patch": mail("UPSTREAM: <carry>: of another branch"),
 	}
 	shared := Patch{"0001", "UPSTREAM: <carry>: a subject that is folded"}
@@ -24,6 +25,7 @@ func TestList(t *testing.T) {
 		"v1.37.1":      {shared, {"0002", "UPSTREAM: <carry>: b"}},
 		"v1.36.4":      {shared, {"0002", "UPSTREAM: <carry>: b, as 1.36 needs it"}},
 		"v1.36.0-rc.1": {shared, {"0002", "UPSTREAM: <carry>: b, as 1.36 needs it"}},
+		"v1.35.8":      {shared, {"0002", "UPSTREAM: <carry>: b"}, {"0003", "UPSTREAM: 1234: c"}},
 		"unknown":      {shared, {"0002", "UPSTREAM: <carry>: b"}},
 	} {
 		if diff := cmp.Diff(want, list(files, version)); diff != "" {

@@ -15,12 +15,12 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
-const usage = `usage: upstreamtest tests|identity [FLAGS] [BRANCH|all], at the top of the repository
+const usage = `usage: upstreamtest tests|identity [FLAGS] [BRANCH], at the top of the repository
 
   tests      run upstream's unit tests on the patched and the unpatched tree and compare the results
   identity   compare what the proxiers of both trees write to the kernel, byte for byte
 
-Without a branch it is the vendored one.
+A branch is for example 1.36, or vendored; without one it is all of them.
 `
 
 // errDiffers tells that a comparison found something; what it was has been printed.
@@ -113,13 +113,10 @@ func (c *comparison) branches(arguments []string) (branch.Branches, error) {
 		return nil, err
 	case len(arguments) > 1:
 		return nil, fmt.Errorf("%d arguments, want at most a branch", len(arguments))
-	case len(arguments) == 0 || arguments[0] == "":
-		return branch.Branches{all.Vendored()}, nil
-	case arguments[0] == "all":
+	case len(arguments) == 0:
 		return all, nil
 	}
-	b, err := all.Find(arguments[0])
-	return branch.Branches{b}, err
+	return all.Choose(arguments[0])
 }
 
 // trees are the two that are compared.
