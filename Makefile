@@ -98,7 +98,7 @@ cluster-down: ## End the cluster that cluster-up started
 	@go run ./hack/playground down
 
 .PHONY: fuzz
-fuzz: ## Fuzz the loading of configuration and manifests, FUZZTIME each
+fuzz: ## Fuzz the loading of configuration, manifests and patches, FUZZTIME each
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -14,10 +12,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/source"
+	"github.com/openshift/origin-node/hack/patchtool/testlog"
 )
-
-// tested are the packages whose tests are counted: the patched ones, and the one through which they write.
-var tested = append(slices.Clone(patched), "pkg/util/iptables")
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test[^a-z]\w*|Test)\(`)
 
@@ -25,7 +21,7 @@ var testFunction = regexp.MustCompile(`(?m)^func (Test[^a-z]\w*|Test)\(`)
 func countTests(module string) (map[string]int, error) {
 	counts := map[string]int{}
 	linux := source.Linux()
-	for _, root := range tested {
+	for _, root := range testlog.Packages {
 		err := filepath.WalkDir(filepath.Join(module, root), func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(name, "_test.go") {
 				return err
@@ -72,30 +68,19 @@ func readResults(name string) (*results, error) {
 	}
 	defer file.Close()
 	found := &results{packages: map[string]outcomes{}}
-	scanner := bufio.NewScanner(file)
-	scanner.Buffer(nil, 16<<20) // a line is as long as what a test prints in one
-	for scanner.Scan() {
-		var e event
-		if json.Unmarshal(scanner.Bytes(), &e) == nil { // go mixes what a compiler says into it
-			found.add(e)
-		}
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, fmt.Errorf("read the results of tests: %w", err)
+	if err := testlog.Read(file, found.add); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
-// event is a line of `go test -json`.
-type event struct{ Time, Action, Package, Test string }
-
-func (r *results) add(e event) {
-	_, folder, _ := strings.Cut(e.Package, "k8s.io/kubernetes/")
+func (r *results) add(e testlog.Event) {
+	folder := e.Folder()
 	if r.day == "" && len(e.Time) > len("2006-01-02") {
 		r.day = e.Time[:len("2006-01-02")]
 	}
 	switch {
-	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip":
+	case !e.Ended():
 		return
 	case e.Test != "":
 		if r.packages[folder] == nil {
@@ -135,6 +120,9 @@ type testedRelease struct {
 	functions map[string]int
 	// patched and unpatched are what they gave on either tree; nil if they were not run.
 	patched, unpatched *results
+	// pinned tells that the release is its branch's, so that its tests can be run; other that they were run
+	// with another series.
+	pinned, other bool
 }
 
 // tests are those of both releases.
@@ -150,14 +138,19 @@ func (r *review) tests() (*tests, error) {
 }
 
 func (r *review) testsOf(s *side) (*testedRelease, error) {
-	t := &testedRelease{Branch: s.Branch}
+	t := &testedRelease{Branch: s.Branch, pinned: s.pinned}
 	var err error
 	if t.functions, err = countTests(s.module); err != nil {
 		return nil, err
 	}
-	if t.patched, err = readResults(filepath.Join(r.results, s.Version+".json")); err != nil {
+	if t.patched, err = readResults(filepath.Join(r.results, s.key+".json")); err != nil {
 		return nil, err
 	}
+	others, err := filepath.Glob(filepath.Join(r.results, s.Version+"-*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("find the results of tests: %w", err)
+	}
+	t.other = t.patched == nil && len(others) > 0
 	kept, err := filepath.Glob(filepath.Join(r.results, "unpatched", s.Version+"-*.json")) // sorted by the release of Go
 	if err != nil || len(kept) == 0 {
 		return t, err
@@ -176,7 +169,13 @@ func (t *testedRelease) all() int {
 
 // said tells in a few words what the tests gave.
 func (t *testedRelease) said() string {
-	if t.patched == nil {
+	switch {
+	case t.patched != nil:
+	case !t.pinned:
+		return fmt.Sprintf("%s: not run; pin it first, with `make rebase-patches VERSION=%s`", t.Version, t.Version)
+	case t.other:
+		return fmt.Sprintf("%s: run for another series; `make test-upstream BRANCH=%s` does it for this one", t.Version, t.Name)
+	default:
 		return fmt.Sprintf("%s: not run; `make test-upstream BRANCH=%s` does", t.Version, t.Name)
 	}
 	said := fmt.Sprintf("%s (%s): %s", t.Version, t.patched.day, t.patched.sum())

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,6 +35,14 @@ const (
 	broken  = `{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy/broken"}` + "\n"
 )
 
+// key is what the results of a branch's patched tree are named by.
+func (b *bench) key(version string) string {
+	b.t.Helper()
+	said, err := b.run("tree", version)
+	wantError(b.t, err)
+	return filepath.Base(strings.TrimSpace(said))
+}
+
 // TestReviewTests fails when the page does not say what upstream's tests gave before and after.
 func TestReviewTests(t *testing.T) {
 	const notRun = "v1.1.0: not run; `make test-upstream BRANCH=release-1.1` does"
@@ -41,24 +51,39 @@ func TestReviewTests(t *testing.T) {
 		want  []string
 	}{
 		"not run": {nil, []string{notRun, "v1.2.0: not run; `make test-upstream BRANCH=release-1.2` does", "| all | 2 | 2 |  | not run | not run |\n"}},
-		"one side": {map[string]string{"v1.2.0.json": passed + skipped + ended}, []string{
+		"one side": {map[string]string{"KEY2.json": passed + skipped + ended}, []string{
 			notRun, "v1.2.0 (2026-05-04): 1 passed, 0 failed, 1 skipped; unpatched not run.\n",
 			"| `pkg/proxy` | 2 | 2 |  | not run | 1 passed, 0 failed, 1 skipped |\n"}},
 		"both sides": {map[string]string{
-			"v1.1.0.json": passed + skipped, "unpatched/v1.1.0-go1.26.1.json": passed + skipped,
-			"v1.2.0.json": passed + failed + broken, "unpatched/v1.2.0-go1.26.1.json": passed + skipped,
+			"KEY1.json": passed + skipped, "unpatched/v1.1.0-go1.26.1.json": passed + skipped,
+			"KEY2.json": passed + failed + broken, "unpatched/v1.2.0-go1.26.1.json": passed + skipped,
 		}, []string{
 			"v1.1.0 (2026-05-04): 1 passed, 0 failed, 1 skipped, and the same unpatched. ",
 			"v1.2.0 (2026-05-04): 1 passed, 1 failed, 0 skipped; **unpatched 1 passed, 0 failed, 1 skipped**; **failed**: pkg/proxy TestB, pkg/proxy/broken.\n",
 			"| all | 2 | 2 |  | 1 passed, 0 failed, 1 skipped | 1 passed, 1 failed, 0 skipped |\n"}},
-		"no difference": {map[string]string{"v1.1.0.json": passed, "v1.2.0.json": passed}, []string{"Left out: 1 with as many in both.\n"}},
+		"no difference": {map[string]string{"KEY1.json": passed, "KEY2.json": passed}, []string{"Left out: 1 with as many in both.\n"}},
+		"another series": {map[string]string{"v1.1.0-0123456789ab.json": passed, "KEY2.json": passed}, []string{
+			"v1.1.0: run for another series; `make test-upstream BRANCH=release-1.1` does it for this one", "v1.2.0 (2026-05-04)",
+			"| all | 2 | 2 |  | not run | 1 passed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, dir := newBench(t), t.TempDir()
-			b.write(dir, test.files)
+			keys := strings.NewReplacer("KEY1", b.key("v1.1.0"), "KEY2", b.key("v1.2.0"))
+			for name, content := range test.files {
+				b.write(dir, map[string]string{keys.Replace(name): content})
+			}
 			page, err := b.run("review", "-results", dir, "v1.1.0", "v1.2.0")
 			wantError(t, err)
 			wantText(t, page, test.want...)
 		})
 	}
+}
+
+// TestReviewTestsOfAnother fails when tests are to be run of a release that they cannot be run for.
+func TestReviewTestsOfAnother(t *testing.T) {
+	b := newBench(t)
+	b.release("v1.3.0", upstream())
+	page, err := b.run("review", "-results", t.TempDir(), "v1.2.0", "v1.3.0")
+	wantError(t, err)
+	wantText(t, page, "v1.3.0: not run; pin it first, with `make rebase-patches VERSION=v1.3.0`")
 }

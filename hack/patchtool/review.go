@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
@@ -36,8 +37,10 @@ type review struct {
 type side struct {
 	branch.Branch
 	series []member
-	// module is upstream's source, patched the same with the series.
-	module, patched string
+	// module is upstream's source, patched the same with the series, and key names that tree.
+	module, patched, key string
+	// pinned tells that the release is the one of its branch.
+	pinned bool
 	// packages are those of the patched release, and of our code as it is built against it.
 	packages *source.Packages
 	// added are the lines of the patched files that the series adds, and folders where these files lie.
@@ -118,7 +121,11 @@ func (r *review) side(ctx context.Context, b branch.Branch) (*side, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; 'make rebase-patches VERSION=%s' says more", err, b.Version)
 	}
-	return &side{Branch: b, series: series, module: release.Module, patched: made.Dir}, nil
+	all, err := branch.Load(r.patches)
+	if err != nil {
+		return nil, err
+	}
+	return &side{Branch: b, series: series, module: release.Module, patched: made.Dir, key: made.Key(), pinned: slices.Contains(all, b)}, nil
 }
 
 // ofRelease returns the branch of a release, or the vendored one.

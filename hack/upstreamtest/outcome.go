@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/openshift/origin-node/hack/patchtool/testlog"
 )
 
 // test names a test or a subtest; with an empty name, the package as a whole.
@@ -30,33 +30,28 @@ func (t test) root() string {
 // outcomes has how each test ended: "pass", "skip" or "fail".
 type outcomes map[test]string
 
-// event is a line of `go test -json`.
-type event struct{ Action, Package, Test, ImportPath, Output, FailedBuild string }
-
-// parse reads what `go test -json` printed. What is no event it passes over. That something does not
+// parse reads what `go test -json` printed. That something does not
 // compile, that a package failed where none of its tests did, or that no test passed, is an error: such
 // results prove nothing, however alike they are on two trees.
 func parse(r io.Reader) (outcomes, error) {
 	found := outcomes{}
 	built := map[string]string{} // what the compiler said, by package
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, 16<<20) // a line is as long as what a test prints in one
-	for scanner.Scan() {
-		var e event
-		if json.Unmarshal(scanner.Bytes(), &e) != nil {
-			continue
-		}
-		switch e.Action {
-		case "build-output":
+	broken := ""
+	err := testlog.Read(r, func(e testlog.Event) {
+		switch {
+		case e.Action == "build-output":
 			built[e.ImportPath] += e.Output
-		case "build-fail":
-			return nil, fmt.Errorf("%s does not compile:\n%s", e.ImportPath, strings.TrimSpace(built[e.ImportPath]))
-		case "pass", "skip", "fail":
-			found[test{strings.TrimPrefix(e.Package, "k8s.io/kubernetes/"), e.Test}] = e.Action
+		case e.Action == "build-fail" && broken == "":
+			broken = e.ImportPath
+		case e.Ended():
+			found[test{e.Folder(), e.Test}] = e.Action
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	if err := scanner.Err(); err != nil {
-		return nil, fmt.Errorf("read the results of tests: %w", err)
+	if broken != "" {
+		return nil, fmt.Errorf("%s does not compile:\n%s", broken, strings.TrimSpace(built[broken]))
 	}
 	return found, found.sound()
 }

@@ -14,24 +14,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/hack/patchtool/testlog"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
-
-// tested are the packages that the series is about, and the one through which they write.
-var tested = []string{"./cmd/kube-proxy/...", "./pkg/proxy/...", "./pkg/util/iptables/..."}
 
 // again is how often a test that did not end alike is run on each tree, for upstream has flaky ones.
 const again = 5
 
 // tests compares the results of upstream's tests on both trees of a branch.
 func (c *comparison) tests(ctx context.Context, both *trees) error {
-	c.report("%s (%s): %s\n", both.Name, both.Version, strings.Join(tested, " "))
+	c.report("%s (%s): %s\n", both.Name, both.Version, strings.Join(testlog.Patterns(), " "))
 	began := time.Now()
 	unpatched, err := c.unpatchedResults(ctx, both)
 	if err != nil {
 		return err
 	}
-	patched, err := c.results(ctx, both.patched, filepath.Join(c.output, both.Version+".json"))
+	patched, err := c.results(ctx, both.patched, filepath.Join(c.output, both.patched.Key()+".json"))
 	if err != nil {
 		return err
 	}
@@ -69,7 +67,7 @@ func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcome
 // results runs the tests of a tree and leaves what go printed in the file.
 func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (outcomes, error) {
 	c.progress("  testing %s\n", in.Dir)
-	arguments := append([]string{"test", "-json", "-count=1"}, tested...)
+	arguments := append([]string{"test", "-json", "-count=1"}, testlog.Patterns()...)
 	output, err := goTest(ctx, in.Dir, nil, arguments...)
 	if err != nil {
 		return nil, err

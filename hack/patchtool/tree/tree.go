@@ -35,6 +35,9 @@ type Tree struct {
 	Replace []string
 }
 
+// Key names what the tree was made of, as [Key] does.
+func (t *Tree) Key() string { return filepath.Base(t.Dir) }
+
 // Release is what a tree is made of.
 type Release struct {
 	Version string
