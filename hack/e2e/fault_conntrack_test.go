@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse: on one node it is full, for a while in
+// which objects change and the node's process is killed. What is tracked goes on; new flows
+// get nowhere, which nobody but the kernel's administrator can change, and none is seen as
+// somebody else. When there is room again all is as it should be.
+//
+// A network namespace has no limit of its own: net.netfilter.nf_conntrack_max is the machine's
+// and cannot be written in another namespace than the first. But what it limits is each
+// namespace's own count. So the node's table is filled up to the machine's limit, with flows
+// that the kernel must not drop in favour of others.
+func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
+	to := newTown(t, settings{})
+	victim := to.members[1]
+	limit := to.conntrackLimit(victim.Host)
+	blogger := to.podsOn(to.blog, victim)
+	hit := to.apart(victim)
+	hit.Stop() // it has the patience of those who get answers
+	hit.Traffic = lab.StartTraffic(lab.TrafficConfig{To: to.outside(), Rate: 100, Timeout: time.Second, Check: hit.check}, hit.pods...)
+	to.round(hit)
+	sum := hit.Summary()
+	if sum.Unanswered > 0 {
+		t.Fatalf("before the table is full: %s", sum)
+	}
+
+	began := time.Now()
+	filler := newFiller(t, victim.Host, limit)
+	filler.fill()
+	t.Logf("the limit is the machine's, %d; full with %d flows more", limit, filler.made)
+	filling := repeatedly(20*time.Millisecond, filler.fill) // also what ends
+	defer filling.end()
+	to.issue++
+	hit.next(to.blogIPs(), blogger...)
+	to.blog.next(to.blogIPs(), to.blog.pods...)
+	to.must(to.publishAgain(t.Context()))
+	to.atRest() // the node with the full table, too: its rules do not depend on it
+	hit.settle(blogger...)
+	to.blog.settle(to.blog.pods...)
+	changed := since(began)
+	victim.Kill()
+	victim.Printed.Reset()
+	victim.Start()
+	time.Sleep(5 * time.Second) // the fault is its length
+	if strings.Contains(victim.Printed.String(), inPlace) {
+		t.Error("the node is ready although it cannot reach the API server")
+	}
+	filling.end()
+	filler.empty()
+	room := time.Now()
+	victim.Ready()
+	to.atRest()
+	to.round(hit)
+	sum = hit.Stop()
+	// Nothing but the change of blog ends a connection, one in each IP family.
+	if sum.Wrong > 0 || sum.Broken > 2 {
+		t.Errorf("the node's pods: %s", sum)
+	}
+	if sum.Unanswered <= sum.Broken {
+		t.Error("new flows were answered as if the table were not full")
+	}
+	to.must(to.strays(hit))
+	to.report(fmt.Sprintf("a change was made in %s with a full table; all well %s after there was room; the node's pods", changed, since(room)), sum)
+	to.calm("table full on one node")
+}
+
+// conntrackLimit returns how many flows a host can track, and skips the test if that is too many
+// to have them all.
+func (to *town) conntrackLimit(host *lab.Host) int {
+	to.Helper()
+	const most = 1 << 20
+	const file = "/proc/sys/net/netfilter/nf_conntrack_max"
+	var limit int
+	to.must(host.Do(func() error {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o222 != 0 {
+			to.Logf("%s is %s in a namespace: it could have a limit of its own here", file, info.Mode())
+		}
+		limit, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err
+	}))
+	if limit == 0 || limit > most {
+		to.Skipf("the machine's limit is %d tracked flows, this test makes up to %d", limit, most)
+	}
+	return limit
+}
+
+// filler makes and deletes tracked flows of nobody.
+type filler struct {
+	*testing.T
+	handle  *netlink.Handle
+	sockets map[int]*nl.SocketHandle
+	limit   int
+	made    int
+}
+
+func newFiller(t *testing.T, host *lab.Host, limit int) *filler {
+	t.Helper()
+	f := &filler{T: t, limit: limit}
+	err := host.Do(func() (err error) {
+		socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_NETFILTER)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(socket.Close)
+		f.sockets = map[int]*nl.SocketHandle{unix.NETLINK_NETFILTER: {Socket: socket}}
+		f.handle, err = netlink.NewHandle(unix.NETLINK_NETFILTER)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.handle.Close)
+	return f
+}
+
+// fill makes flows until the kernel takes no more.
+func (f *filler) fill() {
+	for f.made < 2*f.limit {
+		err := f.create(f.made)
+		if errors.Is(err, unix.ENOMEM) {
+			return
+		}
+		if err != nil {
+			f.Errorf("flow %d: %v", f.made, err)
+			return
+		}
+		f.made++
+	}
+	f.Errorf("the kernel has taken %d flows, beyond its limit of %d", f.made, f.limit)
+}
+
+// create makes the flow with a number: of UDP, answered and assured, for an hour.
+func (f *filler) create(number int) error {
+	const assured = 1<<1 | 1<<2 | 1<<3 // IPS_SEEN_REPLY, IPS_ASSURED, IPS_CONFIRMED
+	client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{100, 64, byte(number >> 24), byte(number >> 16)}), uint16(number))
+	server := netip.AddrPortFrom(netip.AddrFrom4([4]byte{100, 65, 0, 1}), 9)
+	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_NEW, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL)
+	req.Sockets = f.sockets
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_INET, Version: nl.NFNETLINK_V0})
+	req.AddData(tuple(nl.CTA_TUPLE_ORIG, client, server))
+	req.AddData(tuple(nl.CTA_TUPLE_REPLY, server, client))
+	req.AddData(nl.NewRtAttr(nl.CTA_TIMEOUT, nl.BEUint32Attr(3600)))
+	req.AddData(nl.NewRtAttr(nl.CTA_STATUS, nl.BEUint32Attr(assured)))
+	_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
+	return err
+}
+
+// tuple is one direction of a flow.
+func tuple(direction int, src, dst netip.AddrPort) *nl.RtAttr {
+	tuple := nl.NewRtAttr(unix.NLA_F_NESTED|direction, nil)
+	addresses := tuple.AddRtAttr(unix.NLA_F_NESTED|nl.CTA_TUPLE_IP, nil)
+	addresses.AddRtAttr(nl.CTA_IP_V4_SRC, src.Addr().AsSlice())
+	addresses.AddRtAttr(nl.CTA_IP_V4_DST, dst.Addr().AsSlice())
+	transport := tuple.AddRtAttr(unix.NLA_F_NESTED|nl.CTA_TUPLE_PROTO, nil)
+	transport.AddRtAttr(nl.CTA_PROTO_NUM, []byte{unix.IPPROTO_UDP})
+	transport.AddRtAttr(nl.CTA_PROTO_SRC_PORT, nl.BEUint16Attr(src.Port()))
+	transport.AddRtAttr(nl.CTA_PROTO_DST_PORT, nl.BEUint16Attr(dst.Port()))
+	return tuple
+}
+
+// empty deletes the flows.
+func (f *filler) empty() {
+	f.Helper()
+	filter := &netlink.ConntrackFilter{}
+	if err := filter.AddIP(netlink.ConntrackOrigDstIP, []byte{100, 65, 0, 1}); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := f.handle.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, filter); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestANodeThatCannotSeeTheFlowsStillWritesItsRules: a kernel without conntrack's netlink. The
+// log says what it cannot do, and it is not ready, for old flows may wear who they were.
+func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
+	to := newTown(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
+	victim := to.members[1]
+	victim.Stop()
+	victim.Printed.Reset()
+	victim.Variables = []string{withoutConntrack + "=" + os.Getenv("OPENSHIFT")}
+	self, err := os.Executable()
+	to.must(err)
+	t.Setenv("OPENSHIFT", self)
+	victim.Start()
+	to.publish()
+	to.settled()
+	for _, pod := range to.podsOn(to.blog, victim) {
+		for i, at := range to.outside() {
+			victim.Sees([]string{"tcp4", "tcp6"}[i], pod, at, netip.MustParseAddr(to.blogIPs()[i]))
+		}
+	}
+	victim.Says("Egress SNAT is not as planned")
+	victim.Says("protocol not supported")
+	if strings.Contains(victim.Printed.String(), inPlace) {
+		t.Error("the node is ready although it has not seen to the flows")
+	}
+	to.round(to.residents, to.blog)
+	if err := to.strays(to.blog); err == nil {
+		t.Error("no flow wears the old identity, so there was nothing to see")
+	}
+
+	t.Setenv("OPENSHIFT", strings.TrimPrefix(victim.Variables[0], withoutConntrack+"="))
+	victim.Variables = nil
+	victim.Stop()
+	victim.Printed.Reset()
+	victim.Start()
+	victim.Ready()
+	to.published()
+	to.calm("no conntrack netlink on one node")
+}
+
+// withoutConntrack names a program that this one is to become, without conntrack's netlink.
+const withoutConntrack = "E2E_WITHOUT_CONNTRACK"
+
+func TestMain(m *testing.M) {
+	if program := os.Getenv(withoutConntrack); program != "" {
+		fmt.Fprintln(os.Stderr, becomeWithoutConntrack(program))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// becomeWithoutConntrack replaces this process, and returns only an error.
+func becomeWithoutConntrack(program string) error {
+	// socket(AF_NETLINK, …, NETLINK_NETFILTER) fails with EPROTONOSUPPORT; offsets are of
+	// struct seccomp_data, whose arguments are of 64 bits.
+	const number, family, protocol = 0, 16, 32
+	load := func(offset uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+	}
+	unless := func(value uint32, skip uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: value, Jf: skip}
+	}
+	end := func(action uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
+	}
+	filter := []unix.SockFilter{
+		load(number), unless(unix.SYS_SOCKET, 5),
+		load(family), unless(unix.AF_NETLINK, 3),
+		load(protocol), unless(unix.NETLINK_NETFILTER, 1),
+		end(unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)),
+		end(unix.SECCOMP_RET_ALLOW),
+	}
+	runtime.LockOSThread()
+	fprog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0); err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	runtime.KeepAlive(&fprog)
+	return unix.Exec(program, append([]string{program}, os.Args[1:]...), os.Environ())
+}
