@@ -2,17 +2,33 @@
 # What vendor/ is: `go mod vendor` and then the series in patches/ applied to
 # the vendored k8s.io/kubernetes, in order, without fuzz.
 
-# vendor::regenerate ROOT makes ROOT/vendor anew from ROOT/go.mod and
-# ROOT/patches. ROOT must be inside no git work tree but its own: git apply
-# skips files outside of the tree that it runs in.
-vendor::regenerate() {
-  local root=$1 patch
-  rm -rf "${root}/vendor"
-  (cd "${root}" && GOFLAGS=-mod=mod go mod vendor)
+# vendor::generate ROOT DIR makes in DIR, which is not there, what ROOT/vendor is
+# to be by ROOT/go.mod and ROOT/patches. DIR must be inside no git work tree but
+# ROOT's: git apply skips files outside of the tree that it runs in.
+vendor::generate() {
+  local root=$1 dir=$2 patch
+  (cd "${root}" && GOFLAGS=-mod=mod go mod vendor -o "${dir}") || return
   for patch in "${root}"/patches/*.patch; do
-    if ! (cd "${root}/vendor/k8s.io/kubernetes" && GIT_CEILING_DIRECTORIES="${root}/vendor/k8s.io" git apply --whitespace=nowarn "${patch}"); then
+    if ! (cd "${dir}/k8s.io/kubernetes" && GIT_CEILING_DIRECTORIES="${dir}/k8s.io" git apply --whitespace=nowarn "${patch}"); then
       echo "$(basename "${patch}") does not apply to the vendored k8s.io/kubernetes; see CONTRIBUTING.adoc, \"Patches\"" >&2
       return 1
     fi
   done
 }
+
+# vendor::regenerate ROOT makes ROOT/vendor anew. Until all of the new one is there,
+# the old one stays as it is, also if that fails.
+vendor::regenerate() (
+  local to=$1 beside
+  beside=$(mktemp -d "${to}/.vendor-XXXXXX") || exit
+  trap 'rm -rf "${beside}"' EXIT
+  vendor::generate "${to}" "${beside}/new" || exit
+  trap '' INT TERM # from here to the end there may be no vendor/
+  if [[ -e ${to}/vendor ]]; then
+    mv "${to}/vendor" "${beside}/old" || exit
+  fi
+  if ! mv "${beside}/new" "${to}/vendor"; then
+    mv "${beside}/old" "${to}/vendor"
+    exit 1
+  fi
+)
