@@ -139,19 +139,6 @@ func (f *forwarding) checkNodePort() {
 	}
 }
 
-// masqueraded fails unless a pod has seen a client as the node by which it came: by its address on the way to
-// another node, and by that on the pods' network on the way to its own.
-func (f *forwarding) masqueraded(node *lab.Host, seen netip.Addr, to netip.AddrPort) {
-	f.Helper()
-	want := []netip.Addr{node.V4, node.V6}
-	for _, cidr := range node.PodCIDRs() {
-		want = append(want, cidr.Addr().Next())
-	}
-	if !slices.Contains(want, seen) {
-		f.Errorf("the client of %s is seen as %s, want one of %s", to, seen, want)
-	}
-}
-
 func (f *forwarding) checkClusterIPs() {
 	f.Helper()
 	clients := []*lab.Host{}

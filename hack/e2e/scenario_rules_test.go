@@ -132,6 +132,9 @@ func (w *world) insideTheCluster(bound *lab.Host) {
 			check(at(db, port), pod)
 			check(addrPorts(svc.Spec.ClusterIPs, 80), pod)
 			check(addrPorts(svc.Spec.ExternalIPs, 80), near.Host) // kube-proxy masquerades what comes for external IPs
+			for _, own := range addrPorts(w.ips(10), 80) {
+				w.masqueraded(near.Host, w.asks(protocol, pod, own), own)
+			}
 			check(at(near.Host, port), pod)
 			check(at(far.Host, port), near.Host) // as the network plugin has it
 		}

@@ -249,6 +249,19 @@ func like(addr netip.Addr, host *lab.Host) netip.Addr {
 	return host.V6
 }
 
+// masqueraded fails unless a pod has seen a client as the node by which it came: by its address on the way to
+// another node, and by that on the pods' network on the way to its own.
+func (w *world) masqueraded(node *lab.Host, seen netip.Addr, to netip.AddrPort) {
+	w.Helper()
+	want := []netip.Addr{node.V4, node.V6}
+	for _, cidr := range node.PodCIDRs() {
+		want = append(want, cidr.Addr().Next())
+	}
+	if !slices.Contains(want, seen) {
+		w.Errorf("the client of %s is seen as %s, want one of %s", to, seen, want)
+	}
+}
+
 // refused waits until every node says that a Service is refused something for this reason, or, if the reason is
 // empty, nothing.
 func (w *world) refused(service, reason string) {
@@ -281,7 +294,7 @@ func (w *world) warned(namespace, service, reason string) (event v1.Event) {
 	w.eventually(func() error {
 		events, err := w.warnings(namespace, service)
 		if err == nil && (len(events) != 1 || events[0].Reason != reason) {
-			err = fmt.Errorf("%s/%s has these Events, want one, %s: %v", namespace, service, reason, events)
+			err = fmt.Errorf("%s/%s has these Events, want one, %s: %v", namespace, service, reason, told(events))
 		}
 		if err == nil {
 			event = events[0]
@@ -297,13 +310,14 @@ func (w *world) notWarned(namespace, service string) {
 	w.eventually(func() error {
 		events, err := w.warnings(namespace, service)
 		if err == nil && len(events) > 0 {
-			err = fmt.Errorf("%s/%s has these Events: %v", namespace, service, events)
+			err = fmt.Errorf("%s/%s has these Events: %v", namespace, service, told(events))
 		}
 		return err
 	})
 }
 
-// warnings are the Events of a Service, as 'kubectl describe' finds them.
+// warnings are the nodes' Events about a Service, as 'kubectl describe' finds them. The API server has some of
+// its own.
 func (w *world) warnings(namespace, service string) ([]v1.Event, error) {
 	list, err := w.Client().CoreV1().Events(namespace).List(w.Context(), metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.kind": "Service", "involvedObject.name": service}.String(),
@@ -311,7 +325,17 @@ func (w *world) warnings(namespace, service string) ([]v1.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return list.Items, nil
+	return slices.DeleteFunc(list.Items, func(e v1.Event) bool {
+		return e.ReportingController != "network.openshift.io/egress-snat"
+	}), nil
+}
+
+// told is what Events say.
+func told(events []v1.Event) (result []string) {
+	for _, e := range events {
+		result = append(result, e.Reason+": "+e.Message)
+	}
+	return result
 }
 
 // flow is one that began under an identity, and is to end with it.
