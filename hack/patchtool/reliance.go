@@ -90,7 +90,7 @@ func (r *review) open(ctx context.Context, s *side) error {
 	if err != nil {
 		return err
 	}
-	s.packages = source.Open(f.find, s.buildTags()...)
+	s.packages = source.Open(f.find, ctx.Err, s.buildTags()...)
 	return nil
 }
 

@@ -517,7 +517,7 @@ func (v *verification) typeChecks(ctx context.Context, b branch.Branch, patterns
 		if err != nil {
 			return err
 		}
-		count, faults, err := typecheck.Check(command)
+		count, faults, err := typecheck.Check(ctx, command)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

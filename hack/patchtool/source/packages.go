@@ -17,6 +17,7 @@ import (
 // Packages are Go packages on disk as a build for linux/amd64 sees them, each read when it is asked for.
 type Packages struct {
 	find    func(importPath string) string
+	stopped func() error
 	context build.Context
 	files   *token.FileSet
 
@@ -28,10 +29,10 @@ type Packages struct {
 
 // Open returns packages that find knows the directories of; it returns "" for one that it does not.
 // What such a package declares is taken for unknown, without an error. The tags are those of
-// the build.
-func Open(find func(importPath string) string, tags ...string) *Packages {
+// the build. From when stopped returns an error on, nothing is read, and that error returned.
+func Open(find func(importPath string) string, stopped func() error, tags ...string) *Packages {
 	return &Packages{
-		find: find, context: Linux(tags...), files: token.NewFileSet(),
+		find: find, stopped: stopped, context: Linux(tags...), files: token.NewFileSet(),
 		imported:     map[string]*types.Package{"unsafe": types.Unsafe},
 		declarations: map[string]map[string]*Declaration{},
 		names:        map[types.Object]string{}, unknown: map[string]bool{},
@@ -136,7 +137,7 @@ func (p *Packages) Import(importPath string) (*types.Package, error) {
 	checked := p.check(importPath, parsed, true, nil)
 	p.imported[importPath] = checked
 	p.index(checked)
-	return checked, nil
+	return checked, p.stopped() // what it imports may be missing
 }
 
 func (p *Packages) makeUp(importPath string) *types.Package {
@@ -150,6 +151,9 @@ func (p *Packages) makeUp(importPath string) *types.Package {
 func (p *Packages) parse(files []string) ([]*ast.File, error) {
 	var parsed []*ast.File
 	for _, file := range files {
+		if err := p.stopped(); err != nil {
+			return nil, err
+		}
 		syntax, err := parser.ParseFile(p.files, file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, fmt.Errorf("parse: %w", err)

@@ -52,6 +52,9 @@ func (p *Packages) References(u Usage) (Users, error) {
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	p.index(p.check(u.Package, parsed, false, info))
+	if err := p.stopped(); err != nil {
+		return nil, err
+	}
 	users := Users{}
 	for ident, used := range info.Uses {
 		at := p.files.Position(ident.Pos())

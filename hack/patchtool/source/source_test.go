@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,7 +168,7 @@ func declarationOf(t *testing.T, types bool, source string) *Declaration {
 		}
 		return &all[len(all)-1]
 	}
-	d, err := Open(below(root)).Declaration(Reference{"example.invalid/m/pkg/app", "Clean"})
+	d, err := Open(below(root), t.Context().Err).Declaration(Reference{"example.invalid/m/pkg/app", "Clean"})
 	if err != nil || d == nil {
 		t.Fatalf("there is no Clean: %v", err)
 	}
@@ -263,7 +264,7 @@ func f(ctx context.Context, w wrapper) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.usage.Label, test.usage.Prefix = filepath.Base, "example.invalid/m/"
-			got, err := Open(below(root), test.tags...).References(test.usage)
+			got, err := Open(below(root), t.Context().Err, test.tags...).References(test.usage)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +276,7 @@ func f(ctx context.Context, w wrapper) {
 }
 
 func TestPackages(t *testing.T) {
-	p := Open(below(module(t)))
+	p := Open(below(module(t)), t.Context().Err)
 	declarations, err := p.Declarations(app)
 	if err != nil {
 		t.Fatal(err)
@@ -345,5 +346,21 @@ func write(t *testing.T, root string, files map[string]string) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestStopped fails when packages are read on although nobody wants them any more.
+func TestStopped(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("package a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stopped := errors.New("stopped")
+	p := Open(func(string) string { return root }, func() error { return stopped })
+	if _, err := p.Declarations("example.invalid/m/a"); !errors.Is(err, stopped) {
+		t.Errorf("Declarations gave %v", err)
+	}
+	if _, err := p.References(Usage{Package: "example.invalid/m/a", Dir: root}); !errors.Is(err, stopped) {
+		t.Errorf("References gave %v", err)
 	}
 }

@@ -149,7 +149,7 @@ func describe(dir, version string, patches []string) (*Tree, error) {
 // Make fills the directory with the module's source, applies the patches without fuzz, and
 // has go.mod take the staging modules from where they are published.
 func Make(ctx context.Context, release Release, dir string, patches []string) error {
-	if err := Copy(release.Module, dir); err != nil {
+	if err := Copy(ctx, release.Module, dir); err != nil {
 		return err
 	}
 	for _, patch := range patches {
@@ -211,9 +211,9 @@ func Publish(mod, version string) string {
 var leftOut = []string{"vendor", "staging", "go.work", "go.work.sum"}
 
 // Copy copies a module from the module cache, writable. Other files than the module's own are left out.
-func Copy(module, dir string) error {
+func Copy(ctx context.Context, module, dir string) error {
 	err := filepath.WalkDir(module, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 		name, err := filepath.Rel(module, path)

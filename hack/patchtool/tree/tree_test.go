@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -121,6 +123,14 @@ func TestMake(t *testing.T) {
 	err = Make(t.Context(), release, t.TempDir(), []string{patch, patch})
 	if err == nil || !strings.Contains(err.Error(), "0001-a.patch on k8s.io/kubernetes v1.36.4") {
 		t.Errorf("error %v of a patch that does not apply", err)
+	}
+}
+
+func TestMakeStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Make(ctx, Release{Version: "v1.36.4", Module: module(t)}, t.TempDir(), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
 

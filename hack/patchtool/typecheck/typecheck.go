@@ -2,6 +2,7 @@ package typecheck
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,17 +36,20 @@ func Arguments() []string { return []string{"list", "-deps", "-test", "-json"} }
 // Check type-checks the packages that the command lists, which is `go` with [Arguments], with their
 // tests. Of what they depend on it reads the declarations only. It returns how many packages were
 // asked for, tests included, and what is wrong with them; the error is one of listing or reading them.
-func Check(list *exec.Cmd) (count int, faults []string, err error) {
+func Check(ctx context.Context, list *exec.Cmd) (count int, faults []string, err error) {
 	packages, err := read(list)
 	if err != nil {
 		return 0, nil, err
 	}
 	c := &checker{files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe}}
-	parsed, err := c.parse(packages)
+	parsed, err := c.parse(ctx, packages)
 	if err != nil {
 		return 0, nil, err
 	}
 	for i, p := range packages { // each after those that it imports
+		if ctx.Err() != nil {
+			return 0, nil, ctx.Err()
+		}
 		if strings.HasSuffix(p.ImportPath, ".test") || p.ImportPath == "unsafe" {
 			continue // a generated main
 		}
@@ -84,7 +88,7 @@ type checker struct {
 }
 
 // parse parses the files of all packages. What is no Go is an error: go has listed it before.
-func (c *checker) parse(packages []listed) ([][]*ast.File, error) {
+func (c *checker) parse(ctx context.Context, packages []listed) ([][]*ast.File, error) {
 	parsed := make([][]*ast.File, len(packages))
 	faults := make([]error, len(packages))
 	var wait sync.WaitGroup
@@ -94,6 +98,10 @@ func (c *checker) parse(packages []listed) ([][]*ast.File, error) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			for _, name := range p.GoFiles {
+				if ctx.Err() != nil {
+					faults[i] = ctx.Err()
+					return
+				}
 				file, err := parser.ParseFile(c.files, absolute(p.Dir, name), nil, parser.SkipObjectResolution)
 				faults[i] = errors.Join(faults[i], err)
 				parsed[i] = append(parsed[i], file)
