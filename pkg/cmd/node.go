@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -110,6 +113,7 @@ func newArgumentsTopic() *cobra.Command {
 // runUntilChanged runs the proxy until ctx ends or the configuration has changed and is
 // valid; then it returns errConfigChanged.
 func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
+	outliveLog()
 	w, err := o.watch()
 	if err != nil {
 		return err
@@ -135,6 +139,11 @@ func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 	}
 	return nil
 }
+
+// outliveLog keeps the process alive when nobody reads its log any more: Go ends one that
+// writes to a broken pipe as its standard output or error. Programs that it starts are not
+// affected.
+func outliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // watch watches the files that make the configuration. They are read after this for use,
 // so that no change falls in between.

@@ -1,0 +1,35 @@
+package cmd
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestOutliveLog: without outliveLog this process would end here.
+func TestOutliveLog(t *testing.T) {
+	outliveLog()
+	stderr, err := unix.Dup(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(stderr)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := errors.Join(reader.Close(), unix.Dup3(int(writer.Fd()), 2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	_, got := os.Stderr.WriteString("a line of the log\n")
+	if err := unix.Dup3(stderr, 2, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(got, syscall.EPIPE) {
+		t.Errorf("got %v, want %v", got, syscall.EPIPE)
+	}
+}
