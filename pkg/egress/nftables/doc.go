@@ -1,0 +1,44 @@
+// Package nftables writes a plan into a table of its own, over netlink, for one IP family.
+//
+// # Table
+//
+//	table ip openshift-egress {
+//	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
+//	    set egress-ips { type ipv4_addr; }                                  all egress IPs
+//	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
+//	    set own-pods   { type ipv4_addr . ipv4_addr; }                      pod . its egress IP, all protocols
+//	    map bindings   { type ipv4_addr . inet_proto : ipv4_addr; }         pod . protocol : egress IP
+//	    map pods       { type ipv4_addr : ipv4_addr; }                      pod : egress IP, all protocols
+//	    set removed    { type ipv4_addr . inet_proto . ipv4_addr; }         the journal
+//	    chain postrouting {
+//	        type nat hook postrouting priority srcnat - 1; policy accept;
+//	        ip daddr @exclusions return                                     to pods, Services, nodes
+//	        ip daddr @egress-ips ip saddr . meta l4proto . ip daddr @own return      to its own egress IP
+//	        snat to ip saddr . meta l4proto map @bindings fully-random
+//	        ip daddr @egress-ips ip saddr . ip daddr @own-pods return
+//	        snat to ip saddr map @pods fully-random
+//	    }
+//	}
+//
+// The table of the other family is "ip6 openshift-egress". A packet costs the same however
+// many bindings there are. The chain comes before everybody's at the usual priority,
+// srcnat: iptables of both back ends, kube-proxy's own table, network plugins. The first
+// that gives a flow a source address decides, and who masquerades later changes nothing.
+// At the same priority the order would be that of loading. The two rules of a map
+// stand there only if there is something in it.
+//
+// # Writing
+//
+// [Render] says what the sets should hold; the [Writer] sends what differs from what they
+// do hold, in one transaction, all of it or nothing: a pod that gets another egress
+// IP has one or the other at any time. It remembers what it wrote, and the generation of
+// the kernel's ruleset with it, so that a plan that did not change costs nothing, and a
+// look at a kernel that nobody has changed one message. If the chain or a rule is not as
+// it was written, the whole table is written anew, in one transaction too.
+//
+// # The journal
+//
+// The transaction that removes bindings can keep them on record ([Content.Record]) in the
+// set removed, which no rule looks at, so that a process that dies before it has seen to
+// their flows leaves the next one to know of them ([Content.Bindings]).
+package nftables

@@ -1,0 +1,254 @@
+package nftables
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// Family is an IP family, spelled as Kubernetes does.
+type Family string
+
+// The IP families.
+const (
+	IPv4 Family = "IPv4"
+	IPv6 Family = "IPv6"
+)
+
+// layout is what the table of a family is made of.
+type layout struct {
+	table *nftables.Table
+	chain *nftables.Chain
+	sets  map[string]*nftables.Set
+	// What differs between the families: where a packet has its addresses, and the registers
+	// that follow a first one which holds one, and a second one which holds a protocol.
+	sourceOffset, destinationOffset, length, second, third uint32
+	natFamily                                              uint32
+}
+
+// chainName is that of the only chain.
+const chainName = "postrouting"
+
+// priority is that of the chain: before everybody's at srcnat.
+var priority = *nftables.ChainPriorityNATSource - 1
+
+func newLayout(family Family) *layout {
+	l := &layout{sourceOffset: 12, destinationOffset: 16, length: 4, second: unix.NFT_REG32_01, third: unix.NFT_REG32_02, natFamily: unix.NFPROTO_IPV4}
+	tableFamily, address := nftables.TableFamilyIPv4, nftables.TypeIPAddr
+	if family == IPv6 {
+		l.sourceOffset, l.destinationOffset, l.length, l.natFamily = 8, 24, 16, unix.NFPROTO_IPV6
+		l.second, l.third = unix.NFT_REG32_04, unix.NFT_REG32_05
+		tableFamily, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
+	}
+	l.table = &nftables.Table{Name: Table, Family: tableFamily}
+	policy := nftables.ChainPolicyAccept
+	l.chain = &nftables.Chain{
+		Name: chainName, Table: l.table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPostrouting, Priority: &priority, Policy: &policy,
+	}
+	concat := nftables.MustConcatSetType
+	l.sets = map[string]*nftables.Set{
+		exclusionsSet: {KeyType: address, Interval: true},
+		egressIPsSet:  {KeyType: address},
+		ownSet:        {KeyType: concat(address, nftables.TypeInetProto, address), Concatenation: true},
+		ownPodsSet:    {KeyType: concat(address, address), Concatenation: true},
+		bindingsMap:   {KeyType: concat(address, nftables.TypeInetProto), Concatenation: true, IsMap: true, DataType: address},
+		podsMap:       {KeyType: address, IsMap: true, DataType: address},
+		removedSet:    {KeyType: concat(address, nftables.TypeInetProto, address), Concatenation: true},
+	}
+	for name, set := range l.sets {
+		set.Name, set.Table = name, l.table
+	}
+	return l
+}
+
+// rule is one of the chain, with a mark by which it is known again.
+type rule struct {
+	mark  string
+	exprs []expr.Any
+}
+
+// The rules' marks. One that is changed needs another mark: the number is the version.
+const (
+	excludedMark = "openshift-egress 1 excluded"
+	ownMark      = "openshift-egress 1 own"
+	ownPodsMark  = "openshift-egress 1 own pods"
+	bindingMark  = "openshift-egress 1 binding"
+	podMark      = "openshift-egress 1 pod"
+)
+
+// rules returns those of the chain for a content.
+func (l *layout) rules(c Content) []rule {
+	const first = unix.NFT_REG_1
+	accept := []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}
+	protocol := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: l.second}}
+	toEgressIP := slices.Concat(l.load(l.destinationOffset, first), lookup(egressIPsSet, first), l.load(l.sourceOffset, first))
+	rules := []rule{{excludedMark, slices.Concat(l.load(l.destinationOffset, first), lookup(exclusionsSet, first), accept)}}
+	if len(c[bindingsMap]) > 0 {
+		rules = append(rules,
+			rule{ownMark, slices.Concat(toEgressIP, protocol, l.load(l.destinationOffset, l.third), lookup(ownSet, first), accept)},
+			rule{bindingMark, slices.Concat(l.load(l.sourceOffset, first), protocol, l.snat(bindingsMap, first))})
+	}
+	if len(c[podsMap]) > 0 {
+		rules = append(rules,
+			rule{ownPodsMark, slices.Concat(toEgressIP, l.load(l.destinationOffset, l.second), lookup(ownPodsSet, first), accept)},
+			rule{podMark, slices.Concat(l.load(l.sourceOffset, first), l.snat(podsMap, first))})
+	}
+	return rules
+}
+
+// load loads an address of the packet into a register.
+func (l *layout) load(offset, register uint32) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: l.length}}
+}
+
+func lookup(set string, register uint32) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: register, SetName: set}}
+}
+
+// snat gives the packet the address that the map has for what the register holds.
+func (l *layout) snat(set string, register uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Lookup{SourceRegister: register, DestRegister: register, IsDestRegSet: true, SetName: set},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.natFamily, RegAddrMin: register, FullyRandom: true},
+	}
+}
+
+// numbers of the protocols in a packet. That of all is for the journal alone: 0 is IPv6's
+// hop-by-hop options, which no binding is about.
+var numbers = map[plan.Protocol]byte{plan.TCP: unix.IPPROTO_TCP, plan.UDP: unix.IPPROTO_UDP, plan.SCTP: unix.IPPROTO_SCTP, plan.All: 0}
+
+// encode returns the elements of a set as the kernel has them.
+func encode(set string, elements Elements, keys []Key) []nftables.SetElement {
+	encoded := make([]nftables.SetElement, 0, len(keys))
+	for _, key := range keys {
+		switch set {
+		case exclusionsSet:
+			encoded = append(encoded, nftables.SetElement{Key: key.Pod.AsSlice()})
+			if end := key.Other.Next(); end.IsValid() {
+				encoded = append(encoded, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
+			}
+		case bindingsMap, podsMap:
+			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key), Val: elements[key].AsSlice()})
+		default:
+			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key)})
+		}
+	}
+	return encoded
+}
+
+// keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
+// multiple of four bytes.
+func keyBytes(set string, key Key) []byte {
+	bytes := key.Pod.AsSlice()
+	if hasProtocol(set) {
+		bytes = append(bytes, numbers[key.Protocol], 0, 0, 0)
+	}
+	if hasOther(set) {
+		bytes = append(bytes, key.Other.AsSlice()...)
+	}
+	return bytes
+}
+
+// hasProtocol and hasOther tell which fields a set's keys have behind the pod.
+func hasProtocol(set string) bool { return set == bindingsMap || set == ownSet || set == removedSet }
+func hasOther(set string) bool    { return set == ownSet || set == ownPodsSet || set == removedSet }
+
+// decode returns the elements of a set; ok is false if there is one that this package does not
+// write.
+func (l *layout) decode(set string, encoded []nftables.SetElement) (elements Elements, ok bool) {
+	if set == exclusionsSet {
+		return l.decodeRanges(encoded)
+	}
+	elements = make(Elements, len(encoded))
+	for _, e := range encoded {
+		key, valid := l.decodeKey(set, e.Key)
+		value, hasValue := netip.AddrFromSlice(e.Val)
+		if !valid || hasValue != l.sets[set].IsMap {
+			return elements, false
+		}
+		elements[key] = value
+	}
+	return elements, true
+}
+
+func (l *layout) decodeKey(set string, bytes []byte) (key Key, ok bool) {
+	take := func() netip.Addr {
+		if len(bytes) < int(l.length) {
+			return netip.Addr{}
+		}
+		addr, _ := netip.AddrFromSlice(bytes[:l.length]) // of either length
+		bytes = bytes[l.length:]
+		return addr
+	}
+	key.Pod = take()
+	ok = key.Pod.IsValid()
+	if hasProtocol(set) {
+		if len(bytes) < 4 {
+			return key, false
+		}
+		number := binary.LittleEndian.Uint32(bytes)
+		bytes = bytes[4:]
+		known := false
+		for protocol, n := range numbers {
+			if number == uint32(n) {
+				key.Protocol, known = protocol, true
+			}
+		}
+		ok = ok && known
+	}
+	if hasOther(set) {
+		key.Other = take()
+		ok = ok && key.Other.IsValid()
+	}
+	return key, ok && len(bytes) == 0
+}
+
+// decodeRanges reads an interval set: the first address of each range, and the one behind the last.
+func (l *layout) decodeRanges(encoded []nftables.SetElement) (elements Elements, ok bool) {
+	type edge struct {
+		at  netip.Addr
+		end bool
+	}
+	var edges []edge
+	for _, e := range encoded {
+		at, valid := netip.AddrFromSlice(e.Key)
+		if !valid || len(e.Key) != int(l.length) {
+			return nil, false
+		}
+		edges = append(edges, edge{at, e.IntervalEnd})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
+	if len(edges) > 0 && edges[0].end && edges[0].at.IsUnspecified() {
+		edges = edges[1:] // nft begins with the end of nothing
+	}
+	elements = Elements{}
+	for len(edges) > 0 {
+		if edges[0].end {
+			return elements, false
+		}
+		key := Key{Pod: edges[0].at, Other: l.lastAddress()}
+		edges = edges[1:]
+		if len(edges) > 0 {
+			if !edges[0].end {
+				return elements, false
+			}
+			key.Other = edges[0].at.Prev()
+			edges = edges[1:]
+		}
+		elements[key] = netip.Addr{}
+	}
+	return elements, true
+}
+
+// lastAddress is the last that there is in the family.
+func (l *layout) lastAddress() netip.Addr {
+	all, _ := netip.AddrFromSlice(slices.Repeat([]byte{0xff}, int(l.length)))
+	return all
+}
