@@ -60,7 +60,7 @@ func describeDecision(out *strings.Builder, d decision, wide bool) {
 		label = "Otherwise:" // if the proxier does not replace it
 	}
 	for _, r := range d.Rules {
-		line(label, "-A "+r.Chain+" "+r.Rule)
+		line(label, r.String())
 		label = ""
 	}
 	fmt.Fprintf(out, "  This packet would %s.\n", fate(d.Decision))

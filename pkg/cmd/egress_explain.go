@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -35,7 +37,8 @@ A JSON or YAML document has
               addr, pod {namespace, name}, node
   decisions   pod, protocol, destination, outcome, leavesAs, binding {pod, protocol,
               egressIP, service}, field, owner {namespace, name}, refusals, because,
-              to {addr, kind, cidr, node, service, excluded}, rules {chain, rule}
+              to {addr, kind, cidr, node, service, excluded}, rules {chain, rule} of iptables or {table, rule,
+              element} of nftables
 
 or, for a Service,
 
@@ -200,8 +203,18 @@ func parseProtocol(text string) (plan.Protocol, error) {
 
 // rule is a rule that a packet matches.
 type rule struct {
-	Chain string `json:"chain"`
-	Rule  string `json:"rule"`
+	// Chain is iptables'; Table and Element, what the rule finds in a set, are nftables'.
+	Chain   string `json:"chain,omitempty"`
+	Table   string `json:"table,omitempty"`
+	Rule    string `json:"rule"`
+	Element string `json:"element,omitempty"`
+}
+
+func (r rule) String() string {
+	if r.Table != "" {
+		return fmt.Sprintf("table %s: %s, with { %s }", r.Table, r.Rule, r.Element)
+	}
+	return "-A " + r.Chain + " " + r.Rule
 }
 
 // decision is what becomes of a packet, with the rules that it matches.
@@ -239,10 +252,10 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	if o.only != "" {
 		protocols = []plan.Protocol{o.only}
 	}
-	rules := iptables.Render(family.Plan)
+	trace := tracer(family)
 	for _, protocol := range protocols {
 		d := e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination})
-		result.Decisions = append(result.Decisions, decision{d, matched(rules, d.Packet)})
+		result.Decisions = append(result.Decisions, decision{d, matched(trace, d.Packet)})
 	}
 	if o.output == asJSON || o.output == asYAML {
 		return printDocument(out, result, o.output, false, true)
@@ -251,19 +264,37 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	return err
 }
 
+// tracer returns what tells the rules that a packet matches, in the back end of the node.
+func tracer(family status.Family) func(iptables.Packet) []rule {
+	if egress.Backend(family.Backend) == egress.NFTables {
+		content := nftables.Render(family.Plan)
+		return func(p iptables.Packet) []rule {
+			step, _ := content.Trace(nftables.Packet(p))
+			if step.Rule == "" {
+				return []rule{}
+			}
+			return []rule{{Table: nftables.Table, Rule: step.Rule, Element: step.Element}}
+		}
+	}
+	rules := iptables.Render(family.Plan)
+	return func(p iptables.Packet) []rule {
+		result := []rule{}
+		steps, _ := rules.Trace(p)
+		for _, step := range steps {
+			result = append(result, rule{Chain: step.Chain, Rule: step.Rule})
+		}
+		return result
+	}
+}
+
 // matched returns the rules that a packet matches, if the proxier leaves its destination
 // as it is.
-func matched(rules iptables.Ruleset, packet plan.Packet) []rule {
+func matched(trace func(iptables.Packet) []rule, packet plan.Packet) []rule {
 	p := iptables.Packet{Source: packet.Pod, Destination: packet.Destination, Protocol: packet.Protocol}
 	if !slices.Contains([]plan.Protocol{plan.TCP, plan.UDP, plan.SCTP}, p.Protocol) {
 		p.Protocol = plan.All // which stands for any other there
 	}
-	result := []rule{}
-	steps, _ := rules.Trace(p)
-	for _, step := range steps {
-		result = append(result, rule(step))
-	}
-	return result
+	return trace(p)
 }
 
 // claimOfFamily is a Service's claim in one IP family.

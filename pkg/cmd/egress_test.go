@@ -20,7 +20,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -748,7 +747,7 @@ func TestExplanationsAreWhatTheRulesDo(t *testing.T) {
 		in := randomCluster(r)
 		p := plan.Build(in)
 		e := plan.NewExplainer(in, p)
-		rules := iptables.Render(p)
+		rules, table := tracer(status.Family{Plan: p}), tracer(status.Family{Plan: p, Backend: "nftables"})
 		for range 200 {
 			packet := plan.Packet{
 				Pod:      netip.AddrFrom4([4]byte{10, byte(128 + r.IntN(5)), 0, byte(r.IntN(40))}),
@@ -767,6 +766,13 @@ func TestExplanationsAreWhatTheRulesDo(t *testing.T) {
 			seen[d.Outcome]++
 			if want := addrOr(d.LeavesAs, ""); snat != want {
 				t.Fatalf("seed %d: %+v leaves as %q by the rules %v; said %+v", seed, packet, snat, way, d)
+			}
+			snat = ""
+			if way := matched(table, packet); len(way) > 0 {
+				_, snat, _ = strings.Cut(way[0].Element, " : ")
+			}
+			if want := addrOr(d.LeavesAs, ""); snat != want {
+				t.Fatalf("seed %d: %+v leaves as %q by the table %v; said %+v", seed, packet, snat, matched(table, packet), d)
 			}
 		}
 	}

@@ -21,7 +21,7 @@
 // POSTROUTING has to be looked at again. One goroutine, started by the proxier's SyncLoop,
 // turns all that into writes:
 //
-//	object ─► objects.go ─► state ─► plan.Build ─► iptables: rules, with what they take away recorded
+//	object ─► objects.go ─► state ─► plan.Build ─► writer: iptables rules or an nftables table, with what they take away recorded
 //	                                     │     └─► conntrack: flows that wear a wrong identity are deleted
 //	                                     ├───────► Events, metrics, log
 //	                                     └───────► status, for 'openshift egress'

@@ -22,6 +22,9 @@ import (
 type Config struct {
 	// NodeName is the name of this node's Node object, Version the program's; for people.
 	NodeName, Version string
+	// Backend is how rules are written, Proxier how the proxier writes its own; iptables if
+	// empty.
+	Backend, Proxier Backend
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
 	// Network object tells them. In a family without one nothing is written.
 	ClusterCIDRs []netip.Prefix

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
@@ -62,11 +61,10 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		if f.Input.NoProxier {
 			continue
 		}
-		kernel, err := iptables.Look(ctx, iptables.Family(f.Family))
-		if err != nil {
+		var err error
+		if differences[f.Family], err = compare(ctx, e.config.Backend, f.Family, f.Plan); err != nil {
 			return nil, false, fmt.Errorf("reading the %s rules: %w", f.Family, err)
 		}
-		differences[f.Family] = iptables.Differences(iptables.Render(f.Plan), kernel)
 		agrees = agrees && len(differences[f.Family]) == 0
 	}
 	return differences, agrees, nil

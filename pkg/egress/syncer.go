@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/conntrack"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -27,14 +26,12 @@ type syncer struct {
 
 	// For the loop's goroutine alone:
 
-	writer *iptables.Writer
+	writer writer
 	// delete is conntrack.Delete; unit tests put something else in its place, for it acts
 	// on the network namespace that they run in.
 	delete func(context.Context, conntrack.Family, plan.Plan, conntrack.Scope) (int, error)
-	// written is the plan that was written last, and rules what it is in the kernel; known
-	// says that the kernel holds it.
+	// written is the plan that was written last; known says that the kernel holds it.
 	written plan.Plan
-	rules   iptables.Ruleset
 	known   bool
 	// flows are those to judge when the rules are in place: all at the start, for nobody
 	// knows what happened before.
@@ -56,8 +53,8 @@ type syncer struct {
 	// repairAsked is when the proxier was asked to repair its rules, which have not been
 	// seen whole since; zero if they have.
 	repairAsked time.Time
-	// pruned: no rules of ours are left in the other iptables back end. pruneError is
-	// why that cannot be told.
+	// pruned: no rules of ours are left in other back ends. pruneError is why that cannot
+	// be told.
 	pruned     bool
 	pruneError string
 	backoff    wait.Backoff
@@ -77,7 +74,7 @@ func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
 		family: family,
 		logger: klog.LoggerWithValues(logger, "ipFamily", family),
 		config: config,
-		writer: iptables.NewWriter(iptables.Family(family)),
+		writer: newWriter(family, config),
 		delete: conntrack.Delete,
 		flows:  conntrack.Scope{All: true},
 		since:  map[plan.Binding]time.Time{},
@@ -164,25 +161,24 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 	previous := s.written
 	before := previous.Bindings
 	if look {
-		kernel, save, err := s.writer.Read(ctx)
+		found, err := s.writer.read(ctx)
 		if err != nil {
 			return err
 		}
 		if proxierSynced {
-			s.checkProxier(save, s.known && iptables.Altered(s.rules, kernel), repairProxier)
+			found.altered = found.altered && s.known
+			s.checkProxier(found, repairProxier)
 		}
-		before = slices.Concat(before, s.compare(kernel), s.leftovers(ctx))
+		before = slices.Concat(before, s.compare(found), s.leftovers(ctx))
 	}
 	homes := homesOf(in.Claims)
 	s.noteFlows(before, p, func(pod netip.Addr) bool { return elsewhere(s.config.NodeName, pod, s.homes, homes) })
 	s.homes = homes
-	rules := iptables.Render(p)
-	rules.Record(s.flows.Removed)
-	changed, err := s.writer.Write(ctx, rules)
+	changed, size, err := s.writer.write(ctx, p, s.flows.Removed)
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 	}
-	s.noteWritten(p, rules)
+	s.noteWritten(p, size)
 	if look {
 		s.prune(ctx)
 	}
@@ -196,13 +192,13 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 	return nil
 }
 
-// leftovers returns the bindings that an earlier run has left in the other iptables back
-// end, as long as they are there.
+// leftovers returns the bindings that an earlier run has written by other means, as long as
+// they are there.
 func (s *syncer) leftovers(ctx context.Context) []plan.Binding {
 	if s.pruned {
 		return nil
 	}
-	bindings, err := s.writer.OtherBackend(ctx)
+	bindings, err := s.writer.others(ctx)
 	s.complainOfPruning(err)
 	if len(bindings) > 0 {
 		s.flows.All = true // which of the two rules decided about a flow nobody knows
@@ -210,13 +206,13 @@ func (s *syncer) leftovers(ctx context.Context) []plan.Binding {
 	return bindings
 }
 
-// prune removes what an earlier run has left in the other iptables back end, after our own
-// rules are in place, so that no packet leaves under another address in between.
+// prune removes what an earlier run has written by other means, after our own rules are in
+// place, so that no packet leaves under another address in between.
 func (s *syncer) prune(ctx context.Context) {
 	if s.pruned {
 		return
 	}
-	err := s.writer.PruneOtherBackend(ctx)
+	err := s.writer.prune(ctx)
 	s.pruned = err == nil
 	s.complainOfPruning(err)
 }
@@ -224,23 +220,22 @@ func (s *syncer) prune(ctx context.Context) {
 func (s *syncer) complainOfPruning(err error) {
 	if err != nil && err.Error() != s.pruneError {
 		s.pruneError = err.Error()
-		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in the other iptables back end; looking again, without saying so")
+		s.logger.Error(err, "Cannot tell whether egress SNAT rules of an earlier run are left in another back end, iptables-legacy, iptables-nft or nftables; looking again, without saying so")
 	}
 }
 
 // compare looks for changes that somebody else has made. It returns the bindings that the
 // kernel holds and this process has not written, or not as far as it knows: all flows have
 // to be judged then.
-func (s *syncer) compare(kernel iptables.Kernel) (foreign []plan.Binding) {
+func (s *syncer) compare(found held) (foreign []plan.Binding) {
 	if s.known {
-		differences := iptables.Differences(s.rules, kernel)
-		if len(differences) == 0 {
+		if len(found.differences) == 0 {
 			return nil
 		}
-		s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", len(differences), "first", differences[0])
+		s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", len(found.differences), "first", found.differences[0])
 	}
 	s.flows.All = true
-	return kernel.Bindings()
+	return found.bindings
 }
 
 // noteFlows adds to the flows that are to be judged those that a change from the bindings
@@ -307,7 +302,7 @@ func lacksAny(now, before []netip.Prefix) bool {
 	return slices.ContainsFunc(before, func(cidr netip.Prefix) bool { return !slices.Contains(now, cidr) })
 }
 
-func (s *syncer) noteWritten(p plan.Plan, rules iptables.Ruleset) {
+func (s *syncer) noteWritten(p plan.Plan, size int) {
 	now := time.Now()
 	since := make(map[plan.Binding]time.Time, len(p.Bindings))
 	for _, b := range p.Bindings {
@@ -317,8 +312,8 @@ func (s *syncer) noteWritten(p plan.Plan, rules iptables.Ruleset) {
 		}
 		since[b] = at
 	}
-	s.written, s.rules, s.since, s.known = p, rules, since, true
-	rulesGauge.WithLabelValues(string(s.family)).Set(float64(rules.Rules()))
+	s.written, s.since, s.known = p, since, true
+	rulesGauge.WithLabelValues(string(s.family)).Set(float64(size))
 }
 
 // deleteFlows deletes the noted flows that wear a wrong identity. After an error they stay
@@ -341,13 +336,12 @@ func (s *syncer) deleteFlows(ctx context.Context, p plan.Plan) error {
 // well, and the proxier does not look. It does at every look but those that the repair
 // itself brings about, so that rules which somebody removes again and again are written
 // again and again, and no faster.
-func (s *syncer) checkProxier(save string, altered bool, repair func()) {
-	missing, err := iptables.MissingFromProxier(save)
+func (s *syncer) checkProxier(found held, repair func()) {
 	switch {
-	case err != nil:
-		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel")
+	case found.unclear != nil:
+		s.logger.Error(found.unclear, "Cannot tell whether the proxier's rules are in the kernel")
 		return
-	case len(missing) == 0 && !altered:
+	case len(found.missing) == 0 && !found.altered:
 		s.repairAsked = time.Time{}
 		return
 	case time.Since(s.repairAsked) < s.config.SyncPeriod/4:
@@ -355,8 +349,8 @@ func (s *syncer) checkProxier(save string, altered bool, repair func()) {
 	}
 	still := !s.repairAsked.IsZero()
 	s.repairAsked = time.Now()
-	if len(missing) > 0 {
-		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "), "still", still)
+	if len(found.missing) > 0 {
+		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(found.missing, "; "), "still", still)
 	} else {
 		s.logger.Info("Somebody else has changed rules, having the proxier write all of its own, too", "still", still)
 	}
@@ -380,7 +374,7 @@ func (s *syncer) logSync(previous, p plan.Plan, looked, changed bool, elapsed ti
 func (s *syncer) tell(in plan.Input, p plan.Plan) status.Family {
 	f := status.Family{
 		Family: string(s.family), Input: in, Plan: p, Since: make([]time.Time, len(p.Bindings)),
-		Written: s.known && s.written.Equal(p), LastSync: s.lastSync, Error: s.failure,
+		Written: s.known && s.written.Equal(p), LastSync: s.lastSync, Error: s.failure, Backend: string(s.config.Backend),
 	}
 	for i, b := range p.Bindings {
 		f.Since[i] = s.since[b]

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/proxy"
 
 	"github.com/openshift/origin-node/pkg/egress/conntrack"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -52,10 +53,25 @@ func (f *flowsStub) delete(_ context.Context, _ conntrack.Family, _ plan.Plan, s
 	return 0, nil
 }
 
+// aloneWriter knows of no other means than iptables: nftables would be the machine's own.
+type aloneWriter struct{ *rulesWriter }
+
+func (w aloneWriter) others(ctx context.Context) ([]plan.Binding, error) {
+	return w.rules.OtherBackend(ctx)
+}
+
+func (w aloneWriter) prune(ctx context.Context) error { return w.rules.PruneOtherBackend(ctx) }
+
+// stub keeps a syncer away from what is the machine's own.
+func stub(s *syncer) *flowsStub {
+	flows := &flowsStub{}
+	s.delete, s.writer = flows.delete, aloneWriter{&rulesWriter{rules: iptables.NewWriter(iptables.IPv4)}}
+	return flows
+}
+
 func newTestSyncer(config Config) (*syncer, *flowsStub) {
-	s, flows := newSyncer(v1.IPv4Protocol, klog.Background(), config), &flowsStub{}
-	s.delete = flows.delete
-	return s, flows
+	s := newSyncer(v1.IPv4Protocol, klog.Background(), config)
+	return s, stub(s)
 }
 
 func onePlan() plan.Plan {
@@ -204,39 +220,17 @@ func TestPodsElsewhere(t *testing.T) {
 	}
 }
 
-// proxierSave is what iptables-save shows when all rules of the proxier are there.
-const proxierSave = `*nat
--A PREROUTING -j KUBE-SERVICES
--A OUTPUT -j KUBE-SERVICES
--A POSTROUTING -j KUBE-POSTROUTING
--A KUBE-SERVICES -j KUBE-NODEPORTS
--A KUBE-POSTROUTING -j RETURN
-COMMIT
-*filter
--A INPUT -j KUBE-PROXY-FIREWALL
--A INPUT -j KUBE-NODEPORTS
--A INPUT -j KUBE-EXTERNAL-SERVICES
--A FORWARD -j KUBE-PROXY-FIREWALL
--A FORWARD -j KUBE-FORWARD
--A FORWARD -j KUBE-SERVICES
--A FORWARD -j KUBE-EXTERNAL-SERVICES
--A OUTPUT -j KUBE-PROXY-FIREWALL
--A OUTPUT -j KUBE-SERVICES
--A KUBE-FORWARD -j ACCEPT
-COMMIT
-`
-
 // TestRepairIsAskedForAgain: as long as rules of the proxier are missing, or ours are altered,
 // and not faster than the kernel is looked at.
 func TestRepairIsAskedForAgain(t *testing.T) {
 	for _, test := range []struct {
-		name, save string
-		altered    bool
-		want       [3]int // at once, again at once, at the next look
+		name  string
+		found held
+		want  [3]int // at once, again at once, at the next look
 	}{
-		{"rules are missing", "*nat\nCOMMIT\n", false, [3]int{1, 1, 2}},
-		{"ours are altered", proxierSave, true, [3]int{1, 1, 2}},
-		{"all is well", proxierSave, false, [3]int{}},
+		{"rules are missing", held{missing: []string{"nat: rules of KUBE-SERVICES"}}, [3]int{1, 1, 2}},
+		{"ours are altered", held{altered: true}, [3]int{1, 1, 2}},
+		{"all is well", held{}, [3]int{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, _ := newTestSyncer(Config{SyncPeriod: time.Hour})
@@ -246,7 +240,7 @@ func TestRepairIsAskedForAgain(t *testing.T) {
 				if i == 2 && asked > 0 {
 					s.repairAsked = time.Now().Add(-s.config.SyncPeriod / 2)
 				}
-				s.checkProxier(test.save, test.altered, func() { asked++ })
+				s.checkProxier(test.found, func() { asked++ })
 				got[i] = asked
 			}
 			if got != test.want {
@@ -276,8 +270,7 @@ func TestBurstsCoalesce(t *testing.T) {
 	config := testConfig
 	config.MinSyncPeriod, config.SyncPeriod = 50*time.Millisecond, time.Hour
 	e := New(t.Context(), config)
-	flows := &flowsStub{}
-	e.syncers[v1.IPv4Protocol].delete = flows.delete
+	stub(e.syncers[v1.IPv4Protocol])
 	inner := &recorder{syncs: make(chan struct{}, 10)}
 	p := e.Wrap(inner, v1.IPv4Protocol)
 	p.SyncLoop()

@@ -31,6 +31,7 @@ type egressFlags struct {
 	allowNodeIPs    bool
 	protocols       string
 	loadBalancerIPs bool
+	backend         string
 	socket          string
 }
 
@@ -41,7 +42,11 @@ const (
 	namespaceCIDRsKey = "egress-snat-namespace-cidrs"
 	protocolsKey      = "egress-snat-protocols"
 	socketKey         = "egress-snat-socket"
+	backendKey        = "egress-snat-backend"
 )
+
+// autoBackend is the value of egress-snat-backend by which the kernel decides.
+const autoBackend = "auto"
 
 // The values of egress-snat-protocols.
 const (
@@ -59,6 +64,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "Let an external IP that is a node's primary address be an egress IP.")
 	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "Let the pods behind a Service of type LoadBalancer without external IPs leave from its first load-balancer IP of mode VIP.")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
+	fs.StringVar(&f.backend, backendKey, "", "How the rules are written: 'iptables', 'nftables' in a table of their own, or 'auto', nftables where the kernel has it. The default is that of the proxy mode.")
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket at which 'openshift egress' asks this node; empty for none.")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/conntrack"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -32,10 +33,15 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 // cleanupEgress removes the rules of egress SNAT, and the tracked flows that they have given
 // an egress IP: as from now on, these go without.
 func cleanupEgress(ctx context.Context) error {
-	removed, err := iptables.Cleanup(ctx)
-	errs := []error{err}
-	for family, bindings := range removed {
-		_, err := conntrack.Delete(ctx, conntrack.Family(family), plan.Plan{}, conntrack.Scope{Removed: bindings})
+	rules, rulesErr := iptables.Cleanup(ctx)
+	tables, tablesErr := nftables.Cleanup(ctx)
+	errs := []error{rulesErr, tablesErr}
+	for _, family := range []conntrack.Family{conntrack.IPv4, conntrack.IPv6} {
+		removed := append(rules[iptables.Family(family)], tables[nftables.Family(family)]...)
+		if len(removed) == 0 {
+			continue
+		}
+		_, err := conntrack.Delete(ctx, family, plan.Plan{}, conntrack.Scope{Removed: removed})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -16,13 +16,14 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
 // DryRun prints to out the egress rules for the objects as they are now, as the input of
-// iptables-restore for each IP family, with a comment above each binding's rule and the
-// refusals at the end. As root it lets iptables-restore check them, and returns its
+// iptables-restore or nft for each IP family, with a comment above each binding's rule and
+// the refusals at the end. As root it lets that program check them, and returns its
 // complaint. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	if !p.flags.enabled {
@@ -35,20 +36,35 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		plan, err := egress.PlanFor(family, p.extension, objects)
-		payload := iptables.Payload(plan)
+		payload, program := p.payload(plan)
 		errs = append(errs, err, printPlan(out, family, plan, payload))
 		if payload == nil {
 			continue
 		}
 		if os.Geteuid() != 0 {
-			_, _ = fmt.Fprintf(warnings, "Not root: the %s rules were not checked with iptables-restore --test\n", family)
+			_, _ = fmt.Fprintf(warnings, "Not root: the %s rules were not checked with %s\n", family, program)
 			continue
 		}
-		if err := iptables.NewWriter(iptables.Family(family)).Test(ctx, payload); err != nil {
+		if err := p.test(ctx, family, payload); err != nil {
 			errs = append(errs, fmt.Errorf("the %s rules would not be accepted: %w", family, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// payload returns what would be written, and the program that can check it.
+func (p *Proxy) payload(bindings plan.Plan) (payload []byte, program string) {
+	if p.extension.Backend == egress.NFTables {
+		return nftables.Payload(bindings), "nft --check"
+	}
+	return iptables.Payload(bindings), "iptables-restore --test"
+}
+
+func (p *Proxy) test(ctx context.Context, family v1.IPFamily, payload []byte) error {
+	if p.extension.Backend == egress.NFTables {
+		return nftables.Test(ctx, payload)
+	}
+	return iptables.NewWriter(iptables.Family(family)).Test(ctx, payload)
 }
 
 func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) error {

@@ -24,6 +24,7 @@ import (
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
@@ -122,7 +123,7 @@ func (p *Proxy) takeEgressFlags() error {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
 	p.extension.NamespacePolicies, errs[2] = p.parseNamespaceCIDRs()
-	return errors.Join(append(errs[:], p.takeProtocols(), p.validateSocket())...)
+	return errors.Join(append(errs[:], p.takeProtocols(), p.takeBackend(), p.validateSocket())...)
 }
 
 // parseCIDRs reads the values of an argument. The result is not nil.
@@ -170,6 +171,31 @@ func (p *Proxy) takeProtocols() error {
 	return p.config.Errorf("proxyArguments."+protocolsKey, "%q does not do; expected %q or %q", p.flags.protocols, serviceProtocols, allProtocols)
 }
 
+// takeBackend takes how rules are written. Beside the nftables proxier it is a table of their own:
+// at the priority of iptables the order would be that of loading.
+func (p *Proxy) takeBackend() error {
+	p.extension.Proxier, p.extension.Backend = egress.IPTables, egress.IPTables
+	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
+		p.extension.Proxier, p.extension.Backend = egress.NFTables, egress.NFTables
+	}
+	const path = "proxyArguments." + backendKey
+	switch backend := p.flags.backend; {
+	case backend == "" || backend == string(p.extension.Backend):
+		return nil
+	case backend == string(egress.NFTables):
+		p.extension.Backend = egress.NFTables
+		return nil
+	case backend == autoBackend:
+		if nftables.Available() {
+			p.extension.Backend = egress.NFTables
+		}
+		return nil
+	case backend == string(egress.IPTables):
+		return p.config.Errorf(path, "%q does not do in the proxy mode \"nftables\", whose rules could come first; leave it out, or use \"nftables\"", backend)
+	}
+	return p.config.Errorf(path, "%q does not do; expected \"iptables\", \"nftables\" or \"auto\"", p.flags.backend)
+}
+
 func (p *Proxy) validateSocket() error {
 	const most = 95 // bytes: of the 107 of unix(7) some are for the name that it is made under
 	if socket := p.flags.socket; socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
@@ -201,11 +227,11 @@ func (p *Proxy) takeClusterCIDRs(texts []string) error {
 func (p *Proxy) validateMode(mode proxyconfig.ProxyMode) error {
 	const path = "proxyArguments.proxy-mode"
 	switch mode {
-	case proxyconfig.ProxyModeIPTables:
+	case proxyconfig.ProxyModeIPTables, proxyconfig.ProxyModeNFTables:
 		return nil
-	case proxyconfig.ProxyModeNFTables, proxyconfig.ProxyModeIPVS:
+	case proxyconfig.ProxyModeIPVS:
 		if p.flags.enabled {
-			return p.config.Errorf(path, "egress SNAT does not serve the mode %q, so pods would not leave from their Service's external IP; use \"iptables\", or set proxyArguments.egress-snat to \"false\" to run without", mode)
+			return p.config.Errorf(path, "egress SNAT does not serve the mode %q, so pods would not leave from their Service's external IP; use \"iptables\" or \"nftables\", or set proxyArguments.egress-snat to \"false\" to run without", mode)
 		}
 		return nil
 	case "userspace":

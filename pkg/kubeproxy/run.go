@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	"k8s.io/kubernetes/pkg/proxy"
 	proxyiptables "k8s.io/kubernetes/pkg/proxy/iptables"
+	proxynftables "k8s.io/kubernetes/pkg/proxy/nftables"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
@@ -127,10 +128,11 @@ func (p *Proxy) nodeName() string {
 	return name
 }
 
-// servedFamilies returns the IP families that server's iptables proxier writes rules for:
-// both, or the primary one where the node can do only that.
+// servedFamilies returns the IP families that server's proxier writes rules for: both, or
+// the primary one where the node can do only that.
 func servedFamilies(server *app.ProxyServer) []v1.IPFamily {
-	if _, single := server.Proxier.(*proxyiptables.Proxier); single {
+	switch server.Proxier.(type) {
+	case *proxyiptables.Proxier, *proxynftables.Proxier:
 		return []v1.IPFamily{server.PrimaryIPFamily}
 	}
 	return []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}

@@ -43,6 +43,8 @@ type Family struct {
 	LastSync time.Time `json:"lastSync,omitzero"`
 	// Error is why the last sync failed; empty if it did not.
 	Error string `json:"error,omitempty"`
+	// Backend is how the rules are written: iptables or nftables.
+	Backend string `json:"backend"`
 }
 
 // SinceOf returns Since for the binding with this index; zero if it has none.

@@ -1,0 +1,173 @@
+package egress
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// Backend is the means by which rules are written.
+type Backend string
+
+// The back ends.
+const (
+	// IPTables writes into iptables' nat table, as kube-proxy does in its mode of that name.
+	IPTables Backend = "iptables"
+	// NFTables writes a table of its own.
+	NFTables Backend = "nftables"
+)
+
+// writer brings the plans of one IP family into the kernel. It is for one goroutine.
+type writer interface {
+	// read looks at what the kernel holds, so that the next write repairs whatever differs.
+	read(ctx context.Context) (held, error)
+	// write makes the kernel hold p, with the removed bindings on record, and tells whether it
+	// had to change anything, and how much the kernel holds: rules, or elements of sets.
+	// After an error the kernel holds what it held before.
+	write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error)
+	// others returns the bindings that earlier runs have written by other means, which act
+	// beside this writer's until prune removes them.
+	others(ctx context.Context) ([]plan.Binding, error)
+	prune(ctx context.Context) error
+}
+
+// held is what a look has found.
+type held struct {
+	bindings []plan.Binding
+	// differences from what this writer has written last, if it has, in words.
+	differences []string
+	// altered: there are other rules than those, wherever they stand.
+	altered bool
+	// missing are rules of the proxier that are not there, in words; unclear is why that
+	// cannot be told.
+	missing []string
+	unclear error
+}
+
+func newWriter(family v1.IPFamily, config Config) writer {
+	rules, table := iptables.NewWriter(iptables.Family(family)), nftables.NewWriter(nftables.Family(family))
+	if config.Backend == NFTables {
+		return &tableWriter{family: nftables.Family(family), table: table, rules: rules, proxier: config.Proxier}
+	}
+	return &rulesWriter{rules: rules, table: table}
+}
+
+// rulesWriter writes iptables rules.
+type rulesWriter struct {
+	rules   *iptables.Writer
+	table   *nftables.Writer
+	written iptables.Ruleset
+}
+
+func (w *rulesWriter) read(ctx context.Context) (held, error) {
+	kernel, save, err := w.rules.Read(ctx)
+	if err != nil {
+		return held{}, err
+	}
+	h := held{
+		bindings: kernel.Bindings(), differences: iptables.Differences(w.written, kernel), altered: iptables.Altered(w.written, kernel),
+	}
+	h.missing, h.unclear = iptables.MissingFromProxier(save)
+	return h, nil
+}
+
+func (w *rulesWriter) write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
+	rules := iptables.Render(p)
+	rules.Record(removed)
+	if changed, err = w.rules.Write(ctx, rules); err != nil {
+		return false, 0, err
+	}
+	w.written = rules
+	return changed, rules.Rules(), nil
+}
+
+func (w *rulesWriter) others(ctx context.Context) ([]plan.Binding, error) {
+	bindings, err := w.rules.OtherBackend(ctx)
+	content, tableErr := readTable(ctx, w.table)
+	return append(bindings, content.Bindings()...), errors.Join(err, tableErr)
+}
+
+func (w *rulesWriter) prune(ctx context.Context) error {
+	return errors.Join(w.rules.PruneOtherBackend(ctx), removeTable(ctx, w.table))
+}
+
+// readTable and removeTable take a kernel without nftables for one that holds nothing there.
+func readTable(ctx context.Context, table *nftables.Writer) (nftables.Content, error) {
+	content, _, err := table.Read(ctx)
+	if errors.Is(err, nftables.ErrNone) {
+		return nil, nil
+	}
+	return content, err
+}
+
+func removeTable(ctx context.Context, table *nftables.Writer) error {
+	_, err := table.Write(ctx, plan.Plan{}, nil)
+	if errors.Is(err, nftables.ErrNone) {
+		return nil
+	}
+	return err
+}
+
+// tableWriter writes an nftables table.
+type tableWriter struct {
+	family  nftables.Family
+	table   *nftables.Writer
+	rules   *iptables.Writer
+	proxier Backend
+}
+
+func (w *tableWriter) read(ctx context.Context) (held, error) {
+	content, differences, err := w.table.Read(ctx)
+	if err != nil {
+		return held{}, err
+	}
+	h := held{bindings: content.Bindings(), differences: differences, altered: len(differences) > 0}
+	if w.proxier == NFTables {
+		h.missing, h.unclear = nftables.MissingFromProxier(ctx, w.family)
+		return h, nil
+	}
+	_, save, err := w.rules.Read(ctx)
+	if h.unclear = err; err == nil {
+		h.missing, h.unclear = iptables.MissingFromProxier(save)
+	}
+	return h, nil
+}
+
+func (w *tableWriter) write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
+	changed, err = w.table.Write(ctx, p, removed)
+	return changed, w.table.Elements(), err
+}
+
+func (w *tableWriter) others(ctx context.Context) ([]plan.Binding, error) {
+	if !w.rules.Installed() {
+		return nil, nil
+	}
+	kernel, _, err := w.rules.Read(ctx)
+	other, otherErr := w.rules.OtherBackend(ctx)
+	return append(kernel.Bindings(), other...), errors.Join(err, otherErr)
+}
+
+func (w *tableWriter) prune(ctx context.Context) error {
+	if !w.rules.Installed() {
+		return nil
+	}
+	_, err := w.rules.Write(ctx, nil)
+	return errors.Join(err, w.rules.PruneOtherBackend(ctx))
+}
+
+// compare says how the kernel differs from a plan.
+func compare(ctx context.Context, backend Backend, family string, p plan.Plan) ([]string, error) {
+	if backend == NFTables {
+		return nftables.Compare(ctx, nftables.Family(family), p)
+	}
+	kernel, err := iptables.Look(ctx, iptables.Family(family))
+	if err != nil {
+		return nil, err
+	}
+	return iptables.Differences(iptables.Render(p), kernel), nil
+}
