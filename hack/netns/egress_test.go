@@ -60,7 +60,7 @@ func (n *node) putWeb(externalIPs []string, ports ...v1.ServicePort) {
 }
 
 func TestWhoIsSeenAsWhat(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, networks...)
 		n.serve(n.Pod(2), 80, networks...)
 		db := service("db", dbIPs, nil, allProtocols...)
@@ -96,7 +96,7 @@ func TestWhoIsSeenAsWhat(t *testing.T) {
 }
 
 func TestOnlyTheServicesProtocols(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
 		n.putWeb([]string{egressV4.String()}, v1.ServicePort{Name: "udp", Port: 53, Protocol: v1.ProtocolUDP})
 		n.start()
@@ -106,7 +106,7 @@ func TestOnlyTheServicesProtocols(t *testing.T) {
 }
 
 func TestAddressFollowsTheService(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String()})
 		n.start()
@@ -144,7 +144,7 @@ func TestAddressFollowsTheService(t *testing.T) {
 }
 
 func TestEveryClusterCIDRIsInside(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		// The outside host's network is one of the cluster's, too: not SNATed by us.
 		n.Configure(`cluster-cidr: ["10.128.0.0/14,fd00:10:128::/48", "192.0.2.0/24"]`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
@@ -157,7 +157,7 @@ func TestEveryClusterCIDRIsInside(t *testing.T) {
 
 // TestExcludedDestinations: to them a bound pod goes as it would without us.
 func TestExcludedDestinations(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-exclude-cidrs: ["192.0.2.0/24"]`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
@@ -168,7 +168,7 @@ func TestExcludedDestinations(t *testing.T) {
 }
 
 func TestNoClusterCIDRNoRules(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.Configure(`cluster-cidr: ["10.128.0.0/14"]`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
@@ -197,7 +197,7 @@ func (n *node) metric(line string) {
 }
 
 func TestConflictsAreDecidedByAge(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		for i, name := range []string{"young", "old"} {
 			svc := service(name, []string{fmt.Sprintf("172.30.0.%d", 30+i)}, []string{fmt.Sprintf("203.0.113.%d", 30+i)})
@@ -212,7 +212,7 @@ func TestConflictsAreDecidedByAge(t *testing.T) {
 }
 
 func TestChangesWhileTheNodeIsDown(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
@@ -232,7 +232,7 @@ func TestChangesWhileTheNodeIsDown(t *testing.T) {
 // TestRestartDisturbsNothing: kept flows go on, and new ones leave from the egress IP at
 // every moment of a restart, whether the node was told to end or was killed.
 func TestRestartDisturbsNothing(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		n.start()
@@ -424,7 +424,7 @@ func (n *node) checkService() error {
 // TestRandomChanges: after every burst of changes the kernel holds the plan, also when the
 // node was killed in the middle of one.
 func TestRandomChanges(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.start()
 		r := rand.New(rand.NewPCG(1, uint64(len(n.T.Name()))))
 		for burst := range 12 {
@@ -600,7 +600,7 @@ func (n *node) holdLock() (release func()) {
 }
 
 func TestSwitchedOffRemovesTheRules(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putWeb([]string{egressV4.String()})
 		n.start()

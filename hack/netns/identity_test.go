@@ -71,7 +71,7 @@ func (n *node) refused(service, reason string) {
 // TestThief: a namespace that claims another's address does not get it, learns why by an
 // Event, and gets the address when its owner's last Service is gone.
 func TestThief(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
 		ips := []string{egressV4.String(), egressV6.String()}
 		owner, thief := n.Pod(1), n.Pod(2)
@@ -106,7 +106,7 @@ func TestThief(t *testing.T) {
 
 // TestSliceNamesAForeignPod: whoever writes an EndpointSlice binds no pod of others.
 func TestSliceNamesAForeignPod(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		mine, theirs := n.Pod(1), n.Pod(2)
 		web := service("web", webIPs, []string{egressV4.String()})
@@ -124,7 +124,7 @@ func TestSliceNamesAForeignPod(t *testing.T) {
 // TestForbiddenAddresses: what no Service may wear, although the API server lets it have
 // it as an external IP.
 func TestForbiddenAddresses(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.put("cidrs.yaml", &networkingv1.ServiceCIDR{
 			TypeMeta: typeMeta("networking.k8s.io/v1", "ServiceCIDR"), ObjectMeta: objectMeta("", "kubernetes"),
 			Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/16", "fd00:172:30::/112"}},
@@ -171,18 +171,13 @@ func TestForbiddenAddresses(t *testing.T) {
 
 // TestNodeIPs: a node's own address as an external IP, where that is allowed.
 func TestNodeIPs(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-allow-node-ips: ["true"]`)
 		n.serve(n.Outside(), whoamiPort, "udp4")
 		n.putService("shop", 0, service("web", webIPs, []string{n.Node().V4.String()}, allProtocols...), n.Pod(1).V4)
 		n.start()
 		n.Ready()
-		n.Eventually(soon, func() error {
-			if save := n.Save(v1.IPv4Protocol); !strings.Contains(save, "--to-source "+n.Node().V4.String()) {
-				return fmt.Errorf("no rule:\n%s", save)
-			}
-			return nil
-		})
+		n.metric(`egress_snat_bindings{ip_family="IPv4"} 3`)
 		const port = 4000
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		id := n.tracked("udp", n.Pod(1).V4, port)
@@ -249,7 +244,7 @@ func (n *node) tracked(protocol string, pod netip.Addr, port int) string {
 // another identity as soon as a binding is added, changed, moved or removed; others stay
 // the same flows.
 func TestExistingFlows(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		const port, other = 4000, 4001
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		udp := []v1.ServicePort{{Name: "udp", Port: 80, Protocol: v1.ProtocolUDP}}
@@ -387,7 +382,7 @@ func (n *node) flowsEnd(end func()) {
 // TestFlowsEndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
 func TestFlowsEndWithEgressSNAT(t *testing.T) {
 	t.Run("switched off", func(t *testing.T) {
-		onBackends(t, func(n *node) {
+		everyWay(t, func(n *node) {
 			n.flowsEnd(func() {
 				n.Stop()
 				n.Configure(`egress-snat: ["false"]`)
@@ -396,7 +391,7 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 		})
 	})
 	t.Run("cleaned up", func(t *testing.T) {
-		onBackends(t, func(n *node) {
+		everyWay(t, func(n *node) {
 			n.flowsEnd(func() {
 				n.Stop()
 				if _, errs, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--cleanup"); status != 0 {
@@ -410,7 +405,7 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 // TestFlowsOfAnOldSnapshot: somebody restores rules of ours from before, under which flows
 // begin; they end with the repair.
 func TestFlowsOfAnOldSnapshot(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.flowsEnd(func() {
 			snapshots := map[string]string{"iptables-restore": n.Save(v1.IPv4Protocol), "ip6tables-restore": n.Save(v1.IPv6Protocol)}
 			n.removeService("shop", "web")
@@ -450,7 +445,7 @@ func TestFlowsOfTheOtherBackend(t *testing.T) {
 
 // TestManyServicesOfOnePod: for each protocol the oldest Service's address counts.
 func TestManyServicesOfOnePod(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
 		var objects []runtime.Object
 		for i := range 100 {
@@ -473,7 +468,7 @@ func TestManyServicesOfOnePod(t *testing.T) {
 // TestStaysAsWithoutUs: pods reach each other, Services by any of their addresses, their
 // own external IP, and nodes, exactly as if they were not bound.
 func TestStaysAsWithoutUs(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		ports := allProtocols[:2]
 		n.put("node-2.yaml", &v1.Node{
@@ -566,7 +561,7 @@ func TestStaysAsWithoutUs(t *testing.T) {
 // TestAllProtocols: with egress-snat-protocols=all everything leaves from the egress IP,
 // whatever the Service's ports are.
 func TestAllProtocols(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-protocols: ["all"]`)
 		n.serve(n.Outside(), whoamiPort, networks...)
 		pod := n.Pod(1)
@@ -624,7 +619,7 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 // TestLoadBalancerIPs: they serve where a Service has no external IPs, and external IPs
 // serve for egress where the proxier does not know them any more.
 func TestLoadBalancerIPs(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.Configure(`{egress-snat-load-balancer-ips: ["true"]` + n.withoutExternalIPs() + `}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		balanced := service("lb", dbIPs, nil, v1.ServicePort{Name: "tcp", Port: 80, NodePort: 30080, Protocol: v1.ProtocolTCP})
@@ -643,7 +638,7 @@ func TestLoadBalancerIPs(t *testing.T) {
 // TestNetworkConfiguration: OpenShift's Network object gives the cluster CIDRs where none
 // are configured, and its policy takes effect while the node runs.
 func TestNetworkConfiguration(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		network := &configv1.Network{TypeMeta: typeMeta("config.openshift.io/v1", "Network"), ObjectMeta: objectMeta("", "cluster")}
 		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: lab.ClusterV4.String(), HostPrefix: 24}, {CIDR: lab.ClusterV6.String(), HostPrefix: 64}}
 		policy := func(policy *configv1.ExternalIPPolicy) {
@@ -678,7 +673,7 @@ func TestNetworkConfiguration(t *testing.T) {
 // TestConfiguredPolicy: what the node's own configuration allows, everywhere and by
 // namespace, and the annotation that names an address.
 func TestConfiguredPolicy(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		n.Configure(`{egress-snat-allowed-cidrs: ["203.0.113.0/24,198.51.100.0/24"], egress-snat-namespace-cidrs: ["bank=198.51.100.0/24"]}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putService("shop", 0, service("web", webIPs, []string{"192.0.2.200"}), n.Pod(1).V4)

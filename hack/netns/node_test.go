@@ -33,14 +33,44 @@ type node struct {
 	*running
 }
 
-// onBackends runs test on a node of each iptables back end, dual stack, with two pods and
-// a network plugin's masquerade rule.
+// way is one in which rules are written.
+type way struct {
+	name      string
+	iptables  lab.Backend
+	backend   egress.Backend
+	arguments map[string]any
+}
+
+// ways are all: by each iptables back end, in the nftables mode, and beside iptables mode.
+var ways = []way{
+	{"legacy", lab.Legacy, egress.IPTables, nil},
+	{"nft", lab.NFT, egress.IPTables, nil},
+	{"nftables", lab.NFT, egress.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}},
+	{"beside", lab.NFT, egress.NFTables, map[string]any{"egress-snat-backend": []string{"nftables"}}},
+}
+
+// everyWay runs test once in each way, on a node, dual stack, with two pods and a network
+// plugin's masquerade rule.
+func everyWay(t *testing.T, test func(n *node)) {
+	t.Helper()
+	inWays(t, ways, test)
+}
+
+// onBackends is everyWay for what is about iptables.
 func onBackends(t *testing.T, test func(n *node)) {
 	t.Helper()
-	for _, backend := range lab.Backends() {
-		t.Run(string(backend), func(t *testing.T) {
+	inWays(t, ways[:2], test)
+}
+
+func inWays(t *testing.T, ways []way, test func(n *node)) {
+	t.Helper()
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			test(newNode(t, lab.Config{IPv6: true, Pods: 2, Masquerade: true, Backend: backend}))
+			n := newNode(t, lab.Config{IPv6: true, Pods: 2, Masquerade: true, Backend: way.iptables})
+			n.Backend, n.Arguments = way.backend, way.arguments
+			n.Configure("")
+			test(n)
 		})
 	}
 }

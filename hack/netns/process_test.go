@@ -135,7 +135,7 @@ func TestFromAnAPIServer(t *testing.T) {
 }
 
 func TestCleanup(t *testing.T) {
-	onBackends(t, func(n *node) {
+	everyWay(t, func(n *node) {
 		families := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 		n.Iptables("-t", "nat", "-N", "SOMEBODY") // and so all tables that there will be
 		n.Iptables("-t", "filter", "-N", "SOMEBODY")
@@ -299,7 +299,7 @@ func TestKubeProxysOwnFile(t *testing.T) {
 	n.putWeb([]string{egressV4.String()})
 	n.start()
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-	n.Write(file, []byte(text+"mode: nftables\n"))
+	n.Write(file, []byte(strings.Replace(text, "mode: iptables", "mode: ipvs", 1)))
 	n.Says("The configuration has changed but is not valid")
 	n.Write(file, []byte(text+"configSyncPeriod: 10m0s\n"))
 	if status := n.Exit(); status != 75 {
@@ -420,7 +420,6 @@ func TestErrors(t *testing.T) {
 		args            []string
 		want            []string
 	}{
-		{"nftables mode with egress SNAT", `proxy-mode: ["nftables"]`, nil, []string{"proxyArguments.proxy-mode", "egress-snat"}},
 		{"ipvs mode with egress SNAT", `proxy-mode: ["ipvs"]`, nil, []string{"proxyArguments.proxy-mode", "egress-snat"}},
 		{"userspace mode", `proxy-mode: ["userspace"]`, nil, []string{"removed in Kubernetes 1.26", "iptables"}},
 		{"unknown mode", `proxy-mode: ["ebpf"]`, nil, []string{`unknown mode "ebpf"`}},

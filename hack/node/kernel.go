@@ -9,6 +9,8 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 )
 
@@ -57,15 +59,32 @@ func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families 
 		if err != nil {
 			return err
 		}
-		kernel, err := iptables.ParseSave(n.Save(family))
+		differences, err := n.compare(family, plan)
 		if err != nil {
 			return err
 		}
-		if differences := iptables.Differences(iptables.Render(plan), kernel); len(differences) > 0 {
+		if len(differences) > 0 {
 			return fmt.Errorf("%s, %s: the kernel does not hold the plan:\n%s", n.Name, family, strings.Join(differences, "\n"))
 		}
 	}
 	return nil
+}
+
+// compare says how the kernel differs from a plan. What the node's back end is not must hold nothing.
+func (n *Node) compare(family v1.IPFamily, p plan.Plan) (differences []string, err error) {
+	rules, table := p, plan.Plan{}
+	if n.Backend == egress.NFTables {
+		rules, table = table, rules
+	}
+	kernel, err := iptables.ParseSave(n.Save(family))
+	if err != nil {
+		return nil, err
+	}
+	err = n.Host.Do(func() error {
+		differences, err = nftables.Compare(n.t.Context(), nftables.Family(family), table)
+		return err
+	})
+	return append(differences, iptables.Differences(iptables.Render(rules), kernel)...), err
 }
 
 // PlanConfig is what [Node.Configure] without arguments makes of the extension.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
 )
 
 const (
@@ -41,8 +43,11 @@ type Node struct {
 	BinDir string
 	// Variables are added to the environment of the process.
 	Variables []string
-	// Fields are added to the configuration, masterKubeConfig for example.
-	Fields map[string]any
+	// Fields are added to the configuration, masterKubeConfig for example, and Arguments to
+	// its proxyArguments.
+	Fields, Arguments map[string]any
+	// Backend is what Arguments say of how the rules are written.
+	Backend egress.Backend
 
 	t       testing.TB
 	dir     string
@@ -88,9 +93,8 @@ func (n *Node) Configure(arguments string) {
 	if err := yaml.Unmarshal([]byte(arguments), &given); err != nil {
 		n.t.Fatal(err)
 	}
-	for key, value := range given {
-		own[key] = value
-	}
+	maps.Copy(own, n.Arguments)
+	maps.Copy(own, given)
 	config := map[string]any{
 		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": n.Name,
 		"iptablesSyncPeriod": SyncPeriod.String(), "proxyArguments": own,

@@ -1,0 +1,220 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
+	process "github.com/openshift/origin-node/hack/node"
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
+)
+
+// nft runs nft as somebody else on the node would.
+func (n *node) nft(command string) {
+	n.Helper()
+	n.AsSomebodyElse("", "nft", strings.Fields(command)...)
+}
+
+// TestTableIsRepaired: whatever somebody does to the table, or to the proxier's, is repaired
+// within the sync period, and pods leave from their egress IP again.
+func TestTableIsRepaired(t *testing.T) {
+	const table = "ip " + nftables.Table
+	inWays(t, ways[2:], func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.serve(n.Pod(1), 80, "tcp4")
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		n.Ready()
+		n.holdsPlan(soon)
+		for _, damage := range []string{
+			"flush ruleset",
+			"delete table " + table,
+			"flush map " + table + " bindings",
+			"add element " + table + " bindings { 10.128.0.77 . tcp : 203.0.113.77 }",
+			"insert rule " + table + " postrouting accept",
+			"flush chain " + table + " postrouting",
+			"add chain " + table + " other { type nat hook postrouting priority 10 ; }",
+			"flush ruleset",
+		} {
+			n.nft(damage)
+			n.holdsPlan(2 * process.SyncPeriod)
+			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		}
+		if n.Arguments["proxy-mode"] != nil {
+			n.proxierIsWhole()
+			n.nft("delete table ip kube-proxy")
+			n.proxierIsWhole()
+		}
+		// The Service serves as before.
+		n.Sees("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80), netip.MustParseAddr("10.128.0.1"))
+	})
+}
+
+// proxierIsWhole waits until all of the nftables proxier's rules are there.
+func (n *node) proxierIsWhole() {
+	n.Helper()
+	n.Eventually(soon, func() error {
+		return n.Node().Do(func() error {
+			missing, err := nftables.MissingFromProxier(n.Context(), nftables.IPv4)
+			if len(missing) > 0 {
+				err = fmt.Errorf("missing: %v", missing)
+			}
+			return err
+		})
+	})
+}
+
+// TestBackEndsChange goes from each back end to each other, with an orderly end of the node and
+// without: a bound pod leaves under its egress IP and no other address throughout, and
+// nothing of the one before is left.
+func TestBackEndsChange(t *testing.T) {
+	n := newNode(t, lab.Config{IPv6: true, Pods: 2, Masquerade: true})
+	outside := []netip.AddrPort{}
+	for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
+		n.serve(n.Outside(), whoamiPort, network)
+	}
+	for _, network := range []string{"tcp4", "tcp6"} {
+		outside = append(outside, n.outside(network))
+	}
+	n.putWeb([]string{egressV4.String(), egressV6.String()}, allProtocols...)
+	n.start()
+	n.Ready()
+	n.holdsPlan(soon)
+	traffic := lab.StartTraffic(lab.TrafficConfig{To: outside, Check: func(q lab.Question) error {
+		if want := of(q.Network, egressV4, egressV6); q.Err == nil && q.Seen != want {
+			return fmt.Errorf("want %s", want)
+		}
+		return nil
+	}}, n.Pod(1))
+	for i, next := range []int{2, 1, 3, 2, 3, 1, 2, 1} {
+		way := ways[next]
+		if i%2 == 0 {
+			n.Stop()
+		} else {
+			n.Kill()
+		}
+		n.Backend, n.Arguments = way.backend, way.arguments
+		n.Configure("")
+		n.Printed.Reset()
+		n.start()
+		n.Ready()
+		n.holdsPlan(soon)
+		if err := traffic.Round(t.Context()); err != nil {
+			t.Fatalf("%s: %v", way.name, err)
+		}
+	}
+	summary := traffic.Stop()
+	t.Log(summary)
+	if summary.Wrong > 0 || summary.Unanswered > 0 || summary.Broken > 0 {
+		t.Error("the pod was seen as somebody else, or not at all")
+	}
+}
+
+// TestTableIsRemoved by the clean-up, and when egress SNAT is switched off.
+func TestTableIsRemoved(t *testing.T) {
+	inWays(t, ways[2:], func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		n.putWeb([]string{egressV4.String()})
+		gone := func() {
+			t.Helper()
+			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+			if listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset"); err != nil || strings.Contains(listed, nftables.Table) {
+				n.Errorf("%v: nft lists\n%s", err, listed)
+			}
+		}
+		n.start()
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Stop()
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4) // stays
+		if _, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--cleanup"); status != 0 {
+			n.Fatalf("status %d: %s", status, stderr)
+		}
+		gone()
+		n.start()
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.Stop()
+		n.Configure(`egress-snat: ["false"]`)
+		n.start()
+		gone()
+	})
+}
+
+// TestTableIsTold: the commands speak of the table as they do of iptables' rules.
+func TestTableIsTold(t *testing.T) {
+	inWays(t, ways[2:], func(n *node) {
+		n.putWeb([]string{egressV4.String(), egressV6.String()})
+		printed, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run")
+		for _, want := range []string{"table ip openshift-egress {", "\t\t\t# shop/web\n\t\t\t10.128.0.11 . tcp : 203.0.113.10,", "fd00:10:128::11 . tcp : 2001:db8:113::10,"} {
+			if status != 0 || !strings.Contains(printed, want) {
+				n.Errorf("dry run: status %d, %s, without %q:\n%s", status, stderr, want, printed)
+			}
+		}
+		n.start()
+		n.Ready()
+		says := func(want int, text string, args ...string) {
+			t.Helper()
+			stdout, stderr, status := n.Openshift(append([]string{"egress"}, append(args, "--socket="+n.Socket())...)...)
+			if status != want || !strings.Contains(stdout+stderr, text) {
+				n.Errorf("%v: status %d, %s%s; want %d and %q", args, status, stdout, stderr, want, text)
+			}
+		}
+		says(0, "table openshift-egress: snat to ip saddr . meta l4proto map @bindings fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
+		says(0, "IPv4: in agreement", "verify")
+		n.Signal(syscall.SIGSTOP)
+		n.nft("delete element ip " + nftables.Table + " bindings { 10.128.0.11 . tcp }")
+		n.Signal(syscall.SIGCONT)
+		n.holdsPlan(soon)
+		says(0, "IPv4: in agreement", "verify")
+	})
+}
+
+// TestWithoutIPTables: in the nftables mode the node does without the iptables programs.
+func TestWithoutIPTables(t *testing.T) {
+	inWays(t, ways[2:3], func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "tcp4")
+		for _, name := range []string{"iptables", "ip6tables"} {
+			for _, suffix := range []string{"", "-save", "-restore"} {
+				if err := os.WriteFile(filepath.Join(n.BinDir, name+suffix), []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		n.putWeb([]string{egressV4.String()})
+		n.start()
+		n.Ready()
+		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	})
+}
+
+// TestBackendIsChecked: what cannot be is refused when the configuration is read.
+func TestBackendIsChecked(t *testing.T) {
+	n := simpleNode(t)
+	for arguments, want := range map[string]string{
+		`{egress-snat-backend: [ipset]}`:                            `proxyArguments.egress-snat-backend: "ipset" does not do; expected "iptables", "nftables" or "auto"`,
+		`{egress-snat-backend: [iptables], proxy-mode: [nftables]}`: `"iptables" does not do in the proxy mode "nftables"`,
+		`{proxy-mode: [ipvs]}`:                                      `egress SNAT does not serve the mode "ipvs"`,
+	} {
+		n.Configure(arguments)
+		if _, stderr, status := n.Openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.Config()); status != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %q; want %q", arguments, status, stderr, want)
+		}
+	}
+	n.Configure(`{egress-snat-backend: [auto]}`)
+	n.Backend = egress.NFTables
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.Ready()
+	n.Eventually(soon, func() error {
+		objects, err := n.objects()
+		return errors.Join(err, n.CheckPlan(process.PlanConfig(lab.ClusterV4, lab.ClusterV6), objects, v1.IPv4Protocol))
+	})
+}
