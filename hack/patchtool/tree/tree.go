@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 )
@@ -100,7 +101,9 @@ func Key(release Release, patches []string) (string, error) {
 }
 
 // Ensure returns the tree of the release with the patches applied. It lies below cache, where it is
-// made once. Nobody but go, which adds to its go.sum, may change it: whoever needs to copies it.
+// made once. Nobody but go, which adds to its go.mod and go.sum, may change it, for what it holds is not looked at
+// again: whoever needs to copies it. Where one is made, the release's trees that nobody has used for a week
+// are removed.
 func Ensure(ctx context.Context, cache string, release Release, patches []string) (*Tree, error) {
 	key, err := Key(release, patches)
 	if err != nil {
@@ -111,18 +114,24 @@ func Ensure(ctx context.Context, cache string, release Release, patches []string
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
 	dir := filepath.Join(cache, key)
-	if _, err := os.Stat(dir); err == nil {
+	if use(dir) {
 		return describe(dir, release.Version, patches)
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
-	unfinished, err := os.MkdirTemp(cache, "unfinished-")
+	if err := prune(cache, release.Version, time.Now().Add(-kept)); err != nil {
+		return nil, err
+	}
+	unfinished, err := os.MkdirTemp(cache, unfinishedPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	if err := Make(ctx, release, unfinished, patches); err != nil {
+		return nil, err
+	}
+	if err := protect(unfinished); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(unfinished, dir); err != nil {
@@ -131,6 +140,73 @@ func Ensure(ctx context.Context, cache string, release Release, patches []string
 		}
 	}
 	return describe(dir, release.Version, patches)
+}
+
+const (
+	// kept is how long a tree stays that nobody uses.
+	kept = 7 * 24 * time.Hour
+	// unfinishedPrefix begins the names of what is being made, or was when a process died.
+	unfinishedPrefix = "unfinished-"
+)
+
+// use tells whether a tree is there, and notes that it is used.
+func use(dir string) bool {
+	now := time.Now()
+	return os.Chtimes(dir, now, now) == nil
+}
+
+// prune removes the trees of a version that were last used before a time, and what dead processes have left
+// from before it. A tree gets another name first, so that nobody finds a half of it.
+func prune(cache, version string, before time.Time) error {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return fmt.Errorf("look for old trees: %w", err)
+	}
+	for _, entry := range entries {
+		name := filepath.Join(cache, entry.Name())
+		isTree := of(entry.Name()) == version
+		info, err := entry.Info()
+		if err != nil || info.ModTime().After(before) || !isTree && !strings.HasPrefix(entry.Name(), unfinishedPrefix) {
+			continue // an error tells that it is gone
+		}
+		if isTree {
+			dead := filepath.Join(cache, unfinishedPrefix+entry.Name())
+			if err := os.Rename(name, dead); errors.Is(err, fs.ErrNotExist) {
+				continue // another process does the same
+			} else if err != nil {
+				return fmt.Errorf("remove an old tree: %w", err)
+			}
+			name = dead
+		}
+		if err := os.RemoveAll(name); err != nil {
+			return fmt.Errorf("remove an old tree: %w", err)
+		}
+	}
+	return nil
+}
+
+var key = regexp.MustCompile(`^(v.*)-[0-9a-f]{12}$`)
+
+// of returns the version of the tree that has a name; empty if no tree has it.
+func of(name string) string {
+	if match := key.FindStringSubmatch(name); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+// protect lets nobody write into the files of a tree but those that go changes.
+func protect(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path == filepath.Join(dir, "go.mod") || path == filepath.Join(dir, "go.sum") {
+			return err
+		}
+		return os.Chmod(path, 0o444)
+	})
+	if err != nil {
+		return fmt.Errorf("protect a tree: %w", err)
+	}
+	return nil
 }
 
 func describe(dir, version string, patches []string) (*Tree, error) {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -132,6 +134,69 @@ func TestMakeStopped(t *testing.T) {
 	if err := Make(ctx, Release{Version: "v1.36.4", Module: module(t)}, t.TempDir(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestEnsure(t *testing.T) {
+	cache, release := t.TempDir(), Release{Version: "v1.36.4", Module: module(t)}
+	long, days := time.Now().Add(-8*24*time.Hour), time.Now().Add(-6*24*time.Hour)
+	for name, used := range map[string]time.Time{
+		"v1.36.4-0123456789ab": long, "v1.36.4-0123456789ac": days, "v1.35.8-0123456789ab": long,
+		"unfinished-1": long, "unfinished-2": days, "modules": long,
+	} {
+		dir := filepath.Join(cache, name)
+		if err := os.MkdirAll(filepath.Join(dir, "pkg"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := Ensure(t.Context(), cache, release, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := map[string]os.FileMode{}
+	for _, name := range []string{"go.mod", "go.sum", "pkg/a.go"} {
+		info, err := os.Stat(filepath.Join(made.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes[name] = info.Mode() & 0o222
+	}
+	if diff := cmp.Diff(map[string]os.FileMode{"go.mod": 0o200, "go.sum": 0o200, "pkg/a.go": 0}, modes); diff != "" {
+		t.Errorf("who may write (-want +got):\n%s", diff)
+	}
+	want := []string{made.Key(), "modules", "unfinished-2", "v1.35.8-0123456789ab", "v1.36.4-0123456789ac"}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, names(t, cache)); diff != "" {
+		t.Errorf("what is there (-want +got):\n%s", diff)
+	}
+
+	if err := os.Chtimes(made.Dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ensure(t.Context(), cache, release, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := prune(cache, "v1.36.4", days); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(names(t, cache), made.Key()) {
+		t.Error("what was used just now was removed")
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, entry := range entries {
+		all = append(all, entry.Name())
+	}
+	return all
 }
 
 func TestKey(t *testing.T) {
