@@ -202,19 +202,6 @@ func (w *world) pod(namespace, name string) *lab.Host {
 	return host
 }
 
-// podsOf returns the hosts of the namespace's pods whose names begin so, by name.
-func (w *world) podsOf(namespace, prefix string) map[string]*lab.Host {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	found := map[string]*lab.Host{}
-	for name, host := range w.pods {
-		if name.Namespace == namespace && len(name.Name) >= len(prefix) && name.Name[:len(prefix)] == prefix {
-			found[name.Name] = host
-		}
-	}
-	return found
-}
-
 // runPod creates a pod on a node and waits until it runs.
 func (w *world) runPod(namespace, name string, on *member, labels map[string]string) *lab.Host {
 	w.Helper()

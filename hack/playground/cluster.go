@@ -33,7 +33,7 @@ type playground struct {
 	control                  *cluster.ControlPlane
 	forwarder                net.Listener
 	cancel                   context.CancelFunc
-	kubelet                  chan error // closed when it has ended
+	kubelet                  chan error // gives one when it has ended
 
 	mu   sync.Mutex
 	pods map[cache.ObjectName]*lab.Host
@@ -266,7 +266,10 @@ func (p *playground) close() error {
 	if p.cancel != nil {
 		p.cancel()
 		select {
-		case <-p.kubelet:
+		case err := <-p.kubelet:
+			if !errors.Is(err, context.Canceled) {
+				errs = append(errs, err)
+			}
 		case <-time.After(10 * time.Second):
 			errs = append(errs, errors.New("the kubelet does not end"))
 		}

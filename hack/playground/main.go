@@ -135,7 +135,7 @@ func down(ctx context.Context, dir string) error {
 			return ctx.Err()
 		}
 	}
-	_, err := fmt.Println("The cluster is down.")
+	_, err := os.Stdout.WriteString("The cluster is down.\n")
 	return err
 }
 

@@ -32,6 +32,9 @@ type layout struct {
 	natFamily                                              uint32
 }
 
+// firstRegister is where keys begin, and where egress IPs are put.
+const firstRegister = unix.NFT_REG_1
+
 // chainName is that of the only chain.
 const chainName = "postrouting"
 
@@ -85,20 +88,20 @@ const (
 
 // rules returns those of the chain for a content.
 func (l *layout) rules(c Content) []rule {
-	const first = unix.NFT_REG_1
+	const first = firstRegister
 	accept := []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}
 	protocol := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: l.second}}
-	toEgressIP := slices.Concat(l.load(l.destinationOffset, first), lookup(egressIPsSet, first), l.load(l.sourceOffset, first))
-	rules := []rule{{excludedMark, slices.Concat(l.load(l.destinationOffset, first), lookup(exclusionsSet, first), accept)}}
+	toEgressIP := slices.Concat(l.load(l.destinationOffset, first), found(egressIPsSet), l.load(l.sourceOffset, first))
+	rules := []rule{{excludedMark, slices.Concat(l.load(l.destinationOffset, first), found(exclusionsSet), accept)}}
 	if len(c[bindingsMap]) > 0 {
 		rules = append(rules,
-			rule{ownMark, slices.Concat(toEgressIP, protocol, l.load(l.destinationOffset, l.third), lookup(ownSet, first), accept)},
-			rule{bindingMark, slices.Concat(l.load(l.sourceOffset, first), protocol, l.snat(bindingsMap, first))})
+			rule{ownMark, slices.Concat(toEgressIP, protocol, l.load(l.destinationOffset, l.third), found(ownSet), accept)},
+			rule{bindingMark, slices.Concat(l.load(l.sourceOffset, first), protocol, l.snat(bindingsMap))})
 	}
 	if len(c[podsMap]) > 0 {
 		rules = append(rules,
-			rule{ownPodsMark, slices.Concat(toEgressIP, l.load(l.destinationOffset, l.second), lookup(ownPodsSet, first), accept)},
-			rule{podMark, slices.Concat(l.load(l.sourceOffset, first), l.snat(podsMap, first))})
+			rule{ownPodsMark, slices.Concat(toEgressIP, l.load(l.destinationOffset, l.second), found(ownPodsSet), accept)},
+			rule{podMark, slices.Concat(l.load(l.sourceOffset, first), l.snat(podsMap))})
 	}
 	return rules
 }
@@ -108,15 +111,16 @@ func (l *layout) load(offset, register uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: l.length}}
 }
 
-func lookup(set string, register uint32) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: register, SetName: set}}
+// found lets packets pass of which the set has what the first registers hold.
+func found(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, SetName: set}}
 }
 
-// snat gives the packet the address that the map has for what the register holds.
-func (l *layout) snat(set string, register uint32) []expr.Any {
+// snat gives the packet the address that the map has for what the first registers hold.
+func (l *layout) snat(set string) []expr.Any {
 	return []expr.Any{
-		&expr.Lookup{SourceRegister: register, DestRegister: register, IsDestRegSet: true, SetName: set},
-		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.natFamily, RegAddrMin: register, FullyRandom: true},
+		&expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: set},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.natFamily, RegAddrMin: firstRegister, FullyRandom: true},
 	}
 }
 
