@@ -15,15 +15,21 @@ import (
 
 // Cleanup removes every rule and chain of the egress extension and of all modes of the
 // proxier from the kernel, in both iptables back ends. It changes PATH while it runs: the
-// process must do nothing else meanwhile.
+// process must do nothing else meanwhile. It is an error if a node's process runs: that would
+// write them again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
+	release, err := claimInstance(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips what it cannot have
 		return err
 	}
 	// Ours first: without them pods leave as the network plugin decides, while without the
 	// proxier's they could not even be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
-	err := errors.Join(cleanupEgress(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
+	err = errors.Join(cleanupEgress(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
 	if err != nil {
 		return fmt.Errorf("rules are left in the kernel, the log above says which; run --cleanup again when the cause is gone: %w", err)
 	}

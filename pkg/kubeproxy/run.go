@@ -30,7 +30,9 @@ import (
 // killed, a temporary file that is removed.
 const stopTime = 2 * time.Second
 
-// Run runs the proxy until ctx ends, and returns nil then. The rules stay in the kernel.
+// Run runs the proxy until ctx ends, and returns nil then. The rules stay in the kernel. It
+// is an error, before anything is changed, if another node's process runs in the network
+// namespace.
 func (p *Proxy) Run(ctx context.Context) error {
 	p.logStart(ctx)
 	utilfeature.DefaultMutableFeatureGate.AddMetrics()
@@ -40,6 +42,11 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if p.options.WriteConfigTo != "" || p.options.InitAndExit {
 		return p.options.Run(ctx)
 	}
+	release, err := claimInstance(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 
 	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration}
 	defer n.stopping()
