@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// TestASecondNodeRefusesToRun: beside the first one, whatever its configuration, in a container
+// too, and before it has changed anything. Whoever ends the first one, in whatever way, can
+// start another at once.
+func TestASecondNodeRefusesToRun(t *testing.T) {
+	to := newTown(t, settings{})
+	first := to.members[1]
+	rules := func() [2][]string { return [2][]string{programmed(first, families[0]), programmed(first, families[1])} }
+	before := rules()
+	refused := func(what string, in []string, says string, args ...string) {
+		t.Helper()
+		cmd := first.Command(t.Context(), append([]string{"start", "node", "--config=" + first.Config()}, args...)...)
+		// ip netns exec NAMESPACE program
+		cmd.Args = slices.Insert(cmd.Args, 4, in...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("%s: ended with %v, want status 1", what, err)
+		}
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "error: ") || !strings.Contains(last, says) {
+			t.Errorf("%s: the last line is %q, want an error with %q", what, last, says)
+		} else {
+			t.Logf("%s: %s", what, last)
+		}
+		if diff := cmp.Diff(before, rules()); diff != "" {
+			t.Errorf("%s: the rules are others (-want +got):\n%s", what, diff)
+		}
+	}
+	container := []string{"unshare", "--mount", "--pid", "--fork", "--kill-child"}
+	pid := fmt.Sprintf("process %d", first.PID())
+	refused("the same again", nil, pid)
+	refused("in a container", container, "in another container")
+	refused("a clean-up", nil, pid, "--cleanup")
+	refused("another configuration", nil, pid, "--config="+to.otherConfig(first, map[string]any{
+		"cluster-cidr": []string{"10.0.0.0/8"}, "egress-snat-socket": []string{""}, "healthz-bind-address": []string{"127.0.0.1:1"}, "metrics-bind-address": []string{"127.0.0.1:2"},
+	}))
+	refused("without egress SNAT", nil, pid, "--config="+to.otherConfig(first, map[string]any{"egress-snat": []string{"false"}}))
+
+	first.Printed.Reset()
+	first.Stop()
+	first.Start()
+	first.Ready()
+	first.Printed.Reset()
+	first.Kill()
+	first.Start()
+	first.Ready()
+	first.Printed.Reset()
+	first.Configure(`v: ["3"]`)
+	if status := first.Exit(); status != 75 {
+		t.Errorf("after a change of the configuration: status %d, want 75", status)
+	}
+	contained := &logger{member: first, script: `exec unshare --mount --pid --fork --kill-child "$@"`}
+	contained.start(to)
+	to.publish()
+	to.published()
+	before = rules()
+	refused("beside a container", nil, "process ")
+	to.must(contained.cmd.Process.Kill())
+	<-contained.ended
+	first.Start()
+	first.Ready()
+	to.publish()
+	to.published()
+	to.calm("second nodes refused, successors welcome")
+}
+
+// otherConfig writes a configuration that is a node's but for some proxyArguments, into a file
+// of its own, whose name it returns.
+func (to *town) otherConfig(m *member, arguments map[string]any) string {
+	to.Helper()
+	text, err := os.ReadFile(m.Config())
+	to.must(err)
+	config := map[string]any{}
+	to.must(yaml.Unmarshal(text, &config))
+	maps.Copy(config["proxyArguments"].(map[string]any), arguments)
+	text, err = yaml.Marshal(config)
+	to.must(err)
+	m.Write(m.File("other.yaml"), text)
+	return m.File("other.yaml")
+}
