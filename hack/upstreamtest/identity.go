@@ -126,7 +126,7 @@ func sum(content []byte) string {
 // unpatchedRecords returns those of the unpatched tree. It writes the same each time, so that they are
 // kept; the first time it is made sure of that.
 func (c *comparison) unpatchedRecords(ctx context.Context, both *trees) (records, error) {
-	key, err := ownKey()
+	key, err := c.ownKey()
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +155,15 @@ func (c *comparison) unpatchedRecords(ctx context.Context, both *trees) (records
 }
 
 // ownKey changes with whatever decides what is recorded.
-func ownKey() (string, error) {
+func (c *comparison) ownKey() (string, error) {
 	var all bytes.Buffer
 	fmt.Fprintln(&all, clusters, inputs)
 	all.WriteString(overlaySource)
-	err := fs.WalkDir(laid, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(c.laid, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := laid.ReadFile(path)
+		content, err := fs.ReadFile(c.laid, path)
 		all.Write(content)
 		return err
 	})
@@ -215,7 +215,7 @@ func (c *comparison) record(ctx context.Context, in *tree.Tree, extension bool) 
 	defer func() {
 		_ = os.RemoveAll(dir) // a temporary directory; what stays is nobody's harm
 	}()
-	over, err := newOverlay(in, dir, extension)
+	over, err := newOverlay(in, dir, c.laid, extension)
 	if err != nil {
 		return nil, err
 	}

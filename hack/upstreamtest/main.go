@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -42,7 +43,10 @@ func main() {
 // comparison is one run of a command.
 type comparison struct {
 	patches, trees, output string
-	stdout, stderr         io.Writer
+	// laid is what is laid over the trees so that they record.
+	laid           fs.FS
+	runs           runs
+	stdout, stderr io.Writer
 	// failed is the first error of writing the report.
 	failed error
 }
@@ -65,7 +69,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 	if len(arguments) == 0 {
 		return fmt.Errorf("no command\n%s", usage)
 	}
-	c := &comparison{stdout: stdout, stderr: stderr}
+	c := &comparison{laid: laidOver(), runs: runs{alone: 5, whole: 3}, stdout: stdout, stderr: stderr}
 	var compare func(context.Context, *trees) error
 	switch arguments[0] {
 	case "tests":

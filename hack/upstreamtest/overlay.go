@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +15,16 @@ import (
 )
 
 //go:embed testdata
-var laid embed.FS
+var embedded embed.FS
+
+// laidOver returns what is laid over a tree.
+func laidOver() fs.FS {
+	files, err := fs.Sub(embedded, "testdata")
+	if err != nil {
+		panic(err) // only for an invalid path
+	}
+	return files
+}
 
 //go:embed overlay.go
 var overlaySource string // how the trees' files are edited decides what is recorded
@@ -37,13 +47,14 @@ func orderRanges(source string) (string, error) {
 // overlay says to go what is laid over a tree: files beside or in the place of the tree's own.
 type overlay struct {
 	tree, dir string
+	laid      fs.FS
 	Replace   map[string]string
 }
 
 // newOverlay returns what to lay over the tree so that the tests of both proxiers record what is
 // written. With an extension, every proxier of a test has one; an unpatched tree does not compile then.
-func newOverlay(in *tree.Tree, dir string, extension bool) (*overlay, error) {
-	o := &overlay{tree: in.Dir, dir: dir, Replace: map[string]string{}}
+func newOverlay(in *tree.Tree, dir string, laid fs.FS, extension bool) (*overlay, error) {
+	o := &overlay{tree: in.Dir, dir: dir, laid: laid, Replace: map[string]string{}}
 	attach := "plain_test.go"
 	if extension {
 		attach = "extension_test.go"
@@ -99,9 +110,9 @@ func insert(source, marker, text string) (string, error) {
 
 var packageClause = regexp.MustCompile(`(?m)^package \w+$`)
 
-// add lays a file of testdata into a folder, as a file of the package.
+// add lays one of the files into a folder, as a file of the package.
 func (o *overlay) add(folder, name, packageName string) error {
-	content, err := laid.ReadFile("testdata/" + name)
+	content, err := fs.ReadFile(o.laid, name)
 	if err != nil {
 		return fmt.Errorf("lay over the tree: %w", err)
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
-// again is how often a test that did not end alike is run on each tree, for upstream has flaky ones.
-const again = 5
+// runs is how often a test that did not end alike is run again on each tree, for upstream has flaky ones: alone,
+// and with all of its package, for what it differs by may be what another test has left.
+type runs struct{ alone, whole int }
 
 // tests compares the results of upstream's tests on both trees of a branch.
 func (c *comparison) tests(ctx context.Context, both *trees) error {
@@ -68,7 +69,7 @@ func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcome
 func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (outcomes, error) {
 	c.progress("  testing %s\n", in.Dir)
 	arguments := append([]string{"test", "-json", "-count=1"}, testlog.Patterns()...)
-	output, err := goTest(ctx, in.Dir, nil, arguments...)
+	output, err := goTest(ctx, in.Dir, arguments...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +88,8 @@ func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (o
 
 // goTest runs go and returns what it printed. That tests failed is no error: the output says so.
 // That go ran none at all is one.
-func goTest(ctx context.Context, dir string, environment []string, arguments ...string) ([]byte, error) {
+func goTest(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
 	command := tree.Go(ctx, dir, arguments...)
-	command.Env = append(command.Env, environment...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()
@@ -105,7 +105,7 @@ func goTest(ctx context.Context, dir string, environment []string, arguments ...
 	return output, nil
 }
 
-// rerun runs the tests that differ alone, several times on both trees, and returns those that are
+// rerun runs the tests that differ several times on both trees, and returns those that are
 // still no different from run to run but from tree to tree. It tells of the others: they are flaky.
 func (c *comparison) rerun(ctx context.Context, both *trees, differences []difference) ([]difference, error) {
 	var remaining []difference
@@ -117,38 +117,59 @@ func (c *comparison) rerun(ctx context.Context, both *trees, differences []diffe
 			remaining = append(remaining, d)
 			continue
 		}
-		inPatched, err := repeat(ctx, both.patched, d.test)
+		ended, err := c.again(ctx, both, &d)
 		if err != nil {
 			return nil, err
 		}
-		inUnpatched, err := repeat(ctx, both.unpatched, d.test)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Equal(inPatched, inUnpatched) {
-			d.patched, d.unpatched = strings.Join(inPatched, "/"), strings.Join(inUnpatched, "/")
+		if ended == "" {
 			remaining = append(remaining, d)
 			continue
 		}
-		c.report("  flaky: %s; run %d times on each tree, it ended alike: %s\n", d, again, strings.Join(inPatched, "/"))
+		c.report("  flaky: %s; run again on each tree it ended alike: %s\n", d, ended)
 	}
 	return remaining, nil
 }
 
-// repeat runs the test function and returns the different ways in which the test ended, sorted.
-func repeat(ctx context.Context, in *tree.Tree, name test) ([]string, error) {
+// again tells how a test ended that was run again on both trees; nothing if it did not end alike, of which the
+// difference then tells.
+func (c *comparison) again(ctx context.Context, both *trees, d *difference) (string, error) {
 	var ended []string
-	for range again {
-		output, err := goTest(ctx, in.Dir, nil, "test", "-json", "-count=1", "-run", "^"+name.root()+"$", "./"+name.Package)
+	for _, way := range []struct {
+		name  string
+		runs  int
+		flags []string
+	}{{"alone", c.runs.alone, []string{"-run", "^" + d.root() + "$"}}, {"with its package", c.runs.whole, nil}} {
+		inPatched, err := repeat(ctx, both.patched, d.test, way.runs, way.flags)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		found, err := parse(bytes.NewReader(output))
+		inUnpatched, err := repeat(ctx, both.unpatched, d.test, way.runs, way.flags)
 		if err != nil {
-			return nil, err
+			return "", err
+		}
+		if inPatched != inUnpatched {
+			d.patched, d.unpatched = inPatched+" "+way.name, inUnpatched+" "+way.name
+			return "", nil
+		}
+		ended = append(ended, fmt.Sprintf("%s %d times, %s", way.name, way.runs, inPatched))
+	}
+	return strings.Join(ended, "; "), nil
+}
+
+// repeat runs a test's package with the flags and returns the different ways in which the test ended, sorted.
+func repeat(ctx context.Context, in *tree.Tree, name test, times int, flags []string) (string, error) {
+	var ended []string
+	for range times {
+		output, err := goTest(ctx, in.Dir, slices.Concat([]string{"test", "-json", "-count=1"}, flags, []string{"./" + name.Package})...)
+		if err != nil {
+			return "", err
+		}
+		found, err := read(bytes.NewReader(output))
+		if err != nil {
+			return "", err
 		}
 		ended = append(ended, orAbsent(found[name]))
 	}
 	slices.Sort(ended)
-	return slices.Compact(ended), nil
+	return strings.Join(slices.Compact(ended), "/"), nil
 }

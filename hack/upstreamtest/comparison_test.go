@@ -1,0 +1,268 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/openshift/origin-node/hack/patchtool/branch"
+	"github.com/openshift/origin-node/hack/patchtool/tree"
+)
+
+// proxierSource is a made-up proxier, of either package, with what overlay.go looks for.
+const proxierSource = `package PROXIER
+
+import "k8s.io/kubernetes/pkg/util/iptables"
+
+type Proxier struct {
+	ipt interface {
+		RestoreAll([]byte, iptables.FlushFlag, iptables.RestoreCountersFlag) error
+	}
+	svcPortMap map[string]int
+	extension  func()
+}
+
+func (proxier *Proxier) setInitialized(bool) {}
+
+func (proxier *Proxier) syncProxyRules() error {
+	text := "*nat\n"
+	for name := range proxier.svcPortMap {
+		text += "-A " + name + "\n"
+	}
+	if err := proxier.ipt.RestoreAll([]byte(text+"COMMIT\n"), true, true); err != nil {
+		return err
+	}
+	if proxier.extension != nil {
+		proxier.extension()
+	}
+	return nil
+}
+`
+
+const proxierTest = `package PROXIER
+
+import (
+	"testing"
+
+	iptablestest "k8s.io/kubernetes/pkg/util/iptables/testing"
+)
+
+func NewFakeProxier() *Proxier {
+	p := &Proxier{ipt: &iptablestest.FakeIPTables{}, svcPortMap: map[string]int{"a": 1, "b": 2, "c": 3, "d": 4}}
+	p.setInitialized(true)
+	return p
+}
+
+func TestSync(t *testing.T) {
+	if err := NewFakeProxier().syncProxyRules(); err != nil {
+		t.Fatal(err)
+	}
+}
+`
+
+const fakeSource = `package testing
+
+import (
+	"fmt"
+
+	"k8s.io/kubernetes/pkg/util/iptables"
+)
+
+type FakeIPTables struct{ said string }
+
+func (f *FakeIPTables) RestoreAll(data []byte, flush iptables.FlushFlag, counters iptables.RestoreCountersFlag) error {
+	f.said = fmt.Sprint(data, flush, counters)
+	return nil
+}
+`
+
+// module are the files of a made-up release.
+func module() map[string]string {
+	files := map[string]string{
+		"go.mod":                 "module k8s.io/kubernetes\n\ngo 1.24\n",
+		"cmd/kube-proxy/main.go": "package main\n\nfunc main() {}\n",
+		"pkg/proxy/topology.go":  "package proxy\n\nfunc count(endpointsMap map[string]int) (n int) {\n\tfor range endpointsMap {\n\t\tn++\n\t}\n\treturn n\n}\n",
+		"pkg/proxy/topology_test.go": "package proxy\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar left bool\n\nfunc first() bool { return os.Mkdir(os.Getenv(\"UPSTREAMTEST_ONCE\"), 0o755) == nil }\n\n" +
+			"func TestA(t *testing.T) { left = true }\n\nfunc TestB(t *testing.T) {}\n",
+		"pkg/util/iptables/iptables.go":     "package iptables\n\ntype (\n\tFlushFlag bool\n\tRestoreCountersFlag bool\n)\n",
+		"pkg/util/iptables/testing/fake.go": fakeSource,
+	}
+	files["pkg/proxy/topology.go"] = strings.Replace(files["pkg/proxy/topology.go"], "for range", "for _ = range", 1)
+	for _, proxier := range proxiers {
+		files["pkg/proxy/"+proxier+"/proxier.go"] = strings.Replace(proxierSource, "PROXIER", proxier, 1)
+		files["pkg/proxy/"+proxier+"/proxier_test.go"] = strings.Replace(proxierTest, "PROXIER", proxier, 1)
+	}
+	return files
+}
+
+// laid is what is laid over it: what needs nothing of Kubernetes as it is, the rest simpler.
+func laid(t *testing.T) fs.FS {
+	t.Helper()
+	files := fstest.MapFS{}
+	for _, name := range []string{"order.go", "record.go", "plain_test.go"} {
+		content, err := fs.ReadFile(laidOver(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: content}
+	}
+	const head = "package proxier\n\nimport (\n\t\"testing\"\n\n\tiptablestest \"k8s.io/kubernetes/pkg/util/iptables/testing\"\n)\n\n"
+	for name, text := range map[string]string{
+		"clusters_test.go": "package proxier\n",
+		"extension_test.go": "package proxier\n\nimport \"testing\"\n\nfunc attachExtension(p *Proxier) { p.extension = func() {} }\n\n" +
+			"func checkExtension(*testing.T, bool, bool) {}\n",
+		"iptables_test.go": head + "func TestUpstreamtestClusters(t *testing.T) {\n\tiptablestest.Record(\"cluster\", \"\")\n\tcheckExtension(t, true, NewFakeProxier().syncProxyRules() == nil)\n" +
+			"\tiptablestest.Record(\"sync full=true succeeded=true\", \"\")\n}\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	files["nftables_test.go"] = files["iptables_test.go"]
+	return files
+}
+
+// pair writes the made-up release twice, once with text replaced in one of its files.
+func pair(t *testing.T, file, old, replacement string) *trees {
+	t.Helper()
+	patched := maps.Clone(module())
+	if !strings.Contains(patched[file], old) {
+		t.Fatalf("%s has no %q", file, old)
+	}
+	patched[file] = strings.Replace(patched[file], old, replacement, 1)
+	return &trees{Branch: branch.Branch{Name: "release-1.2", Version: "v1.2.0"}, patched: write(t, patched), unpatched: write(t, module())}
+}
+
+func write(t *testing.T, files map[string]string) *tree.Tree {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &tree.Tree{Version: "v1.2.0", Dir: dir}
+}
+
+// compared returns a comparison, and what it reports and tells.
+func compared(t *testing.T) (c *comparison, said, progress *strings.Builder) {
+	t.Helper()
+	said, progress = &strings.Builder{}, &strings.Builder{}
+	return &comparison{laid: laid(t), runs: runs{alone: 2, whole: 2}, output: t.TempDir(), stdout: said, stderr: progress}, said, progress
+}
+
+func TestIdentity(t *testing.T) {
+	const proxier = "pkg/proxy/nftables/proxier.go"
+	output := t.TempDir() // the unpatched tree is always the same
+	for name, test := range map[string]struct {
+		file, old, replacement string
+		differs                []string // the only lines of the report that begin with this word
+	}{
+		"alike": {file: proxier, old: "package", replacement: "// A comment.\npackage"},
+		"a byte": {
+			file: proxier, old: `COMMIT\n`, replacement: `COMMIT \n`,
+			differs: []string{
+				"DIFFERS nftables, upstream's tests, without an extension, from line 8 on:", "DIFFERS nftables, upstream's tests, with an extension, from line 8 on:",
+				"DIFFERS nftables, random clusters, without an extension, from line 9 on:", "DIFFERS nftables, random clusters, with an extension, from line 9 on:",
+			},
+		},
+		"a byte for an extension": {
+			file: proxier, old: "	if err := proxier.ipt", replacement: "	if proxier.extension != nil {\n\t\ttext += \"x\"\n\t}\n	if err := proxier.ipt",
+			differs: []string{"DIFFERS nftables, upstream's tests, with an extension, from line 8 on:", "DIFFERS nftables, random clusters, with an extension, from line 9 on:"},
+		},
+		"another order": {
+			file: "pkg/proxy/iptables/proxier.go", old: `text += "-A " + name + "\n"`, replacement: `text = text[:5] + "-A " + name + "\n" + text[5:]`,
+			differs: []string{
+				"DIFFERS iptables, upstream's tests, without an extension, from line 4 on:", "DIFFERS iptables, upstream's tests, with an extension, from line 4 on:",
+				"DIFFERS iptables, random clusters, without an extension, from line 5 on:", "DIFFERS iptables, random clusters, with an extension, from line 5 on:",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, said, _ := compared(t)
+			c.output = output
+			err := c.identity(t.Context(), pair(t, test.file, test.old, test.replacement))
+			if want := len(test.differs) > 0; errors.Is(err, errDiffers) != want || err != nil && !want {
+				t.Fatalf("error %v", err)
+			}
+			var got []string
+			for line := range strings.Lines(said.String()) {
+				if strings.HasPrefix(line, "  DIFFERS") {
+					got = append(got, strings.TrimSpace(line))
+				}
+			}
+			if strings.Join(got, "\n") != strings.Join(test.differs, "\n") {
+				t.Errorf("it reports\n%s\nwant\n%s", said, strings.Join(test.differs, "\n"))
+			}
+			if same := strings.Contains(said.String(), "byte for byte the same"); same != (err == nil) {
+				t.Errorf("it reports\n%s", said)
+			}
+		})
+	}
+}
+
+// TestIdentityKeeps fails when what the unpatched tree wrote is recorded once more, or is not what was recorded.
+func TestIdentityKeeps(t *testing.T) {
+	c, said, progress := compared(t)
+	both := pair(t, "pkg/proxy/iptables/proxier.go", `COMMIT\n`, `COMMIT \n`)
+	for range 2 {
+		if err := c.identity(t.Context(), both); !errors.Is(err, errDiffers) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	reports := strings.SplitAfter(said.String(), "release-1.2 (v1.2.0)\n")
+	if len(reports) != 3 || strings.TrimSuffix(reports[1], "release-1.2 (v1.2.0)\n") != reports[2] {
+		t.Errorf("it reports\n%s", said)
+	}
+	if got := strings.Count(progress.String(), "recording "+both.unpatched.Dir); got != 2 {
+		t.Errorf("the unpatched tree was recorded %d times, want twice, to compare both", got)
+	}
+}
+
+// TestIdentityOfWhatVaries fails when a tree that never writes the same twice proves anything.
+func TestIdentityOfWhatVaries(t *testing.T) {
+	c, _, _ := compared(t)
+	both := pair(t, "pkg/proxy/iptables/proxier.go", "package", "package")
+	varying := module()
+	const file = "pkg/proxy/iptables/proxier.go"
+	varying[file] = strings.NewReplacer(`text := "*nat\n"`, `text := time.Now().String()`, `import "k8s`, "import \"time\"\n\nimport \"k8s").Replace(varying[file])
+	both.unpatched = write(t, varying)
+	if err := c.identity(t.Context(), both); err == nil || !strings.Contains(err.Error(), "two runs of the unpatched tree differ from line") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestTests fails when a test that ends otherwise on the patched tree is not told of, or a flaky one is.
+func TestTests(t *testing.T) {
+	const file = "pkg/proxy/topology_test.go"
+	for name, test := range map[string]struct {
+		old, replacement string
+		differs          bool
+		says             string
+	}{
+		"alike":                 {"package", "package", false, "the same tests, the same results"},
+		"a test fails":          {"TestB(t *testing.T) {}", "TestB(t *testing.T) { t.Fail() }", true, "DIFFERS pkg/proxy TestB: fail alone patched, pass alone unpatched\n"},
+		"a test is not there":   {"TestB(", "TestC(", true, "DIFFERS pkg/proxy TestB: absent alone patched, pass alone unpatched\n"},
+		"after another test":    {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "DIFFERS pkg/proxy TestB: fail with its package patched, pass with its package unpatched\n"},
+		"once, and never again": {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif first() {\n\t\tt.Fail()\n\t}\n}", false, "flaky: pkg/proxy TestB: fail patched, pass unpatched; run again on each tree it ended alike: alone 2 times, pass; with its package 2 times, pass\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("UPSTREAMTEST_ONCE", filepath.Join(t.TempDir(), "once"))
+			c, said, _ := compared(t)
+			err := c.tests(t.Context(), pair(t, file, test.old, test.replacement))
+			if errors.Is(err, errDiffers) != test.differs || err != nil && !test.differs {
+				t.Fatalf("error %v", err)
+			}
+			if !strings.Contains(said.String(), test.says) {
+				t.Errorf("it reports\n%s\nwant %q", said, test.says)
+			}
+		})
+	}
+}
