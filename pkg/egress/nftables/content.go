@@ -46,21 +46,30 @@ func Render(p plan.Plan) Content {
 	if len(p.Bindings) == 0 {
 		return nil
 	}
-	c := Content{exclusionsSet: {}, egressIPsSet: {}, ownSet: {}, ownPodsSet: {}, bindingsMap: {}, podsMap: {}}
-	for _, r := range ranges(slices.Concat(p.ClusterCIDRs, p.Exclusions)) {
-		c[exclusionsSet][Key{Pod: r.first, Other: r.last}] = netip.Addr{}
-	}
+	c := Content{exclusionsSet: exclusions(p), egressIPsSet: {}, ownSet: {}, ownPodsSet: {}, bindingsMap: {}, podsMap: {}}
 	for _, b := range p.Bindings {
 		c[egressIPsSet][Key{Pod: b.EgressIP}] = netip.Addr{}
-		if b.Protocol == plan.All {
-			c[ownPodsSet][Key{Pod: b.Pod, Other: b.EgressIP}] = netip.Addr{}
-			c[podsMap][Key{Pod: b.Pod}] = b.EgressIP
-			continue
-		}
-		c[ownSet][Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}] = netip.Addr{}
-		c[bindingsMap][Key{Pod: b.Pod, Protocol: b.Protocol}] = b.EgressIP
+		own, ownKey, set, key := places(b)
+		c[own][ownKey] = netip.Addr{}
+		c[set][key] = b.EgressIP
 	}
 	return c
+}
+
+func exclusions(p plan.Plan) Elements {
+	elements := Elements{}
+	for _, r := range ranges(slices.Concat(p.ClusterCIDRs, p.Exclusions)) {
+		elements[Key{Pod: r.first, Other: r.last}] = netip.Addr{}
+	}
+	return elements
+}
+
+// places returns where a binding is: as a pair with its own egress IP, and in a map.
+func places(b plan.Binding) (own string, ownKey Key, set string, key Key) {
+	if b.Protocol == plan.All {
+		return ownPodsSet, Key{Pod: b.Pod, Other: b.EgressIP}, podsMap, Key{Pod: b.Pod}
+	}
+	return ownSet, Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, bindingsMap, Key{Pod: b.Pod, Protocol: b.Protocol}
 }
 
 // Record returns c with the journal of bindings that the write of c takes away: in a set that

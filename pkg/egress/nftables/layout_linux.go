@@ -129,9 +129,9 @@ func (l *layout) snat(set string) []expr.Any {
 var numbers = map[plan.Protocol]byte{plan.TCP: unix.IPPROTO_TCP, plan.UDP: unix.IPPROTO_UDP, plan.SCTP: unix.IPPROTO_SCTP, plan.All: 0}
 
 // encode returns the elements of a set as the kernel has them.
-func encode(set string, elements Elements, keys []Key) []nftables.SetElement {
-	encoded := make([]nftables.SetElement, 0, len(keys))
-	for _, key := range keys {
+func encode(set string, elements Elements) []nftables.SetElement {
+	encoded := make([]nftables.SetElement, 0, len(elements))
+	for key, value := range elements {
 		switch set {
 		case exclusionsSet:
 			encoded = append(encoded, nftables.SetElement{Key: key.Pod.AsSlice()})
@@ -139,7 +139,7 @@ func encode(set string, elements Elements, keys []Key) []nftables.SetElement {
 				encoded = append(encoded, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
 			}
 		case bindingsMap, podsMap:
-			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key), Val: elements[key].AsSlice()})
+			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key), Val: value.AsSlice()})
 		default:
 			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key)})
 		}

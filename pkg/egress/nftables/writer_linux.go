@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +35,8 @@ type Writer struct {
 	// written is what the kernel holds; known tells that it is known.
 	written Content
 	known   bool
+	// state is that of the plan which was written last, if the kernel is known to hold it.
+	state *state
 	// generation is that of the ruleset that written was seen in; 0 if somebody else may have
 	// changed it since.
 	generation uint32
@@ -73,6 +74,11 @@ func (w *Writer) Read(ctx context.Context) (held Content, differences []string, 
 		}
 	}
 	w.written, w.known, w.generation = held, fault == "", generation
+	if len(differences) > 0 || !w.known {
+		w.state = nil
+	} else if w.state != nil {
+		w.written = w.state.content
+	}
 	return held, differences, nil
 }
 
@@ -80,7 +86,6 @@ func (w *Writer) Read(ctx context.Context) (held Content, differences []string, 
 // whether it had to change anything. It looks at the kernel first if it does not know
 // it. After an error the kernel holds what it held before, and the next Write looks again.
 func (w *Writer) Write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, err error) {
-	want := Render(p).Record(removed)
 	c, err := open(ctx)
 	if err != nil {
 		return false, err
@@ -90,15 +95,15 @@ func (w *Writer) Write(ctx context.Context, p plan.Plan, removed []plan.Binding)
 	if err != nil {
 		return false, err
 	}
-	if changed, err = w.transact(c, want); err != nil {
-		w.known, w.generation = false, 0
+	if changed, err = w.transact(c, p, removed); err != nil {
+		w.known, w.state, w.generation = false, nil, 0
 		return false, fmt.Errorf("write the nftables table %s: %w", Table, err)
 	}
 	after, err := c.generation()
 	if err != nil {
 		return changed, err
 	}
-	w.written, w.known = want, true
+	w.written, w.known = w.state.content, true
 	if changed && after == before+1 || !changed && after == before && before == w.generation {
 		w.generation = after // nobody else has written meanwhile
 	} else {
@@ -183,14 +188,6 @@ const proxierTable = "kube-proxy"
 
 var proxierChains = []string{"nat-prerouting", "nat-output", "nat-postrouting", "filter-forward", "filter-output", "services"}
 
-// sameRules tells whether the table that is there has the rules for want.
-func (w *Writer) sameRules(want Content) bool {
-	if (len(w.written) == 0) != (len(want) == 0) {
-		return false
-	}
-	return slices.Equal(marks(w.layout.rules(w.written)), marks(w.layout.rules(want)))
-}
-
 func marks(rules []rule) []string {
 	var all []string
 	for _, r := range rules {
@@ -199,41 +196,53 @@ func marks(rules []rule) []string {
 	return all
 }
 
-// transact makes the table hold want: by what differs, or anew if that cannot be told, or is
-// refused because somebody has changed the table meanwhile.
-func (w *Writer) transact(c *conn, want Content) (changed bool, err error) {
-	if w.known && w.sameRules(want) {
-		if changed, err = w.update(c, want); err == nil || c.ctx.Err() != nil {
-			return changed, err
+// transact makes the table hold what p and the journal want: by what differs, or anew if that
+// cannot be told, or is refused because somebody has changed the table meanwhile.
+func (w *Writer) transact(c *conn, p plan.Plan, removed []plan.Binding) (changed bool, err error) {
+	if w.known {
+		rules := marks(w.layout.rules(w.written))
+		ch := w.next(p, removed)
+		if slices.Equal(rules, marks(w.layout.rules(w.state.content))) && (len(w.written) == 0) == (len(w.state.content) == 0) {
+			if err = w.update(c, ch); err == nil || c.ctx.Err() != nil {
+				return !ch.empty(), err
+			}
 		}
 	}
 	if w.written, _, err = w.look(c); err != nil {
 		return false, err
 	}
-	if len(want) == 0 && w.written == nil {
+	w.state = newState(p, removed)
+	if len(w.state.content) == 0 && w.written == nil {
 		return false, nil
 	}
-	return true, w.rewrite(c, want)
+	return true, w.rewrite(c, w.state.content)
 }
 
-// update sends what differs from what was written last.
-func (w *Writer) update(c *conn, want Content) (changed bool, err error) {
+// next makes the state that for p and the journal, and returns how it differs from what is written.
+func (w *Writer) next(p plan.Plan, removed []plan.Binding) change {
+	if w.state != nil && len(w.state.plan.Bindings) > 0 && len(p.Bindings) > 0 {
+		return w.state.follow(p, removed)
+	}
+	w.state = newState(p, removed)
+	return between(w.written, w.state.content)
+}
+
+// update sends a change.
+func (w *Writer) update(c *conn, ch change) error {
+	if _, changed := ch.added[exclusionsSet]; changed || ch.removed[exclusionsSet] != nil {
+		// Ranges that overlap others which go with the same transaction are refused.
+		c.FlushSet(w.layout.sets[exclusionsSet])
+		ch.removed[exclusionsSet], ch.added[exclusionsSet] = nil, w.state.content[exclusionsSet]
+	}
 	for _, set := range setNames {
-		added, removed := diff(w.written[set], want[set])
-		changed = changed || len(added)+len(removed) > 0
-		if set == exclusionsSet && len(added)+len(removed) > 0 {
-			// Ranges that overlap others which go with the same transaction are refused.
-			c.FlushSet(w.layout.sets[set])
-			added, removed = slices.Collect(maps.Keys(want[set])), nil
+		if err := c.remove(w.layout.sets[set], encode(set, ch.removed[set])); err != nil {
+			return err
 		}
-		if err := c.remove(w.layout.sets[set], encode(set, w.written[set], removed)); err != nil {
-			return false, err
-		}
-		if err := c.add(w.layout.sets[set], encode(set, want[set], added)); err != nil {
-			return false, err
+		if err := c.add(w.layout.sets[set], encode(set, ch.added[set])); err != nil {
+			return err
 		}
 	}
-	return changed, c.Flush()
+	return c.Flush()
 }
 
 // rewrite replaces the whole table, or removes it if there is nothing to hold.
@@ -250,7 +259,7 @@ func (w *Writer) rewrite(c *conn, want Content) error {
 		if err := c.AddSet(l.sets[name], nil); err != nil {
 			return err
 		}
-		if err := c.add(l.sets[name], encode(name, want[name], slices.Collect(maps.Keys(want[name])))); err != nil {
+		if err := c.add(l.sets[name], encode(name, want[name])); err != nil {
 			return err
 		}
 	}
