@@ -328,6 +328,9 @@ func TestBackport(t *testing.T) {
 	wantError(t, err)
 	wantText(t, said, "release-1.2 (v1.2.0, vendored)\n  UPSTREAM: <carry>: proxy: tell of syncs\n    pkg/proxy/extension.go: clean\n    pkg/proxy/proxier.go: clean\n  not compiled\n",
 		"  UPSTREAM: 1234: proxy: tell more, of this branch alone\n    pkg/proxy/more.go: clean\n")
+	page, err := b.run("review", "-results", t.TempDir(), "v1.1.0", "v1.2.0")
+	wantError(t, err)
+	wantText(t, page, "2 patches, **not the same: 1**", "### 0002 UPSTREAM: 1234: proxy: tell more\n", "Adds `pkg/proxy/more.go`. It touches no function of upstream's.")
 	b.release("v1.1.1", upstream(moved...))
 	b.release("v1.3.0", upstream(moved...))
 	for _, version := range []string{"v1.1.1", "v1.3.0"} {
