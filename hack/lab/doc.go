@@ -37,8 +37,8 @@
 // All of them route each pod network via its node, so pods reach each other and
 // are seen as themselves. With several nodes the outside host answers like a
 // router with reply-to: conntrack remembers by which node a flow came (the nft
-// table reply-to marks it), and its answers go back there, whatever address the
-// flow wears. What begins outside goes where [Lab.RouteVia] says.
+// table reply-to marks it), and its answers go back there, whatever address and
+// port the flow wears. What begins outside goes where [Lab.RouteVia] says.
 //
 // The cluster CIDRs are [ClusterV4] and [ClusterV6]; the external IPs live in
 // 203.0.113.0/24, 198.51.100.0/24 and 2001:db8:113::/48 and belong to nobody

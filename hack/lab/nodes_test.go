@@ -144,6 +144,35 @@ func TestAnswersReturnToTheNodeOfTheFlow(t *testing.T) {
 	})
 }
 
+// Nodes that wear the same egress IP choose ports without knowing of each other.
+func TestNodesMayWearTheSamePort(t *testing.T) {
+	l := threeNodes(t, Config{})
+	for _, n := range networks[:4] { // those of flows that are kept
+		wears := netip.AddrPortFrom(egressV4, 5000)
+		if isV6(n.name) {
+			wears = netip.AddrPortFrom(egressV6, 5000)
+		}
+		var flows []*Flow
+		for i := 1; i <= 3; i++ {
+			rule(t, l.Pod(i).Node, n.name, "-I", "POSTROUTING", "-s", l.Pod(i).address(n.name).String(),
+				"-o", "eth0", "-p", n.protocol, "-j", "SNAT", "--to-source", wears.String())
+			flow, err := l.Pod(i).Dial(t.Context(), n.name, netip.AddrPortFrom(l.Outside().address(n.name), port), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = flow.Close() }()
+			flows = append(flows, flow)
+		}
+		for range 2 {
+			for i, flow := range flows {
+				if got, err := flow.Ask(t.Context()); err != nil || got != wears.Addr() {
+					t.Errorf("%s from pod-%d: seen as %s, want %s: %v", n.name, i+1, got, wears.Addr(), err)
+				}
+			}
+		}
+	}
+}
+
 func TestRouteViaMovesWhatComesIn(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
 	for _, n := range networks {

@@ -36,7 +36,9 @@ const (
 
 // replyTo makes the outside host answer a flow by the node that it came from,
 // like a router that keeps state (reply-to in pf.conf(5)): the egress IP that a
-// node wears may be routed to another. One node needs none of this.
+// node wears may be routed to another. Nodes that wear the same choose the same port
+// now and then, so each has its own conntrack zone; of two such flows the servers see
+// one at another port. One node needs none of this.
 func (l *Lab) replyTo(ctx context.Context) error {
 	if len(l.nodes) == 1 {
 		return nil
@@ -59,11 +61,19 @@ func (l *Lab) replyTo(ctx context.Context) error {
 }
 
 // remember has conntrack remember by which node a flow came, and routes what the
-// outside host answers accordingly.
+// outside host answers accordingly. The chain differ is empty: that there is one has
+// conntrack find a free port where the answers of two zones would be the same.
 const remember = `table inet reply-to {
 	map nodes {
 		type ether_addr : mark
-		elements = { %s }
+		elements = { %[1]s }
+	}
+	chain apart {
+		type filter hook prerouting priority raw
+		iifname "lan0" ct original zone set ether saddr map { %[1]s }
+	}
+	chain differ {
+		type nat hook input priority 100
 	}
 	chain arrive {
 		type filter hook prerouting priority mangle
