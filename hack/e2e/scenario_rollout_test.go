@@ -24,7 +24,7 @@ import (
 
 func TestRollingRestartKeepsTheEgressIP(t *testing.T) {
 	const replicas = 6
-	w := newWorld(t, settings{})
+	w := newWorld(t, settings{arguments: `v: ["4"]`}) // logs each binding
 	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
 	for namespace := range tenants.identities {
 		tenants.deploy(namespace, replicas)
@@ -126,7 +126,7 @@ func (t *tenants) check(q lab.Question) error {
 	want := identity(q.From, q.To, pod.own)
 	switch {
 	case q.Err != nil && bound && q.Opened.After(pod.bound):
-		return errors.New("it was bound when the flow began")
+		return fmt.Errorf("it was bound at %s, before the flow began", pod.bound.Format("15:04:05.000"))
 	case q.Err != nil || q.Seen == want:
 		return nil
 	case bound:
