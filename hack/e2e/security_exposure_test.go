@@ -37,7 +37,7 @@ const nobody = 65534
 func TestTheSocketAnswersNobodyButRoot(t *testing.T) {
 	w := newIdleWorld(t, settings{nodes: 1})
 	m := w.members[0]
-	open, err := os.MkdirTemp("", "e2e-socket-") // those of the test are closed to others
+	open, err := os.MkdirTemp("", "e2e-socket-") //nolint:usetesting // a test's own directories are closed to others
 	w.must(err)
 	w.Cleanup(func() { _ = os.RemoveAll(open) })
 	w.must(os.Chmod(open, 0o755))

@@ -97,7 +97,7 @@ func listenAsSomebodyElse(t *testing.T) {
 		}
 		listener, err := net.Listen("unix", instanceSocket)
 		if err == nil {
-			t.Cleanup(func() { listener.Close() })
+			t.Cleanup(func() { _ = listener.Close() })
 		}
 		listening <- err
 	}()
@@ -112,7 +112,7 @@ func bindOnly(t *testing.T) {
 		t.Error(err)
 		return
 	}
-	t.Cleanup(func() { unix.Close(fd) })
+	t.Cleanup(func() { _ = unix.Close(fd) })
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: instanceSocket}); err != nil {
 		t.Error(err)
 	}
