@@ -66,6 +66,9 @@ type Extension struct {
 	proxier proxy.Provider
 	served  []v1.IPFamily
 
+	// explain is that of [Clients]; Watch sets it.
+	explain func(error) error
+
 	// wake asks the loop for a sync; it holds one request.
 	wake chan struct{}
 
@@ -119,6 +122,7 @@ func New(ctx context.Context, config Config) *Extension {
 		config:  config,
 		state:   newState(config),
 		syncers: map[v1.IPFamily]*syncer{},
+		explain: func(err error) error { return err },
 		wake:    make(chan struct{}, 1),
 		missing: map[string]bool{services: true, slicesKind: true, serviceCIDRs: true, nodes: true, networks: true},
 		changed: make(chan struct{}),

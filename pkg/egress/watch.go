@@ -27,11 +27,16 @@ import (
 type Clients struct {
 	Kube   kubernetes.Interface
 	Config configclient.Interface
+	// Explain, if not nil, adds to an error of theirs what an operator needs to act on it.
+	Explain func(error) error
 }
 
 // Watch begins to watch what the proxier does not, and to write Events. Call it once,
 // before the proxier's SyncLoop.
 func (e *Extension) Watch(clients Clients) {
+	if clients.Explain != nil {
+		e.explain = clients.Explain
+	}
 	e.loop.Go(func() { e.watchNodes(clients.Kube) })
 	e.loop.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.loop.Go(e.doWithoutServiceCIDRs)
@@ -111,7 +116,7 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 			wait = askAfterError
 			if err.Error() != complained {
 				complained = err.Error()
-				e.logger.Error(err, "Cannot tell whether the cluster has a policy on external IPs; asking again, without saying so", "object", networkSource)
+				e.logger.Error(e.explain(err), "Cannot tell whether the cluster has a policy on external IPs; asking again, without saying so", "object", networkSource)
 			}
 		case exists:
 			e.watchExistingNetwork(client)
@@ -183,6 +188,9 @@ func (e *Extension) setNetwork(object *configv1.Network) {
 func (e *Extension) watch(informer cache.SharedIndexInformer, kind string, strip cache.TransformFunc, handler cache.ResourceEventHandler) {
 	// These fail for a running informer only.
 	_ = informer.SetTransform(strip)
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		cache.DefaultWatchErrorHandler(ctx, r, e.explain(err))
+	})
 	registration, _ := informer.AddEventHandler(handler)
 	go func() {
 		if cache.WaitForCacheSync(e.ctx.Done(), registration.HasSynced) {

@@ -31,7 +31,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	}
 	objects, err := p.listObjects(ctx)
 	if err != nil {
-		return err
+		return p.explain(err)
 	}
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {

@@ -77,7 +77,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 	}
 	p.cleanupOtherModes(ctx)
 	if !p.flags.enabled {
-		server, _, err := p.newServer(ctx)
+		server, _, err := p.newServer(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct{}) error {
 	p.extension.NodeName = p.nodeName()
 	extension := egress.New(ctx, p.extension)
-	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, extension))
+	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, extension), n)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func ipv6Enabled() bool {
 
 // newServer builds kube-proxy's server, and clients for what it does not watch. It waits for
 // the API server as long as ctx lasts.
-func (p *Proxy) newServer(ctx context.Context) (*app.ProxyServer, egress.Clients, error) {
+func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, egress.Clients, error) {
 	if p.overrides.Manifests != "" {
 		remove, err := p.serveManifests(ctx)
 		if err != nil {
@@ -180,12 +180,17 @@ func (p *Proxy) newServer(ctx context.Context) (*app.ProxyServer, egress.Clients
 		}
 		defer remove() // the clients have read it by then
 	}
+	waiting, arrived := context.WithCancel(ctx)
+	var said sync.WaitGroup
+	said.Go(func() { p.sayWhatItWaitsFor(waiting, n) })
 	server, err := p.options.NewProxyServer(ctx)
+	arrived()
+	said.Wait()
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
 	config, err := p.configClient()
-	return server, egress.Clients{Kube: server.Client, Config: config}, err
+	return server, egress.Clients{Kube: server.Client, Config: config, Explain: p.explain}, err
 }
 
 // configClient returns a client for OpenShift's configuration.

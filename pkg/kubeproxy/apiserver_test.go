@@ -1,0 +1,95 @@
+package kubeproxy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// certificate is that of a client, until a time.
+func certificate(t *testing.T, until time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:origin-node:node-1"}, NotAfter: until}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// TestExplain: what an operator can act on, and nothing where the error says it itself.
+func TestExplain(t *testing.T) {
+	past := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	encode := base64.RawURLEncoding.EncodeToString
+	token := func(claims string) string {
+		return "token: " + encode([]byte("{}")) + "." + encode([]byte(claims)) + ".x"
+	}
+	clientCertificate := func(until time.Time) string {
+		return "client-key-data: a2V5, client-certificate-data: " + base64.StdEncoding.EncodeToString(certificate(t, until))
+	}
+	unauthorized := fmt.Errorf("failed to list *v1.Node: %w", apierrors.NewUnauthorized("Unauthorized"))
+	forbidden := apierrors.NewForbidden(v1.Resource("nodes"), "node-1", errors.New(`User "x" cannot list`))
+	stranger := &url.Error{Op: "Get", URL: "https://192.0.2.254", Err: x509.UnknownAuthorityError{}}
+	for _, test := range []struct {
+		name, user string
+		err        error
+		want       string
+	}{
+		{"certificate that has ended", clientCertificate(past), unauthorized, `the API server at https://192.0.2.254 does not accept the client certificate of "system:origin-node:node-1", which ended at 2020-01-02T03:04:05Z, in FILE`},
+		{"certificate", clientCertificate(time.Now().Add(time.Hour)), unauthorized, "which is good until 20"},
+		{"token that has ended", token(`{"exp": 1577934245}`), unauthorized, "does not accept the token, which ended at 2020-01-02T03:04:05Z, in FILE"},
+		{"token of another kind", "token: secret", unauthorized, "does not accept the token in FILE"},
+		{"token without an end", token(`{}`), unauthorized, "does not accept the token in FILE"},
+		{"nothing", "{}", unauthorized, "does not accept the credentials in FILE"},
+		{"no rights", "{}", forbidden, "bind the ClusterRole of images/node/rbac.yaml"},
+		{"another authority", "{}", stranger, "the certificate authority in FILE is not the one of the API server at https://192.0.2.254"},
+		{"something else", "{}", errors.New("connection refused"), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, file := proxyFor(t, test.user)
+			got := p.explain(test.err)
+			added, ok := strings.CutPrefix(got.Error(), test.err.Error())
+			if want := strings.ReplaceAll(test.want, "FILE", file); !ok || (want == "") != (added == "") || !strings.Contains(added, want) {
+				t.Errorf("got %q, want %q behind the error", got, want)
+			}
+			if !errors.Is(got, test.err) {
+				t.Error("it does not wrap the error")
+			}
+		})
+	}
+}
+
+// proxyFor is a Proxy whose kubeconfig, in file, has this user.
+func proxyFor(t *testing.T, user string) (p *Proxy, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "node.kubeconfig")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x,
+contexts: [{name: x, context: {cluster: x, user: x}}],
+clusters: [{name: x, cluster: {server: "https://192.0.2.254"}}], users: [{name: x, user: {%s}}]}`, strings.Trim(user, "{}"))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := set(t, "")
+	a.options.Config().ClientConnection.Kubeconfig = file
+	return &Proxy{options: a.options, config: parse(t, "")}, file
+}
