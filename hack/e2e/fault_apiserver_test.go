@@ -31,6 +31,7 @@ func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
 	time.Sleep(time.Until(began.Add(away))) // the fault is its length
 	to.round(to.residents, to.blog)
 	for _, m := range []*member{stopped, killed} {
+		m.Says("Waiting for the API server; the rules in the kernel stay as they are")
 		if strings.Contains(m.Printed.String(), inPlace) {
 			t.Errorf("%s says that its rules are in place, without knowing what they should be", m.Name)
 		}

@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	process "github.com/openshift/origin-node/hack/node"
+)
+
+// TestTheLogSaysWhyTheAPIServerGivesNothing: nodes are restarted with kubeconfigs that do not do.
+// Each goes on with the rules that it has, is not ready, and says what is wrong and where; with a
+// good kubeconfig it catches up.
+func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
+	badly := []struct {
+		name       string
+		kubeconfig func(w *world, m *member) cluster.Kubeconfig
+		says       []string // in one line
+		lacks      string   // the kind of object that it waits for; none if it gets none at all
+	}{
+		{"another cluster's CA", func(_ *world, m *member) cluster.Kubeconfig {
+			k := rightful(m)
+			k.ForeignCA = true
+			return k
+		}, []string{"certificate signed by unknown authority", "the certificate authority in FILE is not the one of the API server at SERVER"}, ""},
+		{"a token that has ended", func(*world, *member) cluster.Kubeconfig {
+			return cluster.Kubeconfig{ServiceAccount: "expired", Lifetime: -time.Hour}
+		}, []string{"Unauthorized", "SERVER does not accept the token, which ended at 20", "in FILE"}, ""},
+		{"a certificate that has ended", func(_ *world, m *member) cluster.Kubeconfig {
+			k := rightful(m)
+			k.Lifetime = -time.Hour
+			return k
+		}, []string{"Unauthorized", `SERVER does not accept the client certificate of "USER", which ended at 20`, "in FILE"}, ""},
+		{"no rights", func(_ *world, m *member) cluster.Kubeconfig {
+			return cluster.Kubeconfig{User: rightful(m).User}
+		}, []string{`User "USER" cannot get resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"}, ""},
+		{"no right to EndpointSlices", withoutRight("endpointslices"), []string{`User "USER" cannot list resource "endpointslices"`}, "EndpointSlices"},
+		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services"},
+	}
+	to := newTown(t, settings{nodes: 1 + len(badly)})
+	var managers []*manager
+	for i, bad := range badly {
+		m := to.members[1+i]
+		k := bad.kubeconfig(to.world, m)
+		k.Server = m.link.URL()
+		m.Printed.Reset()
+		to.must(to.WriteKubeconfig(t.Context(), m.File("node.kubeconfig"), k))
+		if status := m.Exit(); status != 75 {
+			t.Fatalf("%s: with another kubeconfig it ended with status %d, want 75", m.Name, status)
+		}
+		m.Printed.Reset()
+		managers = append(managers, manage(t, m.Node))
+		m.Start()
+	}
+	to.publish()
+	to.published(to.members[0])
+	for i, bad := range badly {
+		m := to.members[1+i]
+		replace := strings.NewReplacer("FILE", m.File("node.kubeconfig"), "SERVER", m.link.URL(), "USER", rightful(m).User)
+		line := m.saysInOneLine(to.world, replace, bad.says...)
+		t.Logf("%s: %s", bad.name, line)
+		if bad.lacks != "" {
+			m.Says("waitingFor=\"" + bad.lacks + "\"")
+			to.eventually(func() error { return managers[i].told("egress SNAT waiting for " + bad.lacks) })
+		} else {
+			to.eventually(func() error { return managers[i].told("STATUS=Waiting for the API server: ") })
+			// kube-proxy's own word: it is good where there is one at all and no write is due.
+			if err := m.healthy(t.Context()); err == nil {
+				t.Errorf("%s: its /healthz is good", bad.name)
+			}
+		}
+		if managers[i].told("READY=1") == nil || strings.Contains(m.Printed.String(), inPlace) {
+			t.Errorf("%s: it says that it is ready", bad.name)
+		}
+		objects, err := to.objects()
+		to.must(err)
+		if m.CheckPlan(to.config, objects, families...) == nil {
+			t.Errorf("%s: it knows of a change all the same", bad.name)
+		}
+	}
+	to.round(to.residents, to.blog)
+	for _, m := range to.members[1:] {
+		to.must(to.NodeKubeconfig(t.Context(), m.File("node.kubeconfig"), m.Name, m.link.URL()))
+		if status := m.Exit(); status != 75 {
+			t.Fatalf("%s: with a good kubeconfig again it ended with status %d, want 75", m.Name, status)
+		}
+		m.Printed.Reset()
+		m.Start()
+		m.Ready()
+	}
+	to.published()
+	for i, m := range to.members[1:] {
+		to.eventually(func() error { return errors.Join(m.healthy(t.Context()), managers[i].told("READY=1")) })
+	}
+	to.calm("six nodes with six bad kubeconfigs")
+}
+
+// TestRightsTakenAwayLeaveTheRules: while nodes run, their rights are taken away, and a token
+// ends. A watch that is under way goes on; whoever has to begin one anew is told why it may not,
+// and goes on with what it knew.
+func TestRightsTakenAwayLeaveTheRules(t *testing.T) {
+	to := newTown(t, settings{})
+	watching, forbidden, expired := to.members[0], to.members[1], to.members[2]
+	const lifetime = 10 * time.Second
+	ends := time.Now().Add(lifetime)
+	to.must(to.WriteKubeconfig(t.Context(), expired.File("node.kubeconfig"), cluster.Kubeconfig{Server: expired.link.URL(), ServiceAccount: "short", Lifetime: lifetime}))
+	if status := expired.Exit(); status != 75 {
+		t.Fatalf("with another kubeconfig it ended with status %d, want 75", status)
+	}
+	expired.Printed.Reset()
+	expired.Start()
+	expired.Ready()
+
+	bindings := to.Client().RbacV1().ClusterRoleBindings()
+	binding, err := bindings.Get(t.Context(), cluster.NodeGroup, metav1.GetOptions{})
+	to.must(err)
+	to.must(bindings.Delete(t.Context(), cluster.NodeGroup, metav1.DeleteOptions{}))
+	// For ten seconds the API server remembers that a token was good.
+	time.Sleep(time.Until(ends.Add(11 * time.Second)))
+	forbidden.link.Reset()
+	expired.link.Reset()
+	for m, says := range map[*member][]string{
+		forbidden: {`User "USER" cannot watch resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"},
+		expired:   {"Unauthorized", "SERVER does not accept the token, which ended at 20", "in FILE"},
+	} {
+		replace := strings.NewReplacer("FILE", m.File("node.kubeconfig"), "SERVER", m.link.URL(), "USER", rightful(m).User)
+		t.Logf("%s: %s", m.Name, m.saysInOneLine(to.world, replace, says...))
+	}
+	to.publish()
+	to.published(watching)
+	to.round(to.residents, to.blog)
+
+	binding.ObjectMeta = metav1.ObjectMeta{Name: binding.Name}
+	_, err = bindings.Create(t.Context(), binding, metav1.CreateOptions{})
+	to.must(err)
+	back := time.Now()
+	to.must(to.NodeKubeconfig(t.Context(), expired.File("node.kubeconfig"), expired.Name, expired.link.URL()))
+	if status := expired.Exit(); status != 75 {
+		t.Fatalf("with a good kubeconfig again it ended with status %d, want 75", status)
+	}
+	expired.Printed.Reset()
+	expired.Start()
+	expired.Ready()
+	to.published()
+	to.calm(fmt.Sprintf("rights taken away, a token ended; all nodes up to date %s after both were mended", since(back)))
+}
+
+// manager is a service manager's end of sd_notify(3).
+type manager struct {
+	mu       sync.Mutex
+	messages []string
+}
+
+// manage has the processes that a node starts from now on tell a manager.
+func manage(t *testing.T, n *process.Node) *manager {
+	t.Helper()
+	path := n.File("notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	n.Variables = append(n.Variables, "NOTIFY_SOCKET="+path)
+	m := &manager{}
+	go func() {
+		buffer := make([]byte, 64<<10)
+		for {
+			length, err := conn.Read(buffer)
+			if err != nil {
+				return
+			}
+			m.mu.Lock()
+			m.messages = append(m.messages, string(buffer[:length]))
+			m.mu.Unlock()
+		}
+	}()
+	return m
+}
+
+// told returns an error unless the manager was told a text.
+func (m *manager) told(text string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.ContainsFunc(m.messages, func(message string) bool { return strings.Contains(message, text) }) {
+		return nil
+	}
+	return fmt.Errorf("the service manager was not told %q, but %q", text, m.messages)
+}
+
+// rightful is the kubeconfig that a node has as a rule.
+func rightful(m *member) cluster.Kubeconfig {
+	return cluster.Kubeconfig{User: "system:origin-node:" + m.Name, Groups: []string{cluster.NodeGroup}}
+}
+
+// withoutRight returns the kubeconfig of a node that has the rights of others but for a resource.
+func withoutRight(resource string) func(w *world, m *member) cluster.Kubeconfig {
+	return func(w *world, m *member) cluster.Kubeconfig {
+		rbac, name := w.Client().RbacV1(), "without-"+resource
+		role, err := rbac.ClusterRoles().Get(w.Context(), cluster.NodeGroup, metav1.GetOptions{})
+		w.must(err)
+		role.ObjectMeta = metav1.ObjectMeta{Name: name}
+		for i := range role.Rules {
+			role.Rules[i].Resources = slices.DeleteFunc(role.Rules[i].Resources, func(r string) bool { return r == resource })
+		}
+		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) == 0 })
+		_, err = rbac.ClusterRoles().Create(w.Context(), role, metav1.CreateOptions{})
+		w.must(err)
+		_, err = rbac.ClusterRoleBindings().Create(w.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}},
+		}, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			w.must(err)
+		}
+		k := rightful(m)
+		k.Groups = []string{name}
+		return k
+	}
+}
+
+// saysInOneLine waits until the log has a line with all of these texts, and returns it.
+func (m *member) saysInOneLine(w *world, replace *strings.Replacer, texts ...string) (line string) {
+	w.Helper()
+	w.eventually(func() error {
+		scanner := bufio.NewScanner(strings.NewReader(m.Printed.String()))
+		for scanner.Scan() {
+			line = strings.ReplaceAll(scanner.Text(), `\"`, `"`)
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, replace.Replace(text)) }) {
+				return nil
+			}
+		}
+		return errors.Join(scanner.Err(), fmt.Errorf("the log of %s has no line with %q", m.Name, texts))
+	})
+	return line
+}
+
+// healthy returns an error unless the node's /healthz is good.
+func (m *member) healthy(ctx context.Context) error {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return m.Host.DialContext(ctx, network, address)
+		},
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:10256/healthz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: /healthz says %s", m.Name, response.Status)
+	}
+	return nil
+}
