@@ -20,9 +20,11 @@ import (
 // who they are seen as: none of it is their business.
 
 func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
-	for _, backend := range lab.Backends() {
-		t.Run(string(backend), func(t *testing.T) {
-			w := newWorld(t, settings{backend: backend})
+	for name, s := range map[string]settings{
+		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, s)
 			shoppers := w.rules()
 			w.configuredRules()
 			w.undisturbed(shoppers)

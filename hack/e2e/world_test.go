@@ -65,6 +65,7 @@ type settings struct {
 	nodes     int           // 3 if zero
 	families  []v1.IPFamily // both if empty
 	backend   lab.Backend
+	nftables  bool   // the mode of that name
 	arguments string // YAML for proxyArguments
 	// config changes what settled compares the kernel with to what the arguments say; may be nil.
 	config func(*egress.Config)
@@ -109,7 +110,7 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
-		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s.arguments))
+		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s))
 	}
 	w.runKubelet()
 	w.serve(l.Outside())
@@ -120,7 +121,7 @@ func newIdleWorld(t *testing.T, s settings) *world {
 func defaultConfig() egress.Config { return process.PlanConfig(lab.ClusterV4, lab.ClusterV6) }
 
 // newMember makes a node of the cluster, whose process does not run yet.
-func (w *world) newMember(name string, host *lab.Host, arguments string) *member {
+func (w *world) newMember(name string, host *lab.Host, s settings) *member {
 	w.Helper()
 	_, err := w.CreateNode(w.Context(), name, host.V4, host.V6)
 	w.must(err)
@@ -129,7 +130,10 @@ func (w *world) newMember(name string, host *lab.Host, arguments string) *member
 	m := &member{Node: process.New(w.T, name, host), link: link}
 	w.must(w.NodeKubeconfig(w.Context(), m.File("node.kubeconfig"), name, link.URL()))
 	m.Fields = map[string]any{"masterKubeConfig": "node.kubeconfig"}
-	m.Configure(arguments)
+	if s.nftables {
+		m.Backend, m.Arguments = egress.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}
+	}
+	m.Configure(s.arguments)
 	return m
 }
 
