@@ -99,8 +99,10 @@ func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct
 		return err
 	}
 	served := servedFamilies(server)
-	if err := checkServed(ctx, served); err != nil {
-		return err
+	if p.extension.Proxier == egress.IPTables {
+		if err := checkServed(ctx, served); err != nil {
+			return err
+		}
 	}
 	server.Proxier = extension.Wrap(server.Proxier, served...)
 	extension.Watch(clients)
