@@ -63,7 +63,7 @@ build: ## Build the openshift binary (the default); against another branch with 
 
 .PHONY: test
 test: build ## Run the unit tests and those in network namespaces (root; skips the latter with a reason otherwise)
-	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 ./...
+	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no privilege
@@ -71,7 +71,7 @@ test-unit: ## Run the tests that need no privilege
 
 .PHONY: test-netns
 test-netns: build ## Run the tests in network namespaces (root); of a binary for another branch with KUBE=1.36
-	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 $(if $(filter-out $(VENDORED),$(KUBE)),./hack/netns/...,$(NETNS_PACKAGES))
+	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m $(if $(filter-out $(VENDORED),$(KUBE)),./hack/netns/...,$(NETNS_PACKAGES))
 
 .PHONY: build-controlplane
 build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl for the end-to-end tests
@@ -79,7 +79,7 @@ build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and k
 
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root)
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 $(E2E_PACKAGES)
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 -timeout=60m $(E2E_PACKAGES)
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
