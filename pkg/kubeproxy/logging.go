@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -25,7 +26,7 @@ func (p *Proxy) ApplyLogging() error {
 // plainLog writes a log that says what it seems to say. klog prints a value with a line break
 // as it is, and such a value may be an annotation that anybody wrote: with control
 // characters for a terminal, or with a line that looks like an entry of the log once
-// journald has removed the white space in front.
+// journald has removed the white space in front. And it may be as long as an object.
 type plainLog struct {
 	to io.Writer
 	// entries: each write is one entry, whose further lines are marked as such.
@@ -42,8 +43,15 @@ func (w plainLog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+// maxLine is how many bytes a line may have. journald makes several of a line of more than 48
+// KiB (LineMax= of journald.conf), which begin anywhere.
+const maxLine = 40 << 10
+
 // isPlain tells whether a text is a line without anything special, as nearly all are.
 func isPlain(text []byte) bool {
+	if len(text) > maxLine {
+		return false
+	}
 	for i, c := range text {
 		if (c < ' ' || c >= 0x7f) && (c != '\n' || i < len(text)-1) {
 			return false
@@ -60,16 +68,22 @@ func (w plainLog) clean(text string) string {
 		}
 		return '?'
 	}, text)
-	first, rest, several := strings.Cut(strings.TrimSuffix(text, "\n"), "\n")
-	if !w.entries || !several {
+	if !w.entries {
 		return text
 	}
-	lines := []string{first}
-	for line := range strings.SplitSeq(rest, "\n") {
-		if line != end {
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if len(lines) > 0 && line != end {
 			line = mark + strings.TrimPrefix(line, "\t")
 		}
-		lines = append(lines, line)
+		lines = append(lines, cutLine(line))
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+func cutLine(line string) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	return fmt.Sprintf("%s … and %d bytes more", strings.ToValidUTF8(line[:maxLine], ""), len(line)-maxLine)
 }

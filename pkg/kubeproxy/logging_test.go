@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2/textlogger"
@@ -27,6 +28,19 @@ func TestLogSaysWhatItSeemsToSay(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLogLinesAreNotTooLong: for journald, which would make several of one.
+func TestLogLinesAreNotTooLong(t *testing.T) {
+	for _, value := range []string{strings.Repeat("é", maxLine), "x\n" + strings.Repeat("é", maxLine)} {
+		var log strings.Builder
+		textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(plainLog{&log, true}))).Info("message", "key", value)
+		lines := strings.Split(strings.TrimSuffix(strings.TrimSuffix(log.String(), "\n"), "\n >"), "\n")
+		last := lines[len(lines)-1]
+		if len(last) > maxLine+40 || !utf8.ValidString(last) || !strings.HasSuffix(last, " bytes more") {
+			t.Errorf("a line of %d bytes, which ends with %q", len(last), last[len(last)-30:])
+		}
 	}
 }
 
