@@ -184,6 +184,7 @@ func TestNodeIPs(t *testing.T) {
 		// Unbound, the pod wears the same address, masqueraded: its flows are right.
 		n.removeService("shop", "web")
 		n.holdsNothing()
+		n.Stop()
 		n.restart()
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		if now := n.tracked("udp", n.Pod(1).V4, port); now != id {
