@@ -88,6 +88,7 @@ func (to *town) apart(m *member) *crowd {
 		pods := to.podsOn(c, m)
 		c.Remove(pods...)
 		c.pods = slices.DeleteFunc(c.pods, func(pod *lab.Host) bool { return pod.Node == m.Host })
+		c.mu.Lock()
 		for _, pod := range pods {
 			if c.of[pod].v4[0] != m.Host.V4 {
 				hit.of[pod] = c.of[pod]
@@ -95,6 +96,7 @@ func (to *town) apart(m *member) *crowd {
 			}
 			delete(c.of, pod)
 		}
+		c.mu.Unlock()
 	}
 	hit.start(to.world, 100)
 	to.round(hit)

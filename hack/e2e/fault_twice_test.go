@@ -22,6 +22,7 @@ func TestASecondNodeRefusesToRun(t *testing.T) {
 	to := newTown(t, settings{})
 	first := to.members[1]
 	rules := func() [2][]string { return [2][]string{programmed(first, families[0]), programmed(first, families[1])} }
+	to.proxierAtRest(first)
 	before := rules()
 	refused := func(what string, in []string, says string, args ...string) {
 		t.Helper()
@@ -72,6 +73,7 @@ func TestASecondNodeRefusesToRun(t *testing.T) {
 	contained.start(to)
 	to.publish()
 	to.published()
+	to.proxierAtRest(first)
 	before = rules()
 	refused("beside a container", nil, "process ")
 	to.must(contained.cmd.Process.Kill())
@@ -81,6 +83,21 @@ func TestASecondNodeRefusesToRun(t *testing.T) {
 	to.publish()
 	to.published()
 	to.calm("second nodes refused, successors welcome")
+}
+
+// proxierAtRest waits until the proxier serves press/blog as it is now. It writes no more than
+// once in a second.
+func (to *town) proxierAtRest(m *member) {
+	to.Helper()
+	for i, family := range families {
+		to.eventually(func() error {
+			save := m.Save(family)
+			if !strings.Contains(save, "-A KUBE-SERVICES -d "+to.blogIPs()[i]) || strings.Contains(save, "has no endpoints") {
+				return fmt.Errorf("%s, %s: the proxier does not serve press/blog on %s", m.Name, family, to.blogIPs()[i])
+			}
+			return nil
+		})
+	}
 }
 
 // otherConfig writes a configuration that is a node's but for some proxyArguments, into a file
