@@ -26,10 +26,12 @@ import (
 // kernel holds the plan after each burst, and no packet at any time wears an address that
 // is not its namespace's.
 func TestWireDuringRandomChanges(t *testing.T) {
-	for _, backend := range lab.Backends() {
-		t.Run(string(backend), func(t *testing.T) {
+	for i, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, lab.Config{IPv6: true, Pods: 4, Masquerade: true, Backend: backend})
+			n := newNode(t, lab.Config{IPv6: true, Pods: 4, Masquerade: true, Backend: way.iptables})
+			n.Backend, n.Arguments = way.backend, way.arguments
+			n.Configure("")
 			n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
 			n.start()
 			n.Ready()
@@ -37,7 +39,7 @@ func TestWireDuringRandomChanges(t *testing.T) {
 			w.note(func() {})
 			w.settle()
 			stop := w.sample()
-			r := rand.New(rand.NewPCG(3, uint64(len(backend))))
+			r := rand.New(rand.NewPCG(3, uint64(i)))
 			const bursts, events = 40, 25
 			for burst := range bursts {
 				for range events {
@@ -112,6 +114,7 @@ func (w *wire) randomEvent(r *rand.Rand) {
 type wire struct {
 	*node
 	answers, bound, exact atomic.Int64
+	marks                 int
 
 	mu     sync.Mutex
 	states []state
@@ -138,6 +141,7 @@ func (w *wire) note(change func()) {
 	}
 	w.mu.Unlock()
 	change()
+	w.mark()
 	objects, err := w.objects()
 	if err != nil {
 		w.Fatal(err)
@@ -147,6 +151,15 @@ func (w *wire) note(change func()) {
 	w.states = append(w.states, state{from: from, services: objects.Services})
 }
 
+// mark makes the state another than all before, also where a change has taken back the last: a node
+// that is late would seem to know of both.
+func (w *wire) mark() {
+	w.marks++
+	high, low := w.marks>>8, w.marks&0xff
+	w.put("marker.yaml", serviceIn("z", "marker", []string{"172.30.3.1", "fd00:172:30::3:1"},
+		[]string{fmt.Sprintf("198.18.%d.%d", high, low), fmt.Sprintf("2001:db8:18::%x", w.marks)}))
+}
+
 // mayOwn tells whether an address could be a namespace's while these states went by. What
 // changed among them comes to the node in any order, for several changes of files are one
 // for it; so it may, if a Service of the namespace claims the address in one of the states,
@@ -154,13 +167,13 @@ func (w *wire) note(change func()) {
 func mayOwn(namespace string, ip netip.Addr, states []state) bool {
 	for _, s := range states {
 		for _, claim := range s.services {
-			if claim.Namespace != namespace || !claims(claim, ip) {
+			if claim.Namespace != namespace || !has(claim, ip) {
 				continue
 			}
 			blocked := slices.ContainsFunc(states[0].services, func(other *v1.Service) bool {
 				return other.Namespace != namespace && !slices.ContainsFunc(states, func(s state) bool {
 					return !slices.ContainsFunc(s.services, func(same *v1.Service) bool {
-						return same.Namespace == other.Namespace && same.Name == other.Name && claims(same, ip) && older(same, claim)
+						return same.Namespace == other.Namespace && same.Name == other.Name && has(same, ip) && older(same, claim)
 					})
 				})
 			})
@@ -172,8 +185,9 @@ func mayOwn(namespace string, ip netip.Addr, states []state) bool {
 	return false
 }
 
-func claims(svc *v1.Service, ip netip.Addr) bool {
-	return svc.Annotations[egress.Annotation] != "false" && slices.Contains(svc.Spec.ExternalIPs, ip.String())
+// has tells whether an external IP is a Service's, whether or not its pods leave from it.
+func has(svc *v1.Service, ip netip.Addr) bool {
+	return slices.Contains(svc.Spec.ExternalIPs, ip.String())
 }
 
 func older(a, b *v1.Service) bool {
