@@ -42,6 +42,9 @@ LDFLAGS := -s -w \
 
 # For the targets about patches. Said to make, not taken from the environment.
 BRANCH =
+
+# Which end-to-end tests, as a regular expression; all if empty.
+RUN =
 MERGE =
 DIR =
 FROM =
@@ -56,6 +59,7 @@ NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pk
 # Packages whose tests need a control plane, and root.
 E2E_PACKAGES := ./hack/cluster/... ./hack/e2e/...
 FUZZTIME ?= 10s
+DURATION ?= 5m
 
 .PHONY: build
 build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
@@ -78,8 +82,12 @@ build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and k
 	hack/build-controlplane.sh
 
 .PHONY: test-e2e
-test-e2e: build build-controlplane ## Run the tests against a real control plane (root)
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 -timeout=60m $(E2E_PACKAGES)
+test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too)
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 -timeout=60m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+
+.PHONY: test-soak
+test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root)
+	DURATION=$(DURATION) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -count=1 -v -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
