@@ -66,7 +66,7 @@ func TestGuisesExcuseNewFlowsAlone(t *testing.T) {
 		now := time.Now()
 		return g.check(lab.Question{From: pod, Network: "udp4", Kept: true, To: netip.MustParseAddrPort("192.0.2.1:8080"), Seen: seen, Opened: opened, Start: now, End: now})
 	}
-	g.excuse()
+	g.excuse(false)
 	during := time.Now()
 	if err := ask(during, wrong); err != nil {
 		t.Errorf("a flow that began while rules were broken: %v", err)

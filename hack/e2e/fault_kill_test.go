@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 )
 
@@ -26,7 +27,15 @@ func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
 	if all() {
 		times = 100
 	}
-	to := newTown(t, settings{})
+	t.Run("iptables", func(t *testing.T) { killedAgainAndAgain(t, times, settings{}) })
+	t.Run("nftables", func(t *testing.T) {
+		long(t)
+		killedAgainAndAgain(t, times, settings{nftables: true})
+	})
+}
+
+func killedAgainAndAgain(t *testing.T, times int, s settings) {
+	to := newTown(t, s)
 	gazette := to.newGazette()
 	victims := to.members[1:] // the first is what they are compared with
 	seed := uint64(time.Now().UnixNano())
@@ -246,7 +255,7 @@ func (to *town) leftovers(m, model *member) {
 	}
 }
 
-// programmed are the lines of iptables-save that the node's process is responsible for, sorted.
+// programmed are the lines of what the node's process is responsible for in the kernel, sorted.
 func programmed(m *member, family v1.IPFamily) (lines []string) {
 	self := strings.NewReplacer(m.Host.V4.String()+"/", "self/", m.Host.V6.String()+"/", "self/")
 	for line := range strings.Lines(m.Save(family)) {
@@ -259,5 +268,35 @@ func programmed(m *member, family v1.IPFamily) (lines []string) {
 		}
 	}
 	slices.Sort(lines)
-	return lines
+	return append(lines, m.elements(family)...)
+}
+
+// elements are the rules and elements of the nftables proxier's table, sorted.
+func (m *member) elements(family v1.IPFamily) (elements []string) {
+	if m.Backend != egress.NFTables {
+		return nil
+	}
+	protocol, self := "ip", m.Host.V4
+	if family == v1.IPv6Protocol {
+		protocol, self = "ip6", m.Host.V6
+	}
+	text, err := m.Host.Run(context.Background(), "nft", "--stateless", "list", "table", protocol, "kube-proxy")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	text = strings.NewReplacer("elements = {", "\n", ",", "\n", " }", "\n").Replace(text)
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == self.String() {
+			line = "self"
+		}
+		// A pod that asks itself is a matter of its own node alone, and what becomes of addresses of
+		// no Service is written with full syncs only, so not by a node that got to know the
+		// ServiceCIDRs after its first.
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == fields[2] || strings.Contains(line, "Drop traffic to unallocated ClusterIPs") {
+			continue
+		}
+		elements = append(elements, line)
+	}
+	slices.Sort(elements)
+	return elements
 }

@@ -10,52 +10,61 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
 )
 
 // TestRulesComeBackWhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows
 // of its pods may then leave as anybody, which is told, until the node repairs the rules; those
 // that did are ended. Flows that were there before do not notice, nor do other nodes.
 func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
-	backends := []lab.Backend{lab.NFT}
-	if all() {
-		backends = lab.Backends()
+	ways := map[string]struct {
+		settings
+		damages func(v vandal) []damage
+		all     bool
+	}{
+		"iptables-legacy": {settings{backend: lab.Legacy}, vandal.brokenIptables, true},
+		"iptables-nft":    {settings{backend: lab.NFT}, vandal.brokenIptables, false},
+		"nftables":        {settings{nftables: true}, vandal.brokenNftables, false},
 	}
-	for _, backend := range backends {
-		t.Run(string(backend), func(t *testing.T) { rulesComeBack(t, backend) })
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			if way.all {
+				long(t)
+			}
+			rulesComeBack(t, way.settings, way.damages)
+		})
 	}
 }
 
-func rulesComeBack(t *testing.T, backend lab.Backend) {
-	to := newTown(t, settings{backend: backend})
+// damage is what somebody does to the rules.
+type damage struct {
+	name string
+	do   func()
+	left string // is somebody else's, in the nat tables, and must still be there
+	// unhooked: no chain of NAT is left for a moment, so the kernel translates nothing, the
+	// flows of before neither.
+	unhooked bool
+}
+
+func rulesComeBack(t *testing.T, s settings, damages func(vandal) []damage) {
+	to := newTown(t, s)
 	victim, model := to.members[1], to.members[0]
 	v := vandal{to, victim}
-	old := v.snapshot()
+	broken := damages(v) // as long as things are as they were
 	to.publish()
 	to.published()
 	hit := to.apart(victim)
-	for _, damage := range []struct {
-		name string
-		do   func()
-		left string // what is somebody else's, in the nat table, and must still be there
-	}{
-		{"nat flushed", func() { v.iptables("-t nat -F") }, ""},
-		{"filter flushed", func() { v.iptables("-t filter -F") }, ""},
-		{"our chain deleted", func() {
-			v.iptables("-t nat -D POSTROUTING 1", "-t nat -F "+iptables.RootChain, "-t nat -X "+iptables.RootChain)
-		}, ""},
-		{"our jump moved to the end", func() {
-			v.iptables("-t nat -D POSTROUTING 1", "-t nat -A POSTROUTING -j "+iptables.RootChain)
-		}, ""},
-		{"a foreign rule in front", func() { v.iptables("-t nat -I POSTROUTING 1 -o eth0 -j MASQUERADE") },
-			"-A POSTROUTING -o eth0 -j MASQUERADE"},
-		{"all reloaded, as firewalld does", func() { v.restore(firewall, firewall) }, "-A POST_public -o eth0 -j MASQUERADE"},
-		{"an old snapshot restored", func() { v.restore(old[0], old[1]) }, `masquerade" -j MASQUERADE`},
-	} {
-		hit.excuse()
+	ended := 0
+	for _, d := range broken {
+		if d.unhooked {
+			ended += 2 * 2 * len(hit.pods) // of each, in each family, and what it opened instead, wrongly
+		}
+		hit.excuse(d.unhooked)
 		began := time.Now()
-		damage.do()
-		v.iptables("-t nat -A POSTROUTING -o eth0 -j MASQUERADE") // the network plugin is back first
+		d.do()
+		v.masquerade() // the network plugin is back first
 		to.settled(victim)
 		to.leftovers(victim, model)
 		repaired := since(began)
@@ -63,20 +72,60 @@ func rulesComeBack(t *testing.T, backend lab.Backend) {
 		strange := hit.judge()
 		to.round(hit, to.residents, to.blog)
 		to.must(to.strays(hit, to.residents, to.blog))
-		for _, family := range families {
-			if save := victim.Save(family, "-t", "nat"); !strings.Contains(save, damage.left) {
-				t.Errorf("%s, %s: %q is gone:\n%s", damage.name, family, damage.left, save)
-			}
+		if save := v.natTables(); !strings.Contains(save, d.left) {
+			t.Errorf("%s: %q is gone:\n%s", d.name, d.left, save)
 		}
-		t.Logf("%s: repaired after %s; %s", damage.name, repaired, strange)
+		t.Logf("%s: repaired after %s; %s", d.name, repaired, strange)
 	}
 	sum := hit.Stop()
 	// A repair ends what began wrongly, at most one question of each kind and pod at a time.
-	if most := 7 * 8 * len(hit.pods); sum.Wrong > 0 || sum.Broken > 0 || sum.Unanswered > most {
+	if most := 8 * len(broken) * len(hit.pods); sum.Wrong > 0 || sum.Broken > ended || sum.Unanswered > most {
 		t.Errorf("the pods of the node: %s", sum)
 	}
 	to.report("the node's pods", sum)
 	to.calm("rules broken by somebody else")
+}
+
+// brokenIptables is what somebody with iptables does.
+func (v vandal) brokenIptables() []damage {
+	old := [2]string{v.at.Save(families[0]), v.at.Save(families[1])}
+	return []damage{
+		{name: "nat flushed", do: func() { v.iptables("-t nat -F") }},
+		{name: "filter flushed", do: func() { v.iptables("-t filter -F") }},
+		{name: "our chain deleted", do: func() {
+			v.iptables("-t nat -D POSTROUTING 1", "-t nat -F "+iptables.RootChain, "-t nat -X "+iptables.RootChain)
+		}},
+		{name: "our jump moved to the end", do: func() {
+			v.iptables("-t nat -D POSTROUTING 1", "-t nat -A POSTROUTING -j "+iptables.RootChain)
+		}},
+		{name: "a foreign rule in front", do: func() { v.iptables("-t nat -I POSTROUTING 1 -o eth0 -j MASQUERADE") },
+			left: "-A POSTROUTING -o eth0 -j MASQUERADE"},
+		{name: "all reloaded, as firewalld does", do: func() { v.restore(firewall, firewall) }, left: "-A POST_public -o eth0 -j MASQUERADE"},
+		{name: "an old snapshot restored", do: func() { v.restore(old[0], old[1]) }, left: `masquerade" -j MASQUERADE`},
+	}
+}
+
+// brokenNftables is what somebody with nft does.
+func (v vandal) brokenNftables() []damage {
+	var old, deleted, flushed string
+	for _, family := range []string{"ip", "ip6"} {
+		for _, table := range []string{nftables.Table, "kube-proxy"} { // nft cannot restore those of iptables
+			text, err := v.at.Host.Run(v.Context(), "nft", "list", "table", family, table)
+			v.must(err)
+			old += text
+		}
+		table := family + " " + nftables.Table
+		deleted += "delete table " + table + "\n"
+		flushed += "flush chain " + table + " postrouting\n"
+	}
+	return []damage{
+		{name: "the ruleset flushed", do: func() { v.nft("flush ruleset") }, unhooked: true},
+		{name: "our table deleted", do: func() { v.nft(deleted) }},
+		{name: "our chain flushed", do: func() { v.nft(flushed) }},
+		{name: "a foreign chain", do: func() { v.nft(foreignTable) }, left: "table inet firewall"},
+		{name: "all reloaded, as nftables.service does", do: func() { v.nft("flush ruleset\n" + foreignTable) }, left: "table inet firewall"},
+		{name: "an old ruleset restored", do: func() { v.nft("flush ruleset\n" + old) }},
+	}
 }
 
 // apart takes the pods of a node out of the crowds into one of their own, but for those that
@@ -119,10 +168,27 @@ func (v vandal) iptables(commands ...string) {
 	}
 }
 
-// snapshot returns the tables of both IP families.
-func (v vandal) snapshot() [2]string {
+// nft runs commands of nft in one transaction.
+func (v vandal) nft(commands string) {
 	v.Helper()
-	return [2]string{v.at.Save(families[0]), v.at.Save(families[1])}
+	v.at.AsSomebodyElse(commands, "nft", "-f", "-")
+}
+
+// masquerade does what the lab's network plugin did, for whatever leaves the node.
+func (v vandal) masquerade() {
+	v.Helper()
+	v.iptables("-t nat -A POSTROUTING -o eth0 -j MASQUERADE")
+}
+
+// natTables is what the node's nat tables hold, or all of its tables in the nftables mode.
+func (v vandal) natTables() string {
+	v.Helper()
+	if v.at.Backend != egress.NFTables {
+		return v.at.Save(families[0], "-t", "nat") + v.at.Save(families[1], "-t", "nat")
+	}
+	text, err := v.at.Host.Run(v.Context(), "nft", "list", "ruleset")
+	v.must(err)
+	return text
 }
 
 // restore replaces all tables that the texts name.
@@ -159,6 +225,17 @@ COMMIT
 -A FORWARD -j FWD_public
 -A FWD_public -j ACCEPT
 COMMIT
+`
+
+// foreignTable masquerades, right after us.
+const foreignTable = `table inet firewall
+delete table inet firewall
+table inet firewall {
+	chain post {
+		type nat hook postrouting priority srcnat; policy accept;
+		oifname "eth0" masquerade
+	}
+}
 `
 
 // TestNobodyNoticesThatTheIptablesLockIsHeld: for 20 s, in which objects change and the node's

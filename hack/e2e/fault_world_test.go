@@ -288,6 +288,8 @@ type guises struct {
 	// excused is since when anybody may be seen as anybody in flows that began after it,
 	// because somebody has broken the rules; judged is when that ended, zero if it has not.
 	excused, judged time.Time
+	// keptToo: in flows of before as well.
+	keptToo bool
 	// strange is how many answers since then showed what was not right, by who was seen, and
 	// strangest when the last question was asked that had such an answer.
 	strange   map[netip.Addr]int
@@ -342,10 +344,12 @@ func (g *guises) settle(pods ...*lab.Host) {
 	}
 }
 
-// excuse lets everybody be seen as anybody from now on, in new flows, which is noted.
-func (g *guises) excuse() {
+// excuse lets everybody be seen as anybody from now on, in new flows or in kept ones too, which
+// is noted.
+func (g *guises) excuse(keptToo bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.keptToo = keptToo
 	g.excused, g.judged, g.strange, g.strangest = time.Now(), time.Time{}, map[netip.Addr]int{}, time.Time{}
 }
 
@@ -367,7 +371,7 @@ func (g *guises) judge() string {
 
 // isExcused tells whether any answer will do.
 func (g *guises) isExcused(q lab.Question) bool {
-	return !g.excused.IsZero() && (g.judged.IsZero() || q.Start.Before(g.judged)) && !q.Opened.Before(g.excused)
+	return !g.excused.IsZero() && (g.judged.IsZero() || q.Start.Before(g.judged)) && (g.keptToo || !q.Opened.Before(g.excused))
 }
 
 // check is for lab.TrafficConfig. What is not answered is counted and no more.
