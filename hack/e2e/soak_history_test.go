@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// history is what was so when, as far as it decides who a pod may be seen as. It is a row of epochs, each
+// of which begins with a quiet moment.
+type history struct {
+	mu     sync.Mutex
+	epochs []*epoch
+}
+
+// epoch is what all nodes held at a quiet moment, and what was changed after it. A node learns of the
+// changes some time, in any order, until the next quiet moment. So what may be so in an epoch is
+// what is made of anything that was so at its beginning and of any change that had begun.
+type epoch struct {
+	began time.Time
+	// At the quiet moment.
+	claims   []claim
+	lodgers  []lodger
+	bindings map[netip.Addr]plan.Binding // those of TCP, by the pod's address
+	// Since then.
+	facts []fact
+}
+
+// claim is a Service as it may be: which addresses it has, and which it claims for its pods.
+type claim struct {
+	namespace, name, app string
+	// created is when it was created, or some time before that.
+	created time.Time
+	holds   []netip.Addr
+	egress  []netip.Addr
+}
+
+// lodger is an address that Services may have as an endpoint: those of a namespace that select an app, or
+// one, by an EndpointSlice that somebody made by hand.
+type lodger struct {
+	addr           netip.Addr
+	namespace, app string
+	service        string
+}
+
+// fact is a change that is about to be made. It may make a claim, or end it, which then has nothing, or a
+// lodger, or end one.
+type fact struct {
+	at        time.Time
+	namespace string
+	claim     *claim
+	lodger    *lodger
+}
+
+func claimOf(svc *v1.Service, config egress.Config) claim {
+	c := claim{namespace: svc.Namespace, name: svc.Name, app: svc.Spec.Selector["app"], created: svc.CreationTimestamp.Time}
+	for _, text := range svc.Spec.ExternalIPs {
+		c.holds = append(c.holds, netip.MustParseAddr(text))
+	}
+	for _, family := range families {
+		in, err := egress.InputFor(family, config, egress.Objects{Services: []*v1.Service{svc}})
+		if err == nil && len(in.Claims) == 1 && in.Claims[0].Refused == "" {
+			c.egress = append(c.egress, in.Claims[0].EgressIP)
+		}
+	}
+	return c
+}
+
+// begin begins the first epoch, in which there is nothing.
+func (h *history) begin() {
+	h.epochs = []*epoch{{began: time.Now()}}
+}
+
+// note notes a change before it is made.
+func (h *history) note(f fact) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := h.epochs[len(h.epochs)-1]
+	f.at = time.Now()
+	last.facts = append(last.facts, f)
+}
+
+// calm begins an epoch: all nodes hold the plan for these objects now, and nothing is being changed.
+func (h *history) calm(w *world, objects egress.Objects) {
+	w.Helper()
+	e := &epoch{began: time.Now(), bindings: map[netip.Addr]plan.Binding{}}
+	for _, svc := range objects.Services {
+		e.claims = append(e.claims, claimOf(svc, w.config))
+	}
+	for _, slice := range objects.EndpointSlices {
+		for _, endpoint := range slice.Endpoints {
+			for _, address := range endpoint.Addresses {
+				if ref := endpoint.TargetRef; ref == nil || ref.Namespace == slice.Namespace {
+					e.lodgers = append(e.lodgers, lodger{addr: netip.MustParseAddr(address), namespace: slice.Namespace, service: slice.Labels["kubernetes.io/service-name"]})
+				}
+			}
+		}
+	}
+	pods, err := w.Client().CoreV1().Pods("").List(w.Context(), metav1.ListOptions{})
+	w.must(err)
+	for _, pod := range pods.Items {
+		for _, ip := range pod.Status.PodIPs {
+			e.lodgers = append(e.lodgers, lodger{addr: netip.MustParseAddr(ip.IP), namespace: pod.Namespace, app: pod.Labels["app"]})
+		}
+	}
+	for _, family := range w.families {
+		p, err := egress.PlanFor(family, w.config, objects)
+		w.must(err)
+		for _, b := range p.Bindings {
+			if b.Protocol == plan.TCP { // UDP is the same, by the Services' ports
+				e.bindings[b.Pod] = b
+			}
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.epochs = append(h.epochs, e)
+	// No question takes as long as this.
+	h.epochs = slices.DeleteFunc(h.epochs, func(old *epoch) bool { return old != e && old.began.Before(e.began.Add(-2*time.Minute)) })
+}
+
+// check is for traffic: a pod is seen as who it may be in an epoch that the question falls into.
+func (h *history) check(q lab.Question) error {
+	if q.Err != nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	addr, node := like(q.To.Addr(), q.From), like(q.To.Addr(), q.From.Node)
+	for i, e := range h.epochs {
+		over := i+1 < len(h.epochs) && h.epochs[i+1].began.Before(q.Start)
+		if !over && e.began.Before(q.End) && e.allows(addr, node, q.Seen, q.End) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not that; %s", addr, h.epochs[len(h.epochs)-1].tell(addr, q.Seen))
+}
+
+// tell says what is known of an address and an identity.
+func (e *epoch) tell(addr, identity netip.Addr) string {
+	text := fmt.Sprintf("since the quiet moment at %s, when it had %s, %d changes have begun; it is", e.began.Format("15:04:05.000"), e.bindings[addr].EgressIP, len(e.facts))
+	for _, t := range e.allLodgers(e.facts) {
+		if t.addr == addr {
+			text += fmt.Sprintf(" %s/%s%s", t.namespace, t.app, t.service)
+		}
+	}
+	text += fmt.Sprintf("; %s is an external IP of", identity)
+	for i, c := range e.versions(e.facts) {
+		if slices.Contains(c.holds, identity) {
+			when := "then"
+			if i >= len(e.claims) {
+				when = "since then"
+			}
+			text += fmt.Sprintf(" %s/%s (%s, %s, claimed: %v, blocked: %v)", c.namespace, c.name, when, c.created.Format(time.TimeOnly), slices.Contains(c.egress, identity), e.blocked(c, identity, e.facts))
+		}
+	}
+	return text
+}
+
+// allLodgers are all that addresses may be.
+func (e *epoch) allLodgers(facts []fact) []lodger {
+	lodgers := slices.Clone(e.lodgers)
+	for _, f := range facts {
+		if f.lodger != nil {
+			lodgers = append(lodgers, *f.lodger)
+		}
+	}
+	return lodgers
+}
+
+// allows tells whether a pod's address may be seen as somebody until a time in the epoch.
+func (e *epoch) allows(addr, node, seen netip.Addr, until time.Time) bool {
+	n := 0
+	for n < len(e.facts) && !e.facts[n].at.After(until) {
+		n++
+	}
+	facts := e.facts[:n]
+	b, bound := e.bindings[addr]
+	switch {
+	case bound && !e.touched(b, facts):
+		return seen == b.EgressIP
+	case seen == node:
+		return true
+	}
+	return n > 0 && e.candidate(addr, seen, facts)
+}
+
+// touched tells whether any of these changes could end a binding.
+func (e *epoch) touched(b plan.Binding, facts []fact) bool {
+	holds := func(c claim) bool { return slices.Contains(c.holds, b.EgressIP) }
+	for _, f := range facts {
+		if f.namespace == b.Service.Namespace || f.lodger != nil && f.lodger.addr == b.Pod {
+			return true
+		}
+		if f.claim == nil {
+			continue
+		}
+		for _, version := range e.versions(facts) {
+			if version.namespace == f.claim.namespace && version.name == f.claim.name && holds(version) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// versions are all that Services may be like.
+func (e *epoch) versions(facts []fact) []claim {
+	versions := slices.Clone(e.claims)
+	for _, f := range facts {
+		if f.claim != nil {
+			versions = append(versions, *f.claim)
+		}
+	}
+	return versions
+}
+
+// candidate tells whether a Service may give an address an identity.
+func (e *epoch) candidate(addr, identity netip.Addr, facts []fact) bool {
+	lodgers := e.allLodgers(facts)
+	return slices.ContainsFunc(e.versions(facts), func(c claim) bool {
+		return slices.Contains(c.egress, identity) && !e.blocked(c, identity, facts) && slices.ContainsFunc(lodgers, func(t lodger) bool {
+			return t.addr == addr && t.namespace == c.namespace && (t.service == c.name || t.service == "" && t.app == c.app)
+		})
+	})
+}
+
+// blocked tells whether an older Service of another namespace had the address at the quiet moment, and
+// has it still: older than any that has it of the claim's own.
+func (e *epoch) blocked(c claim, identity netip.Addr, facts []fact) bool {
+	oldest := c.created
+	for _, own := range e.versions(facts) {
+		if own.namespace == c.namespace && slices.Contains(own.holds, identity) && own.created.Before(oldest) {
+			oldest = own.created
+		}
+	}
+	return slices.ContainsFunc(e.claims, func(o claim) bool {
+		changed := slices.ContainsFunc(facts, func(f fact) bool {
+			return f.claim != nil && f.claim.namespace == o.namespace && f.claim.name == o.name
+		})
+		return !changed && o.namespace != c.namespace && slices.Contains(o.holds, identity) && o.created.Before(oldest)
+	})
+}

@@ -1,0 +1,393 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+const (
+	// changesPerSecond is what a burst of the soak aims at.
+	changesPerSecond = 50
+	// burst is how long there is no quiet moment.
+	burst = 4 * time.Second
+	// mostPods is how many pods come and go at a time.
+	mostPods = 24
+)
+
+// soakTime is how long the soak takes.
+func soakTime(t *testing.T) time.Duration {
+	t.Helper()
+	text, given := os.LookupEnv("DURATION")
+	if !given || text == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		t.Fatalf("DURATION=%q: want a duration like 5m", text)
+	}
+	return d
+}
+
+// TestNothingEverGoesWrong: objects change all the time, 50 a second, of all kinds and in all ways that
+// nobody forbids. Pods are seen only as who they may be, every few seconds there is a quiet moment, in
+// which each node holds the plan and everybody is who the plan says, and the nodes need no more memory
+// at the end than they did at the beginning.
+func TestNothingEverGoesWrong(t *testing.T) {
+	duration := soakTime(t)
+	s := newSoak(t)
+	began := time.Now()
+	s.quiet()
+	for time.Since(began) < duration {
+		s.change(min(burst, max(time.Second, duration-time.Since(began))))
+		s.quiet()
+	}
+	s.report(time.Since(began))
+}
+
+// soak is a world in which everything changes.
+type soak struct {
+	*world
+	quarters []*quarter
+	// residents never change, and neither does who they are seen as.
+	residents, others *lab.Traffic
+	history           history
+
+	pods atomic.Int32
+	// mayMove: no namespace has been deleted in this burst. moving: one is being deleted.
+	mayMove, moving atomic.Bool
+	changes         [kinds]atomic.Int64
+	// changing is how long changes were made for, latencies how long the nodes took each time
+	// to be up to date after the last one.
+	changing  time.Duration
+	latencies []time.Duration
+	samples   map[string][]sampled // by node
+}
+
+func newSoak(t *testing.T) *soak {
+	t.Helper()
+	s := &soak{world: newIdleWorld(t, settings{arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
+	s.started, s.stopping = s.moveIn, s.moveOut
+	for _, m := range s.members {
+		m.Start()
+	}
+	for _, m := range s.members {
+		m.Ready()
+	}
+	residents := s.shop(s.ips(99)...)
+	var known identities
+	known.expect(s.ips(99), residents...)
+	for i, m := range s.members {
+		plain := s.runPod("shop", fmt.Sprintf("plain-%d", i+1), m, nil)
+		known.expect([]string{m.Host.V4.String(), m.Host.V6.String()}, plain)
+		residents = append(residents, plain)
+	}
+	s.history.begin()
+	s.residents = lab.StartTraffic(lab.TrafficConfig{To: s.outside(), Rate: 40, Timeout: answered, Check: known.check}, residents...)
+	s.others = lab.StartTraffic(lab.TrafficConfig{To: s.outside(), Rate: 120, Timeout: 5 * time.Second, Check: s.history.check})
+	t.Cleanup(func() {
+		s.residents.Stop()
+		s.others.Stop()
+	})
+	for i := range 5 {
+		s.quarters = append(s.quarters, newQuarter(s, fmt.Sprintf("quarter-%d", i), uint64(i)))
+	}
+	return s
+}
+
+// moveIn and moveOut are told of each pod.
+func (s *soak) moveIn(pod *v1.Pod, host *lab.Host) {
+	if pod.Namespace == "shop" {
+		return
+	}
+	for _, addr := range []netip.Addr{host.V4, host.V6} {
+		s.history.note(fact{namespace: pod.Namespace, lodger: &lodger{addr: addr, namespace: pod.Namespace, app: pod.Labels["app"]}})
+	}
+	s.others.Add(host)
+}
+
+func (s *soak) moveOut(pod *v1.Pod, host *lab.Host) {
+	if pod.Namespace != "shop" {
+		s.others.Remove(host)
+	}
+}
+
+// change makes changes for a time.
+func (s *soak) change(d time.Duration) {
+	s.Helper()
+	began := time.Now()
+	tick := time.NewTicker(time.Second / changesPerSecond)
+	defer tick.Stop()
+	r := rand.New(rand.NewPCG(uint64(began.UnixNano()), 1))
+	// A namespace takes seconds to go. At most one goes at a time, and the others do not wait for it.
+	s.mayMove.Store(true)
+	for time.Since(began) < d || s.moving.Load() {
+		<-tick.C
+		// Who has enough to do is left alone.
+		for _, i := range r.Perm(len(s.quarters)) {
+			if s.quarters[i].ask() {
+				break
+			}
+		}
+	}
+	s.mayMove.Store(false)
+	for _, q := range s.quarters {
+		q.await()
+	}
+	s.changing += time.Since(began)
+	if s.Failed() {
+		s.FailNow()
+	}
+}
+
+// quiet waits until everybody knows everything, looks, and has everybody asked who he is.
+func (s *soak) quiet() {
+	s.Helper()
+	began := time.Now()
+	var objects egress.Objects
+	s.eventually(func() (err error) {
+		if err := s.controllersAreDone(); err != nil {
+			return err
+		}
+		if objects, err = s.objects(); err != nil {
+			return err
+		}
+		for _, m := range s.members {
+			if err := s.knows(m, objects); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.latencies = append(s.latencies, time.Since(began))
+	s.history.calm(s.world, objects)
+	s.settled()
+	ctx, cancel := context.WithTimeout(s.Context(), soon)
+	defer cancel()
+	s.must(s.residents.Round(ctx))
+	s.must(s.others.Round(ctx))
+	for _, m := range s.members {
+		s.measure(m)
+	}
+}
+
+// knows returns an error unless a node knows all that the API server has, not only something with the
+// same plan, has written that plan, and has ended the flows that contradict it.
+func (s *soak) knows(m *member, objects egress.Objects) error {
+	snapshot, err := status.NewClient(m.Socket()).Snapshot(s.Context())
+	if err != nil {
+		return err
+	}
+	if problems := snapshot.Problems(); len(problems) > 0 || len(snapshot.Families) != len(s.families) {
+		return fmt.Errorf("%s: %s", m.Name, strings.Join(problems, "; "))
+	}
+	for _, f := range snapshot.Families {
+		want, err := egress.InputFor(v1.IPFamily(f.Family), s.config, objects)
+		if err != nil {
+			return err
+		}
+		if got, want := claimed(f.Input), claimed(want); !f.Written || !slices.Equal(got, want) {
+			return fmt.Errorf("%s, %s: written: %v; the node knows of\n%s\nwant\n%s", m.Name, f.Family, f.Written, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	return nil
+}
+
+// claimed has a line for each Service with its addresses and each claim with its endpoints.
+func claimed(in plan.Input) []string {
+	var lines []string
+	for _, h := range in.Holdings {
+		lines = append(lines, fmt.Sprint(h.Service, h.Created.Unix(), h.Addresses))
+	}
+	for _, c := range in.Claims {
+		var endpoints []string
+		for _, e := range c.Endpoints {
+			endpoints = append(endpoints, fmt.Sprint(e.Addr, e.Pod))
+		}
+		slices.Sort(endpoints)
+		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.EgressIP, c.Refused, slices.Compact(endpoints)))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// sampled is what a node needs in a quiet moment.
+type sampled struct {
+	heap, resident, goroutines, files float64
+}
+
+// measure notes what a node needs, when it has collected its garbage.
+func (s *soak) measure(m *member) {
+	s.Helper()
+	at := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort))
+	_, err := s.get(m.Host, at, "/debug/pprof/heap?gc=1")
+	s.must(err)
+	got, err := s.get(m.Host, at, "/metrics")
+	s.must(err)
+	s.samples[m.Name] = append(s.samples[m.Name], sampled{
+		heap: s.metric(got.body, "go_memstats_heap_alloc_bytes"), resident: s.metric(got.body, "process_resident_memory_bytes"),
+		goroutines: s.metric(got.body, "go_goroutines"), files: s.metric(got.body, "process_open_fds"),
+	})
+	if failures := s.metric(got.body, "egress_snat_sync_failures_total"); failures > 0 {
+		s.Errorf("%s: %g syncs have failed", m.Name, failures)
+	}
+	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
+		s.Errorf("%s: the log speaks of a panic, or of somebody else", m.Name)
+	}
+	if !s.Failed() {
+		m.Printed.Reset()
+	}
+}
+
+// metric is the sum over all labels of a metric.
+func (s *soak) metric(text, name string) (sum float64) {
+	s.Helper()
+	lines := regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(text, -1)
+	if len(lines) == 0 {
+		s.Fatalf("there is no metric %s", name)
+	}
+	for _, line := range lines {
+		value, err := strconv.ParseFloat(line[1], 64)
+		s.must(err)
+		sum += value
+	}
+	return sum
+}
+
+// report tells what was done and what came of it, and fails if anything was not as it should be.
+func (s *soak) report(took time.Duration) {
+	s.Helper()
+	residents, others := s.residents.Stop(), s.others.Stop()
+	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
+		s.Errorf("those who never change noticed something: %s", residents)
+	}
+	if others.Wrong > 0 || others.Answered == 0 {
+		s.Errorf("those who change: %s", others)
+	}
+	var made []string
+	var total int64
+	for kind := range kinds {
+		n := s.changes[kind].Load()
+		made = append(made, fmt.Sprintf("%d %s", n, kind))
+		total += n
+	}
+	latencies := slices.Sorted(slices.Values(s.latencies[1:]))
+	s.Logf("%s, of which changes were made in %s", took.Round(time.Second), s.changing.Round(time.Second))
+	s.Logf("changes  %d, %.0f a second: %s", total, float64(total)/s.changing.Seconds(), strings.Join(made, ", "))
+	s.Logf("answers  %d, and %d from those who never change; wrong %d; of those who change %d flows were reset, %d questions not answered otherwise", others.Answered, residents.Answered,
+		others.Wrong+residents.Wrong, others.Broken, others.Unanswered-others.Broken)
+	s.Logf("nodes up to date after %d bursts: median %s, longest %s, controllers included", len(latencies), latencies[len(latencies)/2].Round(time.Millisecond), latencies[len(latencies)-1].Round(time.Millisecond))
+	for _, m := range s.members {
+		got, err := s.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+		s.must(err)
+		s.Logf("%s  %.0f syncs of egress SNAT, a change in the kernel after %.0f ms on average, from its controller on; %.0f syncs of kube-proxy", m.Name,
+			s.metric(got.body, "egress_snat_sync_duration_seconds_count"),
+			1000*s.metric(got.body, "egress_snat_network_programming_duration_seconds_sum")/s.metric(got.body, "egress_snat_network_programming_duration_seconds_count"),
+			s.metric(got.body, "kubeproxy_sync_proxy_rules_duration_seconds_count"))
+		s.flat(m.Name)
+	}
+}
+
+// flat fails unless what a node needs is the same in the last third of the quiet moments as in the first:
+// by their medians, for how many objects there are is random. The tolerance has a fixed part for
+// what a short run warms up.
+func (s *soak) flat(name string) {
+	s.Helper()
+	samples := s.samples[name]
+	third := max(1, len(samples)/3)
+	for _, what := range []struct {
+		name      string
+		of        func(sampled) float64
+		unit      float64
+		tolerance float64
+	}{
+		{"live heap, MB", func(x sampled) float64 { return x.heap }, 1e6, 3},
+		{"resident, MB", func(x sampled) float64 { return x.resident }, 1e6, 15},
+		{"goroutines", func(x sampled) float64 { return x.goroutines }, 1, 10},
+		{"open files", func(x sampled) float64 { return x.files }, 1, 5},
+	} {
+		median := func(samples []sampled) float64 {
+			var values []float64
+			for _, x := range samples {
+				values = append(values, what.of(x)/what.unit)
+			}
+			sort.Float64s(values)
+			return values[len(values)/2]
+		}
+		before, after := median(samples[:third]), median(samples[len(samples)-third:])
+		first, last := what.of(samples[0])/what.unit, what.of(samples[len(samples)-1])/what.unit
+		s.Logf("%s  %-13s %6.1f at first, %6.1f in the first third, %6.1f in the last, %6.1f at last", name, what.name, first, before, after, last)
+		if after > 1.1*before+what.tolerance {
+			s.Errorf("%s: %s grow from %.1f to %.1f", name, what.name, before, after)
+		}
+	}
+}
+
+// controllersAreDone returns an error unless all pods run or are gone, and the EndpointSlices that
+// controllers write have just those that their Services select.
+func (s *soak) controllersAreDone() error {
+	pods, err := s.Client().CoreV1().Pods("").List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != v1.PodRunning {
+			return fmt.Errorf("pod %s/%s is %s, deleted at %v", pod.Namespace, pod.Name, pod.Status.Phase, pod.DeletionTimestamp)
+		}
+	}
+	objects, err := s.objects()
+	if err != nil {
+		return err
+	}
+	got, want := map[string][]string{}, map[string][]string{}
+	for _, slice := range objects.EndpointSlices {
+		if slice.Labels[discovery.LabelManagedBy] != "endpointslice-controller.k8s.io" {
+			continue
+		}
+		service := slice.Namespace + "/" + slice.Labels[discovery.LabelServiceName]
+		for _, endpoint := range slice.Endpoints {
+			got[service] = append(got[service], endpoint.Addresses...)
+		}
+	}
+	for _, svc := range objects.Services {
+		for _, pod := range pods.Items {
+			if len(svc.Spec.Selector) == 0 || svc.Namespace != pod.Namespace || !labels.SelectorFromSet(svc.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+				continue
+			}
+			service := svc.Namespace + "/" + svc.Name
+			for _, ip := range pod.Status.PodIPs {
+				want[service] = append(want[service], ip.IP)
+			}
+		}
+	}
+	for _, addresses := range []map[string][]string{got, want} {
+		for service := range addresses {
+			slices.Sort(addresses[service])
+		}
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		return fmt.Errorf("the EndpointSlices have %v, want %v", got, want)
+	}
+	return nil
+}
