@@ -35,8 +35,12 @@ func (p *Proxy) sayWhatItWaitsFor(ctx context.Context, n *notifier) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		logger.Error(err, "Waiting for the API server; the rules in the kernel stay as they are", "kubeconfig", p.options.Config().ClientConnection.Kubeconfig)
-		n.tell(logger, []string{"STATUS=Waiting for the API server: " + strings.ReplaceAll(err.Error(), "\n", " ")})
+		waiting := "Waiting for the API server"
+		if apierrors.IsNotFound(err) {
+			waiting = "Waiting for the Node object of this node" // kube-proxy does, for half a minute
+		}
+		logger.Error(err, waiting+"; the rules in the kernel stay as they are", "kubeconfig", p.options.Config().ClientConnection.Kubeconfig)
+		n.tell(logger, []string{"STATUS=" + waiting + ": " + strings.ReplaceAll(err.Error(), "\n", " ")})
 	}
 }
 
