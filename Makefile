@@ -60,6 +60,7 @@ NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/egress/iptables/... ./pk
 E2E_PACKAGES := ./hack/cluster/... ./hack/e2e/...
 FUZZTIME ?= 10s
 DURATION ?= 5m
+MODE =
 
 .PHONY: build
 build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
@@ -86,8 +87,8 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 -timeout=60m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-soak
-test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root)
-	DURATION=$(DURATION) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -count=1 -v -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
+test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables)
+	DURATION=$(DURATION) MODE=$(MODE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -count=1 -v -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)

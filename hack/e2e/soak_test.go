@@ -87,7 +87,11 @@ type soak struct {
 
 func newSoak(t *testing.T) *soak {
 	t.Helper()
-	s := &soak{world: newIdleWorld(t, settings{arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
+	mode := os.Getenv("MODE")
+	if mode != "" && mode != "iptables" && mode != "nftables" {
+		t.Fatalf("MODE=%q: want iptables or nftables", mode)
+	}
+	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
 	s.started, s.stopping = s.moveIn, s.moveOut
 	for _, m := range s.members {
 		m.Start()
