@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// figures are all, in the order of the table.
+var figures = slices.Concat[[]figure.Figure]()
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// options are those of the command line.
+type options struct {
+	smoke          bool
+	run            *regexp.Regexp
+	rounds         int
+	output, readme string
+}
+
+func parse(arguments []string, stderr io.Writer) (o options, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&o.smoke, "smoke", false, "only see that everything works, at the smallest sizes")
+	flags.IntVar(&o.rounds, "rounds", 0, "how often everything is measured (default 21, with -smoke 3)")
+	flags.StringVar(&o.output, "o", "", "write every value to this `file`, for benchstat")
+	flags.StringVar(&o.readme, "readme", "", "replace the table of performance in this `file`")
+	flags.Func("run", "measure the figures that `regexp` matches: "+strings.Join(names(figures), ", "), func(text string) error {
+		o.run, err = regexp.Compile(text)
+		return err
+	})
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.rounds < 0:
+		return o, fmt.Errorf("-rounds %d: want a positive number", o.rounds)
+	case o.smoke && o.readme != "":
+		return o, errors.New("-smoke measures nothing worth a -readme")
+	case o.rounds == 0 && o.smoke:
+		o.rounds = 3
+	case o.rounds == 0:
+		o.rounds = 21
+	}
+	return o, nil
+}
+
+func names(figures []figure.Figure) []string {
+	var all []string
+	for _, f := range figures {
+		all = append(all, f.Name)
+	}
+	return all
+}
+
+func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
+	o, err := parse(arguments, stderr)
+	if err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(slices.Clone(figures), func(f figure.Figure) bool {
+		return o.run != nil && !o.run.MatchString(f.Name)
+	})
+	if len(chosen) == 0 {
+		return fmt.Errorf("-run %s matches none of %s", o.run, strings.Join(names(figures), ", "))
+	}
+	if err := possible(); err != nil {
+		return err
+	}
+	here := describe(ctx)
+	values := newRecord(here)
+	results, err := measure(ctx, o, chosen, values, stderr)
+	// What was measured before an error took its time, too.
+	return errors.Join(err, values.save(o.output), tell(stdout, here, results), o.update(here, results, err))
+}
+
+// possible says what is missing, before anything is measured.
+func possible() error {
+	if os.Geteuid() != 0 {
+		return errors.New("network namespaces need root")
+	}
+	if missing := lab.Missing(); len(missing) > 0 {
+		return fmt.Errorf("tools are missing: apt-get install %s", strings.Join(missing, " "))
+	}
+	return nil
+}
+
+func measure(ctx context.Context, o options, chosen []figure.Figure, values *record, stderr io.Writer) ([]figure.Result, error) {
+	start := time.Now()
+	settings := figure.Settings{
+		Smoke: o.smoke, Rounds: o.rounds, Record: values.add,
+		Log: func(format string, args ...any) {
+			fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+		},
+	}
+	var all []figure.Result
+	for _, f := range chosen {
+		settings.Log("%s", f.Name)
+		results, err := f.Run(ctx, settings)
+		all = append(all, results...)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		for _, r := range results {
+			if !(r.Measured.Median() >= 0) {
+				return all, fmt.Errorf("%s: %s %s is %s, which makes no sense", f.Name, r.Name, r.At, r.Value())
+			}
+		}
+	}
+	settings.Log("done")
+	return all, nil
+}
+
+// update writes the table into README.md, if that is asked for and everything was measured.
+func (o options) update(here machine, results []figure.Result, failed error) error {
+	if o.readme == "" || failed != nil {
+		return nil
+	}
+	text, err := os.ReadFile(o.readme)
+	if err != nil {
+		return err
+	}
+	updated, err := replace(text, section(here, time.Now(), results))
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.readme, err)
+	}
+	if bytes.Equal(text, updated) {
+		return nil
+	}
+	return os.WriteFile(o.readme, updated, 0o644)
+}

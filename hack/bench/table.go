@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/openshift/origin-node/hack/bench/figure"
+)
+
+// record collects what benchstat reads.
+type record struct{ text bytes.Buffer }
+
+func newRecord(here machine) *record {
+	r := &record{}
+	fmt.Fprintf(&r.text, "goos: %s\ngoarch: %s\npkg: github.com/openshift/origin-node/hack/bench\ncpu: %s\n",
+		runtime.GOOS, runtime.GOARCH, here.cpu)
+	return r
+}
+
+// add is [figure.Settings].Record. A name ends in the number of processors, as in go test.
+func (r *record) add(benchmark string, n int, value float64, unit string) {
+	fmt.Fprintf(&r.text, "Benchmark%s-%d\t%d\t%s %s\n", benchmark, runtime.GOMAXPROCS(0), n, figure.Number(value), unit)
+}
+
+func (r *record) save(file string) error {
+	if file == "" {
+		return nil
+	}
+	return os.WriteFile(file, r.text.Bytes(), 0o644)
+}
+
+// tell prints the table for the terminal.
+func tell(stdout io.Writer, here machine, results []figure.Result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "%s\n\nfigure\tat\tmeasured\tmiddle half\ttarget\t\n", here)
+	for _, r := range results {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.At, r.Value(), r.Spread(), r.Wants(), r.Verdict())
+	}
+	return table.Flush()
+}
+
+// The table of README.md stands between these.
+const (
+	begin = "<!-- performance: begin -->\n"
+	end   = "<!-- performance: end -->\n"
+)
+
+// replace returns text with table between the markers.
+func replace(text, table []byte) ([]byte, error) {
+	before, rest, opened := bytes.Cut(text, []byte(begin))
+	_, after, closed := bytes.Cut(rest, []byte(end))
+	if !opened || !closed {
+		return nil, errors.New("has no lines " + strings.TrimSpace(begin) + " and " + strings.TrimSpace(end) + ", between which the table would go")
+	}
+	return slices.Concat(before, []byte(begin), table, []byte(end), after), nil
+}
+
+// section is the table for README.md. The sizes of a figure share a line.
+func section(here machine, now time.Time, results []figure.Result) []byte {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "Measured on %s: %s.\n\n| figure | measured | target | |\n|---|---|---|---|\n", now.UTC().Format(time.DateOnly), here)
+	for len(results) > 0 {
+		same := slices.IndexFunc(results, func(r figure.Result) bool { return r.Name != results[0].Name })
+		if same < 0 {
+			same = len(results)
+		}
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", results[0].Name,
+			sizes(results[:same], figure.Result.Value), sizes(results[:same], figure.Result.Wants), sizes(results[:same], figure.Result.Verdict))
+		results = results[same:]
+	}
+	return text.Bytes()
+}
+
+// sizes joins what is told of one figure at several sizes, and says it once if it is the
+// same at all.
+func sizes(results []figure.Result, tell func(figure.Result) string) string {
+	var all []string
+	for _, r := range results {
+		all = append(all, tell(r))
+	}
+	if len(slices.Compact(slices.Clone(all))) == 1 && len(all) > 1 {
+		return all[0]
+	}
+	var told []string
+	for i, r := range results {
+		switch {
+		case all[i] == "":
+		case r.At == "":
+			told = append(told, all[i])
+		default:
+			told = append(told, r.At+": "+all[i])
+		}
+	}
+	return strings.Join(told, "<br>")
+}
