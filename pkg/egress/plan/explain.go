@@ -205,7 +205,7 @@ func NewExplainer(in Input, p Plan) *Explainer {
 			}
 		}
 	}
-	e.owners = newBuilder(in).owners
+	e.owners = findOwners(newSurroundings(in), in)
 	return e
 }
 

@@ -265,12 +265,17 @@ func (p Plan) EgressIPs() []netip.Addr {
 // Diff returns the bindings that only after has and those that only before has, each in
 // the plans' order. A binding whose egress IP or Service changed is in both.
 func Diff(before, after Plan) (added, removed []Binding) {
-	a, b := before.Bindings, after.Bindings
+	return diff(before.Bindings, after.Bindings, CompareBindings)
+}
+
+// diff returns what only after has and what only before has. Both are sorted.
+func diff[T any](before, after []T, compare func(a, b T) int) (added, removed []T) {
+	a, b := before, after
 	for len(a) > 0 || len(b) > 0 {
 		switch {
-		case len(a) == 0 || len(b) > 0 && CompareBindings(a[0], b[0]) > 0:
+		case len(a) == 0 || len(b) > 0 && compare(a[0], b[0]) > 0:
 			added, b = append(added, b[0]), b[1:]
-		case len(b) == 0 || CompareBindings(a[0], b[0]) < 0:
+		case len(b) == 0 || compare(a[0], b[0]) < 0:
 			removed, a = append(removed, a[0]), a[1:]
 		default:
 			a, b = a[1:], b[1:]

@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// surroundings are what a claim is judged by, beside other claims.
+type surroundings struct {
+	in           Input // without Holdings and Claims
+	clusterCIDRs CIDRSet
+	serviceCIDRs CIDRSet
+	nodes        map[netip.Addr]string // names by primary address
+	nodeIPs      map[netip.Addr]string // names by any address
+}
+
+func newSurroundings(in Input) *surroundings {
+	in.Holdings, in.Claims = nil, nil
+	return &surroundings{
+		in:           in,
+		clusterCIDRs: NewCIDRSet(in.ClusterCIDRs),
+		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
+		nodes:        namesByAddress(in.Nodes, func(n Node) []netip.Addr { return []netip.Addr{n.Primary} }),
+		nodeIPs:      namesByAddress(in.Nodes, func(n Node) []netip.Addr { return n.Addresses }),
+	}
+}
+
+// mayOwn tells whether a namespace may have an address, if no older Service's does.
+func (s *surroundings) mayOwn(namespace string, address Address) bool {
+	reason, _ := s.judgeAddress(address.IP)
+	_, forbidden := s.forbidding(namespace, address)
+	return reason == "" && !forbidden
+}
+
+// judge returns why a claim as a whole is refused, or an empty reason. The owner is that of its
+// egress IP.
+func (s *surroundings) judge(claim Claim, owner Service) (Reason, string) {
+	if !claim.EgressIP.IsValid() {
+		return claim.Refused, claim.RefusedBecause
+	}
+	if reason, message := s.judgeAddress(claim.EgressIP); reason != "" {
+		return reason, message
+	}
+	if source, forbidden := s.forbidding(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); forbidden {
+		return NotAllowed, fmt.Sprintf("%s does not allow %s as an egress IP", source, claim.EgressIP)
+	}
+	switch {
+	case owner.Namespace != claim.Service.Namespace:
+		return OwnedByOtherNamespace, fmt.Sprintf("external IP %s belongs to the namespace %s, for its Service %s is older", claim.EgressIP, owner.Namespace, owner)
+	case claim.Refused != "":
+		return claim.Refused, claim.RefusedBecause
+	case s.clusterCIDRs.Empty():
+		return NoClusterCIDR, fmt.Sprintf("no cluster CIDR of the family of %s is known; set proxyArguments.cluster-cidr", claim.EgressIP)
+	case s.in.NoProxier:
+		return NoProxier, fmt.Sprintf("no proxier of the family of %s runs on this node; the log of its start says why", claim.EgressIP)
+	}
+	return "", ""
+}
+
+// judgeAddress returns why nobody may have an address, or an empty reason.
+func (s *surroundings) judgeAddress(ip netip.Addr) (Reason, string) {
+	if !usable(ip) {
+		return InvalidAddress, fmt.Sprintf("external IP %s is not a unicast address that packets can come from", ip)
+	}
+	if cidr, inside := s.clusterCIDRs.Find(ip); inside {
+		return AddressInCluster, fmt.Sprintf("external IP %s lies in the cluster CIDR %s, so it is a pod's address", ip, cidr)
+	}
+	if cidr, inside := s.serviceCIDRs.Find(ip); inside {
+		return AddressInCluster, fmt.Sprintf("external IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
+	}
+	node, isNode := s.nodes[ip]
+	switch {
+	case isNode && !s.in.AllowNodeIPs:
+		return NodeAddress, fmt.Sprintf("external IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
+	case !isNode && slices.Contains(s.in.APIServers, ip):
+		return APIServerAddress, fmt.Sprintf("external IP %s is the address of the cluster's API server", ip)
+	}
+	return "", ""
+}
+
+// forbidding tells whether a policy does not let a namespace have an address, and returns
+// the policy's source.
+func (s *surroundings) forbidding(namespace string, address Address) (source string, forbidden bool) {
+	for _, policy := range s.in.Policies {
+		if !policy.allows(address) {
+			return policy.Source, true
+		}
+	}
+	if policy, ok := s.in.NamespacePolicies[namespace]; ok && !policy.allows(address) {
+		return policy.Source, true
+	}
+	return "", false
+}
+
+func (p Policy) allows(address Address) bool {
+	contains := func(cidr netip.Prefix) bool { return cidr.Contains(address.IP) }
+	return p.ExternalIPsOnly && address.LoadBalancer ||
+		!slices.ContainsFunc(p.Rejected, contains) && slices.ContainsFunc(p.Allowed, contains)
+}
+
+// judgeEndpoint returns why an endpoint of a claim is not bound, or an empty reason.
+func (s *surroundings) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, string) {
+	if namespace := endpoint.Pod.Namespace; namespace != "" && namespace != claim.Service.Namespace {
+		return PodOfOtherNamespace, fmt.Sprintf("endpoint %s is the pod %q of another namespace", endpoint.Addr, endpoint.Pod)
+	}
+	if node, is := s.nodeIPs[endpoint.Addr]; is {
+		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s is an address of the node %s, not of a pod alone", endpoint.Addr, node)
+	}
+	if _, inside := s.clusterCIDRs.Find(endpoint.Addr); !inside {
+		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s lies in no cluster CIDR, so it is no pod of this cluster's network", endpoint.Addr)
+	}
+	return "", ""
+}
+
+func (s *surroundings) exclusions() []netip.Prefix {
+	if !s.in.ExcludeNodes {
+		return s.in.Exclusions
+	}
+	exclusions := slices.Clone(s.in.Exclusions)
+	for _, node := range s.in.Nodes {
+		for _, ip := range node.Addresses {
+			exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
+		}
+	}
+	return exclusions
+}
+
+// namesByAddress returns the names of the nodes by these of their addresses. Where two
+// have the same, the first by name stands for both.
+func namesByAddress(nodes []Node, addresses func(Node) []netip.Addr) map[netip.Addr]string {
+	names := make(map[netip.Addr]string, len(nodes))
+	for _, node := range nodes {
+		for _, ip := range addresses(node) {
+			if other, taken := names[ip]; ip.IsValid() && (!taken || node.Name < other) {
+				names[ip] = node.Name
+			}
+		}
+	}
+	return names
+}
+
+// usable tells whether a packet may have addr as its source on its way out: a unicast
+// address that is neither unspecified, loopback, link-local nor reserved (RFC 1122
+// section 3.2.1.3, RFC 4291 section 2.4).
+func usable(addr netip.Addr) bool {
+	return addr.IsGlobalUnicast() && addr.Zone() == "" && !addr.Is4In6() && !reserved.Contains(addr) && !thisNetwork.Contains(addr)
+}
+
+var (
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+)

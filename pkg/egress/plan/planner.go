@@ -1,0 +1,498 @@
+package plan
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Planner keeps the plan of one IP family while what it depends on changes, each time at a cost
+// that follows from what changes, not from how much else there is. After an Update its plan is
+// the one that Build makes of all that was set. It is for one goroutine at a time.
+type Planner struct {
+	node  string
+	podAt func(netip.Addr) Pod
+
+	surroundings             *surroundings
+	clusterCIDRs, exclusions []netip.Prefix
+
+	services map[Service]*service
+	// holders are the Services that the outside knows by an address, owners those of them
+	// whose namespaces own it.
+	holders map[netip.Addr][]*service
+	owners  map[netip.Addr]Service
+	pods    map[netip.Addr]*pod
+	// uses counts the bindings of each egress IP.
+	uses    map[netip.Addr]int
+	numbers Numbers
+
+	// What the next Update has to judge.
+	dirtyIPs      map[netip.Addr]bool
+	dirtyClaims   map[*service]bool
+	dirtyPods     map[netip.Addr]bool
+	dirtyNetworks bool
+	// change is what the next Update returns, as far as it is known.
+	change Change
+}
+
+// Numbers counts what a plan has.
+type Numbers struct {
+	Claims, Bindings, EgressIPs int
+	// Refusals are counted by reason; a reason without one may be missing.
+	Refusals map[Reason]int
+}
+
+// Change is what an Update has changed. Slices are sorted as in a Plan.
+type Change struct {
+	// Added and Removed are bindings. One whose egress IP or Service changed is in both.
+	Added, Removed []Binding
+	// Refused are the refusals that are new, Lifted those that hold no longer.
+	Refused, Lifted []Refusal
+	// Elsewhere has those pods of Added and Removed which are and were on other nodes, as
+	// their EndpointSlices say.
+	Elsewhere map[netip.Addr]bool
+	// Networks tells that the plan's ClusterCIDRs or Exclusions are others.
+	Networks bool
+}
+
+// InKernel tells whether c is about more than refusals.
+func (c Change) InKernel() bool { return c.Networks || len(c.Added)+len(c.Removed) > 0 }
+
+// service is what a Service takes part with.
+type service struct {
+	name      Service
+	created   time.Time
+	addresses []Address
+	// claim has no endpoints; nil if there is none. refusal is why it is refused as a whole.
+	claim   *Claim
+	refusal *Refusal
+	// endpoints are those of its EndpointSlices, by address.
+	endpoints map[netip.Addr][]counted
+}
+
+// counted is an endpoint with the number of EndpointSlices that have it.
+type counted struct {
+	Endpoint
+	slices int
+}
+
+func (s *service) compare(o *service) int {
+	if c := s.created.Compare(o.created); c != 0 {
+		return c
+	}
+	return compareServices(s.name, o.name)
+}
+
+// pod is an address that endpoints of Services have.
+type pod struct {
+	services []*service
+	bindings []Binding
+	refusals []Refusal
+	// place is where the claims' endpoints say that it is.
+	place place
+}
+
+// place is where a pod is.
+type place int
+
+const (
+	unclaimed place = iota
+	onOtherNode
+	here // or nobody says where
+)
+
+// NewPlanner returns a Planner for the node of this name, with nothing to plan. It calls podAt
+// to learn, for an endpoint that names no pod, which one other EndpointSlices name there.
+func NewPlanner(node string, podAt func(netip.Addr) Pod) *Planner {
+	return &Planner{
+		node: node, podAt: podAt,
+		surroundings: newSurroundings(Input{}),
+		services:     map[Service]*service{},
+		holders:      map[netip.Addr][]*service{}, owners: map[netip.Addr]Service{},
+		pods: map[netip.Addr]*pod{}, uses: map[netip.Addr]int{},
+		numbers:  Numbers{Refusals: map[Reason]int{}},
+		dirtyIPs: map[netip.Addr]bool{}, dirtyClaims: map[*service]bool{}, dirtyPods: map[netip.Addr]bool{},
+	}
+}
+
+// SetSurroundings takes all of in but for its Holdings and Claims. Everything is judged anew.
+func (p *Planner) SetSurroundings(in Input) {
+	p.surroundings = newSurroundings(in)
+	p.dirtyNetworks = true
+	for ip := range p.holders {
+		p.dirtyIPs[ip] = true
+	}
+	for _, s := range p.services {
+		p.dirtyClaims[s] = true
+	}
+	for pod := range p.pods {
+		p.dirtyPods[pod] = true
+	}
+}
+
+// SetService takes what a Service holds and claims; claim is nil if it claims nothing, and its
+// Endpoints do not count. The endpoints that were set for the Service stay.
+func (p *Planner) SetService(holding Holding, claim *Claim) {
+	s := p.services[holding.Service]
+	if s == nil {
+		s = &service{name: holding.Service, endpoints: map[netip.Addr][]counted{}}
+		p.services[holding.Service] = s
+	}
+	p.countClaims(s, claim)
+	p.withdraw(s)
+	s.created, s.addresses, s.claim = holding.Created, slices.Clone(holding.Addresses), claim
+	if claim != nil && claim.EgressIP.IsValid() {
+		s.addresses = append(s.addresses, Address{claim.EgressIP, claim.LoadBalancer})
+	}
+	for _, address := range s.addresses {
+		p.dirtyIPs[address.IP] = true
+		if !slices.Contains(p.holders[address.IP], s) {
+			p.holders[address.IP] = append(p.holders[address.IP], s)
+		}
+	}
+	p.touch(s)
+}
+
+func (p *Planner) countClaims(s *service, claim *Claim) {
+	if s.claim != nil {
+		p.numbers.Claims--
+	}
+	if claim != nil {
+		p.numbers.Claims++
+	}
+}
+
+// withdraw takes a Service from the addresses that it holds.
+func (p *Planner) withdraw(s *service) {
+	for _, address := range s.addresses {
+		p.dirtyIPs[address.IP] = true
+		p.holders[address.IP] = without(p.holders[address.IP], s)
+		if len(p.holders[address.IP]) == 0 {
+			delete(p.holders, address.IP)
+		}
+	}
+}
+
+// without returns list, changed, without s.
+func without(list []*service, s *service) []*service {
+	return slices.DeleteFunc(list, func(other *service) bool { return other == s })
+}
+
+// touch has a Service's claim and all of its pods judged anew.
+func (p *Planner) touch(s *service) {
+	p.dirtyClaims[s] = true
+	for pod := range s.endpoints {
+		p.dirtyPods[pod] = true
+	}
+}
+
+// DeleteService forgets a Service and its endpoints.
+func (p *Planner) DeleteService(name Service) {
+	s := p.services[name]
+	if s == nil {
+		return
+	}
+	p.countClaims(s, nil)
+	p.withdraw(s)
+	p.touch(s)
+	for addr := range s.endpoints {
+		p.pods[addr].services = without(p.pods[addr].services, s)
+	}
+	s.claim, s.endpoints = nil, nil
+	delete(p.services, name)
+}
+
+// ReplaceEndpoints takes what an EndpointSlice of a Service has and what it had before, both
+// sorted and without duplicates. It has no meaning for a Service that is not set.
+func (p *Planner) ReplaceEndpoints(name Service, before, after []Endpoint) {
+	s := p.services[name]
+	if s == nil {
+		return
+	}
+	added, removed := diff(before, after, Endpoint.Compare)
+	for _, e := range added {
+		p.countEndpoint(s, e, 1)
+	}
+	for _, e := range removed {
+		p.countEndpoint(s, e, -1)
+	}
+}
+
+func (p *Planner) countEndpoint(s *service, e Endpoint, by int) {
+	list := s.endpoints[e.Addr]
+	i := slices.IndexFunc(list, func(c counted) bool { return c.Endpoint == e })
+	if i < 0 {
+		i, list = len(list), append(list, counted{Endpoint: e})
+	}
+	if list[i].slices += by; list[i].slices == 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	p.dirtyPods[e.Addr] = true
+	if len(list) == 0 {
+		delete(s.endpoints, e.Addr)
+		p.pods[e.Addr].services = without(p.pods[e.Addr].services, s)
+		return
+	}
+	s.endpoints[e.Addr] = list
+	known := p.pods[e.Addr]
+	if known == nil {
+		known = &pod{}
+		p.pods[e.Addr] = known
+	}
+	if !slices.Contains(known.services, s) {
+		known.services = append(known.services, s)
+	}
+}
+
+// Renamed says that podAt may give another pod for an address, and tells whether that matters.
+func (p *Planner) Renamed(addr netip.Addr) (matters bool) {
+	known := p.pods[addr]
+	if known == nil {
+		return false
+	}
+	for _, s := range known.services {
+		if slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Pod.Namespace == "" }) {
+			p.dirtyPods[addr] = true
+			return true
+		}
+	}
+	return false
+}
+
+// Update brings the plan up to date and returns what that changed.
+func (p *Planner) Update() Change {
+	p.sortNetworks()
+	for ip := range p.dirtyIPs {
+		p.judgeIP(ip)
+	}
+	for s := range p.dirtyClaims {
+		p.judgeClaim(s)
+	}
+	for addr := range p.dirtyPods {
+		p.judgePod(addr)
+	}
+	clear(p.dirtyIPs)
+	clear(p.dirtyClaims)
+	clear(p.dirtyPods)
+	change := p.change
+	p.change = Change{}
+	slices.SortFunc(change.Added, CompareBindings)
+	slices.SortFunc(change.Removed, CompareBindings)
+	// A Service that was deleted and made anew may be refused as before.
+	change.Refused, change.Lifted = diff(sortedRefusals(change.Lifted), sortedRefusals(change.Refused), CompareRefusals)
+	return change
+}
+
+func (p *Planner) sortNetworks() {
+	if !p.dirtyNetworks {
+		return
+	}
+	p.dirtyNetworks = false
+	clusterCIDRs, exclusions := sortedPrefixes(p.surroundings.in.ClusterCIDRs), sortedPrefixes(p.surroundings.exclusions())
+	p.change.Networks = !slices.Equal(clusterCIDRs, p.clusterCIDRs) || !slices.Equal(exclusions, p.exclusions)
+	p.clusterCIDRs, p.exclusions = clusterCIDRs, exclusions
+}
+
+// judgeIP finds the owner of an address, and has the claims on it judged if it is another.
+func (p *Planner) judgeIP(ip netip.Addr) {
+	var oldest *service
+	for _, s := range p.holders[ip] {
+		if (oldest == nil || s.compare(oldest) < 0) && s.mayOwn(p.surroundings, ip) {
+			oldest = s
+		}
+	}
+	var owner Service
+	if oldest != nil {
+		owner = oldest.name
+	}
+	if owner == p.owners[ip] {
+		return
+	}
+	p.owners[ip] = owner
+	if oldest == nil {
+		delete(p.owners, ip)
+	}
+	for _, s := range p.holders[ip] {
+		if s.claim != nil && s.claim.EgressIP == ip {
+			p.dirtyClaims[s] = true
+		}
+	}
+}
+
+func (s *service) mayOwn(surroundings *surroundings, ip netip.Addr) bool {
+	return slices.ContainsFunc(s.addresses, func(a Address) bool { return a.IP == ip && surroundings.mayOwn(s.name.Namespace, a) })
+}
+
+// judgeClaim has the pods of a Service judged if its claim is granted now and was refused as a
+// whole before, or the other way round.
+func (p *Planner) judgeClaim(s *service) {
+	var refused *Refusal
+	if s.claim != nil {
+		if reason, message := p.surroundings.judge(*s.claim, p.owners[s.claim.EgressIP]); reason != "" {
+			r := refusal(*s.claim, target{}, reason, message)
+			refused = &r
+		}
+	}
+	before := s.refusal
+	s.refusal = refused
+	p.replaceRefusals(list(before), list(refused))
+	if (before == nil) != (refused == nil) {
+		for addr := range s.endpoints {
+			p.dirtyPods[addr] = true
+		}
+	}
+}
+
+func list(r *Refusal) []Refusal {
+	if r == nil {
+		return nil
+	}
+	return []Refusal{*r}
+}
+
+// judgePod finds who binds the pod at an address, by the same rules as Build.
+func (p *Planner) judgePod(addr netip.Addr) {
+	known := p.pods[addr]
+	if known == nil {
+		return
+	}
+	g := grants{bound: map[target]Binding{}}
+	place := unclaimed
+	slices.SortFunc(known.services, (*service).compare)
+	for _, s := range known.services {
+		if s.claim == nil {
+			continue
+		}
+		endpoints := p.endpoints(s, addr)
+		for _, e := range endpoints {
+			place = max(place, p.placeOf(e))
+		}
+		if s.refusal == nil {
+			g.give(p.surroundings, *s.claim, endpoints)
+		}
+	}
+	bindings, refusals := g.bindings(), sortedRefusals(g.refusals)
+	p.replaceBindings(addr, known.bindings, bindings, known.place != here && place != here && known.place+place > unclaimed)
+	p.replaceRefusals(known.refusals, refusals)
+	known.bindings, known.refusals, known.place = bindings, refusals, place
+	if len(known.services) == 0 {
+		delete(p.pods, addr)
+	}
+}
+
+// endpoints returns what a Service's EndpointSlices say about an address.
+func (p *Planner) endpoints(s *service, addr netip.Addr) []Endpoint {
+	endpoints := make([]Endpoint, 0, 1)
+	for _, c := range s.endpoints[addr] {
+		e := c.Endpoint
+		if e.Pod.Namespace == "" {
+			e.Pod = p.podAt(addr)
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints
+}
+
+func (p *Planner) placeOf(e Endpoint) place {
+	if e.Node == "" || e.Node == p.node {
+		return here
+	}
+	return onOtherNode
+}
+
+// replaceBindings notes how those of a pod changed.
+func (p *Planner) replaceBindings(pod netip.Addr, before, after []Binding, elsewhere bool) {
+	added, removed := Diff(Plan{Bindings: before}, Plan{Bindings: after})
+	for _, b := range removed {
+		if p.uses[b.EgressIP]--; p.uses[b.EgressIP] == 0 {
+			delete(p.uses, b.EgressIP)
+		}
+	}
+	for _, b := range added {
+		p.uses[b.EgressIP]++
+	}
+	p.numbers.Bindings += len(added) - len(removed)
+	p.change.Added, p.change.Removed = append(p.change.Added, added...), append(p.change.Removed, removed...)
+	if elsewhere && len(added)+len(removed) > 0 {
+		if p.change.Elsewhere == nil {
+			p.change.Elsewhere = map[netip.Addr]bool{}
+		}
+		p.change.Elsewhere[pod] = true
+	}
+}
+
+// replaceRefusals notes how those of a pod or a claim changed. Both are sorted.
+func (p *Planner) replaceRefusals(before, after []Refusal) {
+	refused, lifted := diff(before, after, CompareRefusals)
+	for _, r := range lifted {
+		p.numbers.Refusals[r.Reason]--
+	}
+	for _, r := range refused {
+		p.numbers.Refusals[r.Reason]++
+	}
+	p.change.Refused, p.change.Lifted = append(p.change.Refused, refused...), append(p.change.Lifted, lifted...)
+}
+
+// Plan returns the plan of the last Update, at a cost that follows from its size.
+func (p *Planner) Plan() Plan {
+	plan := Plan{ClusterCIDRs: p.clusterCIDRs, Exclusions: p.exclusions, Bindings: make([]Binding, 0, p.numbers.Bindings)}
+	var refusals []Refusal
+	for _, pod := range p.pods {
+		plan.Bindings = append(plan.Bindings, pod.bindings...)
+		refusals = append(refusals, pod.refusals...)
+	}
+	for _, s := range p.services {
+		refusals = append(refusals, list(s.refusal)...)
+	}
+	slices.SortFunc(plan.Bindings, CompareBindings)
+	plan.Refusals = sortedRefusals(refusals)
+	return plan
+}
+
+// PlanOf returns what the plan of the last Update says of these pods. It has no refusals.
+func (p *Planner) PlanOf(pods map[netip.Addr]bool) Plan {
+	plan := Plan{ClusterCIDRs: p.clusterCIDRs, Exclusions: p.exclusions}
+	for addr := range pods {
+		if known := p.pods[addr]; known != nil {
+			plan.Bindings = append(plan.Bindings, known.bindings...)
+		}
+	}
+	slices.SortFunc(plan.Bindings, CompareBindings)
+	return plan
+}
+
+// RefusalsOf returns what a Service was refused at the last Update, sorted.
+func (p *Planner) RefusalsOf(name Service) []Refusal {
+	s := p.services[name]
+	if s == nil {
+		return nil
+	}
+	refusals := list(s.refusal)
+	for addr := range s.endpoints {
+		for _, r := range p.pods[addr].refusals {
+			if r.Service == name {
+				refusals = append(refusals, r)
+			}
+		}
+	}
+	return sortedRefusals(refusals)
+}
+
+// Elsewhere tells whether a pod was on another node at the last Update, as its EndpointSlices say.
+func (p *Planner) Elsewhere(addr netip.Addr) bool {
+	known := p.pods[addr]
+	return known != nil && known.place == onOtherNode
+}
+
+// Numbers returns those of the last Update.
+func (p *Planner) Numbers() Numbers {
+	numbers := p.numbers
+	numbers.EgressIPs, numbers.Refusals = len(p.uses), maps.Clone(p.numbers.Refusals)
+	return numbers
+}
+
+// EgressIPs returns the addresses that the bindings of the last Update use, sorted.
+func (p *Planner) EgressIPs() []netip.Addr {
+	return slices.SortedFunc(maps.Keys(p.uses), netip.Addr.Compare)
+}

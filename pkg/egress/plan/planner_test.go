@@ -1,0 +1,268 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// cluster is what a Planner was told, as plain data: Build's input.
+type cluster struct {
+	surroundings Input
+	holdings     map[Service]Holding
+	claims       map[Service]Claim
+	// slices are the endpoints of EndpointSlices, by Service and number.
+	slices map[Service]map[int][]Endpoint
+	pods   map[netip.Addr]Pod
+}
+
+func newCluster() *cluster {
+	return &cluster{
+		surroundings: Input{ClusterCIDRs: prefixes("10.128.0.0/14")},
+		holdings:     map[Service]Holding{}, claims: map[Service]Claim{},
+		slices: map[Service]map[int][]Endpoint{}, pods: map[netip.Addr]Pod{},
+	}
+}
+
+func (c *cluster) podAt(ip netip.Addr) Pod { return c.pods[ip] }
+
+func (c *cluster) input() Input {
+	in := c.surroundings
+	for name, holding := range c.holdings {
+		in.Holdings = append(in.Holdings, holding)
+		claim, claims := c.claims[name]
+		if !claims {
+			continue
+		}
+		for _, endpoints := range c.slices[name] {
+			for _, e := range endpoints {
+				if e.Pod.Namespace == "" {
+					e.Pod = c.podAt(e.Addr)
+				}
+				claim.Endpoints = append(claim.Endpoints, e)
+			}
+		}
+		in.Claims = append(in.Claims, claim)
+	}
+	return in
+}
+
+// change makes one random change to c and tells p of it. There are few names and addresses, so
+// that everything meets everything.
+func (c *cluster) change(r *rand.Rand, p *Planner) {
+	name := Service{fmt.Sprintf("ns%d", r.IntN(2)), fmt.Sprintf("s%d", r.IntN(4))}
+	ip := func() netip.Addr { return netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(4))}) }
+	pod := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 128 + 4*byte(r.IntN(8)/7), 0, byte(r.IntN(6))}) }
+	switch r.IntN(7) {
+	case 0, 1:
+		holding := Holding{Service: name, Created: time.Unix(int64(r.IntN(3)), 0), Addresses: []Address{{IP: ip()}, {IP: ip(), LoadBalancer: r.IntN(2) > 0}}}
+		c.holdings[name] = holding
+		delete(c.claims, name)
+		if r.IntN(4) > 0 {
+			c.claims[name] = c.claim(r, holding)
+		}
+		c.tell(p, name)
+	case 2:
+		delete(c.holdings, name)
+		delete(c.claims, name)
+		delete(c.slices, name)
+		p.DeleteService(name)
+	case 3, 4, 5:
+		if _, known := c.holdings[name]; !known {
+			return
+		}
+		var endpoints []Endpoint
+		for range r.IntN(4) {
+			endpoints = append(endpoints, Endpoint{
+				Addr: pod(), Node: []string{"", "here", "there", "yonder"}[r.IntN(4)],
+				Pod: []Pod{{}, {"ns0", "a"}, {"ns1", "b"}}[r.IntN(3)],
+			})
+		}
+		slices.SortFunc(endpoints, Endpoint.Compare)
+		endpoints = slices.Compact(endpoints)
+		n := r.IntN(2)
+		if c.slices[name] == nil {
+			c.slices[name] = map[int][]Endpoint{}
+		}
+		p.ReplaceEndpoints(name, c.slices[name][n], endpoints)
+		c.slices[name][n] = endpoints
+	case 6:
+		if r.IntN(2) > 0 {
+			addr := pod()
+			c.pods[addr] = Pod{fmt.Sprintf("ns%d", r.IntN(2)), "c"}
+			p.Renamed(addr)
+			return
+		}
+		c.surround(r, p)
+	}
+}
+
+func (c *cluster) claim(r *rand.Rand, holding Holding) Claim {
+	address := holding.Addresses[r.IntN(2)]
+	claim := Claim{Service: holding.Service, Created: holding.Created, EgressIP: address.IP, LoadBalancer: address.LoadBalancer, Protocols: []Protocol{TCP, UDP}[r.IntN(2):]}
+	if r.IntN(6) == 0 {
+		claim.Refused, claim.RefusedBecause = InvalidAnnotation, "a word of no meaning"
+	}
+	return claim
+}
+
+func (c *cluster) tell(p *Planner, name Service) {
+	claim, claims := c.claims[name]
+	if !claims {
+		p.SetService(c.holdings[name], nil)
+		return
+	}
+	p.SetService(c.holdings[name], &claim)
+}
+
+func (c *cluster) surround(r *rand.Rand, p *Planner) {
+	in := Input{ClusterCIDRs: prefixes("10.128.0.0/14"), ExcludeNodes: r.IntN(2) > 0, NoProxier: r.IntN(8) == 0}
+	if r.IntN(8) == 0 {
+		in.ClusterCIDRs = nil
+	}
+	if r.IntN(3) == 0 {
+		in.Nodes = []Node{{Name: "here", Primary: addr("203.0.113.1"), Addresses: addrs("203.0.113.1", "10.128.0.2")}}
+	}
+	if r.IntN(3) == 0 {
+		in.Policies = []Policy{{Source: "policy", Allowed: prefixes("203.0.113.0/31"), ExternalIPsOnly: true}}
+	}
+	if r.IntN(3) == 0 {
+		in.NamespacePolicies = map[string]Policy{"ns0": {Source: "its namespace", Rejected: prefixes("203.0.113.2/31"), Allowed: prefixes("0.0.0.0/0")}}
+	}
+	c.surroundings = in
+	p.SetSurroundings(in)
+}
+
+// TestPlannerPlansAsBuildDoes: after any sequence of changes, in any portions.
+func TestPlannerPlansAsBuildDoes(t *testing.T) {
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		c := newCluster()
+		p := NewPlanner("here", c.podAt)
+		p.SetSurroundings(c.surroundings)
+		var before Plan
+		for step := range 60 {
+			for range 1 + r.IntN(3) {
+				c.change(r, p)
+			}
+			change := p.Update()
+			want := Build(c.input())
+			got := p.Plan()
+			if !got.Equal(want) {
+				t.Fatalf("seed %d, step %d (-want +got):\n%s", seed, step, cmp.Diff(want, got, compareNetip))
+			}
+			checkChange(t, before, want, change)
+			checkViews(t, p, want, len(c.claims))
+			if t.Failed() {
+				t.Fatalf("seed %d, step %d", seed, step)
+			}
+			before = want
+		}
+	}
+}
+
+// checkChange: a Change is what differs between two plans, no more and no less.
+func checkChange(t *testing.T, before, after Plan, change Change) {
+	t.Helper()
+	added, removed := Diff(before, after)
+	refused, lifted := diff(before.Refusals, after.Refusals, CompareRefusals)
+	want := Change{
+		Added: added, Removed: removed, Refused: refused, Lifted: lifted, Elsewhere: change.Elsewhere,
+		Networks: !slices.Equal(before.ClusterCIDRs, after.ClusterCIDRs) || !slices.Equal(before.Exclusions, after.Exclusions),
+	}
+	if diff := cmp.Diff(want, change, compareNetip); diff != "" {
+		t.Errorf("change (-want +got):\n%s", diff)
+	}
+}
+
+// checkViews: what a Planner says of parts of its plan is what the plan says.
+func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
+	t.Helper()
+	numbers := Numbers{Claims: claims, Bindings: len(want.Bindings), EgressIPs: len(want.EgressIPs()), Refusals: map[Reason]int{}}
+	byService := map[Service][]Refusal{}
+	for _, r := range want.Refusals {
+		numbers.Refusals[r.Reason]++
+		byService[r.Service] = append(byService[r.Service], r)
+	}
+	got := p.Numbers()
+	for reason, n := range got.Refusals {
+		if n == 0 {
+			delete(got.Refusals, reason)
+		}
+	}
+	if diff := cmp.Diff(numbers, got); diff != "" {
+		t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+	for name, refusals := range byService {
+		if diff := cmp.Diff(refusals, p.RefusalsOf(name), compareNetip); diff != "" {
+			t.Errorf("refusals of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	pods := map[netip.Addr]bool{}
+	for _, b := range want.Bindings {
+		pods[b.Pod] = true
+	}
+	want.Refusals = nil
+	if got := p.PlanOf(pods); !got.Equal(want) || !slices.Equal(p.EgressIPs(), want.EgressIPs()) {
+		t.Errorf("of the bound pods (-want +got):\n%s", cmp.Diff(want, got, compareNetip))
+	}
+}
+
+// TestPlannerForgets: when everything is deleted nothing is kept.
+func TestPlannerForgets(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 6))
+	c := newCluster()
+	p := NewPlanner("here", c.podAt)
+	for range 1000 {
+		c.change(r, p)
+	}
+	p.Update()
+	for name := range c.holdings {
+		p.DeleteService(name)
+	}
+	p.Update()
+	if n := len(p.services) + len(p.holders) + len(p.owners) + len(p.pods) + len(p.uses); n != 0 || p.numbers.Bindings != 0 || p.numbers.Claims != 0 {
+		t.Errorf("kept: %+v", p)
+	}
+}
+
+// TestElsewhere: a change tells of the pods that are and were on other nodes, as far as their
+// EndpointSlices say where they are.
+func TestElsewhere(t *testing.T) {
+	p := NewPlanner("here", func(netip.Addr) Pod { return Pod{} })
+	p.SetSurroundings(Input{ClusterCIDRs: prefixes("10.128.0.0/14")})
+	web := Service{"ns", "web"}
+	c := Claim{Service: web, EgressIP: addr("203.0.113.1"), Protocols: []Protocol{TCP}}
+	p.SetService(Holding{Service: web}, &c)
+	var before []Endpoint
+	for _, step := range []struct {
+		what      string
+		nodes     []string // of the pod's endpoints
+		elsewhere bool
+	}{
+		{"on another node", []string{"there"}, true},
+		{"gone from there", nil, true},
+		{"here", []string{"here"}, false},
+		{"gone from here", nil, false},
+		{"nobody says where", []string{""}, false},
+		{"gone from nowhere", nil, false},
+		{"on two others", []string{"there", "yonder"}, true},
+		{"gone from both", nil, true},
+		{"here and there", []string{"here", "there"}, false},
+	} {
+		var after []Endpoint
+		for _, node := range step.nodes {
+			after = append(after, Endpoint{Addr: addr("10.128.0.5"), Node: node})
+		}
+		p.ReplaceEndpoints(web, before, after)
+		before = after
+		if got := p.Update().Elsewhere[addr("10.128.0.5")]; got != step.elsewhere {
+			t.Errorf("%s: elsewhere %v, want %v", step.what, got, step.elsewhere)
+		}
+	}
+}
