@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/bench/flows"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat[[]figure.Figure]()
+var figures = slices.Concat(flows.Figures())
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

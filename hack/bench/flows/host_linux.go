@@ -1,0 +1,302 @@
+package flows
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+const (
+	// patience is how long the kernel may take for what takes it no time.
+	patience = 10 * time.Second
+	// sample is how many flows of a load are looked at.
+	sample = 500
+)
+
+// host is a structure in a kernel: a node with its pod and its outside.
+type host struct {
+	structure
+	lab    *lab.Lab
+	pod    *sender
+	sink   *sender
+	tables *netlink.Handle
+	count  *os.File
+}
+
+// newHost builds one with the rules for p.
+func newHost(ctx context.Context, s structure, p plan.Plan) (h *host, err error) {
+	h = &host{structure: s}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", s.name, err), h.close())
+		}
+	}()
+	if h.lab, err = lab.New(ctx, lab.Config{Backend: s.backend, Pods: 1}); err != nil {
+		return h, err
+	}
+	if err := h.link(ctx); err != nil {
+		return h, err
+	}
+	if h.pod, err = newSender(h.lab.Pod(1), "gen0"); err != nil {
+		return h, err
+	}
+	if h.sink, err = newSender(h.lab.Outside(), "sink0"); err != nil {
+		return h, err
+	}
+	if err := h.openTables(); err != nil {
+		return h, err
+	}
+	if err := s.proxier(ctx, h); err != nil {
+		return h, err
+	}
+	return h, s.write(ctx, h, p)
+}
+
+// link connects the pod and the outside host to the node, once more and directly.
+func (h *host) link(ctx context.Context) error {
+	batches := []struct {
+		host *lab.Host
+		text string
+	}{
+		{h.lab.Node(), `
+link add from0 address ` + mac(macFrom) + ` type veth peer name gen0 address ` + mac(macGenerator) + ` netns ` + h.lab.Pod(1).Name + `
+link add to0 address ` + mac(macTo) + ` type veth peer name sink0 address ` + mac(macSink) + ` netns ` + h.lab.Outside().Name + `
+link set from0 up
+link set to0 up
+addr add 172.31.0.1/30 dev to0
+route add ` + toOutside.String() + ` via 172.31.0.2 dev to0
+neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
+`},
+		{h.lab.Pod(1), "link set gen0 up\n"},
+		{h.lab.Outside(), "link set sink0 up\n"},
+	}
+	for _, b := range batches {
+		if err := feed(ctx, b.host, b.text, "ip", "-batch", "-"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mac(last byte) string { return fmt.Sprintf("02:00:00:00:00:%02x", last) }
+
+// openTables opens the node's conntrack.
+func (h *host) openTables() error {
+	ns, err := netns.GetFromName(h.lab.Node().Name)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if h.tables, err = netlink.NewHandleAt(ns, unix.NETLINK_NETFILTER); err != nil {
+		return err
+	}
+	return h.lab.Node().Do(func() (err error) {
+		h.count, err = os.Open("/proc/sys/net/netfilter/nf_conntrack_count")
+		return err
+	})
+}
+
+func (h *host) close() error {
+	var errs []error
+	for _, s := range []*sender{h.pod, h.sink} {
+		if s != nil {
+			errs = append(errs, s.close())
+		}
+	}
+	if h.tables != nil {
+		h.tables.Close()
+	}
+	if h.count != nil {
+		errs = append(errs, h.count.Close())
+	}
+	if h.lab != nil {
+		errs = append(errs, h.lab.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// flush empties the node's conntrack.
+func (h *host) flush() error {
+	if err := h.tables.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+		return fmt.Errorf("%s: empty conntrack: %w", h.name, err)
+	}
+	return nil
+}
+
+// tracks waits until conntrack has so many entries: flows that are missing were not forwarded.
+func (h *host) tracks(want int) error {
+	var text [16]byte
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		n, err := h.count.ReadAt(text[:], 0)
+		have, failed := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
+		switch {
+		case failed != nil:
+			return fmt.Errorf("%s: count conntrack: %w", h.name, errors.Join(err, failed))
+		case have == want:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s: conntrack has %d flows after %d were sent", h.name, have, want)
+		}
+	}
+}
+
+// elapsed is what sending took.
+type elapsed struct{ cpu, wall time.Duration }
+
+// timed sends frames from a thread that stays on one CPU.
+func (h *host) timed(frames []byte) (took elapsed, err error) {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		result <- func() error {
+			if err := stay(); err != nil {
+				return err
+			}
+			wall, cpu := time.Now(), threadTime()
+			err := h.pod.send(frames)
+			took = elapsed{threadTime() - cpu, time.Since(wall)}
+			return err
+		}()
+	}()
+	return took, <-result
+}
+
+// stay binds the thread to the last CPU that it may use: the first ones have most of the
+// interrupts.
+func stay() error {
+	var may, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		return fmt.Errorf("ask for CPUs: %w", err)
+	}
+	for cpu, left := 0, may.Count(); left > 0; cpu++ {
+		if !may.IsSet(cpu) {
+			continue
+		}
+		if left--; left == 0 {
+			one.Set(cpu)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return fmt.Errorf("stay on one CPU: %w", err)
+	}
+	return nil
+}
+
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err) // every Linux has this clock
+	}
+	return time.Duration(t.Nano())
+}
+
+// begins sends the first frames of flows, and returns what that took.
+func (h *host) begins(frames []byte) (took elapsed, err error) {
+	if err := h.flush(); err != nil {
+		return took, err
+	}
+	if took, err = h.timed(frames); err != nil {
+		return took, err
+	}
+	if err := h.tracks(len(frames) / frameSize); err != nil {
+		return took, err
+	}
+	return took, h.flush()
+}
+
+// check begins some of the load's flows and looks from where the far side sees them come. It
+// returns what the far side saw; the flows stay.
+func (h *host) check(load []flow) ([]segment, error) {
+	if err := h.awaitLinks(load); err != nil {
+		return nil, err
+	}
+	sink, err := newListener(h.lab.Outside(), "sink0")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sink.close() }() // it has been read
+	if err := h.flush(); err != nil {
+		return nil, err
+	}
+	if err := h.pod.send(begin(load)); err != nil {
+		return nil, err
+	}
+	seen, err := sink.receive(len(load), patience)
+	if err != nil {
+		return nil, err
+	}
+	return seen, h.judge(load, seen)
+}
+
+// judge tells what is wrong with what was seen of a load.
+func (h *host) judge(load []flow, seen []segment) error {
+	there := make([]bool, len(load))
+	for _, s := range seen {
+		if int(s.sequence) >= len(load) || there[s.sequence] {
+			return fmt.Errorf("%s: saw %+v, which was not sent", h.name, s)
+		}
+		there[s.sequence] = true
+		f := load[s.sequence]
+		if want := h.leavesAs(f); s.source.Addr() != want {
+			return fmt.Errorf("%s: flow %d of pod %s leaves as %s, want %s", h.name, s.sequence, f.pod, s.source.Addr(), want)
+		}
+	}
+	if len(seen) != len(load) {
+		return fmt.Errorf("%s: saw %d of %d flows", h.name, len(seen), len(load))
+	}
+	return nil
+}
+
+// awaitLinks returns when the links carry packets, which takes a moment after they are up.
+func (h *host) awaitLinks(load []flow) error {
+	sink, err := newListener(h.lab.Outside(), "sink0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sink.close() }() // it has been read
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if err := h.pod.send(begin(load[:1])); err != nil {
+			return err
+		}
+		if seen, err := sink.receive(1, 100*time.Millisecond); err != nil || len(seen) > 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: no packet of pod %s arrives outside within %s", h.name, load[0].pod, patience)
+}
+
+// establish begins the load's flows and has the far side answer them.
+func (h *host) establish(ctx context.Context, load []flow) error {
+	seen, err := h.check(load)
+	if err != nil {
+		return err
+	}
+	frames := make([]byte, len(seen)*frameSize)
+	for i, s := range seen {
+		answer(s).put(frames[i*frameSize:])
+	}
+	if err := errors.Join(h.sink.send(frames), h.pod.send(carryOn(load, len(load))), h.tracks(len(load))); err != nil {
+		return err
+	}
+	list, err := h.lab.Node().Run(ctx, "conntrack", "-L", "-p", "tcp", "--state", "ESTABLISHED")
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(list, "[ASSURED]"); n != len(load) {
+		return fmt.Errorf("%s: %d of %d flows are established", h.name, n, len(load))
+	}
+	return nil
+}
