@@ -15,13 +15,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/openshift/origin-node/hack/bench/conntrack"
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/flows"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(flows.Figures())
+var figures = slices.Concat(flows.Figures(), conntrack.Figures())
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
