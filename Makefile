@@ -43,7 +43,7 @@ LDFLAGS := -s -w \
 # For the targets about patches. Said to make, not taken from the environment.
 BRANCH =
 
-# Which end-to-end tests, as a regular expression; all if empty.
+# Which end-to-end tests or figures, as a regular expression; all if empty.
 RUN =
 MERGE =
 DIR =
@@ -110,8 +110,24 @@ cluster-down: ## End the cluster that cluster-up started
 fuzz: ## Fuzz the loading of configuration, manifests and patches, FUZZTIME each
 	hack/fuzz.sh $(FUZZTIME)
 
+# Every value goes to a file, for benchstat.
+BENCH = go run ./hack/bench -o _output/bench.txt $(if $(RUN),-run '$(RUN)') $(if $(ROUNDS),-rounds $(ROUNDS))
+ROUNDS =
+
 .PHONY: bench
-bench: ## Show what things cost, as ratios in one run (root for those that need a kernel)
+bench: build ## Show what things cost, as ratios in one run against their targets (root; RUN=REGEXP for some, ROUNDS=N)
+	OPENSHIFT=$(CURDIR)/$(BINARY) $(BENCH)
+
+.PHONY: bench-smoke
+bench-smoke: build ## See that the benchmarks run, not how fast anything is (root; RUN=REGEXP for some)
+	OPENSHIFT=$(CURDIR)/$(BINARY) $(BENCH) -smoke -o _output/bench-smoke.txt
+
+.PHONY: bench-readme
+bench-readme: build ## Measure everything, and write the table of README.md (root; an idle machine)
+	OPENSHIFT=$(CURDIR)/$(BINARY) $(BENCH) -readme README.md
+
+.PHONY: bench-go
+bench-go: ## Run the benchmarks of single packages, with go test (root for those that need a kernel)
 	go test -run '^$$' -bench . ./pkg/egress/... ./pkg/manifests
 
 .PHONY: demo

@@ -59,7 +59,7 @@ func TestRecord(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	for _, wrong := range []string{"extra", "-rounds=-1", "-run=(", "-smoke -readme=README.md", "-unknown"} {
+	for _, wrong := range []string{"extra", "-rounds=-1", "-run=(", "-smoke -readme=README.md", "-run=flows -readme=README.md", "-unknown"} {
 		if _, err := parse(strings.Fields(wrong), io.Discard); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}

@@ -64,6 +64,8 @@ func parse(arguments []string, stderr io.Writer) (o options, err error) {
 		return o, fmt.Errorf("-rounds %d: want a positive number", o.rounds)
 	case o.smoke && o.readme != "":
 		return o, errors.New("-smoke measures nothing worth a -readme")
+	case o.run != nil && o.readme != "":
+		return o, errors.New("-readme replaces the whole table: leave -run out")
 	case o.rounds == 0 && o.smoke:
 		o.rounds = 3
 	case o.rounds == 0:
