@@ -12,8 +12,10 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -44,7 +46,8 @@ func (p *Proxy) sayWhatItWaitsFor(ctx context.Context, n *notifier) {
 	}
 }
 
-// askAPIServer asks for what a node asks for first, its own Node.
+// askAPIServer asks for what a node asks for first, its own Node, and in the same way: a node may
+// list and watch Nodes, and get none.
 func (p *Proxy) askAPIServer(ctx context.Context, patience time.Duration) error {
 	config, err := p.clientConfig()
 	if err != nil {
@@ -55,7 +58,12 @@ func (p *Proxy) askAPIServer(ctx context.Context, patience time.Duration) error 
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Nodes().Get(ctx, p.nodeName(), metav1.GetOptions{})
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, p.nodeName()).String(),
+	})
+	if err == nil && len(nodes.Items) == 0 {
+		err = apierrors.NewNotFound(v1.Resource("nodes"), p.nodeName())
+	}
 	return p.explain(err)
 }
 

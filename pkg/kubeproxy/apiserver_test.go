@@ -7,10 +7,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,6 +23,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // certificate is that of a client, until a time.
@@ -66,7 +70,7 @@ func TestExplain(t *testing.T) {
 		{"something else", "{}", errors.New("connection refused"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, file := proxyFor(t, test.user)
+			p, file := proxyFor(t, "https://192.0.2.254", test.user)
 			got := p.explain(test.err)
 			added, ok := strings.CutPrefix(got.Error(), test.err.Error())
 			if want := strings.ReplaceAll(test.want, "FILE", file); !ok || (want == "") != (added == "") || !strings.Contains(added, want) {
@@ -79,13 +83,43 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// proxyFor is a Proxy whose kubeconfig, in file, has this user.
-func proxyFor(t *testing.T, user string) (p *Proxy, file string) {
+// TestAskAPIServer: with no more than the right to list Nodes.
+func TestAskAPIServer(t *testing.T) {
+	for name, nodes := range map[string][]v1.Node{"the Node": {{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}, "no Node": nil} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if r.Method != http.MethodGet || r.URL.Path != "/api/v1/nodes" || r.URL.Query().Get("fieldSelector") != "metadata.name=node-1" {
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
+				list := v1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: nodes}
+				if err := json.NewEncoder(w).Encode(list); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer server.Close()
+			p, _ := proxyFor(t, server.URL, "{}")
+			p.options.Config().ClientConnection.ContentType = "application/json"
+			p.options.Config().HostnameOverride = "node-1"
+			err := p.askAPIServer(t.Context(), time.Minute)
+			if (len(nodes) == 0) != apierrors.IsNotFound(err) || len(nodes) > 0 && err != nil {
+				t.Errorf("with %d Nodes: %v", len(nodes), err)
+			}
+			if err != nil && !strings.Contains(err.Error(), `nodes "node-1" not found`) {
+				t.Errorf("it does not name the Node: %v", err)
+			}
+		})
+	}
+}
+
+// proxyFor is a Proxy whose kubeconfig, in file, has this server and this user.
+func proxyFor(t *testing.T, server, user string) (p *Proxy, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "node.kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x,
 contexts: [{name: x, context: {cluster: x, user: x}}],
-clusters: [{name: x, cluster: {server: "https://192.0.2.254"}}], users: [{name: x, user: {%s}}]}`, strings.Trim(user, "{}"))
+clusters: [{name: x, cluster: {server: %q}}], users: [{name: x, user: {%s}}]}`, server, strings.Trim(user, "{}"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
