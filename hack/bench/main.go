@@ -119,7 +119,7 @@ func measure(ctx context.Context, o options, chosen []figure.Figure, values *rec
 	settings := figure.Settings{
 		Smoke: o.smoke, Rounds: o.rounds, Record: values.add,
 		Log: func(format string, args ...any) {
-			fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+			_, _ = fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 		},
 	}
 	var all []figure.Result

@@ -42,10 +42,14 @@ func tell(stdout io.Writer, here machine, results []figure.Result) error {
 	if len(results) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "%s\n\nfigure\tat\tmeasured\tmiddle half\ttarget\t\n", here)
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s\n\nfigure\tat\tmeasured\tmiddle half\ttarget\t\n", here)
 	for _, r := range results {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.At, r.Value(), r.Spread(), r.Wants(), r.Verdict())
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.At, r.Value(), r.Spread(), r.Wants(), r.Verdict())
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	if _, err := table.Write(text.Bytes()); err != nil {
+		return err
 	}
 	return table.Flush()
 }

@@ -99,7 +99,7 @@ func (h *host) openTables() error {
 	if err != nil {
 		return err
 	}
-	defer ns.Close()
+	defer func() { _ = ns.Close() }() // the handle has its own
 	if h.tables, err = netlink.NewHandleAt(ns, unix.NETLINK_NETFILTER); err != nil {
 		return err
 	}
