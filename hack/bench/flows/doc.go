@@ -22,8 +22,9 @@
 // 20,000 flows, to fit in what nf_conntrack_max allows, which is not changed. Destinations
 // are many, so that ports are not scarce.
 //
-// The pods of a load are "one", that in the middle of the bindings; "random", any bound one
-// for each flow; and "unbound", any of those that have addresses in between. Structures:
+// The pods of a load are "one", that in the middle of the bindings; "random", any bound one for
+// each flow, which finds nothing in the CPU's caches; and "unbound" and "unbound-random", the
+// same of pods whose addresses are in between. Structures:
 //
 //	none         KUBE-POSTROUTING only, of the same kind as beside the structure
 //	single       one SNAT rule for the cluster CIDR, with random ports as we have them: what

@@ -143,7 +143,7 @@ func (b *bed) checkAll() error {
 var loads = []struct {
 	name string
 	of   func(plan.Plan, int) []flow
-}{{"one", oneOf}, {"random", randomOf}, {"unbound", unboundOf}}
+}{{"one", oneOf}, {"random", randomOf}, {"unbound", oneUnboundOf}, {"unbound-random", unboundOf}}
 
 // measured are the values by structure and load, and those of established flows.
 type measured map[[2]string]figure.Distribution
@@ -186,26 +186,12 @@ func (b *bed) newFlows() (keys [][2]string, cases []figure.Case, err error) {
 	return keys, cases, nil
 }
 
-// asked tells whether anything is made of a structure under a load.
-func asked(structure, load string) bool {
-	switch structure {
-	case noneLegacy.name:
-		return true
-	case noneNFT.name, noneNFTables.name:
-		return load == "unbound"
-	case plain.name:
-		return load == "one"
-	default:
-		return structure != single.name || load != "unbound"
-	}
-}
-
 // established are the cases of established flows, of random pods.
 func (b *bed) established(ctx context.Context) (keys [][2]string, cases []figure.Case, err error) {
 	load := randomOf(b.plan, b.kept)
 	frames := carryOn(load, b.flows)
 	for _, h := range b.hosts {
-		if strings.HasPrefix(h.name, "none") || h.name == plain.name {
+		if !asked(h.name, "established") {
 			continue
 		}
 		if err := h.establish(ctx, load); err != nil {

@@ -68,7 +68,7 @@ type flow struct {
 	leavesAs netip.Addr
 }
 
-// oneOf, randomOf and unboundOf are the loads.
+// oneOf, randomOf, oneUnboundOf and unboundOf are the loads.
 func oneOf(p plan.Plan, flows int) []flow {
 	b := p.Bindings[len(p.Bindings)/2]
 	load := make([]flow, flows)
@@ -84,6 +84,15 @@ func randomOf(p plan.Plan, flows int) []flow {
 	for i := range load {
 		b := p.Bindings[random.IntN(len(p.Bindings))]
 		load[i] = flow{b.Pod, b.EgressIP}
+	}
+	return load
+}
+
+func oneUnboundOf(p plan.Plan, flows int) []flow {
+	pod := unboundPod(len(p.Bindings) / 8) // a quarter as many as the bound ones
+	load := make([]flow, flows)
+	for i := range load {
+		load[i] = flow{pod, pod}
 	}
 	return load
 }

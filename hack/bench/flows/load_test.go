@@ -29,7 +29,7 @@ func TestPlan(t *testing.T) {
 			}
 			bound[b.Pod] = true
 		}
-		for _, f := range unboundOf(p, 1000) {
+		for _, f := range append(unboundOf(p, 1000), oneUnboundOf(p, 1)...) {
 			if bound[f.pod] || !lab.ClusterV4.Contains(f.pod) {
 				t.Fatalf("%+v: unbound %s is bound, or outside of %s", size, f.pod, lab.ClusterV4)
 			}

@@ -2,6 +2,7 @@ package flows
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 )
@@ -17,7 +18,8 @@ type row struct {
 const (
 	one       = "new flows of one pod"
 	random    = "new flows of random pods"
-	unbound   = "new flows of unbound pods"
+	unbound   = "new flows of one unbound pod"
+	unbounds  = "new flows of random unbound pods"
 	following = "packets of established flows"
 )
 
@@ -39,9 +41,21 @@ var rows = []row{
 	{unbound + ": iptables-nft tree ÷ node without us", "nft", "none-nft", "unbound", figure.AtLeast(0.95), figure.AtLeast(0.95)},
 	{unbound + ": linear chain ÷ node without us", "linear", "none-legacy", "unbound", figure.None, figure.None},
 
+	{unbounds + ": nftables ÷ node without us", "nftables", "none-nftables", "unbound-random", figure.AtLeast(0.95), figure.AtLeast(0.95)},
+	{unbounds + ": legacy tree ÷ node without us", "legacy", "none-legacy", "unbound-random", figure.AtLeast(0.95), figure.AtLeast(0.95)},
+	{unbounds + ": iptables-nft tree ÷ node without us", "nft", "none-nft", "unbound-random", figure.AtLeast(0.95), figure.AtLeast(0.95)},
+	{unbounds + ": linear chain ÷ node without us", "linear", "none-legacy", "unbound-random", figure.None, figure.None},
+
 	{following + ": nftables ÷ single rule", "nftables", "single", "established", figure.AtLeast(0.98), figure.AtLeast(0.98)},
 	{following + ": legacy tree ÷ single rule", "legacy", "single", "established", figure.AtLeast(0.98), figure.AtLeast(0.98)},
 	{following + ": iptables-nft tree ÷ single rule", "nft", "single", "established", figure.AtLeast(0.98), figure.AtLeast(0.98)},
+}
+
+// asked tells whether a row needs a structure under a load.
+func asked(structure, load string) bool {
+	return slices.ContainsFunc(rows, func(r row) bool {
+		return r.load == load && (r.structure == structure || r.reference == structure)
+	})
 }
 
 // results are the rows at this size: rates, so what the reference takes ÷ what the structure does.
