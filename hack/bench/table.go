@@ -44,7 +44,7 @@ func tell(stdout io.Writer, here machine, results []figure.Result) error {
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s\n\nfigure\tat\tmeasured\tmiddle half\ttarget\t\n", here)
-	for _, r := range results {
+	for _, r := range slices.Concat(byName(results)...) {
 		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.At, r.Value(), r.Spread(), r.Wants(), r.Verdict())
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
@@ -70,18 +70,28 @@ func replace(text, table []byte) ([]byte, error) {
 	return slices.Concat(before, []byte(begin), table, []byte(end), after), nil
 }
 
+// byName puts the sizes of a figure next to each other, figures in the order of their first.
+func byName(results []figure.Result) [][]figure.Result {
+	var all [][]figure.Result
+	at := map[string]int{}
+	for _, r := range results {
+		i, there := at[r.Name]
+		if !there {
+			i = len(all)
+			at[r.Name], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], r)
+	}
+	return all
+}
+
 // section is the table for README.md. The sizes of a figure share a line.
 func section(here machine, now time.Time, results []figure.Result) []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "Measured on %s: %s.\n\n| figure | measured | target | |\n|---|---|---|---|\n", now.UTC().Format(time.DateOnly), here)
-	for len(results) > 0 {
-		same := slices.IndexFunc(results, func(r figure.Result) bool { return r.Name != results[0].Name })
-		if same < 0 {
-			same = len(results)
-		}
-		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", results[0].Name,
-			sizes(results[:same], figure.Result.Value), sizes(results[:same], figure.Result.Wants), sizes(results[:same], figure.Result.Verdict))
-		results = results[same:]
+	for _, same := range byName(results) {
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", same[0].Name,
+			sizes(same, figure.Result.Value), sizes(same, figure.Result.Wants), sizes(same, figure.Result.Verdict))
 	}
 	return text.Bytes()
 }
