@@ -1,0 +1,261 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// metricsURL is kube-proxy's, by default.
+const metricsURL = "http://127.0.0.1:10249"
+
+// inPlace is what the node's log says when the rules of egress SNAT are complete.
+const inPlace = "Egress SNAT rules are in place"
+
+// program is a program that runs.
+type program struct {
+	host    *lab.Host
+	client  *http.Client
+	process *exec.Cmd
+	printed *output
+	began   time.Time
+	ended   chan struct{} // closed when it has
+}
+
+// start starts a command of the host. Its rules are complete when it has said what is awaited,
+// which may be nothing.
+func start(host *lab.Host, command *exec.Cmd, awaited string) (*program, error) {
+	p := &program{
+		host: host, process: command, ended: make(chan struct{}),
+		printed: &output{awaited: []byte(awaited)},
+		client:  &http.Client{Transport: &http.Transport{DialContext: host.DialContext}},
+	}
+	command.Stdout, command.Stderr = p.printed, p.printed
+	p.began = time.Now()
+	if awaited == "" {
+		p.printed.at = &p.began
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = command.Wait() // its ProcessState has the status
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// stop ends the program as a service manager does.
+func (p *program) stop() error {
+	const patience = 30 * time.Second
+	p.client.CloseIdleConnections()
+	if err := p.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("%s does not end", p.process), p.process.Process.Kill())
+	}
+}
+
+// poll calls done until it returns true. It is an error if the program ends meanwhile.
+func (p *program) poll(ctx context.Context, what string, patience, pause time.Duration, done func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for !done(ctx) {
+		select {
+		case <-tick.C:
+		case <-p.ended:
+			return fmt.Errorf("%s has ended; the end of its log:\n%s", p.process, p.printed)
+		case <-ctx.Done():
+			return fmt.Errorf("%s within %s: %w; the end of the log of %s:\n%s", what, patience, ctx.Err(), p.process, p.printed)
+		}
+	}
+	return nil
+}
+
+// complete waits until the rules are complete and returns how long after the start that was:
+// the proxier's first sync, which has all objects, and what is awaited in the log.
+func (p *program) complete(ctx context.Context) (time.Duration, error) {
+	const patience, pause = 5 * time.Minute, 50 * time.Millisecond
+	var at time.Time
+	err := p.poll(ctx, "no complete rules", patience, pause, func(ctx context.Context) bool {
+		if at.IsZero() {
+			at = p.synced(ctx)
+		}
+		return !at.IsZero() && p.printed.saidAt() != nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if said := *p.printed.saidAt(); said.After(at) {
+		at = said
+	}
+	return at.Sub(p.began), nil
+}
+
+// lastSync is the time of the IPv4 proxier's last successful sync. Its health server does not do: that
+// takes the beginning of the loop for an update.
+var lastSync = regexp.MustCompile(`(?m)^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} (\S+)$`)
+
+// synced returns when the proxier of IPv4 has synced; zero if it has not.
+func (p *program) synced(ctx context.Context) time.Time {
+	text, err := p.get(ctx, metricsURL+"/metrics")
+	if err != nil {
+		return time.Time{} // it does not listen yet
+	}
+	microseconds, err := number(lastSync, text, 1e6)
+	if err != nil || microseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(microseconds))
+}
+
+func (p *program) get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return text, err
+}
+
+// quiet waits until the program has nothing more to do: it has used hardly any time between two
+// looks, several times in a row.
+func (p *program) quiet(ctx context.Context, look time.Duration) error {
+	const patience, inARow = 3 * time.Minute, 3
+	little := look / 30
+	last, calm := time.Duration(-1), 0
+	return p.poll(ctx, "no rest", patience, look, func(context.Context) bool {
+		now, err := p.cpu()
+		if err != nil {
+			return false // it has ended, which poll finds
+		}
+		if last >= 0 && now-last <= little {
+			calm++
+		} else {
+			calm = 0
+		}
+		last = now
+		return calm >= inARow
+	})
+}
+
+// tick is what the kernel tells times in (1 / USER_HZ).
+const tick = 10 * time.Millisecond
+
+// cpu is the time that the process has used, and its children that have ended.
+func (p *program) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may have blanks. Behind it come the state and others (proc_pid_stat(5)).
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	const utime, cstime = 14 - 3, 17 - 3
+	if len(fields) <= cstime {
+		return 0, fmt.Errorf("/proc/PID/stat is %q", text)
+	}
+	var sum time.Duration
+	for _, field := range fields[utime : cstime+1] {
+		count, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(count) * tick
+	}
+	return sum, nil
+}
+
+var vmRSS = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+
+// resident is the memory that the process has, in bytes.
+func (p *program) resident() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	return number(vmRSS, text, 1<<10)
+}
+
+var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// heap is the live heap after a garbage collection, in bytes.
+func (p *program) heap(ctx context.Context) (float64, error) {
+	text, err := p.get(ctx, metricsURL+"/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	return number(heapAlloc, text, 1)
+}
+
+func number(pattern *regexp.Regexp, text []byte, unit float64) (float64, error) {
+	match := pattern.FindSubmatch(text)
+	if match == nil {
+		return 0, fmt.Errorf("%s is not in the answer", pattern)
+	}
+	value, err := strconv.ParseFloat(string(match[1]), 64)
+	return value * unit, err
+}
+
+// output keeps the end of what is printed, and notes when it says something.
+type output struct {
+	awaited []byte
+
+	mu  sync.Mutex
+	end []byte
+	at  *time.Time
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.end = append(o.end, p...)
+	if o.at == nil && bytes.Contains(o.end, o.awaited) {
+		now := time.Now()
+		o.at = &now
+	}
+	if len(o.end) > most {
+		o.end = o.end[len(o.end)-most/2:]
+	}
+	return len(p), nil
+}
+
+// saidAt is when it said what was awaited; nil if it has not.
+func (o *output) saidAt() *time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.at
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(bytes.TrimSpace(o.end))
+}

@@ -1,0 +1,132 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/openshift/origin-node/hack/bench/objects"
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// world is a cluster full of Services, with one node.
+type world struct {
+	size    objects.Size
+	dir     string
+	lab     *lab.Lab
+	control *cluster.ControlPlane
+	// slices are the EndpointSlices as they are now, by their Services' numbers.
+	slices []*discovery.EndpointSlice
+	// changes is how many there have been.
+	changes int
+}
+
+// newWorld returns when all objects are there.
+func newWorld(ctx context.Context, size objects.Size) (w *world, err error) {
+	binaries := os.Getenv(cluster.BinariesVariable)
+	if binaries == "" {
+		return nil, fmt.Errorf("the environment variable %s does not name the directory of the control plane's binaries, which hack/build-controlplane.sh prints", cluster.BinariesVariable)
+	}
+	w = &world{size: size, slices: make([]*discovery.EndpointSlice, size.Services)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.dir, err = os.MkdirTemp("", "bench-"); err != nil {
+		return nil, err
+	}
+	if w.lab, err = lab.New(ctx, lab.Config{Control: true, Backend: lab.Legacy}); err != nil {
+		return nil, err
+	}
+	config := cluster.Config{Host: w.lab.Control(), Binaries: binaries, Dir: filepath.Join(w.dir, "control-plane")}
+	if w.control, err = cluster.New(ctx, config); err != nil {
+		return nil, err
+	}
+	// Nobody needs its controllers, and what it does would be in everybody's way.
+	if err := w.control.ControllerManager.Kill(); err != nil {
+		return nil, err
+	}
+	if err := w.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
+		return nil, err
+	}
+	if _, err := w.control.CreateNode(ctx, nodeName, w.lab.Node().V4); err != nil {
+		return nil, err
+	}
+	if err := w.control.NodeKubeconfig(ctx, w.file("kubeconfig"), nodeName, ""); err != nil {
+		return nil, err
+	}
+	return w, w.populate(ctx)
+}
+
+// nodeName is the name of the node that programs run as.
+var nodeName = objects.Node(0)
+
+func (w *world) file(name string) string { return filepath.Join(w.dir, name) }
+
+// populate makes the Services and EndpointSlices.
+func (w *world) populate(ctx context.Context) error {
+	const workers = 16
+	client := w.control.Client()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	workqueue.ParallelizeUntil(ctx, workers, w.size.Services, func(i int) {
+		service, slice := w.size.Service(i), w.size.Slice(i)
+		_, err := client.CoreV1().Services(service.Namespace).Create(ctx, service, metav1.CreateOptions{})
+		if err == nil {
+			w.slices[i], err = client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{})
+		}
+		if err != nil {
+			cancel(err)
+		}
+	})
+	return context.Cause(ctx)
+}
+
+// change replaces a pod in each of so many EndpointSlices, one after the other at an even pace. Of
+// these as many belong to Services with external IPs as do in the cluster.
+func (w *world) change(ctx context.Context, count int, pause time.Duration) error {
+	pace := time.NewTicker(pause)
+	defer pace.Stop()
+	for range count {
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		// All numbers in turn, but not side by side.
+		i := w.changes % w.size.Every
+		i += (w.changes / w.size.Every * 7919 % w.size.External()) * w.size.Every
+		i %= w.size.Services
+		changed := w.size.Replace(w.slices[i], w.changes)
+		w.changes++
+		updated, err := w.control.Client().DiscoveryV1().EndpointSlices(changed.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
+		if err != nil {
+			return err
+		}
+		w.slices[i] = updated
+	}
+	return nil
+}
+
+func (w *world) close() error {
+	var errs []error
+	if w.control != nil {
+		errs = append(errs, w.control.Close())
+	}
+	if w.lab != nil {
+		errs = append(errs, w.lab.Close())
+	}
+	if w.dir != "" {
+		errs = append(errs, os.RemoveAll(w.dir))
+	}
+	return errors.Join(errs...)
+}
