@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -192,7 +193,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (l net.Liste
 
 // XtablesLock is the file that iptables locks in processes of the host: a node's own,
 // as if each were a machine. Who holds it (flock(2)) makes them wait.
-func (h *Host) XtablesLock() string { return filepath.Join(h.lab.binDir, h.Name+".lock") }
+func (h *Host) XtablesLock() string { return filepath.Join(h.lab.dir, h.Name+".lock") }
 
 // Command is exec.CommandContext for a process in the namespace, with the
 // environment of [Lab.Env] and its own [Host.XtablesLock]. Its PID is that of the named program. It has a /sys
@@ -206,6 +207,29 @@ func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.C
 	cmd := ip(ctx, append([]string{"netns", "exec", h.Name, name}, args...)...)
 	cmd.Env = append(h.lab.Env(), "XTABLES_LOCKFILE="+h.XtablesLock())
 	return cmd
+}
+
+// Start starts a command that is killed at the latest when this process ends, however
+// it ends: nobody else would. ended is closed when the command has ended; its
+// ProcessState then has the status.
+func Start(cmd *exec.Cmd) (ended <-chan struct{}, err error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	started, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The signal is sent when the thread ends that has started the command.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the status is in its ProcessState
+			close(done)
+		}
+	}()
+	return done, <-started
 }
 
 // Run runs a command to its end and returns its standard output and standard

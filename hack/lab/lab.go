@@ -25,7 +25,7 @@ const patience = 10 * time.Second
 type Config struct {
 	// Prefix of the names of the namespaces: "demo" gives demo-node, demo-node-2,
 	// demo-outside, demo-control, demo-pod-1. Empty means a prefix that no other
-	// lab has.
+	// lab has, and that the lab is nobody's when its process has ended.
 	Prefix string
 	// Nodes is how many nodes there are; 0 means one.
 	Nodes int
@@ -48,9 +48,9 @@ type Config struct {
 // Lab is a running topology. Its methods may be called from several goroutines,
 // but none after Close.
 type Lab struct {
-	cfg    Config
-	lock   net.Listener
-	binDir string
+	cfg  Config
+	lock net.Listener
+	dir  string // of temporary files
 
 	outside *Host
 	control *Host // nil without Config.Control
@@ -62,14 +62,11 @@ type Lab struct {
 
 var labs atomic.Int64
 
-// New builds the topology and returns when its links carry packets. Namespaces
-// that a crashed run with the same prefix left behind are removed first, with
-// the processes in them; a prefix that another lab is using is an error. When New
-// fails it leaves nothing behind.
+// New builds the topology and returns when its links carry packets. What a killed
+// process left behind of labs without a prefix, or of one with the same prefix, is
+// removed first (see [Remove]); a prefix that another lab is using is an error. When
+// New fails it leaves nothing behind.
 func New(ctx context.Context, cfg Config) (*Lab, error) {
-	if cfg.Prefix == "" {
-		cfg.Prefix = fmt.Sprintf("lab-%d-%d", os.Getpid(), labs.Add(1))
-	}
 	if cfg.Backend == "" {
 		cfg.Backend = NFT
 	}
@@ -81,7 +78,10 @@ func New(ctx context.Context, cfg Config) (*Lab, error) {
 	if cfg.Pods > cfg.Nodes*lastPod {
 		return nil, fmt.Errorf("lab: %d pods are too many, at most %d have an address on a node", cfg.Pods, lastPod)
 	}
-	lock, err := reserve(ctx, cfg.Prefix)
+	if err := sweep(ctx); err != nil {
+		return nil, err
+	}
+	lock, err := reserveFor(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,30 @@ func New(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
+// reserveFor takes the configured prefix, or one that nobody has.
+func reserveFor(ctx context.Context, cfg *Config) (net.Listener, error) {
+	if cfg.Prefix != "" {
+		return reserve(ctx, cfg.Prefix)
+	}
+	for {
+		cfg.Prefix = ownPrefix("lab")
+		lock, err := reserve(ctx, cfg.Prefix)
+		// Somebody may be removing what is left of it, if this process has the ID of an earlier one.
+		if !errors.Is(err, unix.EADDRINUSE) {
+			return lock, err
+		}
+	}
+}
+
+// ownPrefix returns a prefix that no other lab of this process has.
+func ownPrefix(kind string) string { return fmt.Sprintf("%s-%d-%d", kind, os.Getpid(), labs.Add(1)) }
+
 // reserve takes the prefix for this lab. The lock is an abstract socket: the
 // kernel gives it back when the process ends, however it ends.
 func reserve(ctx context.Context, prefix string) (net.Listener, error) {
 	lock, err := (&net.ListenConfig{}).Listen(ctx, "unix", "@origin-node-lab-"+prefix)
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, fmt.Errorf("lab: prefix %q is in use by another lab; choose another or end that one", prefix)
+		return nil, fmt.Errorf("lab: prefix %q is in use by another lab; choose another or end that one: %w", prefix, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lab: reserve prefix %q: %w", prefix, err)
@@ -107,7 +125,7 @@ func reserve(ctx context.Context, prefix string) (net.Listener, error) {
 
 func (l *Lab) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		l.removeNamespaces, l.addOutside, l.addControl, l.addNodes, l.linkTools, l.addRoutes, l.replyTo,
+		l.removeLeftovers, l.makeDir, l.addOutside, l.addControl, l.addNodes, l.linkTools, l.addRoutes, l.replyTo,
 		l.masquerade, l.addPods,
 	}
 	for _, step := range steps {
@@ -120,7 +138,7 @@ func (l *Lab) build(ctx context.Context) error {
 
 // Close ends every server and flow, kills every process that still runs in one of
 // the namespaces (a shell that somebody opened there too) and removes the
-// namespaces and the temporary directory. Calling it again does nothing.
+// namespaces and all temporary files. Calling it again does nothing.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,11 +148,7 @@ func (l *Lab) Close() error {
 	for _, h := range l.hosts() {
 		h.close()
 	}
-	err := l.removeNamespaces(context.Background())
-	if l.binDir != "" {
-		err = errors.Join(err, os.RemoveAll(l.binDir))
-	}
-	err = errors.Join(err, l.lock.Close())
+	err := errors.Join(remove(context.Background(), l.cfg.Prefix), l.lock.Close())
 	l.lock = nil
 	return err
 }

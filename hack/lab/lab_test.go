@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -526,4 +528,127 @@ func TestNewRemovesLeftovers(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// ofAKilledProcess names a prefix: this process is to make labs and be killed.
+const ofAKilledProcess = "LAB_OF_A_KILLED_PROCESS"
+
+// killed is what such a process tells of its labs: one without a prefix, and one with.
+type killed struct {
+	Prefix, Dir   string
+	Stays, Leaves int // processes in the first: one that Start has started leaves
+	Kept          string
+}
+
+// TestNewRemovesWhatAKilledProcessLeft: namespaces, links, processes and files of a lab that nobody
+// wants. A lab with a prefix is somebody's.
+func TestNewRemovesWhatAKilledProcessLeft(t *testing.T) {
+	if prefix := os.Getenv(ofAKilledProcess); prefix != "" {
+		beKilled(t, prefix)
+	}
+	ForTest(t, Config{})
+	t.Setenv("TMPDIR", t.TempDir())
+	before := lookAround(t)
+	got, kill := ownerToBeKilled(t)
+	of := func(pid int) string { return fmt.Sprintf("/proc/%d/ns/net", pid) } // not of one that nobody has waited for
+	stays, leaves := of(got.Stays), of(got.Leaves)
+	if names := namesOf(t, got.Prefix, got.Kept); len(names) != 2*4 || !exists(t, got.Dir) || !exists(t, stays) || !exists(t, leaves) {
+		t.Fatalf("there is not all that there should be, but the namespaces %v", names)
+	}
+	kill()
+	// The kernel ends what was started with Start, whether anybody makes a lab again or not.
+	if err := poll(t.Context(), func() (bool, error) { return !exists(t, leaves), nil }); err != nil {
+		t.Errorf("a process that Start started is left: %v", err)
+	}
+	if err := poll(t.Context(), func() (bool, error) {
+		l, err := New(t.Context(), Config{})
+		if err != nil {
+			return false, err
+		}
+		// Tests of other packages make labs, too: one of them may be removing it just now.
+		return len(namesOf(t, got.Prefix)) == 0 && !exists(t, got.Dir) && !exists(t, stays), l.Close()
+	}); err != nil {
+		t.Errorf("%v; there are still %v, the directory: %t, the process: %t", err, namesOf(t, got.Prefix), exists(t, got.Dir), exists(t, stays))
+	}
+	if kept := namesOf(t, got.Kept); len(kept) != 4 {
+		t.Errorf("of the lab that has a prefix there are %v", kept)
+	}
+	if err := Remove(t.Context(), got.Kept); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(before, lookAround(t)); diff != "" {
+		t.Errorf("traces (-before +after):\n%s", diff)
+	}
+}
+
+// ownerToBeKilled has a process make labs. kill kills it.
+func ownerToBeKilled(t *testing.T) (got killed, kill func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), ofAKilledProcess+"=labkilled")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	t.Cleanup(kill)
+	if err := json.NewDecoder(out).Decode(&got); err != nil {
+		t.Fatalf("the process that was to make labs does not tell of them: %v", err)
+	}
+	return got, kill
+}
+
+// beKilled makes labs, tells of them, and waits for its end.
+func beKilled(t *testing.T, prefix string) {
+	l, err := New(t.Context(), Config{Pods: 1, Control: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), Config{Prefix: prefix, Pods: 1, Control: true}); err != nil {
+		t.Fatal(err)
+	}
+	stays, leaves := l.Node().Command(t.Context(), "sleep", "1000"), l.Pod(1).Command(t.Context(), "sleep", "1000")
+	if err := stays.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(leaves); err != nil {
+		t.Fatal(err)
+	}
+	inIt := func() (bool, error) {
+		pids, err := processesIn(l.Node().Name)
+		return slices.Contains(pids, stays.Process.Pid), err
+	}
+	if err := poll(t.Context(), inIt); err != nil {
+		t.Fatal(err)
+	}
+	err = json.NewEncoder(os.Stdout).Encode(killed{l.cfg.Prefix, l.dir, stays.Process.Pid, leaves.Process.Pid, prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
+
+func exists(t *testing.T, path string) bool {
+	t.Helper()
+	_, err := os.Stat(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// namesOf are the namespaces of labs with these prefixes.
+func namesOf(t *testing.T, prefixes ...string) []string {
+	t.Helper()
+	names, err := matching(netnsDir, regexp.MustCompile("^("+strings.Join(prefixes, "|")+")-"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }

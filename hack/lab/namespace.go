@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"sync"
 
@@ -47,23 +46,6 @@ func addNamespace(ctx context.Context, name string) error {
 		return fmt.Errorf("add namespace %s: %w", name, err)
 	}
 	return nil
-}
-
-// removeNamespaces removes every namespace that bears a name of this lab, whether
-// this run made it or an earlier one.
-func (l *Lab) removeNamespaces(ctx context.Context) error {
-	entries, err := os.ReadDir(netnsDir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("list namespaces: %w", err)
-	}
-	ours := regexp.MustCompile("^" + regexp.QuoteMeta(l.cfg.Prefix) + "-(outside|control|node(-[0-9]+)?|pod-[0-9]+)$")
-	var errs []error
-	for _, e := range entries {
-		if ours.MatchString(e.Name()) {
-			errs = append(errs, removeNamespace(ctx, e.Name()))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // removeNamespace does what ip netns delete does, after it has ended the processes

@@ -11,7 +11,8 @@ import (
 
 // ForTest is New for a test, which fails if the lab cannot be built and closes
 // the lab at its end. Without root or the tools the test is skipped, but fails
-// when the environment has CI=true. KEEP=1 keeps the namespaces to look into.
+// when the environment has CI=true. KEEP=1 keeps the namespaces and the temporary
+// files to look into, under a prefix that nobody removes but who wanted it.
 func ForTest(t testing.TB, cfg Config) *Lab {
 	t.Helper()
 	if reason := unusable(); reason != "" {
@@ -20,13 +21,17 @@ func ForTest(t testing.TB, cfg Config) *Lab {
 		}
 		t.Skip(reason)
 	}
+	keep := os.Getenv("KEEP") == "1"
+	if keep && cfg.Prefix == "" {
+		cfg.Prefix = ownPrefix("keep")
+	}
 	l, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if os.Getenv("KEEP") == "1" {
-			t.Logf("KEEP=1: look into it with: PATH=%s ip netns exec %s bash", l.Path(), l.Node().Name)
+		if keep {
+			t.Logf("KEEP=1: look into it with: PATH=%s ip netns exec %s bash; its files are in %s", l.Path(), l.Node().Name, l.dir)
 			return
 		}
 		if err := l.Close(); err != nil {

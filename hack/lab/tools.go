@@ -67,12 +67,12 @@ func (l *Lab) linkTools(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("backend %q: %w", l.cfg.Backend, err)
 	}
-	if l.binDir, err = os.MkdirTemp("", l.cfg.Prefix+"-bin-"); err != nil {
+	if err := os.Mkdir(l.binDir(), 0o755); err != nil {
 		return err
 	}
 	for _, family := range []string{"iptables", "ip6tables"} {
 		for _, tool := range []string{"", "-save", "-restore"} {
-			if err := os.Symlink(target, filepath.Join(l.binDir, family+tool)); err != nil {
+			if err := os.Symlink(target, filepath.Join(l.binDir(), family+tool)); err != nil {
 				return err
 			}
 		}
@@ -80,11 +80,13 @@ func (l *Lab) linkTools(context.Context) error {
 	return nil
 }
 
+func (l *Lab) binDir() string { return filepath.Join(l.dir, "bin") }
+
 // Path returns the PATH of processes on the node: the iptables tools of the
 // backend come first. Code of this process that runs them itself, inside a Do,
 // needs it in its own environment.
 func (l *Lab) Path() string {
-	return fmt.Sprintf("%s:%s:/usr/sbin:/sbin", l.binDir, os.Getenv("PATH"))
+	return fmt.Sprintf("%s:%s:/usr/sbin:/sbin", l.binDir(), os.Getenv("PATH"))
 }
 
 // Env returns the environment of this process with PATH as in Path, for
