@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -46,7 +45,7 @@ type Component struct {
 
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
+	ended <-chan struct{} // closed when it has ended
 }
 
 func (p *process) running() bool {
@@ -77,30 +76,13 @@ func (c *Component) Start() error {
 	cmd := c.host.Command(context.Background(), c.binary, c.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// In a group of its own: ^C at the terminal is for the test, which ends it in turn.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p := &process{cmd: cmd, ended: make(chan struct{})}
-	if err := p.start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ended, err := lab.Start(cmd)
+	if err != nil {
 		return fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	c.process = p
+	c.process = &process{cmd: cmd, ended: ended}
 	return nil
-}
-
-// start starts the command on a thread that lives as long as the command: Pdeathsig
-// is sent when the thread ends that started it.
-func (p *process) start() error {
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait() // its ProcessState has the status
-			close(p.ended)
-		}
-	}()
-	return <-started
 }
 
 // Stop ends the process as a service manager does, with SIGTERM, and returns when it
@@ -150,16 +132,6 @@ func (c *Component) Running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process.running()
-}
-
-// PID is that of the process; 0 when it does not run.
-func (c *Component) PID() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.process.running() {
-		return 0
-	}
-	return c.process.cmd.Process.Pid
 }
 
 // Ready returns when the process says that it is ready. It is an error when it does

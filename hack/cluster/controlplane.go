@@ -58,6 +58,8 @@ type Config struct {
 	// Dir is for data, certificates, kubeconfigs and logs. What is in it from an
 	// earlier control plane of the same binaries, or of older ones, is taken up.
 	Dir string
+	// Log returns the path of a component's log, by its name; nil is for DIR/NAME.log.
+	Log func(component string) string
 }
 
 // ControlPlane is a running control plane. Its methods may be called from several
@@ -67,6 +69,7 @@ type ControlPlane struct {
 
 	host   *lab.Host
 	dir    string
+	log    func(component string) string
 	ca     *authority
 	tokens *ecdsa.PrivateKey // signs those of service accounts
 	config *rest.Config
@@ -80,7 +83,7 @@ type ControlPlane struct {
 // New starts a control plane and returns when it is ready. When it fails it leaves no
 // process behind.
 func New(ctx context.Context, config Config) (*ControlPlane, error) {
-	c := &ControlPlane{host: config.Host, dir: config.Dir, dialer: connrotation.NewDialer(config.Host.DialContext)}
+	c := &ControlPlane{host: config.Host, dir: config.Dir, log: config.Log, dialer: connrotation.NewDialer(config.Host.DialContext)}
 	if err := c.prepare(config.Binaries); err != nil {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
@@ -116,9 +119,6 @@ func (c *ControlPlane) Close() error {
 func (c *ControlPlane) Components() []*Component {
 	return []*Component{c.Etcd, c.APIServer, c.ControllerManager}
 }
-
-// Dir is the directory of data, certificates, kubeconfigs and logs.
-func (c *ControlPlane) Dir() string { return c.dir }
 
 // URL is that of the API server itself, as hosts of the lab reach it.
 func (c *ControlPlane) URL() string { return "https://" + c.address().String() }
@@ -171,6 +171,9 @@ func (c *ControlPlane) prepare(binaries string) error {
 		return err
 	}
 	c.dir = dir
+	if c.log == nil {
+		c.log = func(component string) string { return c.path(component + ".log") }
+	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
 		if _, err := os.Stat(filepath.Join(binaries, name)); err != nil {
 			return fmt.Errorf("%w; run 'make build-controlplane'", err)
@@ -210,7 +213,7 @@ func (c *ControlPlane) addComponents(binaries string, admin pair) error {
 	}}
 	add := func(name, probe string, args []string) *Component {
 		return &Component{
-			Name: name, Log: c.path(name + ".log"), host: c.host,
+			Name: name, Log: c.log(name), host: c.host,
 			binary: filepath.Join(binaries, name), args: args, probe: probe, client: client,
 		}
 	}
@@ -297,9 +300,6 @@ func (c *ControlPlane) makeKeys() (err error) {
 		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
 			return err
 		}
-	}
-	if err := c.writeKubeconfig(c.path("admin.kubeconfig"), Kubeconfig{User: "admin", Groups: []string{"system:masters"}}); err != nil {
-		return err
 	}
 	return c.writeKubeconfig(c.path("kube-controller-manager.kubeconfig"), Kubeconfig{User: "system:kube-controller-manager"})
 }

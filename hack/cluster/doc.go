@@ -27,6 +27,6 @@
 // running from the start ([ControlPlane.CreatePod]), or runs a [Kubelet], which places
 // pods, has the test give them addresses, and takes them away when they are deleted.
 //
-// Everything ends with [ControlPlane.Close], with the lab, or with the process that
-// made it, however that ends.
+// All processes end with [ControlPlane.Close], with the lab, or with the process that
+// made them, however that ends. DIR is its owner's; a test's goes with the lab.
 package cluster

@@ -50,10 +50,6 @@ func (c *ControlPlane) NodeKubeconfig(ctx context.Context, file, node, server st
 	return c.WriteKubeconfig(ctx, file, Kubeconfig{Server: server, User: "system:origin-node:" + node, Groups: []string{NodeGroup}})
 }
 
-// AdminKubeconfig is the name of a file for kubectl: in the control plane's namespace
-// or on another host of the lab, it may do everything.
-func (c *ControlPlane) AdminKubeconfig() string { return c.path("admin.kubeconfig") }
-
 // WriteKubeconfig writes a file that holds all it needs. It replaces the file in one
 // step.
 func (c *ControlPlane) WriteKubeconfig(ctx context.Context, file string, k Kubeconfig) error {

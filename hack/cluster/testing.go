@@ -14,23 +14,34 @@ import (
 const BinariesVariable = "CONTROLPLANE"
 
 // RequireBinaries returns the directory that CONTROLPLANE names. Without that variable
-// the test is skipped: it is not cheap, and nobody asked for it.
+// the test is skipped, for it is not cheap and nobody asked for it; but it fails when the
+// environment has CI=true.
 func RequireBinaries(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv(BinariesVariable)
 	if dir == "" {
-		t.Skipf("the environment variable %s does not name the directory of the control plane's binaries; run 'make test-e2e'", BinariesVariable)
+		const reason = "the environment variable %s does not name the directory of the control plane's binaries; run 'make test-e2e'"
+		if os.Getenv("CI") == "true" {
+			t.Fatalf(reason, BinariesVariable)
+		}
+		t.Skipf(reason, BinariesVariable)
 	}
 	return dir
 }
 
-// ForTest is New for a test, in a temporary directory. The test is skipped as by
+// ForTest is New for a test, in a directory of the lab. The test is skipped as by
 // RequireBinaries, and fails when CONTROLPLANE is set but the control plane cannot be
-// started. When it fails it logs the end of each component's log. At its end the
-// control plane is closed.
+// started. When it fails it logs the end of each component's log, and all of them are
+// kept, see [lab.LogFile]. At its end the control plane is closed.
 func ForTest(t testing.TB, host *lab.Host) *ControlPlane {
 	t.Helper()
-	c, err := New(t.Context(), Config{Host: host, Binaries: RequireBinaries(t), Dir: t.TempDir()})
+	binaries := RequireBinaries(t)
+	dir, err := host.MkdirTemp("control-plane-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := func(component string) string { return lab.LogFile(t, component) }
+	c, err := New(t.Context(), Config{Host: host, Binaries: binaries, Dir: dir, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

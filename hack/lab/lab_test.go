@@ -652,3 +652,45 @@ func namesOf(t *testing.T, prefixes ...string) []string {
 	}
 	return names
 }
+
+// TestLogFile: it goes with a test that passes, and only with that.
+func TestLogFile(t *testing.T) {
+	var file, second string
+	t.Run("passes", func(t *testing.T) {
+		file, second = LogFile(t, "node"), LogFile(t, "node")
+		if want := "_output/e2e/TestLogFile/passes/node.log"; !strings.HasSuffix(file, want) || file == second {
+			t.Errorf("got %s and %s, want .../%s and another", file, second, want)
+		}
+		for _, name := range []string{file, second} {
+			if err := os.WriteFile(name, []byte("log"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if exists(t, filepath.Dir(file)) {
+		t.Errorf("%s is left although the test has passed", filepath.Dir(file))
+	}
+	failing := &failing{TB: t}
+	file = LogFile(failing, "node")
+	if err := os.WriteFile(file, []byte("log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failing.cleanup()
+	if !exists(t, file) || !strings.Contains(failing.said, file) {
+		t.Errorf("the test has failed; %s exists: %t; it says %q", file, exists(t, file), failing.said)
+	}
+	if err := takeLog(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// failing is a test that has failed.
+type failing struct {
+	testing.TB
+	cleanup func()
+	said    string
+}
+
+func (f *failing) Failed() bool                    { return true }
+func (f *failing) Cleanup(do func())               { f.cleanup = do }
+func (f *failing) Logf(format string, args ...any) { f.said += fmt.Sprintf(format, args...) }

@@ -3,9 +3,12 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -39,6 +42,76 @@ func ForTest(t testing.TB, cfg Config) *Lab {
 		}
 	})
 	return l
+}
+
+// logs are the files that LogFile has given and not taken back.
+var logs struct {
+	sync.Mutex
+	given map[string]bool
+}
+
+// LogFile returns the path of a file for a log, which exists if the test fails, and even if its
+// process is killed: _output/e2e/TEST/NAME.log below the top of the repository. It is
+// gone when the test has passed. A name may be used again in the same test.
+func LogFile(t testing.TB, name string) string {
+	t.Helper()
+	file, err := giveLog(t.Name(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of %s is kept: %s", name, file)
+		} else if err := takeLog(file); err != nil {
+			t.Error(err)
+		}
+	})
+	return file
+}
+
+func giveLog(test, name string) (file string, err error) {
+	top, err := os.Getwd() // of the package that is tested
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(top, "go.mod")); err == nil {
+			break
+		}
+		if top == filepath.Dir(top) {
+			return "", errors.New("lab: a log file has its place in a Go module, and this is none")
+		}
+		top = filepath.Dir(top)
+	}
+	if err != nil {
+		return "", err
+	}
+	logs.Lock()
+	defer logs.Unlock()
+	if logs.given == nil {
+		logs.given = map[string]bool{}
+	}
+	dir := filepath.Join(top, "_output", "e2e", filepath.FromSlash(test))
+	file = filepath.Join(dir, name+".log")
+	for i := 2; logs.given[file]; i++ {
+		file = filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, i))
+	}
+	logs.given[file] = true
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return file, os.RemoveAll(file) // of an earlier run
+}
+
+// takeLog removes a file, and the folders that are empty without it.
+func takeLog(file string) error {
+	logs.Lock()
+	defer logs.Unlock()
+	delete(logs.given, file)
+	if err := os.RemoveAll(file); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(file); filepath.Base(dir) != "e2e" && os.Remove(dir) == nil; {
+		dir = filepath.Dir(dir)
+	}
+	return nil
 }
 
 // unusable says why no lab can be built here; empty when one can.

@@ -27,7 +27,7 @@ const (
 	// repaired within it.
 	SyncPeriod = 5 * time.Second
 	// Soon bounds everything that takes a fraction of a second on an idle machine.
-	Soon = 20 * time.Second
+	Soon = time.Minute
 )
 
 // Node is a host with the folder of its configuration. Its process may be started and
@@ -52,14 +52,25 @@ type Node struct {
 	t       testing.TB
 	dir     string
 	process *exec.Cmd
-	ended   chan struct{} // closed when process has ended
+	ended   <-chan struct{} // closed when process has ended
 }
 
 // New makes a node with a configuration that has what all tests need. Nothing runs yet. At
-// the test's end the process is killed; if the test failed its output is logged.
+// the test's end, or that of the test's process, its own is killed; if the test failed its output is
+// logged, from the last Reset on, and all of it is kept, see [lab.LogFile]. Its files are the lab's.
 func New(t testing.TB, name string, host *lab.Host) *Node {
 	t.Helper()
-	n := &Node{Name: name, Host: host, Printed: &Output{}, BinDir: t.TempDir(), t: t, dir: t.TempDir()}
+	dir, err := host.MkdirTemp(name + "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{Name: name, Host: host, BinDir: filepath.Join(dir, "bin"), t: t, dir: filepath.Join(dir, "etc")}
+	for _, dir := range []string{n.BinDir, n.dir} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Printed = newOutput(t, lab.LogFile(t, name))
 	n.Configure("")
 	t.Cleanup(func() {
 		n.Kill()
@@ -171,15 +182,12 @@ func (n *Node) Start(args ...string) {
 	n.t.Helper()
 	n.process = n.Command(context.WithoutCancel(n.t.Context()), append([]string{"start", "node", "--config=" + n.Config(), "--loglevel=2"}, args...)...)
 	n.process.Stdout, n.process.Stderr = n.Printed, n.Printed
-	if err := n.process.Start(); err != nil {
+	ended, err := lab.Start(n.process)
+	if err != nil {
+		n.process = nil
 		n.t.Fatal(err)
 	}
-	ended := make(chan struct{})
 	n.ended = ended
-	go func(process *exec.Cmd) {
-		_ = process.Wait() // the status is in its ProcessState
-		close(ended)
-	}(n.process)
 }
 
 // Ended is closed when the process has ended.
@@ -295,25 +303,38 @@ func Ask(ctx context.Context, network string, from *lab.Host, to netip.AddrPort)
 	return from.Ask(ctx, network, to, 0)
 }
 
-// Output is a process's output that may be read while it grows.
+// Output is a process's output that may be read while it grows. All of it goes to a file, too.
 type Output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu   sync.Mutex
+	buf  bytes.Buffer // since the last Reset
+	file *os.File
+}
+
+func newOutput(t testing.TB, file string) *Output {
+	t.Helper()
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return &Output{file: f}
 }
 
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.buf.Write(p)
+	o.buf.Write(p)
+	return o.file.Write(p)
 }
 
+// String is what was printed since the last Reset.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.String()
 }
 
-// Reset forgets what was printed so far.
+// Reset has String begin anew. The file keeps what was printed so far.
 func (o *Output) Reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
