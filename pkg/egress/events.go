@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -62,8 +63,13 @@ type eventRecorder struct {
 	limit    flowcontrol.RateLimiter
 	wake     chan struct{}
 
-	mu     sync.Mutex
+	mu sync.Mutex // protects the following fields
+	// refusals are those of each Service that has some, by IP family.
+	refusals map[plan.Service]map[v1.IPFamily][]plan.Refusal
+	// wanted are the Events that follow, named those of each Service among them. They are
+	// nil before the first plan.
 	wanted map[types.NamespacedName]*eventsv1.Event
+	named  map[plan.Service][]types.NamespacedName
 
 	// For run's goroutine alone:
 
@@ -90,35 +96,77 @@ func newEventRecorder(logger klog.Logger, nodeName string, state *state) *eventR
 	}
 }
 
-// set says what is refused now. It does not block.
-func (r *eventRecorder) set(refusals []plan.Refusal) {
-	wanted := r.eventsFor(refusals)
+// update says what of a family is refused now, where that changed. It does not block.
+func (r *eventRecorder) update(family v1.IPFamily, change plan.Change, p planned) {
+	services := maps.Clone(change.Services) // another Service of the same name needs other Events
+	for _, refusal := range slices.Concat(change.Refused, change.Lifted) {
+		if services == nil {
+			services = map[plan.Service]bool{}
+		}
+		services[refusal.Service] = true
+	}
+	refusals := make(map[plan.Service][]plan.Refusal, len(services))
+	for service := range services {
+		refusals[service] = p.RefusalsOf(service)
+	}
+	r.set(family, refusals)
+}
+
+// set says what of a family these Services are refused now.
+func (r *eventRecorder) set(family v1.IPFamily, refusals map[plan.Service][]plan.Refusal) {
 	r.mu.Lock()
-	r.wanted = wanted
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	news := r.wanted == nil
+	if news {
+		r.refusals, r.wanted, r.named = map[plan.Service]map[v1.IPFamily][]plan.Refusal{}, map[types.NamespacedName]*eventsv1.Event{}, map[plan.Service][]types.NamespacedName{}
+	}
+	for service, of := range refusals {
+		if len(of) > 0 || r.refusals[service] != nil {
+			r.replace(service, family, of)
+			news = true
+		}
+	}
+	if !news {
+		return
+	}
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// eventsFor returns one Event for each Service and reason.
-func (r *eventRecorder) eventsFor(refusals []plan.Refusal) map[types.NamespacedName]*eventsv1.Event {
-	type key struct {
-		service plan.Service
-		reason  plan.Reason
+// replace has the Events of a Service made anew.
+func (r *eventRecorder) replace(service plan.Service, family v1.IPFamily, refusals []plan.Refusal) {
+	for _, name := range r.named[service] {
+		delete(r.wanted, name)
 	}
-	first := map[key]plan.Refusal{}
+	delete(r.named, service)
+	if r.refusals[service] == nil {
+		r.refusals[service] = map[v1.IPFamily][]plan.Refusal{}
+	}
+	if r.refusals[service][family] = refusals; len(refusals) == 0 {
+		delete(r.refusals[service], family)
+	}
+	if len(r.refusals[service]) == 0 {
+		delete(r.refusals, service)
+		return
+	}
+	for _, event := range r.eventsFor(slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])) {
+		name := types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
+		r.wanted[name] = event
+		r.named[service] = append(r.named[service], name)
+	}
+}
+
+// eventsFor returns one Event for each reason for which a Service is refused something.
+func (r *eventRecorder) eventsFor(refusals []plan.Refusal) []*eventsv1.Event {
+	var events []*eventsv1.Event
+	seen := map[plan.Reason]bool{}
 	for _, refusal := range refusals {
-		k := key{refusal.Service, refusal.Reason}
-		if _, known := first[k]; !known {
-			first[k] = refusal
+		if !seen[refusal.Reason] {
+			seen[refusal.Reason] = true
+			events = append(events, r.event(refusal))
 		}
-	}
-	events := make(map[types.NamespacedName]*eventsv1.Event, len(first))
-	for _, refusal := range first {
-		event := r.event(refusal)
-		events[types.NamespacedName{Namespace: event.Namespace, Name: event.Name}] = event
 	}
 	return events
 }
@@ -169,7 +217,7 @@ func (r *eventRecorder) run(ctx context.Context, client eventsclient.EventsV1Int
 		case <-ticker.C:
 		}
 		r.mu.Lock()
-		wanted := r.wanted
+		wanted := maps.Clone(r.wanted)
 		r.mu.Unlock()
 		if wanted == nil {
 			continue // no plan yet

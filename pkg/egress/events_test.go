@@ -110,13 +110,31 @@ func haveEvents(t *testing.T, client kubernetes.Interface, want ...string) {
 	})
 }
 
+// say says that these refusals, and no others, hold.
+func say(r *eventRecorder, refusals []plan.Refusal) {
+	said := map[plan.Service][]plan.Refusal{}
+	for service := range r.refusals {
+		said[service] = nil
+	}
+	for _, refusal := range refusals {
+		said[refusal.Service] = append(said[refusal.Service], refusal)
+	}
+	r.set(v1.IPv4Protocol, said)
+}
+
+func wantedFor(r *eventRecorder, refusals []plan.Refusal) map[types.NamespacedName]*eventsv1.Event {
+	say(r, refusals)
+	<-r.wake // nobody else hears it
+	return r.wanted
+}
+
 func TestEvents(t *testing.T) {
 	client := newAPIServer(t)
 	first, stop := newTestRecorder(t, client, "node-1")
 	second, _ := newTestRecorder(t, client, "node-2")
 	both := func(refusals ...plan.Refusal) {
-		first.set(refusals)
-		second.set(refusals)
+		say(first, refusals)
+		say(second, refusals)
 	}
 	stolen, outside := refusal("web", plan.OwnedByOtherNamespace, ""), refusal("web", plan.EndpointOutsideCluster, "192.0.2.1")
 	another := outside
@@ -136,22 +154,22 @@ func TestEvents(t *testing.T) {
 
 	// What holds on some nodes is told once, and taken back by who told it.
 	local := []plan.Refusal{refusal("web", plan.NoProxier, "")}
-	first.set(local)
+	say(first, local)
 	haveEvents(t, client, "web NoProxier")
-	second.set(local)
-	second.set(nil)
-	second.set([]plan.Refusal{refusal("db", plan.NotAllowed, "")})
+	say(second, local)
+	say(second, nil)
+	say(second, []plan.Refusal{refusal("db", plan.NotAllowed, "")})
 	haveEvents(t, client, "web NoProxier", "db NotAllowed")
-	first.set(nil)
-	second.set(nil)
+	say(first, nil)
+	say(second, nil)
 	haveEvents(t, client)
 
 	// A node that starts again finds what it, or another, has told before.
-	first.set([]plan.Refusal{stolen, refusal("db", plan.NotAllowed, "")})
+	say(first, []plan.Refusal{stolen, refusal("db", plan.NotAllowed, "")})
 	haveEvents(t, client, "web OwnedByOtherNamespace", "db NotAllowed")
 	stop()
 	again, _ := newTestRecorder(t, client, "node-1")
-	again.set([]plan.Refusal{stolen})
+	say(again, []plan.Refusal{stolen})
 	haveEvents(t, client, "web OwnedByOtherNamespace")
 }
 
@@ -160,7 +178,7 @@ func TestEvents(t *testing.T) {
 func TestEventsLiveOn(t *testing.T) {
 	client := newAPIServer(t)
 	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
-	wanted := r.eventsFor([]plan.Refusal{refusal("web", plan.NotAllowed, "")})
+	wanted := wantedFor(r, []plan.Refusal{refusal("web", plan.NotAllowed, "")})
 	grow := func() {
 		for _, known := range r.records {
 			known.due = time.Now()
@@ -193,7 +211,7 @@ func TestEventsAreLimited(t *testing.T) {
 		refusals = append(refusals, refusal(fmt.Sprintf("s%d", i), plan.NotAllowed, ""))
 	}
 	began := time.Now()
-	r.set(refusals)
+	say(r, refusals)
 	eventually(t, "more Events than the burst", func() bool { return len(events(t, client)) > eventBurst })
 	if most := eventBurst + 2 + int(time.Since(began).Seconds()*eventRate); len(events(t, client)) > most {
 		t.Errorf("%d Events within %s, want %d at most", len(events(t, client)), time.Since(began), most)
@@ -253,7 +271,7 @@ func TestEventsForbidden(t *testing.T) {
 		if !r.adopt(t.Context(), client.EventsV1()) {
 			t.Error("the list is asked for again")
 		}
-		r.sync(t.Context(), client.EventsV1(), r.eventsFor([]plan.Refusal{refusal("web", plan.NotAllowed, "")}))
+		r.sync(t.Context(), client.EventsV1(), wantedFor(r, []plan.Refusal{refusal("web", plan.NotAllowed, "")}))
 	}
 	if got := asked.Load(); got != 5+1 {
 		t.Errorf("%d requests, want one to create", got-5)
@@ -266,6 +284,6 @@ func TestLongNotes(t *testing.T) {
 	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
 	long := refusal(strings.Repeat("s", 63), plan.InvalidAnnotation, "")
 	long.Message = strings.Repeat("ß", maxNote)
-	r.sync(t.Context(), client.EventsV1(), r.eventsFor([]plan.Refusal{long}))
+	r.sync(t.Context(), client.EventsV1(), wantedFor(r, []plan.Refusal{long}))
 	haveEvents(t, client, long.Service.Name+" InvalidAnnotation")
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/kubernetes/pkg/proxy"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
 // Config is what an Extension has to know beside the objects. Networks are of both IP
@@ -84,9 +83,9 @@ type Extension struct {
 	// changes are the times of the changes that are not in the kernel.
 	changes []time.Time
 	summary Summary
-	// families is what is told of each; changed is closed when it changes.
-	families []status.Family
-	changed  chan struct{}
+	// planned: there has been a sync, so there is a plan. changed is closed at the next one.
+	planned bool
+	changed chan struct{}
 }
 
 // The kinds of objects that plans depend on.
@@ -272,49 +271,55 @@ func (e *Extension) sync() (again time.Duration) {
 	e.changes = nil
 	e.mu.Unlock()
 	summary := Summary{Ready: true}
-	var told []status.Family
-	var refusals []plan.Refusal
 	for _, family := range families {
-		s := e.syncers[family]
-		in := e.state.input(family)
-		in.NoProxier = !slices.Contains(e.served, family)
-		p := plan.Build(in)
-		s.report(in, p)
-		if !in.NoProxier {
-			s.nodeIP = primaryOf(in.Nodes, e.config.NodeName)
-			if wait := s.trySync(e.ctx, in, p, e.repairProxier); wait > 0 {
+		s, p := e.syncers[family], planned{e.state, family}
+		change := e.update(s)
+		s.report(change, p)
+		e.events.update(family, change, p)
+		if slices.Contains(e.served, family) {
+			s.nodeIP = e.state.primary(e.config.NodeName, family)
+			if wait := s.trySync(e.ctx, p, change, e.repairProxier); wait > 0 {
 				again = shorter(again, wait)
 			}
 			summary.Ready = summary.Ready && s.complete
 		}
-		summary.Bindings += len(p.Bindings)
-		summary.EgressIPs += len(p.EgressIPs())
-		summary.Refusals += len(p.Refusals)
-		refusals = append(refusals, p.Refusals...)
-		told = append(told, s.tell(in, p))
+		summary.count(p.Numbers())
 	}
-	e.events.set(refusals)
-	e.finish(begun, summary, told, changes, again > 0)
+	e.finish(begun, summary, changes, again > 0)
 	return again
 }
 
-func primaryOf(nodes []plan.Node, name string) netip.Addr {
-	for _, node := range nodes {
-		if node.Name == name {
-			return node.Primary
-		}
+// update brings the plan of a syncer's family up to date and returns what that changed. After a
+// full sync of the proxier it is made from all objects at once, for comparison.
+func (e *Extension) update(s *syncer) plan.Change {
+	if !s.takeAudit() {
+		return e.state.update(s.family)
 	}
-	return netip.Addr{}
+	change, right := e.state.audit(s.family)
+	if !right {
+		s.logger.Error(nil, "The plan that followed the changes was not the plan for the objects; taking the latter. This is a fault of the program: please report it")
+		s.distrust()
+	}
+	return change
+}
+
+// count adds the numbers of an IP family.
+func (s *Summary) count(numbers plan.Numbers) {
+	s.Bindings += numbers.Bindings
+	s.EgressIPs += numbers.EgressIPs
+	for _, n := range numbers.Refusals {
+		s.Refusals += n
+	}
 }
 
 // finish records how a sync that began at begun went, for these changes.
-func (e *Extension) finish(begun time.Time, summary Summary, told []status.Family, changes []time.Time, failed bool) {
+func (e *Extension) finish(begun time.Time, summary Summary, changes []time.Time, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if summary.Ready && !e.summary.Ready {
 		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)
 	}
-	e.summary, e.families = summary, told
+	e.summary, e.planned = summary, true
 	close(e.changed)
 	e.changed = make(chan struct{})
 	switch {

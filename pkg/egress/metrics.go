@@ -77,19 +77,15 @@ var register = sync.OnceFunc(func() {
 	}
 })
 
-func setPlanMetrics(family v1.IPFamily, in plan.Input, p plan.Plan) {
-	claims.WithLabelValues(string(family)).Set(float64(len(in.Claims)))
-	bindings.WithLabelValues(string(family)).Set(float64(len(p.Bindings)))
-	counts := map[plan.Reason]int{}
-	for _, r := range p.Refusals {
-		counts[r.Reason]++
-	}
+func setPlanMetrics(family v1.IPFamily, numbers plan.Numbers, clusterCIDR bool) {
+	claims.WithLabelValues(string(family)).Set(float64(numbers.Claims))
+	bindings.WithLabelValues(string(family)).Set(float64(numbers.Bindings))
 	for _, reason := range plan.Reasons {
-		refusals.WithLabelValues(string(family), string(reason)).Set(float64(counts[reason]))
+		refusals.WithLabelValues(string(family), string(reason)).Set(float64(numbers.Refusals[reason]))
 	}
-	missing := 0.0
-	if len(p.ClusterCIDRs) == 0 {
-		missing = 1
+	missing := 1.0
+	if clusterCIDR {
+		missing = 0
 	}
 	noClusterCIDR.WithLabelValues(string(family)).Set(missing)
 }

@@ -19,6 +19,7 @@ type provider struct {
 // families. It must be called once, before the Provider is told anything.
 func (e *Extension) Wrap(proxier proxy.Provider, served ...v1.IPFamily) proxy.Provider {
 	e.proxier, e.served = proxier, served
+	e.state.setServed(served)
 	return &provider{Provider: proxier, extension: e}
 }
 

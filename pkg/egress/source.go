@@ -6,24 +6,40 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
 var _ status.Source = &Extension{}
 
-// Snapshot returns how things stand, for the status's readers, who must not change it.
+// Snapshot returns how things stand, for the status's readers, who must not change it. It is made
+// for each from all objects, which costs as much as there are; syncs do not.
 func (e *Extension) Snapshot() status.Snapshot {
 	summary := e.Summary()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	return status.Snapshot{
 		Node:     e.config.NodeName,
 		Version:  e.config.Version,
 		Time:     time.Now(),
 		Ready:    summary.Ready,
 		Missing:  summary.Missing,
-		Families: e.families,
+		Families: e.tell(),
 	}
+}
+
+// tell returns what the status says of each IP family: nothing before the first plan.
+func (e *Extension) tell() []status.Family {
+	e.mu.Lock()
+	planned := e.planned
+	e.mu.Unlock()
+	if !planned {
+		return nil
+	}
+	var told []status.Family
+	for _, family := range families {
+		in := e.state.input(family)
+		told = append(told, e.syncers[family].tell(in, plan.Build(in)))
+	}
+	return told
 }
 
 // Changed returns a channel that is closed at the next sync.
@@ -40,6 +56,7 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 	for n := 1; ; n++ {
 		due := !e.Summary().DueSince.IsZero()
 		differences, agrees, err := e.compareWithKernel(ctx)
+		due = due || !e.Summary().DueSince.IsZero()
 		if err != nil || agrees || !due || n == looks {
 			return differences, err
 		}

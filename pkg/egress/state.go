@@ -17,36 +17,61 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// state is what the plan needs of the Kubernetes objects. Its methods may be called by
-// several goroutines at once.
+// state is what the plans need of the Kubernetes objects, and the plans' makers. Its methods may
+// be called by several goroutines at once.
 type state struct {
 	config Config
 
 	mu sync.Mutex
 	// services has those Services that the outside knows by an address.
 	services map[types.NamespacedName]service
-	// endpoints has those of every EndpointSlice, by Service and slice.
+	// endpoints has those of every EndpointSlice, by Service and slice, sorted.
 	endpoints map[types.NamespacedName]map[string][]plan.Endpoint
 	// serviceOf has the Service of every EndpointSlice in endpoints.
-	serviceOf map[types.NamespacedName]types.NamespacedName
-	// pods has how often endpoints name each pod of their own namespace, by its address.
-	pods map[netip.Addr]map[plan.Pod]int
-	// unnamed: a claim's own endpoints did not name their pods, once, so plans depend on
-	// pods, and any EndpointSlice may change them.
-	unnamed      bool
+	serviceOf    map[types.NamespacedName]types.NamespacedName
+	pods         podNames
 	nodes        map[string]map[v1.IPFamily]plan.Node
 	serviceCIDRs []netip.Prefix
 	network      network
+	// served are the IP families that a proxier serves.
+	served []v1.IPFamily
+
+	planners map[v1.IPFamily]*plan.Planner
+	// moved are the families whose planners have to be told their surroundings.
+	moved map[v1.IPFamily]bool
 }
 
 func newState(config Config) *state {
-	return &state{
+	s := &state{
 		config:    config,
 		services:  map[types.NamespacedName]service{},
 		endpoints: map[types.NamespacedName]map[string][]plan.Endpoint{},
 		serviceOf: map[types.NamespacedName]types.NamespacedName{},
-		pods:      map[netip.Addr]map[plan.Pod]int{},
+		pods:      podNames{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
+		served:    families,
+		planners:  map[v1.IPFamily]*plan.Planner{},
+		moved:     map[v1.IPFamily]bool{},
+	}
+	for _, family := range families {
+		s.planners[family] = plan.NewPlanner(config.NodeName, s.pods.at)
+	}
+	s.move()
+	return s
+}
+
+// setServed says which IP families a proxier serves; all do as long as it is not said.
+func (s *state) setServed(served []v1.IPFamily) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.served = served
+	s.move()
+}
+
+// move notes that what claims are judged by has changed. The lock must be held.
+func (s *state) move() {
+	for _, family := range families {
+		s.moved[family] = true
 	}
 }
 
@@ -59,11 +84,48 @@ func (s *state) setService(object *v1.Service) (changed bool) {
 	if len(converted.claims)+len(converted.holdings) == 0 {
 		return s.removeService(name)
 	}
-	if old, known := s.services[name]; known && converted.equal(old) {
+	old, known := s.services[name]
+	if known && converted.equal(old) {
 		return false
 	}
 	s.services[name] = converted
+	for _, family := range families {
+		s.planService(family, name, old.takesPart(family))
+	}
 	return true
+}
+
+// planService tells a planner of a Service. If it was not known there, it is told its endpoints, too.
+func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known bool) {
+	svc, planner := s.services[name], s.planners[family]
+	if !svc.takesPart(family) {
+		planner.DeleteService(planName(name))
+		return
+	}
+	holding := svc.holdings[family]
+	var claimed *plan.Claim
+	if claim, claims := svc.claims[family]; claims {
+		claimed = &claim
+		holding.Service, holding.Created = claim.Service, claim.Created
+	}
+	planner.SetService(holding, claimed)
+	if known {
+		return
+	}
+	for _, endpoints := range s.endpoints[name] {
+		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, endpoints, endpointAddr))
+	}
+}
+
+// takesPart tells whether the plan of a family depends on the Service.
+func (svc service) takesPart(family v1.IPFamily) bool {
+	_, holds := svc.holdings[family]
+	_, claims := svc.claims[family]
+	return holds || claims
+}
+
+func planName(name types.NamespacedName) plan.Service {
+	return plan.Service{Namespace: name.Namespace, Name: name.Name}
 }
 
 // deleteService forgets a Service and tells whether plans may change.
@@ -76,6 +138,9 @@ func (s *state) deleteService(object *v1.Service) (changed bool) {
 func (s *state) removeService(name types.NamespacedName) (changed bool) {
 	_, changed = s.services[name]
 	delete(s.services, name)
+	for _, planner := range s.planners {
+		planner.DeleteService(planName(name))
+	}
 	return changed
 }
 
@@ -103,12 +168,10 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	if s.endpoints[owner] == nil {
 		s.endpoints[owner] = map[string][]plan.Endpoint{}
 	}
-	s.countPods(owner.Namespace, s.endpoints[owner][name.Name], -1)
-	s.countPods(owner.Namespace, endpoints, 1)
+	before := s.endpoints[owner][name.Name]
 	s.endpoints[owner][name.Name] = endpoints
 	s.serviceOf[name] = owner
-	_, claimed := s.services[owner]
-	return changed || claimed || owner == apiServer || s.unnamed, err
+	return s.replaceEndpoints(owner, before, endpoints) || changed, err
 }
 
 // deleteSlice forgets an EndpointSlice and tells whether plans may change.
@@ -123,14 +186,31 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	if !known {
 		return false
 	}
-	s.countPods(owner.Namespace, s.endpoints[owner][name.Name], -1)
+	before := s.endpoints[owner][name.Name]
 	delete(s.serviceOf, name)
 	delete(s.endpoints[owner], name.Name)
 	if len(s.endpoints[owner]) == 0 {
 		delete(s.endpoints, owner)
 	}
-	_, claimed := s.services[owner]
-	return claimed || owner == apiServer || s.unnamed
+	return s.replaceEndpoints(owner, before, nil)
+}
+
+// replaceEndpoints tells the planners what became of an EndpointSlice's endpoints.
+func (s *state) replaceEndpoints(owner types.NamespacedName, before, after []plan.Endpoint) (changed bool) {
+	_, changed = s.services[owner]
+	for _, family := range families {
+		s.planners[family].ReplaceEndpoints(planName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
+	}
+	s.pods.count(owner.Namespace, before, -1)
+	s.pods.count(owner.Namespace, after, 1)
+	for _, e := range slices.Concat(before, after) {
+		changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
+	}
+	if owner == apiServer {
+		s.move()
+		return true
+	}
+	return changed
 }
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -142,6 +222,7 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 		return false
 	}
 	s.nodes[object.Name] = converted
+	s.move()
 	return true
 }
 
@@ -151,6 +232,7 @@ func (s *state) deleteNode(name string) (changed bool) {
 	defer s.mu.Unlock()
 	changed = len(s.nodes[name]) > 0
 	delete(s.nodes, name)
+	s.move()
 	return changed
 }
 
@@ -161,6 +243,7 @@ func (s *state) setServiceCIDRs(texts []string) (changed bool) {
 	defer s.mu.Unlock()
 	changed = !slices.Equal(s.serviceCIDRs, cidrs)
 	s.serviceCIDRs = cidrs
+	s.move()
 	return changed
 }
 
@@ -175,6 +258,7 @@ func (s *state) setNetwork(object *configv1.Network) (changed bool, err error) {
 	defer s.mu.Unlock()
 	changed = !s.network.equal(converted)
 	s.network = converted
+	s.move()
 	return changed, err
 }
 
@@ -201,10 +285,40 @@ func (s *state) clusterCIDRs() []netip.Prefix {
 	return s.network.clusterCIDRs
 }
 
-// input returns what the plan of family depends on.
+// input returns all that the plan of family depends on.
 func (s *state) input(family v1.IPFamily) plan.Input {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.wholeInput(family)
+}
+
+// wholeInput is input with the lock held.
+func (s *state) wholeInput(family v1.IPFamily) plan.Input {
+	in := s.surroundings(family)
+	for name, svc := range s.services {
+		if holding, ok := svc.holdings[family]; ok {
+			in.Holdings = append(in.Holdings, holding)
+		}
+		claim, ok := svc.claims[family]
+		if !ok {
+			continue
+		}
+		for _, endpoints := range s.endpoints[name] {
+			for _, e := range ofFamily(family, endpoints, endpointAddr) {
+				if e.Pod.Namespace == "" { // who leaves the name out binds no pod of another namespace either
+					e.Pod = s.pods.at(e.Addr)
+				}
+				claim.Endpoints = append(claim.Endpoints, e)
+			}
+		}
+		in.Claims = append(in.Claims, claim)
+	}
+	return in
+}
+
+// surroundings returns what the plan of family depends on beside Services and their endpoints.
+// The lock must be held.
+func (s *state) surroundings(family v1.IPFamily) plan.Input {
 	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
 	in := plan.Input{
 		ClusterCIDRs:      of(s.clusterCIDRs()),
@@ -214,6 +328,7 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 		AllowNodeIPs:      s.config.AllowNodeIPs,
 		Policies:          s.policies(),
 		NamespacePolicies: s.config.NamespacePolicies,
+		NoProxier:         !slices.Contains(s.served, family),
 	}
 	for _, endpoints := range s.endpoints[apiServer] {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {
@@ -225,60 +340,129 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 			in.Nodes = append(in.Nodes, node)
 		}
 	}
-	for name, svc := range s.services {
-		if holding, ok := svc.holdings[family]; ok {
-			in.Holdings = append(in.Holdings, holding)
-		}
-		claim, ok := svc.claims[family]
-		if !ok {
-			continue
-		}
-		for _, endpoints := range s.endpoints[name] {
-			claim.Endpoints = append(claim.Endpoints, ofFamily(family, endpoints, endpointAddr)...)
-		}
-		s.namePods(claim.Endpoints)
-		in.Claims = append(in.Claims, claim)
-	}
 	return in
 }
 
-// namePods fills in the pods that these EndpointSlices do not name and others do: who
-// leaves the name out binds no pod of another namespace either.
-func (s *state) namePods(endpoints []plan.Endpoint) {
-	for i, e := range endpoints {
-		if e.Pod.Namespace == "" {
-			s.unnamed = true
-			endpoints[i].Pod = s.podAt(e.Addr)
-		}
-	}
+// primary returns the primary address of a node; invalid if it has none.
+func (s *state) primary(name string, family v1.IPFamily) netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[name][family].Primary
 }
 
-// podAt returns the pod at an address, as an EndpointSlice of the pod's own namespace has
-// it, of several the first by name; zero if none does.
-func (s *state) podAt(addr netip.Addr) plan.Pod {
+// update brings the plan of family up to date and returns what that changed, at a cost that
+// follows from the changes.
+func (s *state) update(family v1.IPFamily) plan.Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updatePlanner(family)
+}
+
+func (s *state) updatePlanner(family v1.IPFamily) plan.Change {
+	planner := s.planners[family]
+	if s.moved[family] {
+		s.moved[family] = false
+		planner.SetSurroundings(s.surroundings(family))
+	}
+	return planner.Update()
+}
+
+// audit is update, and tells whether the plan that followed the changes is the one that is made of
+// the objects at once. If it is not, the latter takes its place, and the change means nothing.
+func (s *state) audit(family v1.IPFamily) (change plan.Change, right bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change = s.updatePlanner(family)
+	if s.planners[family].Plan().Equal(plan.Build(s.wholeInput(family))) {
+		return change, true
+	}
+	s.planners[family] = plan.NewPlanner(s.config.NodeName, s.pods.at)
+	s.moved[family] = true
+	for name := range s.services {
+		s.planService(family, name, false)
+	}
+	return s.updatePlanner(family), false
+}
+
+// planned is the plan of one IP family as of the last update.
+type planned struct {
+	state  *state
+	family v1.IPFamily
+}
+
+// ask calls f with the planner, which must not be kept.
+func (p planned) ask(f func(*plan.Planner)) {
+	p.state.mu.Lock()
+	defer p.state.mu.Unlock()
+	f(p.state.planners[p.family])
+}
+
+func (p planned) Plan() (result plan.Plan) {
+	p.ask(func(planner *plan.Planner) { result = planner.Plan() })
+	return result
+}
+
+func (p planned) PlanOf(pods map[netip.Addr]bool) (result plan.Plan) {
+	p.ask(func(planner *plan.Planner) { result = planner.PlanOf(pods) })
+	return result
+}
+
+func (p planned) RefusalsOf(service plan.Service) (result []plan.Refusal) {
+	p.ask(func(planner *plan.Planner) { result = planner.RefusalsOf(service) })
+	return result
+}
+
+func (p planned) Elsewhere(pod netip.Addr) (result bool) {
+	p.ask(func(planner *plan.Planner) { result = planner.Elsewhere(pod) })
+	return result
+}
+
+func (p planned) Numbers() (result plan.Numbers) {
+	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
+	return result
+}
+
+func (p planned) EgressIPs() (result []netip.Addr) {
+	p.ask(func(planner *plan.Planner) { result = planner.EgressIPs() })
+	return result
+}
+
+// podNames has the pods at addresses, as EndpointSlices of the pods' own namespaces have them.
+type podNames map[netip.Addr][]namings
+
+// namings is how many endpoints name a pod.
+type namings struct {
+	pod  plan.Pod
+	many int
+}
+
+// at returns the pod at an address, of several the first by name; zero if there is none.
+func (n podNames) at(addr netip.Addr) plan.Pod {
 	var found plan.Pod
-	for name := range s.pods[addr] {
-		if found == (plan.Pod{}) || name.String() < found.String() {
-			found = name
+	for _, naming := range n[addr] {
+		if found == (plan.Pod{}) || naming.pod.String() < found.String() {
+			found = naming.pod
 		}
 	}
 	return found
 }
 
-// countPods keeps pods up to date when endpoints of a namespace come (by is 1) or go (-1).
-func (s *state) countPods(namespace string, endpoints []plan.Endpoint, by int) {
+// count takes note when endpoints of a namespace come (by is 1) or go (-1).
+func (n podNames) count(namespace string, endpoints []plan.Endpoint, by int) {
 	for _, e := range endpoints {
 		if e.Pod.Namespace != namespace || namespace == "" {
 			continue
 		}
-		if s.pods[e.Addr] == nil {
-			s.pods[e.Addr] = map[plan.Pod]int{}
+		list := n[e.Addr]
+		i := slices.IndexFunc(list, func(naming namings) bool { return naming.pod == e.Pod })
+		if i < 0 {
+			i, list = len(list), append(list, namings{pod: e.Pod})
 		}
-		if s.pods[e.Addr][e.Pod] += by; s.pods[e.Addr][e.Pod] == 0 {
-			delete(s.pods[e.Addr], e.Pod)
+		if list[i].many += by; list[i].many == 0 {
+			list = slices.Delete(list, i, i+1)
 		}
-		if len(s.pods[e.Addr]) == 0 {
-			delete(s.pods, e.Addr)
+		if n[e.Addr] = list; len(list) == 0 {
+			delete(n, e.Addr)
 		}
 	}
 }

@@ -513,6 +513,10 @@ func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 			if got := plan.Build(s.input(family)); !got.Equal(want) {
 				t.Fatalf("seed %d (-want +got):\n%s", seed, cmp.Diff(want, got, compareNetip))
 			}
+			s.update(family)
+			if got := (planned{s, family}).Plan(); !got.Equal(want) {
+				t.Fatalf("seed %d, followed (-want +got):\n%s", seed, cmp.Diff(want, got, compareNetip))
+			}
 		}
 	}
 }

@@ -2,7 +2,9 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,25 +32,17 @@ type syncer struct {
 	// delete is conntrack.Delete; unit tests put something else in its place, for it acts
 	// on the network namespace that they run in.
 	delete func(context.Context, conntrack.Family, plan.Plan, conntrack.Scope) (int, error)
-	// written is the plan that was written last; known says that the kernel holds it.
-	written plan.Plan
-	known   bool
+	// known: the kernel holds what since and networks say, as far as this process knows.
+	known bool
+	// networks are the plan's that was written last.
+	networks plan.Plan
 	// flows are those to judge when the rules are in place: all at the start, for nobody
 	// knows what happened before.
 	flows conntrack.Scope
 	// nodeIP is this node's primary address, under which unbound pods may leave.
 	nodeIP netip.Addr
-	// homes are the nodes of the pods that were bound last, as EndpointSlices give them.
-	homes map[netip.Addr]string
-	// since is when each binding was first known to be in the kernel.
-	since map[plan.Binding]time.Time
-	// lastSync is when the last sync succeeded, failure why the last one did not.
-	lastSync time.Time
-	failure  string
 	// complete: the kernel was looked at after a full sync of the proxier, and right.
-	complete bool
-	// reported are the refusals that have been logged and still hold.
-	reported     []plan.Refusal
+	complete     bool
 	warnedOfCIDR bool
 	// repairAsked is when the proxier was asked to repair its rules, which have not been
 	// seen whole since; zero if they have.
@@ -67,6 +61,14 @@ type syncer struct {
 	hurry bool
 	// proxierSynced: the proxier has written all of its rules, at least once.
 	proxierSynced bool
+	// audit: the plan has to be made from all objects at once, for comparison.
+	audit bool
+	// since has the bindings that were written last, with when each was first known to be in
+	// the kernel.
+	since map[plan.Binding]time.Time
+	// lastSync is when the last sync succeeded, failure why the last one did not.
+	lastSync time.Time
+	failure  string
 }
 
 func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
@@ -93,7 +95,7 @@ func (s *syncer) resetBackoff() {
 func (s *syncer) noteFullSync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.look, s.hurry, s.proxierSynced = true, true, true
+	s.look, s.hurry, s.proxierSynced, s.audit = true, true, true, true
 }
 
 // noteLook asks for a look at the kernel.
@@ -112,6 +114,21 @@ func (s *syncer) takeNotes() (look, proxierSynced bool) {
 	return look, s.proxierSynced
 }
 
+// takeAudit tells whether the plan has to be made from all objects at once, and forgets it.
+func (s *syncer) takeAudit() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	audit := s.audit
+	s.audit = false
+	return audit
+}
+
+// distrust has the kernel looked at and all written, as if nothing had been.
+func (s *syncer) distrust() {
+	s.known = false
+	s.noteLook()
+}
+
 // backingOff returns how long the backoff after a failure still lasts.
 func (s *syncer) backingOff() time.Duration {
 	s.mu.Lock()
@@ -122,44 +139,57 @@ func (s *syncer) backingOff() time.Duration {
 	return time.Until(s.nextTry)
 }
 
-// trySync makes the kernel hold p. It returns 0, or after a failure the time after which to
-// try again; the kernel then holds the rules of before, or those of p with flows left that
+// planner is what a syncer asks about the plan as a whole; [planned] and [plan.Planner] are.
+type planner interface {
+	Plan() plan.Plan
+	PlanOf(pods map[netip.Addr]bool) plan.Plan
+	Elsewhere(pod netip.Addr) bool
+	Numbers() plan.Numbers
+}
+
+// trySync makes the kernel hold the planner's plan, of which change is what it does not hold yet
+// if it was synced before. It returns 0, or after a failure the time after which to try again;
+// the kernel then holds the rules of before, or those of the plan with flows left that
 // contradict them.
-func (s *syncer) trySync(ctx context.Context, in plan.Input, p plan.Plan, repairProxier func()) time.Duration {
+func (s *syncer) trySync(ctx context.Context, p planner, change plan.Change, repairProxier func()) time.Duration {
 	if wait := s.backingOff(); wait > 0 {
-		return wait
+		return wait // the failure has made it forget what the kernel holds: no change is lost
 	}
 	start := time.Now()
-	err := s.sync(ctx, in, p, repairProxier)
+	err := s.sync(ctx, p, change, repairProxier)
 	if err == nil {
 		s.resetBackoff()
-		s.failure = ""
+		s.noteFailure("")
 		return 0
 	}
+	s.distrust()
 	if ctx.Err() != nil {
 		return time.Second // nobody will wait for it
 	}
 	wait := s.backoff.Step()
 	s.nextTry = start.Add(wait)
-	s.known = false
-	s.failure = err.Error()
-	s.noteLook()
+	s.noteFailure(err.Error())
 	syncFailures.WithLabelValues(string(s.family)).Inc()
 	s.logger.Error(err, "Egress SNAT is not as planned; trying again", "retryAfter", wait.Round(time.Millisecond))
 	return wait
 }
 
-// sync writes the rules of p, then deletes the flows that wear a wrong identity by them. The
-// bindings that it removes are recorded in the kernel with the same transaction, so that
+func (s *syncer) noteFailure(failure string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = failure
+}
+
+// sync writes the rules of the plan, then deletes the flows that wear a wrong identity by them.
+// The bindings that it removes are recorded in the kernel with the same transaction, so that
 // a process that dies in between leaves the next one to know whose flows to look at.
-func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairProxier func()) error {
+func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repairProxier func()) error {
 	look, proxierSynced := s.takeNotes()
-	if !look && s.known && s.written.Equal(p) {
+	if !look && s.known && !change.InKernel() {
 		return nil
 	}
 	start := time.Now()
-	previous := s.written
-	before := previous.Bindings
+	var before []plan.Binding // in the kernel, and not written by this process as far as it knows
 	if look {
 		found, err := s.writer.read(ctx)
 		if err != nil {
@@ -169,27 +199,73 @@ func (s *syncer) sync(ctx context.Context, in plan.Input, p plan.Plan, repairPro
 			found.altered = found.altered && s.known
 			s.checkProxier(found, repairProxier)
 		}
-		before = slices.Concat(before, s.compare(found), s.leftovers(ctx))
+		before = slices.Concat(s.compare(found), s.leftovers(ctx))
 	}
-	homes := homesOf(in.Claims)
-	s.noteFlows(before, p, func(pod netip.Addr) bool { return elsewhere(s.config.NodeName, pod, s.homes, homes) })
-	s.homes = homes
-	changed, size, err := s.writer.write(ctx, p, s.flows.Removed)
+	changed, err := s.write(ctx, p, change, before)
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 	}
-	s.noteWritten(p, size)
-	if look {
+	if look && proxierSynced {
 		s.prune(ctx)
 	}
 	if err := s.deleteFlows(ctx, p); err != nil {
 		return err
 	}
-	s.logSync(previous, p, look, changed, time.Since(start))
+	s.logSync(p.Numbers(), look, changed, time.Since(start))
 	s.complete = s.complete || look && proxierSynced
+	s.noteSuccess()
+	return nil
+}
+
+func (s *syncer) noteSuccess() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.lastSync = time.Now()
 	lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
-	return nil
+}
+
+// write writes the change, if the kernel is known to hold all else, or else the whole plan.
+func (s *syncer) write(ctx context.Context, p planner, change plan.Change, before []plan.Binding) (changed bool, err error) {
+	if s.known && len(before) == 0 {
+		if changed, err = s.writeChange(ctx, p, change); err == nil || ctx.Err() != nil {
+			return changed, err
+		}
+		// Somebody may have removed what it is a change of.
+		s.logger.Info("Cannot write the change alone, writing all egress SNAT rules", "because", err)
+		found, readErr := s.writer.read(ctx)
+		if readErr != nil {
+			return false, errors.Join(err, readErr)
+		}
+		s.known = false
+		before = s.compare(found)
+	}
+	return s.writeAll(ctx, p, before)
+}
+
+func (s *syncer) writeChange(ctx context.Context, p planner, change plan.Change) (changed bool, err error) {
+	networks := p.PlanOf(nil)
+	s.noteFlows(change, networks, func(pod netip.Addr) bool { return change.Elsewhere[pod] })
+	changed, size, err := s.writer.update(ctx, change, networks, s.flows.Removed)
+	if err != nil {
+		return false, err
+	}
+	s.noteWritten(change, networks, size)
+	return changed, nil
+}
+
+// writeAll writes the plan into a kernel that may hold other bindings, before, than were written.
+func (s *syncer) writeAll(ctx context.Context, p planner, before []plan.Binding) (changed bool, err error) {
+	whole := p.Plan()
+	written := slices.SortedFunc(maps.Keys(s.since), plan.CompareBindings)
+	added, removed := plan.Diff(plan.Plan{Bindings: written}, whole)
+	_, foreign := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(before)}, plan.Plan{Bindings: plan.WithoutServices(whole.Bindings)})
+	s.noteFlows(plan.Change{Added: added, Removed: append(foreign, removed...)}, whole, p.Elsewhere)
+	changed, size, err := s.writer.write(ctx, whole, s.flows.Removed)
+	if err != nil {
+		return false, err
+	}
+	s.noteWritten(plan.Change{Added: added, Removed: removed}, whole, size)
+	return changed, nil
 }
 
 // leftovers returns the bindings that an earlier run has written by other means, as long as
@@ -234,15 +310,16 @@ func (s *syncer) compare(found held) (foreign []plan.Binding) {
 		}
 		s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", len(found.differences), "first", found.differences[0])
 	}
+	s.known = false
 	s.flows.All = true
-	return found.bindings
+	return found.bindings()
 }
 
-// noteFlows adds to the flows that are to be judged those that a change from the bindings
-// before to p is about: but for those of pods that are elsewhere, whose packets leave
-// through other nodes. In a large cluster these are nearly all.
-func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan, elsewhere func(pod netip.Addr) bool) {
-	added, removed := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(before)}, plan.Plan{Bindings: plan.WithoutServices(p.Bindings)})
+// noteFlows adds to the flows that are to be judged those that a change is about: but for
+// those of pods that are elsewhere, whose packets leave through other nodes. In a large
+// cluster these are nearly all.
+func (s *syncer) noteFlows(change plan.Change, networks plan.Plan, elsewhere func(pod netip.Addr) bool) {
+	added, removed := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(change.Removed)}, plan.Plan{Bindings: plan.WithoutServices(change.Added)})
 	for _, b := range removed {
 		// Masqueraded, the pod may go on wearing the node's own address.
 		if b.EgressIP != s.nodeIP && !elsewhere(b.Pod) {
@@ -250,7 +327,7 @@ func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan, elsewhere func(po
 		}
 	}
 	s.flows.Removed = plan.WithoutServices(s.flows.Removed)
-	if lacksAny(p.ClusterCIDRs, s.written.ClusterCIDRs) || lacksAny(p.Exclusions, s.written.Exclusions) {
+	if lacksAny(networks.ClusterCIDRs, s.networks.ClusterCIDRs) || lacksAny(networks.Exclusions, s.networks.Exclusions) {
 		s.flows.All = true // what was excluded is not any more
 	}
 	if s.flows.All {
@@ -267,59 +344,41 @@ func (s *syncer) noteFlows(before []plan.Binding, p plan.Plan, elsewhere func(po
 	}
 }
 
-// homesOf returns the nodes that pods' addresses are on: the empty name where EndpointSlices
-// give none, or two.
-func homesOf(claims []plan.Claim) map[netip.Addr]string {
-	homes := map[netip.Addr]string{}
-	for _, claim := range claims {
-		for _, e := range claim.Endpoints {
-			if node, known := homes[e.Addr]; known && node != e.Node {
-				homes[e.Addr] = ""
-			} else {
-				homes[e.Addr] = e.Node
-			}
-		}
-	}
-	return homes
-}
-
-// elsewhere tells whether a pod is and was on other nodes than this, as far as these homes,
-// before and after a change, know it.
-func elsewhere(node string, pod netip.Addr, homes ...map[netip.Addr]string) bool {
-	other := false
-	for _, h := range homes {
-		home, known := h[pod]
-		if known && (home == "" || home == node) {
-			return false
-		}
-		other = other || known
-	}
-	return other
-}
-
 // lacksAny tells whether something of before is not in now.
 func lacksAny(now, before []netip.Prefix) bool {
-	return slices.ContainsFunc(before, func(cidr netip.Prefix) bool { return !slices.Contains(now, cidr) })
+	if slices.Equal(now, before) {
+		return false
+	}
+	there := make(map[netip.Prefix]bool, len(now))
+	for _, cidr := range now {
+		there[cidr] = true
+	}
+	return slices.ContainsFunc(before, func(cidr netip.Prefix) bool { return !there[cidr] })
 }
 
-func (s *syncer) noteWritten(p plan.Plan, size int) {
+// noteWritten records that the kernel holds what change makes of what was written before, and
+// tells of each binding, for those who follow the log.
+func (s *syncer) noteWritten(change plan.Change, networks plan.Plan, size int) {
 	now := time.Now()
-	since := make(map[plan.Binding]time.Time, len(p.Bindings))
-	for _, b := range p.Bindings {
-		at, held := s.since[b]
-		if !held {
-			at = now
-		}
-		since[b] = at
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range change.Removed {
+		delete(s.since, b)
+		s.logger.V(4).Info("Unbound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
 	}
-	s.written, s.since, s.known = p, since, true
+	for _, b := range change.Added {
+		s.since[b] = now
+		s.logger.V(4).Info("Bound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
+	}
+	s.networks = plan.Plan{ClusterCIDRs: networks.ClusterCIDRs, Exclusions: networks.Exclusions}
+	s.known = true
 	rulesGauge.WithLabelValues(string(s.family)).Set(float64(size))
 }
 
 // deleteFlows deletes the noted flows that wear a wrong identity. After an error they stay
 // noted.
-func (s *syncer) deleteFlows(ctx context.Context, p plan.Plan) error {
-	deleted, err := s.delete(ctx, conntrack.Family(s.family), p, s.flows)
+func (s *syncer) deleteFlows(ctx context.Context, p planner) error {
+	deleted, err := s.delete(ctx, conntrack.Family(s.family), s.concerned(p), s.flows)
 	flowDeletions.WithLabelValues(string(s.family)).Add(float64(deleted))
 	if deleted > 0 {
 		s.logger.Info("Deleted tracked flows that wore a wrong identity", "flows", deleted)
@@ -329,6 +388,21 @@ func (s *syncer) deleteFlows(ctx context.Context, p plan.Plan) error {
 	}
 	s.flows = conntrack.Scope{}
 	return nil
+}
+
+// concerned returns what of the plan the noted flows are judged by.
+func (s *syncer) concerned(p planner) plan.Plan {
+	if s.flows.All {
+		return p.Plan()
+	}
+	pods := maps.Clone(s.flows.Pods)
+	for _, b := range s.flows.Removed {
+		if pods == nil {
+			pods = map[netip.Addr]bool{}
+		}
+		pods[b.Pod] = true
+	}
+	return p.PlanOf(pods)
 }
 
 // checkProxier asks the proxier to repair its rules if the kernel lacks some, or if ours were
@@ -357,53 +431,44 @@ func (s *syncer) checkProxier(found held, repair func()) {
 	repair()
 }
 
-func (s *syncer) logSync(previous, p plan.Plan, looked, changed bool, elapsed time.Duration) {
+func (s *syncer) logSync(numbers plan.Numbers, looked, changed bool, elapsed time.Duration) {
 	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
-	added, removed := plan.Diff(previous, p)
-	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", len(p.Bindings), "added", len(added), "removed", len(removed),
-		"refusals", len(p.Refusals), "looked", looked, "changed", changed, "elapsed", elapsed)
-	for _, b := range removed {
-		s.logger.V(4).Info("Unbound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
-	}
-	for _, b := range added {
-		s.logger.V(4).Info("Bound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
-	}
+	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", numbers.Bindings, "looked", looked, "changed", changed, "elapsed", elapsed)
 }
 
-// tell returns what the status says of the family.
+// tell returns what the status says of the family, of which p is the plan for in.
 func (s *syncer) tell(in plan.Input, p plan.Plan) status.Family {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	f := status.Family{
 		Family: string(s.family), Input: in, Plan: p, Since: make([]time.Time, len(p.Bindings)),
-		Written: s.known && s.written.Equal(p), LastSync: s.lastSync, Error: s.failure, Backend: string(s.config.Backend),
+		LastSync: s.lastSync, Error: s.failure, Backend: string(s.config.Backend),
 	}
+	f.Written = s.failure == "" && !s.lastSync.IsZero() && len(s.since) == len(p.Bindings) &&
+		slices.Equal(s.networks.ClusterCIDRs, p.ClusterCIDRs) && slices.Equal(s.networks.Exclusions, p.Exclusions)
 	for i, b := range p.Bindings {
-		f.Since[i] = s.since[b]
+		since, written := s.since[b]
+		f.Since[i], f.Written = since, f.Written && written
 	}
 	return f
 }
 
-// report tells people what p says, whether or not it can be written.
-func (s *syncer) report(in plan.Input, p plan.Plan) {
-	setPlanMetrics(s.family, in, p)
-	s.warnOfMissingCIDR(p)
+// report tells people what a change means, whether or not it can be written.
+func (s *syncer) report(change plan.Change, p planner) {
+	numbers := p.Numbers()
+	setPlanMetrics(s.family, numbers, len(p.PlanOf(nil).ClusterCIDRs) > 0)
+	s.warnOfMissingCIDR(numbers)
 	const most = 20 // lines in the log for one change; metrics have the full number
-	logged := 0
-	for _, r := range p.Refusals {
-		if _, known := slices.BinarySearchFunc(s.reported, r, plan.CompareRefusals); known {
-			continue
-		}
-		if logged++; logged <= most {
-			s.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
-		}
+	for _, r := range change.Refused[:min(len(change.Refused), most)] {
+		s.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
 	}
-	if logged > most {
-		s.logger.Info("Refused egress SNAT for more", "count", logged-most)
+	if more := len(change.Refused) - most; more > 0 {
+		s.logger.Info("Refused egress SNAT for more", "count", more)
 	}
-	s.reported = p.Refusals
 }
 
-func (s *syncer) warnOfMissingCIDR(p plan.Plan) {
-	claimed := slices.ContainsFunc(p.Refusals, func(r plan.Refusal) bool { return r.Reason == plan.NoClusterCIDR })
+func (s *syncer) warnOfMissingCIDR(numbers plan.Numbers) {
+	claimed := numbers.Refusals[plan.NoClusterCIDR] > 0
 	if claimed && !s.warnedOfCIDR {
 		s.logger.Error(nil, "No egress SNAT in this IP family, for no cluster CIDR of it is known; set proxyArguments.cluster-cidr in the node's configuration")
 	}

@@ -74,26 +74,51 @@ func newTestSyncer(config Config) (*syncer, *flowsStub) {
 	return s, stub(s)
 }
 
-func onePlan() plan.Plan {
-	return plan.Build(plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1], Claims: []plan.Claim{{
+// plans is a Planner that is told all that there is, each time.
+type plans struct {
+	*plan.Planner
+	services map[plan.Service]bool
+}
+
+func newPlans(node string) *plans {
+	return &plans{plan.NewPlanner(node, func(netip.Addr) plan.Pod { return plan.Pod{} }), map[plan.Service]bool{}}
+}
+
+func (p *plans) next(claims ...plan.Claim) plan.Change {
+	for service := range p.services {
+		p.DeleteService(service)
+	}
+	p.SetSurroundings(plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1]})
+	for _, claim := range claims {
+		p.services[claim.Service] = true
+		p.SetService(plan.Holding{Service: claim.Service}, &claim)
+		p.ReplaceEndpoints(claim.Service, nil, claim.Endpoints)
+	}
+	return p.Update()
+}
+
+func oneClaim() plan.Claim {
+	return plan.Claim{
 		Service: plan.Service{Namespace: "ns", Name: "web"}, EgressIP: netip.MustParseAddr("203.0.113.1"),
 		Protocols: []plan.Protocol{plan.TCP}, Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr("10.128.0.5")}},
-	}}})
+	}
 }
 
 func TestBackoffGrowsAndEnds(t *testing.T) {
 	dir := iptablesStub(t, "exit 4", "exit 4")
 	s, _ := newTestSyncer(Config{SyncPeriod: 4 * time.Second})
+	p := newPlans("")
+	change := p.next(oneClaim())
 	try := func() time.Duration {
 		s.nextTry = time.Time{}
-		return s.trySync(t.Context(), plan.Input{}, onePlan(), nil)
+		return s.trySync(t.Context(), p, change, nil)
 	}
 	for _, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
 		if got := try(); got < want || got > want+want/5 {
 			t.Errorf("wait %s, want %s and up to a fifth more", got, want)
 		}
 	}
-	if got := s.trySync(t.Context(), plan.Input{}, onePlan(), nil); got < 3*time.Second {
+	if got := s.trySync(t.Context(), p, change, nil); got < 3*time.Second {
 		t.Errorf("tried again after %s without waiting", got)
 	}
 	s.noteFullSync()
@@ -102,7 +127,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := s.trySync(t.Context(), plan.Input{}, onePlan(), func() {}); got != 0 {
+	if got := s.trySync(t.Context(), p, change, func() {}); got != 0 {
 		t.Errorf("the proxier's full sync did not end the backoff, %s left", got)
 	}
 	if !s.complete || !s.known {
@@ -127,15 +152,14 @@ func kernelStub(t *testing.T) (write func(rules string)) {
 // TestFlowsToJudge: all at the start and after somebody else changed the rules, those that
 // a change is about otherwise, none if nothing changed; and again what was not done.
 func TestFlowsToJudge(t *testing.T) {
-	bindings := func(ips ...string) plan.Plan {
-		in := plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1]}
+	bindings := func(ips ...string) (claims []plan.Claim) {
 		for i, ip := range ips {
-			in.Claims = append(in.Claims, plan.Claim{
+			claims = append(claims, plan.Claim{
 				Service: plan.Service{Namespace: "ns", Name: ip}, EgressIP: netip.MustParseAddr(ip), Protocols: []plan.Protocol{plan.TCP},
 				Endpoints: []plan.Endpoint{{Addr: netip.AddrFrom4([4]byte{10, 128, 0, byte(1 + i)})}},
 			})
 		}
-		return plan.Build(in)
+		return claims
 	}
 	binding := func(pod, ip string) plan.Binding {
 		return plan.Binding{Pod: netip.MustParseAddr(pod), Protocol: plan.TCP, EgressIP: netip.MustParseAddr(ip)}
@@ -146,12 +170,13 @@ func TestFlowsToJudge(t *testing.T) {
 		"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.9/32 ! -d 203.0.113.9/32 -p tcp -j SNAT --to-source 203.0.113.9 --random-fully\n" +
 		"-A OPENSHIFT-EGRESS-REMOVED -s 10.128.0.8/32 ! -d 203.0.113.8/32 -p tcp -j SNAT --to-source 203.0.113.8 --random-fully\nCOMMIT\n")
 	s, flows := newTestSyncer(Config{SyncPeriod: time.Hour})
+	p := newPlans("")
 	var at time.Time
 	for _, step := range []struct {
-		what string
-		do   func()
-		plan plan.Plan
-		want []conntrack.Scope
+		what   string
+		do     func()
+		claims []plan.Claim
+		want   []conntrack.Scope
 	}{
 		{"the start, after bindings that are gone", func() {}, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.8", "203.0.113.8"), binding("10.128.0.9", "203.0.113.9")}}}},
 		{"nothing changed", func() {}, bindings("203.0.113.1"), nil},
@@ -172,7 +197,7 @@ func TestFlowsToJudge(t *testing.T) {
 	} {
 		flows.scopes = nil
 		step.do()
-		s.trySync(t.Context(), plan.Input{}, step.plan, nil)
+		s.trySync(t.Context(), p, p.next(step.claims...), nil)
 		if diff := cmp.Diff(step.want, flows.scopes, compareNetip); diff != "" {
 			t.Fatalf("%s (-want +got):\n%s", step.what, diff)
 		}
@@ -193,6 +218,7 @@ func TestPodsElsewhere(t *testing.T) {
 		}
 	}
 	s, flows := newTestSyncer(Config{SyncPeriod: time.Hour, NodeName: "here"})
+	p := newPlans("here")
 	for _, step := range []struct {
 		what    string
 		claims  []plan.Claim
@@ -209,8 +235,7 @@ func TestPodsElsewhere(t *testing.T) {
 		{"and gone", nil, 0, 0},
 	} {
 		flows.scopes = nil
-		in := plan.Input{ClusterCIDRs: testConfig.ClusterCIDRs[:1], Claims: step.claims}
-		if wait := s.trySync(t.Context(), in, plan.Build(in), nil); wait != 0 {
+		if wait := s.trySync(t.Context(), p, p.next(step.claims...), nil); wait != 0 {
 			t.Fatalf("%s: failed", step.what)
 		}
 		scope := flows.scopes[0]

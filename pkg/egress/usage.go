@@ -68,11 +68,9 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 
 // egressIPs returns those that are bound, by IP family.
 func (e *Extension) egressIPs() map[v1.IPFamily][]netip.Addr {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	result := map[v1.IPFamily][]netip.Addr{}
-	for _, f := range e.families {
-		result[v1.IPFamily(f.Family)] = f.Plan.EgressIPs()
+	for _, family := range families {
+		result[family] = planned{e.state, family}.EgressIPs()
 	}
 	return result
 }

@@ -30,6 +30,9 @@ type writer interface {
 	// had to change anything, and how much the kernel holds: rules, or elements of sets.
 	// After an error the kernel holds what it held before.
 	write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error)
+	// update is write for a plan that differs by change from the one that was written last.
+	// Networks has the plan's ClusterCIDRs and Exclusions. After an error only write will do.
+	update(ctx context.Context, change plan.Change, networks plan.Plan, removed []plan.Binding) (changed bool, size int, err error)
 	// others returns the bindings that earlier runs have written by other means, which act
 	// beside this writer's until prune removes them.
 	others(ctx context.Context) ([]plan.Binding, error)
@@ -38,7 +41,7 @@ type writer interface {
 
 // held is what a look has found.
 type held struct {
-	bindings []plan.Binding
+	bindings func() []plan.Binding
 	// differences from what this writer has written last, if it has, in words.
 	differences []string
 	// altered: there are other rules than those, wherever they stand.
@@ -61,7 +64,7 @@ func newWriter(family v1.IPFamily, config Config) writer {
 type rulesWriter struct {
 	rules   *iptables.Writer
 	table   *nftables.Writer
-	written iptables.Ruleset
+	written *iptables.Rendering // nil if nothing is
 }
 
 func (w *rulesWriter) read(ctx context.Context) (held, error) {
@@ -69,21 +72,35 @@ func (w *rulesWriter) read(ctx context.Context) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	h := held{
-		bindings: kernel.Bindings(), differences: iptables.Differences(w.written, kernel), altered: iptables.Altered(w.written, kernel),
+	h := held{bindings: kernel.Bindings}
+	if w.written != nil {
+		h.differences, h.altered = iptables.Differences(w.written.Ruleset(), kernel), iptables.Altered(w.written.Ruleset(), kernel)
 	}
 	h.missing, h.unclear = iptables.MissingFromProxier(save)
 	return h, nil
 }
 
 func (w *rulesWriter) write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
-	rules := iptables.Render(p)
+	w.written = iptables.NewRendering(p)
+	rules := w.written.Ruleset()
 	rules.Record(removed)
-	if changed, err = w.rules.Write(ctx, rules); err != nil {
-		return false, 0, err
+	changed, err = w.rules.Write(ctx, rules)
+	return changed, rules.Rules(), w.forgetAfter(err)
+}
+
+func (w *rulesWriter) update(ctx context.Context, change plan.Change, networks plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
+	touched := w.written.Follow(change, networks, removed)
+	rules := w.written.Ruleset()
+	changed, err = w.rules.WriteChains(ctx, rules, touched)
+	return changed, rules.Rules(), w.forgetAfter(err)
+}
+
+// forgetAfter forgets what was to be written if that failed.
+func (w *rulesWriter) forgetAfter(err error) error {
+	if err != nil {
+		w.written = nil
 	}
-	w.written = rules
-	return changed, rules.Rules(), nil
+	return err
 }
 
 func (w *rulesWriter) others(ctx context.Context) ([]plan.Binding, error) {
@@ -126,7 +143,7 @@ func (w *tableWriter) read(ctx context.Context) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	h := held{bindings: content.Bindings(), differences: differences, altered: len(differences) > 0}
+	h := held{bindings: content.Bindings, differences: differences, altered: len(differences) > 0}
 	if w.proxier == NFTables {
 		h.missing, h.unclear = nftables.MissingFromProxier(ctx, w.family)
 		return h, nil
@@ -140,6 +157,11 @@ func (w *tableWriter) read(ctx context.Context) (held, error) {
 
 func (w *tableWriter) write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
 	changed, err = w.table.Write(ctx, p, removed)
+	return changed, w.table.Elements(), err
+}
+
+func (w *tableWriter) update(ctx context.Context, change plan.Change, networks plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
+	changed, err = w.table.Update(ctx, change, networks, removed)
 	return changed, w.table.Elements(), err
 }
 

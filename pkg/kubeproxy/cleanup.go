@@ -37,20 +37,24 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 }
 
 // cleanupEgress removes the rules of egress SNAT, and the tracked flows that they have given
-// an egress IP: as from now on, these go without.
+// an egress IP: as from now on, these go without. Until the flows are gone a journal of the rules
+// stays, in which the next attempt would find whose they were.
 func cleanupEgress(ctx context.Context) error {
-	rules, rulesErr := iptables.Cleanup(ctx)
-	tables, tablesErr := nftables.Cleanup(ctx)
+	rules, rulesErr := iptables.Withdraw(ctx)
+	tables, tablesErr := nftables.Withdraw(ctx)
 	errs := []error{rulesErr, tablesErr}
 	for _, family := range []conntrack.Family{conntrack.IPv4, conntrack.IPv6} {
-		removed := append(rules[iptables.Family(family)], tables[nftables.Family(family)]...)
-		if len(removed) == 0 {
+		withdrawn := append(rules[iptables.Family(family)], tables[nftables.Family(family)]...)
+		if len(withdrawn) == 0 {
 			continue
 		}
-		_, err := conntrack.Delete(ctx, family, plan.Plan{}, conntrack.Scope{Removed: removed})
+		_, err := conntrack.Delete(ctx, family, plan.Plan{}, conntrack.Scope{Removed: withdrawn})
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx))
 }
 
 // Chains that the kubelet shares with the proxier, or has for itself

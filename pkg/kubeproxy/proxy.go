@@ -186,9 +186,11 @@ func (p *Proxy) takeBackend() error {
 		p.extension.Backend = egress.NFTables
 		return nil
 	case backend == autoBackend:
-		if nftables.Available() {
-			p.extension.Backend = egress.NFTables
+		if err := nftables.Available(context.Background()); err != nil {
+			klog.InfoS("Egress SNAT is done by iptables rules, for nftables does not do", "because", err)
+			return nil
 		}
+		p.extension.Backend = egress.NFTables
 		return nil
 	case backend == string(egress.IPTables):
 		return p.config.Errorf(path, "%q does not do in the proxy mode \"nftables\", whose rules could come first; leave it out, or use \"nftables\"", backend)

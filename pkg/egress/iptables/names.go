@@ -21,6 +21,9 @@ const (
 	// RemovedChain is the journal of [Ruleset.Record]. Nothing leads to it.
 	RemovedChain = ChainPrefix + "REMOVED"
 
+	// destinationPrefix begins the names of the destination tree's chains.
+	destinationPrefix = ChainPrefix + "D-"
+
 	table       = "nat"
 	postrouting = "POSTROUTING"
 
@@ -44,11 +47,10 @@ func sourceName(prefix netip.Prefix) string {
 // chain of the source tree has: the hexadecimal digits that an IPv4 prefix decides, or a
 // hash of 45 bits.
 func destinationName(prefix netip.Prefix) string {
-	const infix = "D-"
 	if prefix.Addr().Is4() {
-		return ChainPrefix + infix + fmt.Sprintf("%X", prefix.Addr().AsSlice())[:prefix.Bits()/4]
+		return destinationPrefix + fmt.Sprintf("%X", prefix.Addr().AsSlice())[:prefix.Bits()/4]
 	}
-	return ChainPrefix + infix + hash(prefix)[:9]
+	return destinationPrefix + hash(prefix)[:9]
 }
 
 func hash(prefix netip.Prefix) string {

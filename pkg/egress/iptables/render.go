@@ -17,21 +17,7 @@ type Ruleset map[string][]string
 // protocol that is none, is left out, for it would fail the transaction and with it everybody
 // else's rules; plan.Build makes no such bindings of what package egress reads from objects.
 func Render(p plan.Plan) Ruleset {
-	rules := Ruleset{}
-	bindings := sayable(p.Bindings)
-	if len(bindings) == 0 {
-		return rules
-	}
-	sources := tree{rules: rules, option: "-s", name: sourceName, levels: sourceLevels}.chain(snatLeaves(bindings))
-	networks, hosts := exclusions(p)
-	if len(hosts) <= leafRules {
-		rules[RootChain] = slices.Concat(returnRules(p.ClusterCIDRs), returnRules(p.Exclusions), sources)
-		return rules
-	}
-	rules[SourceChain] = sources
-	destinations := tree{rules: rules, option: "-d", name: destinationName, levels: destinationLevels, tail: []string{"-g " + SourceChain}}
-	rules[RootChain] = append(returnRules(networks), destinations.chain(hosts)...)
-	return rules
+	return NewRendering(p).rules
 }
 
 // Record adds the journal of bindings that the write of r takes away: RemovedChain, with
@@ -67,7 +53,7 @@ func exclusions(p plan.Plan) (networks []netip.Prefix, hosts []leaf) {
 	networks = slices.Clone(p.ClusterCIDRs)
 	for _, cidr := range p.Exclusions {
 		if cidr.IsSingleIP() {
-			hosts = append(hosts, leaf{cidr.Addr(), returnRule(cidr)})
+			hosts = append(hosts, leaf{addr: cidr.Addr(), rule: returnRule(cidr)})
 		} else {
 			networks = append(networks, cidr)
 		}
@@ -108,7 +94,7 @@ var protocols = []plan.Protocol{plan.All, plan.TCP, plan.UDP, plan.SCTP}
 func snatLeaves(bindings []plan.Binding) []leaf {
 	leaves := make([]leaf, 0, len(bindings))
 	for _, b := range bindings {
-		leaves = append(leaves, leaf{b.Pod, snatRule(b)})
+		leaves = append(leaves, leaf{b.Pod, b.Protocol, snatRule(b)})
 	}
 	return leaves
 }

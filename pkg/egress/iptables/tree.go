@@ -1,9 +1,14 @@
 package iptables
 
 import (
+	"cmp"
 	"math/bits"
 	"net/netip"
 	"slices"
+	"sort"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 const (
@@ -25,7 +30,13 @@ const (
 // leaf is a rule for one address.
 type leaf struct {
 	addr netip.Addr
-	rule string
+	// protocol orders the leaves of an address.
+	protocol plan.Protocol
+	rule     string
+}
+
+func (l leaf) compare(o leaf) int {
+	return cmp.Or(l.addr.Compare(o.addr), cmp.Compare(l.protocol, o.protocol))
 }
 
 // tree is a radix tree of chains, which leads a packet to the rules for its address.
@@ -41,15 +52,35 @@ type tree struct {
 	levels int
 	// tail ends every chain, for the packets that no leaf is for.
 	tail []string
+	// growth, if not nil, says what has happened to the leaves since the tree was made:
+	// chains that none of it is about are left as they are, but for those in a part of the
+	// tree that has moved: how deep a chain is decides about those below it, too.
+	growth *growth
+	moved  bool
+}
+
+// growth is how a tree becomes another.
+type growth struct {
+	// addrs are those whose leaves have changed, sorted.
+	addrs []netip.Addr
+	// made are the chains that were made anew.
+	made map[string]bool
+	// dropped are chains that one which led to them does not lead to any more.
+	dropped []string
 }
 
 // chain returns the content of a chain for leaves, which are sorted by address, and adds
-// the chains below it.
-func (t tree) chain(leaves []leaf) []string {
-	return append(t.subtree(leaves), t.tail...)
+// the chains below it. Before is what the chain held.
+func (t tree) chain(leaves []leaf, before []string) []string {
+	rules := append(t.subtree(leaves, before), t.tail...)
+	if t.growth != nil {
+		now := links(rules)
+		t.growth.dropped = append(t.growth.dropped, slices.DeleteFunc(links(before), func(name string) bool { return slices.Contains(now, name) })...)
+	}
+	return rules
 }
 
-func (t tree) subtree(leaves []leaf) []string {
+func (t tree) subtree(leaves []leaf, before []string) []string {
 	if len(leaves) <= leafRules {
 		return rulesOf(leaves)
 	}
@@ -60,32 +91,55 @@ func (t tree) subtree(leaves []leaf) []string {
 	for len(leaves) > 0 {
 		first := leaves[0].addr
 		prefix := netip.PrefixFrom(first, min(common+levelBits, first.BitLen())).Masked()
-		n := slices.IndexFunc(leaves, func(l leaf) bool { return !prefix.Contains(l.addr) })
-		if n < 0 {
-			n = len(leaves)
-		}
-		rules = append(rules, t.branch(prefix, leaves[:n])...)
+		n := sort.Search(len(leaves), func(i int) bool { return !prefix.Contains(leaves[i].addr) })
+		rules = append(rules, t.branch(prefix, leaves[:n], before)...)
 		leaves = leaves[n:]
 	}
 	return rules
 }
 
 // branch returns the rules that lead to leaves, all of which lie in prefix.
-func (t tree) branch(prefix netip.Prefix, leaves []leaf) []string {
+func (t tree) branch(prefix netip.Prefix, leaves []leaf, before []string) []string {
 	switch {
 	case prefix.IsSingleIP():
 		return rulesOf(leaves)
 	case len(leaves) > leafRules && t.levels == 1:
-		return t.subtree(leaves)
+		return t.subtree(leaves, before)
 	}
+	inside := prefix
 	if len(leaves) > leafRules {
 		// Path compression: a chain that would hold a single branch is left out.
 		prefix = commonPrefix(leaves)
 	}
 	name := t.name(prefix)
+	rule := match(t.option, prefix) + "-g " + name
+	if t.growth != nil {
+		t.moved = t.moved || !slices.Contains(before, rule)
+		if !t.moved && !t.growth.touches(inside) {
+			return []string{rule}
+		}
+		t.growth.made[name] = true
+	}
 	t.levels--
-	t.rules[name] = t.chain(leaves)
-	return []string{match(t.option, prefix) + "-g " + name}
+	t.rules[name] = t.chain(leaves, t.rules[name])
+	return []string{rule}
+}
+
+// touches tells whether leaves in a prefix have changed.
+func (g *growth) touches(prefix netip.Prefix) bool {
+	i, _ := slices.BinarySearchFunc(g.addrs, prefix.Addr(), netip.Addr.Compare)
+	return i < len(g.addrs) && prefix.Contains(g.addrs[i])
+}
+
+// links returns the chains of a tree that these rules lead to.
+func links(rules []string) []string {
+	var names []string
+	for _, rule := range rules {
+		if i := strings.LastIndex(rule, "-g "); i >= 0 && rule[i+3:] != SourceChain {
+			names = append(names, rule[i+3:])
+		}
+	}
+	return names
 }
 
 func rulesOf(leaves []leaf) []string {

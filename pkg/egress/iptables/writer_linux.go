@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +79,33 @@ func (w *Writer) Write(ctx context.Context, want Ruleset) (changed bool, err err
 			return false, err
 		}
 	}
-	payload := Transaction(want, *w.known, nil)
+	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(w.known.Chains)))
+	return w.restore(ctx, want, *w.known, names)
+}
+
+// WriteChains is Write for a ruleset of which nothing but these chains, and the jump, differs from
+// what was written last. It does not look at the kernel: an error may mean that somebody else
+// has changed the rules.
+func (w *Writer) WriteChains(ctx context.Context, want Ruleset, names []string) (changed bool, err error) {
+	if w.known == nil {
+		return false, errors.New("what the kernel holds is not known")
+	}
+	part, have := Ruleset{}, *w.known
+	have.Chains = Ruleset{}
+	for _, name := range append(names, RootChain) {
+		if rules, wanted := want[name]; wanted {
+			part[name] = rules
+		}
+		if rules, exists := w.known.Chains[name]; exists {
+			have.Chains[name] = rules
+		}
+	}
+	return w.restore(ctx, part, have, names)
+}
+
+// restore makes the chains of these names, which are all of want and of have, hold want.
+func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names []string) (changed bool, err error) {
+	payload := Transaction(want, have, nil)
 	if payload == nil {
 		return false, nil
 	}
@@ -88,23 +116,24 @@ func (w *Writer) Write(ctx context.Context, want Ruleset) (changed bool, err err
 		w.known = nil
 		return false, err
 	}
-	w.known.become(want)
+	w.known.become(want, names)
 	return true, nil
 }
 
-// become updates k after a transaction that made it hold want.
-func (k *Kernel) become(want Ruleset) {
-	chains := make(Ruleset, len(want))
-	for name, rules := range want {
-		chains[name] = rules
-	}
-	for name := range k.held {
+// become updates k after a transaction that made the chains of these names hold want.
+func (k *Kernel) become(want Ruleset, names []string) {
+	for _, name := range names {
+		rules, wanted := want[name]
 		_, exists := k.Chains[name]
-		if _, wanted := want[name]; exists && !wanted {
-			chains[name] = nil
+		switch {
+		case wanted:
+			k.Chains[name] = rules
+		case exists && k.held[name]:
+			k.Chains[name] = nil
+		default:
+			delete(k.Chains, name)
 		}
 	}
-	k.Chains = chains
 	k.jumpInFront = want.needsJump()
 	k.jumps = nil
 	if want.needsJump() {
@@ -142,28 +171,45 @@ func (w *Writer) PruneOtherBackend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = prune(ctx, other)
+	_, err = empty(ctx, other, false)
 	return err
 }
 
+// Withdraw takes all bindings of both families out of the kernel, through every back end that is
+// installed, but leaves them in the journal. It returns them, also where not all could be
+// taken; [Cleanup] removes the journal when nothing depends on it any more.
+func Withdraw(ctx context.Context) (map[Family][]plan.Binding, error) {
+	withdrawn := map[Family][]plan.Binding{}
+	err := everywhere(func(c commands) error {
+		bindings, err := empty(ctx, c, true)
+		withdrawn[c.family] = append(withdrawn[c.family], bindings...)
+		return err
+	})
+	return withdrawn, err
+}
+
 // Cleanup removes all chains and rules that this package owns, of both families and
-// through every back end that is installed. It returns the bindings that these stood for,
-// also where not all could be removed.
-func Cleanup(ctx context.Context) (map[Family][]plan.Binding, error) {
-	removed := map[Family][]plan.Binding{}
+// through every back end that is installed.
+func Cleanup(ctx context.Context) error {
+	return everywhere(func(c commands) error {
+		_, err := empty(ctx, c, false)
+		return err
+	})
+}
+
+func everywhere(do func(commands) error) error {
 	var errs []error
 	for _, family := range []Family{IPv4, IPv6} {
 		for _, backend := range []string{"", "legacy", "nft"} {
-			bindings, err := prune(ctx, commandsFor(family, backend))
-			removed[family] = append(removed[family], bindings...)
-			errs = append(errs, err)
+			errs = append(errs, do(commandsFor(family, backend)))
 		}
 	}
-	return removed, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-// prune removes everything of ours and returns the bindings that it stood for.
-func prune(ctx context.Context, c commands) ([]plan.Binding, error) {
+// empty removes everything of ours, or leaves the journal of it, and returns the bindings that it
+// stood for. A back end that is not installed has none.
+func empty(ctx context.Context, c commands, journal bool) ([]plan.Binding, error) {
 	if !c.installed() {
 		return nil, nil
 	}
@@ -172,10 +218,12 @@ func prune(ctx context.Context, c commands) ([]plan.Binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(ctx, Ruleset{}); err != nil {
-		return nil, err
+	bindings, want := kernel.Bindings(), Ruleset{}
+	if journal {
+		want.Record(bindings)
 	}
-	return kernel.Bindings(), nil
+	_, err = w.Write(ctx, want)
+	return bindings, err
 }
 
 // installed tells whether the programs are there.

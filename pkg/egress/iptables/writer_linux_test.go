@@ -449,19 +449,25 @@ func TestCleanup(t *testing.T) {
 		if n.cidr.Addr().Is6() {
 			family = "IPv6"
 		}
-		var removed map[Family][]plan.Binding
-		clean := func() (err error) {
-			removed, err = Cleanup(n.Context())
+		var withdrawn map[Family][]plan.Binding
+		withdraw := func() (err error) {
+			withdrawn, err = Withdraw(n.Context())
 			return err
 		}
-		n.run(clean)
-		n.holds(plan.Plan{})
-		if got := plan.WithoutServices(removed[family]); !slices.Equal(got, plan.WithoutServices(p.Bindings)) {
-			t.Errorf("removed %d bindings, want the %d that were there", len(got), len(p.Bindings))
+		for range 2 { // the second finds the journal of the first, which died
+			n.run(withdraw)
+			if got := plan.WithoutServices(withdrawn[family]); !slices.Equal(got, plan.WithoutServices(p.Bindings)) {
+				t.Errorf("withdrew %d bindings, want the %d that were there", len(got), len(p.Bindings))
+			}
+			if got := n.exec("-S"); strings.Contains(got, RootChain) || !strings.Contains(got, RemovedChain) {
+				t.Errorf("want the journal and nothing else:\n%s", got)
+			}
 		}
-		n.run(clean) // nothing left is no error
-		if len(removed[family]) != 0 {
-			t.Errorf("removed %v from nothing", removed[family])
+		n.run(func() error { return Cleanup(n.Context()) })
+		n.holds(plan.Plan{})
+		n.run(withdraw) // nothing left is no error
+		if len(withdrawn[family]) != 0 {
+			t.Errorf("withdrew %v from nothing", withdrawn[family])
 		}
 	})
 }

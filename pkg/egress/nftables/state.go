@@ -3,21 +3,20 @@ package nftables
 import (
 	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // state is a content that follows plans, without making all of it anew for each.
 type state struct {
-	plan    plan.Plan
-	content Content
+	bindings int
+	content  Content
 	// uses counts the bindings of an egress IP.
 	uses map[netip.Addr]int
 }
 
 func newState(p plan.Plan, removed []plan.Binding) *state {
-	s := &state{plan: p, content: Render(p).Record(removed), uses: map[netip.Addr]int{}}
+	s := &state{bindings: len(p.Bindings), content: Render(p).Record(removed), uses: map[netip.Addr]int{}}
 	for _, b := range p.Bindings {
 		s.uses[b.EgressIP]++
 	}
@@ -26,13 +25,17 @@ func newState(p plan.Plan, removed []plan.Binding) *state {
 
 // change is what differs between two contents, by set: elements that are to be removed first,
 // and those that are to be added then.
-type change struct{ removed, added map[string]Elements }
+type change struct {
+	removed, added map[string]Elements
+	// rules: other rules are needed, too; whole: the whole table is to be replaced.
+	rules, whole bool
+}
 
-func (c change) empty() bool { return len(c.removed) == 0 && len(c.added) == 0 }
+func (c change) empty() bool { return len(c.removed) == 0 && len(c.added) == 0 && !c.rules && !c.whole }
 
 // between returns the change from one content to another.
 func between(from, to Content) change {
-	c := change{map[string]Elements{}, map[string]Elements{}}
+	c := change{removed: map[string]Elements{}, added: map[string]Elements{}}
 	for _, set := range setNames {
 		added, removed := diff(from[set], to[set])
 		for _, key := range removed {
@@ -52,22 +55,22 @@ func note(where map[string]Elements, set string, key Key, value netip.Addr) {
 	where[set][key] = value
 }
 
-// follow turns s into the state for another plan and journal, and returns what changes. Both
-// plans bind something.
-func (s *state) follow(p plan.Plan, removed []plan.Binding) change {
+// follow turns s into the state for the plan that c leads to, of which networks has the
+// destinations, and for another journal, and returns what changes. There are bindings before
+// and after.
+func (s *state) follow(c plan.Change, networks plan.Plan, removed []plan.Binding) change {
 	t := touched{s.content, map[string]map[Key]former{}}
-	come, gone := plan.Diff(s.plan, p)
-	for _, b := range gone {
+	for _, b := range c.Removed {
 		s.unbind(t, b)
 	}
-	for _, b := range come {
+	for _, b := range c.Added {
 		s.bind(t, b)
 	}
-	if !slices.Equal(p.ClusterCIDRs, s.plan.ClusterCIDRs) || !slices.Equal(p.Exclusions, s.plan.Exclusions) {
-		t.replace(exclusionsSet, exclusions(p))
+	if c.Networks {
+		t.replace(exclusionsSet, exclusions(networks))
 	}
 	t.replace(removedSet, Content(nil).Record(removed)[removedSet])
-	s.plan = p
+	s.bindings += len(c.Added) - len(c.Removed)
 	return t.change()
 }
 
@@ -138,7 +141,7 @@ func (t touched) replace(set string, elements Elements) {
 
 // change returns how the content differs from what it was.
 func (t touched) change() change {
-	c := change{map[string]Elements{}, map[string]Elements{}}
+	c := change{removed: map[string]Elements{}, added: map[string]Elements{}}
 	for set, keys := range t.before {
 		for key, was := range keys {
 			value, there := t.content[set][key]

@@ -22,12 +22,15 @@ func TestStateFollowsPlans(t *testing.T) {
 		s := newState(p, nil)
 		for range 20 {
 			before := copied(s.content)
+			last := p
 			p = n.next(r, p)
 			var journal []plan.Binding
 			if r.IntN(2) == 0 {
 				journal = n.some(r).Bindings
 			}
-			ch := s.follow(p, journal)
+			added, removed := plan.Diff(last, p)
+			networks := !slices.Equal(last.ClusterCIDRs, p.ClusterCIDRs) || !slices.Equal(last.Exclusions, p.Exclusions)
+			ch := s.follow(plan.Change{Added: added, Removed: removed, Networks: networks}, plan.Plan{ClusterCIDRs: p.ClusterCIDRs, Exclusions: p.Exclusions}, journal)
 			want := Render(p).Record(journal)
 			if diff := cmp.Diff(filled(want), filled(s.content), compareAddrs); diff != "" {
 				t.Fatalf("seed %d: the content (-want +got):\n%s", seed, diff)

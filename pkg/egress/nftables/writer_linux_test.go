@@ -1,7 +1,6 @@
 package nftables
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -225,8 +224,10 @@ func TestRepairs(t *testing.T) {
 		"a rule too much":       {"insert rule TABLE postrouting accept", "has other rules than were written"},
 		"no rules":              {"flush chain TABLE postrouting", "has other rules than were written"},
 		"no chain":              {"delete chain TABLE postrouting", "lacks its chain"},
-		"a chain too much":      {"add chain TABLE foreign", "has a chain that is too much: foreign"},
-		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has a set that is too much: foreign"},
+		"a chain too much":      {"add chain TABLE foreign", "has 9 sets and chains; 8 were written"},
+		"another policy":        {"add chain TABLE postrouting { policy drop ; }", "another policy"},
+		"a table put to sleep":  {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
+		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 9 sets and chains; 8 were written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, 0, func(n *node) {
@@ -253,6 +254,85 @@ func TestRepairs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTamperingIsNotHidden: a change that is written on top of what somebody else has done does
+// not keep the next look from seeing that; and one that cannot be written is an error.
+func TestTamperingIsNotHidden(t *testing.T) {
+	onNode(t, 0, func(n *node) {
+		bindings := func(pods ...int) (list []plan.Binding) {
+			for _, pod := range pods {
+				list = append(list, plan.Binding{
+					Pod: n.of(fmt.Sprintf("10.128.0.%d", pod), fmt.Sprintf("fd00:10:128::%x", pod)), Protocol: plan.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1"),
+				})
+			}
+			return list
+		}
+		update := func(pod int) (err error) {
+			n.inside(func() error {
+				_, err = n.Update(t.Context(), plan.Change{Added: bindings(pod)}, n.plan(), nil)
+				return nil
+			})
+			return err
+		}
+		n.write(n.plan(bindings(1, 2)...))
+		n.nft("flush map " + n.name() + " bindings")
+		if err := update(3); err != nil {
+			t.Fatal(err)
+		}
+		if _, differences := n.read(); len(differences) != 2 {
+			t.Errorf("after a flush and a change: %q, want the two elements that are lacking", differences)
+		}
+		n.write(n.plan(bindings(1, 2, 3)...))
+		n.holds(Render(n.plan(bindings(1, 2, 3)...)))
+		n.nft("flush ruleset")
+		if err := update(4); err == nil {
+			t.Error("a change of a table that is not there was written")
+		}
+		n.write(n.plan(bindings(1, 2, 3, 4)...))
+		n.holds(Render(n.plan(bindings(1, 2, 3, 4)...)))
+	})
+}
+
+// TestUpdate goes through random plans by their differences alone.
+func TestUpdate(t *testing.T) {
+	onNode(t, 0, func(n *node) {
+		r := rand.New(rand.NewPCG(7, 8))
+		p := sorted(n.random(r, 100))
+		n.write(p)
+		for step := range 60 {
+			next, journal := n.next(r, p), []plan.Binding(nil)
+			if r.IntN(8) == 0 {
+				next.Bindings = nil
+			}
+			added, removed := plan.Diff(p, next)
+			if r.IntN(2) == 0 {
+				journal = removed
+			}
+			change := plan.Change{
+				Added: added, Removed: removed,
+				Networks: !slices.Equal(p.ClusterCIDRs, next.ClusterCIDRs) || !slices.Equal(p.Exclusions, next.Exclusions),
+			}
+			n.inside(func() error {
+				_, err := n.Update(t.Context(), change, plan.Plan{ClusterCIDRs: next.ClusterCIDRs, Exclusions: next.Exclusions}, journal)
+				return err
+			})
+			n.holds(Render(next).Record(journal))
+			if _, differences := n.read(); len(differences) > 0 {
+				t.Fatalf("step %d: it differs from what was written: %v", step, differences)
+			}
+			p = next
+		}
+	})
+}
+
+func TestAvailable(t *testing.T) {
+	onNode(t, 0, func(n *node) {
+		n.inside(func() error { return Available(t.Context()) })
+		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
+			t.Errorf("it leaves\n%s", listed)
+		}
+	})
 }
 
 // TestPackets sends what the doc's rules are about, and holds what is seen against what Trace says.
@@ -323,6 +403,7 @@ func TestPayload(t *testing.T) {
 			n.inside(func() error { return Test(t.Context(), Payload(p)) })
 			n.nft("-f " + file)
 			n.holds(Render(p))
+			n.Writer = NewWriter(n.family)
 			n.write(p)
 			printed := n.nft("list chain " + n.name() + " postrouting")
 			n.nft("delete table " + n.name())
@@ -366,11 +447,14 @@ func TestCleanup(t *testing.T) {
 		n.write(n.plan(b))
 		n.nft("insert rule " + n.name() + " postrouting accept") // whatever became of it
 		n.inside(func() error {
-			removed, err := Cleanup(context.WithoutCancel(t.Context()))
-			if diff := cmp.Diff([]plan.Binding{b}, removed[n.family], compareAddrs); diff != "" {
-				t.Errorf("removed (-want +got):\n%s", diff)
+			for range 2 { // the second finds the journal of the first, which died
+				withdrawn, err := Withdraw(t.Context())
+				if diff := cmp.Diff([]plan.Binding{b}, withdrawn[n.family], compareAddrs); diff != "" || err != nil {
+					t.Errorf("withdrew, %v (-want +got):\n%s", err, diff)
+				}
+				n.holds(Content{}.Record([]plan.Binding{b}))
 			}
-			return err
+			return Cleanup(t.Context())
 		})
 		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
 			t.Errorf("nft lists\n%s", listed)

@@ -49,6 +49,8 @@ type Change struct {
 	Added, Removed []Binding
 	// Refused are the refusals that are new, Lifted those that hold no longer.
 	Refused, Lifted []Refusal
+	// Services are those that were set or deleted, whether or not anything follows from it.
+	Services map[Service]bool
 	// Elsewhere has those pods of Added and Removed which are and were on other nodes, as
 	// their EndpointSlices say.
 	Elsewhere map[netip.Addr]bool
@@ -99,7 +101,7 @@ type place int
 const (
 	unclaimed place = iota
 	onOtherNode
-	here // or nobody says where
+	here // or nobody knows where
 )
 
 // NewPlanner returns a Planner for the node of this name, with nothing to plan. It calls podAt
@@ -179,9 +181,13 @@ func without(list []*service, s *service) []*service {
 	return slices.DeleteFunc(list, func(other *service) bool { return other == s })
 }
 
-// touch has a Service's claim and all of its pods judged anew.
+// touch notes a Service, and has its claim and all of its pods judged anew.
 func (p *Planner) touch(s *service) {
 	p.dirtyClaims[s] = true
+	if p.change.Services == nil {
+		p.change.Services = map[Service]bool{}
+	}
+	p.change.Services[s.name] = true
 	for pod := range s.endpoints {
 		p.dirtyPods[pod] = true
 	}
@@ -358,21 +364,19 @@ func (p *Planner) judgePod(addr netip.Addr) {
 		return
 	}
 	g := grants{bound: map[target]Binding{}}
-	place := unclaimed
+	var told []Endpoint
 	slices.SortFunc(known.services, (*service).compare)
 	for _, s := range known.services {
 		if s.claim == nil {
 			continue
 		}
 		endpoints := p.endpoints(s, addr)
-		for _, e := range endpoints {
-			place = max(place, p.placeOf(e))
-		}
+		told = append(told, endpoints...)
 		if s.refusal == nil {
 			g.give(p.surroundings, *s.claim, endpoints)
 		}
 	}
-	bindings, refusals := g.bindings(), sortedRefusals(g.refusals)
+	bindings, refusals, place := g.bindings(), sortedRefusals(g.refusals), p.placeOf(told)
 	p.replaceBindings(addr, known.bindings, bindings, known.place != here && place != here && known.place+place > unclaimed)
 	p.replaceRefusals(known.refusals, refusals)
 	known.bindings, known.refusals, known.place = bindings, refusals, place
@@ -394,9 +398,15 @@ func (p *Planner) endpoints(s *service, addr netip.Addr) []Endpoint {
 	return endpoints
 }
 
-func (p *Planner) placeOf(e Endpoint) place {
-	if e.Node == "" || e.Node == p.node {
-		return here
+// placeOf returns where endpoints say that their pod is.
+func (p *Planner) placeOf(told []Endpoint) place {
+	if len(told) == 0 {
+		return unclaimed
+	}
+	for _, e := range told {
+		if e.Node == "" || e.Node == p.node || e.Node != told[0].Node {
+			return here
+		}
 	}
 	return onOtherNode
 }

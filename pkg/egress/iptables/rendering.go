@@ -1,0 +1,157 @@
+package iptables
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// Rendering is a ruleset that follows plans: after any sequence of changes it is what Render makes
+// of the plan that they lead to, but only the chains are made anew that a change is about.
+type Rendering struct {
+	rules Ruleset
+	// leaves are those of the source tree, sorted.
+	leaves []leaf
+	// returns and sources are the content of the root chain: what stays inside, then the top
+	// of the source tree. Where there are many single destinations these have a tree, in
+	// which the root chain has its content, and sources are that of SourceChain.
+	returns, sources []string
+	manyDestinations bool
+}
+
+// NewRendering returns the rendering of p.
+func NewRendering(p plan.Plan) *Rendering {
+	r := &Rendering{rules: Ruleset{}, leaves: snatLeaves(sayable(p.Bindings))}
+	if len(r.leaves) == 0 {
+		return r
+	}
+	r.sources = r.sourceTree(nil).chain(r.leaves, nil)
+	r.setDestinations(p)
+	r.setSources()
+	return r
+}
+
+// Ruleset returns what the rendering is now. Follow changes it.
+func (r *Rendering) Ruleset() Ruleset { return r.rules }
+
+func (r *Rendering) sourceTree(g *growth) tree {
+	return tree{rules: r.rules, option: "-s", name: sourceName, levels: sourceLevels, growth: g}
+}
+
+// setDestinations makes the rules for what p excludes.
+func (r *Rendering) setDestinations(p plan.Plan) {
+	networks, hosts := exclusions(p)
+	if r.manyDestinations = len(hosts) > leafRules; !r.manyDestinations {
+		r.returns = slices.Concat(returnRules(p.ClusterCIDRs), returnRules(p.Exclusions))
+		return
+	}
+	destinations := tree{rules: r.rules, option: "-d", name: destinationName, levels: destinationLevels, tail: []string{"-g " + SourceChain}}
+	r.rules[RootChain] = append(returnRules(networks), destinations.chain(hosts, nil)...)
+}
+
+// setSources puts the top of the source tree in its place.
+func (r *Rendering) setSources() {
+	if r.manyDestinations {
+		r.rules[SourceChain] = r.sources
+		return
+	}
+	r.rules[RootChain] = slices.Concat(r.returns, r.sources)
+}
+
+// Follow makes r the rendering of the plan that c leads to, of which networks has the
+// ClusterCIDRs and Exclusions, with the journal of removed bindings. It returns the names of the
+// chains that may have changed.
+func (r *Rendering) Follow(c plan.Change, networks plan.Plan, removed []plan.Binding) (touched []string) {
+	names := map[string]bool{RootChain: true, SourceChain: true, RemovedChain: true}
+	before := len(r.leaves)
+	addrs := r.edit(snatLeaves(sayable(c.Removed)), snatLeaves(sayable(c.Added)))
+	switch {
+	case before == 0 || len(r.leaves) == 0:
+		networks.Bindings = c.Added // there was none before, or there is none now
+		old := r.rules
+		*r = *NewRendering(networks)
+		for name := range old {
+			names[name] = true
+		}
+		for name := range r.rules {
+			names[name] = true
+		}
+	default:
+		for name := range r.grow(addrs) {
+			names[name] = true
+		}
+		if c.Networks {
+			r.replaceDestinations(networks, names)
+		}
+		r.setSources()
+	}
+	delete(r.rules, RemovedChain)
+	r.rules.Record(removed)
+	return slices.Collect(maps.Keys(names))
+}
+
+// replaceDestinations makes the rules for what p excludes anew, and adds their chains, those of
+// before included, to names.
+func (r *Rendering) replaceDestinations(p plan.Plan, names map[string]bool) {
+	isDestination := func(name string, _ []string) bool { return strings.HasPrefix(name, destinationPrefix) }
+	note := func() {
+		for name := range r.rules {
+			if isDestination(name, nil) {
+				names[name] = true
+			}
+		}
+	}
+	note()
+	maps.DeleteFunc(r.rules, isDestination)
+	delete(r.rules, RootChain)
+	delete(r.rules, SourceChain)
+	r.setDestinations(p)
+	note()
+}
+
+// grow brings the source tree up to its leaves, of which those of addrs have changed, and returns
+// the names of the chains that were made anew, or are gone.
+func (r *Rendering) grow(addrs []netip.Addr) map[string]bool {
+	g := &growth{addrs: addrs, made: map[string]bool{}}
+	r.sources = r.sourceTree(g).chain(r.leaves, r.sources)
+	names := maps.Clone(g.made)
+	for len(g.dropped) > 0 {
+		name := g.dropped[0]
+		g.dropped = g.dropped[1:]
+		if g.made[name] || names[name] {
+			continue // another chain leads to it
+		}
+		names[name] = true
+		g.dropped = append(g.dropped, links(r.rules[name])...)
+		delete(r.rules, name)
+	}
+	return names
+}
+
+// edit takes leaves away and adds others, and returns the addresses that it is about. All are sorted.
+func (r *Rendering) edit(removed, added []leaf) (addrs []netip.Addr) {
+	kept, from := r.leaves[:0], 0
+	for _, l := range removed {
+		if i, there := slices.BinarySearchFunc(r.leaves[from:], l, leaf.compare); there {
+			kept = append(kept, r.leaves[from:from+i]...)
+			from += i + 1
+		}
+		addrs = append(addrs, l.addr)
+	}
+	kept = append(kept, r.leaves[from:]...)
+	clear(r.leaves[len(kept):])
+	end := len(kept)
+	r.leaves = slices.Grow(kept, len(added))[:len(kept)+len(added)]
+	for i, l := range slices.Backward(added) {
+		at, _ := slices.BinarySearchFunc(r.leaves[:end], l, leaf.compare)
+		copy(r.leaves[at+i+1:], r.leaves[at:end])
+		r.leaves[at+i] = l
+		end = at
+		addrs = append(addrs, l.addr)
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return addrs
+}
