@@ -67,8 +67,9 @@ build: ## Build the openshift binary (the default); against another branch with 
 	$(BUILD) -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
 
 .PHONY: test
-test: build ## Run the unit tests and those in network namespaces (root; skips the latter with a reason otherwise)
-	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m ./...
+test: build ## Run all tests but test-e2e's (root for those in network namespaces, skipped with a reason otherwise)
+	packages=$$(go list ./... | grep -v -e /hack/cluster -e /hack/e2e) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m $$packages
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no privilege
@@ -83,12 +84,16 @@ build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and k
 	hack/build-controlplane.sh
 
 .PHONY: test-e2e
-test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too)
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -race -count=1 -timeout=60m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
+	controlplane=$$(hack/build-controlplane.sh) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
+		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-soak
 test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables)
-	DURATION=$(DURATION) MODE=$(MODE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$(hack/build-controlplane.sh) go test -count=1 -v -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
+	controlplane=$$(hack/build-controlplane.sh) && \
+	DURATION=$(DURATION) MODE=$(MODE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
+		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
@@ -100,7 +105,7 @@ test-identity: ## Compare what the patched and the unpatched proxiers write, byt
 
 .PHONY: cluster-up
 cluster-up: build build-controlplane ## Start the cluster of the end-to-end tests to play with, and say how (root)
-	@go run ./hack/playground up $(CURDIR)/$(BINARY) $$(hack/build-controlplane.sh)
+	@controlplane=$$(hack/build-controlplane.sh) && go run ./hack/playground up $(CURDIR)/$(BINARY) $$controlplane
 
 .PHONY: cluster-down
 cluster-down: ## End the cluster that cluster-up started

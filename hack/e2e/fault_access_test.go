@@ -46,7 +46,7 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		}, []string{"Unauthorized", `SERVER does not accept the client certificate of "USER", which ended at 20`, "in FILE"}, ""},
 		{"no rights", func(_ *world, m *member) cluster.Kubeconfig {
 			return cluster.Kubeconfig{User: rightful(m).User}
-		}, []string{`User "USER" cannot get resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"}, ""},
+		}, []string{`User "USER" cannot list resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"}, ""},
 		{"no right to EndpointSlices", withoutRight("endpointslices"), []string{`User "USER" cannot list resource "endpointslices"`}, "EndpointSlices"},
 		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services"},
 	}
@@ -108,10 +108,34 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 	to.calm("six nodes with six bad kubeconfigs")
 }
 
+// TestANodeWhoseNodeObjectIsLateWaitsForIt: with the rights that we ship the log says what is missing,
+// and nothing of rights.
+func TestANodeWhoseNodeObjectIsLateWaitsForIt(t *testing.T) {
+	w := newIdleWorld(t, settings{nodes: 1})
+	m := w.members[0]
+	w.must(w.Client().CoreV1().Nodes().Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
+	began := time.Now()
+	m.Start()
+	line := m.saysInOneLine(w, strings.NewReplacer(), "Waiting for the Node object of this node", fmt.Sprintf("nodes %q not found", m.Name))
+	time.Sleep(time.Until(began.Add(10 * time.Second))) // the fault is its length; kube-proxy waits for half a minute
+	if log := m.Printed.String(); strings.Contains(log, inPlace) {
+		t.Error("it says that it is ready")
+	}
+	_, err := w.CreateNode(t.Context(), m.Name, m.Host.V4, m.Host.V6)
+	w.must(err)
+	created := time.Now()
+	m.Ready()
+	if strings.Contains(strings.ToLower(m.Printed.String()), "forbidden") {
+		t.Error("the log speaks of something forbidden")
+	}
+	t.Logf("it is ready %s after there was a Node; until then: %s", since(created), line)
+}
+
 // TestRightsTakenAwayLeaveTheRules: while nodes run, their rights are taken away, and a token
 // ends. A watch that is under way goes on; whoever has to begin one anew is told why it may not,
 // and goes on with what it knew.
 func TestRightsTakenAwayLeaveTheRules(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{})
 	watching, forbidden, expired := to.members[0], to.members[1], to.members[2]
 	const lifetime = 10 * time.Second

@@ -14,10 +14,7 @@ import (
 // and killed in that time. What changes as soon as it is back arrives on all of them.
 func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
 	to := newTown(t, settings{})
-	away := 15 * time.Second
-	if all() {
-		away = time.Minute
-	}
+	away := by(t, 15*time.Second, 15*time.Second, time.Minute)
 	to.must(to.APIServer.Stop(t.Context()))
 	began := time.Now()
 	stopped, killed := to.members[1], to.members[2]
@@ -47,6 +44,7 @@ func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
 
 // TestNobodyNoticesThatEtcdRestarts: in an orderly way, and killed.
 func TestNobodyNoticesThatEtcdRestarts(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{})
 	for _, restart := range []func() error{
 		func() error { return to.Etcd.Restart(t.Context()) },
@@ -69,10 +67,28 @@ func TestNobodyNoticesThatEtcdRestarts(t *testing.T) {
 	to.calm("etcd restarted, and killed")
 }
 
+// TestANodeWhoseConnectionsAreResetFollows: its connections to the API server end every second,
+// in the middle of changes, all of which it learns.
+func TestANodeWhoseConnectionsAreResetFollows(t *testing.T) {
+	to := newTown(t, settings{})
+	resetting := repeatedly(time.Second, to.members[1].link.Reset)
+	defer resetting.end()
+	began := time.Now()
+	for range 3 {
+		to.publish()
+		to.published()
+	}
+	followed := since(began)
+	resetting.end()
+	to.published()
+	to.calm(fmt.Sprintf("three changes followed in %s with connections that are reset every second", followed))
+}
+
 // TestNodesWithoutNewsStayAsTheyAre: five of six nodes have five different troubles with
 // their connections to the API server, in the middle of changes. Each goes on with what
 // it knew last, or learns it late, and catches up when its trouble is over.
 func TestNodesWithoutNewsStayAsTheyAre(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{nodes: 6})
 	well, dropped, delayed, reset, refused, held := to.members[0], to.members[1], to.members[2], to.members[3], to.members[4], to.members[5]
 	blind := []*member{dropped, refused, held}

@@ -30,6 +30,7 @@ import (
 // namespace's own count. So the node's table is filled up to the machine's limit, with flows
 // that the kernel must not drop in favour of others.
 func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{})
 	victim := to.members[1]
 	limit := to.conntrackLimit(victim.Host)
@@ -200,6 +201,7 @@ func (f *filler) empty() {
 // TestANodeThatCannotSeeTheFlowsStillWritesItsRules: a kernel without conntrack's netlink. The
 // log says what it cannot do, and it is not ready, for old flows may wear who they were.
 func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
 	victim := to.members[1]
 	victim.Stop()

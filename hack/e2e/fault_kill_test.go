@@ -23,15 +23,56 @@ import (
 // TestNobodyNoticesThatANodeIsKilledAgainAndAgain: at random moments of its start and of its
 // writes, while Services change all the time.
 func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
-	times := 20
-	if all() {
-		times = 100
-	}
-	t.Run("iptables", func(t *testing.T) { killedAgainAndAgain(t, times, settings{}) })
+	t.Run("iptables", func(t *testing.T) { killedAgainAndAgain(t, by(t, 10, 20, 100), settings{}) })
 	t.Run("nftables", func(t *testing.T) {
-		long(t)
-		killedAgainAndAgain(t, times, settings{nftables: true})
+		belongsTo(t, usual)
+		killedAgainAndAgain(t, by(t, 10, 10, 100), settings{nftables: true})
 	})
+}
+
+// TestANodeKilledInAWriteGoesOnWhereItEnded: by its own iptables-restore, before that writes a
+// change, and after it, when the flows that the change ends have not been seen to.
+func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
+	to := newTown(t, settings{})
+	victim := to.members[1]
+	for _, moment := range []struct {
+		name          string
+		before, after string // what the shell does that calls iptables-restore
+		written       bool
+	}{
+		{"before the write", "kill -9 $PPID; exit 1", "", false},
+		{"after the write", "", "kill -9 $PPID", true},
+	} {
+		for i, family := range families {
+			to.issue++
+			to.blog.next(to.blogIPs(), to.blog.pods...)
+			tool := []string{"iptables-restore", "ip6tables-restore"}[i]
+			change := "--to-source " + to.blogIPs()[i]
+			script := fmt.Sprintf("#!/bin/sh\npayload=$(cat)\ncase $payload in *%q*) %s ;; esac\nprintf '%%s\\n' \"$payload\" | PATH=%s %s \"$@\" || exit\ncase $payload in *%q*) %s ;; esac\n",
+				change, moment.before, to.Path(), tool, change, moment.after)
+			to.must(os.WriteFile(filepath.Join(victim.BinDir, tool), []byte(script), 0o700))
+			to.must(to.publishAgain(t.Context()))
+			if status := victim.Exit(); status != -1 {
+				t.Fatalf("%s of %s: the node ended with status %d, want it killed", moment.name, family, status)
+			}
+			to.must(os.Remove(filepath.Join(victim.BinDir, tool)))
+			to.published(to.members[0], to.members[2])
+			objects, err := to.objects()
+			to.must(err)
+			if err := victim.CheckPlan(to.config, objects, family); (err == nil) != moment.written {
+				t.Errorf("%s of %s: the kernel holds the change: %t, want %t: %v", moment.name, family, err == nil, moment.written, err)
+			}
+			if to.strays(to.blog) == nil {
+				t.Errorf("%s of %s: no flow wears the old identity, so there is nothing to see to", moment.name, family)
+			}
+			victim.Printed.Reset()
+			began := time.Now()
+			victim.Start()
+			to.published()
+			t.Logf("killed %s of %s: all well %s after the next start", moment.name, family, since(began))
+		}
+	}
+	to.calm("killed in four writes")
 }
 
 func killedAgainAndAgain(t *testing.T, times int, s settings) {
@@ -83,6 +124,9 @@ func killedAgainAndAgain(t *testing.T, times int, s settings) {
 		to.eventually(func() error { return to.strays(gazette.crowd, to.blog) })
 	}
 	t.Logf("%d changes, a start takes %s; %d kills: %s", made, start.Round(time.Millisecond), moments.kills, moments)
+	if least := by(t, 0, 0, times/20); moments.writing < least || moments.behind < least {
+		t.Errorf("this says too little: want at least %d kills while a program ran, and with a change not in the kernel", least)
+	}
 	if sum := gazette.Stop(); sum.Wrong > 0 {
 		t.Errorf("press/gazette was seen as somebody else: %s", sum)
 	}

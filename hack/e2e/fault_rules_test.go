@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
@@ -22,17 +24,15 @@ func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
 	ways := map[string]struct {
 		settings
 		damages func(v vandal) []damage
-		all     bool
+		share   share
 	}{
-		"iptables-legacy": {settings{backend: lab.Legacy}, vandal.brokenIptables, true},
-		"iptables-nft":    {settings{backend: lab.NFT}, vandal.brokenIptables, false},
-		"nftables":        {settings{nftables: true}, vandal.brokenNftables, false},
+		"iptables-legacy": {settings{backend: lab.Legacy}, vandal.brokenIptables, long},
+		"iptables-nft":    {settings{backend: lab.NFT}, vandal.brokenIptables, inCI},
+		"nftables":        {settings{nftables: true}, vandal.brokenNftables, usual},
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
-			if way.all {
-				long(t)
-			}
+			belongsTo(t, way.share)
 			rulesComeBack(t, way.settings, way.damages)
 		})
 	}
@@ -42,7 +42,7 @@ func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
 type damage struct {
 	name string
 	do   func()
-	left string // is somebody else's, in the nat tables, and must still be there
+	left string // is somebody else's and nobody's but this damage's, and must still be there in each IP family
 	// unhooked: no chain of NAT is left for a moment, so the kernel translates nothing, the
 	// flows of before neither.
 	unhooked bool
@@ -53,6 +53,7 @@ func rulesComeBack(t *testing.T, s settings, damages func(vandal) []damage) {
 	victim, model := to.members[1], to.members[0]
 	v := vandal{to, victim}
 	broken := damages(v) // as long as things are as they were
+	broken = broken[:by(t, 1, len(broken), len(broken))]
 	to.publish()
 	to.published()
 	hit := to.apart(victim)
@@ -72,8 +73,10 @@ func rulesComeBack(t *testing.T, s settings, damages func(vandal) []damage) {
 		strange := hit.judge()
 		to.round(hit, to.residents, to.blog)
 		to.must(to.strays(hit, to.residents, to.blog))
-		if save := v.natTables(); !strings.Contains(save, d.left) {
-			t.Errorf("%s: %q is gone:\n%s", d.name, d.left, save)
+		for _, family := range families {
+			if tables := v.natTables(family); !strings.Contains(tables, d.left) {
+				t.Errorf("%s: %q is gone (%s):\n%s", d.name, d.left, family, tables)
+			}
 		}
 		t.Logf("%s: repaired after %s; %s", d.name, repaired, strange)
 	}
@@ -98,10 +101,13 @@ func (v vandal) brokenIptables() []damage {
 		{name: "our jump moved to the end", do: func() {
 			v.iptables("-t nat -D POSTROUTING 1", "-t nat -A POSTROUTING -j "+iptables.RootChain)
 		}},
-		{name: "a foreign rule in front", do: func() { v.iptables("-t nat -I POSTROUTING 1 -o eth0 -j MASQUERADE") },
-			left: "-A POSTROUTING -o eth0 -j MASQUERADE"},
-		{name: "all reloaded, as firewalld does", do: func() { v.restore(firewall, firewall) }, left: "-A POST_public -o eth0 -j MASQUERADE"},
-		{name: "an old snapshot restored", do: func() { v.restore(old[0], old[1]) }, left: `masquerade" -j MASQUERADE`},
+		{name: "a foreign rule in front", do: func() {
+			v.iptables("-t nat -I POSTROUTING 1 -o eth0 -m comment --comment foreign-in-front -j MASQUERADE")
+		},
+			left: "-A POSTROUTING -o eth0 -m comment --comment foreign-in-front -j MASQUERADE"},
+		{name: "all reloaded, as firewalld does", do: func() { v.restore(firewall, firewall) },
+			left: "-A POST_public -o eth0 -m comment --comment foreign-by-reload -j MASQUERADE"},
+		{name: "an old snapshot restored", do: func() { v.restore(old[0], old[1]) }, left: `--comment "the CNI's masquerade" -j MASQUERADE`},
 	}
 }
 
@@ -122,8 +128,9 @@ func (v vandal) brokenNftables() []damage {
 		{name: "the ruleset flushed", do: func() { v.nft("flush ruleset") }, unhooked: true},
 		{name: "our table deleted", do: func() { v.nft(deleted) }},
 		{name: "our chain flushed", do: func() { v.nft(flushed) }},
-		{name: "a foreign chain", do: func() { v.nft(foreignTable) }, left: "table inet firewall"},
-		{name: "all reloaded, as nftables.service does", do: func() { v.nft("flush ruleset\n" + foreignTable) }, left: "table inet firewall"},
+		{name: "a foreign chain", do: func() { v.nft(foreignTable("foreign-chain")) }, left: `masquerade comment "foreign-chain"`},
+		{name: "all reloaded, as nftables.service does", do: func() { v.nft("flush ruleset\n" + foreignTable("foreign-by-reload")) },
+			left: `masquerade comment "foreign-by-reload"`},
 		{name: "an old ruleset restored", do: func() { v.nft("flush ruleset\n" + old) }},
 	}
 }
@@ -180,11 +187,11 @@ func (v vandal) masquerade() {
 	v.iptables("-t nat -A POSTROUTING -o eth0 -j MASQUERADE")
 }
 
-// natTables is what the node's nat tables hold, or all of its tables in the nftables mode.
-func (v vandal) natTables() string {
+// natTables is what the node's nat table of a family holds, or all of its tables in the nftables mode.
+func (v vandal) natTables(family v1.IPFamily) string {
 	v.Helper()
 	if v.at.Backend != egress.NFTables {
-		return v.at.Save(families[0], "-t", "nat") + v.at.Save(families[1], "-t", "nat")
+		return v.at.Save(family, "-t", "nat")
 	}
 	text, err := v.at.Host.Run(v.Context(), "nft", "list", "ruleset")
 	v.must(err)
@@ -214,7 +221,7 @@ COMMIT
 :POSTROUTING ACCEPT
 :POST_public -
 -A POSTROUTING -j POST_public
--A POST_public -o eth0 -j MASQUERADE
+-A POST_public -o eth0 -m comment --comment foreign-by-reload -j MASQUERADE
 COMMIT
 *filter
 :INPUT ACCEPT
@@ -227,18 +234,20 @@ COMMIT
 COMMIT
 `
 
-// foreignTable masquerades, right after us.
-const foreignTable = `table inet firewall
+// foreignTable masquerades in both IP families, right after us.
+func foreignTable(comment string) string {
+	return `table inet firewall
 delete table inet firewall
 table inet firewall {
 	chain post {
 		type nat hook postrouting priority srcnat; policy accept;
-		oifname "eth0" masquerade
+		oifname "eth0" masquerade comment "` + comment + `"
 	}
 }
 `
+}
 
-// TestNobodyNoticesThatTheIptablesLockIsHeld: for 20 s, in which objects change and the node's
+// TestNobodyNoticesThatTheIptablesLockIsHeld: for a while in which objects change and the node's
 // process is killed. The change arrives when the lock is free.
 func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
 	to := newTown(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
@@ -247,16 +256,16 @@ func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
 	to.must(err)
 	defer lock.Close()
 	to.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
-	began := time.Now()
+	began, hold := time.Now(), by(t, 12*time.Second, 20*time.Second, 20*time.Second)
 	victim.Printed.Reset()
 	to.publish()
 	to.published(to.members[0], to.members[2])
 	victim.Says("the rules in the kernel stay as they are")
-	time.Sleep(time.Until(began.Add(10 * time.Second)))
+	time.Sleep(time.Until(began.Add(hold / 2)))
 	victim.Kill()
 	victim.Printed.Reset()
 	victim.Start()
-	time.Sleep(time.Until(began.Add(20 * time.Second))) // the fault is its length
+	time.Sleep(time.Until(began.Add(hold))) // the fault is its length
 	objects, err := to.objects()
 	to.must(err)
 	if err := victim.CheckPlan(to.config, objects, families...); err == nil {

@@ -15,6 +15,7 @@ import (
 // TestANodeThatCannotLogGoesOn: four nodes have four troubles with their standard error. They
 // do what they have to do all the same, and where the trouble ends, the log goes on.
 func TestANodeThatCannotLogGoesOn(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{nodes: 4})
 	full, closed, broken, disk := to.members[0], to.members[1], to.members[2], to.members[3]
 	reader, writer, err := os.Pipe()

@@ -19,6 +19,7 @@ import (
 // too, and before it has changed anything. Whoever ends the first one, in whatever way, can
 // start another at once.
 func TestASecondNodeRefusesToRun(t *testing.T) {
+	belongsTo(t, usual)
 	to := newTown(t, settings{})
 	first := to.members[1]
 	rules := func() [2][]string { return [2][]string{programmed(first, families[0]), programmed(first, families[1])} }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -275,9 +274,6 @@ func (r *repetition) end() {
 	r.stop()
 	r.wg.Wait()
 }
-
-// all tells whether the long tests are wanted.
-func all() bool { return os.Getenv("E2E") == "all" }
 
 // guises is who pods may be seen as, one identity after another. It is for traffic during
 // which identities change: a new one is seen after it was given and not before, and who has

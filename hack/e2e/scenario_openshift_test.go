@@ -29,6 +29,7 @@ var openShift = settings{
 }
 
 func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
+	belongsTo(t, usual)
 	w := newIdleWorld(t, openShift)
 	w.installNetworks()
 	w.putNetwork(nil, lab.ClusterV4, lab.ClusterV6)
@@ -107,7 +108,7 @@ func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
 
 // A node learns of kinds that come later within a minute.
 func TestOpenShiftsNetworkMayComeAfterTheNodeHasStarted(t *testing.T) {
-	long(t)
+	belongsTo(t, long)
 	w := newIdleWorld(t, openShift)
 	w.start()
 	pods := w.shopWithoutCIDRs(w.ips(10)...)

@@ -24,6 +24,9 @@ func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
 		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if s.backend == lab.Legacy {
+				belongsTo(t, usual)
+			}
 			w := newWorld(t, s)
 			shoppers := w.rules()
 			w.configuredRules()
@@ -34,6 +37,7 @@ func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
 
 // A cluster of one IP family has the same rules.
 func TestClustersOfOneIPFamily(t *testing.T) {
+	belongsTo(t, usual)
 	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {
 			cidr := lab.ClusterV4

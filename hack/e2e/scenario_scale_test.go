@@ -12,6 +12,7 @@ import (
 )
 
 func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
+	belongsTo(t, usual)
 	const most = 50
 	w := newWorld(t, settings{})
 	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
@@ -37,6 +38,7 @@ func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
 }
 
 func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
+	belongsTo(t, usual)
 	w := newWorld(t, settings{})
 	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
 	tenants.deploy("bank", 3)

@@ -35,6 +35,7 @@ const nobody = 65534
 // the node has made, by the socket's mode when somebody has opened the folder, and by the node when
 // he has opened both.
 func TestTheSocketAnswersNobodyButRoot(t *testing.T) {
+	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	m := w.members[0]
 	open, err := os.MkdirTemp("", "e2e-socket-") //nolint:usetesting // a test's own directories are closed to others
@@ -116,6 +117,7 @@ const (
 // TestANodeGivesNothingAway: who is not on the node sees kube-proxy's health and no more; who is sees no
 // secret, and in the metrics nobody's name.
 func TestANodeGivesNothingAway(t *testing.T) {
+	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 2})
 	m, neighbour := w.members[0], w.members[1]
 	w.must(w.WriteKubeconfig(w.Context(), m.File("token.kubeconfig"), cluster.Kubeconfig{ServiceAccount: "node", Server: m.link.URL()}))

@@ -330,10 +330,7 @@ func (h *hostilities) longNames() {
 
 // hugeSlice has as many endpoints as there can be, of which many have several addresses.
 func (h *hostilities) hugeSlice() {
-	addresses := 3
-	if all() {
-		addresses = 15
-	}
+	addresses := by(h.T, 3, 3, 15)
 	h.mustBe(h.slice(func(s *discovery.EndpointSlice) {
 		for i := range 1000 {
 			var endpoint discovery.Endpoint

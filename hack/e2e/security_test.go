@@ -369,6 +369,7 @@ func (w *world) shippedRights() (rights []right) {
 // TestANodeSaysWhichRightItLacks: with all but one of the rights that we ship, its log says which one
 // that is. So each of them is needed.
 func TestANodeSaysWhichRightItLacks(t *testing.T) {
+	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	w.installNetworks()
 	w.putNetwork(nil, lab.ClusterV4, lab.ClusterV6)

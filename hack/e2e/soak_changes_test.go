@@ -54,8 +54,8 @@ type quarter struct {
 	busy sync.WaitGroup
 	// What there is.
 	services map[string]*v1.Service
-	pods     map[string]string // the label app, by name
-	slices   map[string]bool
+	pods     map[string]string     // the label app, by name
+	slices   map[string]netip.Addr // the endpoint, by name
 	count    int
 }
 
@@ -78,7 +78,7 @@ func newQuarter(s *soak, name string, seed uint64) *quarter {
 }
 
 func (q *quarter) empty() {
-	q.services, q.pods, q.slices = map[string]*v1.Service{}, map[string]string{}, map[string]bool{}
+	q.services, q.pods, q.slices = map[string]*v1.Service{}, map[string]string{}, map[string]netip.Addr{}
 }
 
 // ask asks for a change. It tells whether there will be one: who has enough to do makes none.
@@ -181,7 +181,7 @@ func (q *quarter) patch(name string, change func(*v1.Service)) error {
 // noteService notes what a Service is about to be.
 func (q *quarter) noteService(svc *v1.Service) {
 	claim := claimOf(svc, q.config)
-	q.history.note(fact{namespace: q.name, claim: &claim})
+	q.history.note(fact{claim: &claim})
 }
 
 // labelApp is the one by which Services select pods, app the value of number n.
@@ -212,7 +212,7 @@ func (q *quarter) deleteService() (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	q.history.note(fact{namespace: q.name, claim: &claim{namespace: q.name, name: name}})
+	q.history.note(fact{claim: &claim{namespace: q.name, name: name}})
 	delete(q.services, name)
 	return true, q.Client().CoreV1().Services(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
 }
@@ -236,7 +236,10 @@ func (q *quarter) endPod() (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	q.history.note(fact{namespace: q.name})
+	// One that does not run yet is nobody's endpoint, and is noted if it comes to that.
+	if host := q.running(q.name, name); host != nil {
+		q.history.leave(host.V4, host.V6)
+	}
 	delete(q.pods, name)
 	q.soak.pods.Add(-1)
 	return true, q.Client().CoreV1().Pods(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
@@ -270,7 +273,7 @@ func (q *quarter) relabel() (bool, error) {
 	}
 	labels := labelApp(q.r.IntN(apps + 1))
 	for _, addr := range []netip.Addr{host.V4, host.V6} {
-		q.history.note(fact{namespace: q.name, lodger: &lodger{addr: addr, namespace: q.name, app: labels["app"]}})
+		q.history.note(fact{lodger: &lodger{addr: addr, namespace: q.name, app: labels["app"]}})
 	}
 	q.pods[name] = labels["app"]
 	patch := fmt.Sprintf(`{"metadata":{"labels":{"app":%q}}}`, labels["app"])
@@ -302,9 +305,9 @@ func (q *quarter) makeSlice() (bool, error) {
 		slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: of.name, Name: name}
 	}
 	if of == q {
-		q.history.note(fact{namespace: q.name, lodger: &lodger{addr: addr, namespace: q.name, service: service}})
+		q.history.note(fact{lodger: &lodger{addr: addr, namespace: q.name, service: service}})
 	}
-	q.slices[slice.Name] = true
+	q.slices[slice.Name] = addr
 	_, err := q.Client().DiscoveryV1().EndpointSlices(q.name).Create(q.Context(), slice, metav1.CreateOptions{})
 	return true, err
 }
@@ -314,7 +317,7 @@ func (q *quarter) deleteSlice() (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	q.history.note(fact{namespace: q.name})
+	q.history.leave(q.slices[name])
 	delete(q.slices, name)
 	return true, q.Client().DiscoveryV1().EndpointSlices(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
 }
@@ -327,9 +330,14 @@ func (q *quarter) moveAway() (bool, error) {
 	q.moving.Store(true)
 	defer q.moving.Store(false)
 	for name := range q.services {
-		q.history.note(fact{namespace: q.name, claim: &claim{namespace: q.name, name: name}})
+		q.history.note(fact{claim: &claim{namespace: q.name, name: name}})
 	}
-	q.history.note(fact{namespace: q.name})
+	for _, host := range q.hostsOf(q.name) {
+		q.history.leave(host.V4, host.V6)
+	}
+	for _, addr := range q.slices {
+		q.history.leave(addr)
+	}
 	q.soak.pods.Add(-int32(len(q.pods)))
 	q.empty()
 	if err := q.DeleteNamespace(q.Context(), q.name); err != nil {

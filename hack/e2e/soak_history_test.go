@@ -52,13 +52,12 @@ type lodger struct {
 	service        string
 }
 
-// fact is a change that is about to be made. It may make a claim, or end it, which then has nothing, or a
-// lodger, or end one.
+// fact is a change that is about to be made: of a claim, which has nothing when it ends, or of what an
+// address is. An address that is nobody's endpoint any more is a lodger of no namespace.
 type fact struct {
-	at        time.Time
-	namespace string
-	claim     *claim
-	lodger    *lodger
+	at     time.Time
+	claim  *claim
+	lodger *lodger
 }
 
 func claimOf(svc *v1.Service, config egress.Config) claim {
@@ -87,6 +86,13 @@ func (h *history) note(f fact) {
 	last := h.epochs[len(h.epochs)-1]
 	f.at = time.Now()
 	last.facts = append(last.facts, f)
+}
+
+// leave notes that addresses are about to be nobody's endpoints.
+func (h *history) leave(addrs ...netip.Addr) {
+	for _, addr := range addrs {
+		h.note(fact{lodger: &lodger{addr: addr}})
+	}
 }
 
 // calm begins an epoch: all nodes hold the plan for these objects now, and nothing is being changed.
@@ -194,23 +200,29 @@ func (e *epoch) allows(addr, node, seen netip.Addr, until time.Time) bool {
 	return n > 0 && e.candidate(addr, seen, facts)
 }
 
-// touched tells whether any of these changes could end a binding.
+// touched tells whether any of these changes could end a binding: one of what its pod's address is, or
+// of a Service that has, or had, its egress IP or its pod. The Service that gives it is one of these.
 func (e *epoch) touched(b plan.Binding, facts []fact) bool {
-	holds := func(c claim) bool { return slices.Contains(c.holds, b.EgressIP) }
+	lodgers := e.allLodgers(facts)
 	for _, f := range facts {
-		if f.namespace == b.Service.Namespace || f.lodger != nil && f.lodger.addr == b.Pod {
+		if f.lodger != nil && f.lodger.addr == b.Pod {
 			return true
 		}
-		if f.claim == nil {
-			continue
-		}
-		for _, version := range e.versions(facts) {
-			if version.namespace == f.claim.namespace && version.name == f.claim.name && holds(version) {
-				return true
-			}
+		if f.claim != nil && slices.ContainsFunc(e.versions(facts), func(version claim) bool {
+			return version.namespace == f.claim.namespace && version.name == f.claim.name &&
+				(slices.Contains(version.holds, b.EgressIP) || version.selects(b.Pod, lodgers))
+		}) {
+			return true
 		}
 	}
 	return false
+}
+
+// selects tells whether an address is an endpoint of the Service.
+func (c claim) selects(addr netip.Addr, lodgers []lodger) bool {
+	return slices.ContainsFunc(lodgers, func(t lodger) bool {
+		return t.addr == addr && t.namespace == c.namespace && (t.service == c.name || t.service == "" && t.app == c.app)
+	})
 }
 
 // versions are all that Services may be like.
@@ -228,9 +240,7 @@ func (e *epoch) versions(facts []fact) []claim {
 func (e *epoch) candidate(addr, identity netip.Addr, facts []fact) bool {
 	lodgers := e.allLodgers(facts)
 	return slices.ContainsFunc(e.versions(facts), func(c claim) bool {
-		return slices.Contains(c.egress, identity) && !e.blocked(c, identity, facts) && slices.ContainsFunc(lodgers, func(t lodger) bool {
-			return t.addr == addr && t.namespace == c.namespace && (t.service == c.name || t.service == "" && t.app == c.app)
-		})
+		return slices.Contains(c.egress, identity) && !e.blocked(c, identity, facts) && c.selects(addr, lodgers)
 	})
 }
 
