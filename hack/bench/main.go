@@ -18,13 +18,19 @@ import (
 	"github.com/openshift/origin-node/hack/bench/conntrack"
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/flows"
+	"github.com/openshift/origin-node/hack/bench/process"
+	"github.com/openshift/origin-node/hack/bench/programming"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(flows.Figures(), conntrack.Figures())
+var figures = slices.Concat(flows.Figures(), conntrack.Figures(), programming.Figures(), process.Figures())
 
 func main() {
+	if programming.IsAgent() {
+		programming.Agent()
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -1,0 +1,191 @@
+package programming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+
+	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/bench/objects"
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress"
+)
+
+// Figures are those of this package.
+func Figures() []figure.Figure {
+	return []figure.Figure{
+		{Name: "programming/sync", Run: syncs},
+		{Name: "programming/seed", Run: seeds},
+	}
+}
+
+// means are those by which rules are written.
+type means struct {
+	// name is for benchstat and for people.
+	name     string
+	backend  egress.Backend
+	iptables lab.Backend
+	// changes is how many are measured in a visit: fewer where one takes long.
+	changes int
+}
+
+var (
+	nftables = means{"nftables", egress.NFTables, lab.NFT, 200}
+	nft      = means{"iptables-nft", egress.IPTables, lab.NFT, 20}
+	legacy   = means{"iptables-legacy", egress.IPTables, lab.Legacy, 10}
+)
+
+// variant is a number of bindings written by some means.
+type variant struct {
+	means
+	size objects.Size
+}
+
+// What a visit measures.
+const (
+	installCPU = iota
+	changeCPU  // of a pod of another node
+	changeWall
+	hereCPU // of a pod of this node
+	quantities
+)
+
+var benchmarks = [quantities]string{"Install", "Change", "Change", "ChangeHere"}
+var units = [quantities]string{"cpu-ms/op", "cpu-ms/op", "ms/op", "cpu-ms/op"}
+
+// ofSize is a cluster of so many bindings. The pods are on twenty nodes, the first ones of every
+// other Service on this one, those of the others elsewhere.
+func ofSize(bindings int) objects.Size {
+	const endpoints = 10
+	return objects.Size{Services: bindings / endpoints, Endpoints: endpoints, Every: 1, Nodes: 2 * endpoints}
+}
+
+// syncs measures what happens between events and the kernel.
+func syncs(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
+	const rounds = 5
+	if _, err := exec.LookPath("strace"); err != nil {
+		return nil, fmt.Errorf("%w: apt-get install strace", err)
+	}
+	few, many := ofSize(100), ofSize(100_000)
+	if s.Smoke {
+		few, many = ofSize(20), ofSize(200)
+	}
+	var all []variant
+	for _, m := range []means{nftables, nft, legacy} {
+		if s.Smoke {
+			m.changes = 2
+		}
+		all = append(all, variant{m, few}, variant{m, many})
+	}
+	values := make([][quantities]figure.Distribution, len(all))
+	still := make([]counts, len(all))
+	for round := range min(s.Rounds, rounds) {
+		for _, i := range rand.Perm(len(all)) {
+			seen, err := all[i].measure(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %d bindings: %w", all[i].name, all[i].size.Bindings(), err)
+			}
+			for q, value := range seen.values {
+				values[i][q] = append(values[i][q], value)
+				n := 1
+				if q != installCPU {
+					n = all[i].changes
+				}
+				s.Record(fmt.Sprintf("%s/means=%s/n=%d", benchmarks[q], all[i].name, all[i].size.Bindings()), n, value, units[q])
+			}
+			still[i].add(seen.still)
+			s.Log("round %d: %s, %d bindings: install %.3g cpu-ms, change %.3g cpu-ms, %.3g ms, of this node %.3g cpu-ms", round+1, all[i].name,
+				all[i].size.Bindings(), seen.values[installCPU], seen.values[changeCPU], seen.values[changeWall], seen.values[hereCPU])
+		}
+	}
+	return tell(all, values, still), nil
+}
+
+// counts are how many programs were run and how often something was sent to netlink, per round.
+type counts struct{ execs, messages figure.Distribution }
+
+func (c *counts) add(other counts) {
+	c.execs = append(c.execs, other.execs...)
+	c.messages = append(c.messages, other.messages...)
+}
+
+// seen is what a visit has measured: times, and what a sync without a change does.
+type seen struct {
+	values [quantities]float64
+	still  counts
+}
+
+// measure visits the variant.
+func (v variant) measure(ctx context.Context) (result seen, err error) {
+	visit, err := newVisit(ctx, v.means, v.size)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, visit.close()) }()
+	installed, err := visit.order(install, 1)
+	if err != nil {
+		return result, err
+	}
+	if _, err := visit.order(elsewhere, 2); err != nil { // the first ones are special
+		return result, err
+	}
+	changed, err := visit.order(elsewhere, v.changes)
+	if err != nil {
+		return result, err
+	}
+	changedHere, err := visit.order(here, v.changes)
+	if err != nil {
+		return result, err
+	}
+	result.values = [quantities]float64{
+		milliseconds(installed.CPU), milliseconds(changed.CPU), milliseconds(changed.Wall), milliseconds(changedHere.CPU),
+	}
+	execs, messages, err := visit.traced(ctx, same)
+	if err != nil {
+		return result, err
+	}
+	result.still = counts{figure.Distribution{float64(execs)}, figure.Distribution{float64(messages)}}
+	execs, messages, err = visit.traced(ctx, elsewhere)
+	if err == nil && execs+messages == 0 {
+		err = errors.New("strace has seen nothing of a change, so it cannot be believed that there is nothing without one")
+	}
+	return result, err
+}
+
+// tell makes the lines of the table. The variants are pairs of few and many bindings by the same means.
+func tell(all []variant, values [][quantities]figure.Distribution, still []counts) (results []figure.Result) {
+	for i := 0; i < len(all); i += 2 {
+		few, many := values[i], values[i+1]
+		name, at := all[i].name, figure.Size(all[i+1].size.Bindings())
+		less := figure.Size(all[i].size.Bindings())
+		cost, full, own := figure.None, figure.None, figure.None
+		growth := figure.None
+		switch name {
+		case nftables.name:
+			growth, full = figure.AtMost(1.1), figure.AtMost(0.5)
+		case nft.name:
+			cost = figure.AtMost(20)
+		case legacy.name:
+			own = figure.AtMost(0.5)
+		}
+		results = append(results,
+			figure.Result{Name: "full install, " + name, At: at, Measured: many[installCPU].Scale(1e-3), Unit: "s CPU", Target: full},
+			figure.Result{Name: "one change, event to kernel, " + name, At: less, Measured: few[changeCPU], Unit: "ms CPU"},
+			figure.Result{Name: "one change, event to kernel, " + name, At: at, Measured: many[changeCPU], Unit: "ms CPU", Target: cost},
+			figure.Result{Name: fmt.Sprintf("one change ÷ the same at %s, CPU, %s", less, name), At: at, Measured: figure.Ratio(many[changeCPU], few[changeCPU]), Target: growth},
+			figure.Result{Name: "one change ÷ its own full install, CPU, " + name, At: at, Measured: figure.Ratio(many[changeCPU], many[installCPU]), Target: own},
+			figure.Result{Name: "one change, from the event until the kernel has it, " + name, At: at, Measured: many[changeWall], Unit: "ms"},
+			figure.Result{Name: "one change of this node's pods, flows included, " + name, At: at, Measured: many[hereCPU], Unit: "ms CPU"},
+		)
+		for j := i; j < i+2; j++ {
+			at := figure.Size(all[j].size.Bindings())
+			results = append(results,
+				figure.Result{Name: "sync without a change, programs run, " + name, At: at, Measured: still[j].execs, Unit: "execs", Target: figure.AtMost(0)},
+				figure.Result{Name: "sync without a change, sent to netlink, " + name, At: at, Measured: still[j].messages, Unit: "messages", Target: figure.AtMost(0)},
+			)
+		}
+	}
+	return results
+}
