@@ -53,8 +53,7 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{pair: signed, parsed: parsed, signer: signer}, nil
 }
 
-// server signs the certificate of a server with these names and addresses. It serves
-// as a client's too.
+// server signs the certificate of a server with these names and addresses.
 func (a *authority) server(name string, names []string, addrs []netip.Addr) (pair, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, DNSNames: names, NotAfter: time.Now().Add(validity),

@@ -2,19 +2,17 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
@@ -78,7 +76,7 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		} else {
 			to.eventually(func() error { return managers[i].told("STATUS=Waiting for the API server: ") })
 			// kube-proxy's own word: it is good where there is one at all and no write is due.
-			if err := m.healthy(t.Context()); err == nil {
+			if err := to.healthy(m); err == nil {
 				t.Errorf("%s: its /healthz is good", bad.name)
 			}
 		}
@@ -103,7 +101,7 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 	}
 	to.published()
 	for i, m := range to.members[1:] {
-		to.eventually(func() error { return errors.Join(m.healthy(t.Context()), managers[i].told("READY=1")) })
+		to.eventually(func() error { return errors.Join(to.healthy(m), managers[i].told("READY=1")) })
 	}
 	to.calm("six nodes with six bad kubeconfigs")
 }
@@ -232,27 +230,9 @@ func rightful(m *member) cluster.Kubeconfig {
 // withoutRight returns the kubeconfig of a node that has the rights of others but for a resource.
 func withoutRight(resource string) func(w *world, m *member) cluster.Kubeconfig {
 	return func(w *world, m *member) cluster.Kubeconfig {
-		rbac, name := w.Client().RbacV1(), "without-"+resource
-		role, err := rbac.ClusterRoles().Get(w.Context(), cluster.NodeGroup, metav1.GetOptions{})
-		w.must(err)
-		role.ObjectMeta = metav1.ObjectMeta{Name: name}
-		for i := range role.Rules {
-			role.Rules[i].Resources = slices.DeleteFunc(role.Rules[i].Resources, func(r string) bool { return r == resource })
-		}
-		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) == 0 })
-		_, err = rbac.ClusterRoles().Create(w.Context(), role, metav1.CreateOptions{})
-		w.must(err)
-		_, err = rbac.ClusterRoleBindings().Create(w.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}},
-		}, metav1.CreateOptions{})
-		if !apierrors.IsAlreadyExists(err) {
-			w.must(err)
-		}
-		k := rightful(m)
-		k.Groups = []string{name}
-		return k
+		user := rightful(m).User
+		w.grantAllBut(user, func(r right) bool { return r.resource == resource })
+		return cluster.Kubeconfig{User: user}
 	}
 }
 
@@ -273,24 +253,10 @@ func (m *member) saysInOneLine(w *world, replace *strings.Replacer, texts ...str
 }
 
 // healthy returns an error unless the node's /healthz is good.
-func (m *member) healthy(ctx context.Context) error {
-	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return m.Host.DialContext(ctx, network, address)
-		},
-	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:10256/healthz", nil)
-	if err != nil {
-		return err
+func (w *world) healthy(m *member) error {
+	got, err := w.get(m.Host, netip.MustParseAddrPort("127.0.0.1:10256"), "/healthz")
+	if err == nil && got.status != http.StatusOK {
+		err = fmt.Errorf("%s: /healthz says %d: %s", m.Name, got.status, got.body)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: /healthz says %s", m.Name, response.Status)
-	}
-	return nil
+	return err
 }

@@ -252,7 +252,7 @@ table inet firewall {
 func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
 	to := newTown(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
 	victim := to.members[1]
-	lock, err := os.OpenFile(victim.Lock(), os.O_CREATE|os.O_RDONLY, 0o600)
+	lock, err := os.OpenFile(victim.Host.XtablesLock(), os.O_CREATE|os.O_RDONLY, 0o600)
 	to.must(err)
 	defer lock.Close()
 	to.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))

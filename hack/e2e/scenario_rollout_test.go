@@ -89,7 +89,7 @@ func (w *world) letTo(identities map[string][]string) *tenants {
 	t := &tenants{world: w, identities: identities, all: map[*lab.Host]*tenant{}, last: map[netip.Addr]*tenant{}}
 	t.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 200, Timeout: 10 * time.Second, Check: t.check})
 	w.Cleanup(func() { t.Traffic.Stop() })
-	w.started, w.stopping = t.moveIn, t.moveOut
+	w.kubeletsPods.Started, w.kubeletsPods.Stopping = t.moveIn, t.moveOut
 	return t
 }
 

@@ -218,7 +218,7 @@ func (h *hostilities) slice(change func(*discovery.EndpointSlice), addresses ...
 	return h.note(err)
 }
 
-// must fails unless something that makes the test worth while was accepted.
+// mustBe fails unless something that makes the test worth while was accepted.
 func (h *hostilities) mustBe(accepted bool) {
 	h.Helper()
 	if !accepted {

@@ -415,7 +415,7 @@ func TestANodeSaysWhichRightItLacks(t *testing.T) {
 				w.Skip("an Event is patched when it is 20 minutes old; TestEventsLiveOn of pkg/egress has that")
 			}
 			user := fmt.Sprintf("without-%d", i)
-			w.grantAllBut(user, missing)
+			w.grantAllBut(user, func(r right) bool { return r == missing })
 			w.must(w.WriteKubeconfig(w.Context(), m.File("node.kubeconfig"), cluster.Kubeconfig{User: user, Server: m.link.URL()}))
 			says := fmt.Sprintf(`cannot %s resource \"%s\" in API group \"%s\"`, missing.verb, missing.resource, missing.group)
 			if missing.verb == "get" {
@@ -443,14 +443,12 @@ func TestANodeSaysWhichRightItLacks(t *testing.T) {
 	}
 }
 
-// grantAllBut gives a user what we ship, but for one right.
-func (w *world) grantAllBut(user string, missing right) {
+// grantAllBut gives a user what we ship, but for the rights that are missing.
+func (w *world) grantAllBut(user string, missing func(right) bool) {
 	w.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
-	for _, r := range w.shippedRights() {
-		if r == missing {
-			continue
-		}
+	granted := slices.DeleteFunc(w.shippedRights(), missing)
+	for _, r := range granted {
 		rule := rbacv1.PolicyRule{Verbs: []string{r.verb}, APIGroups: []string{r.group}, Resources: []string{r.resource}}
 		if r.name != "" {
 			rule.ResourceNames = []string{r.name}
@@ -465,17 +463,13 @@ func (w *world) grantAllBut(user string, missing right) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
 	w.must(err)
-	last := w.shippedRights()[0]
-	if last == missing {
-		last = w.shippedRights()[1]
-	}
 	w.eventually(func() error { // the API server's authorizer learns of it like everybody
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: last.verb, Group: last.group, Resource: last.resource,
+			Verb: granted[0].verb, Group: granted[0].group, Resource: granted[0].resource,
 		}}}
 		review, err := w.Client().AuthorizationV1().SubjectAccessReviews().Create(w.Context(), review, metav1.CreateOptions{})
 		if err == nil && !review.Status.Allowed {
-			err = fmt.Errorf("%s may not %s yet", user, last)
+			err = fmt.Errorf("%s may not %s yet", user, granted[0])
 		}
 		return err
 	})

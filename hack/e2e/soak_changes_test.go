@@ -14,10 +14,8 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/openshift/origin-node/hack/cluster"
-	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
@@ -237,7 +235,7 @@ func (q *quarter) endPod() (bool, error) {
 		return false, nil
 	}
 	// One that does not run yet is nobody's endpoint, and is noted if it comes to that.
-	if host := q.running(q.name, name); host != nil {
+	if host := q.kubeletsPods.Host(q.name, name); host != nil {
 		q.history.leave(host.V4, host.V6)
 	}
 	delete(q.pods, name)
@@ -245,29 +243,9 @@ func (q *quarter) endPod() (bool, error) {
 	return true, q.Client().CoreV1().Pods(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
 }
 
-// running is a pod's host; nil if it does not run yet, or any more.
-func (w *world) running(namespace, name string) *lab.Host {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pods[cache.NewObjectName(namespace, name)]
-}
-
-// hostsOf are those of a namespace's pods that run, by name.
-func (w *world) hostsOf(namespace string) map[string]*lab.Host {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	found := map[string]*lab.Host{}
-	for name, host := range w.pods {
-		if name.Namespace == namespace {
-			found[name.Name] = host
-		}
-	}
-	return found
-}
-
 func (q *quarter) relabel() (bool, error) {
 	name, ok := one(q, q.pods)
-	host := q.running(q.name, name)
+	host := q.kubeletsPods.Host(q.name, name)
 	if !ok || host == nil {
 		return false, nil
 	}
@@ -291,7 +269,7 @@ func (q *quarter) makeSlice() (bool, error) {
 	if q.r.IntN(3) == 0 {
 		of = q.quarters[q.r.IntN(len(q.quarters))]
 	}
-	hosts := q.hostsOf(of.name)
+	hosts := q.kubeletsPods.In(of.name)
 	name, ok := one(q, hosts)
 	if !ok {
 		return false, nil
@@ -332,7 +310,7 @@ func (q *quarter) moveAway() (bool, error) {
 	for name := range q.services {
 		q.history.note(fact{claim: &claim{namespace: q.name, name: name}})
 	}
-	for _, host := range q.hostsOf(q.name) {
+	for _, host := range q.kubeletsPods.In(q.name) {
 		q.history.leave(host.V4, host.V6)
 	}
 	for _, addr := range q.slices {

@@ -96,7 +96,7 @@ func newSoak(t *testing.T) *soak {
 		t.Fatalf("MODE=%q: want iptables or nftables", mode)
 	}
 	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
-	s.started, s.stopping = s.moveIn, s.moveOut
+	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.moveIn, s.moveOut
 	for _, m := range s.members {
 		m.Start()
 	}

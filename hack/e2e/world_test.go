@@ -14,7 +14,6 @@ import (
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
@@ -46,13 +45,8 @@ type world struct {
 
 	// network reaches OpenShift's Network; nil in a cluster that has none.
 	network configclient.Interface
-	// started and stopping, if not nil, are told of each pod that the kubelet has started, before the
-	// API server is, and of each that it is about to take away. Set them while there are no pods.
-	started, stopping func(pod *v1.Pod, host *lab.Host)
-
-	mu sync.Mutex
-	// pods are the hosts in which the kubelet runs pods.
-	pods map[cache.ObjectName]*lab.Host
+	// kubeletsPods are those that it runs.
+	kubeletsPods *cluster.Pods
 }
 
 // member is a node with its own way to the API server.
@@ -104,7 +98,7 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	}
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
 	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
-	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families, pods: map[cache.ObjectName]*lab.Host{}}
+	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families}
 	w.config = defaultConfig()
 	if s.config != nil {
 		s.config(&w.config)
@@ -141,9 +135,11 @@ func (w *world) newMember(name string, host *lab.Host, s settings) *member {
 // runKubelet runs pods until the test ends.
 func (w *world) runKubelet() {
 	w.Helper()
-	kubelet := &cluster.Kubelet{ControlPlane: w.ControlPlane, Start: w.startPod, Stop: w.stopPod}
+	w.kubeletsPods = &cluster.Pods{Lab: w.Lab, Nodes: map[string]*lab.Host{}, Port: port}
+	kubelet := &cluster.Kubelet{ControlPlane: w.ControlPlane, Start: w.kubeletsPods.Start, Stop: w.kubeletsPods.Stop}
 	for _, m := range w.members {
 		kubelet.Nodes = append(kubelet.Nodes, m.Name)
+		w.kubeletsPods.Nodes[m.Name] = m.Host
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	ended := make(chan error, 1)
@@ -156,51 +152,10 @@ func (w *world) runKubelet() {
 	})
 }
 
-// startPod gives a pod a host on its node.
-func (w *world) startPod(_ context.Context, pod *v1.Pod) ([]netip.Addr, error) {
-	for _, m := range w.members {
-		if m.Name != pod.Spec.NodeName {
-			continue
-		}
-		host, err := w.AddPodOn(m.Host)
-		if err != nil {
-			return nil, err
-		}
-		if err := serve(host, port); err != nil {
-			return nil, errors.Join(err, w.RemovePod(host))
-		}
-		w.mu.Lock()
-		w.pods[cache.MetaObjectToName(pod)] = host
-		w.mu.Unlock()
-		if w.started != nil {
-			w.started(pod, host)
-		}
-		return []netip.Addr{host.V4, host.V6}, nil
-	}
-	return nil, fmt.Errorf("there is no node %q", pod.Spec.NodeName)
-}
-
-// stopPod removes the pod's host.
-func (w *world) stopPod(_ context.Context, pod *v1.Pod) error {
-	w.mu.Lock()
-	host := w.pods[cache.MetaObjectToName(pod)]
-	delete(w.pods, cache.MetaObjectToName(pod))
-	w.mu.Unlock()
-	if host == nil {
-		return nil
-	}
-	if w.stopping != nil {
-		w.stopping(pod, host)
-	}
-	return w.RemovePod(host)
-}
-
 // pod returns the host of a pod that runs.
 func (w *world) pod(namespace, name string) *lab.Host {
 	w.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	host := w.pods[cache.NewObjectName(namespace, name)]
+	host := w.kubeletsPods.Host(namespace, name)
 	if host == nil {
 		w.Fatalf("pod %s/%s does not run", namespace, name)
 	}
@@ -226,24 +181,7 @@ func (w *world) runPod(namespace, name string, on *member, labels map[string]str
 // serve lets a host tell its clients who they are seen as, at the port.
 func (w *world) serve(host *lab.Host) {
 	w.Helper()
-	w.must(serve(host, port))
-}
-
-// serve has a host tell its clients over TCP and UDP, in the families that it has, who they are seen as.
-func serve(host *lab.Host, port int) error {
-	var networks []string
-	if host.V4.IsValid() {
-		networks = append(networks, "tcp4", "udp4")
-	}
-	if host.V6.IsValid() {
-		networks = append(networks, "tcp6", "udp6")
-	}
-	for _, network := range networks {
-		if _, err := host.ServeWhoami(network, port); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.must(cluster.Serve(host, port))
 }
 
 // outside are the addresses at which the outside host serves.

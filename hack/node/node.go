@@ -150,15 +150,9 @@ func (n *Node) Command(ctx context.Context, args ...string) *exec.Cmd {
 			cmd.Env[i] = "PATH=" + n.BinDir + ":" + path
 		}
 	}
-	cmd.Env = append(append(cmd.Env, n.lock()), n.Variables...)
+	cmd.Env = append(cmd.Env, n.Variables...)
 	return cmd
 }
-
-// lock keeps the nodes of labs, which share /run, from waiting for each other.
-func (n *Node) lock() string { return "XTABLES_LOCKFILE=" + n.Lock() }
-
-// Lock is the path of the file that iptables locks on this node.
-func (n *Node) Lock() string { return n.File("xtables.lock") }
 
 // Openshift runs the binary to its end and returns its output and exit status.
 func (n *Node) Openshift(args ...string) (stdout, stderr string, status int) {
