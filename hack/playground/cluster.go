@@ -9,12 +9,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
@@ -32,16 +29,14 @@ type playground struct {
 	lab                      *lab.Lab
 	control                  *cluster.ControlPlane
 	forwarder                net.Listener
+	pods                     *cluster.Pods
 	cancel                   context.CancelFunc
 	kubelet                  chan error // gives one when it has ended
-
-	mu   sync.Mutex
-	pods map[cache.ObjectName]*lab.Host
 }
 
 // newCluster returns when everything runs and the shop's pods do.
 func newCluster(ctx context.Context, dir, openshift, binaries string) (p *playground, err error) {
-	p = &playground{dir: dir, openshift: openshift, binaries: binaries, pods: map[cache.ObjectName]*lab.Host{}}
+	p = &playground{dir: dir, openshift: openshift, binaries: binaries}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -55,7 +50,7 @@ func newCluster(ctx context.Context, dir, openshift, binaries string) (p *playgr
 	if err != nil {
 		return p, err
 	}
-	if err := serve(p.lab.Outside()); err != nil {
+	if err := cluster.Serve(p.lab.Outside(), port); err != nil {
 		return p, err
 	}
 	if err := p.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
@@ -84,16 +79,6 @@ func (p *playground) rolledOut(ctx context.Context, name string) error {
 	return p.control.RolledOut(ctx, "shop", name)
 }
 
-// serve lets a host tell its clients who they are seen as.
-func serve(host *lab.Host) error {
-	for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
-		if _, err := host.ServeWhoami(network, port); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
 
 // file returns the path of a node's file.
@@ -101,7 +86,7 @@ func (p *playground) file(i int, name string) string {
 	return filepath.Join(p.dir, nodeName(i)+"."+name)
 }
 
-// startNode starts the node's process, which ends with the lab.
+// startNode starts the node's process, which ends with the lab, and with this process.
 func (p *playground) startNode(ctx context.Context, i int) error {
 	host := p.lab.Nodes()[i]
 	if _, err := p.control.CreateNode(ctx, nodeName(i), host.V4, host.V6); err != nil {
@@ -129,55 +114,22 @@ proxyArguments:
 	}
 	defer log.Close()
 	process := host.Command(context.WithoutCancel(ctx), p.openshift, "start", "node", "--config="+p.file(i, "yaml"), "--loglevel=2")
-	process.Env = append(process.Env, "XTABLES_LOCKFILE="+p.file(i, "lock"))
 	process.Stdout, process.Stderr = log, log
-	if err := process.Start(); err != nil {
-		return err
-	}
-	go func() { _ = process.Wait() }()
-	return nil
+	_, err = lab.Start(process)
+	return err
 }
 
 // startKubelet runs pods as hosts of the lab.
 func (p *playground) startKubelet(ctx context.Context) {
-	kubelet := &cluster.Kubelet{ControlPlane: p.control, Start: p.startPod, Stop: p.stopPod}
-	for i := range p.lab.Nodes() {
+	p.pods = &cluster.Pods{Lab: p.lab, Nodes: map[string]*lab.Host{}, Port: port}
+	kubelet := &cluster.Kubelet{ControlPlane: p.control, Start: p.pods.Start, Stop: p.pods.Stop}
+	for i, host := range p.lab.Nodes() {
 		kubelet.Nodes = append(kubelet.Nodes, nodeName(i))
+		p.pods.Nodes[nodeName(i)] = host
 	}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.kubelet = make(chan error, 1)
 	go func() { p.kubelet <- kubelet.Run(ctx) }()
-}
-
-func (p *playground) startPod(_ context.Context, pod *v1.Pod) ([]netip.Addr, error) {
-	for i, node := range p.lab.Nodes() {
-		if nodeName(i) != pod.Spec.NodeName {
-			continue
-		}
-		host, err := p.lab.AddPodOn(node)
-		if err != nil {
-			return nil, err
-		}
-		if err := serve(host); err != nil {
-			return nil, errors.Join(err, p.lab.RemovePod(host))
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.pods[cache.MetaObjectToName(pod)] = host
-		return []netip.Addr{host.V4, host.V6}, nil
-	}
-	return nil, fmt.Errorf("there is no node %q", pod.Spec.NodeName)
-}
-
-func (p *playground) stopPod(_ context.Context, pod *v1.Pod) error {
-	p.mu.Lock()
-	host := p.pods[cache.MetaObjectToName(pod)]
-	delete(p.pods, cache.MetaObjectToName(pod))
-	p.mu.Unlock()
-	if host == nil {
-		return nil
-	}
-	return p.lab.RemovePod(host)
 }
 
 // forward makes the API server reachable on the machine's loopback, and writes the kubeconfig for it.
@@ -222,14 +174,18 @@ func (p *playground) carry(ctx context.Context, client net.Conn) {
 
 // welcome says how to use the cluster, with commands that work as they are printed.
 func (p *playground) welcome(ctx context.Context, w io.Writer) error {
-	pods, err := p.control.Client().CoreV1().Pods("shop").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	list, err := p.control.Client().CoreV1().Pods("shop").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	host := p.pods[cache.MetaObjectToName(&pods.Items[0])]
-	p.mu.Unlock()
-	kubectl := filepath.Join(p.binaries, "kubectl")
+	if len(list.Items) == 0 {
+		return errors.New("the shop has no pods")
+	}
+	host := p.pods.Host("shop", list.Items[0].Name)
+	if host == nil {
+		return fmt.Errorf("pod shop/%s does not run", list.Items[0].Name)
+	}
+	kubectl := filepath.Join(p.binaries, "kubectl") + " --kubeconfig=" + p.kubeconfig()
 	_, err = fmt.Fprintf(w, `The cluster is up: 3 nodes, a control plane, and a shop whose pods leave it from 203.0.113.10.
 
 export KUBECONFIG=%[1]s
@@ -240,8 +196,10 @@ Who a pod of the shop is seen as, by the host outside:
   ip netns exec %[3]s bash -c 'head -1 </dev/tcp/%[4]s/%[5]d'
 What its node has to say:
   %[6]s egress explain %[7]s --socket=%[8]s
+What happens when the Service loses its address, and gets it back (ask again who the pod is seen as):
+  %[2]s -n shop patch service web --type=merge -p '{"spec":{"externalIPs":[]}}'
+  %[2]s -n shop patch service web --type=merge -p '{"spec":{"externalIPs":["203.0.113.10","2001:db8:113::10"]}}'
 
-Try what happens when the Service loses its address: kubectl -n shop edit service web.
 The logs of the nodes are %[9]s; 'make cluster-down' ends all of it.
 `, p.kubeconfig(), kubectl, host.Name, p.lab.Outside().V4, port, p.openshift, host.V4, p.socketOf(host), filepath.Join(p.dir, "node-*.log"))
 	return err

@@ -1,12 +1,3 @@
-// Command playground runs the cluster of the end-to-end tests for a person to play with: three nodes in
-// network namespaces that run the given binary, a real control plane, and a shop.
-//
-//	playground up OPENSHIFT CONTROLPLANE   start it, and say how to use it
-//	playground down                        end it
-//
-// OPENSHIFT is the binary, CONTROLPLANE the folder of the control plane's binaries. What keeps the
-// cluster alive is a process in the background, whose folder is _output/cluster below the working
-// directory; nothing outside of that folder and of the namespaces is changed.
 package main
 
 import (
@@ -22,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 const (
@@ -62,7 +55,8 @@ func up(ctx context.Context, dir string, binaries []string) error {
 	if pid := running(dir); pid != 0 {
 		return fmt.Errorf("the cluster is up already, as process %d; 'make cluster-down' ends it", pid)
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+	// Of a cluster whose process was killed.
+	if err := errors.Join(lab.Remove(ctx, prefix), os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
@@ -80,25 +74,42 @@ func up(ctx context.Context, dir string, binaries []string) error {
 	if err := background.Start(); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- background.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = background.Wait() // the status is in its ProcessState
+		close(ended)
+	}()
 	if err := os.WriteFile(pidFile(dir), []byte(strconv.Itoa(background.Process.Pid)), 0o600); err != nil {
 		return err
 	}
-	welcome, err := awaitWelcome(ctx, dir, ended)
+	welcome, err := awaitWelcome(ctx, dir, background, ended)
 	if err != nil {
-		_ = background.Process.Signal(syscall.SIGTERM) // it may have ended
-		return err
+		return errors.Join(err, end(background.Process, ended), os.Remove(pidFile(dir)))
 	}
 	_, err = os.Stdout.Write(welcome)
 	return err
+}
+
+// end has the background process take away what it has made, and returns when it has.
+func end(background *os.Process, ended <-chan struct{}) error {
+	_ = background.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(patience):
+		_ = background.Kill()
+		<-ended
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return lab.Remove(ctx, prefix)
+	}
 }
 
 func pidFile(dir string) string     { return filepath.Join(dir, "pid") }
 func welcomeFile(dir string) string { return filepath.Join(dir, "welcome") }
 
 // awaitWelcome returns what the background process has to say when the cluster is usable.
-func awaitWelcome(ctx context.Context, dir string, ended <-chan error) ([]byte, error) {
+func awaitWelcome(ctx context.Context, dir string, background *exec.Cmd, ended <-chan struct{}) ([]byte, error) {
 	deadline := time.After(patience)
 	for {
 		if text, err := os.ReadFile(welcomeFile(dir)); err == nil {
@@ -106,9 +117,9 @@ func awaitWelcome(ctx context.Context, dir string, ended <-chan error) ([]byte, 
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
-		case err := <-ended:
+		case <-ended:
 			log, _ := os.ReadFile(filepath.Join(dir, "log")) // the error is told either way
-			return nil, fmt.Errorf("the cluster did not come up: %w\n%s", err, bytes.TrimSpace(log))
+			return nil, fmt.Errorf("the cluster did not come up: %s\n%s", background.ProcessState, bytes.TrimSpace(log))
 		case <-deadline:
 			return nil, fmt.Errorf("the cluster is not up after %s; its logs are in %s", patience, dir)
 		case <-ctx.Done():
@@ -121,7 +132,7 @@ func awaitWelcome(ctx context.Context, dir string, ended <-chan error) ([]byte, 
 func down(ctx context.Context, dir string) error {
 	pid := running(dir)
 	if pid == 0 {
-		return errors.New("no cluster is up")
+		return downAfterKill(ctx, dir)
 	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("end process %d: %w", pid, err)
@@ -135,7 +146,26 @@ func down(ctx context.Context, dir string) error {
 			return ctx.Err()
 		}
 	}
+	if err := os.Remove(pidFile(dir)); err != nil {
+		return err
+	}
 	_, err := os.Stdout.WriteString("The cluster is down.\n")
+	return err
+}
+
+// downAfterKill removes what is left of a cluster whose background process was killed.
+func downAfterKill(ctx context.Context, dir string) error {
+	if err := lab.Remove(ctx, prefix); err != nil {
+		return err
+	}
+	err := os.Remove(pidFile(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return errors.New("no cluster is up")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.WriteString("The cluster had lost its process; what was left of it is removed.\n")
 	return err
 }
 
