@@ -48,14 +48,14 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		{"no right to EndpointSlices", withoutRight("endpointslices"), []string{`User "USER" cannot list resource "endpointslices"`}, "EndpointSlices"},
 		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services"},
 	}
-	to := newTown(t, settings{nodes: 1 + len(badly)})
+	w := newWatchedWorld(t, settings{nodes: 1 + len(badly)})
 	var managers []*manager
 	for i, bad := range badly {
-		m := to.members[1+i]
-		k := bad.kubeconfig(to.world, m)
+		m := w.members[1+i]
+		k := bad.kubeconfig(w.world, m)
 		k.Server = m.link.URL()
 		m.Printed.Reset()
-		to.must(to.WriteKubeconfig(t.Context(), m.File("node.kubeconfig"), k))
+		w.must(w.WriteKubeconfig(t.Context(), m.File("node.kubeconfig"), k))
 		if status := m.Exit(); status != 75 {
 			t.Fatalf("%s: with another kubeconfig it ended with status %d, want 75", m.Name, status)
 		}
@@ -63,35 +63,35 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		managers = append(managers, manage(t, m.Node))
 		m.Start()
 	}
-	to.publish()
-	to.published(to.members[0])
+	w.publish()
+	w.published(w.members[0])
 	for i, bad := range badly {
-		m := to.members[1+i]
+		m := w.members[1+i]
 		replace := strings.NewReplacer("FILE", m.File("node.kubeconfig"), "SERVER", m.link.URL(), "USER", rightful(m).User)
-		line := m.saysInOneLine(to.world, replace, bad.says...)
+		line := m.saysInOneLine(w.world, replace, bad.says...)
 		t.Logf("%s: %s", bad.name, line)
 		if bad.lacks != "" {
 			m.Says("waitingFor=\"" + bad.lacks + "\"")
-			to.eventually(func() error { return managers[i].told("egress SNAT waiting for " + bad.lacks) })
+			w.eventually(func() error { return managers[i].told("egress SNAT waiting for " + bad.lacks) })
 		} else {
-			to.eventually(func() error { return managers[i].told("STATUS=Waiting for the API server: ") })
+			w.eventually(func() error { return managers[i].told("STATUS=Waiting for the API server: ") })
 			// kube-proxy's own word: it is good where there is one at all and no write is due.
-			if err := to.healthy(m); err == nil {
+			if err := w.healthy(m); err == nil {
 				t.Errorf("%s: its /healthz is good", bad.name)
 			}
 		}
 		if managers[i].told("READY=1") == nil || strings.Contains(m.Printed.String(), inPlace) {
 			t.Errorf("%s: it says that it is ready", bad.name)
 		}
-		objects, err := to.objects()
-		to.must(err)
-		if m.CheckPlan(to.config, objects, families...) == nil {
+		objects, err := w.objects()
+		w.must(err)
+		if m.CheckPlan(w.config, objects, families...) == nil {
 			t.Errorf("%s: it knows of a change all the same", bad.name)
 		}
 	}
-	to.round(to.residents, to.blog)
-	for _, m := range to.members[1:] {
-		to.must(to.NodeKubeconfig(t.Context(), m.File("node.kubeconfig"), m.Name, m.link.URL()))
+	w.round(w.residents, w.blog)
+	for _, m := range w.members[1:] {
+		w.must(w.NodeKubeconfig(t.Context(), m.File("node.kubeconfig"), m.Name, m.link.URL()))
 		if status := m.Exit(); status != 75 {
 			t.Fatalf("%s: with a good kubeconfig again it ended with status %d, want 75", m.Name, status)
 		}
@@ -99,11 +99,11 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		m.Start()
 		m.Ready()
 	}
-	to.published()
-	for i, m := range to.members[1:] {
-		to.eventually(func() error { return errors.Join(to.healthy(m), managers[i].told("READY=1")) })
+	w.published()
+	for i, m := range w.members[1:] {
+		w.eventually(func() error { return errors.Join(w.healthy(m), managers[i].told("READY=1")) })
 	}
-	to.calm("six nodes with six bad kubeconfigs")
+	w.calm("six nodes with six bad kubeconfigs")
 }
 
 // TestANodeWhoseNodeObjectIsLateWaitsForIt: with the rights that we ship the log says what is missing,
@@ -134,11 +134,11 @@ func TestANodeWhoseNodeObjectIsLateWaitsForIt(t *testing.T) {
 // and goes on with what it knew.
 func TestRightsTakenAwayLeaveTheRules(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{})
-	watching, forbidden, expired := to.members[0], to.members[1], to.members[2]
+	w := newWatchedWorld(t, settings{})
+	watching, forbidden, expired := w.members[0], w.members[1], w.members[2]
 	const lifetime = 10 * time.Second
 	ends := time.Now().Add(lifetime)
-	to.must(to.WriteKubeconfig(t.Context(), expired.File("node.kubeconfig"), cluster.Kubeconfig{Server: expired.link.URL(), ServiceAccount: "short", Lifetime: lifetime}))
+	w.must(w.WriteKubeconfig(t.Context(), expired.File("node.kubeconfig"), cluster.Kubeconfig{Server: expired.link.URL(), ServiceAccount: "short", Lifetime: lifetime}))
 	if status := expired.Exit(); status != 75 {
 		t.Fatalf("with another kubeconfig it ended with status %d, want 75", status)
 	}
@@ -146,10 +146,10 @@ func TestRightsTakenAwayLeaveTheRules(t *testing.T) {
 	expired.Start()
 	expired.Ready()
 
-	bindings := to.Client().RbacV1().ClusterRoleBindings()
+	bindings := w.Client().RbacV1().ClusterRoleBindings()
 	binding, err := bindings.Get(t.Context(), cluster.NodeGroup, metav1.GetOptions{})
-	to.must(err)
-	to.must(bindings.Delete(t.Context(), cluster.NodeGroup, metav1.DeleteOptions{}))
+	w.must(err)
+	w.must(bindings.Delete(t.Context(), cluster.NodeGroup, metav1.DeleteOptions{}))
 	// For ten seconds the API server remembers that a token was good.
 	time.Sleep(time.Until(ends.Add(11 * time.Second)))
 	forbidden.link.Reset()
@@ -159,25 +159,25 @@ func TestRightsTakenAwayLeaveTheRules(t *testing.T) {
 		expired:   {"Unauthorized", "SERVER does not accept the token, which ended at 20", "in FILE"},
 	} {
 		replace := strings.NewReplacer("FILE", m.File("node.kubeconfig"), "SERVER", m.link.URL(), "USER", rightful(m).User)
-		t.Logf("%s: %s", m.Name, m.saysInOneLine(to.world, replace, says...))
+		t.Logf("%s: %s", m.Name, m.saysInOneLine(w.world, replace, says...))
 	}
-	to.publish()
-	to.published(watching)
-	to.round(to.residents, to.blog)
+	w.publish()
+	w.published(watching)
+	w.round(w.residents, w.blog)
 
 	binding.ObjectMeta = metav1.ObjectMeta{Name: binding.Name}
 	_, err = bindings.Create(t.Context(), binding, metav1.CreateOptions{})
-	to.must(err)
+	w.must(err)
 	back := time.Now()
-	to.must(to.NodeKubeconfig(t.Context(), expired.File("node.kubeconfig"), expired.Name, expired.link.URL()))
+	w.must(w.NodeKubeconfig(t.Context(), expired.File("node.kubeconfig"), expired.Name, expired.link.URL()))
 	if status := expired.Exit(); status != 75 {
 		t.Fatalf("with a good kubeconfig again it ended with status %d, want 75", status)
 	}
 	expired.Printed.Reset()
 	expired.Start()
 	expired.Ready()
-	to.published()
-	to.calm(fmt.Sprintf("rights taken away, a token ended; all nodes up to date %s after both were mended", since(back)))
+	w.published()
+	w.calm(fmt.Sprintf("rights taken away, a token ended; all nodes up to date %s after both were mended", since(back)))
 }
 
 // manager is a service manager's end of sd_notify(3).

@@ -13,11 +13,11 @@ import (
 // TestNobodyNoticesThatTheAPIServerIsAway: for a while there is none, and nodes are restarted
 // and killed in that time. What changes as soon as it is back arrives on all of them.
 func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
-	to := newTown(t, settings{})
+	w := newWatchedWorld(t, settings{})
 	away := by(t, 15*time.Second, 15*time.Second, time.Minute)
-	to.must(to.APIServer.Stop(t.Context()))
+	w.must(w.APIServer.Stop(t.Context()))
 	began := time.Now()
-	stopped, killed := to.members[1], to.members[2]
+	stopped, killed := w.members[1], w.members[2]
 	stopped.Stop()
 	killed.Kill()
 	for _, m := range []*member{stopped, killed} {
@@ -26,7 +26,7 @@ func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
 		m.Says("Waiting for caches to sync")
 	}
 	time.Sleep(time.Until(began.Add(away))) // the fault is its length
-	to.round(to.residents, to.blog)
+	w.round(w.residents, w.blog)
 	for _, m := range []*member{stopped, killed} {
 		m.Says("Waiting for the API server; the rules in the kernel stay as they are")
 		if strings.Contains(m.Printed.String(), inPlace) {
@@ -34,54 +34,54 @@ func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
 		}
 	}
 
-	to.must(to.APIServer.Start())
-	to.must(to.APIServer.Ready(t.Context()))
+	w.must(w.APIServer.Start())
+	w.must(w.APIServer.Ready(t.Context()))
 	back := time.Now()
-	to.publish()
-	to.published()
-	to.calm(fmt.Sprintf("API server away for %s, nodes up to date %s after it was back", back.Sub(began).Round(time.Second), since(back)))
+	w.publish()
+	w.published()
+	w.calm(fmt.Sprintf("API server away for %s, nodes up to date %s after it was back", back.Sub(began).Round(time.Second), since(back)))
 }
 
 // TestNobodyNoticesThatEtcdRestarts: in an orderly way, and killed.
 func TestNobodyNoticesThatEtcdRestarts(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{})
+	w := newWatchedWorld(t, settings{})
 	for _, restart := range []func() error{
-		func() error { return to.Etcd.Restart(t.Context()) },
+		func() error { return w.Etcd.Restart(t.Context()) },
 		func() error {
-			if err := to.Etcd.Kill(); err != nil {
+			if err := w.Etcd.Kill(); err != nil {
 				return err
 			}
-			if err := to.Etcd.Start(); err != nil {
+			if err := w.Etcd.Start(); err != nil {
 				return err
 			}
-			return to.Etcd.Ready(t.Context())
+			return w.Etcd.Ready(t.Context())
 		},
 	} {
-		to.must(restart())
+		w.must(restart())
 		back := time.Now()
-		to.publish()
-		to.published()
+		w.publish()
+		w.published()
 		t.Logf("nodes up to date %s after etcd's restart", since(back))
 	}
-	to.calm("etcd restarted, and killed")
+	w.calm("etcd restarted, and killed")
 }
 
 // TestANodeWhoseConnectionsAreResetFollows: its connections to the API server end every second,
 // in the middle of changes, all of which it learns.
 func TestANodeWhoseConnectionsAreResetFollows(t *testing.T) {
-	to := newTown(t, settings{})
-	resetting := repeatedly(time.Second, to.members[1].link.Reset)
+	w := newWatchedWorld(t, settings{})
+	resetting := repeatedly(time.Second, w.members[1].link.Reset)
 	defer resetting.end()
 	began := time.Now()
 	for range 3 {
-		to.publish()
-		to.published()
+		w.publish()
+		w.published()
 	}
 	followed := since(began)
 	resetting.end()
-	to.published()
-	to.calm(fmt.Sprintf("three changes followed in %s with connections that are reset every second", followed))
+	w.published()
+	w.calm(fmt.Sprintf("three changes followed in %s with connections that are reset every second", followed))
 }
 
 // TestNodesWithoutNewsStayAsTheyAre: five of six nodes have five different troubles with
@@ -89,12 +89,12 @@ func TestANodeWhoseConnectionsAreResetFollows(t *testing.T) {
 // it knew last, or learns it late, and catches up when its trouble is over.
 func TestNodesWithoutNewsStayAsTheyAre(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{nodes: 6})
-	well, dropped, delayed, reset, refused, held := to.members[0], to.members[1], to.members[2], to.members[3], to.members[4], to.members[5]
+	w := newWatchedWorld(t, settings{nodes: 6})
+	well, dropped, delayed, reset, refused, held := w.members[0], w.members[1], w.members[2], w.members[3], w.members[4], w.members[5]
 	blind := []*member{dropped, refused, held}
-	to.publish()
-	to.published()
-	last := to.blogIPs()
+	w.publish()
+	w.published()
+	last := w.blogIPs()
 
 	dropped.link.Drop()
 	delayed.link.Delay(2 * time.Second)
@@ -104,46 +104,46 @@ func TestNodesWithoutNewsStayAsTheyAre(t *testing.T) {
 	refused.link.Reset() // what it had, too
 	held.link.Hold()
 	for range 3 {
-		to.publish()
-		to.published(well)
+		w.publish()
+		w.published(well)
 	}
-	to.replaceShop(well)
-	to.published(well, delayed, reset)
+	w.replaceShop(well)
+	w.published(well, delayed, reset)
 	for _, m := range blind {
-		for _, pod := range to.podsOn(to.blog, m) {
-			for i, at := range to.outside() {
+		for _, pod := range w.podsOn(w.blog, m) {
+			for i, at := range w.outside() {
 				m.Sees([]string{"tcp4", "tcp6"}[i], pod, at, netip.MustParseAddr(last[i]))
 			}
 		}
 	}
-	to.round(to.residents, to.blog)
+	w.round(w.residents, w.blog)
 
 	healed := time.Now()
 	resetting.end()
-	for _, m := range to.members {
-		to.must(m.link.Heal())
+	for _, m := range w.members {
+		w.must(m.link.Heal())
 	}
 	for _, m := range []*member{held, refused, dropped} {
-		to.published(m)
+		w.published(m)
 		t.Logf("%s up to date %s after its link was mended", m.Name, since(healed))
 	}
-	to.published()
-	to.calm("links dropped, delayed, reset, refused, held")
+	w.published()
+	w.calm("links dropped, delayed, reset, refused, held")
 }
 
 // replaceShop lets a Service come, and go again, with a pod on a node whose address another
 // pod takes over.
-func (to *town) replaceShop(on *member) {
-	to.Helper()
+func (w *watchedWorld) replaceShop(on *member) {
+	w.Helper()
 	for i, namespace := range []string{"first", "second"} {
-		_, err := to.CreateNamespace(to.Context(), namespace)
-		to.must(err)
-		_, err = to.CreateService(to.Context(), cluster.NewService(namespace, "web", web, []string{"203.0.113.99"}, tcp80))
-		to.must(err)
-		pod := to.runPod(namespace, "web", on, web)
-		on.Sees("tcp4", pod, to.outside()[0], netip.MustParseAddr("203.0.113.99"))
+		_, err := w.CreateNamespace(w.Context(), namespace)
+		w.must(err)
+		_, err = w.CreateService(w.Context(), cluster.NewService(namespace, "web", web, []string{"203.0.113.99"}, tcp80))
+		w.must(err)
+		pod := w.runPod(namespace, "web", on, web)
+		on.Sees("tcp4", pod, w.outside()[0], netip.MustParseAddr("203.0.113.99"))
 		if i == 0 {
-			to.must(to.DeleteNamespace(to.Context(), namespace))
+			w.must(w.DeleteNamespace(w.Context(), namespace))
 		}
 	}
 }

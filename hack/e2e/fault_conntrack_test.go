@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -31,14 +29,14 @@ import (
 // that the kernel must not drop in favour of others.
 func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{})
-	victim := to.members[1]
-	limit := to.conntrackLimit(victim.Host)
-	blogger := to.podsOn(to.blog, victim)
-	hit := to.apart(victim)
+	w := newWatchedWorld(t, settings{})
+	victim := w.members[1]
+	limit := w.conntrackLimit(victim.Host)
+	blogger := w.podsOn(w.blog, victim)
+	hit := w.apart(victim)
 	hit.Stop() // it has the patience of those who get answers
-	hit.Traffic = lab.StartTraffic(lab.TrafficConfig{To: to.outside(), Rate: 100, Timeout: time.Second, Check: hit.check}, hit.pods...)
-	to.round(hit)
+	hit.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 100, Timeout: time.Second, Check: hit.check}, hit.pods...)
+	w.round(hit)
 	sum := hit.Summary()
 	if sum.Unanswered > 0 {
 		t.Fatalf("before the table is full: %s", sum)
@@ -50,13 +48,13 @@ func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
 	t.Logf("the limit is the machine's, %d; full with %d flows more", limit, filler.made)
 	filling := repeatedly(20*time.Millisecond, filler.fill) // also what ends
 	defer filling.end()
-	to.issue++
-	hit.next(to.blogIPs(), blogger...)
-	to.blog.next(to.blogIPs(), to.blog.pods...)
-	to.must(to.publishAgain(t.Context()))
-	to.atRest() // the node with the full table, too: its rules do not depend on it
+	w.issue++
+	hit.next(w.blogIPs(), blogger...)
+	w.blog.next(w.blogIPs(), w.blog.pods...)
+	w.must(w.publishAgain(t.Context()))
+	w.atRest() // the node with the full table, too: its rules do not depend on it
 	hit.settle(blogger...)
-	to.blog.settle(to.blog.pods...)
+	w.blog.settle(w.blog.pods...)
 	changed := since(began)
 	victim.Kill()
 	victim.Printed.Reset()
@@ -69,8 +67,8 @@ func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
 	filler.empty()
 	room := time.Now()
 	victim.Ready()
-	to.atRest()
-	to.round(hit)
+	w.atRest()
+	w.round(hit)
 	sum = hit.Stop()
 	// Nothing but the change of blog ends a connection, one in each IP family.
 	if sum.Wrong > 0 || sum.Broken > 2 {
@@ -79,19 +77,19 @@ func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
 	if sum.Unanswered <= sum.Broken {
 		t.Error("new flows were answered as if the table were not full")
 	}
-	to.must(to.strays(hit))
-	to.report(fmt.Sprintf("a change was made in %s with a full table; all well %s after there was room; the node's pods", changed, since(room)), sum)
-	to.calm("table full on one node")
+	w.must(w.strays(hit))
+	w.report(fmt.Sprintf("a change was made in %s with a full table; all well %s after there was room; the node's pods", changed, since(room)), sum)
+	w.calm("table full on one node")
 }
 
 // conntrackLimit returns how many flows a host can track, and skips the test if that is too many
 // to have them all.
-func (to *town) conntrackLimit(host *lab.Host) int {
-	to.Helper()
+func (w *watchedWorld) conntrackLimit(host *lab.Host) int {
+	w.Helper()
 	const most = 1 << 20
 	const file = "/proc/sys/net/netfilter/nf_conntrack_max"
 	var limit int
-	to.must(host.Do(func() error {
+	w.must(host.Do(func() error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -101,13 +99,13 @@ func (to *town) conntrackLimit(host *lab.Host) int {
 			return err
 		}
 		if info.Mode().Perm()&0o222 != 0 {
-			to.Logf("%s is %s in a namespace: it could have a limit of its own here", file, info.Mode())
+			w.Logf("%s is %s in a namespace: it could have a limit of its own here", file, info.Mode())
 		}
 		limit, err = strconv.Atoi(strings.TrimSpace(string(text)))
 		return err
 	}))
 	if limit == 0 || limit > most {
-		to.Skipf("the machine's limit is %d tracked flows, this test makes up to %d", limit, most)
+		w.Skipf("the machine's limit is %d tracked flows, this test makes up to %d", limit, most)
 	}
 	return limit
 }
@@ -202,20 +200,20 @@ func (f *filler) empty() {
 // log says what it cannot do, and it is not ready, for old flows may wear who they were.
 func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
-	victim := to.members[1]
+	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
+	victim := w.members[1]
 	victim.Stop()
 	victim.Printed.Reset()
 	victim.Variables = []string{withoutConntrack + "=" + os.Getenv("OPENSHIFT")}
 	self, err := os.Executable()
-	to.must(err)
+	w.must(err)
 	t.Setenv("OPENSHIFT", self)
 	victim.Start()
-	to.publish()
-	to.settled()
-	for _, pod := range to.podsOn(to.blog, victim) {
-		for i, at := range to.outside() {
-			victim.Sees([]string{"tcp4", "tcp6"}[i], pod, at, netip.MustParseAddr(to.blogIPs()[i]))
+	w.publish()
+	w.settled()
+	for _, pod := range w.podsOn(w.blog, victim) {
+		for i, at := range w.outside() {
+			victim.Sees([]string{"tcp4", "tcp6"}[i], pod, at, netip.MustParseAddr(w.blogIPs()[i]))
 		}
 	}
 	victim.Says("Egress SNAT is not as planned")
@@ -223,8 +221,8 @@ func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
 	if strings.Contains(victim.Printed.String(), inPlace) {
 		t.Error("the node is ready although it has not seen to the flows")
 	}
-	to.round(to.residents, to.blog)
-	if err := to.strays(to.blog); err == nil {
+	w.round(w.residents, w.blog)
+	if err := w.strays(w.blog); err == nil {
 		t.Error("no flow wears the old identity, so there was nothing to see")
 	}
 
@@ -234,47 +232,6 @@ func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
 	victim.Printed.Reset()
 	victim.Start()
 	victim.Ready()
-	to.published()
-	to.calm("no conntrack netlink on one node")
-}
-
-// withoutConntrack names a program that this one is to become, without conntrack's netlink.
-const withoutConntrack = "E2E_WITHOUT_CONNTRACK"
-
-func TestMain(m *testing.M) {
-	if program := os.Getenv(withoutConntrack); program != "" {
-		fmt.Fprintln(os.Stderr, becomeWithoutConntrack(program))
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// becomeWithoutConntrack replaces this process, and returns only an error.
-func becomeWithoutConntrack(program string) error {
-	// socket(AF_NETLINK, …, NETLINK_NETFILTER) fails with EPROTONOSUPPORT; offsets are of
-	// struct seccomp_data, whose arguments are of 64 bits.
-	const number, family, protocol = 0, 16, 32
-	load := func(offset uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
-	}
-	unless := func(value uint32, skip uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: value, Jf: skip}
-	}
-	end := func(action uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
-	}
-	filter := []unix.SockFilter{
-		load(number), unless(unix.SYS_SOCKET, 5),
-		load(family), unless(unix.AF_NETLINK, 3),
-		load(protocol), unless(unix.NETLINK_NETFILTER, 1),
-		end(unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)),
-		end(unix.SECCOMP_RET_ALLOW),
-	}
-	runtime.LockOSThread()
-	fprog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0); err != nil {
-		return fmt.Errorf("seccomp: %w", err)
-	}
-	runtime.KeepAlive(&fprog)
-	return unix.Exec(program, append([]string{program}, os.Args[1:]...), os.Environ())
+	w.published()
+	w.calm("no conntrack netlink on one node")
 }

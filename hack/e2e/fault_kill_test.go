@@ -33,8 +33,8 @@ func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
 // TestANodeKilledInAWriteGoesOnWhereItEnded: by its own iptables-restore, before that writes a
 // change, and after it, when the flows that the change ends have not been seen to.
 func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
-	to := newTown(t, settings{})
-	victim := to.members[1]
+	w := newWatchedWorld(t, settings{})
+	victim := w.members[1]
 	for _, moment := range []struct {
 		name          string
 		before, after string // what the shell does that calls iptables-restore
@@ -44,41 +44,41 @@ func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
 		{"after the write", "", "kill -9 $PPID", true},
 	} {
 		for i, family := range families {
-			to.issue++
-			to.blog.next(to.blogIPs(), to.blog.pods...)
+			w.issue++
+			w.blog.next(w.blogIPs(), w.blog.pods...)
 			tool := []string{"iptables-restore", "ip6tables-restore"}[i]
-			change := "--to-source " + to.blogIPs()[i]
+			change := "--to-source " + w.blogIPs()[i]
 			script := fmt.Sprintf("#!/bin/sh\npayload=$(cat)\ncase $payload in *%q*) %s ;; esac\nprintf '%%s\\n' \"$payload\" | PATH=%s %s \"$@\" || exit\ncase $payload in *%q*) %s ;; esac\n",
-				change, moment.before, to.Path(), tool, change, moment.after)
-			to.must(os.WriteFile(filepath.Join(victim.BinDir, tool), []byte(script), 0o700))
-			to.must(to.publishAgain(t.Context()))
+				change, moment.before, w.Path(), tool, change, moment.after)
+			w.must(os.WriteFile(filepath.Join(victim.BinDir, tool), []byte(script), 0o700))
+			w.must(w.publishAgain(t.Context()))
 			if status := victim.Exit(); status != -1 {
 				t.Fatalf("%s of %s: the node ended with status %d, want it killed", moment.name, family, status)
 			}
-			to.must(os.Remove(filepath.Join(victim.BinDir, tool)))
-			to.published(to.members[0], to.members[2])
-			objects, err := to.objects()
-			to.must(err)
-			if err := victim.CheckPlan(to.config, objects, family); (err == nil) != moment.written {
+			w.must(os.Remove(filepath.Join(victim.BinDir, tool)))
+			w.published(w.members[0], w.members[2])
+			objects, err := w.objects()
+			w.must(err)
+			if err := victim.CheckPlan(w.config, objects, family); (err == nil) != moment.written {
 				t.Errorf("%s of %s: the kernel holds the change: %t, want %t: %v", moment.name, family, err == nil, moment.written, err)
 			}
-			if to.strays(to.blog) == nil {
+			if w.strays(w.blog) == nil {
 				t.Errorf("%s of %s: no flow wears the old identity, so there is nothing to see to", moment.name, family)
 			}
 			victim.Printed.Reset()
 			began := time.Now()
 			victim.Start()
-			to.published()
+			w.published()
 			t.Logf("killed %s of %s: all well %s after the next start", moment.name, family, since(began))
 		}
 	}
-	to.calm("killed in four writes")
+	w.calm("killed in four writes")
 }
 
 func killedAgainAndAgain(t *testing.T, times int, s settings) {
-	to := newTown(t, s)
-	gazette := to.newGazette()
-	victims := to.members[1:] // the first is what they are compared with
+	w := newWatchedWorld(t, s)
+	toggled := w.newToggledService()
+	victims := w.members[1:] // the first is what they are compared with
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -88,14 +88,14 @@ func killedAgainAndAgain(t *testing.T, times int, s settings) {
 	var moments moments
 	made := 0
 	for killed := 0; killed < times; {
-		changes := to.changeAllTheTime(gazette)
+		changes := w.changeAllTheTime(toggled)
 		for range 3 { // during the start
 			victim := victims[killed%len(victims)]
 			began := time.Now()
-			moments.kill(to, victim)
+			moments.kill(w, victim)
 			victim.Start()
 			time.Sleep(time.Until(began.Add(upTo(start * 5 / 4))))
-			moments.kill(to, victim)
+			moments.kill(w, victim)
 			victim.Start()
 			killed += 2
 		}
@@ -104,35 +104,35 @@ func killedAgainAndAgain(t *testing.T, times int, s settings) {
 			victim.Ready()
 			changes.await(t)
 			time.Sleep(upTo(400 * time.Millisecond))
-			moments.kill(to, victim)
+			moments.kill(w, victim)
 			victim.Start()
 			killed++
 		}
 		made += changes.end(t)
-		// The last word is that gazette is not bound: no later change can hide what was left.
-		if gazette.bound {
-			to.must(gazette.turn(t.Context(), to))
+		// The last word is that toggled is not bound: no later change can hide what was left.
+		if toggled.bound {
+			w.must(toggled.turn(t.Context(), w))
 		}
 		victim := victims[killed%len(victims)]
 		time.Sleep(upTo(400 * time.Millisecond))
-		moments.kill(to, victim)
+		moments.kill(w, victim)
 		victim.Start()
 		killed++
-		to.published()
-		gazette.settle(gazette.pods...)
-		to.round(gazette.crowd)
-		to.eventually(func() error { return to.strays(gazette.crowd, to.blog) })
+		w.published()
+		toggled.settle(toggled.pods...)
+		w.round(toggled.crowd)
+		w.eventually(func() error { return w.strays(toggled.crowd, w.blog) })
 	}
 	t.Logf("%d changes, a start takes %s; %d kills: %s", made, start.Round(time.Millisecond), moments.kills, moments)
 	if least := by(t, 0, 0, times/20); moments.writing < least || moments.behind < least {
 		t.Errorf("this says too little: want at least %d kills while a program ran, and with a change not in the kernel", least)
 	}
-	if sum := gazette.Stop(); sum.Wrong > 0 {
-		t.Errorf("press/gazette was seen as somebody else: %s", sum)
+	if sum := toggled.Stop(); sum.Wrong > 0 {
+		t.Errorf("press/toggled was seen as somebody else: %s", sum)
 	}
-	to.calm("killed again and again")
+	w.calm("killed again and again")
 	for _, victim := range victims {
-		to.leftovers(victim, to.members[0])
+		w.leftovers(victim, w.members[0])
 	}
 }
 
@@ -146,31 +146,31 @@ func restart(m *member) time.Duration {
 	return time.Since(began)
 }
 
-// gazette is a Service whose pods are bound now, and then not.
-type gazette struct {
+// toggledService is a Service whose pods are bound now, and then not.
+type toggledService struct {
 	*crowd
 	egressIPs []string
 	bound     bool
 }
 
-func (to *town) newGazette() *gazette {
-	to.Helper()
-	labels := map[string]string{"app": "gazette"}
-	g := &gazette{crowd: &crowd{}, egressIPs: []string{"203.0.113.77", "2001:db8:113::77"}, bound: true}
-	_, err := to.CreateService(to.Context(), cluster.NewService("press", "gazette", labels, g.egressIPs, tcp80, udp80))
-	to.must(err)
-	for i, m := range to.members {
-		g.pods = append(g.pods, to.runPod("press", fmt.Sprintf("gazette-%d", i+1), m, labels))
+func (w *watchedWorld) newToggledService() *toggledService {
+	w.Helper()
+	labels := map[string]string{"app": "toggled"}
+	g := &toggledService{crowd: &crowd{}, egressIPs: []string{"203.0.113.77", "2001:db8:113::77"}, bound: true}
+	_, err := w.CreateService(w.Context(), cluster.NewService("press", "toggled", labels, g.egressIPs, tcp80, udp80))
+	w.must(err)
+	for i, m := range w.members {
+		g.pods = append(g.pods, w.runPod("press", fmt.Sprintf("toggled-%d", i+1), m, labels))
 	}
 	g.next(g.egressIPs, g.pods...)
-	to.bound("press", "gazette", len(g.pods))
-	to.atRest()
-	g.start(to.world, 60)
+	w.bound("press", "toggled", len(g.pods))
+	w.atRest()
+	g.start(w.world, 60)
 	return g
 }
 
 // turn binds the pods, or does not any more.
-func (g *gazette) turn(ctx context.Context, to *town) error {
+func (g *toggledService) turn(ctx context.Context, w *watchedWorld) error {
 	g.bound = !g.bound
 	for _, pod := range g.pods {
 		identity := g.egressIPs
@@ -179,7 +179,7 @@ func (g *gazette) turn(ctx context.Context, to *town) error {
 		}
 		g.next(identity, pod)
 	}
-	return to.patch(ctx, "press", "gazette", map[string]any{"metadata": map[string]any{
+	return w.patch(ctx, "press", "toggled", map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{"network.openshift.io/egress-snat": fmt.Sprint(g.bound)},
 	}})
 }
@@ -192,17 +192,17 @@ type changes struct {
 	n    int
 }
 
-// changeAllTheTime changes press/blog and press/gazette in turn, until it is ended.
-func (to *town) changeAllTheTime(g *gazette) *changes {
+// changeAllTheTime changes press/blog and press/toggled in turn, until it is ended.
+func (w *watchedWorld) changeAllTheTime(g *toggledService) *changes {
 	c := &changes{made: make(chan struct{}, 1)}
-	ctx := to.Context()
+	ctx := w.Context()
 	c.repetition = repeatedly(300*time.Millisecond, func() {
 		if c.n++; c.n%2 == 0 {
-			c.errs = append(c.errs, g.turn(ctx, to))
+			c.errs = append(c.errs, g.turn(ctx, w))
 		} else {
-			to.issue++
-			to.blog.next(to.blogIPs(), to.blog.pods...)
-			c.errs = append(c.errs, to.publishAgain(ctx))
+			w.issue++
+			w.blog.next(w.blogIPs(), w.blog.pods...)
+			c.errs = append(c.errs, w.publishAgain(ctx))
 		}
 		select {
 		case c.made <- struct{}{}:
@@ -240,8 +240,8 @@ func (c *changes) end(t *testing.T) int {
 type moments struct{ kills, starting, writing, behind int }
 
 // kill kills a node's process, and forgets its log.
-func (m *moments) kill(to *town, victim *member) {
-	to.Helper()
+func (m *moments) kill(w *watchedWorld, victim *member) {
+	w.Helper()
 	running := children(victim.PID())
 	victim.Kill()
 	m.kills++
@@ -252,9 +252,9 @@ func (m *moments) kill(to *town, victim *member) {
 	if running > 0 {
 		m.writing++
 	}
-	objects, err := to.objects()
-	to.must(err)
-	if victim.CheckPlan(to.config, objects, families...) != nil {
+	objects, err := w.objects()
+	w.must(err)
+	if victim.CheckPlan(w.config, objects, families...) != nil {
 		m.behind++
 	}
 }
@@ -276,10 +276,10 @@ func children(pid int) (count int) {
 
 // leftovers fails the test if a node has something that another one, which has the same to do,
 // does not have: chains and rules of the proxier and of ours, and files.
-func (to *town) leftovers(m, model *member) {
-	to.Helper()
+func (w *watchedWorld) leftovers(m, model *member) {
+	w.Helper()
 	for _, family := range families {
-		to.eventually(func() error {
+		w.eventually(func() error {
 			if diff := cmp.Diff(programmed(model, family), programmed(m, family)); diff != "" {
 				return fmt.Errorf("%s, %s: not as %s (-want +got):\n%s", m.Name, family, model.Name, diff)
 			}
@@ -288,14 +288,14 @@ func (to *town) leftovers(m, model *member) {
 	}
 	names := func(m *member) (names []string) {
 		entries, err := os.ReadDir(m.File("."))
-		to.must(err)
+		w.must(err)
 		for _, entry := range entries {
 			names = append(names, entry.Name())
 		}
 		return names
 	}
 	if diff := cmp.Diff(names(model), names(m)); diff != "" {
-		to.Errorf("%s: files, not as %s (-want +got):\n%s", m.Name, model.Name, diff)
+		w.Errorf("%s: files, not as %s (-want +got):\n%s", m.Name, model.Name, diff)
 	}
 }
 

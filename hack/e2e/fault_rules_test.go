@@ -23,12 +23,12 @@ import (
 func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
 	ways := map[string]struct {
 		settings
-		damages func(v vandal) []damage
+		damages func(v otherWriter) []damage
 		share   share
 	}{
-		"iptables-legacy": {settings{backend: lab.Legacy}, vandal.brokenIptables, long},
-		"iptables-nft":    {settings{backend: lab.NFT}, vandal.brokenIptables, inCI},
-		"nftables":        {settings{nftables: true}, vandal.brokenNftables, usual},
+		"iptables-legacy": {settings{backend: lab.Legacy}, otherWriter.brokenIptables, long},
+		"iptables-nft":    {settings{backend: lab.NFT}, otherWriter.brokenIptables, inCI},
+		"nftables":        {settings{nftables: true}, otherWriter.brokenNftables, usual},
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -48,15 +48,15 @@ type damage struct {
 	unhooked bool
 }
 
-func rulesComeBack(t *testing.T, s settings, damages func(vandal) []damage) {
-	to := newTown(t, s)
-	victim, model := to.members[1], to.members[0]
-	v := vandal{to, victim}
+func rulesComeBack(t *testing.T, s settings, damages func(otherWriter) []damage) {
+	w := newWatchedWorld(t, s)
+	victim, model := w.members[1], w.members[0]
+	v := otherWriter{w, victim}
 	broken := damages(v) // as long as things are as they were
 	broken = broken[:by(t, 1, len(broken), len(broken))]
-	to.publish()
-	to.published()
-	hit := to.apart(victim)
+	w.publish()
+	w.published()
+	hit := w.apart(victim)
 	ended := 0
 	for _, d := range broken {
 		if d.unhooked {
@@ -66,13 +66,13 @@ func rulesComeBack(t *testing.T, s settings, damages func(vandal) []damage) {
 		began := time.Now()
 		d.do()
 		v.masquerade() // the network plugin is back first
-		to.settled(victim)
-		to.leftovers(victim, model)
+		w.settled(victim)
+		w.leftovers(victim, model)
 		repaired := since(began)
-		to.atRest()
+		w.atRest()
 		strange := hit.judge()
-		to.round(hit, to.residents, to.blog)
-		to.must(to.strays(hit, to.residents, to.blog))
+		w.round(hit, w.residents, w.blog)
+		w.must(w.strays(hit, w.residents, w.blog))
 		for _, family := range families {
 			if tables := v.natTables(family); !strings.Contains(tables, d.left) {
 				t.Errorf("%s: %q is gone (%s):\n%s", d.name, d.left, family, tables)
@@ -85,12 +85,12 @@ func rulesComeBack(t *testing.T, s settings, damages func(vandal) []damage) {
 	if most := 8 * len(broken) * len(hit.pods); sum.Wrong > 0 || sum.Broken > ended || sum.Unanswered > most {
 		t.Errorf("the pods of the node: %s", sum)
 	}
-	to.report("the node's pods", sum)
-	to.calm("rules broken by somebody else")
+	w.report("the node's pods", sum)
+	w.calm("rules broken by somebody else")
 }
 
 // brokenIptables is what somebody with iptables does.
-func (v vandal) brokenIptables() []damage {
+func (v otherWriter) brokenIptables() []damage {
 	old := [2]string{v.at.Save(families[0]), v.at.Save(families[1])}
 	return []damage{
 		{name: "nat flushed", do: func() { v.iptables("-t nat -F") }},
@@ -112,7 +112,7 @@ func (v vandal) brokenIptables() []damage {
 }
 
 // brokenNftables is what somebody with nft does.
-func (v vandal) brokenNftables() []damage {
+func (v otherWriter) brokenNftables() []damage {
 	var old, deleted, flushed string
 	for _, family := range []string{"ip", "ip6"} {
 		for _, table := range []string{nftables.Table, "kube-proxy"} { // nft cannot restore those of iptables
@@ -137,11 +137,11 @@ func (v vandal) brokenNftables() []damage {
 
 // apart takes the pods of a node out of the crowds into one of their own, but for those that
 // have no Service: who they are seen as when rules are broken is the network plugin's affair.
-func (to *town) apart(m *member) *crowd {
-	to.Helper()
-	hit := &crowd{guises: guises{of: map[*lab.Host]*guise{}}}
-	for _, c := range []*crowd{to.residents, to.blog} {
-		pods := to.podsOn(c, m)
+func (w *watchedWorld) apart(m *member) *crowd {
+	w.Helper()
+	hit := &crowd{changingIdentities: changingIdentities{of: map[*lab.Host]*podIdentities{}}}
+	for _, c := range []*crowd{w.residents, w.blog} {
+		pods := w.podsOn(c, m)
 		c.Remove(pods...)
 		c.pods = slices.DeleteFunc(c.pods, func(pod *lab.Host) bool { return pod.Node == m.Host })
 		c.mu.Lock()
@@ -154,19 +154,19 @@ func (to *town) apart(m *member) *crowd {
 		}
 		c.mu.Unlock()
 	}
-	hit.start(to.world, 100)
-	to.round(hit)
+	hit.start(w.world, 100)
+	w.round(hit)
 	return hit
 }
 
-// vandal is somebody else on a node.
-type vandal struct {
-	*town
+// otherWriter is somebody else on a node.
+type otherWriter struct {
+	*watchedWorld
 	at *member
 }
 
 // iptables runs commands for both IP families.
-func (v vandal) iptables(commands ...string) {
+func (v otherWriter) iptables(commands ...string) {
 	v.Helper()
 	for _, tool := range []string{"iptables", "ip6tables"} {
 		for _, command := range commands {
@@ -176,19 +176,19 @@ func (v vandal) iptables(commands ...string) {
 }
 
 // nft runs commands of nft in one transaction.
-func (v vandal) nft(commands string) {
+func (v otherWriter) nft(commands string) {
 	v.Helper()
 	v.at.AsSomebodyElse(commands, "nft", "-f", "-")
 }
 
 // masquerade does what the lab's network plugin did, for whatever leaves the node.
-func (v vandal) masquerade() {
+func (v otherWriter) masquerade() {
 	v.Helper()
 	v.iptables("-t nat -A POSTROUTING -o eth0 -j MASQUERADE")
 }
 
 // natTables is what the node's nat table of a family holds, or all of its tables in the nftables mode.
-func (v vandal) natTables(family v1.IPFamily) string {
+func (v otherWriter) natTables(family v1.IPFamily) string {
 	v.Helper()
 	if v.at.Backend != egress.NFTables {
 		return v.at.Save(family, "-t", "nat")
@@ -199,7 +199,7 @@ func (v vandal) natTables(family v1.IPFamily) string {
 }
 
 // restore replaces all tables that the texts name.
-func (v vandal) restore(v4, v6 string) {
+func (v otherWriter) restore(v4, v6 string) {
 	v.Helper()
 	v.at.AsSomebodyElse(v4, "iptables-restore", "-w")
 	v.at.AsSomebodyElse(v6, "ip6tables-restore", "-w")
@@ -250,25 +250,25 @@ table inet firewall {
 // TestNobodyNoticesThatTheIptablesLockIsHeld: for a while in which objects change and the node's
 // process is killed. The change arrives when the lock is free.
 func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
-	to := newTown(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
-	victim := to.members[1]
+	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
+	victim := w.members[1]
 	lock, err := os.OpenFile(victim.Host.XtablesLock(), os.O_CREATE|os.O_RDONLY, 0o600)
-	to.must(err)
+	w.must(err)
 	defer lock.Close()
-	to.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	w.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	began, hold := time.Now(), by(t, 12*time.Second, 20*time.Second, 20*time.Second)
 	victim.Printed.Reset()
-	to.publish()
-	to.published(to.members[0], to.members[2])
+	w.publish()
+	w.published(w.members[0], w.members[2])
 	victim.Says("the rules in the kernel stay as they are")
 	time.Sleep(time.Until(began.Add(hold / 2)))
 	victim.Kill()
 	victim.Printed.Reset()
 	victim.Start()
 	time.Sleep(time.Until(began.Add(hold))) // the fault is its length
-	objects, err := to.objects()
-	to.must(err)
-	if err := victim.CheckPlan(to.config, objects, families...); err == nil {
+	objects, err := w.objects()
+	w.must(err)
+	if err := victim.CheckPlan(w.config, objects, families...); err == nil {
 		t.Error("the node has written while somebody else held the lock")
 	}
 	if strings.Contains(victim.Printed.String(), inPlace) {
@@ -276,8 +276,8 @@ func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
 	}
 	victim.Says("Somebody else holds the lock of iptables")
 	held := since(began)
-	to.must(lock.Close())
+	w.must(lock.Close())
 	free := time.Now()
-	to.published()
-	to.calm(fmt.Sprintf("the lock was held for %s, and the change in the kernel %s later", held, since(free)))
+	w.published()
+	w.calm(fmt.Sprintf("the lock was held for %s, and the change in the kernel %s later", held, since(free)))
 }

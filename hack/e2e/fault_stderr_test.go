@@ -16,14 +16,14 @@ import (
 // do what they have to do all the same, and where the trouble ends, the log goes on.
 func TestANodeThatCannotLogGoesOn(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{nodes: 4})
-	full, closed, broken, disk := to.members[0], to.members[1], to.members[2], to.members[3]
+	w := newWatchedWorld(t, settings{nodes: 4})
+	full, closed, broken, disk := w.members[0], w.members[1], w.members[2], w.members[3]
 	reader, writer, err := os.Pipe()
-	to.must(err)
+	w.must(err)
 	devFull, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	to.must(err)
+	w.must(err)
 	dir := disk.File("log")
-	to.must(os.Mkdir(dir, 0o700))
+	w.must(os.Mkdir(dir, 0o700))
 	nodes := []*logger{
 		{member: full, name: "/dev/full", script: `exec "$@"`, out: devFull},
 		{member: closed, name: "closed", script: `exec "$@" >&- 2>&-`},
@@ -32,18 +32,18 @@ func TestANodeThatCannotLogGoesOn(t *testing.T) {
 	}
 	for _, n := range nodes {
 		n.Stop()
-		n.start(to)
+		n.start(w)
 	}
-	to.must(errors.Join(writer.Close(), devFull.Close()))
-	to.publish()
-	to.published() // all nodes have started as they should
-	to.must(reader.Close())
+	w.must(errors.Join(writer.Close(), devFull.Close()))
+	w.publish()
+	w.published() // all nodes have started as they should
+	w.must(reader.Close())
 	inside := filepath.Join("/proc", fmt.Sprint(nodes[3].cmd.Process.Pid), "root", dir)
 	filler, log := filepath.Join(inside, "filler"), filepath.Join(inside, "log")
 	fillDisk(t, filler)
 	size := func() int64 {
 		info, err := os.Stat(log)
-		to.must(err)
+		w.must(err)
 		return info.Size()
 	}
 	was := size()
@@ -51,8 +51,8 @@ func TestANodeThatCannotLogGoesOn(t *testing.T) {
 		t.Fatal("the node has logged nothing")
 	}
 	for range 3 {
-		to.publish()
-		to.published()
+		w.publish()
+		w.published()
 	}
 	if now := size(); now > was+4<<10 { // the rest of its last page
 		t.Errorf("the log has grown from %d to %d bytes although the disk is full", was, now)
@@ -65,13 +65,13 @@ func TestANodeThatCannotLogGoesOn(t *testing.T) {
 		}
 	}
 	was = size()
-	to.must(os.Remove(filler))
-	to.publish()
-	to.published()
+	w.must(os.Remove(filler))
+	w.publish()
+	w.published()
 	if now := size(); now <= was {
 		t.Errorf("the log has not grown from %d bytes, now that there is room", was)
 	}
-	to.calm("standard error is /dev/full, closed, a broken pipe, on a full disk")
+	w.calm("standard error is /dev/full, closed, a broken pipe, on a full disk")
 }
 
 // logger is a node whose process logs to somewhere else than the test.
@@ -85,23 +85,23 @@ type logger struct {
 	ended  chan struct{}
 }
 
-func (l *logger) start(to *town) {
-	to.Helper()
-	ctx := context.WithoutCancel(to.Context())
+func (l *logger) start(w *watchedWorld) {
+	w.Helper()
+	ctx := context.WithoutCancel(w.Context())
 	// ip netns exec NAMESPACE program: the script goes in front of the program.
 	l.cmd = l.Command(ctx, "start", "node", "--config="+l.Config(), "--loglevel=4")
 	l.cmd.Args = slices.Insert(l.cmd.Args, 4, "sh", "-c", l.script, "sh")
 	if l.out != nil {
 		l.cmd.Stdout, l.cmd.Stderr = l.out, l.out
 	}
-	to.must(l.cmd.Start())
+	w.must(l.cmd.Start())
 	ended := make(chan struct{})
 	l.ended = ended
 	go func() {
 		_ = l.cmd.Wait() // the status is in its ProcessState
 		close(ended)
 	}()
-	to.Cleanup(func() {
+	w.Cleanup(func() {
 		_ = l.cmd.Process.Kill() // it may have ended
 		<-ended
 	})

@@ -20,10 +20,10 @@ import (
 // start another at once.
 func TestASecondNodeRefusesToRun(t *testing.T) {
 	belongsTo(t, usual)
-	to := newTown(t, settings{})
-	first := to.members[1]
+	w := newWatchedWorld(t, settings{})
+	first := w.members[1]
 	rules := func() [2][]string { return [2][]string{programmed(first, families[0]), programmed(first, families[1])} }
-	to.proxierAtRest(first)
+	w.proxierAtRest(first)
 	before := rules()
 	refused := func(what string, in []string, says string, args ...string) {
 		t.Helper()
@@ -52,10 +52,10 @@ func TestASecondNodeRefusesToRun(t *testing.T) {
 	refused("the same again", nil, pid)
 	refused("in a container", container, "in another container")
 	refused("a clean-up", nil, pid, "--cleanup")
-	refused("another configuration", nil, pid, "--config="+to.otherConfig(first, map[string]any{
+	refused("another configuration", nil, pid, "--config="+w.otherConfig(first, map[string]any{
 		"cluster-cidr": []string{"10.0.0.0/8"}, "egress-snat-socket": []string{""}, "healthz-bind-address": []string{"127.0.0.1:1"}, "metrics-bind-address": []string{"127.0.0.1:2"},
 	}))
-	refused("without egress SNAT", nil, pid, "--config="+to.otherConfig(first, map[string]any{"egress-snat": []string{"false"}}))
+	refused("without egress SNAT", nil, pid, "--config="+w.otherConfig(first, map[string]any{"egress-snat": []string{"false"}}))
 
 	first.Printed.Reset()
 	first.Stop()
@@ -71,30 +71,30 @@ func TestASecondNodeRefusesToRun(t *testing.T) {
 		t.Errorf("after a change of the configuration: status %d, want 75", status)
 	}
 	contained := &logger{member: first, script: `exec unshare --mount --pid --fork --kill-child "$@"`}
-	contained.start(to)
-	to.publish()
-	to.published()
-	to.proxierAtRest(first)
+	contained.start(w)
+	w.publish()
+	w.published()
+	w.proxierAtRest(first)
 	before = rules()
 	refused("beside a container", nil, "process ")
-	to.must(contained.cmd.Process.Kill())
+	w.must(contained.cmd.Process.Kill())
 	<-contained.ended
 	first.Start()
 	first.Ready()
-	to.publish()
-	to.published()
-	to.calm("second nodes refused, successors welcome")
+	w.publish()
+	w.published()
+	w.calm("second nodes refused, successors welcome")
 }
 
 // proxierAtRest waits until the proxier serves press/blog as it is now. It writes no more than
 // once in a second.
-func (to *town) proxierAtRest(m *member) {
-	to.Helper()
+func (w *watchedWorld) proxierAtRest(m *member) {
+	w.Helper()
 	for i, family := range families {
-		to.eventually(func() error {
+		w.eventually(func() error {
 			save := m.Save(family)
-			if !strings.Contains(save, "-A KUBE-SERVICES -d "+to.blogIPs()[i]) || strings.Contains(save, "has no endpoints") {
-				return fmt.Errorf("%s, %s: the proxier does not serve press/blog on %s", m.Name, family, to.blogIPs()[i])
+			if !strings.Contains(save, "-A KUBE-SERVICES -d "+w.blogIPs()[i]) || strings.Contains(save, "has no endpoints") {
+				return fmt.Errorf("%s, %s: the proxier does not serve press/blog on %s", m.Name, family, w.blogIPs()[i])
 			}
 			return nil
 		})
@@ -103,15 +103,15 @@ func (to *town) proxierAtRest(m *member) {
 
 // otherConfig writes a configuration that is a node's but for some proxyArguments, into a file
 // of its own, whose name it returns.
-func (to *town) otherConfig(m *member, arguments map[string]any) string {
-	to.Helper()
+func (w *watchedWorld) otherConfig(m *member, arguments map[string]any) string {
+	w.Helper()
 	text, err := os.ReadFile(m.Config())
-	to.must(err)
+	w.must(err)
 	config := map[string]any{}
-	to.must(yaml.Unmarshal(text, &config))
+	w.must(yaml.Unmarshal(text, &config))
 	maps.Copy(config["proxyArguments"].(map[string]any), arguments)
 	text, err = yaml.Marshal(config)
-	to.must(err)
+	w.must(err)
 	m.Write(m.File("other.yaml"), text)
 	return m.File("other.yaml")
 }

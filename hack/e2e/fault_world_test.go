@@ -19,17 +19,17 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-// The tests of faults each have a [town]: a cluster with pods on all nodes, of three kinds.
+// The tests of faults each have a [watchedWorld]: a cluster with pods on all nodes, of three kinds.
 // Whatever breaks, nobody may ever be seen as somebody else:
 //
 //	shop/web-N      always leave from the Service's external IPs, which never change
 //	shop/plain-N    are behind no Service, so they always leave as their node
-//	press/blog-N    leave from external IPs that change now and then, and never change back
+//	press/blog-N    leave from external IPs that change now and then, to one after another of 250
 //
 // The first two are the residents. If a test does not say otherwise, nothing of theirs
 // goes unanswered or breaks either: faults of the control plane and of the node's process
 // are none of the packets' business.
-type town struct {
+type watchedWorld struct {
 	*world
 	residents, blog *crowd
 	// issue is how often the external IPs of press/blog have changed.
@@ -39,7 +39,7 @@ type town struct {
 // crowd is pods whose traffic is watched.
 type crowd struct {
 	*lab.Traffic
-	guises
+	changingIdentities
 	pods []*lab.Host
 }
 
@@ -51,72 +51,72 @@ var (
 	press  = map[string]string{"app": "blog"}
 )
 
-// newTown makes a town whose traffic runs until the test ends.
-func newTown(t *testing.T, s settings) *town {
+// newWatchedWorld makes one whose traffic runs until the test ends.
+func newWatchedWorld(t *testing.T, s settings) *watchedWorld {
 	t.Helper()
-	to := &town{world: newWorld(t, s), residents: &crowd{}, blog: &crowd{}}
-	to.residents.pods = to.shop(webIPs...)
-	to.residents.next(webIPs, to.residents.pods...)
-	for i, m := range to.members {
-		plain := to.runPod("shop", fmt.Sprintf("plain-%d", i+1), m, nil)
-		to.residents.next([]string{m.Host.V4.String(), m.Host.V6.String()}, plain)
-		to.residents.pods = append(to.residents.pods, plain)
+	w := &watchedWorld{world: newWorld(t, s), residents: &crowd{}, blog: &crowd{}}
+	w.residents.pods = w.shop(webIPs...)
+	w.residents.next(webIPs, w.residents.pods...)
+	for i, m := range w.members {
+		plain := w.runPod("shop", fmt.Sprintf("plain-%d", i+1), m, nil)
+		w.residents.next([]string{m.Host.V4.String(), m.Host.V6.String()}, plain)
+		w.residents.pods = append(w.residents.pods, plain)
 	}
-	to.blog.pods = to.settleBlog()
-	to.blog.next(to.blogIPs(), to.blog.pods...)
-	to.atRest()
-	to.residents.start(to.world, 80)
-	to.blog.start(to.world, 60)
-	return to
+	w.blog.pods = w.settleBlog()
+	w.blog.next(w.blogIPs(), w.blog.pods...)
+	w.atRest()
+	w.residents.start(w.world, 80)
+	w.blog.start(w.world, 60)
+	return w
 }
 
 // settleBlog makes press/blog with a pod on each node.
-func (to *town) settleBlog() (pods []*lab.Host) {
-	to.Helper()
-	_, err := to.CreateNamespace(to.Context(), "press")
-	to.must(err)
-	_, err = to.CreateService(to.Context(), cluster.NewService("press", "blog", press, to.blogIPs(), tcp80, udp80))
-	to.must(err)
-	for i, m := range to.members {
-		pods = append(pods, to.runPod("press", fmt.Sprintf("blog-%d", i+1), m, press))
+func (w *watchedWorld) settleBlog() (pods []*lab.Host) {
+	w.Helper()
+	_, err := w.CreateNamespace(w.Context(), "press")
+	w.must(err)
+	_, err = w.CreateService(w.Context(), cluster.NewService("press", "blog", press, w.blogIPs(), tcp80, udp80))
+	w.must(err)
+	for i, m := range w.members {
+		pods = append(pods, w.runPod("press", fmt.Sprintf("blog-%d", i+1), m, press))
 	}
-	to.bound("press", "blog", len(pods))
+	w.bound("press", "blog", len(pods))
 	return pods
 }
 
-// blogIPs are the external IPs of press/blog: no two issues have the same, of 250.
-func (to *town) blogIPs() []string {
-	return []string{fmt.Sprintf("198.51.100.%d", 1+to.issue%250), fmt.Sprintf("2001:db8:113:b::%x", 1+to.issue)}
+// blogIPs are the external IPs of press/blog: of 250 issues that follow each other no two have the same.
+func (w *watchedWorld) blogIPs() []string {
+	return []string{fmt.Sprintf("198.51.100.%d", 1+w.issue%250), fmt.Sprintf("2001:db8:113:b::%x", 1+w.issue)}
 }
 
 // publish gives press/blog other external IPs, which its pods may be seen as from now on.
-func (to *town) publish() {
-	to.Helper()
-	to.issue++
-	to.blog.next(to.blogIPs(), to.blog.pods...)
-	to.eventually(func() error { return to.publishAgain(to.Context()) }) // an API server may be busy starting
+func (w *watchedWorld) publish() {
+	w.Helper()
+	w.issue++
+	w.blog.next(w.blogIPs(), w.blog.pods...)
+	w.eventually(func() error { return w.publishAgain(w.Context()) }) // an API server may be busy starting
 }
 
 // publishAgain tells the API server of the last issue.
-func (to *town) publishAgain(ctx context.Context) error {
-	return to.patch(ctx, "press", "blog", map[string]any{"spec": map[string]any{"externalIPs": to.blogIPs()}})
+func (w *watchedWorld) publishAgain(ctx context.Context) error {
+	return w.patch(ctx, "press", "blog", map[string]any{"spec": map[string]any{"externalIPs": w.blogIPs()}})
 }
 
 // published waits until all these nodes, or all there are, act on the last publish, after
 // which nobody on them may be seen as before.
-func (to *town) published(members ...*member) {
-	to.Helper()
+func (w *watchedWorld) published(members ...*member) {
+	w.Helper()
 	if len(members) == 0 {
-		members = to.members
+		members = w.members
 	}
-	to.atRest(members...)
+	w.atRest(members...)
 	for _, m := range members {
-		to.blog.settle(to.podsOn(to.blog, m)...)
+		w.blog.settle(w.podsOn(w.blog, m)...)
 	}
 }
 
 // podsOn are the pods of the crowd that are on a node.
-func (to *town) podsOn(c *crowd, m *member) (pods []*lab.Host) {
+func (w *watchedWorld) podsOn(c *crowd, m *member) (pods []*lab.Host) {
 	for _, pod := range c.pods {
 		if pod.Node == m.Host {
 			pods = append(pods, pod)
@@ -126,22 +126,22 @@ func (to *town) podsOn(c *crowd, m *member) (pods []*lab.Host) {
 }
 
 // round waits until everybody has had an answer in a new flow and in his kept one.
-func (to *town) round(crowds ...*crowd) {
-	to.Helper()
-	ctx, cancel := context.WithTimeout(to.Context(), soon)
+func (w *watchedWorld) round(crowds ...*crowd) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), soon)
 	defer cancel()
 	for _, c := range crowds {
-		to.must(c.Round(ctx))
+		w.must(c.Round(ctx))
 	}
 }
 
 // strays are the tracked flows on the nodes whose pods leave as somebody that they are not
 // any more. A node at rest has none.
-func (to *town) strays(crowds ...*crowd) error {
-	to.Helper()
-	for _, m := range to.members {
+func (w *watchedWorld) strays(crowds ...*crowd) error {
+	w.Helper()
+	for _, m := range w.members {
 		for _, tool := range [][]string{{"-f", "ipv4"}, {"-f", "ipv6"}} {
-			out, err := m.Host.Command(to.Context(), "conntrack", append([]string{"-L"}, tool...)...).Output()
+			out, err := m.Host.Command(w.Context(), "conntrack", append([]string{"-L"}, tool...)...).Output()
 			if err != nil {
 				return fmt.Errorf("conntrack -L on %s: %w", m.Name, err)
 			}
@@ -158,29 +158,29 @@ func (to *town) strays(crowds ...*crowd) error {
 }
 
 // calm ends the traffic: nobody was seen as somebody else, and no resident noticed anything.
-func (to *town) calm(what string) {
-	to.Helper()
-	to.round(to.residents, to.blog)
-	residents, blog := to.residents.Stop(), to.blog.Stop()
-	to.must(to.strays(to.residents, to.blog))
+func (w *watchedWorld) calm(what string) {
+	w.Helper()
+	w.round(w.residents, w.blog)
+	residents, blog := w.residents.Stop(), w.blog.Stop()
+	w.must(w.strays(w.residents, w.blog))
 	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
-		to.Errorf("the residents noticed: %s", residents)
+		w.Errorf("the residents noticed: %s", residents)
 	}
 	// Each change ends the flows that blog's pods keep, four each, and an answer may be on its way.
-	if ended := 4 * len(to.blog.pods) * to.issue; blog.Wrong > 0 || blog.Unanswered > ended || blog.Broken > ended {
-		to.Errorf("press/blog was seen as somebody else, or changed more often than it was changed, %d times: %s", to.issue, blog)
+	if ended := 4 * len(w.blog.pods) * w.issue; blog.Wrong > 0 || blog.Unanswered > ended || blog.Broken > ended {
+		w.Errorf("press/blog was seen as somebody else, or changed more often than it was changed, %d times: %s", w.issue, blog)
 	}
-	to.report(what, residents, blog)
+	w.report(what, residents, blog)
 }
 
 // report logs a line for people.
-func (to *town) report(what string, sums ...lab.Summary) {
-	to.Helper()
+func (w *watchedWorld) report(what string, sums ...lab.Summary) {
+	w.Helper()
 	for _, sum := range sums {
 		line, _, _ := strings.Cut(sum.String(), "\n")
 		what += "; " + line
 	}
-	to.Log(what)
+	w.Log(what)
 }
 
 // start begins the crowd's traffic to the outside.
@@ -275,12 +275,12 @@ func (r *repetition) end() {
 	r.wg.Wait()
 }
 
-// guises is who pods may be seen as, one identity after another. It is for traffic during
+// changingIdentities is who pods may be seen as, one identity after another. It is for traffic during
 // which identities change: a new one is seen after it was given and not before, and who has
 // been seen as the new one is never seen as the old one again.
-type guises struct {
+type changingIdentities struct {
 	mu sync.Mutex
-	of map[*lab.Host]*guise
+	of map[*lab.Host]*podIdentities
 	// excused is since when anybody may be seen as anybody in flows that began after it,
 	// because somebody has broken the rules; judged is when that ended, zero if it has not.
 	excused, judged time.Time
@@ -292,8 +292,8 @@ type guises struct {
 	strangest time.Time
 }
 
-// guise is the identities of a pod in each IP family, the last one being the present one.
-type guise struct {
+// podIdentities is the identities of a pod in each IP family, the last one being the present one.
+type podIdentities struct {
 	v4, v6 []netip.Addr
 	// settled is since when nothing but the present identity is right; zero while older ones
 	// may be seen still.
@@ -306,16 +306,16 @@ type guise struct {
 
 // next gives pods a new identity, an address of each IP family. The old ones may be seen until
 // settle.
-func (g *guises) next(addrs []string, pods ...*lab.Host) {
+func (g *changingIdentities) next(addrs []string, pods ...*lab.Host) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.of == nil {
-		g.of = map[*lab.Host]*guise{}
+		g.of = map[*lab.Host]*podIdentities{}
 	}
 	for _, pod := range pods {
 		was := g.of[pod]
 		if was == nil {
-			was = &guise{seen: map[string]map[int]time.Time{}}
+			was = &podIdentities{seen: map[string]map[int]time.Time{}}
 			g.of[pod] = was
 			defer func() { was.settled = time.Now() }() // there is nothing else that it could be
 		}
@@ -332,7 +332,7 @@ func (g *guises) next(addrs []string, pods ...*lab.Host) {
 }
 
 // settle ends the time in which pods may be seen as before.
-func (g *guises) settle(pods ...*lab.Host) {
+func (g *changingIdentities) settle(pods ...*lab.Host) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, pod := range pods {
@@ -342,7 +342,7 @@ func (g *guises) settle(pods ...*lab.Host) {
 
 // excuse lets everybody be seen as anybody from now on, in new flows or in kept ones too, which
 // is noted.
-func (g *guises) excuse(keptToo bool) {
+func (g *changingIdentities) excuse(keptToo bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.keptToo = keptToo
@@ -350,7 +350,7 @@ func (g *guises) excuse(keptToo bool) {
 }
 
 // judge ends that, for questions from now on, and tells what was noted.
-func (g *guises) judge() string {
+func (g *changingIdentities) judge() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.judged = time.Now()
@@ -366,12 +366,12 @@ func (g *guises) judge() string {
 }
 
 // isExcused tells whether any answer will do.
-func (g *guises) isExcused(q lab.Question) bool {
+func (g *changingIdentities) isExcused(q lab.Question) bool {
 	return !g.excused.IsZero() && (g.judged.IsZero() || q.Start.Before(g.judged)) && (g.keptToo || !q.Opened.Before(g.excused))
 }
 
 // check is for lab.TrafficConfig. What is not answered is counted and no more.
-func (g *guises) check(q lab.Question) error {
+func (g *changingIdentities) check(q lab.Question) error {
 	if q.Err != nil {
 		return nil
 	}
@@ -399,7 +399,7 @@ func (g *guises) check(q lab.Question) error {
 }
 
 // note notes an answer that need not be right.
-func (g *guises) note(q lab.Question, right netip.Addr) {
+func (g *changingIdentities) note(q lab.Question, right netip.Addr) {
 	if q.Seen == right {
 		return
 	}
@@ -410,7 +410,7 @@ func (g *guises) note(q lab.Question, right netip.Addr) {
 }
 
 // inOrder returns an error if an answer that had come before q was asked showed a later identity.
-func (p *guise) inOrder(q lab.Question, identities []netip.Addr) error {
+func (p *podIdentities) inOrder(q lab.Question, identities []netip.Addr) error {
 	kind := fmt.Sprint(q.Network, q.Kept)
 	if p.seen[kind] == nil {
 		p.seen[kind] = map[int]time.Time{}
@@ -433,7 +433,7 @@ func (p *guise) inOrder(q lab.Question, identities []netip.Addr) error {
 }
 
 // checkFlow judges a line of conntrack -L.
-func (g *guises) checkFlow(line string) error {
+func (g *changingIdentities) checkFlow(line string) error {
 	var src, dst []netip.Addr // of the original direction and of the reply
 	for _, field := range strings.Fields(line) {
 		if text, ok := strings.CutPrefix(field, "src="); ok {
@@ -448,11 +448,11 @@ func (g *guises) checkFlow(line string) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for pod, guise := range g.of {
+	for pod, podIdentities := range g.of {
 		for _, side := range []struct {
 			addr       netip.Addr
 			identities []netip.Addr
-		}{{pod.V4, guise.v4}, {pod.V6, guise.v6}} {
+		}{{pod.V4, podIdentities.v4}, {pod.V6, podIdentities.v6}} {
 			// Who wears his own address has met nobody's rule, the network plugin's neither.
 			want := side.identities[len(side.identities)-1]
 			plain := want == pod.Node.V4 || want == pod.Node.V6

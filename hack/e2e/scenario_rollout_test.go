@@ -25,24 +25,24 @@ import (
 func TestRollingRestartKeepsTheEgressIP(t *testing.T) {
 	const replicas = 6
 	w := newWorld(t, settings{arguments: `v: ["4"]`}) // logs each binding
-	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
-	for namespace := range tenants.identities {
-		tenants.deploy(namespace, replicas)
+	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
+	for namespace := range pods.identities {
+		pods.deploy(namespace, replicas)
 	}
-	for round := 1; round <= 3 || tenants.moved() == 0; round++ {
+	for round := 1; round <= 3 || pods.moved() == 0; round++ {
 		if round > 10 {
 			t.Fatal("in ten restarts no address went from one Service's pod to another's")
 		}
-		for namespace := range tenants.identities {
+		for namespace := range pods.identities {
 			w.must(w.RestartDeployment(t.Context(), namespace, "web"))
 		}
-		tenants.until(w.rolledOut("shop", "bank"))
+		pods.until(w.rolledOut("shop", "bank"))
 	}
-	for namespace := range tenants.identities {
+	for namespace := range pods.identities {
 		w.bound(namespace, "web", replicas)
 	}
-	tenants.until(nil)
-	tenants.end(2 * replicas)
+	pods.until(nil)
+	pods.end(2 * replicas)
 }
 
 // rolledOut returns a channel that has an error, or nil, when the Deployments web of these namespaces are rolled out.
@@ -60,22 +60,22 @@ func (w *world) rolledOut(namespaces ...string) <-chan error {
 	return done
 }
 
-// tenants are all pods there are and were, whose addresses go from one to the other.
-type tenants struct {
+// successivePods are all pods there are and were, whose addresses go from one to the other.
+type successivePods struct {
 	*world
 	*lab.Traffic
 	identities map[string][]string // by namespace
 
 	mu       sync.Mutex
-	all      map[*lab.Host]*tenant
-	last     map[netip.Addr]*tenant // by the pod's first address
-	before   int                    // answers in which a pod was seen as its node or as a predecessor
-	inherits int                    // of them, those as a predecessor
-	moves    int                    // pods whose predecessor was another namespace's
+	all      map[*lab.Host]*successivePod
+	last     map[netip.Addr]*successivePod // by the pod's first address
+	before   int                           // answers in which a pod was seen as its node or as a predecessor
+	inherits int                           // of them, those as a predecessor
+	moves    int                           // pods whose predecessor was another namespace's
 }
 
-// tenant is a pod that has, or had, an address.
-type tenant struct {
+// successivePod is a pod that has, or had, an address.
+type successivePod struct {
 	name     plan.Pod
 	nodeName string
 	own      []string
@@ -84,33 +84,33 @@ type tenant struct {
 	bound    time.Time // since when nothing but own is right; zero until its node has its bindings
 }
 
-// letTo begins the traffic of all pods that the kubelet will run, who have these identities by namespace.
-func (w *world) letTo(identities map[string][]string) *tenants {
-	t := &tenants{world: w, identities: identities, all: map[*lab.Host]*tenant{}, last: map[netip.Addr]*tenant{}}
+// follow begins the traffic of all pods that the kubelet will run, who have these identities by namespace.
+func (w *world) follow(identities map[string][]string) *successivePods {
+	t := &successivePods{world: w, identities: identities, all: map[*lab.Host]*successivePod{}, last: map[netip.Addr]*successivePod{}}
 	t.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 200, Timeout: 10 * time.Second, Check: t.check})
 	w.Cleanup(func() { t.Traffic.Stop() })
-	w.kubeletsPods.Started, w.kubeletsPods.Stopping = t.moveIn, t.moveOut
+	w.kubeletsPods.Started, w.kubeletsPods.Stopping = t.podStarted, t.podEnding
 	return t
 }
 
-// moveIn is told of each pod that has started, of which the API server does not know the address yet.
-func (t *tenants) moveIn(pod *v1.Pod, host *lab.Host) {
+// podStarted is told of each pod that has started, of which the API server does not know the address yet.
+func (t *successivePods) podStarted(pod *v1.Pod, host *lab.Host) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tenant := &tenant{name: plan.Pod{Namespace: pod.Namespace, Name: pod.Name}, nodeName: pod.Spec.NodeName, own: t.identities[pod.Namespace]}
+	p := &successivePod{name: plan.Pod{Namespace: pod.Namespace, Name: pod.Name}, nodeName: pod.Spec.NodeName, own: t.identities[pod.Namespace]}
 	address := at(host, 0)[0].Addr()
 	if before := t.last[address]; before != nil {
-		tenant.former = append(slices.Clone(before.former), before.own...)
-		if before.name.Namespace != tenant.name.Namespace {
+		p.former = append(slices.Clone(before.former), before.own...)
+		if before.name.Namespace != p.name.Namespace {
 			t.moves++
 		}
 	}
-	t.all[host], t.last[address] = tenant, tenant
+	t.all[host], t.last[address] = p, p
 	t.Add(host)
 }
 
-// moveOut is told of each pod that is about to end.
-func (t *tenants) moveOut(_ *v1.Pod, host *lab.Host) {
+// podEnding is told of each pod that is about to end.
+func (t *successivePods) podEnding(_ *v1.Pod, host *lab.Host) {
 	t.mu.Lock()
 	t.all[host].gone = true
 	t.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *tenants) moveOut(_ *v1.Pod, host *lab.Host) {
 }
 
 // check is for lab.TrafficConfig.
-func (t *tenants) check(q lab.Question) error {
+func (t *successivePods) check(q lab.Question) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pod := t.all[q.From]
@@ -144,7 +144,7 @@ func (t *tenants) check(q lab.Question) error {
 
 // look takes down which pods are bound by now: those that their node says it is done with. That their address is
 // bound is not enough, for it may be so on behalf of the pod that had it before.
-func (t *tenants) look() (unbound []string) {
+func (t *successivePods) look() (unbound []string) {
 	t.Helper()
 	done := map[plan.Endpoint]int{} // by what is known of a pod, for how many protocols
 	for _, m := range t.members {
@@ -184,7 +184,7 @@ func (t *tenants) look() (unbound []string) {
 }
 
 // until looks again and again until there is news on the channel, which must be nil; without one, until all are bound.
-func (t *tenants) until(done <-chan error) {
+func (t *successivePods) until(done <-chan error) {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -204,14 +204,14 @@ func (t *tenants) until(done <-chan error) {
 }
 
 // moved is how many pods have got an address that another namespace's pod had just before.
-func (t *tenants) moved() int {
+func (t *successivePods) moved() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.moves
 }
 
 // round waits until every pod that runs has been answered, in a new flow and in its kept one.
-func (t *tenants) round() {
+func (t *successivePods) round() {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -219,7 +219,7 @@ func (t *tenants) round() {
 }
 
 // end ends the traffic, in which this many pods were bound at last and nobody was ever seen as who he is not.
-func (t *tenants) end(pods int) {
+func (t *successivePods) end(pods int) {
 	t.Helper()
 	t.round()
 	sum := t.Traffic.Stop()

@@ -15,34 +15,34 @@ func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
 	belongsTo(t, usual)
 	const most = 50
 	w := newWorld(t, settings{})
-	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
-	tenants.deploy("bank", 3)
-	tenants.deploy("shop", 0)
+	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
+	pods.deploy("bank", 3)
+	pods.deploy("shop", 0)
 	w.holdsNo(w.ips(10)...)
 
 	began := time.Now()
 	w.must(w.ScaleDeployment(t.Context(), "shop", "web", most))
-	tenants.until(w.rolledOut("shop"))
+	pods.until(w.rolledOut("shop"))
 	running := time.Since(began)
-	tenants.until(nil)
+	pods.until(nil)
 	bound := time.Since(began)
 	w.bound("shop", "web", most)
-	tenants.round()
+	pods.round()
 
 	w.must(w.ScaleDeployment(t.Context(), "shop", "web", 0))
-	tenants.until(w.gone("shop"))
+	pods.until(w.gone("shop"))
 	w.bound("shop", "web", 0)
 	w.holdsNo(w.ips(10)...)
 	t.Logf("%d pods ran after %s, all were bound after %s", most, running.Round(time.Millisecond), bound.Round(time.Millisecond))
-	tenants.end(3)
+	pods.end(3)
 }
 
 func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})
-	tenants := w.letTo(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
-	tenants.deploy("bank", 3)
-	tenants.deploy("shop", 9)
+	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
+	pods.deploy("bank", 3)
+	pods.deploy("shop", 9)
 	w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = append(svc.Spec.ExternalIPs, w.ips(11)...) })
 	// Events in it, of which the nodes take care, are no reason for a namespace to stay.
 	w.service("shop", "odd", []string{cluster.ServiceCIDRV4.Addr().Next().String()}, nil)
@@ -58,8 +58,8 @@ func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
 	w.settled()
 	w.leaves("tcp", heir)
 	flows := w.flows(heir, "tcp", "udp")
-	tenants.until(nil)
-	tenants.round()
+	pods.until(nil)
+	pods.round()
 
 	w.must(w.DeleteNamespace(t.Context(), "shop"))
 	w.bound("shop", "web", 0)
@@ -77,11 +77,11 @@ func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
 	_, late := w.podByHand("late", "web", w.members[1], nil)
 	w.bound("late", "web", 1)
 	w.leaves("tcp", late, w.ips(11)...)
-	tenants.end(3)
+	pods.end(3)
 }
 
 // deploy makes a namespace with a Service and a Deployment behind it, and waits until its pods are bound.
-func (t *tenants) deploy(namespace string, replicas int32) {
+func (t *successivePods) deploy(namespace string, replicas int32) {
 	t.Helper()
 	t.namespace(namespace)
 	t.service(namespace, "web", t.identities[namespace], nil, tcp80, udp80)

@@ -47,7 +47,15 @@ const evil = "evil"
 // API server lets him, others' pods leave as before, his own never as others, the nodes hold the
 // plan, and log, Events and the commands' output stay readable.
 func TestHostileObjectsHarmNobodyElse(t *testing.T) {
-	w := newIdleWorld(t, settings{nodes: 2})
+	t.Run("iptables", func(t *testing.T) { hostileObjectsHarmNobodyElse(t, settings{nodes: 2}) })
+	t.Run("nftables", func(t *testing.T) {
+		belongsTo(t, usual)
+		hostileObjectsHarmNobodyElse(t, settings{nodes: 2, nftables: true})
+	})
+}
+
+func hostileObjectsHarmNobodyElse(t *testing.T, s settings) {
+	w := newIdleWorld(t, s)
 	for _, m := range w.members {
 		m.Start("--loglevel=5")
 	}
@@ -59,7 +67,7 @@ func TestHostileObjectsHarmNobodyElse(t *testing.T) {
 	owner, err := w.Client().CoreV1().Services("shop").Get(w.Context(), "web", metav1.GetOptions{})
 	w.must(err)
 	w.younger(owner)
-	h := &hostilities{world: w, victims: victims}
+	h := &hostileNamespace{world: w, victims: victims}
 	h.move()
 	var known identities
 	known.expect(w.ips(10), victims...)
@@ -123,8 +131,8 @@ func TestHostileObjectsHarmNobodyElse(t *testing.T) {
 	w.Logf("intruders: %s", sum)
 }
 
-// hostilities are what goes on in the namespace evil.
-type hostilities struct {
+// hostileNamespace are what goes on in the namespace evil.
+type hostileNamespace struct {
 	*world
 	victims, pods []*lab.Host
 	// accepted and refused count what the API server thought of the objects.
@@ -133,7 +141,7 @@ type hostilities struct {
 }
 
 // move makes the namespace with a Service and a pod on each node.
-func (h *hostilities) move() {
+func (h *hostileNamespace) move() {
 	h.Helper()
 	h.namespace(evil)
 	oldest := h.service(evil, "web", h.ips(66), nil, tcp80, udp80)
@@ -145,7 +153,7 @@ func (h *hostilities) move() {
 }
 
 // check is for traffic: they are seen as their node, or as an address that they may have.
-func (h *hostilities) check(q lab.Question) error {
+func (h *hostileNamespace) check(q lab.Question) error {
 	if q.Err != nil || q.Seen == like(q.Seen, q.From.Node) || !h.somebodys(q.Seen) {
 		return nil
 	}
@@ -153,7 +161,7 @@ func (h *hostilities) check(q lab.Question) error {
 }
 
 // somebodys tells whether an address is one that nobody in the namespace may wear.
-func (h *hostilities) somebodys(addr netip.Addr) bool {
+func (h *hostileNamespace) somebodys(addr netip.Addr) bool {
 	for _, inside := range []netip.Prefix{lab.ClusterV4, lab.ClusterV6, cluster.ServiceCIDRV4, cluster.ServiceCIDRV6} {
 		if inside.Contains(addr) {
 			return true
@@ -174,7 +182,7 @@ func (h *hostilities) somebodys(addr netip.Addr) bool {
 }
 
 // note counts what came of an object. Every refusal must be for its content.
-func (h *hostilities) note(err error) bool {
+func (h *hostileNamespace) note(err error) bool {
 	h.Helper()
 	switch {
 	case err == nil:
@@ -188,7 +196,7 @@ func (h *hostilities) note(err error) bool {
 }
 
 // claim makes a Service of the pods.
-func (h *hostilities) claim(externalIPs []string, change func(*v1.Service)) bool {
+func (h *hostileNamespace) claim(externalIPs []string, change func(*v1.Service)) bool {
 	h.Helper()
 	h.objects++
 	svc := cluster.NewService(evil, fmt.Sprintf("claim-%d", h.objects), app("web"), externalIPs, tcp80, udp80)
@@ -207,7 +215,7 @@ func (h *hostilities) claim(externalIPs []string, change func(*v1.Service)) bool
 }
 
 // slice makes an EndpointSlice of the Service web.
-func (h *hostilities) slice(change func(*discovery.EndpointSlice), addresses ...string) bool {
+func (h *hostileNamespace) slice(change func(*discovery.EndpointSlice), addresses ...string) bool {
 	h.Helper()
 	h.objects++
 	slice := newEndpointSlice(evil, fmt.Sprintf("slice-%d", h.objects), "web", addresses...)
@@ -219,14 +227,14 @@ func (h *hostilities) slice(change func(*discovery.EndpointSlice), addresses ...
 }
 
 // mustBe fails unless something that makes the test worth while was accepted.
-func (h *hostilities) mustBe(accepted bool) {
+func (h *hostileNamespace) mustBe(accepted bool) {
 	h.Helper()
 	if !accepted {
 		h.Error("the API server refuses it; that is no test")
 	}
 }
 
-func (h *hostilities) manyAddresses() {
+func (h *hostileNamespace) manyAddresses() {
 	var four, six []string
 	for i := range 1000 {
 		four = append(four, fmt.Sprintf("198.18.%d.%d", i/250, 1+i%250))
@@ -237,7 +245,7 @@ func (h *hostilities) manyAddresses() {
 }
 
 // disguises are the victims' addresses, and others that are not for everybody, written in all ways.
-func (h *hostilities) disguises() []string {
+func (h *hostileNamespace) disguises() []string {
 	return []string{
 		"203.0.113.10", "203.0.113.11", "203.0.113.010", "203.000.113.10", "::ffff:203.0.113.10", "::ffff:cb00:710a", "::203.0.113.10",
 		"2001:db8:113::10", "2001:DB8:113:0:0:0:0:10", "2001:0db8:0113::0010", "2001:db8:113::10%eth0", "fe80::1%\x1b[2J",
@@ -248,7 +256,7 @@ func (h *hostilities) disguises() []string {
 	}
 }
 
-func (h *hostilities) oddAddresses() {
+func (h *hostileNamespace) oddAddresses() {
 	for _, text := range h.disguises() {
 		h.claim([]string{text}, nil)
 		h.claim([]string{text, "198.51.100.67"}, func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: text} })
@@ -256,7 +264,7 @@ func (h *hostilities) oddAddresses() {
 }
 
 // oldObjects go past the API server into its store, as those that a former one has validated.
-func (h *hostilities) oldObjects() {
+func (h *hostileNamespace) oldObjects() {
 	old := []string{"203.0.113.010", "203.000.113.10", "::ffff:203.0.113.10", "2001:DB8:113:0:0:0:0:10", "0.0.0.0", "198.051.100.068"}
 	for i, text := range old {
 		svc := cluster.NewService(evil, fmt.Sprintf("old-%d", i), app("web"), []string{text}, tcp80)
@@ -273,7 +281,7 @@ func (h *hostilities) oldObjects() {
 }
 
 // store writes an object into etcd.
-func (h *hostilities) store(kind, name string, object any) {
+func (h *hostileNamespace) store(kind, name string, object any) {
 	h.Helper()
 	value, err := json.Marshal(object)
 	h.must(err)
@@ -293,7 +301,7 @@ func (h *hostilities) store(kind, name string, object any) {
 	h.accepted++
 }
 
-func (h *hostilities) annotations() {
+func (h *hostileNamespace) annotations() {
 	for _, text := range append(wicked, strings.Repeat("\x1b", 200_000)) {
 		h.mustBe(h.claim([]string{"198.51.100.69"}, func(s *v1.Service) {
 			s.Annotations = map[string]string{egress.Annotation: text, "example.com/note": text[:min(len(text), 50_000)]}
@@ -309,7 +317,7 @@ func (h *hostilities) annotations() {
 	}
 }
 
-func (h *hostilities) longNames() {
+func (h *hostileNamespace) longNames() {
 	namespace := strings.Repeat("n", 63)
 	h.namespace(namespace)
 	name := strings.Repeat("s", 63)
@@ -329,7 +337,7 @@ func (h *hostilities) longNames() {
 }
 
 // hugeSlice has as many endpoints as there can be, of which many have several addresses.
-func (h *hostilities) hugeSlice() {
+func (h *hostileNamespace) hugeSlice() {
 	addresses := by(h.T, 3, 3, 15)
 	h.mustBe(h.slice(func(s *discovery.EndpointSlice) {
 		for i := range 1000 {
@@ -345,7 +353,7 @@ func (h *hostilities) hugeSlice() {
 	})
 }
 
-func (h *hostilities) manySlices() {
+func (h *hostileNamespace) manySlices() {
 	for i := range 40 {
 		var addresses []string
 		for j := range 20 {
@@ -361,7 +369,7 @@ func (h *hostilities) manySlices() {
 }
 
 // oddPods: nobody validates what a slice calls its pods.
-func (h *hostilities) oddPods() {
+func (h *hostileNamespace) oddPods() {
 	for i, text := range wicked {
 		ip := fmt.Sprintf("10.128.71.%d", 1+i)
 		for _, ref := range []v1.ObjectReference{
@@ -378,7 +386,7 @@ func (h *hostilities) oddPods() {
 
 // othersPods: the victims have an older Service, whose word counts; whose pod another one is, its own
 // namespace's slices say. See README.md, Limits.
-func (h *hostilities) othersPods() {
+func (h *hostileNamespace) othersPods() {
 	for i, ref := range []*v1.ObjectReference{
 		nil,
 		{Kind: "Pod", Namespace: "shop", Name: "web-1"},
@@ -396,7 +404,7 @@ func (h *hostilities) othersPods() {
 	}
 }
 
-func (h *hostilities) oddSlices() {
+func (h *hostileNamespace) oddSlices() {
 	for _, text := range h.disguises() {
 		h.slice(nil, text)
 	}
@@ -413,7 +421,7 @@ func (h *hostilities) oddSlices() {
 }
 
 // harmless fails if a node does not hold the plan, or anybody's ears or eyes are hurt.
-func (h *hostilities) harmless() {
+func (h *hostileNamespace) harmless() {
 	h.Helper()
 	h.settled()
 	for _, m := range h.members {
@@ -427,7 +435,7 @@ func (h *hostilities) harmless() {
 
 // bindings fails unless a Service has this many on each node, and what is bound in other namespaces
 // wears what they may have.
-func (h *hostilities) bindings(service string, want int) {
+func (h *hostileNamespace) bindings(service string, want int) {
 	h.Helper()
 	for _, m := range h.members {
 		snapshot, err := status.NewClient(m.Socket()).Snapshot(h.Context())
@@ -455,7 +463,7 @@ func (h *hostilities) bindings(service string, want int) {
 // without white space in front.
 var logLine = regexp.MustCompile(`^([IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [^ ]+:\d+\] |\t\| | >$)`)
 
-func (h *hostilities) readableLog(m *member) {
+func (h *hostileNamespace) readableLog(m *member) {
 	h.Helper()
 	text := m.Printed.String()
 	for line := range strings.Lines(text) {
@@ -476,7 +484,7 @@ func printable(text string) bool {
 }
 
 // readable fails if a command of the first node prints what is not.
-func (h *hostilities) readable(command, output string) {
+func (h *hostileNamespace) readable(command, output string) {
 	h.Helper()
 	m := h.members[0]
 	args := append([]string{"egress", "--socket=" + m.Socket()}, strings.Fields(command)...)
@@ -497,7 +505,7 @@ func (h *hostilities) readable(command, output string) {
 }
 
 // readableEvents fails unless the Events about refusals are, and nobody else has one.
-func (h *hostilities) readableEvents() {
+func (h *hostileNamespace) readableEvents() {
 	h.Helper()
 	events, err := h.Client().EventsV1().Events("").List(h.Context(), metav1.ListOptions{FieldSelector: "reportingController=network.openshift.io/egress-snat"})
 	h.must(err)

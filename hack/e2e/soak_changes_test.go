@@ -42,9 +42,9 @@ func (k kind) String() string {
 		"EndpointSlices made by hand", "deleted", "namespaces deleted and made again", "Nodes"}[k]
 }
 
-// quarter is a namespace and who changes what is in it, one thing after another. The quarters fight
+// changer is a namespace and who changes what is in it, one thing after another. The changers fight
 // over few addresses.
-type quarter struct {
+type changer struct {
 	*soak
 	name string
 	r    *rand.Rand
@@ -57,129 +57,129 @@ type quarter struct {
 	count    int
 }
 
-func newQuarter(s *soak, name string, seed uint64) *quarter {
+func newChanger(s *soak, name string, seed uint64) *changer {
 	s.Helper()
-	q := &quarter{soak: s, name: name, r: rand.New(rand.NewPCG(seed, uint64(time.Now().UnixNano()))), todo: make(chan struct{}, 3)}
-	q.empty()
+	c := &changer{soak: s, name: name, r: rand.New(rand.NewPCG(seed, uint64(time.Now().UnixNano()))), todo: make(chan struct{}, 3)}
+	c.empty()
 	s.namespace(name)
 	go func() {
-		for range q.todo {
-			q.step()
-			q.busy.Done()
+		for range c.todo {
+			c.step()
+			c.busy.Done()
 		}
 	}()
 	s.Cleanup(func() {
-		q.await()
-		close(q.todo)
+		c.await()
+		close(c.todo)
 	})
-	return q
+	return c
 }
 
-func (q *quarter) empty() {
-	q.services, q.pods, q.slices = map[string]*v1.Service{}, map[string]string{}, map[string]netip.Addr{}
+func (c *changer) empty() {
+	c.services, c.pods, c.slices = map[string]*v1.Service{}, map[string]string{}, map[string]netip.Addr{}
 }
 
 // ask asks for a change. It tells whether there will be one: who has enough to do makes none.
-func (q *quarter) ask() bool {
-	q.busy.Add(1)
+func (c *changer) ask() bool {
+	c.busy.Add(1)
 	select {
-	case q.todo <- struct{}{}:
+	case c.todo <- struct{}{}:
 		return true
 	default:
-		q.busy.Done()
+		c.busy.Done()
 		return false
 	}
 }
 
 // await returns when all changes that were asked for are made.
-func (q *quarter) await() { q.busy.Wait() }
+func (c *changer) await() { c.busy.Wait() }
 
 // step makes a change, of those that can be made.
-func (q *quarter) step() {
+func (c *changer) step() {
 	weights := [kinds]int{
 		externalIPs: 60, annotations: 30, servicesMade: 20, servicesDeleted: 8, podsStarted: 16, podsEnded: 14, labelsOfPods: 14,
 		slicesMade: 10, slicesDeleted: 8, namespaces: 1, nodes: 10,
 	}
 	makers := [kinds]func() (bool, error){
-		q.changeExternalIPs, q.annotate, q.makeService, q.deleteService, q.startPod, q.endPod, q.relabel, q.makeSlice, q.deleteSlice, q.moveAway, q.touchNode,
+		c.changeExternalIPs, c.annotate, c.makeService, c.deleteService, c.startPod, c.endPod, c.relabel, c.makeSlice, c.deleteSlice, c.replaceNamespace, c.touchNode,
 	}
 	for {
-		n := q.r.IntN(191)
+		n := c.r.IntN(191)
 		k := kind(0)
 		for ; n >= weights[k]; k++ {
 			n -= weights[k]
 		}
 		made, err := makers[k]()
 		if err != nil {
-			q.Errorf("%s, %s: %v", q.name, k, err)
+			c.Errorf("%s, %s: %v", c.name, k, err)
 			return
 		}
 		if made {
-			q.changes[k].Add(1)
+			c.changes[k].Add(1)
 			return
 		}
 	}
 }
 
 // one returns an element of a map; ok is false if there is none.
-func one[V any](q *quarter, m map[string]V) (key string, ok bool) {
+func one[V any](c *changer, m map[string]V) (key string, ok bool) {
 	if len(m) == 0 {
 		return "", false
 	}
 	keys := slices.Sorted(maps.Keys(m)) // in an order that is not random by itself
-	return keys[q.r.IntN(len(keys))], true
+	return keys[c.r.IntN(len(keys))], true
 }
 
 // addresses are some for a Service, of those that all fight over.
-func (q *quarter) addresses() (result []string) {
-	for _, i := range q.r.Perm(8)[:1+q.r.IntN(3)] {
-		result = append(result, q.ips(1+i)...)
+func (c *changer) addresses() (result []string) {
+	for _, i := range c.r.Perm(8)[:1+c.r.IntN(3)] {
+		result = append(result, c.ips(1+i)...)
 	}
-	q.r.Shuffle(len(result), func(i, j int) { result[i], result[j] = result[j], result[i] })
-	return result[:1+q.r.IntN(len(result))]
+	c.r.Shuffle(len(result), func(i, j int) { result[i], result[j] = result[j], result[i] })
+	return result[:1+c.r.IntN(len(result))]
 }
 
-func (q *quarter) changeExternalIPs() (bool, error) {
-	name, ok := one(q, q.services)
+func (c *changer) changeExternalIPs() (bool, error) {
+	name, ok := one(c, c.services)
 	if !ok {
 		return false, nil
 	}
-	return true, q.patch(name, func(s *v1.Service) { s.Spec.ExternalIPs = q.addresses() })
+	return true, c.patch(name, func(s *v1.Service) { s.Spec.ExternalIPs = c.addresses() })
 }
 
-func (q *quarter) annotate() (bool, error) {
-	name, ok := one(q, q.services)
+func (c *changer) annotate() (bool, error) {
+	name, ok := one(c, c.services)
 	if !ok {
 		return false, nil
 	}
-	return true, q.patch(name, func(s *v1.Service) {
+	return true, c.patch(name, func(s *v1.Service) {
 		ips := s.Spec.ExternalIPs
-		s.Annotations = map[string]string{egress.Annotation: []string{"true", "true", "false", ips[q.r.IntN(len(ips))], "nonsense"}[q.r.IntN(5)]}
+		s.Annotations = map[string]string{egress.Annotation: []string{"true", "true", "false", ips[c.r.IntN(len(ips))], "nonsense"}[c.r.IntN(5)]}
 	})
 }
 
 // patch changes a Service.
-func (q *quarter) patch(name string, change func(*v1.Service)) error {
-	svc := q.services[name].DeepCopy()
+func (c *changer) patch(name string, change func(*v1.Service)) error {
+	svc := c.services[name].DeepCopy()
 	change(svc)
-	q.noteService(svc)
+	c.noteService(svc)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": svc.Annotations}, "spec": map[string]any{"externalIPs": svc.Spec.ExternalIPs},
 	})
 	if err != nil {
 		return err
 	}
-	svc, err = q.Client().CoreV1().Services(q.name).Patch(q.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	svc, err = c.Client().CoreV1().Services(c.name).Patch(c.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err == nil {
-		q.services[name] = svc
+		c.services[name] = svc
 	}
 	return err
 }
 
 // noteService notes what a Service is about to be.
-func (q *quarter) noteService(svc *v1.Service) {
-	claim := claimOf(svc, q.config)
-	q.history.note(fact{claim: &claim})
+func (c *changer) noteService(svc *v1.Service) {
+	claim := claimOf(svc, c.config)
+	c.history.note(fact{claim: &claim})
 }
 
 // labelApp is the one by which Services select pods, app the value of number n.
@@ -187,148 +187,148 @@ func labelApp(n int) map[string]string { return app(fmt.Sprintf("app-%d", n)) }
 
 const apps = 4
 
-func (q *quarter) makeService() (bool, error) {
-	n := q.r.IntN(apps)
+func (c *changer) makeService() (bool, error) {
+	n := c.r.IntN(apps)
 	name := fmt.Sprintf("svc-%d", n)
-	if q.services[name] != nil {
+	if c.services[name] != nil {
 		return false, nil
 	}
-	svc := cluster.NewService(q.name, name, labelApp(n), q.addresses(), tcp80, udp80)
+	svc := cluster.NewService(c.name, name, labelApp(n), c.addresses(), tcp80, udp80)
 	expected := svc.DeepCopy()
 	expected.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second)) // or later
 	expected.Spec.ClusterIP = cluster.ServiceCIDRV4.Addr().String()               // or another: without one it claims nothing
-	q.noteService(expected)
-	svc, err := q.CreateService(q.Context(), svc)
+	c.noteService(expected)
+	svc, err := c.CreateService(c.Context(), svc)
 	if err == nil {
-		q.services[name] = svc
+		c.services[name] = svc
 	}
 	return true, err
 }
 
-func (q *quarter) deleteService() (bool, error) {
-	name, ok := one(q, q.services)
+func (c *changer) deleteService() (bool, error) {
+	name, ok := one(c, c.services)
 	if !ok {
 		return false, nil
 	}
-	q.history.note(fact{claim: &claim{namespace: q.name, name: name}})
-	delete(q.services, name)
-	return true, q.Client().CoreV1().Services(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
+	c.history.note(fact{claim: &claim{namespace: c.name, name: name}})
+	delete(c.services, name)
+	return true, c.Client().CoreV1().Services(c.name).Delete(c.Context(), name, metav1.DeleteOptions{})
 }
 
-func (q *quarter) startPod() (bool, error) {
-	if q.soak.pods.Add(1) > mostPods {
-		q.soak.pods.Add(-1)
+func (c *changer) startPod() (bool, error) {
+	if c.soak.pods.Add(1) > mostPods {
+		c.soak.pods.Add(-1)
 		return false, nil
 	}
-	q.count++
-	name := fmt.Sprintf("pod-%d", q.count)
-	labels := labelApp(q.r.IntN(apps + 1)) // of which the last is nobody's
-	q.pods[name] = labels["app"]
-	pod := cluster.NewPod(q.name, name, q.members[q.r.IntN(len(q.members))].Name, labels)
-	_, err := q.Client().CoreV1().Pods(q.name).Create(q.Context(), pod, metav1.CreateOptions{})
+	c.count++
+	name := fmt.Sprintf("pod-%d", c.count)
+	labels := labelApp(c.r.IntN(apps + 1)) // of which the last is nobody's
+	c.pods[name] = labels["app"]
+	pod := cluster.NewPod(c.name, name, c.members[c.r.IntN(len(c.members))].Name, labels)
+	_, err := c.Client().CoreV1().Pods(c.name).Create(c.Context(), pod, metav1.CreateOptions{})
 	return true, err
 }
 
-func (q *quarter) endPod() (bool, error) {
-	name, ok := one(q, q.pods)
+func (c *changer) endPod() (bool, error) {
+	name, ok := one(c, c.pods)
 	if !ok {
 		return false, nil
 	}
 	// One that does not run yet is nobody's endpoint, and is noted if it comes to that.
-	if host := q.kubeletsPods.Host(q.name, name); host != nil {
-		q.history.leave(host.V4, host.V6)
+	if host := c.kubeletsPods.Host(c.name, name); host != nil {
+		c.history.leave(host.V4, host.V6)
 	}
-	delete(q.pods, name)
-	q.soak.pods.Add(-1)
-	return true, q.Client().CoreV1().Pods(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
+	delete(c.pods, name)
+	c.soak.pods.Add(-1)
+	return true, c.Client().CoreV1().Pods(c.name).Delete(c.Context(), name, metav1.DeleteOptions{})
 }
 
-func (q *quarter) relabel() (bool, error) {
-	name, ok := one(q, q.pods)
-	host := q.kubeletsPods.Host(q.name, name)
+func (c *changer) relabel() (bool, error) {
+	name, ok := one(c, c.pods)
+	host := c.kubeletsPods.Host(c.name, name)
 	if !ok || host == nil {
 		return false, nil
 	}
-	labels := labelApp(q.r.IntN(apps + 1))
+	labels := labelApp(c.r.IntN(apps + 1))
 	for _, addr := range []netip.Addr{host.V4, host.V6} {
-		q.history.note(fact{lodger: &lodger{addr: addr, namespace: q.name, app: labels["app"]}})
+		c.history.note(fact{endpoint: &possibleEndpoint{addr: addr, namespace: c.name, app: labels["app"]}})
 	}
-	q.pods[name] = labels["app"]
+	c.pods[name] = labels["app"]
 	patch := fmt.Sprintf(`{"metadata":{"labels":{"app":%q}}}`, labels["app"])
-	_, err := q.Client().CoreV1().Pods(q.name).Patch(q.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := c.Client().CoreV1().Pods(c.name).Patch(c.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return true, err
 }
 
 // makeSlice adds an address of some pod to a Service, by hand: of its own, or, which is refused, of another
 // namespace. Both may go and their address be another pod's while the slice is there.
-func (q *quarter) makeSlice() (bool, error) {
-	if len(q.slices) == 3 {
+func (c *changer) makeSlice() (bool, error) {
+	if len(c.slices) == 3 {
 		return false, nil
 	}
-	of := q
-	if q.r.IntN(3) == 0 {
-		of = q.quarters[q.r.IntN(len(q.quarters))]
+	of := c
+	if c.r.IntN(3) == 0 {
+		of = c.changers[c.r.IntN(len(c.changers))]
 	}
-	hosts := q.kubeletsPods.In(of.name)
-	name, ok := one(q, hosts)
+	hosts := c.kubeletsPods.In(of.name)
+	name, ok := one(c, hosts)
 	if !ok {
 		return false, nil
 	}
-	addr := []netip.Addr{hosts[name].V4, hosts[name].V6}[q.r.IntN(2)]
-	q.count++
-	service := fmt.Sprintf("svc-%d", q.r.IntN(apps))
-	slice := newEndpointSlice(q.name, fmt.Sprintf("by-hand-%d", q.count), service, addr.String())
+	addr := []netip.Addr{hosts[name].V4, hosts[name].V6}[c.r.IntN(2)]
+	c.count++
+	service := fmt.Sprintf("svc-%d", c.r.IntN(apps))
+	slice := newEndpointSlice(c.name, fmt.Sprintf("by-hand-%d", c.count), service, addr.String())
 	slice.Labels[discovery.LabelManagedBy] = "nobody"
-	if of != q || q.r.IntN(2) == 0 {
+	if of != c || c.r.IntN(2) == 0 {
 		slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: of.name, Name: name}
 	}
-	if of == q {
-		q.history.note(fact{lodger: &lodger{addr: addr, namespace: q.name, service: service}})
+	if of == c {
+		c.history.note(fact{endpoint: &possibleEndpoint{addr: addr, namespace: c.name, service: service}})
 	}
-	q.slices[slice.Name] = addr
-	_, err := q.Client().DiscoveryV1().EndpointSlices(q.name).Create(q.Context(), slice, metav1.CreateOptions{})
+	c.slices[slice.Name] = addr
+	_, err := c.Client().DiscoveryV1().EndpointSlices(c.name).Create(c.Context(), slice, metav1.CreateOptions{})
 	return true, err
 }
 
-func (q *quarter) deleteSlice() (bool, error) {
-	name, ok := one(q, q.slices)
+func (c *changer) deleteSlice() (bool, error) {
+	name, ok := one(c, c.slices)
 	if !ok {
 		return false, nil
 	}
-	q.history.leave(q.slices[name])
-	delete(q.slices, name)
-	return true, q.Client().DiscoveryV1().EndpointSlices(q.name).Delete(q.Context(), name, metav1.DeleteOptions{})
+	c.history.leave(c.slices[name])
+	delete(c.slices, name)
+	return true, c.Client().DiscoveryV1().EndpointSlices(c.name).Delete(c.Context(), name, metav1.DeleteOptions{})
 }
 
-// moveAway deletes the namespace, with all that is in it, and makes it again.
-func (q *quarter) moveAway() (bool, error) {
-	if !q.mayMove.CompareAndSwap(true, false) {
+// replaceNamespace deletes the namespace, with all that is in it, and makes it again.
+func (c *changer) replaceNamespace() (bool, error) {
+	if !c.mayDelete.CompareAndSwap(true, false) {
 		return false, nil
 	}
-	q.moving.Store(true)
-	defer q.moving.Store(false)
-	for name := range q.services {
-		q.history.note(fact{claim: &claim{namespace: q.name, name: name}})
+	c.deleting.Store(true)
+	defer c.deleting.Store(false)
+	for name := range c.services {
+		c.history.note(fact{claim: &claim{namespace: c.name, name: name}})
 	}
-	for _, host := range q.kubeletsPods.In(q.name) {
-		q.history.leave(host.V4, host.V6)
+	for _, host := range c.kubeletsPods.In(c.name) {
+		c.history.leave(host.V4, host.V6)
 	}
-	for _, addr := range q.slices {
-		q.history.leave(addr)
+	for _, addr := range c.slices {
+		c.history.leave(addr)
 	}
-	q.soak.pods.Add(-int32(len(q.pods)))
-	q.empty()
-	if err := q.DeleteNamespace(q.Context(), q.name); err != nil {
+	c.soak.pods.Add(-int32(len(c.pods)))
+	c.empty()
+	if err := c.DeleteNamespace(c.Context(), c.name); err != nil {
 		return true, err
 	}
-	_, err := q.CreateNamespace(q.Context(), q.name)
+	_, err := c.CreateNamespace(c.Context(), c.name)
 	return true, err
 }
 
 // touchNode changes of a Node what nobody cares about.
-func (q *quarter) touchNode() (bool, error) {
-	q.count++
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/%s":"%d"}}}`, q.name, q.count)
-	_, err := q.Client().CoreV1().Nodes().Patch(q.Context(), q.members[q.r.IntN(len(q.members))].Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+func (c *changer) touchNode() (bool, error) {
+	c.count++
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/%s":"%d"}}}`, c.name, c.count)
+	_, err := c.Client().CoreV1().Nodes().Patch(c.Context(), c.members[c.r.IntN(len(c.members))].Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return true, err
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// history is what was so when, as far as it decides who a pod may be seen as. It is a row of epochs, each
+// history is what was so when, as far as it decides who a pod may be seen as. It is a row of periods, each
 // of which begins with a quiet moment.
 type history struct {
-	mu     sync.Mutex
-	epochs []*epoch
+	mu      sync.Mutex
+	periods []*period
 }
 
-// epoch is what all nodes held at a quiet moment, and what was changed after it. A node learns of the
-// changes some time, in any order, until the next quiet moment. So what may be so in an epoch is
+// period is what all nodes held at a quiet moment, and what was changed after it. A node learns of the
+// changes some time, in any order, until the next quiet moment. So what may be so in a period is
 // what is made of anything that was so at its beginning and of any change that had begun.
-type epoch struct {
+type period struct {
 	began time.Time
 	// At the quiet moment.
-	claims   []claim
-	lodgers  []lodger
-	bindings map[netip.Addr]plan.Binding // those of TCP, by the pod's address
+	claims    []claim
+	endpoints []possibleEndpoint
+	bindings  map[netip.Addr]plan.Binding // those of TCP, by the pod's address
 	// Since then.
 	facts []fact
 }
@@ -44,20 +44,20 @@ type claim struct {
 	egress  []netip.Addr
 }
 
-// lodger is an address that Services may have as an endpoint: those of a namespace that select an app, or
+// possibleEndpoint is an address that Services may have as an endpoint: those of a namespace that select an app, or
 // one, by an EndpointSlice that somebody made by hand.
-type lodger struct {
+type possibleEndpoint struct {
 	addr           netip.Addr
 	namespace, app string
 	service        string
 }
 
 // fact is a change that is about to be made: of a claim, which has nothing when it ends, or of what an
-// address is. An address that is nobody's endpoint any more is a lodger of no namespace.
+// address is. An address that is nobody's endpoint any more is an endpoint of no namespace.
 type fact struct {
-	at     time.Time
-	claim  *claim
-	lodger *lodger
+	at       time.Time
+	claim    *claim
+	endpoint *possibleEndpoint
 }
 
 func claimOf(svc *v1.Service, config egress.Config) claim {
@@ -74,16 +74,16 @@ func claimOf(svc *v1.Service, config egress.Config) claim {
 	return c
 }
 
-// begin begins the first epoch, in which there is nothing.
+// begin begins the first period, in which there is nothing.
 func (h *history) begin() {
-	h.epochs = []*epoch{{began: time.Now()}}
+	h.periods = []*period{{began: time.Now()}}
 }
 
 // note notes a change before it is made.
 func (h *history) note(f fact) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	last := h.epochs[len(h.epochs)-1]
+	last := h.periods[len(h.periods)-1]
 	f.at = time.Now()
 	last.facts = append(last.facts, f)
 }
@@ -91,14 +91,14 @@ func (h *history) note(f fact) {
 // leave notes that addresses are about to be nobody's endpoints.
 func (h *history) leave(addrs ...netip.Addr) {
 	for _, addr := range addrs {
-		h.note(fact{lodger: &lodger{addr: addr}})
+		h.note(fact{endpoint: &possibleEndpoint{addr: addr}})
 	}
 }
 
-// calm begins an epoch: all nodes hold the plan for these objects now, and nothing is being changed.
+// calm begins a period: all nodes hold the plan for these objects now, and nothing is being changed.
 func (h *history) calm(w *world, objects egress.Objects) {
 	w.Helper()
-	e := &epoch{began: time.Now(), bindings: map[netip.Addr]plan.Binding{}}
+	e := &period{began: time.Now(), bindings: map[netip.Addr]plan.Binding{}}
 	for _, svc := range objects.Services {
 		e.claims = append(e.claims, claimOf(svc, w.config))
 	}
@@ -106,7 +106,7 @@ func (h *history) calm(w *world, objects egress.Objects) {
 		for _, endpoint := range slice.Endpoints {
 			for _, address := range endpoint.Addresses {
 				if ref := endpoint.TargetRef; ref == nil || ref.Namespace == slice.Namespace {
-					e.lodgers = append(e.lodgers, lodger{addr: netip.MustParseAddr(address), namespace: slice.Namespace, service: slice.Labels["kubernetes.io/service-name"]})
+					e.endpoints = append(e.endpoints, possibleEndpoint{addr: netip.MustParseAddr(address), namespace: slice.Namespace, service: slice.Labels["kubernetes.io/service-name"]})
 				}
 			}
 		}
@@ -115,7 +115,7 @@ func (h *history) calm(w *world, objects egress.Objects) {
 	w.must(err)
 	for _, pod := range pods.Items {
 		for _, ip := range pod.Status.PodIPs {
-			e.lodgers = append(e.lodgers, lodger{addr: netip.MustParseAddr(ip.IP), namespace: pod.Namespace, app: pod.Labels["app"]})
+			e.endpoints = append(e.endpoints, possibleEndpoint{addr: netip.MustParseAddr(ip.IP), namespace: pod.Namespace, app: pod.Labels["app"]})
 		}
 	}
 	for _, family := range w.families {
@@ -129,12 +129,12 @@ func (h *history) calm(w *world, objects egress.Objects) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.epochs = append(h.epochs, e)
+	h.periods = append(h.periods, e)
 	// No question takes as long as this.
-	h.epochs = slices.DeleteFunc(h.epochs, func(old *epoch) bool { return old != e && old.began.Before(e.began.Add(-2*time.Minute)) })
+	h.periods = slices.DeleteFunc(h.periods, func(old *period) bool { return old != e && old.began.Before(e.began.Add(-2*time.Minute)) })
 }
 
-// check is for traffic: a pod is seen as who it may be in an epoch that the question falls into.
+// check is for traffic: a pod is seen as who it may be in a period that the question falls into.
 func (h *history) check(q lab.Question) error {
 	if q.Err != nil {
 		return nil
@@ -142,19 +142,19 @@ func (h *history) check(q lab.Question) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	addr, node := like(q.To.Addr(), q.From), like(q.To.Addr(), q.From.Node)
-	for i, e := range h.epochs {
-		over := i+1 < len(h.epochs) && h.epochs[i+1].began.Before(q.Start)
+	for i, e := range h.periods {
+		over := i+1 < len(h.periods) && h.periods[i+1].began.Before(q.Start)
 		if !over && e.began.Before(q.End) && e.allows(addr, node, q.Seen, q.End) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not that; %s", addr, h.epochs[len(h.epochs)-1].tell(addr, q.Seen))
+	return fmt.Errorf("%s is not that; %s", addr, h.periods[len(h.periods)-1].tell(addr, q.Seen))
 }
 
 // tell says what is known of an address and an identity.
-func (e *epoch) tell(addr, identity netip.Addr) string {
+func (e *period) tell(addr, identity netip.Addr) string {
 	text := fmt.Sprintf("since the quiet moment at %s, when it had %s, %d changes have begun; it is", e.began.Format("15:04:05.000"), e.bindings[addr].EgressIP, len(e.facts))
-	for _, t := range e.allLodgers(e.facts) {
+	for _, t := range e.allEndpoints(e.facts) {
 		if t.addr == addr {
 			text += fmt.Sprintf(" %s/%s%s", t.namespace, t.app, t.service)
 		}
@@ -172,19 +172,19 @@ func (e *epoch) tell(addr, identity netip.Addr) string {
 	return text
 }
 
-// allLodgers are all that addresses may be.
-func (e *epoch) allLodgers(facts []fact) []lodger {
-	lodgers := slices.Clone(e.lodgers)
+// allEndpoints are all that addresses may be.
+func (e *period) allEndpoints(facts []fact) []possibleEndpoint {
+	endpoints := slices.Clone(e.endpoints)
 	for _, f := range facts {
-		if f.lodger != nil {
-			lodgers = append(lodgers, *f.lodger)
+		if f.endpoint != nil {
+			endpoints = append(endpoints, *f.endpoint)
 		}
 	}
-	return lodgers
+	return endpoints
 }
 
-// allows tells whether a pod's address may be seen as somebody until a time in the epoch.
-func (e *epoch) allows(addr, node, seen netip.Addr, until time.Time) bool {
+// allows tells whether a pod's address may be seen as somebody until a time in the period.
+func (e *period) allows(addr, node, seen netip.Addr, until time.Time) bool {
 	n := 0
 	for n < len(e.facts) && !e.facts[n].at.After(until) {
 		n++
@@ -202,15 +202,15 @@ func (e *epoch) allows(addr, node, seen netip.Addr, until time.Time) bool {
 
 // touched tells whether any of these changes could end a binding: one of what its pod's address is, or
 // of a Service that has, or had, its egress IP or its pod. The Service that gives it is one of these.
-func (e *epoch) touched(b plan.Binding, facts []fact) bool {
-	lodgers := e.allLodgers(facts)
+func (e *period) touched(b plan.Binding, facts []fact) bool {
+	endpoints := e.allEndpoints(facts)
 	for _, f := range facts {
-		if f.lodger != nil && f.lodger.addr == b.Pod {
+		if f.endpoint != nil && f.endpoint.addr == b.Pod {
 			return true
 		}
 		if f.claim != nil && slices.ContainsFunc(e.versions(facts), func(version claim) bool {
 			return version.namespace == f.claim.namespace && version.name == f.claim.name &&
-				(slices.Contains(version.holds, b.EgressIP) || version.selects(b.Pod, lodgers))
+				(slices.Contains(version.holds, b.EgressIP) || version.selects(b.Pod, endpoints))
 		}) {
 			return true
 		}
@@ -219,14 +219,14 @@ func (e *epoch) touched(b plan.Binding, facts []fact) bool {
 }
 
 // selects tells whether an address is an endpoint of the Service.
-func (c claim) selects(addr netip.Addr, lodgers []lodger) bool {
-	return slices.ContainsFunc(lodgers, func(t lodger) bool {
+func (c claim) selects(addr netip.Addr, endpoints []possibleEndpoint) bool {
+	return slices.ContainsFunc(endpoints, func(t possibleEndpoint) bool {
 		return t.addr == addr && t.namespace == c.namespace && (t.service == c.name || t.service == "" && t.app == c.app)
 	})
 }
 
 // versions are all that Services may be like.
-func (e *epoch) versions(facts []fact) []claim {
+func (e *period) versions(facts []fact) []claim {
 	versions := slices.Clone(e.claims)
 	for _, f := range facts {
 		if f.claim != nil {
@@ -237,16 +237,16 @@ func (e *epoch) versions(facts []fact) []claim {
 }
 
 // candidate tells whether a Service may give an address an identity.
-func (e *epoch) candidate(addr, identity netip.Addr, facts []fact) bool {
-	lodgers := e.allLodgers(facts)
+func (e *period) candidate(addr, identity netip.Addr, facts []fact) bool {
+	endpoints := e.allEndpoints(facts)
 	return slices.ContainsFunc(e.versions(facts), func(c claim) bool {
-		return slices.Contains(c.egress, identity) && !e.blocked(c, identity, facts) && c.selects(addr, lodgers)
+		return slices.Contains(c.egress, identity) && !e.blocked(c, identity, facts) && c.selects(addr, endpoints)
 	})
 }
 
 // blocked tells whether an older Service of another namespace had the address at the quiet moment, and
 // has it still: older than any that has it of the claim's own.
-func (e *epoch) blocked(c claim, identity netip.Addr, facts []fact) bool {
+func (e *period) blocked(c claim, identity netip.Addr, facts []fact) bool {
 	oldest := c.created
 	for _, own := range e.versions(facts) {
 		if own.namespace == c.namespace && slices.Contains(own.holds, identity) && own.created.Before(oldest) {

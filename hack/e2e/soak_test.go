@@ -73,15 +73,15 @@ func TestNothingEverGoesWrong(t *testing.T) {
 // soak is a world in which everything changes.
 type soak struct {
 	*world
-	quarters []*quarter
+	changers []*changer
 	// residents never change, and neither does who they are seen as.
 	residents, others *lab.Traffic
 	history           history
 
 	pods atomic.Int32
-	// mayMove: no namespace has been deleted in this burst. moving: one is being deleted.
-	mayMove, moving atomic.Bool
-	changes         [kinds]atomic.Int64
+	// mayDelete: no namespace has been deleted in this burst. deleting: one is being deleted.
+	mayDelete, deleting atomic.Bool
+	changes             [kinds]atomic.Int64
 	// changing is how long changes were made for, latencies how long the nodes took each time
 	// to be up to date after the last one.
 	changing  time.Duration
@@ -96,7 +96,7 @@ func newSoak(t *testing.T) *soak {
 		t.Fatalf("MODE=%q: want iptables or nftables", mode)
 	}
 	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
-	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.moveIn, s.moveOut
+	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.podStarted, s.podEnding
 	for _, m := range s.members {
 		m.Start()
 	}
@@ -119,23 +119,23 @@ func newSoak(t *testing.T) *soak {
 		s.others.Stop()
 	})
 	for i := range 5 {
-		s.quarters = append(s.quarters, newQuarter(s, fmt.Sprintf("quarter-%d", i), uint64(i)))
+		s.changers = append(s.changers, newChanger(s, fmt.Sprintf("soak-%d", i), uint64(i)))
 	}
 	return s
 }
 
-// moveIn and moveOut are told of each pod.
-func (s *soak) moveIn(pod *v1.Pod, host *lab.Host) {
+// podStarted and podEnding are told of each pod.
+func (s *soak) podStarted(pod *v1.Pod, host *lab.Host) {
 	if pod.Namespace == "shop" {
 		return
 	}
 	for _, addr := range []netip.Addr{host.V4, host.V6} {
-		s.history.note(fact{lodger: &lodger{addr: addr, namespace: pod.Namespace, app: pod.Labels["app"]}})
+		s.history.note(fact{endpoint: &possibleEndpoint{addr: addr, namespace: pod.Namespace, app: pod.Labels["app"]}})
 	}
 	s.others.Add(host)
 }
 
-func (s *soak) moveOut(pod *v1.Pod, host *lab.Host) {
+func (s *soak) podEnding(pod *v1.Pod, host *lab.Host) {
 	if pod.Namespace != "shop" {
 		s.others.Remove(host)
 	}
@@ -149,18 +149,18 @@ func (s *soak) change(d time.Duration) {
 	defer tick.Stop()
 	r := rand.New(rand.NewPCG(uint64(began.UnixNano()), 1))
 	// A namespace takes seconds to go. At most one goes at a time, and the others do not wait for it.
-	s.mayMove.Store(true)
-	for time.Since(began) < d || s.moving.Load() {
+	s.mayDelete.Store(true)
+	for time.Since(began) < d || s.deleting.Load() {
 		<-tick.C
 		// Who has enough to do is left alone.
-		for _, i := range r.Perm(len(s.quarters)) {
-			if s.quarters[i].ask() {
+		for _, i := range r.Perm(len(s.changers)) {
+			if s.changers[i].ask() {
 				break
 			}
 		}
 	}
-	s.mayMove.Store(false)
-	for _, q := range s.quarters {
+	s.mayDelete.Store(false)
+	for _, q := range s.changers {
 		q.await()
 	}
 	s.changing += time.Since(began)

@@ -10,8 +10,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestGuisesKnowRightFromWrong: what the traffic of the other tests is judged by.
-func TestGuisesKnowRightFromWrong(t *testing.T) {
+// TestWhoPodsMayBeSeenAs: what the traffic of the other tests is judged by.
+func TestWhoPodsMayBeSeenAs(t *testing.T) {
 	pod, old, present := &lab.Host{}, "198.51.100.1", "198.51.100.2"
 	at := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds) * time.Second) }
 	ask := func(seen string, start int, network string, kept bool) lab.Question {
@@ -41,7 +41,7 @@ func TestGuisesKnowRightFromWrong(t *testing.T) {
 		{"no answer", true, []lab.Question{unanswered}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var g guises
+			var g changingIdentities
 			g.next([]string{old, "2001:db8::1"}, pod)
 			g.next([]string{present, "2001:db8::2"}, pod)
 			if test.settled {
@@ -56,10 +56,10 @@ func TestGuisesKnowRightFromWrong(t *testing.T) {
 	}
 }
 
-// TestGuisesExcuseNewFlowsAlone: while rules are broken.
-func TestGuisesExcuseNewFlowsAlone(t *testing.T) {
+// TestBrokenRulesExcuseNewFlowsAlone: while rules are broken.
+func TestBrokenRulesExcuseNewFlowsAlone(t *testing.T) {
 	pod, right, wrong := &lab.Host{}, netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.2")
-	var g guises
+	var g changingIdentities
 	g.next([]string{right.String()}, pod)
 	before := time.Now()
 	ask := func(opened time.Time, seen netip.Addr) error {
