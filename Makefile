@@ -112,7 +112,7 @@ cluster-down: ## End the cluster that cluster-up started
 	@go run ./hack/playground down
 
 .PHONY: fuzz
-fuzz: ## Fuzz the loading of configuration, manifests and patches, FUZZTIME each
+fuzz: ## Fuzz the loading of configuration, manifests and patches, and the rendering of rules, FUZZTIME each
 	hack/fuzz.sh $(FUZZTIME)
 
 # Every value goes to a file, for benchstat.
