@@ -212,7 +212,10 @@ func (w *world) visit(ctx context.Context, p pace, v *variant, command *exec.Cmd
 	if err != nil {
 		return values, err
 	}
-	used, err := program.during(ctx, p.window, func() error { return w.change(ctx, p.changes, p.pause) })
+	used, err := program.during(ctx, p.window, func() error {
+		defer program.profile(ctx, v.name, time.Duration(p.changes)*p.pause)()
+		return w.change(ctx, p.changes, p.pause)
+	})
 	if err != nil {
 		return values, err
 	}

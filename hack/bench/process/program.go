@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -212,6 +213,25 @@ func (p *program) heap(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	return number(heapAlloc, text, 1)
+}
+
+// profile begins a CPU profile of so long, if the environment variable PROFILE names a directory for it, and
+// returns what waits for its end. The values of such a run are for nothing else.
+func (p *program) profile(ctx context.Context, name string, long time.Duration) (wait func()) {
+	dir := os.Getenv("PROFILE")
+	if dir == "" {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		text, err := p.get(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", metricsURL, int(max(long, time.Second).Seconds())))
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".pprof"), text, 0o600) // who looks for it sees it
+	}()
+	return func() { <-done }
 }
 
 func number(pattern *regexp.Regexp, text []byte, unit float64) (float64, error) {

@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -24,6 +26,9 @@ import (
 	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -63,6 +68,9 @@ const (
 	elsewhere = "elsewhere"
 	// here does so with pods of this node, whose flows are looked at, too.
 	here = "here"
+	// write writes a plan of as many bindings into an empty kernel: the last part of install alone. The
+	// extension is of no use afterwards.
+	write = "write"
 	// same makes Count syncs for which nothing has changed.
 	same = "same"
 )
@@ -84,13 +92,13 @@ func agent(arguments []string, in io.Reader, out io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	n := &node{changed: map[int]*discovery.EndpointSlice{}}
+	n := &node{backend: egress.Backend(*backend), changed: map[int]*discovery.EndpointSlice{}}
 	if err := json.Unmarshal([]byte(*text), &n.size); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := n.start(ctx, egress.Backend(*backend), *dir); err != nil {
+	if err := n.start(ctx, *dir); err != nil {
 		return err
 	}
 	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
@@ -113,6 +121,7 @@ func agent(arguments []string, in io.Reader, out io.Writer) error {
 
 // node is the extension with objects.
 type node struct {
+	backend   egress.Backend
 	size      objects.Size
 	extension *egress.Extension
 	told      proxy.Provider
@@ -123,13 +132,13 @@ type node struct {
 }
 
 // start makes the extension and returns when it knows all but Services and EndpointSlices.
-func (n *node) start(ctx context.Context, backend egress.Backend, dir string) error {
+func (n *node) start(ctx context.Context, dir string) error {
 	clients, err := serve(ctx, dir)
 	if err != nil {
 		return err
 	}
 	n.extension = egress.New(ctx, egress.Config{
-		NodeName: objects.Node(0), Backend: backend, Proxier: backend,
+		NodeName: objects.Node(0), Backend: n.backend, Proxier: n.backend,
 		ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, ExcludeNodes: true,
 		// No time is spent on waiting, and none on looks that no change asks for.
 		MinSyncPeriod: time.Millisecond, SyncPeriod: time.Hour,
@@ -179,6 +188,8 @@ func (n *node) obey(ctx context.Context, o order) (answer, error) {
 		return n.change(ctx, 1, o.Count)
 	case here:
 		return n.change(ctx, 0, o.Count)
+	case write:
+		return n.write(ctx)
 	case same:
 		return n.same(ctx, o.Count)
 	}
@@ -192,10 +203,33 @@ func (n *node) install(ctx context.Context) (answer, error) {
 	}
 	n.told.OnServiceSynced()
 	n.extension.AfterSync(v1.IPv4Protocol, true)
-	return measure(1, func(int) error {
+	return n.measure(install, 1, func(int) error {
 		n.told.OnEndpointSlicesSynced()
 		return n.settled(ctx)
 	})
+}
+
+func (n *node) write(ctx context.Context) (answer, error) {
+	p := planOf(n.size)
+	into := writeRules
+	if n.backend == egress.NFTables {
+		into = writeTable
+	}
+	if err := into(ctx, plan.Plan{}); err != nil {
+		return answer{}, err
+	}
+	return n.measure(write, 1, func(int) error { return into(ctx, p) })
+}
+
+// writeRules and writeTable write a plan as a process does that knows nothing yet.
+func writeRules(ctx context.Context, p plan.Plan) error {
+	_, err := iptables.NewWriter(iptables.IPv4).Write(ctx, iptables.Render(p))
+	return err
+}
+
+func writeTable(ctx context.Context, p plan.Plan) error {
+	_, err := nftables.NewWriter(nftables.IPv4).Write(ctx, p, nil)
+	return err
 }
 
 // service is one that has what an API server gives it, as far as it matters here.
@@ -219,7 +253,7 @@ func (n *node) change(ctx context.Context, odd, count int) (answer, error) {
 		n.changed[i] = updates[k].to
 		n.changes++
 	}
-	return measure(count, func(k int) error {
+	return n.measure([]string{here, elsewhere}[odd], count, func(k int) error {
 		n.told.OnEndpointSliceUpdate(updates[k].from, updates[k].to)
 		return n.settled(ctx)
 	})
@@ -231,7 +265,7 @@ func (n *node) same(ctx context.Context, count int) (answer, error) {
 	if n.changed[i] == nil {
 		n.changed[i] = n.size.Slice(i)
 	}
-	return measure(count, func(int) error {
+	return n.measure(same, count, func(int) error {
 		unready := n.changed[i].DeepCopy()
 		conditions := &unready.Endpoints[0].Conditions
 		conditions.Ready = ptr.To(!*conditions.Ready)
@@ -272,16 +306,40 @@ func (n *node) settled(ctx context.Context) error {
 }
 
 // measure returns what one of so many runs takes. The garbage of what was before is none of theirs.
-func measure(count int, do func(k int) error) (answer, error) {
+func (n *node) measure(what string, count int, do func(k int) error) (a answer, err error) {
 	runtime.GC()
+	profiled, err := n.profile(what)
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, profiled()) }()
 	began, before := time.Now(), used()
 	for k := range count {
 		if err := do(k); err != nil {
-			return answer{}, err
+			return a, err
 		}
 	}
 	wall, after := time.Since(began), used()
 	return answer{CPU: (after - before) / time.Duration(count), Wall: wall / time.Duration(count)}, nil
+}
+
+// profile begins a CPU profile if the environment variable PROFILE names a directory for it, and returns what ends it.
+func (n *node) profile(what string) (end func() error, err error) {
+	dir := os.Getenv("PROFILE")
+	if dir == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.pprof", n.backend, n.size.Bindings(), what)))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
 }
 
 // used is the CPU time of this process and of its children that have ended.

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	egressnftables "github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -26,7 +25,7 @@ func seeds(ctx context.Context, s figure.Settings) (results []figure.Result, err
 	if s.Smoke {
 		count = 20
 	}
-	p := planOf(count)
+	p := planOf(ofSize(count))
 	var cases []figure.Case
 	labs := map[lab.Backend]*lab.Lab{}
 	defer func() {
@@ -45,15 +44,9 @@ func seeds(ctx context.Context, s figure.Settings) (results []figure.Result, err
 			return nil, err
 		}
 		add("seed-"+string(backend), backend, func(ctx context.Context) error { return seed(ctx, p) })
-		add("iptables-"+string(backend), backend, func(ctx context.Context) error {
-			_, err := iptables.NewWriter(iptables.IPv4).Write(ctx, iptables.Render(p))
-			return err
-		})
+		add("iptables-"+string(backend), backend, func(ctx context.Context) error { return writeRules(ctx, p) })
 	}
-	add("nftables", lab.NFT, func(ctx context.Context) error {
-		_, err := egressnftables.NewWriter(egressnftables.IPv4).Write(ctx, p, nil)
-		return err
-	})
+	add("nftables", lab.NFT, func(ctx context.Context) error { return writeTable(ctx, p) })
 	values, err := s.Measure(ctx, cases...)
 	if err != nil {
 		return nil, err
@@ -72,10 +65,9 @@ func seeds(ctx context.Context, s figure.Settings) (results []figure.Result, err
 	}, nil
 }
 
-// planOf binds so many pods, ten to each egress IP.
-func planOf(count int) plan.Plan {
+// planOf binds all pods of a cluster.
+func planOf(size objects.Size) plan.Plan {
 	p := plan.Plan{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}
-	size := ofSize(count)
 	for i := range size.Services {
 		egressIP := netip.MustParseAddr(size.Service(i).Spec.ExternalIPs[0])
 		for _, endpoint := range size.Slice(i).Endpoints {
