@@ -609,8 +609,11 @@ func TestSwitchedOffRemovesTheRules(t *testing.T) {
 		n.Configure(`egress-snat: ["false"]`)
 		n.start()
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-		if save := n.Save(v1.IPv4Protocol); strings.Contains(save, "OPENSHIFT-EGRESS") {
-			n.Errorf("rules are left:\n%s", save)
-		}
+		n.Eventually(soon, func() error { // the journal goes last
+			if save := n.Save(v1.IPv4Protocol); strings.Contains(save, "OPENSHIFT-EGRESS") {
+				return fmt.Errorf("rules are left:\n%s", save)
+			}
+			return nil
+		})
 	})
 }

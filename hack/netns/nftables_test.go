@@ -127,9 +127,12 @@ func TestTableIsRemoved(t *testing.T) {
 		gone := func() {
 			t.Helper()
 			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-			if listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset"); err != nil || strings.Contains(listed, nftables.Table) {
-				n.Errorf("%v: nft lists\n%s", err, listed)
-			}
+			n.Eventually(soon, func() error { // the journal goes last
+				if listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset"); err != nil || strings.Contains(listed, nftables.Table) {
+					return fmt.Errorf("%v: nft lists\n%s", err, listed)
+				}
+				return nil
+			})
 		}
 		n.start()
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
