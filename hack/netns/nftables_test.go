@@ -128,10 +128,11 @@ func TestTableIsRemoved(t *testing.T) {
 			t.Helper()
 			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
 			n.Eventually(soon, func() error { // the journal goes last
-				if listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset"); err != nil || strings.Contains(listed, nftables.Table) {
-					return fmt.Errorf("%v: nft lists\n%s", err, listed)
+				listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset")
+				if err == nil && strings.Contains(listed, nftables.Table) {
+					err = fmt.Errorf("nft lists\n%s", listed)
 				}
-				return nil
+				return err
 			})
 		}
 		n.start()

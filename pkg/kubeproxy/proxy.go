@@ -50,6 +50,8 @@ type Proxy struct {
 	// flags are the project's own, of which extension is made.
 	flags     egressFlags
 	extension egress.Config
+	// withoutNFTables is why nftables was not chosen where that was left to the program.
+	withoutNFTables error
 }
 
 // New returns the Proxy that config and overrides describe, or all that is wrong with
@@ -186,11 +188,9 @@ func (p *Proxy) takeBackend() error {
 		p.extension.Backend = egress.NFTables
 		return nil
 	case backend == autoBackend:
-		if err := nftables.Available(context.Background()); err != nil {
-			klog.InfoS("Egress SNAT is done by iptables rules, for nftables does not do", "because", err)
-			return nil
+		if p.withoutNFTables = nftables.Available(context.Background()); p.withoutNFTables == nil {
+			p.extension.Backend = egress.NFTables
 		}
-		p.extension.Backend = egress.NFTables
 		return nil
 	case backend == string(egress.IPTables):
 		return p.config.Errorf(path, "%q does not do in the proxy mode \"nftables\", whose rules could come first; leave it out, or use \"nftables\"", backend)
@@ -289,6 +289,9 @@ func (p *Proxy) logStart(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, path := range p.config.Unused() {
 		logger.Info("Configured but not used: this program runs the node's service proxy only", "file", p.config.File, "field", path)
+	}
+	if p.withoutNFTables != nil {
+		logger.Info("Egress SNAT is done by iptables rules, for nftables does not do", "because", p.withoutNFTables)
 	}
 	switch {
 	case !p.flags.enabled:
