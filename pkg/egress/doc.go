@@ -21,10 +21,14 @@
 // POSTROUTING has to be looked at again. One goroutine, started by the proxier's SyncLoop,
 // turns all that into writes:
 //
-//	object ─► objects.go ─► state ─► plan.Build ─► writer: iptables rules or an nftables table, with what they take away recorded
-//	                                     │     └─► conntrack: flows that wear a wrong identity are deleted
-//	                                     ├───────► Events, metrics, log
-//	                                     └───────► status, for 'openshift egress'
+//	object ─► objects.go ─► state ─► plan.Planner ─► plan.Change ─► writer: iptables rules or an nftables table, with what they take away recorded
+//	                          │                          │     └──► conntrack: flows that wear a wrong identity are deleted
+//	                          │                          └────────► Events, metrics, log
+//	                          └────► plan.Build ─► status, for 'openshift egress'; and a check of the Planner after full syncs
+//
+// A change costs what it is about, on all of this way, not how much else there is. Whatever
+// throws doubt on what the kernel holds (the start, an error, a look that finds it altered) has
+// the whole plan written, as if nothing had been.
 //
 // Nothing is written until all kinds of objects are known: a plan made before could drop
 // what is right, or grant what is to be refused.

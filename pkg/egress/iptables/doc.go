@@ -45,7 +45,8 @@
 // # Writing
 //
 // [Render] says what the kernel should hold, [ParseSave] what it holds; what differs is
-// one iptables-restore --noflush transaction, all of it or nothing. The [Writer] remembers
+// one iptables-restore --noflush transaction, all of it or nothing. A [Rendering] follows a
+// plan's changes and makes the chains anew that these are about. The [Writer] remembers
 // what it wrote, so a plan that did not change costs no exec; Read makes it look again.
 // [Look] only looks, and [Differences] says what is wrong. What to remove is found by the
 // names of chains in the kernel, never by memory, so a process that died leaves nothing

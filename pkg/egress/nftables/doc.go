@@ -30,8 +30,9 @@
 // # Writing
 //
 // [Render] says what the sets should hold; the [Writer] sends what differs from what they
-// do hold, in one transaction, all of it or nothing: a pod that gets another egress
-// IP has one or the other at any time. It remembers what it wrote, and the generation of
+// do hold ([Writer.Write]), or what a plan's change makes of them ([Writer.Update]), in one
+// transaction, all of it or nothing: a pod that gets another egress IP has one or the
+// other at any time. It remembers what it wrote, and the generation of
 // the kernel's ruleset with it, so that a plan that did not change costs nothing, and a
 // look at a kernel that nobody has changed one message. If the chain or a rule is not as
 // it was written, the whole table is written anew, in one transaction too.
