@@ -117,12 +117,15 @@ func (w *world) measure(ctx context.Context, s figure.Settings, p pace, openshif
 			if err != nil {
 				return nil, err
 			}
-			seen, err := w.visit(ctx, p, v, command)
+			seen, err := w.visit(ctx, p, v, values[v][idle], command)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", v.name, err)
 			}
 			s.Log("round %d: %s: %s", round+1, v.name, seen)
 			for q, value := range seen {
+				if q == idle && round > 0 {
+					continue // that of the first round
+				}
 				values[v][q] = append(values[v][q], value)
 				s.Record(benchmarks[q]+"/program="+v.name, p.operations(q), value, units[q])
 			}
@@ -183,8 +186,9 @@ func (v seen) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// visit runs a program on an empty kernel and measures it.
-func (w *world) visit(ctx context.Context, p pace, v *variant, command *exec.Cmd) (values seen, err error) {
+// visit runs a program on an empty kernel and measures it, but for what is known of it when it is
+// idle, which hardly differs from one time to another.
+func (w *world) visit(ctx context.Context, p pace, v *variant, known figure.Distribution, command *exec.Cmd) (values seen, err error) {
 	awaited := ""
 	if v.against != nil {
 		awaited = inPlace
@@ -208,28 +212,35 @@ func (w *world) visit(ctx context.Context, p pace, v *variant, command *exec.Cmd
 	if err := program.quiet(ctx, p.look); err != nil {
 		return values, err
 	}
-	unused, err := program.during(ctx, p.window, nil)
-	if err != nil {
-		return values, err
+	if len(known) > 0 {
+		values[idle] = known.Median()
+	} else {
+		unused, err := program.during(ctx, p.window, nil)
+		if err != nil {
+			return values, err
+		}
+		values[idle] = milliseconds(unused) / p.window.Seconds()
 	}
 	used, err := program.during(ctx, p.window, func() error {
-		defer program.profile(ctx, v.name, time.Duration(p.changes)*p.pause)()
+		defer program.profile(ctx, v.name, fmt.Sprintf("profile?seconds=%.0f", p.window.Seconds()))()
 		return w.change(ctx, p.changes, p.pause)
 	})
 	if err != nil {
 		return values, err
 	}
-	values[idle] = 1000 * unused.Seconds() / p.window.Seconds()
 	// Less than a tick cannot be told.
-	values[perChange] = 1000 * max(used-unused, tick).Seconds() / float64(p.changes)
+	values[perChange] = max(milliseconds(used)-values[idle]*p.window.Seconds(), milliseconds(tick)) / float64(p.changes)
 	if values[resident], err = program.resident(); err != nil {
 		return values, err
 	}
+	program.profile(ctx, v.name, "heap?gc=1")()
 	values[heap], err = program.heap(ctx)
 	values[resident] /= 1 << 20
 	values[heap] /= 1 << 20
 	return values, err
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // during returns the CPU time that the program uses in a window of time, at whose beginning something
 // is done.

@@ -215,21 +215,23 @@ func (p *program) heap(ctx context.Context) (float64, error) {
 	return number(heapAlloc, text, 1)
 }
 
-// profile begins a CPU profile of so long, if the environment variable PROFILE names a directory for it, and
+// profile begins to fetch a profile if the environment variable PROFILE names a directory for it, and
 // returns what waits for its end. The values of such a run are for nothing else.
-func (p *program) profile(ctx context.Context, name string, long time.Duration) (wait func()) {
+func (p *program) profile(ctx context.Context, name, query string) (wait func()) {
 	dir := os.Getenv("PROFILE")
 	if dir == "" {
 		return func() {}
 	}
+	kind, _, _ := strings.Cut(query, "?")
+	file := filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+"-"+kind+".pprof")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		text, err := p.get(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", metricsURL, int(max(long, time.Second).Seconds())))
+		text, err := p.get(ctx, metricsURL+"/debug/pprof/"+query)
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		_ = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".pprof"), text, 0o600) // who looks for it sees it
+		_ = os.WriteFile(file, text, 0o600) // who looks for it sees whether it is there
 	}()
 	return func() { <-done }
 }

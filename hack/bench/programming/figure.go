@@ -66,7 +66,7 @@ func ofSize(bindings int) objects.Size {
 
 // syncs measures what happens between events and the kernel.
 func syncs(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
-	const rounds = 5
+	const rounds = 3
 	if _, err := exec.LookPath("strace"); err != nil {
 		return nil, fmt.Errorf("%w: apt-get install strace", err)
 	}

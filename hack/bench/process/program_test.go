@@ -1,0 +1,89 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// self is this process as a program.
+func self() *program { return &program{process: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}} }
+
+// TestCPU: what /proc says of this process and its children is what the kernel tells it itself.
+func TestCPU(t *testing.T) {
+	if err := exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").Run(); err != nil {
+		t.Fatal(err)
+	}
+	var want time.Duration
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(who, &usage); err != nil {
+			t.Fatal(err)
+		}
+		want += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	}
+	got, err := self().cpu()
+	// Each of four times is rounded down.
+	if err != nil || got < want-4*tick || got > want+4*tick {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+	if want < 8*tick {
+		t.Errorf("%s is too little to see anything", want)
+	}
+}
+
+func TestResident(t *testing.T) {
+	before, err := self().resident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 64 << 20
+	memory := make([]byte, more)
+	for i := range memory {
+		memory[i] = 1
+	}
+	after, err := self().resident()
+	if err != nil || after-before < more*3/4 || after-before > more*3/2 {
+		t.Errorf("%.0f bytes more, %v; want %d", after-before, err, more)
+	}
+	if memory[more-1] != 1 {
+		t.Error("the memory is not kept")
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	scraped := []byte(`kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 1.795216512345e+09
+kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv6"} 0
+# HeapAlloc = 12345
+`)
+	if got, err := number(lastSync, scraped, 1); got != 1795216512.345 || err != nil {
+		t.Errorf("last sync %f, %v", got, err)
+	}
+	if got, err := number(heapAlloc, scraped, 2); got != 24690 || err != nil {
+		t.Errorf("heap %f, %v", got, err)
+	}
+	if _, err := number(vmRSS, scraped, 1); err == nil {
+		t.Error("what is not there is no error")
+	}
+}
+
+// TestOutput: what is awaited is found also where it comes in pieces, and the end is kept.
+func TestOutput(t *testing.T) {
+	o := &output{awaited: []byte("in place")}
+	for _, text := range []string{"not yet ", "in pl", "ace", " now"} {
+		if o.saidAt() != nil {
+			t.Errorf("it was said before %q", text)
+		}
+		if _, err := o.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if text == "ace" {
+			break
+		}
+	}
+	if o.saidAt() == nil || o.String() != "not yet in place" {
+		t.Errorf("%q, said at %v", o, o.saidAt())
+	}
+}
