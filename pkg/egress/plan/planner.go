@@ -107,15 +107,21 @@ const (
 // NewPlanner returns a Planner for the node of this name, with nothing to plan. It calls podAt
 // to learn, for an endpoint that names no pod, which one other EndpointSlices name there.
 func NewPlanner(node string, podAt func(netip.Addr) Pod) *Planner {
-	return &Planner{
+	p := &Planner{
 		node: node, podAt: podAt,
 		surroundings: newSurroundings(Input{}),
 		services:     map[Service]*service{},
 		holders:      map[netip.Addr][]*service{}, owners: map[netip.Addr]Service{},
 		pods: map[netip.Addr]*pod{}, uses: map[netip.Addr]int{},
-		numbers:  Numbers{Refusals: map[Reason]int{}},
-		dirtyIPs: map[netip.Addr]bool{}, dirtyClaims: map[*service]bool{}, dirtyPods: map[netip.Addr]bool{},
+		numbers: Numbers{Refusals: map[Reason]int{}},
 	}
+	p.forgetDirt()
+	return p
+}
+
+// forgetDirt makes the maps anew: one that was large once would cost that much to clear.
+func (p *Planner) forgetDirt() {
+	p.dirtyIPs, p.dirtyClaims, p.dirtyPods = map[netip.Addr]bool{}, map[*service]bool{}, map[netip.Addr]bool{}
 }
 
 // SetSurroundings takes all of in but for its Holdings and Claims. Everything is judged anew.
@@ -278,9 +284,7 @@ func (p *Planner) Update() Change {
 	for addr := range p.dirtyPods {
 		p.judgePod(addr)
 	}
-	clear(p.dirtyIPs)
-	clear(p.dirtyClaims)
-	clear(p.dirtyPods)
+	p.forgetDirt()
 	change := p.change
 	p.change = Change{}
 	slices.SortFunc(change.Added, CompareBindings)
