@@ -55,8 +55,10 @@ func up(ctx context.Context, dir string, binaries []string) error {
 	if pid := running(dir); pid != 0 {
 		return fmt.Errorf("the cluster is up already, as process %d; 'make cluster-down' ends it", pid)
 	}
-	// Of a cluster whose process was killed.
-	if err := errors.Join(lab.Remove(ctx, prefix), os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+	if err := lab.Remove(ctx, prefix); err != nil { // of a cluster whose process was killed
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
