@@ -107,7 +107,7 @@ func (v otherWriter) brokenIptables() []damage {
 			left: "-A POSTROUTING -o eth0 -m comment --comment foreign-in-front -j MASQUERADE"},
 		{name: "all reloaded, as firewalld does", do: func() { v.restore(firewall, firewall) },
 			left: "-A POST_public -o eth0 -m comment --comment foreign-by-reload -j MASQUERADE"},
-		{name: "an old snapshot restored", do: func() { v.restore(old[0], old[1]) }, left: `--comment "the CNI's masquerade" -j MASQUERADE`},
+		{name: "an old snapshot restored", do: func() { v.restore(old[0], old[1]) }, left: `masquerade" -j MASQUERADE`},
 	}
 }
 

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -44,7 +45,7 @@ func run(w io.Writer, args []string) error {
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("go test: %w", err)
 	}
-	return nil
+	return r.err
 }
 
 // report is what has been told of tests so far.
@@ -53,6 +54,7 @@ type report struct {
 	// running are the tests that have not ended, and packages, whose Test is empty.
 	running map[name]*test
 	builds  map[string]string // what compilers said, by import path
+	err     error             // of writing
 }
 
 type name struct{ Package, Test string }
@@ -64,6 +66,11 @@ type test struct {
 
 func newReport(w io.Writer) *report {
 	return &report{w: w, running: map[name]*test{}, builds: map[string]string{}}
+}
+
+func (r *report) print(format string, args ...any) {
+	_, err := fmt.Fprintf(r.w, format, args...)
+	r.err = cmp.Or(r.err, err)
 }
 
 // take tells of an event.
@@ -79,7 +86,7 @@ func (r *report) take(e testlog.Event) {
 	case e.Action == "build-output":
 		r.builds[e.ImportPath] += e.Output
 	case e.Action == "build-fail":
-		fmt.Fprint(r.w, r.builds[e.ImportPath])
+		r.print("%s", r.builds[e.ImportPath])
 	case e.Action == "output":
 		t.said = append(t.said, e.Output)
 	case e.Ended():
@@ -97,12 +104,12 @@ var logged = regexp.MustCompile(`^\s*\S+\.go:\d+: (.*)\n`)
 
 // end tells of a test that has ended.
 func (r *report) end(action, test string, took time.Duration, t *test) {
-	fmt.Fprintf(r.w, "%s %7.1fs  %s\n", strings.ToUpper(action), took.Seconds(), test)
+	r.print("%s %7.1fs  %s\n", strings.ToUpper(action), took.Seconds(), test)
 	for _, line := range t.said {
 		if action == "fail" {
-			fmt.Fprint(r.w, "  ", line)
+			r.print("  %s", line)
 		} else if found := logged.FindStringSubmatch(line); found != nil {
-			fmt.Fprintf(r.w, "               %s\n", found[1])
+			r.print("               %s\n", found[1])
 		}
 	}
 }
@@ -112,15 +119,15 @@ func (r *report) endPackage(e testlog.Event, t *test) {
 	if e.Action == "fail" {
 		for id, t := range r.running {
 			if id.Package == e.Package {
-				fmt.Fprintf(r.w, "FAIL  no end  %s\n  %s", id.Test, strings.Join(t.said, "  "))
+				r.print("FAIL  no end  %s\n  %s", id.Test, strings.Join(t.said, "  "))
 				delete(r.running, id)
 			}
 		}
-		fmt.Fprint(r.w, strings.Join(t.said, ""))
+		r.print("%s", strings.Join(t.said, ""))
 		return
 	}
 	// Its last line has the result: ok, or no test files.
 	if i := slices.IndexFunc(t.said, func(line string) bool { return strings.Contains(line, e.Package) }); i >= 0 {
-		fmt.Fprint(r.w, t.said[i])
+		r.print("%s", t.said[i])
 	}
 }
