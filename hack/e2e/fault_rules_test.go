@@ -60,7 +60,9 @@ func rulesComeBack(t *testing.T, s settings, damages func(otherWriter) []damage)
 	ended := 0
 	for _, d := range broken {
 		if d.unhooked {
-			ended += 2 * 2 * len(hit.pods) // of each, in each family, and what it opened instead, wrongly
+			// Of each pod, in each family: what it had, what it opened instead before the network plugin
+			// was back, and after that.
+			ended += 3 * 2 * len(hit.pods)
 		}
 		hit.excuse(d.unhooked)
 		began := time.Now()
