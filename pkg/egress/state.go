@@ -370,18 +370,25 @@ func (s *state) updatePlanner(family v1.IPFamily) plan.Change {
 // audit is update, and tells whether the plan that followed the changes is the one that is made of
 // the objects at once. If it is not, the latter takes its place, and the change means nothing.
 func (s *state) audit(family v1.IPFamily) (change plan.Change, right bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change = s.updatePlanner(family)
-	if s.planners[family].Plan().Equal(plan.Build(s.wholeInput(family))) {
+	change, followed, in := s.updateForAudit(family)
+	if followed.Equal(plan.Build(in)) { // without the lock, which keeps objects waiting
 		return change, true
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.planners[family] = plan.NewPlanner(s.config.NodeName, s.pods.at)
 	s.moved[family] = true
 	for name := range s.services {
 		s.planService(family, name, false)
 	}
 	return s.updatePlanner(family), false
+}
+
+func (s *state) updateForAudit(family v1.IPFamily) (change plan.Change, followed plan.Plan, in plan.Input) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change = s.updatePlanner(family)
+	return change, s.planners[family].Plan(), s.wholeInput(family)
 }
 
 // planned is the plan of one IP family as of the last update.

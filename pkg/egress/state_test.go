@@ -514,10 +514,34 @@ func TestStateForgetsNothingAndKeepsNothing(t *testing.T) {
 				t.Fatalf("seed %d (-want +got):\n%s", seed, cmp.Diff(want, got, compareNetip))
 			}
 			s.update(family)
+			if _, right := s.audit(family); !right {
+				t.Fatalf("seed %d: the audit finds fault with what follows", seed)
+			}
 			if got := (planned{s, family}).Plan(); !got.Equal(want) {
 				t.Fatalf("seed %d, followed (-want +got):\n%s", seed, cmp.Diff(want, got, compareNetip))
 			}
 		}
+	}
+}
+
+// TestAudit: a plan that went astray is replaced.
+func TestAudit(t *testing.T) {
+	s := newState(testConfig)
+	s.setService(newService("web", nil))
+	if _, err := s.setSlice(newSlice("web-1", "web", "10.128.0.5")); err != nil {
+		t.Fatal(err)
+	}
+	s.update(v1.IPv4Protocol)
+	s.planners[v1.IPv4Protocol].DeleteService(plan.Service{Namespace: "ns", Name: "web"}) // unknown to the state
+	change, right := s.audit(v1.IPv4Protocol)
+	if right || len(change.Added) != 1 {
+		t.Errorf("right %v, change %+v; want the fault found and the binding back", right, change)
+	}
+	if p := (planned{s, v1.IPv4Protocol}).Plan(); !p.Equal(plan.Build(s.input(v1.IPv4Protocol))) {
+		t.Errorf("the plan is still astray: %+v", p)
+	}
+	if _, right := s.audit(v1.IPv4Protocol); !right {
+		t.Error("the audit finds fault again")
 	}
 }
 
