@@ -95,7 +95,7 @@ func (p *program) poll(ctx context.Context, what string, patience, pause time.Du
 // complete waits until the rules are complete and returns how long after the start that was:
 // the proxier's first sync, which has all objects, and what is awaited in the log.
 func (p *program) complete(ctx context.Context) (time.Duration, error) {
-	const patience, pause = 5 * time.Minute, 50 * time.Millisecond
+	const patience, pause = 5 * time.Minute, 100 * time.Millisecond
 	var at time.Time
 	err := p.poll(ctx, "no complete rules", patience, pause, func(ctx context.Context) bool {
 		if at.IsZero() {
