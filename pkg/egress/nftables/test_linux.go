@@ -5,18 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
+	"strings"
 )
 
 // ErrNoTool is returned where the program nft is not installed.
 var ErrNoTool = errors.New("nft is not installed (Debian package nftables)")
 
-// Test lets nft check a payload without applying it.
+// Test lets nft check a payload without applying it, as in a kernel that does not have the table:
+// sets that the [Writer] has made are not in all that they say of themselves those of nft.
 func Test(ctx context.Context, payload []byte) error {
+	if len(payload) == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	command := exec.CommandContext(ctx, "nft", "--check", "--file", "-")
-	command.Stdin = bytes.NewReader(payload)
+	table, _, _ := bytes.Cut(payload, []byte(" {\n"))
+	command.Stdin = io.MultiReader(strings.NewReader(fmt.Sprintf("%s\ndelete %s\n", table, table)), bytes.NewReader(payload))
 	output, err := command.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return ErrNoTool

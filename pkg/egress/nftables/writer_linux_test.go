@@ -405,6 +405,9 @@ func TestPayload(t *testing.T) {
 			n.holds(Render(p))
 			n.Writer = NewWriter(n.family)
 			n.write(p)
+			// A node may be asked what it would write while it runs.
+			n.inside(func() error { return Test(t.Context(), Payload(n.random(r, 50))) })
+			n.holds(Render(p))
 			printed := n.nft("list chain " + n.name() + " postrouting")
 			n.nft("delete table " + n.name())
 			n.nft("-f " + file)
@@ -416,6 +419,7 @@ func TestPayload(t *testing.T) {
 		if payload := Payload(plan.Plan{}); payload != nil {
 			t.Errorf("nothing to bind gives\n%s", payload)
 		}
+		n.inside(func() error { return Test(t.Context(), nil) })
 	})
 }
 
