@@ -21,6 +21,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/nftables"
 )
 
 // putService puts a Service of a namespace, of an age in seconds, in front of these pods.
@@ -378,6 +379,36 @@ func (n *node) flowsEnd(end func()) {
 		n.asks(network, n.Pod(1), port, n.nodeIP(network))
 		n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
 	}
+}
+
+// TestFlowsOfAFlushEnd: a flow that began while somebody had removed the rules ends when they are
+// back, also where a change is what brings them back.
+func TestFlowsOfAFlushEnd(t *testing.T) {
+	everyWay(t, func(n *node) {
+		n.serve(n.Outside(), whoamiPort, "udp4")
+		bind := func(pods ...netip.Addr) {
+			n.putService("shop", 9, service("web", webIPs, []string{egressV4.String()}, allProtocols...), pods...)
+		}
+		bind(n.Pod(1).V4)
+		n.start()
+		n.Ready()
+		for port := uint16(4000); port < 4005; port++ {
+			if n.Arguments["proxy-mode"] != nil || n.Arguments["egress-snat-backend"] != nil {
+				n.nft("delete table ip " + nftables.Table) // with no rule at all nothing would be tracked
+			} else {
+				n.Iptables("-t", "nat", "-F")
+			}
+			ctx, cancel := context.WithTimeout(n.Context(), time.Second)
+			_, _ = n.Pod(1).Ask(ctx, "udp4", n.outside("udp4"), port) // as the node, or as nobody
+			cancel()
+			if port%2 == 0 {
+				bind(n.Pod(1).V4, n.Pod(2).V4)
+			} else {
+				bind(n.Pod(1).V4)
+			}
+			n.asks("udp4", n.Pod(1), port, egressV4)
+		}
+	})
 }
 
 // TestFlowsEndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
