@@ -44,6 +44,9 @@ func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
 		{"after the write", "", "kill -9 $PPID", true},
 	} {
 		for i, family := range families {
+			if wanted(t) == inCI && (i == 0) == moment.written {
+				continue
+			}
 			w.issue++
 			w.blog.next(w.blogIPs(), w.blog.pods...)
 			tool := []string{"iptables-restore", "ip6tables-restore"}[i]
@@ -72,7 +75,7 @@ func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
 			t.Logf("killed %s of %s: all well %s after the next start", moment.name, family, since(began))
 		}
 	}
-	w.calm("killed in four writes")
+	w.calm("killed in writes")
 }
 
 func killedAgainAndAgain(t *testing.T, times int, s settings) {

@@ -118,7 +118,7 @@ func newSoak(t *testing.T) *soak {
 		s.residents.Stop()
 		s.others.Stop()
 	})
-	for i := range 5 {
+	for i := range 8 { // who waits for a busy API server is not waited for
 		s.changers = append(s.changers, newChanger(s, fmt.Sprintf("soak-%d", i), uint64(i)))
 	}
 	return s
