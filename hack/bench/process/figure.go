@@ -81,7 +81,7 @@ type pace struct {
 
 func run(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
 	size := objects.Size{Services: 10_000, Endpoints: 10, Every: 10, Nodes: 1000}
-	p := pace{rounds: 3, window: 15 * time.Second, changes: 200, pause: 50 * time.Millisecond, look: time.Second}
+	p := pace{rounds: 2, window: 15 * time.Second, changes: 200, pause: 50 * time.Millisecond, look: time.Second}
 	if s.Smoke {
 		size.Services = 50
 		p = pace{rounds: 1, window: time.Second, changes: 10, pause: 50 * time.Millisecond, look: 100 * time.Millisecond}
