@@ -29,15 +29,19 @@ const (
 	attempts = 5
 	// patience bounds each wait for the kernel; it answers a dump piece by piece.
 	patience = 10 * time.Second
+	// fewPods is up to how many pods the kernel selects the flows of each faster than all
+	// flows are told and judged here.
+	fewPods = 8
 )
 
 // Delete deletes the tracked flows of family that wear a wrong identity after a change, as
 // [Selector] says, and returns how many. The plan must be in the kernel already: a deleted
-// flow's next packet meets the rules at once. It dumps the table once, or again if the
-// kernel says that the dump was interrupted, and not at all if nothing can be wrong.
+// flow's next packet meets the rules at once. It goes through the table once, or again if
+// the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
+// the flows of a few pods it has the kernel look, once for each.
 //
 // After an error some flows may have been deleted, and calling it again is right. When
-// ctx ends nothing more is deleted.
+// ctx ends no more flows are judged.
 func Delete(ctx context.Context, family Family, after plan.Plan, scope Scope) (deleted int, err error) {
 	selector := NewSelector(after, scope, plan.CIDRSet{})
 	if selector.Empty() {
@@ -48,32 +52,30 @@ func Delete(ctx context.Context, family Family, after plan.Plan, scope Scope) (d
 		return 0, err
 	}
 	defer k.close()
-	local, err := k.localAddresses(ctx)
+	if selector.local, err = k.localAddresses(ctx); err != nil {
+		return 0, err
+	}
+	d, err := k.newDeleter()
 	if err != nil {
 		return 0, err
 	}
-	selector.local = local
-	wrong := filter(func(f Flow) bool {
-		selected := selector.Selects(f) && ctx.Err() == nil
-		if selected {
+	defer d.close()
+	err = k.look(ctx, selector, func(t *tracked) {
+		if selector.Selects(t.Flow) && ctx.Err() == nil {
 			klog.FromContext(ctx).V(4).Info("Deleting a flow that wears a wrong identity",
-				"protocol", f.Protocol, "source", f.Source, "destination", f.Destination, "wears", f.Wears)
+				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "wears", t.Wears)
+			d.delete(t)
 		}
-		return selected
 	})
-	err = k.dump(ctx, func() error {
-		n, err := k.handle.ConntrackDeleteFilters(netlink.ConntrackTable, k.inet(), wrong)
-		deleted += int(n)
-		return err
-	})
-	if err != nil {
-		return deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
+	if err = errors.Join(err, d.finish()); err != nil {
+		return d.deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
 	}
-	return deleted, nil
+	return d.deleted, nil
 }
 
 // Count returns what wears each of egressIPs, which are of family; each of them is in the
-// result. It dumps the table as Delete does, and not at all for no addresses.
+// result. It goes through the table once, or again as Delete does, and not at all for no
+// addresses.
 func Count(ctx context.Context, family Family, egressIPs []netip.Addr) (map[netip.Addr]Usage, error) {
 	counts := newCounter(egressIPs)
 	if len(egressIPs) == 0 {
@@ -86,11 +88,7 @@ func Count(ctx context.Context, family Family, egressIPs []netip.Addr) (map[neti
 	defer k.close()
 	err = k.dump(ctx, func() error {
 		counts = newCounter(egressIPs) // an interrupted dump counts for nothing
-		flows, err := k.handle.ConntrackTableList(netlink.ConntrackTable, k.inet())
-		for _, flow := range flows {
-			counts.add(flowOf(flow))
-		}
-		return err
+		return k.table.dump(ctx, k.inet(), everyone, func(t *tracked) { counts.add(t.Flow) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count %s flows: %w", family, err)
@@ -102,28 +100,38 @@ func Count(ctx context.Context, family Family, egressIPs []netip.Addr) (map[neti
 // opened it.
 type kernel struct {
 	family Family
-	handle *netlink.Handle
+	routes *netlink.Handle
+	table  *socket
 }
 
 func open(family Family) (*kernel, error) {
 	if family != IPv4 && family != IPv6 {
 		return nil, fmt.Errorf("IP family %q is neither %s nor %s", family, IPv4, IPv6)
 	}
-	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+	routes, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("open netlink: %w", explain(err))
+		return nil, fmt.Errorf("open netlink: %w", err)
 	}
-	k := &kernel{family: family, handle: handle}
-	if err := handle.SetSocketTimeout(patience); err != nil {
+	k := &kernel{family: family, routes: routes}
+	if err := routes.SetSocketTimeout(patience); err != nil {
 		k.close()
 		return nil, fmt.Errorf("set the timeout of netlink: %w", err)
+	}
+	if k.table, err = openSocket(); err != nil {
+		k.close()
+		return nil, explain(err)
 	}
 	return k, nil
 }
 
-func (k *kernel) close() { k.handle.Close() }
+func (k *kernel) close() {
+	k.routes.Close()
+	if k.table != nil {
+		k.table.close()
+	}
+}
 
-func (k *kernel) inet() netlink.InetFamily {
+func (k *kernel) inet() uint8 {
 	if k.family == IPv6 {
 		return unix.AF_INET6
 	}
@@ -136,7 +144,7 @@ func (k *kernel) localAddresses(ctx context.Context) (plan.CIDRSet, error) {
 	var routes []netlink.Route
 	err := retry(ctx, func() (err error) {
 		table := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
-		routes, err = k.handle.RouteListFiltered(int(k.inet()), table, netlink.RT_FILTER_TABLE)
+		routes, err = k.routes.RouteListFiltered(int(k.inet()), table, netlink.RT_FILTER_TABLE)
 		return err
 	})
 	if err != nil {
@@ -152,6 +160,49 @@ func (k *kernel) localAddresses(ctx context.Context) (plan.CIDRSet, error) {
 		}
 	}
 	return plan.NewCIDRSet(local), nil
+}
+
+// look calls see for each flow that selector may select, and for others; for one that
+// changes meanwhile perhaps twice. What see is given is valid during the call only.
+func (k *kernel) look(ctx context.Context, selector *Selector, see func(*tracked)) error {
+	pods, few := selector.pods(k.family, fewPods)
+	if !few {
+		return k.lookAt(ctx, everyone, see)
+	}
+	for _, source := range k.sources(pods) {
+		others := false
+		err := k.lookAt(ctx, source, func(t *tracked) {
+			others = others || t.Source != source
+			see(t)
+		})
+		switch {
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP):
+			// It may be the selection that the kernel does not want.
+			return k.lookAt(ctx, everyone, see)
+		case err != nil:
+			return err
+		case others:
+			// The kernel does not select, so it told everyone's flows.
+			return nil
+		}
+	}
+	return nil
+}
+
+// sources returns whose flows to ask for, one after the other. When asked for those of an
+// IPv6 source, kernels tell everybody else's (ctnetlink_filter_match_tuple compares the
+// wrong way round, at least up to Linux 6.18). Such a kernel tells everyone's when
+// asked for an address that nobody has.
+func (k *kernel) sources(pods []netip.Addr) []netip.Addr {
+	if k.family == IPv6 && len(pods) > 0 {
+		return append([]netip.Addr{netip.IPv6Unspecified()}, pods...)
+	}
+	return pods
+}
+
+// lookAt calls see for the flows of source.
+func (k *kernel) lookAt(ctx context.Context, source netip.Addr, see func(*tracked)) error {
+	return k.dump(ctx, func() error { return k.table.dump(ctx, k.inet(), source, see) })
 }
 
 // dump calls read, which dumps the conntrack table, as often as it takes.
@@ -183,23 +234,6 @@ func explain(err error) error {
 		return fmt.Errorf("reading the conntrack table needs the capability NET_ADMIN: %w", err)
 	}
 	return err
-}
-
-// filter is a function as the library wants it.
-type filter func(Flow) bool
-
-// MatchConntrackFlow implements netlink.CustomConntrackFilter.
-func (f filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool { return f(flowOf(flow)) }
-
-// flowOf returns what decides about flow.
-func flowOf(flow *netlink.ConntrackFlow) Flow {
-	return Flow{
-		Protocol:    flow.Forward.Protocol,
-		Source:      addrOf(flow.Forward.SrcIP),
-		Destination: netip.AddrPortFrom(addrOf(flow.Reverse.SrcIP), flow.Reverse.SrcPort),
-		Wears:       addrOf(flow.Reverse.DstIP),
-		Zone:        flow.Zone,
-	}
 }
 
 // addrOf returns the zero Addr for what is no address.

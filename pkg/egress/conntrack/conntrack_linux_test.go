@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -474,43 +473,5 @@ func TestExplain(t *testing.T) {
 	}
 	if err := explain(nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestFlowOf: whatever the kernel left out, nothing panics and nothing is selected.
-func TestFlowOf(t *testing.T) {
-	n := networks[IPv4]
-	s := NewSelector(n.plan(binding(n.pod, plan.All, n.egressIP, "web")), Scope{All: true}, plan.CIDRSet{})
-	whole := func() *netlink.ConntrackFlow {
-		return &netlink.ConntrackFlow{
-			Forward: netlink.IPTuple{Protocol: tcp, SrcIP: addr(n.pod).AsSlice()},
-			Reverse: netlink.IPTuple{SrcIP: addr(n.outside).AsSlice(), SrcPort: 443, DstIP: addr(n.node).AsSlice()},
-			Zone:    0,
-		}
-	}
-	if diff := cmp.Diff(flow(tcp, n.pod, n.outside+":443", n.node), flowOf(whole()), compareNetip); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	mapped := whole()
-	mapped.Forward.SrcIP = mapped.Forward.SrcIP.To16()
-	for name, f := range map[string]*netlink.ConntrackFlow{"whole": whole(), "in 16 bytes": mapped} {
-		if !s.Selects(flowOf(f)) {
-			t.Errorf("%s: not selected", name)
-		}
-	}
-	maimed := map[string]func(*netlink.ConntrackFlow){
-		"no source":          func(f *netlink.ConntrackFlow) { f.Forward.SrcIP = nil },
-		"no destination":     func(f *netlink.ConntrackFlow) { f.Reverse.SrcIP = nil },
-		"no identity":        func(f *netlink.ConntrackFlow) { f.Reverse.DstIP = nil },
-		"half a source":      func(f *netlink.ConntrackFlow) { f.Forward.SrcIP = f.Forward.SrcIP[:2] },
-		"half a destination": func(f *netlink.ConntrackFlow) { f.Reverse.SrcIP = f.Reverse.SrcIP[:2] },
-		"nothing":            func(f *netlink.ConntrackFlow) { *f = netlink.ConntrackFlow{} },
-	}
-	for _, name := range slices.Sorted(maps.Keys(maimed)) {
-		f := whole()
-		maimed[name](f)
-		if s.Selects(flowOf(f)) {
-			t.Errorf("%s: selected", name)
-		}
 	}
 }

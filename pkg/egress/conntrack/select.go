@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -14,11 +15,11 @@ type Flow struct {
 	// Source is the source address of the original direction, before any SNAT.
 	Source netip.Addr
 	// Destination is who answers, after DNAT: the source of the reply direction. The port
-	// is 0 for protocols without ports, and for all but TCP and UDP.
+	// is 0 for protocols without ports.
 	Destination netip.AddrPort
 	// Wears is the address that the far side sees: the destination of the reply direction.
 	Wears netip.Addr
-	// Zone is the conntrack zone; 0 is the one of the node's own network.
+	// Zone is the conntrack zone, of either direction; 0 is the one of the node's own network.
 	Zone uint16
 }
 
@@ -91,6 +92,28 @@ func NewSelector(after plan.Plan, scope Scope, local plan.CIDRSet) *Selector {
 // Empty tells that no flow can be selected.
 func (s *Selector) Empty() bool {
 	return len(s.bound) == 0 && len(s.removed) == 0
+}
+
+// pods returns those of family whose flows can be selected, in no order, if they are at
+// most limit.
+func (s *Selector) pods(family Family, limit int) (pods []netip.Addr, few bool) {
+	add := func(pod netip.Addr) bool {
+		if pod.Is4() == (family == IPv4) && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+		return len(pods) <= limit
+	}
+	for t := range s.bound {
+		if !add(t.pod) {
+			return nil, false
+		}
+	}
+	for w := range s.removed {
+		if !add(w.pod) {
+			return nil, false
+		}
+	}
+	return pods, true
 }
 
 // Selects tells whether f wears a wrong identity. It takes constant time and allocates

@@ -20,8 +20,7 @@ type Usage struct {
 	Busiest  netip.AddrPort
 	Protocol uint8
 	// Ports is how many of the [PortSpace] ports are in use there, one per flow. For
-	// protocols other than TCP and UDP the destination's port is not known, so it is an
-	// upper bound: all flows to an address count together.
+	// protocols without ports all flows to an address count together.
 	Ports int
 }
 

@@ -1,0 +1,200 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Attributes of an entry: linux/netfilter/nfnetlink_conntrack.h. Those of the kernel's own
+// selection are newer than what the library knows.
+const (
+	attrOriginal = 1  // CTA_TUPLE_ORIG
+	attrReply    = 2  // CTA_TUPLE_REPLY
+	attrID       = 12 // CTA_ID
+	attrZone     = 18 // CTA_ZONE
+	attrFilter   = 25 // CTA_FILTER
+
+	tupleAddresses = 1 // CTA_TUPLE_IP
+	tupleProtocol  = 2 // CTA_TUPLE_PROTO
+	tupleZone      = 3 // CTA_TUPLE_ZONE
+
+	sourceV4      = 1 // CTA_IP_V4_SRC
+	destinationV4 = 2 // CTA_IP_V4_DST
+	sourceV6      = 3 // CTA_IP_V6_SRC
+	destinationV6 = 4 // CTA_IP_V6_DST
+
+	protocolNumber = 1 // CTA_PROTO_NUM
+	sourcePort     = 2 // CTA_PROTO_SRC_PORT
+
+	filterOriginal = 1 // CTA_FILTER_ORIG_FLAGS
+	filterReply    = 2 // CTA_FILTER_REPLY_FLAGS
+	filterSource   = 1 // CTA_FILTER_F_CTA_IP_SRC, net/netfilter/nf_internals.h
+)
+
+const (
+	headerLength  = 16 // of a netlink message
+	generalLength = 4  // of nfgenmsg, which comes before the attributes
+	attrHeader    = 4
+	attrType      = 0x3fff // without the flags NLA_F_NESTED and NLA_F_NET_BYTEORDER
+)
+
+// message is a netlink message.
+type message struct {
+	kind, flags uint16
+	sequence    uint32
+	body        []byte
+}
+
+// nextMessage takes the first message off datagram; not ok if there is no whole one.
+func nextMessage(datagram []byte) (m message, rest []byte, ok bool) {
+	if len(datagram) < headerLength {
+		return message{}, nil, false
+	}
+	length := uint64(binary.NativeEndian.Uint32(datagram))
+	if length < headerLength || length > uint64(len(datagram)) {
+		return message{}, nil, false
+	}
+	return message{
+		kind:     binary.NativeEndian.Uint16(datagram[4:]),
+		flags:    binary.NativeEndian.Uint16(datagram[6:]),
+		sequence: binary.NativeEndian.Uint32(datagram[8:]),
+		body:     datagram[headerLength:length],
+	}, datagram[min(aligned(int(length)), len(datagram)):], true
+}
+
+// attribute is a netlink attribute.
+type attribute struct {
+	kind uint16
+	// value is what it says, whole that with its header and without padding.
+	value, whole []byte
+}
+
+// nextAttribute takes the first attribute off attributes; not ok if there is no whole one.
+func nextAttribute(attributes []byte) (a attribute, rest []byte, ok bool) {
+	if len(attributes) < attrHeader {
+		return attribute{}, nil, false
+	}
+	length := int(binary.NativeEndian.Uint16(attributes))
+	if length < attrHeader || length > len(attributes) {
+		return attribute{}, nil, false
+	}
+	return attribute{
+		kind:  binary.NativeEndian.Uint16(attributes[2:]) & attrType,
+		value: attributes[attrHeader:length],
+		whole: attributes[:length],
+	}, attributes[min(aligned(length), len(attributes)):], true
+}
+
+// aligned is where the next message or attribute begins after one of length bytes.
+func aligned(length int) int { return (length + 3) &^ 3 }
+
+// tracked is an entry of the table. Its bytes belong to the message that told it.
+type tracked struct {
+	Flow
+	// reply, zone and id are attributes that name the entry; zone is nil for zone 0.
+	reply, zone, id []byte
+}
+
+// decode reads the body of a message that tells an entry. It allocates nothing. What the
+// message lacks, or tells in another shape than the kernel does, is missing in the result.
+func decode(body []byte) (t tracked) {
+	if len(body) < generalLength {
+		return tracked{}
+	}
+	for a, rest, ok := nextAttribute(body[generalLength:]); ok; a, rest, ok = nextAttribute(rest) {
+		switch a.kind {
+		case attrOriginal:
+			original := decodeTuple(a.value)
+			t.Protocol, t.Source = original.protocol, original.source
+			t.Zone |= original.zone
+		case attrReply:
+			reply := decodeTuple(a.value)
+			t.reply, t.Destination, t.Wears = a.whole, netip.AddrPortFrom(reply.source, reply.sourcePort), reply.destination
+			t.Zone |= reply.zone
+		case attrZone:
+			t.zone, t.Zone = a.whole, t.Zone|port(a.value)
+		case attrID:
+			t.id = a.whole
+		}
+	}
+	return t
+}
+
+// tuple is one direction of an entry.
+type tuple struct {
+	protocol            uint8
+	source, destination netip.Addr
+	sourcePort          uint16
+	// zone is told here if the entry has one in this direction only.
+	zone uint16
+}
+
+func decodeTuple(attributes []byte) (t tuple) {
+	for a, rest, ok := nextAttribute(attributes); ok; a, rest, ok = nextAttribute(rest) {
+		switch a.kind {
+		case tupleAddresses:
+			t.decodeAddresses(a.value)
+		case tupleProtocol:
+			t.decodeProtocol(a.value)
+		case tupleZone:
+			t.zone = port(a.value)
+		}
+	}
+	return t
+}
+
+func (t *tuple) decodeAddresses(attributes []byte) {
+	for a, rest, ok := nextAttribute(attributes); ok; a, rest, ok = nextAttribute(rest) {
+		switch a.kind {
+		case sourceV4, sourceV6:
+			t.source = address(a.value)
+		case destinationV4, destinationV6:
+			t.destination = address(a.value)
+		}
+	}
+}
+
+func (t *tuple) decodeProtocol(attributes []byte) {
+	for a, rest, ok := nextAttribute(attributes); ok; a, rest, ok = nextAttribute(rest) {
+		switch {
+		case a.kind == protocolNumber && len(a.value) > 0:
+			t.protocol = a.value[0]
+		case a.kind == sourcePort:
+			t.sourcePort = port(a.value)
+		}
+	}
+}
+
+// address returns the zero Addr for what is no address.
+func address(value []byte) netip.Addr {
+	switch len(value) {
+	case 4:
+		return netip.AddrFrom4([4]byte(value))
+	case 16:
+		return netip.AddrFrom16([16]byte(value)).Unmap()
+	}
+	return netip.Addr{}
+}
+
+// port reads a port or a zone; 0 for what is none.
+func port(value []byte) uint16 {
+	if len(value) < 2 {
+		return 0
+	}
+	return binary.BigEndian.Uint16(value)
+}
+
+// nameable tells that the kernel can be told which entry t is.
+func (t *tracked) nameable() bool { return len(t.reply) > attrHeader && len(t.id) > attrHeader }
+
+// appendName appends the attributes that the kernel finds t by, and nothing but t: the reply
+// tuple has what the flow wears, so that one with the same source port which wears
+// something else by now is not found. The id alone does not tell them apart for certain:
+// it is made of the entry's address in memory and its original tuple.
+func (t *tracked) appendName(b []byte) []byte {
+	for _, whole := range [...][]byte{t.reply, t.zone, t.id} {
+		b = append(b, whole...)
+		b = append(b, make([]byte, aligned(len(whole))-len(whole))...)
+	}
+	return b
+}
