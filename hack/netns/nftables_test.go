@@ -171,7 +171,7 @@ func TestTableIsTold(t *testing.T) {
 				n.Errorf("%v: status %d, %s%s; want %d and %q", args, status, stdout, stderr, want, text)
 			}
 		}
-		says(0, "table openshift-egress: snat to ip saddr . meta l4proto map @bindings fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
+		says(0, "table openshift-egress: ip daddr != @exclusions ip daddr != @egress-ips snat to ip saddr . meta l4proto map @bindings fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
 		says(0, "IPv4: in agreement", "verify")
 		n.Signal(syscall.SIGSTOP)
 		n.nft("delete element ip " + nftables.Table + " bindings { 10.128.0.11 . tcp }")

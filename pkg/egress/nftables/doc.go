@@ -12,11 +12,11 @@
 //	    set removed    { type ipv4_addr . inet_proto . ipv4_addr; }         the journal
 //	    chain postrouting {
 //	        type nat hook postrouting priority srcnat - 1; policy accept;
-//	        ip daddr @exclusions return                                     to pods, Services, nodes
-//	        ip daddr @egress-ips ip saddr . meta l4proto . ip daddr @own return      to its own egress IP
-//	        snat to ip saddr . meta l4proto map @bindings fully-random
-//	        ip daddr @egress-ips ip saddr . ip daddr @own-pods return
-//	        snat to ip saddr map @pods fully-random
+//	        ip daddr != @exclusions ip daddr != @egress-ips
+//	            snat to ip saddr . meta l4proto map @bindings fully-random
+//	        ip daddr @egress-ips ip daddr != @exclusions ip saddr . meta l4proto . ip daddr != @own     not to its own egress IP
+//	            snat to ip saddr . meta l4proto map @bindings fully-random
+//	        the same two with @own-pods and @pods
 //	    }
 //	}
 //
@@ -25,7 +25,8 @@
 // srcnat: iptables of both back ends, kube-proxy's own table, network plugins. The first
 // that gives a flow a source address decides, and who masquerades later changes nothing.
 // At the same priority the order would be that of loading. The two rules of a map
-// stand there only if there is something in it.
+// stand there only if there is something in it. As they are written, though not as nft prints
+// them, the first begins with the map: most packets of pods that are not bound end there.
 //
 // # Writing
 //

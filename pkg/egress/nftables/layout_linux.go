@@ -32,9 +32,6 @@ type layout struct {
 	natFamily                                              uint32
 }
 
-// firstRegister is where keys begin, and where egress IPs are put.
-const firstRegister = unix.NFT_REG_1
-
 // chainName is that of the only chain.
 const chainName = "postrouting"
 
@@ -79,29 +76,32 @@ type rule struct {
 
 // The rules' marks. One that is changed needs another mark: the number is the version.
 const (
-	excludedMark = "openshift-egress 1 excluded"
-	ownMark      = "openshift-egress 1 own"
-	ownPodsMark  = "openshift-egress 1 own pods"
-	bindingMark  = "openshift-egress 1 binding"
-	podMark      = "openshift-egress 1 pod"
+	bindingMark       = "openshift-egress 2 binding"
+	bindingAmongMark  = "openshift-egress 2 binding, to an egress IP"
+	podMark           = "openshift-egress 2 pod"
+	podAmongMark      = "openshift-egress 2 pod, to an egress IP"
+	firstRegister     = unix.NFT_REG_1 // where keys begin
+	egressIPRegister  = unix.NFT_REG_3
+	recipientRegister = unix.NFT_REG_4 // the destination
 )
 
-// rules returns those of the chain for a content.
+// rules returns those of the chain for a content. Whether the source is bound is asked first: who is
+// not is through with one look at the map, and one at the egress IPs.
 func (l *layout) rules(c Content) []rule {
-	const first = firstRegister
-	accept := []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}
+	source, destination := l.load(l.sourceOffset, firstRegister), l.load(l.destinationOffset, recipientRegister)
 	protocol := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: l.second}}
-	toEgressIP := slices.Concat(l.load(l.destinationOffset, first), found(egressIPsSet), l.load(l.sourceOffset, first))
-	rules := []rule{{excludedMark, slices.Concat(l.load(l.destinationOffset, first), found(exclusionsSet), accept)}}
+	var rules []rule
 	if len(c[bindingsMap]) > 0 {
+		key, own := slices.Concat(source, protocol), l.load(l.destinationOffset, l.third)
 		rules = append(rules,
-			rule{ownMark, slices.Concat(toEgressIP, protocol, l.load(l.destinationOffset, l.third), found(ownSet), accept)},
-			rule{bindingMark, slices.Concat(l.load(l.sourceOffset, first), protocol, l.snat(bindingsMap))})
+			rule{bindingMark, slices.Concat(key, egressIP(bindingsMap), destination, outside(exclusionsSet, egressIPsSet), l.snat())},
+			rule{bindingAmongMark, slices.Concat(destination, inside(egressIPsSet), outside(exclusionsSet), key, own, notOwn(ownSet), egressIP(bindingsMap), l.snat())})
 	}
 	if len(c[podsMap]) > 0 {
+		key, own := source, l.load(l.destinationOffset, l.second)
 		rules = append(rules,
-			rule{ownPodsMark, slices.Concat(toEgressIP, l.load(l.destinationOffset, l.second), found(ownPodsSet), accept)},
-			rule{podMark, slices.Concat(l.load(l.sourceOffset, first), l.snat(podsMap))})
+			rule{podMark, slices.Concat(key, egressIP(podsMap), destination, outside(exclusionsSet, egressIPsSet), l.snat())},
+			rule{podAmongMark, slices.Concat(destination, inside(egressIPsSet), outside(exclusionsSet), key, own, notOwn(ownPodsSet), egressIP(podsMap), l.snat())})
 	}
 	return rules
 }
@@ -111,17 +111,32 @@ func (l *layout) load(offset, register uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: l.length}}
 }
 
-// found lets packets pass of which the set has what the first registers hold.
-func found(set string) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, SetName: set}}
+// inside lets packets pass whose destination is in a set, outside those whose is in none of them.
+func inside(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: recipientRegister, SetName: set}}
 }
 
-// snat gives the packet the address that the map has for what the first registers hold.
-func (l *layout) snat(set string) []expr.Any {
-	return []expr.Any{
-		&expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: set},
-		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.natFamily, RegAddrMin: firstRegister, FullyRandom: true},
+func outside(sets ...string) []expr.Any {
+	var exprs []expr.Any
+	for _, set := range sets {
+		exprs = append(exprs, &expr.Lookup{SourceRegister: recipientRegister, SetName: set, Invert: true})
 	}
+	return exprs
+}
+
+// notOwn lets packets pass that are not to their source's own egress IP.
+func notOwn(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, SetName: set, Invert: true}}
+}
+
+// egressIP lets packets pass whose key is in a map, and loads what that has for it.
+func egressIP(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, DestRegister: egressIPRegister, IsDestRegSet: true, SetName: set}}
+}
+
+// snat gives the packet the address that was loaded.
+func (l *layout) snat() []expr.Any {
+	return []expr.Any{&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.natFamily, RegAddrMin: egressIPRegister, FullyRandom: true}}
 }
 
 // numbers of the protocols in a packet. That of all is for the journal alone: 0 is IPv6's

@@ -78,21 +78,20 @@ func compareKeys(a, b Key) int {
 
 // The rules of the chain, as nft prints them but for their family.
 const (
-	excludedRule = "IP daddr @exclusions return"
-	ownRule      = "IP daddr @egress-ips IP saddr . meta l4proto . IP daddr @own return"
-	ownPodsRule  = "IP daddr @egress-ips IP saddr . IP daddr @own-pods return"
-	bindingRule  = "snat to IP saddr . meta l4proto map @bindings fully-random"
-	podRule      = "snat to IP saddr map @pods fully-random"
+	bindingRule      = "IP daddr != @exclusions IP daddr != @egress-ips snat to IP saddr . meta l4proto map @bindings fully-random"
+	bindingAmongRule = "IP daddr @egress-ips IP daddr != @exclusions IP saddr . meta l4proto . IP daddr != @own snat to IP saddr . meta l4proto map @bindings fully-random"
+	podRule          = "IP daddr != @exclusions IP daddr != @egress-ips snat to IP saddr map @pods fully-random"
+	podAmongRule     = "IP daddr @egress-ips IP daddr != @exclusions IP saddr . IP daddr != @own-pods snat to IP saddr map @pods fully-random"
 )
 
 // ruleTexts returns the rules of the chain for a content.
 func ruleTexts(family string, c Content) []string {
-	rules := []string{excludedRule}
+	var rules []string
 	if len(c[bindingsMap]) > 0 {
-		rules = append(rules, ownRule, bindingRule)
+		rules = append(rules, bindingRule, bindingAmongRule)
 	}
 	if len(c[podsMap]) > 0 {
-		rules = append(rules, ownPodsRule, podRule)
+		rules = append(rules, podRule, podAmongRule)
 	}
 	for i := range rules {
 		rules[i] = strings.ReplaceAll(rules[i], "IP", family)

@@ -15,35 +15,51 @@ type Packet struct {
 	Protocol plan.Protocol
 }
 
-// Step is a rule that decides about a packet, as nft prints it, and the element that it finds.
+// Step is the rule that is for a packet, as nft prints it, and the element by which that SNATs
+// it, or lets it pass.
 type Step struct{ Rule, Element string }
 
-// Trace returns the rule that decides about p, and the address that p then leaves from:
-// invalid if it is not SNATed here. About a packet that none finds no rule decides.
+// Trace returns the rule that is for p, and the address that p then leaves from: invalid
+// if it is not SNATed here. There is no rule for a packet whose source is not bound.
 func (c Content) Trace(p Packet) (step Step, snat netip.Addr) {
+	for _, way := range []struct {
+		rule, amongRule, ownSet, bindings string
+		protocol                          plan.Protocol
+	}{{bindingRule, bindingAmongRule, ownSet, bindingsMap, p.Protocol}, {podRule, podAmongRule, ownPodsSet, podsMap, ""}} {
+		own, binding := Key{Pod: p.Source, Protocol: way.protocol, Other: p.Destination}, Key{Pod: p.Source, Protocol: way.protocol}
+		egressIP, bound := c[way.bindings][binding]
+		if !bound {
+			continue
+		}
+		rule := way.rule
+		if _, among := c[egressIPsSet][Key{Pod: p.Destination}]; among {
+			rule = way.amongRule
+		}
+		if exclusion, excluded := c.exclusion(p.Destination); excluded {
+			return c.step(p, rule, exclusionsSet, exclusion), netip.Addr{}
+		}
+		if _, held := c[way.ownSet][own]; held {
+			return c.step(p, rule, way.ownSet, own), netip.Addr{}
+		}
+		return c.step(p, rule, way.bindings, binding), egressIP
+	}
+	return Step{}, netip.Addr{}
+}
+
+func (c Content) step(p Packet, rule, set string, key Key) Step {
 	family := "ip"
 	if p.Source.Is6() {
 		family = "ip6"
 	}
-	found := func(rule, set string, key Key) Step {
-		return Step{strings.ReplaceAll(rule, "IP", family), text(set, key, c[set][key])}
-	}
+	return Step{strings.ReplaceAll(rule, "IP", family), text(set, key, c[set][key])}
+}
+
+// exclusion returns the range of the exclusions that an address is in.
+func (c Content) exclusion(ip netip.Addr) (key Key, excluded bool) {
 	for key := range c[exclusionsSet] {
-		if !p.Destination.Less(key.Pod) && !key.Other.Less(p.Destination) {
-			return found(excludedRule, exclusionsSet, key), netip.Addr{}
+		if !ip.Less(key.Pod) && !key.Other.Less(ip) {
+			return key, true
 		}
 	}
-	for _, way := range []struct {
-		ownRule, ownSet, rule, bindings string
-		protocol                        plan.Protocol
-	}{{ownRule, ownSet, bindingRule, bindingsMap, p.Protocol}, {ownPodsRule, ownPodsSet, podRule, podsMap, ""}} {
-		own, binding := Key{Pod: p.Source, Protocol: way.protocol, Other: p.Destination}, Key{Pod: p.Source, Protocol: way.protocol}
-		if _, held := c[way.ownSet][own]; held {
-			return found(way.ownRule, way.ownSet, own), netip.Addr{}
-		}
-		if egressIP, held := c[way.bindings][binding]; held {
-			return found(way.rule, way.bindings, binding), egressIP
-		}
-	}
-	return Step{}, netip.Addr{}
+	return Key{}, false
 }
