@@ -161,6 +161,7 @@ func (n *node) entries() map[string]entry {
 		"inbound: ICMP":                     plain(flow(icmp, w.outside, w.other, w.outside)),
 		"zone 1: TCP as the node":           {Flow: inZone(1, flow(tcp, w.pod, port(w.outside, 443), w.node))},
 		"zone 1: TCP as the egress IP":      {Flow: inZone(1, flow(tcp, w.pod, port(w.outside, 443), w.egressIP))},
+		"zone 1, as it asks: as the node":   {Flow: inZone(1, flow(tcp, w.pod, port(w.outside, 443), w.node)), halfZone: true},
 		"the node's own: as the egress IP":  plain(flow(tcp, w.egressIP, port(w.outside, 443), w.egressIP)),
 		"the node's own: as itself, to DNS": plain(flow(udp, w.node, port(w.outside, 53), w.node)),
 	}

@@ -21,6 +21,8 @@ type entry struct {
 	// sourcePort is of the source, and what it wears has the same; for ICMP the id.
 	sourcePort uint16
 	mark       uint32
+	// halfZone has the zone only be that of the flow as the source asks.
+	halfZone bool
 }
 
 // creator creates entries in the namespace of a host. The tool conntrack can create none
@@ -61,7 +63,9 @@ func (c *creator) create(e entry) error {
 	req.AddData(e.tuple(nl.CTA_TUPLE_REPLY, e.Destination, netip.AddrPortFrom(e.Wears, e.sourcePort)))
 	req.AddData(nl.NewRtAttr(nl.CTA_TIMEOUT, nl.BEUint32Attr(3600)))
 	req.AddData(nl.NewRtAttr(nl.CTA_MARK, nl.BEUint32Attr(e.mark)))
-	req.AddData(nl.NewRtAttr(nl.CTA_ZONE, nl.BEUint16Attr(e.Zone)))
+	if !e.halfZone {
+		req.AddData(nl.NewRtAttr(nl.CTA_ZONE, nl.BEUint16Attr(e.Zone)))
+	}
 	if _, err := req.Execute(unix.NETLINK_NETFILTER, 0); err != nil {
 		return fmt.Errorf("create %+v: %w", e, err)
 	}
@@ -81,6 +85,9 @@ func (e entry) tuple(direction int, src, dst netip.AddrPort) *nl.RtAttr {
 	transport := tuple.AddRtAttr(unix.NLA_F_NESTED|nl.CTA_TUPLE_PROTO, nil)
 	transport.AddRtAttr(nl.CTA_PROTO_NUM, []byte{e.Protocol})
 	reply := direction == nl.CTA_TUPLE_REPLY
+	if e.halfZone && !reply {
+		tuple.AddRtAttr(tupleZone, nl.BEUint16Attr(e.Zone))
+	}
 	switch e.Protocol {
 	case tcp, udp, sctp:
 		transport.AddRtAttr(nl.CTA_PROTO_SRC_PORT, nl.BEUint16Attr(src.Port()))

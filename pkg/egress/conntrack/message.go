@@ -3,6 +3,7 @@ package conntrack
 import (
 	"encoding/binary"
 	"net/netip"
+	"syscall"
 )
 
 // Attributes of an entry: linux/netfilter/nfnetlink_conntrack.h. Those of the kernel's own
@@ -60,6 +61,18 @@ func nextMessage(datagram []byte) (m message, rest []byte, ok bool) {
 		sequence: binary.NativeEndian.Uint32(datagram[8:]),
 		body:     datagram[headerLength:length],
 	}, datagram[min(aligned(int(length)), len(datagram)):], true
+}
+
+// errorOf returns the error that m tells, which is of kind NLMSG_DONE or NLMSG_ERROR. Neither
+// need say that there is none.
+func errorOf(m message) error {
+	if len(m.body) < 4 {
+		return nil
+	}
+	if errno := int32(binary.NativeEndian.Uint32(m.body)); errno != 0 {
+		return syscall.Errno(-errno)
+	}
+	return nil
 }
 
 // attribute is a netlink attribute.

@@ -198,6 +198,37 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
+func TestPods(t *testing.T) {
+	v4, v6 := networks[IPv4], networks[IPv6]
+	bound := []plan.Binding{binding(v4.pod, plan.TCP, v4.egressIP, "a"), binding(v4.pod, plan.UDP, v4.egressIP, "a"), binding(v4.other, plan.TCP, v4.egressIP, "a"), binding(v6.pod, plan.TCP, v6.egressIP, "a")}
+	both := []netip.Addr{addr(v4.pod), addr(v4.other)}
+	tests := []struct {
+		name   string
+		scope  Scope
+		family Family
+		limit  int
+		want   []netip.Addr
+		few    bool
+	}{
+		{"all", Scope{All: true}, IPv4, 2, both, true},
+		{"all, too many", Scope{All: true}, IPv4, 1, nil, false},
+		{"all, of the other family", Scope{All: true}, IPv6, 1, []netip.Addr{addr(v6.pod)}, true},
+		{"in scope", Scope{Pods: pods(v4.other)}, IPv4, 1, both[1:], true},
+		{"unbound", Scope{Pods: pods(v4.unbound)}, IPv4, 1, nil, true},
+		{"removed", Scope{Removed: bound[:1]}, IPv4, 1, both[:1], true},
+		{"removed, unbound", Scope{Removed: []plan.Binding{binding(v4.unbound, plan.All, v4.egressIP, "a")}}, IPv4, 1, []netip.Addr{addr(v4.unbound)}, true},
+		{"removed, in scope", Scope{Removed: bound[:1], Pods: pods(v4.pod, v4.other)}, IPv4, 2, both, true},
+		{"removed, too many", Scope{Removed: bound[:1], Pods: pods(v4.other)}, IPv4, 1, nil, false},
+	}
+	for _, test := range tests {
+		got, few := NewSelector(v4.plan(bound...), test.scope, v4.local()).pods(test.family, test.limit)
+		slices.SortFunc(got, netip.Addr.Compare)
+		if diff := cmp.Diff(test.want, got, compareNetip); diff != "" || few != test.few {
+			t.Errorf("%s: few is %v, want %v; pods (-want +got):\n%s", test.name, few, test.few, diff)
+		}
+	}
+}
+
 // wrong is the definition of what Selects selects, word by word.
 func wrong(after plan.Plan, scope Scope, local []netip.Prefix, f Flow) bool {
 	speaksOf := func(b plan.Binding) bool {

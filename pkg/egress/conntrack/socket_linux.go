@@ -148,18 +148,6 @@ func (s *socket) receive(each func(message) error) error {
 	return nil
 }
 
-// errorOf returns the error that m tells, which is of kind NLMSG_DONE or NLMSG_ERROR. Neither
-// need say that there is none.
-func errorOf(m message) error {
-	if len(m.body) < 4 {
-		return nil
-	}
-	if errno := int32(binary.NativeEndian.Uint32(m.body)); errno != 0 {
-		return unix.Errno(-errno)
-	}
-	return nil
-}
-
 func timedOut(err error) error {
 	if errors.Is(err, unix.EAGAIN) {
 		return fmt.Errorf("the kernel gave no answer in %s: %w", patience, err)
