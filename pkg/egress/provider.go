@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -66,11 +67,12 @@ func (p *provider) OnEndpointSlicesSynced() {
 	p.syncIf(all)
 }
 
-// syncIf lets the proxier's runner have a sync when the proxier knows everything. Its
-// first one, just now, ran outside of the runner, and would not be tried again for an hour
-// if it failed.
+// syncIf lets the proxier's runner have a sync when the proxier knows everything, if its first
+// one, just now, has failed: that ran outside of the runner, and would not be tried again for an
+// hour.
 func (p *provider) syncIf(all bool) {
-	if all {
+	failed := func(family v1.IPFamily) bool { return !p.extension.syncers[family].hasProxierSynced() }
+	if all && slices.ContainsFunc(p.extension.served, failed) {
 		p.Provider.Sync()
 	}
 }

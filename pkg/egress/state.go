@@ -25,10 +25,11 @@ type state struct {
 	mu sync.Mutex
 	// services has those Services that the outside knows by an address.
 	services map[types.NamespacedName]service
-	// endpoints has those of every EndpointSlice, by Service and slice, sorted.
-	endpoints map[types.NamespacedName]map[string][]plan.Endpoint
-	// serviceOf has the Service of every EndpointSlice in endpoints.
-	serviceOf    map[types.NamespacedName]types.NamespacedName
+	// slices are the EndpointSlices, by Service and name.
+	slices map[types.NamespacedName]map[string]endpointSlice
+	// serviceOf has the Service of every EndpointSlice in slices.
+	serviceOf map[types.NamespacedName]types.NamespacedName
+	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods         podNames
 	nodes        map[string]map[v1.IPFamily]plan.Node
 	serviceCIDRs []netip.Prefix
@@ -41,20 +42,34 @@ type state struct {
 	moved map[v1.IPFamily]bool
 }
 
+// endpointSlice is what is kept of an EndpointSlice: the object itself, which the informer keeps as
+// well, until somebody needs its endpoints; in most clusters few Services have external IPs.
+type endpointSlice struct {
+	object    *discovery.EndpointSlice
+	endpoints []plan.Endpoint // sorted; meaningless as long as there is an object
+}
+
+// read returns the slice's endpoints; addresses that cannot be parsed are in err.
+func (s endpointSlice) read() ([]plan.Endpoint, error) {
+	if s.object == nil {
+		return s.endpoints, nil
+	}
+	return convertSlice(s.object)
+}
+
 func newState(config Config) *state {
 	s := &state{
 		config:    config,
 		services:  map[types.NamespacedName]service{},
-		endpoints: map[types.NamespacedName]map[string][]plan.Endpoint{},
+		slices:    map[types.NamespacedName]map[string]endpointSlice{},
 		serviceOf: map[types.NamespacedName]types.NamespacedName{},
-		pods:      podNames{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
 		planners:  map[v1.IPFamily]*plan.Planner{},
 		moved:     map[v1.IPFamily]bool{},
 	}
 	for _, family := range families {
-		s.planners[family] = plan.NewPlanner(config.NodeName, s.pods.at)
+		s.planners[family] = plan.NewPlanner(config.NodeName, s.podAt)
 	}
 	s.move()
 	return s
@@ -112,9 +127,20 @@ func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known
 	if known {
 		return
 	}
-	for _, endpoints := range s.endpoints[name] {
+	for _, endpoints := range s.endpointsOf(name) {
 		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, endpoints, endpointAddr))
 	}
+}
+
+// endpointsOf returns the endpoints of each of a Service's EndpointSlices, which are kept from now on.
+func (s *state) endpointsOf(name types.NamespacedName) [][]plan.Endpoint {
+	var all [][]plan.Endpoint
+	for slice, held := range s.slices[name] {
+		endpoints, _ := held.read() // what cannot be read is left out
+		s.slices[name][slice] = endpointSlice{endpoints: endpoints}
+		all = append(all, endpoints)
+	}
+	return all
 }
 
 // takesPart tells whether the plan of a family depends on the Service.
@@ -156,22 +182,30 @@ func (s *state) uid(name plan.Service) types.UID {
 func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err error) {
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 	owner := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[discovery.LabelServiceName]}
-	endpoints, err := convertSlice(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, known := s.serviceOf[name]; known && old != owner {
 		changed = s.removeSlice(name)
 	}
-	if owner.Name == "" || slices.Equal(s.endpoints[owner][name.Name], endpoints) {
-		return changed, err
+	if owner.Name == "" {
+		return changed, nil
 	}
-	if s.endpoints[owner] == nil {
-		s.endpoints[owner] = map[string][]plan.Endpoint{}
+	before, after := s.slices[owner][name.Name], endpointSlice{object: object}
+	if s.slices[owner] == nil {
+		s.slices[owner] = map[string]endpointSlice{}
 	}
-	before := s.endpoints[owner][name.Name]
-	s.endpoints[owner][name.Name] = endpoints
-	s.serviceOf[name] = owner
-	return s.replaceEndpoints(owner, before, endpoints) || changed, err
+	if s.needsEndpoints(owner) {
+		after.endpoints, err = convertSlice(object)
+		after.object = nil
+	}
+	s.slices[owner][name.Name], s.serviceOf[name] = after, owner
+	return s.replaceEndpoints(owner, before, after) || changed, err
+}
+
+// needsEndpoints tells whether plans depend on the endpoints of a Service.
+func (s *state) needsEndpoints(name types.NamespacedName) bool {
+	_, known := s.services[name]
+	return known || name == apiServer || s.pods != nil
 }
 
 // deleteSlice forgets an EndpointSlice and tells whether plans may change.
@@ -186,31 +220,56 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	if !known {
 		return false
 	}
-	before := s.endpoints[owner][name.Name]
+	before := s.slices[owner][name.Name]
 	delete(s.serviceOf, name)
-	delete(s.endpoints[owner], name.Name)
-	if len(s.endpoints[owner]) == 0 {
-		delete(s.endpoints, owner)
+	delete(s.slices[owner], name.Name)
+	if len(s.slices[owner]) == 0 {
+		delete(s.slices, owner)
 	}
-	return s.replaceEndpoints(owner, before, nil)
+	return s.replaceEndpoints(owner, before, endpointSlice{})
 }
 
-// replaceEndpoints tells the planners what became of an EndpointSlice's endpoints.
-func (s *state) replaceEndpoints(owner types.NamespacedName, before, after []plan.Endpoint) (changed bool) {
-	_, changed = s.services[owner]
+// replaceEndpoints tells the planners what became of an EndpointSlice, and whether plans may change.
+func (s *state) replaceEndpoints(owner types.NamespacedName, old, now endpointSlice) (changed bool) {
+	if !s.needsEndpoints(owner) {
+		return false
+	}
+	before, _ := old.read() // what cannot be read is left out
+	after, _ := now.read()
+	if slices.Equal(before, after) {
+		return false
+	}
 	for _, family := range families {
 		s.planners[family].ReplaceEndpoints(planName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
 	}
-	s.pods.count(owner.Namespace, before, -1)
-	s.pods.count(owner.Namespace, after, 1)
-	for _, e := range slices.Concat(before, after) {
-		changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
+	if s.pods != nil {
+		s.pods.count(owner.Namespace, before, -1)
+		s.pods.count(owner.Namespace, after, 1)
+		for _, e := range slices.Concat(before, after) {
+			changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
+		}
 	}
 	if owner == apiServer {
 		s.move()
 		return true
 	}
-	return changed
+	_, claimed := s.services[owner]
+	return changed || claimed
+}
+
+// podAt returns the pod at an address whose own endpoint does not name it. The first time that
+// somebody asks, the pods that all EndpointSlices name are counted.
+func (s *state) podAt(addr netip.Addr) plan.Pod {
+	if s.pods == nil {
+		s.pods = podNames{}
+		for owner, held := range s.slices {
+			for _, slice := range held {
+				endpoints, _ := slice.read()
+				s.pods.count(owner.Namespace, endpoints, 1)
+			}
+		}
+	}
+	return s.pods.at(addr)
 }
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -303,10 +362,10 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 		if !ok {
 			continue
 		}
-		for _, endpoints := range s.endpoints[name] {
+		for _, endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
 				if e.Pod.Namespace == "" { // who leaves the name out binds no pod of another namespace either
-					e.Pod = s.pods.at(e.Addr)
+					e.Pod = s.podAt(e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)
 			}
@@ -330,7 +389,7 @@ func (s *state) surroundings(family v1.IPFamily) plan.Input {
 		NamespacePolicies: s.config.NamespacePolicies,
 		NoProxier:         !slices.Contains(s.served, family),
 	}
-	for _, endpoints := range s.endpoints[apiServer] {
+	for _, endpoints := range s.endpointsOf(apiServer) {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {
 			in.APIServers = append(in.APIServers, e.Addr)
 		}
@@ -376,7 +435,7 @@ func (s *state) audit(family v1.IPFamily) (change plan.Change, right bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.planners[family] = plan.NewPlanner(s.config.NodeName, s.pods.at)
+	s.planners[family] = plan.NewPlanner(s.config.NodeName, s.podAt)
 	s.moved[family] = true
 	for name := range s.services {
 		s.planService(family, name, false)

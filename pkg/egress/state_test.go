@@ -462,8 +462,8 @@ func TestChangesThatMatter(t *testing.T) {
 			t.Errorf("%s: changed = %v, want %v", step.what, got, step.want)
 		}
 	}
-	if len(s.services)+len(s.endpoints)+len(s.serviceOf) != 0 {
-		t.Errorf("everything is deleted but state holds %v, %v, %v", s.services, s.endpoints, s.serviceOf)
+	if len(s.services)+len(s.slices)+len(s.serviceOf) != 0 {
+		t.Errorf("everything is deleted but state holds %v, %v, %v", s.services, s.slices, s.serviceOf)
 	}
 	if len(s.pods) != 0 {
 		t.Errorf("everything is deleted but state knows pods %v", s.pods)

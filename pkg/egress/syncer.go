@@ -95,7 +95,8 @@ func (s *syncer) resetBackoff() {
 func (s *syncer) noteFullSync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.look, s.hurry, s.proxierSynced, s.audit = true, true, true, true
+	s.audit = s.proxierSynced // before the first there was not much to follow
+	s.look, s.hurry, s.proxierSynced = true, true, true
 }
 
 // noteLook asks for a look at the kernel.
@@ -112,6 +113,13 @@ func (s *syncer) takeNotes() (look, proxierSynced bool) {
 	look = s.look
 	s.look, s.hurry = false, false
 	return look, s.proxierSynced
+}
+
+// hasProxierSynced tells whether the proxier has written all of its rules, at least once.
+func (s *syncer) hasProxierSynced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proxierSynced
 }
 
 // takeAudit tells whether the plan has to be made from all objects at once, and forgets it.

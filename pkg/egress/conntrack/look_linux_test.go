@@ -213,7 +213,11 @@ func TestReplacedMeanwhile(t *testing.T) {
 		n.holds(bystander) // so that the others have the same ports as before
 		successors := map[string]entry{}
 		for name, e := range n.numbered(number - 4) {
-			e.Wears = addr(n.network.egressIP)
+			if len(successors)%2 == 0 {
+				e.Wears = addr(n.network.egressIP) // decided anew
+			} else {
+				e.Source = addr(n.network.unbound) // looks the same from outside
+			}
 			successors[name] = e
 		}
 		n.holds(successors)

@@ -57,7 +57,8 @@ func (k Kernel) clone() Kernel {
 var ErrIncompatible = errors.New("it holds what iptables cannot show; list it with 'nft list ruleset' and remove what was added there by hand")
 
 // ParseSave reads the output of iptables-save. It returns an error if the output is cut
-// short or says that it does not show all.
+// short or says that it does not show all. What it returns keeps nothing of data, most of
+// which is the proxier's.
 func ParseSave(data string) (Kernel, error) {
 	k := Kernel{Chains: Ruleset{}, held: map[string]bool{}}
 	first := true
@@ -68,7 +69,7 @@ func ParseSave(data string) (Kernel, error) {
 		if name, ok := strings.CutPrefix(line, ":"); ok {
 			name, _, _ = strings.Cut(name, " ")
 			if isOwned(name) {
-				k.Chains[name] = nil
+				k.Chains[strings.Clone(name)] = nil
 			}
 			continue
 		}
@@ -76,15 +77,15 @@ func ParseSave(data string) (Kernel, error) {
 		switch {
 		case !ok:
 		case isOwned(chain):
-			k.Chains[chain] = append(k.Chains[chain], rule)
+			k.Chains[chain] = append(k.Chains[chain], strings.Clone(rule))
 		case chain == postrouting:
 			if isOwned(target(rule)) {
-				k.jumps = append(k.jumps, rule)
+				k.jumps = append(k.jumps, strings.Clone(rule))
 			}
 			k.jumpInFront = k.jumpInFront || first && rule == jumpRule
 			first = false
-		case isOwned(target(rule)):
-			k.held[target(rule)] = true
+		case strings.Contains(rule, ChainPrefix) && isOwned(target(rule)):
+			k.held[strings.Clone(target(rule))] = true
 		}
 	}
 	return k, nil

@@ -58,7 +58,8 @@ func (w *Writer) Read(ctx context.Context) (k Kernel, save string, err error) {
 	if err != nil {
 		return Kernel{}, "", err
 	}
-	known := k.clone()
+	known := k
+	known.Chains = maps.Clone(k.Chains)
 	w.known = &known
 	return k, save, nil
 }

@@ -110,9 +110,11 @@ func (w *Writer) Write(ctx context.Context, p plan.Plan, removed []plan.Binding)
 			}
 		}
 		w.state = newState(p, removed)
+		if whole {
+			return change{whole: w.written != nil || len(w.state.content) > 0}, nil
+		}
 		ch := between(w.written, w.state.content)
 		ch.rules = w.needsRules(marks(w.layout.rules(w.written)))
-		ch.whole = whole && (w.written != nil || len(w.state.content) > 0)
 		return ch, nil
 	})
 }
