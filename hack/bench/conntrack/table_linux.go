@@ -3,6 +3,7 @@ package conntrack
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -83,6 +84,39 @@ func (t *table) refill(from, to int) error {
 		}
 		return nil
 	})
+}
+
+// dumped returns how many entries the kernel tells.
+func dumped() (entries int, err error) {
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return 0, fmt.Errorf("open netlink: %w", err)
+	}
+	defer func() { err = errors.Join(err, unix.Close(socket)) }()
+	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP)
+	request.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_INET, Version: nl.NFNETLINK_V0})
+	if err := unix.Sendto(socket, request.Serialize(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, fmt.Errorf("dump conntrack: %w", err)
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, _, err := unix.Recvfrom(socket, buffer, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return entries, fmt.Errorf("dump conntrack: %w", err)
+		}
+		for at := 0; at < n; at += int(binary.NativeEndian.Uint32(buffer[at:])) {
+			switch binary.NativeEndian.Uint16(buffer[at+4:]) {
+			case unix.NLMSG_DONE:
+				return entries, nil
+			case unix.NLMSG_ERROR:
+				return entries, errors.New("dump conntrack: the kernel told an error")
+			}
+			entries++
+		}
+	}
 }
 
 func podAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 128, byte(i >> 8), byte(i)}) }
