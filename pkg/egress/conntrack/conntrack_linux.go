@@ -29,9 +29,9 @@ const (
 	attempts = 5
 	// patience bounds each wait for the kernel; it answers a dump piece by piece.
 	patience = 10 * time.Second
-	// fewPods is up to how many pods the kernel selects the flows of each faster than all
-	// flows are told and judged here.
-	fewPods = 8
+	// fewPods is up to how many pods it is cheaper to have the kernel look for each than to
+	// look at all flows: 0.27 µs for each entry of the table against 1.9 µs (hack/bench).
+	fewPods = 6
 )
 
 // Delete deletes the tracked flows of family that wear a wrong identity after a change, as

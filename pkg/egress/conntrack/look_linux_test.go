@@ -1,7 +1,7 @@
 package conntrack
 
 import (
-	"cmp"
+	order "cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -72,7 +72,7 @@ func (n network) someScope(r *rand.Rand, number int) (plan.Plan, Scope) {
 }
 
 func compareFlows(a, b Flow) int {
-	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), a.Source.Compare(b.Source), a.Destination.Compare(b.Destination), a.Wears.Compare(b.Wears), cmp.Compare(a.Zone, b.Zone))
+	return order.Or(order.Compare(a.Protocol, b.Protocol), a.Source.Compare(b.Source), a.Destination.Compare(b.Destination), a.Wears.Compare(b.Wears), order.Compare(a.Zone, b.Zone))
 }
 
 // flows returns those that a look of either kind calls its function for.
@@ -109,7 +109,7 @@ func TestEveryLookDeletesTheSame(t *testing.T) {
 		}
 		slices.SortFunc(want, compareFlows)
 		whole := func(k *kernel, see func(*tracked)) error { return k.lookAt(n.Context(), everyone, see) }
-		if diff := gocmp.Diff(want, n.flows(whole), compareNetip); diff != "" {
+		if diff := cmp.Diff(want, n.flows(whole), compareNetip); diff != "" {
 			n.Fatalf("what the kernel tells (-want +got):\n%s", diff)
 		}
 		deleted := 0
@@ -125,7 +125,7 @@ func TestEveryLookDeletesTheSame(t *testing.T) {
 			if i := slices.IndexFunc(told, func(f Flow) bool { return !slices.Contains(n.network.crowd(), f.Source) }); i >= 0 && n.family == IPv4 && number <= fewPods {
 				n.Errorf("%d pods: the kernel did not select: %+v", number, told[i])
 			}
-			if diff := gocmp.Diff(want, selected(told), compareNetip); diff != "" {
+			if diff := cmp.Diff(want, selected(told), compareNetip); diff != "" {
 				n.Errorf("%d pods (-want +got):\n%s", number, diff)
 			}
 			if got, err := n.delete(n.Context(), after, scope); got != len(want) || err != nil {
@@ -225,7 +225,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 		if err := d.finish(); err != nil || d.deleted != 0 {
 			n.Errorf("deleted %d, error %v; want none", d.deleted, err)
 		}
-		if diff := gocmp.Diff(want, n.left()); diff != "" || len(want) != number-4+1 {
+		if diff := cmp.Diff(want, n.left()); diff != "" || len(want) != number-4+1 {
 			n.Errorf("left (-want +got):\n%s", diff)
 		}
 	})
