@@ -29,7 +29,7 @@ import (
 
 const (
 	// changesPerSecond is what a burst of the soak aims at, leastPerSecond what it must come to over
-	// all the time of changes: whoever asks for them leaves those alone who are busy.
+	// all the time of changes: those who are busy are left alone.
 	changesPerSecond, leastPerSecond = 50, 40
 	// burst is how long there is no quiet moment.
 	burst = 4 * time.Second
@@ -150,13 +150,11 @@ func (s *soak) change(d time.Duration) {
 	r := rand.New(rand.NewPCG(uint64(began.UnixNano()), 1))
 	// A namespace takes seconds to go. At most one goes at a time, and the others do not wait for it.
 	s.mayDelete.Store(true)
-	for time.Since(began) < d || s.deleting.Load() {
+	for asked := 0; time.Since(began) < d || s.deleting.Load(); {
 		<-tick.C
-		// Who has enough to do is left alone.
-		for _, i := range r.Perm(len(s.changers)) {
-			if s.changers[i].ask() {
-				break
-			}
+		// What this loop, or all of them, had no time for is made up for.
+		for due := int(time.Since(began).Seconds() * changesPerSecond); asked < due && s.ask(r); {
+			asked++
 		}
 	}
 	s.mayDelete.Store(false)
@@ -167,6 +165,16 @@ func (s *soak) change(d time.Duration) {
 	if s.Failed() {
 		s.FailNow()
 	}
+}
+
+// ask asks for a change, of any who has not enough to do. It tells whether there is one.
+func (s *soak) ask(r *rand.Rand) bool {
+	for _, i := range r.Perm(len(s.changers)) {
+		if s.changers[i].ask() {
+			return true
+		}
+	}
+	return false
 }
 
 // quiet waits until everybody knows everything, looks, and has everybody asked who he is.
