@@ -589,7 +589,7 @@ func (n *node) mendRestore() {
 // holdLock takes the xtables lock, as another iptables-legacy would.
 func (n *node) holdLock() (release func()) {
 	n.Helper()
-	lock, err := os.OpenFile(n.File("xtables.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(n.Node().XtablesLock(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		n.Fatal(err)
 	}
