@@ -116,20 +116,21 @@ fuzz: ## Fuzz the loading of configuration, manifests and patches, and the rende
 	hack/fuzz.sh $(FUZZTIME)
 
 # Every value goes to a file, for benchstat.
-BENCH = go run ./hack/bench -o _output/bench.txt $(if $(RUN),-run '$(RUN)') $(if $(ROUNDS),-rounds $(ROUNDS))
+BENCH = controlplane=$$(hack/build-controlplane.sh) && OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
+	go run ./hack/bench -o _output/bench.txt $(if $(RUN),-run '$(RUN)') $(if $(ROUNDS),-rounds $(ROUNDS))
 ROUNDS =
 
 .PHONY: bench
-bench: build ## Show what things cost, as ratios in one run against their targets (root; RUN=REGEXP for some, ROUNDS=N)
-	OPENSHIFT=$(CURDIR)/$(BINARY) $(BENCH)
+bench: build build-controlplane ## Show what things cost, as ratios in one run against their targets (root; RUN=REGEXP for some, ROUNDS=N)
+	$(BENCH)
 
 .PHONY: bench-smoke
-bench-smoke: build ## See that the benchmarks run, not how fast anything is (root; RUN=REGEXP for some)
-	OPENSHIFT=$(CURDIR)/$(BINARY) $(BENCH) -smoke -o _output/bench-smoke.txt
+bench-smoke: build build-controlplane ## See that the benchmarks run, not how fast anything is (root; RUN=REGEXP for some)
+	$(BENCH) -smoke -o _output/bench-smoke.txt
 
 .PHONY: bench-readme
-bench-readme: build ## Measure everything, and write the table of README.md (root; an idle machine)
-	OPENSHIFT=$(CURDIR)/$(BINARY) $(BENCH) -readme README.md
+bench-readme: build build-controlplane ## Measure everything, and write the table of README.md (root; an idle machine)
+	$(BENCH) -readme README.md
 
 .PHONY: bench-go
 bench-go: ## Run the benchmarks of single packages, with go test (root for those that need a kernel)
