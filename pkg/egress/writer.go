@@ -68,15 +68,14 @@ type rulesWriter struct {
 }
 
 func (w *rulesWriter) read(ctx context.Context) (held, error) {
-	kernel, save, err := w.rules.Read(ctx)
+	kernel, missing, err := w.rules.Read(ctx)
 	if err != nil {
 		return held{}, err
 	}
-	h := held{bindings: kernel.Bindings}
+	h := held{bindings: kernel.Bindings, missing: missing}
 	if w.written != nil {
 		h.differences, h.altered = iptables.Differences(w.written.Ruleset(), kernel), iptables.Altered(w.written.Ruleset(), kernel)
 	}
-	h.missing, h.unclear = iptables.MissingFromProxier(save)
 	return h, nil
 }
 
@@ -148,10 +147,7 @@ func (w *tableWriter) read(ctx context.Context) (held, error) {
 		h.missing, h.unclear = nftables.MissingFromProxier(ctx, w.family)
 		return h, nil
 	}
-	_, save, err := w.rules.Read(ctx)
-	if h.unclear = err; err == nil {
-		h.missing, h.unclear = iptables.MissingFromProxier(save)
-	}
+	_, h.missing, h.unclear = w.rules.Read(ctx)
 	return h, nil
 }
 

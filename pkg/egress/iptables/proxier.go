@@ -1,6 +1,6 @@
 package iptables
 
-import "errors"
+import "strings"
 
 // rulesOfProxier are the jumps of the vendored iptables proxier (iptablesJumpChains in
 // pkg/proxy/iptables/proxier.go). Its own monitor notices a flush of all tables only.
@@ -31,45 +31,66 @@ var chainsOfProxier = []struct{ table, chain string }{
 // any more, in words for a log; nothing if all is there. Of a table that iptables cannot
 // show it tells nothing: that is no fault of the proxier's, which can still write there.
 func MissingFromProxier(save string) ([]string, error) {
+	p := newProxierParser()
+	err := parse(strings.Lines(save), p)
+	return p.missing(), err
+}
+
+// proxierParser takes note of the rules that the proxier needs.
+type proxierParser struct {
+	// jumps are what the chains of these tables lead to, by table, chain and target, and filled
+	// the chains that have rules, by table and chain.
+	jumps      map[[3]string]bool
+	filled     map[[2]string]bool
+	unreadable map[string]bool
+}
+
+func newProxierParser() *proxierParser {
+	p := &proxierParser{jumps: map[[3]string]bool{}, filled: map[[2]string]bool{}, unreadable: map[string]bool{}}
+	for _, r := range rulesOfProxier {
+		p.jumps[[3]string{r.table, r.chain, r.target}] = false
+	}
+	for _, c := range chainsOfProxier {
+		p.filled[[2]string{c.table, c.chain}] = false
+	}
+	return p
+}
+
+func (p *proxierParser) incompatible(table string) { p.unreadable[table] = true }
+
+func (p *proxierParser) line(table, text string) {
+	chain, rule, ok := cutRule(text)
+	if !ok {
+		return
+	}
+	if _, needed := p.filled[[2]string{table, chain}]; needed {
+		p.filled[[2]string{table, chain}] = true
+	}
+	switch chain {
+	case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
+		key := [3]string{table, chain, target(rule)}
+		if _, needed := p.jumps[key]; needed {
+			p.jumps[key] = true
+		}
+	}
+}
+
+func (p *proxierParser) missing() []string {
 	var missing []string
 	for _, table := range []string{"nat", "filter"} {
-		jumps, filled, err := readTable(save, table)
-		if errors.Is(err, ErrIncompatible) {
+		if p.unreadable[table] {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
 		for _, r := range rulesOfProxier {
-			if r.table == table && !jumps[[2]string{r.chain, r.target}] {
+			if r.table == table && !p.jumps[[3]string{table, r.chain, r.target}] {
 				missing = append(missing, table+": jump from "+r.chain+" to "+r.target)
 			}
 		}
 		for _, c := range chainsOfProxier {
-			if c.table == table && !filled[c.chain] {
+			if c.table == table && !p.filled[[2]string{table, c.chain}] {
 				missing = append(missing, table+": rules of "+c.chain)
 			}
 		}
 	}
-	return missing, nil
-}
-
-// readTable returns which of the built-in chains lead where, and which chains have rules.
-func readTable(save, table string) (jumps map[[2]string]bool, filled map[string]bool, err error) {
-	jumps, filled = map[[2]string]bool{}, map[string]bool{}
-	for line, err := range tableLines(save, table) {
-		if err != nil {
-			return nil, nil, err
-		}
-		chain, rule, ok := cutRule(line)
-		if !ok {
-			continue
-		}
-		filled[chain] = true
-		switch chain {
-		case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
-			jumps[[2]string{chain, target(rule)}] = true
-		}
-	}
-	return jumps, filled, nil
+	return missing
 }

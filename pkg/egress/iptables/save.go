@@ -60,62 +60,95 @@ var ErrIncompatible = errors.New("it holds what iptables cannot show; list it wi
 // short or says that it does not show all. What it returns keeps nothing of data, most of
 // which is the proxier's.
 func ParseSave(data string) (Kernel, error) {
-	k := Kernel{Chains: Ruleset{}, held: map[string]bool{}}
-	first := true
-	for line, err := range tableLines(data, table) {
-		if err != nil {
-			return Kernel{}, err
-		}
-		if name, ok := strings.CutPrefix(line, ":"); ok {
-			name, _, _ = strings.Cut(name, " ")
-			if isOwned(name) {
-				k.Chains[strings.Clone(name)] = nil
-			}
-			continue
-		}
-		chain, rule, ok := cutRule(line)
-		switch {
-		case !ok:
-		case isOwned(chain):
-			k.Chains[chain] = append(k.Chains[chain], strings.Clone(rule))
-		case chain == postrouting:
-			if isOwned(target(rule)) {
-				k.jumps = append(k.jumps, strings.Clone(rule))
-			}
-			k.jumpInFront = k.jumpInFront || first && rule == jumpRule
-			first = false
-		case strings.Contains(rule, ChainPrefix) && isOwned(target(rule)):
-			k.held[strings.Clone(target(rule))] = true
-		}
+	p := newKernelParser()
+	if err := parse(strings.Lines(data), p); err != nil {
+		return Kernel{}, err
 	}
-	return k, nil
+	return p.kernel, p.err
 }
 
-// tableLines yields the lines of one table of iptables-save's output, without comments.
-func tableLines(data, table string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		inside, open := false, false
-		for line := range strings.Lines(data) {
-			line = strings.TrimRight(line, "\n")
-			switch {
-			case strings.HasPrefix(line, "#"):
-				if strings.Contains(line, "`"+table+"' is incompatible") {
-					yield("", fmt.Errorf("table %s: %w", table, ErrIncompatible))
-					return
-				}
-			case strings.HasPrefix(line, "*"):
-				open, inside = true, line == "*"+table
-			case line == "COMMIT":
-				open, inside = false, false
-			case inside:
-				if !yield(line, nil) {
-					return
+// parser takes what iptables-save prints: the lines of tables, without comments, or that a table
+// holds what iptables cannot show.
+type parser interface {
+	line(table, text string)
+	incompatible(table string)
+}
+
+// parse gives lines of iptables-save's output to parsers.
+func parse(lines iter.Seq[string], parsers ...parser) error {
+	table := ""
+	for line := range lines {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			if name, ok := cutIncompatible(line); ok {
+				for _, p := range parsers {
+					p.incompatible(name)
 				}
 			}
+		case strings.HasPrefix(line, "*"):
+			table = line[1:]
+		case line == "COMMIT":
+			table = ""
+		case table != "":
+			for _, p := range parsers {
+				p.line(table, line)
+			}
 		}
-		if open {
-			yield("", fmt.Errorf("the output of iptables-save ends in the middle of a table"))
+	}
+	if table != "" {
+		return errors.New("the output of iptables-save ends in the middle of a table")
+	}
+	return nil
+}
+
+// cutIncompatible returns the table that a comment says cannot be shown.
+func cutIncompatible(comment string) (table string, ok bool) {
+	before, _, ok := strings.Cut(comment, "' is incompatible")
+	return before[strings.LastIndex(before, "`")+1:], ok
+}
+
+// kernelParser makes a Kernel.
+type kernelParser struct {
+	kernel Kernel
+	err    error
+	later  bool // the first rule of POSTROUTING has been
+}
+
+func newKernelParser() *kernelParser {
+	return &kernelParser{kernel: Kernel{Chains: Ruleset{}, held: map[string]bool{}}}
+}
+
+func (p *kernelParser) incompatible(name string) {
+	if name == table {
+		p.err = fmt.Errorf("table %s: %w", table, ErrIncompatible)
+	}
+}
+
+func (p *kernelParser) line(name, text string) {
+	if name != table {
+		return
+	}
+	k := &p.kernel
+	if chain, ok := strings.CutPrefix(text, ":"); ok {
+		if chain, _, _ = strings.Cut(chain, " "); isOwned(chain) {
+			k.Chains[strings.Clone(chain)] = nil
 		}
+		return
+	}
+	chain, rule, ok := cutRule(text)
+	switch {
+	case !ok:
+	case isOwned(chain):
+		k.Chains[chain] = append(k.Chains[chain], strings.Clone(rule))
+	case chain == postrouting:
+		if isOwned(target(rule)) {
+			k.jumps = append(k.jumps, strings.Clone(rule))
+		}
+		k.jumpInFront = k.jumpInFront || !p.later && rule == jumpRule
+		p.later = true
+	case strings.Contains(rule, ChainPrefix) && isOwned(target(rule)):
+		k.held[strings.Clone(target(rule))] = true
 	}
 }
 

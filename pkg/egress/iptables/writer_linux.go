@@ -1,10 +1,13 @@
 package iptables
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"maps"
 	"os/exec"
 	"regexp"
@@ -51,17 +54,16 @@ func NewWriter(family Family) *Writer {
 }
 
 // Read looks at what the kernel holds, so that the next Write repairs whatever differs.
-// It returns that, and what iptables-save printed, for [MissingFromProxier].
-func (w *Writer) Read(ctx context.Context) (k Kernel, save string, err error) {
+// It returns that, and what is missing of the proxier's rules, as [MissingFromProxier] does.
+func (w *Writer) Read(ctx context.Context) (k Kernel, missing []string, err error) {
 	w.known = nil
-	k, save, err = w.commands.read(ctx)
+	k, missing, err = w.commands.read(ctx)
 	if err != nil {
-		return Kernel{}, "", err
+		return Kernel{}, nil, err
 	}
-	known := k
-	known.Chains = maps.Clone(k.Chains)
+	known := k.clone()
 	w.known = &known
-	return k, save, nil
+	return k, missing, nil
 }
 
 // Look returns what the kernel holds of one IP family, in the iptables on PATH. It changes
@@ -265,19 +267,14 @@ func (c commands) backend(ctx context.Context) (string, error) {
 	return "legacy", nil
 }
 
-// readAll reads all tables that exist. Naming one would make iptables-legacy create it.
-func (c commands) readAll(ctx context.Context) (string, error) {
-	return run(ctx, nil, c.save)
-}
-
-// read reads all tables that exist, and the owned chains from them.
-func (c commands) read(ctx context.Context) (k Kernel, save string, err error) {
-	save, err = c.readAll(ctx)
-	if err != nil {
-		return Kernel{}, "", err
+// read reads all tables that exist, and returns the owned chains, and what is missing of the
+// proxier's. Naming a table would make iptables-legacy create it.
+func (c commands) read(ctx context.Context) (k Kernel, missing []string, err error) {
+	kernel, proxier := newKernelParser(), newProxierParser()
+	if err := runLines(ctx, func(lines iter.Seq[string]) error { return parse(lines, kernel, proxier) }, c.save); err != nil {
+		return Kernel{}, nil, err
 	}
-	k, err = ParseSave(save)
-	return k, save, err
+	return kernel.kernel, proxier.missing(), kernel.err
 }
 
 // apply lets iptables-restore apply payload. Its complaint names a line, which the error
@@ -304,20 +301,67 @@ func run(ctx context.Context, stdin []byte, name string, args ...string) (string
 	ctx, cancel := context.WithTimeoutCause(ctx, execTimeout, errHung)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
+	cmd := command(ctx, &stderr, name, args...)
+	cmd.Stdin, cmd.Stdout = bytes.NewReader(stdin), &stdout
+	if err := cmd.Run(); err != nil {
+		return "", explain(ctx, err, &stderr, cmd)
+	}
+	return stdout.String(), nil
+}
+
+// runLines is run, and read gets the output line by line: there may be a hundred thousand.
+func runLines(ctx context.Context, read func(iter.Seq[string]) error, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, execTimeout, errHung)
+	defer cancel()
+	var stderr bytes.Buffer
+	cmd := command(ctx, &stderr, name)
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return explain(ctx, err, &stderr, cmd)
+	}
+	// What a killed wrapper has started may keep the pipe open.
+	defer context.AfterFunc(ctx, func() { _ = output.Close() })()
+	lines := bufio.NewReaderSize(output, 64<<10)
+	var unreadable error
+	readErr := read(func(yield func(string) bool) {
+		for {
+			line, err := lines.ReadString('\n')
+			if line != "" && !yield(line) {
+				return
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					unreadable = err
+				}
+				return
+			}
+		}
+	})
+	if err := cmd.Wait(); err != nil {
+		return explain(ctx, err, &stderr, cmd)
+	}
+	return errors.Join(unreadable, readErr)
+}
+
+func command(ctx context.Context, stderr io.Writer, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	cmd.Stderr = stderr
 	// Where a wrapper script stands in iptables' place, what it has started lives on and
 	// keeps the pipes open.
 	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	if err == nil {
-		return stdout.String(), nil
-	}
+	return cmd
+}
+
+// explain adds to an error of a command what that has said.
+func explain(ctx context.Context, err error, stderr *bytes.Buffer, cmd *exec.Cmd) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if message := strings.TrimSpace(stderr.String()); message != "" {
 		err = fmt.Errorf("%w: %s", err, message)
 	}
-	return "", fmt.Errorf("%s: %w", strings.Join(append([]string{name}, args...), " "), err)
+	return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
 }
