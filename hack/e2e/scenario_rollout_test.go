@@ -152,7 +152,8 @@ func (t *successivePods) look() (unbound []string) {
 		t.must(err)
 		for _, f := range snapshot.Families {
 			for i, b := range f.Plan.Bindings {
-				if !f.Written || f.Error != "" || f.SinceOf(i).IsZero() {
+				// The flows of before are deleted between the write of a binding and the end of the sync.
+				if since := f.SinceOf(i); !f.Written || f.Error != "" || since.IsZero() || !f.LastSync.After(since) {
 					continue
 				}
 				for _, claim := range f.Input.Claims {

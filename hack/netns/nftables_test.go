@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // nft runs nft as somebody else on the node would.
@@ -71,6 +73,56 @@ func (n *node) proxierIsWhole() {
 			return err
 		})
 	})
+}
+
+// TestJournalOfTheTable: a node that was killed between a write of the table and the deletion of the
+// flows has left a journal, by which the next one ends them, and no others.
+func TestJournalOfTheTable(t *testing.T) {
+	inWays(t, ways[2:], func(n *node) {
+		const port = 4000
+		pod1, pod2 := n.Pod(1), n.Pod(2)
+		n.serve(n.Outside(), whoamiPort, "udp4")
+		n.putService("shop", 9, service("web", webIPs, []string{egressV4.String()}, allProtocols...), pod1.V4, pod2.V4)
+		n.start()
+		n.asks("udp4", pod1, port, egressV4)
+		n.asks("udp4", pod2, port, egressV4)
+		right := n.tracked("udp", pod2.V4, port)
+		n.Kill()
+		n.putService("shop", 9, service("web", webIPs, []string{egressV4.String()}, allProtocols...), pod2.V4)
+		if err := n.Node().Do(func() error { return unbind(n.Context(), pod1.V4) }); err != nil {
+			n.Fatal(err)
+		}
+		n.asks("udp4", pod1, port, egressV4) // the flow lives on
+		n.restart()
+		n.asks("udp4", pod1, port, n.Node().V4)
+		if now := n.tracked("udp", pod2.V4, port); now != right {
+			n.Errorf("a flow that was right was made anew: %s, then %s", right, now)
+		}
+	})
+}
+
+// unbind makes the write by which a node takes the bindings of a pod out of the table, and nothing more.
+func unbind(ctx context.Context, pod netip.Addr) error {
+	w := nftables.NewWriter(nftables.IPv4)
+	defer w.Close()
+	held, _, err := w.Read(ctx)
+	if err != nil {
+		return err
+	}
+	others := plan.Plan{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}
+	var removed []plan.Binding
+	for _, b := range held.Bindings() {
+		if b.Pod == pod {
+			removed = append(removed, b)
+		} else {
+			others.Bindings = append(others.Bindings, b)
+		}
+	}
+	if len(removed) == 0 || len(others.Bindings) == 0 {
+		return fmt.Errorf("%d bindings of %s and %d others are no test", len(removed), pod, len(others.Bindings))
+	}
+	_, err = w.Write(ctx, others, removed)
+	return err
 }
 
 // TestBackEndsChange goes from each back end to each other, with an orderly end of the node and

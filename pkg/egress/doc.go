@@ -17,8 +17,8 @@
 // An [Extension] wraps the proxier ([Extension.Wrap]): it sees every Service, EndpointSlice
 // and ServiceCIDR, and passes them on; Nodes and OpenShift's Network it watches itself
 // ([Extension.Watch]). Of all these it keeps what a plan needs. The proxier tells it of
-// its syncs ([Extension.AfterSync]), most of all of full ones, after which the order of
-// POSTROUTING has to be looked at again. One goroutine, started by the proxier's SyncLoop,
+// its syncs ([Extension.AfterSync]), most of all of full ones, in which the order of
+// POSTROUTING may change. One goroutine, started by the proxier's SyncLoop,
 // turns all that into writes:
 //
 //	object ─► objects.go ─► state ─► plan.Planner ─► plan.Change ─► writer: iptables rules or an nftables table, with what they take away recorded
@@ -33,9 +33,10 @@
 // Nothing is written until all kinds of objects are known: a plan made before could drop
 // what is right, or grant what is to be refused.
 //
-// The loop looks at the kernel when it starts, after each full sync of the proxier, after
-// a failed write, and twice in each sync period, and repairs what differs; it also tells
-// the proxier to repair its own rules, whose monitor misses the flush of a single table.
+// The loop looks at the kernel when it starts, until it has seen the proxier's jump or the end of
+// the proxier's first sync, after each later full sync, after a failed write, and twice in each sync
+// period, and repairs what differs; it also tells the proxier to repair its own rules, whose
+// monitor misses the flush of a single table.
 // Otherwise it writes what changed in the plan, and nothing if nothing did.
 //
 // A fault of this package never stops Service programming: it acts after the proxier's

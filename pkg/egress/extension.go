@@ -99,8 +99,8 @@ const (
 
 // Summary tells how things stand, in short.
 type Summary struct {
-	// Ready: the plan has been written, once, and its place looked at after the
-	// proxier's first sync, in every IP family that the proxier serves.
+	// Ready: the plan has been written, in front of all rules of the proxier's first sync,
+	// which is over, in every IP family that the proxier serves.
 	Ready bool
 	// Missing are the kinds of objects that are waited for.
 	Missing []string
@@ -163,7 +163,7 @@ func (e *Extension) noteChange(changed bool, at time.Time) {
 	if !changed {
 		return
 	}
-	const most = 10000 // times that are kept while nothing can be written
+	const most = 10000 // times that are kept while nothing can be written, and while it is tried
 	e.mu.Lock()
 	if len(e.changes) < most {
 		e.changes = append(e.changes, at)
@@ -221,15 +221,22 @@ func (e *Extension) run() {
 		case <-e.wake:
 			e.awaitQuiet()
 		}
+		began := time.Now()
 		if again := e.sync(); again > 0 {
 			retry.Reset(again)
 		}
 		select {
 		case <-e.ctx.Done():
 			return
-		case <-time.After(e.config.MinSyncPeriod):
+		case <-time.After(e.rest(time.Since(began))):
 		}
 	}
+}
+
+// rest returns how long to wait after a sync that took so long: at least as long, within limits. In
+// a large table of iptables a change takes a second, in which nobody else can write.
+func (e *Extension) rest(worked time.Duration) time.Duration {
+	return max(e.config.MinSyncPeriod, min(worked, time.Second))
 }
 
 // awaitQuiet returns when no change has come for a moment, or after the least time between
@@ -258,8 +265,8 @@ func (e *Extension) remindOfMissing() {
 	}
 }
 
-// sync brings both families up to date. It returns after which time a family that failed
-// wants to be tried again, or 0.
+// sync brings both families up to date. It returns after which time one wants to be tried again or
+// looked at again, or 0.
 func (e *Extension) sync() (again time.Duration) {
 	begun := time.Now()
 	e.mu.Lock()
@@ -270,7 +277,7 @@ func (e *Extension) sync() (again time.Duration) {
 	changes := e.changes
 	e.changes = nil
 	e.mu.Unlock()
-	summary := Summary{Ready: true}
+	summary, failed := Summary{Ready: true}, false
 	for _, family := range families {
 		s, p := e.syncers[family], planned{e.state, family}
 		change := e.update(s)
@@ -278,14 +285,14 @@ func (e *Extension) sync() (again time.Duration) {
 		e.events.update(family, change, p)
 		if slices.Contains(e.served, family) {
 			s.nodeIP = e.state.primary(e.config.NodeName, family)
-			if wait := s.trySync(e.ctx, p, change, e.repairProxier); wait > 0 {
-				again = shorter(again, wait)
-			}
+			wait := s.trySync(e.ctx, p, change, e.repairProxier)
+			failed = failed || wait > 0
+			again = shorter(shorter(again, wait), s.untilLook())
 			summary.Ready = summary.Ready && s.complete
 		}
 		summary.count(p.Numbers())
 	}
-	e.finish(begun, summary, changes, again > 0)
+	e.finish(begun, summary, changes, failed)
 	return again
 }
 
@@ -361,7 +368,7 @@ func (e *Extension) repairProxier() {
 
 // shorter returns the shorter of two times, not counting 0.
 func shorter(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
+	if a == 0 || b != 0 && b < a {
 		return b
 	}
 	return a

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/proxy/apis"
 	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
@@ -25,26 +27,32 @@ import (
 // each family, separated by commas. A family that is not named has none then.
 const Annotation = "network.openshift.io/egress-snat"
 
-// service is what a Service has and claims.
+// service is what a Service has and claims, by IP family; nothing in most.
 type service struct {
-	uid      types.UID
-	holdings map[v1.IPFamily]plan.Holding
-	claims   map[v1.IPFamily]plan.Claim // without endpoints
+	uid   types.UID
+	parts map[v1.IPFamily]*part
+}
+
+// part is what a Service takes part with in the plan of one family. It is not changed.
+type part struct {
+	holding plan.Holding
+	claim   *plan.Claim // without endpoints; nil if there is none
 }
 
 func (svc service) equal(other service) bool {
-	for _, family := range families {
-		a, b := svc.claims[family], other.claims[family]
-		if a.Service != b.Service || a.EgressIP != b.EgressIP || a.Field != b.Field || !a.Created.Equal(b.Created) ||
-			a.Refused != b.Refused || a.RefusedBecause != b.RefusedBecause || !slices.Equal(a.Protocols, b.Protocols) {
-			return false
-		}
-		c, d := svc.holdings[family], other.holdings[family]
-		if !c.Created.Equal(d.Created) || !slices.Equal(c.Addresses, d.Addresses) {
-			return false
-		}
+	return svc.uid == other.uid && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
+}
+
+func (p *part) equal(o *part) bool {
+	if !p.holding.Created.Equal(o.holding.Created) || !slices.Equal(p.holding.Addresses, o.holding.Addresses) {
+		return false
 	}
-	return svc.uid == other.uid
+	a, b := p.claim, o.claim
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Service == b.Service && a.EgressIP == b.EgressIP && a.Field == b.Field && a.Created.Equal(b.Created) &&
+		a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols)
 }
 
 // candidate is an address that a Service could leave from.
@@ -57,18 +65,37 @@ type candidate struct {
 // convertService reads a Service's claims. The external IPs come from the object itself:
 // the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
 func convertService(object *v1.Service, config Config) service {
-	svc := service{uid: object.UID, holdings: map[v1.IPFamily]plan.Holding{}, claims: map[v1.IPFamily]plan.Claim{}}
+	svc := service{uid: object.UID}
 	if _, others := object.Labels[apis.LabelServiceProxyName]; others || proxyutil.ShouldSkipService(object) {
 		return svc
 	}
-	name := plan.Service{Namespace: object.Namespace, Name: object.Name}
-	for family, addresses := range addressesOf(object) {
-		svc.holdings[family] = plan.Holding{Service: name, Created: object.CreationTimestamp.Time, Addresses: addresses}
+	addresses, claims := addressesOf(object), parseClaims(object, config)
+	for _, family := range families {
+		if len(addresses[family]) == 0 && claims[family] == nil {
+			continue
+		}
+		if svc.parts == nil {
+			svc.parts = map[v1.IPFamily]*part{}
+		}
+		svc.parts[family] = &part{
+			holding: plan.Holding{Service: planName(nameOf(object)), Created: object.CreationTimestamp.Time, Addresses: addresses[family]},
+			claim:   claims[family],
+		}
 	}
+	return svc
+}
+
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// parseClaims returns what a Service claims, without endpoints.
+func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim {
 	wish := parseWish(object.Annotations)
 	if wish.off {
-		return svc
+		return nil
 	}
+	claims := map[v1.IPFamily]*plan.Claim{}
 	protocols, unknown := protocols(object, config.AllProtocols)
 	candidates := candidatesOf(object, config.LoadBalancerIPs)
 	for _, family := range families {
@@ -84,15 +111,15 @@ func convertService(object *v1.Service, config Config) service {
 		case unknown != "":
 			reason, because = plan.InvalidProtocol, fmt.Sprintf("a port has the protocol %q; expected TCP, UDP or SCTP", unknown)
 		}
-		svc.claims[family] = plan.Claim{
-			Service:  name,
+		claims[family] = &plan.Claim{
+			Service:  planName(nameOf(object)),
 			Created:  object.CreationTimestamp.Time,
 			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer,
 			Protocols: protocols,
 			Refused:   reason, RefusedBecause: because,
 		}
 	}
-	return svc
+	return claims
 }
 
 // candidatesOf returns the addresses that a Service could leave from, in its own order.

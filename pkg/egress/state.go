@@ -25,10 +25,10 @@ type state struct {
 	mu sync.Mutex
 	// services has those Services that the outside knows by an address.
 	services map[types.NamespacedName]service
-	// slices are the EndpointSlices, by Service and name.
-	slices map[types.NamespacedName]map[string]endpointSlice
-	// serviceOf has the Service of every EndpointSlice in slices.
-	serviceOf map[types.NamespacedName]types.NamespacedName
+	// slices are the EndpointSlices, by Service, which has one mostly.
+	slices map[types.NamespacedName][]endpointSlice
+	// serviceOf has the name of the Service of every EndpointSlice in slices.
+	serviceOf map[types.NamespacedName]string
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods         podNames
 	nodes        map[string]map[v1.IPFamily]plan.Node
@@ -45,6 +45,7 @@ type state struct {
 // endpointSlice is what is kept of an EndpointSlice: the object itself, which the informer keeps as
 // well, until somebody needs its endpoints; in most clusters few Services have external IPs.
 type endpointSlice struct {
+	name      string
 	object    *discovery.EndpointSlice
 	endpoints []plan.Endpoint // sorted; meaningless as long as there is an object
 }
@@ -61,8 +62,8 @@ func newState(config Config) *state {
 	s := &state{
 		config:    config,
 		services:  map[types.NamespacedName]service{},
-		slices:    map[types.NamespacedName]map[string]endpointSlice{},
-		serviceOf: map[types.NamespacedName]types.NamespacedName{},
+		slices:    map[types.NamespacedName][]endpointSlice{},
+		serviceOf: map[types.NamespacedName]string{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
 		planners:  map[v1.IPFamily]*plan.Planner{},
@@ -92,11 +93,11 @@ func (s *state) move() {
 
 // setService takes the newest version of a Service and tells whether plans may change.
 func (s *state) setService(object *v1.Service) (changed bool) {
-	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	name := nameOf(object)
 	converted := convertService(object, s.config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(converted.claims)+len(converted.holdings) == 0 {
+	if len(converted.parts) == 0 {
 		return s.removeService(name)
 	}
 	old, known := s.services[name]
@@ -105,25 +106,19 @@ func (s *state) setService(object *v1.Service) (changed bool) {
 	}
 	s.services[name] = converted
 	for _, family := range families {
-		s.planService(family, name, old.takesPart(family))
+		s.planService(family, name, old.parts[family] != nil)
 	}
 	return true
 }
 
 // planService tells a planner of a Service. If it was not known there, it is told its endpoints, too.
 func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known bool) {
-	svc, planner := s.services[name], s.planners[family]
-	if !svc.takesPart(family) {
+	part, planner := s.services[name].parts[family], s.planners[family]
+	if part == nil {
 		planner.DeleteService(planName(name))
 		return
 	}
-	holding := svc.holdings[family]
-	var claimed *plan.Claim
-	if claim, claims := svc.claims[family]; claims {
-		claimed = &claim
-		holding.Service, holding.Created = claim.Service, claim.Created
-	}
-	planner.SetService(holding, claimed)
+	planner.SetService(part.holding, part.claim)
 	if known {
 		return
 	}
@@ -135,19 +130,12 @@ func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known
 // endpointsOf returns the endpoints of each of a Service's EndpointSlices, which are kept from now on.
 func (s *state) endpointsOf(name types.NamespacedName) [][]plan.Endpoint {
 	var all [][]plan.Endpoint
-	for slice, held := range s.slices[name] {
+	for i, held := range s.slices[name] {
 		endpoints, _ := held.read() // what cannot be read is left out
-		s.slices[name][slice] = endpointSlice{endpoints: endpoints}
+		s.slices[name][i] = endpointSlice{name: held.name, endpoints: endpoints}
 		all = append(all, endpoints)
 	}
 	return all
-}
-
-// takesPart tells whether the plan of a family depends on the Service.
-func (svc service) takesPart(family v1.IPFamily) bool {
-	_, holds := svc.holdings[family]
-	_, claims := svc.claims[family]
-	return holds || claims
 }
 
 func planName(name types.NamespacedName) plan.Service {
@@ -158,7 +146,7 @@ func planName(name types.NamespacedName) plan.Service {
 func (s *state) deleteService(object *v1.Service) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.removeService(types.NamespacedName{Namespace: object.Namespace, Name: object.Name})
+	return s.removeService(nameOf(object))
 }
 
 func (s *state) removeService(name types.NamespacedName) (changed bool) {
@@ -180,26 +168,36 @@ func (s *state) uid(name plan.Service) types.UID {
 // setSlice takes the newest version of an EndpointSlice and tells whether plans may
 // change. Addresses that cannot be parsed are returned in err; the others count.
 func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err error) {
-	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	name := nameOf(object)
 	owner := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[discovery.LabelServiceName]}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, known := s.serviceOf[name]; known && old != owner {
+	if old, known := s.serviceOf[name]; known && old != owner.Name {
 		changed = s.removeSlice(name)
 	}
 	if owner.Name == "" {
 		return changed, nil
 	}
-	before, after := s.slices[owner][name.Name], endpointSlice{object: object}
-	if s.slices[owner] == nil {
-		s.slices[owner] = map[string]endpointSlice{}
-	}
+	after := endpointSlice{name: name.Name, object: object}
 	if s.needsEndpoints(owner) {
 		after.endpoints, err = convertSlice(object)
 		after.object = nil
 	}
-	s.slices[owner][name.Name], s.serviceOf[name] = after, owner
+	before := s.takeSlice(owner, name.Name)
+	s.slices[owner], s.serviceOf[name] = append(s.slices[owner], after), owner.Name
 	return s.replaceEndpoints(owner, before, after) || changed, err
+}
+
+// takeSlice takes an EndpointSlice away from a Service; it returns an empty one if there is none.
+func (s *state) takeSlice(owner types.NamespacedName, name string) (taken endpointSlice) {
+	list := s.slices[owner]
+	i := slices.IndexFunc(list, func(held endpointSlice) bool { return held.name == name })
+	if i < 0 {
+		return endpointSlice{}
+	}
+	taken = list[i]
+	s.slices[owner] = slices.Delete(list, i, i+1)
+	return taken
 }
 
 // needsEndpoints tells whether plans depend on the endpoints of a Service.
@@ -212,17 +210,17 @@ func (s *state) needsEndpoints(name types.NamespacedName) bool {
 func (s *state) deleteSlice(object *discovery.EndpointSlice) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.removeSlice(types.NamespacedName{Namespace: object.Namespace, Name: object.Name})
+	return s.removeSlice(nameOf(object))
 }
 
 func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
-	owner, known := s.serviceOf[name]
+	service, known := s.serviceOf[name]
 	if !known {
 		return false
 	}
-	before := s.slices[owner][name.Name]
+	owner := types.NamespacedName{Namespace: name.Namespace, Name: service}
+	before := s.takeSlice(owner, name.Name)
 	delete(s.serviceOf, name)
-	delete(s.slices[owner], name.Name)
 	if len(s.slices[owner]) == 0 {
 		delete(s.slices, owner)
 	}
@@ -262,9 +260,9 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now endpointSl
 func (s *state) podAt(addr netip.Addr) plan.Pod {
 	if s.pods == nil {
 		s.pods = podNames{}
-		for owner, held := range s.slices {
-			for _, slice := range held {
-				endpoints, _ := slice.read()
+		for owner, list := range s.slices {
+			for _, held := range list {
+				endpoints, _ := held.read()
 				s.pods.count(owner.Namespace, endpoints, 1)
 			}
 		}
@@ -291,7 +289,9 @@ func (s *state) deleteNode(name string) (changed bool) {
 	defer s.mu.Unlock()
 	changed = len(s.nodes[name]) > 0
 	delete(s.nodes, name)
-	s.move()
+	if changed {
+		s.move()
+	}
 	return changed
 }
 
@@ -302,7 +302,9 @@ func (s *state) setServiceCIDRs(texts []string) (changed bool) {
 	defer s.mu.Unlock()
 	changed = !slices.Equal(s.serviceCIDRs, cidrs)
 	s.serviceCIDRs = cidrs
-	s.move()
+	if changed {
+		s.move()
+	}
 	return changed
 }
 
@@ -317,7 +319,9 @@ func (s *state) setNetwork(object *configv1.Network) (changed bool, err error) {
 	defer s.mu.Unlock()
 	changed = !s.network.equal(converted)
 	s.network = converted
-	s.move()
+	if changed {
+		s.move()
+	}
 	return changed, err
 }
 
@@ -355,13 +359,15 @@ func (s *state) input(family v1.IPFamily) plan.Input {
 func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 	in := s.surroundings(family)
 	for name, svc := range s.services {
-		if holding, ok := svc.holdings[family]; ok {
-			in.Holdings = append(in.Holdings, holding)
-		}
-		claim, ok := svc.claims[family]
-		if !ok {
+		part := svc.parts[family]
+		if part == nil {
 			continue
 		}
+		in.Holdings = append(in.Holdings, part.holding)
+		if part.claim == nil {
+			continue
+		}
+		claim := *part.claim
 		for _, endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
 				if e.Pod.Namespace == "" { // who leaves the name out binds no pod of another namespace either

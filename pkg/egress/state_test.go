@@ -125,7 +125,11 @@ func TestConvertService(t *testing.T) {
 func claimsOf(t *testing.T, change func(*v1.Service), config Config) map[v1.IPFamily]claimed {
 	t.Helper()
 	got := map[v1.IPFamily]claimed{}
-	for family, c := range convertService(newService("web", change), config).claims {
+	for family, part := range convertService(newService("web", change), config).parts {
+		c := part.claim
+		if c == nil {
+			continue
+		}
 		converted := claimed{field: c.Field, refused: c.Refused}
 		if c.EgressIP.IsValid() {
 			converted.ip = c.EgressIP.String()
@@ -185,7 +189,7 @@ func TestAllProtocols(t *testing.T) {
 	config := testConfig
 	config.AllProtocols = true
 	svc := convertService(newService("web", func(s *v1.Service) { s.Spec.Ports[0].Protocol = "DCCP" }), config)
-	c := svc.claims[v1.IPv4Protocol]
+	c := svc.parts[v1.IPv4Protocol].claim
 	if diff := cmp.Diff([]plan.Protocol{plan.All}, c.Protocols); diff != "" || c.Refused != "" {
 		t.Errorf("refused %q, protocols (-want +got):\n%s", c.Refused, diff)
 	}
@@ -356,7 +360,7 @@ func TestAnnotationWithAZone(t *testing.T) {
 		s.Spec.ExternalIPs = []string{"2001:db8::1"}
 		s.Annotations = map[string]string{Annotation: "fe80::1%\nCOMMIT"}
 	})
-	c := convertService(svc, testConfig).claims[v1.IPv6Protocol]
+	c := convertService(svc, testConfig).parts[v1.IPv6Protocol].claim
 	if c.Refused != plan.InvalidAnnotation || strings.Contains(c.RefusedBecause, "\n") {
 		t.Errorf("refused %q: %q", c.Refused, c.RefusedBecause)
 	}
@@ -366,7 +370,7 @@ func TestAnnotationWithAZone(t *testing.T) {
 func TestHugeTexts(t *testing.T) {
 	huge := strings.Repeat("\x1b", 100000)
 	svc := newService("web", func(s *v1.Service) { s.Annotations = map[string]string{Annotation: huge} })
-	if c := convertService(svc, testConfig).claims[v1.IPv4Protocol]; c.Refused != plan.InvalidAnnotation || len(c.RefusedBecause) > 1000 {
+	if c := convertService(svc, testConfig).parts[v1.IPv4Protocol].claim; c.Refused != plan.InvalidAnnotation || len(c.RefusedBecause) > 1000 {
 		t.Errorf("refused %q with %d bytes", c.Refused, len(c.RefusedBecause))
 	}
 	slice := newSlice("web-1", "web", "10.128.0.5")

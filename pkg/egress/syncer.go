@@ -41,8 +41,13 @@ type syncer struct {
 	flows conntrack.Scope
 	// nodeIP is this node's primary address, under which unbound pods may leave.
 	nodeIP netip.Addr
-	// complete: the kernel was looked at after a full sync of the proxier, and right.
+	// placed: nothing of the proxier's first sync will come in front of our rules, as the last
+	// look has shown.
+	placed bool
+	// complete: the rules were in place, once, when the proxier had written its own. seen: they
+	// were looked at after that.
 	complete     bool
+	seen         bool
 	warnedOfCIDR bool
 	// repairAsked is when the proxier was asked to repair its rules, which have not been
 	// seen whole since; zero if they have.
@@ -53,10 +58,13 @@ type syncer struct {
 	pruneError string
 	backoff    wait.Backoff
 	nextTry    time.Time
+	// lookAt is when to look at the kernel next, beside every so often; zero for never. As long
+	// as the rules are not placed, settle is how long to wait for that.
+	lookAt time.Time
+	settle wait.Backoff
 
-	mu sync.Mutex // protects the following fields
-	// look: the kernel has to be looked at.
-	look bool
+	mu    sync.Mutex // protects the following fields
+	notes notes
 	// hurry: what made the last try fail may be over, do not wait for the backoff.
 	hurry bool
 	// proxierSynced: the proxier has written all of its rules, at least once.
@@ -80,9 +88,10 @@ func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
 		delete: conntrack.Delete,
 		flows:  conntrack.Scope{All: true},
 		since:  map[plan.Binding]time.Time{},
-		look:   true,
+		notes:  notes{look: true},
 	}
 	s.resetBackoff()
+	s.settle = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 30, Cap: max(config.SyncPeriod/2, time.Second)}
 	return s
 }
 
@@ -91,28 +100,36 @@ func (s *syncer) resetBackoff() {
 	s.nextTry = time.Time{}
 }
 
+// notes are what a sync is to take care of.
+type notes struct {
+	// look: the kernel has to be looked at, for others may have changed it.
+	look bool
+	// fullSync: the proxier has written all of its rules since the last sync.
+	fullSync bool
+}
+
 // noteFullSync is told when the proxier has written all of its rules.
 func (s *syncer) noteFullSync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.audit = s.proxierSynced // before the first there was not much to follow
-	s.look, s.hurry, s.proxierSynced = true, true, true
+	s.notes.fullSync, s.hurry, s.proxierSynced = true, true, true
 }
 
 // noteLook asks for a look at the kernel.
 func (s *syncer) noteLook() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.look = true
+	s.notes.look = true
 }
 
 // takeNotes returns what was noted and takes the notes away.
-func (s *syncer) takeNotes() (look, proxierSynced bool) {
+func (s *syncer) takeNotes() (taken notes, proxierSynced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	look = s.look
-	s.look, s.hurry = false, false
-	return look, s.proxierSynced
+	taken = s.notes
+	s.notes, s.hurry = notes{}, false
+	return taken, s.proxierSynced
 }
 
 // hasProxierSynced tells whether the proxier has written all of its rules, at least once.
@@ -155,6 +172,14 @@ type planner interface {
 	Numbers() plan.Numbers
 }
 
+// wholeOnce is a planner whose Plan is made once, if at all: it costs what the cluster is large.
+type wholeOnce struct {
+	planner
+	plan func() plan.Plan
+}
+
+func (p wholeOnce) Plan() plan.Plan { return p.plan() }
+
 // trySync makes the kernel hold the planner's plan, of which change is what it does not hold yet
 // if it was synced before. It returns 0, or after a failure the time after which to try again;
 // the kernel then holds the rules of before, or those of the plan with flows left that
@@ -192,11 +217,13 @@ func (s *syncer) noteFailure(failure string) {
 // The bindings that it removes are recorded in the kernel with the same transaction, so that
 // a process that dies in between leaves the next one to know whose flows to look at.
 func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repairProxier func()) error {
-	look, proxierSynced := s.takeNotes()
-	if !look && s.known && !change.InKernel() {
+	noted, proxierSynced := s.takeNotes()
+	look := s.needsLook(noted)
+	if !look && !noted.fullSync && s.known && !change.InKernel() {
 		return nil
 	}
 	start := time.Now()
+	p = wholeOnce{p, sync.OnceValue(p.Plan)}
 	var before []plan.Binding // in the kernel, and not written by this process as far as it knows
 	if look {
 		found, err := s.writer.read(ctx)
@@ -205,8 +232,9 @@ func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repair
 		}
 		if proxierSynced {
 			found.altered = found.altered && s.known
-			s.checkProxier(found, repairProxier)
+			s.checkProxier(ctx, found, repairProxier)
 		}
+		s.placed = found.placed
 		before = slices.Concat(s.compare(found), s.leftovers(ctx))
 	}
 	changed, err := s.write(ctx, p, change, before)
@@ -220,9 +248,47 @@ func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repair
 		return err
 	}
 	s.logSync(p.Numbers(), look, changed, time.Since(start))
-	s.complete = s.complete || look && proxierSynced
+	s.complete = s.complete || proxierSynced && (look || s.placed)
+	s.scheduleLook(look, proxierSynced)
 	s.noteSuccess()
 	return nil
+}
+
+// needsLook tells whether the kernel has to be looked at before anything is written.
+func (s *syncer) needsLook(noted notes) bool {
+	switch {
+	case noted.look:
+		return true
+	case noted.fullSync: // the first can do without, if nothing is left to be moved or removed
+		return s.complete || !s.placed || !s.pruned
+	default:
+		return !s.lookAt.IsZero() && !time.Now().Before(s.lookAt)
+	}
+}
+
+// scheduleLook says when to look next: at once, if the proxier's first sync is over without a look;
+// again and again until then, if the rules are not placed. The sooner they are, the smaller are
+// the tables that have to be written to move a jump to the front.
+func (s *syncer) scheduleLook(looked, proxierSynced bool) {
+	switch {
+	case proxierSynced && looked:
+		s.lookAt = time.Time{}
+	case proxierSynced && !s.seen:
+		s.lookAt = time.Now()
+	case s.placed:
+		s.lookAt = time.Time{}
+	case looked:
+		s.lookAt = time.Now().Add(s.settle.Step())
+	}
+	s.seen = s.seen || proxierSynced && looked
+}
+
+// untilLook returns after which time the kernel wants to be looked at; 0 if no time is set.
+func (s *syncer) untilLook() time.Duration {
+	if s.lookAt.IsZero() {
+		return 0
+	}
+	return max(time.Until(s.lookAt), time.Millisecond)
 }
 
 func (s *syncer) noteSuccess() {
@@ -266,8 +332,7 @@ func (s *syncer) writeAll(ctx context.Context, p planner, before []plan.Binding)
 	whole := p.Plan()
 	written := slices.SortedFunc(maps.Keys(s.since), plan.CompareBindings)
 	added, removed := plan.Diff(plan.Plan{Bindings: written}, whole)
-	_, foreign := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(before)}, plan.Plan{Bindings: plan.WithoutServices(whole.Bindings)})
-	s.noteFlows(plan.Change{Added: added, Removed: append(foreign, removed...)}, whole, p.Elsewhere)
+	s.noteFlows(plan.Change{Added: added, Removed: append(unplanned(before, whole), removed...)}, whole, p.Elsewhere)
 	changed, size, err := s.writer.write(ctx, whole, s.flows.Removed)
 	if err != nil {
 		return false, err
@@ -276,14 +341,24 @@ func (s *syncer) writeAll(ctx context.Context, p planner, before []plan.Binding)
 	return changed, nil
 }
 
+// unplanned returns those of bindings, without their Services, that are not in the plan.
+func unplanned(bindings []plan.Binding, p plan.Plan) []plan.Binding {
+	if len(bindings) == 0 {
+		return nil
+	}
+	_, others := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(bindings)}, plan.Plan{Bindings: plan.WithoutServices(p.Bindings)})
+	return others
+}
+
 // leftovers returns the bindings that an earlier run has written by other means, as long as
 // they are there.
 func (s *syncer) leftovers(ctx context.Context) []plan.Binding {
 	if s.pruned {
 		return nil
 	}
-	bindings, err := s.writer.others(ctx)
+	bindings, left, err := s.writer.others(ctx)
 	s.complainOfPruning(err)
+	s.pruned = err == nil && !left
 	if len(bindings) > 0 {
 		s.flows.All = true // which of the two rules decided about a flow nobody knows
 	}
@@ -313,10 +388,16 @@ func (s *syncer) complainOfPruning(err error) {
 // to be judged then.
 func (s *syncer) compare(found held) (foreign []plan.Binding) {
 	if s.known {
-		if len(found.differences) == 0 {
+		switch n := len(found.differences); {
+		case n == 0:
 			return nil
+		case found.altered:
+			s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", n, "first", found.differences[0])
+		default:
+			s.logger.Info("The jump to the egress SNAT rules is not where it belongs, moving it there", "found", found.differences[0])
+			s.flows.All = true
+			return nil // all else is known to be right
 		}
-		s.logger.Info("Somebody else has changed egress SNAT rules, repairing them", "differences", len(found.differences), "first", found.differences[0])
 	}
 	s.known = false
 	s.flows.All = true
@@ -327,7 +408,11 @@ func (s *syncer) compare(found held) (foreign []plan.Binding) {
 // those of pods that are elsewhere, whose packets leave through other nodes. In a large
 // cluster these are nearly all.
 func (s *syncer) noteFlows(change plan.Change, networks plan.Plan, elsewhere func(pod netip.Addr) bool) {
-	added, removed := plan.Diff(plan.Plan{Bindings: plan.WithoutServices(change.Removed)}, plan.Plan{Bindings: plan.WithoutServices(change.Added)})
+	added, removed := change.Added, change.Removed
+	if len(removed) > 0 {
+		// Another Service is no other identity.
+		added, removed = plan.Diff(plan.Plan{Bindings: plan.WithoutServices(removed)}, plan.Plan{Bindings: plan.WithoutServices(added)})
+	}
 	for _, b := range removed {
 		// Masqueraded, the pod may go on wearing the node's own address.
 		if b.EgressIP != s.nodeIP && !elsewhere(b.Pod) {
@@ -374,6 +459,9 @@ func (s *syncer) noteWritten(change plan.Change, networks plan.Plan, size int) {
 		delete(s.since, b)
 		s.logger.V(4).Info("Unbound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
 	}
+	if len(s.since) == 0 {
+		s.since = make(map[plan.Binding]time.Time, len(change.Added)) // most come with the first plan
+	}
 	for _, b := range change.Added {
 		s.since[b] = now
 		s.logger.V(4).Info("Bound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
@@ -418,12 +506,13 @@ func (s *syncer) concerned(p planner) plan.Plan {
 // well, and the proxier does not look. It does at every look but those that the repair
 // itself brings about, so that rules which somebody removes again and again are written
 // again and again, and no faster.
-func (s *syncer) checkProxier(found held, repair func()) {
+func (s *syncer) checkProxier(ctx context.Context, found held, repair func()) {
+	missing, err := found.missing(ctx)
 	switch {
-	case found.unclear != nil:
-		s.logger.Error(found.unclear, "Cannot tell whether the proxier's rules are in the kernel")
+	case err != nil:
+		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel")
 		return
-	case len(found.missing) == 0 && !found.altered:
+	case len(missing) == 0 && !found.altered:
 		s.repairAsked = time.Time{}
 		return
 	case time.Since(s.repairAsked) < s.config.SyncPeriod/4:
@@ -431,8 +520,8 @@ func (s *syncer) checkProxier(found held, repair func()) {
 	}
 	still := !s.repairAsked.IsZero()
 	s.repairAsked = time.Now()
-	if len(found.missing) > 0 {
-		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(found.missing, "; "), "still", still)
+	if len(missing) > 0 {
+		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "), "still", still)
 	} else {
 		s.logger.Info("Somebody else has changed rules, having the proxier write all of its own, too", "still", still)
 	}

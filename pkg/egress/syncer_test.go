@@ -3,9 +3,11 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,8 +58,9 @@ func (f *flowsStub) delete(_ context.Context, _ conntrack.Family, _ plan.Plan, s
 // aloneWriter knows of no other means than iptables: nftables would be the machine's own.
 type aloneWriter struct{ *rulesWriter }
 
-func (w aloneWriter) others(ctx context.Context) ([]plan.Binding, error) {
-	return w.rules.OtherBackend(ctx)
+func (w aloneWriter) others(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
+	kernel, err := w.rules.OtherBackend(ctx)
+	return kernel.Bindings(), !kernel.Empty(), err
 }
 
 func (w aloneWriter) prune(ctx context.Context) error { return w.rules.PruneOtherBackend(ctx) }
@@ -248,14 +251,17 @@ func TestPodsElsewhere(t *testing.T) {
 // TestRepairIsAskedForAgain: as long as rules of the proxier are missing, or ours are altered,
 // and not faster than the kernel is looked at.
 func TestRepairIsAskedForAgain(t *testing.T) {
+	missing := func(rules ...string) func(context.Context) ([]string, error) {
+		return func(context.Context) ([]string, error) { return rules, nil }
+	}
 	for _, test := range []struct {
 		name  string
 		found held
 		want  [3]int // at once, again at once, at the next look
 	}{
-		{"rules are missing", held{missing: []string{"nat: rules of KUBE-SERVICES"}}, [3]int{1, 1, 2}},
-		{"ours are altered", held{altered: true}, [3]int{1, 1, 2}},
-		{"all is well", held{}, [3]int{}},
+		{"rules are missing", held{missing: missing("nat: rules of KUBE-SERVICES")}, [3]int{1, 1, 2}},
+		{"ours are altered", held{altered: true, missing: missing()}, [3]int{1, 1, 2}},
+		{"all is well", held{missing: missing()}, [3]int{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, _ := newTestSyncer(Config{SyncPeriod: time.Hour})
@@ -265,13 +271,136 @@ func TestRepairIsAskedForAgain(t *testing.T) {
 				if i == 2 && asked > 0 {
 					s.repairAsked = time.Now().Add(-s.config.SyncPeriod / 2)
 				}
-				s.checkProxier(test.found, func() { asked++ })
+				s.checkProxier(t.Context(), test.found, func() { asked++ })
 				got[i] = asked
 			}
 			if got != test.want {
 				t.Errorf("asked %v times, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// placeWriter is a kernel in which rules are placed or not, and rules of an earlier run left or not. It
+// counts the looks at it.
+type placeWriter struct {
+	writer
+	placed bool
+	left   []plan.Binding
+	looks  int
+}
+
+func (w *placeWriter) read(ctx context.Context) (held, error) {
+	w.looks++
+	found, err := w.writer.read(ctx)
+	found.placed = w.placed
+	return found, err
+}
+
+func (w *placeWriter) others(context.Context) (bindings []plan.Binding, left bool, err error) {
+	return w.left, len(w.left) > 0, nil
+}
+
+func (w *placeWriter) prune(context.Context) error {
+	w.left = nil
+	return nil
+}
+
+// placing is a syncer that has written a plan, before the proxier's first sync.
+type placing struct {
+	*testing.T
+	*syncer
+	kernel *placeWriter
+	flows  *flowsStub
+	plans  *plans
+}
+
+func newPlacing(t *testing.T, kernel placeWriter) *placing {
+	t.Helper()
+	kernelStub(t)
+	p := &placing{T: t, kernel: &kernel, plans: newPlans("10.128.0.0/14")}
+	p.syncer, p.flows = newTestSyncer(Config{SyncPeriod: time.Hour})
+	p.kernel.writer, p.syncer.writer = p.syncer.writer, p.kernel
+	p.sync()
+	return p
+}
+
+// sync returns how often the kernel was looked at.
+func (p *placing) sync() (looks int) {
+	p.Helper()
+	before := p.kernel.looks
+	if wait := p.trySync(p.Context(), p.plans, p.plans.next(oneClaim()), func() {}); wait != 0 {
+		p.Fatalf("failed: %s", p.failure)
+	}
+	return p.kernel.looks - before
+}
+
+// TestPlacing: before the proxier's first sync has ended, the kernel is looked at until its jump is seen,
+// for ours has to be in front of it. Then the first sync need not wait for a look.
+func TestPlacing(t *testing.T) {
+	for _, placed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("placed=%v", placed), func(t *testing.T) {
+			p := newPlacing(t, placeWriter{})
+			first := p.untilLook()
+			p.lookAt = time.Now()
+			if looks := p.sync(); looks != 1 {
+				t.Errorf("looked %d times when the time had come, want once", looks)
+			}
+			second := p.untilLook()
+			later := time.Now().Add(time.Hour)
+			p.lookAt = later
+			if looks := p.sync(); looks != 0 || p.lookAt != later {
+				t.Errorf("another sync looked %d times, or put off the next look", looks)
+			}
+			if first == 0 || second <= first {
+				t.Errorf("the next looks after %s, then %s; want some time, then more", first, second)
+			}
+			p.kernel.placed, p.lookAt = placed, time.Now()
+			p.sync()
+			if settled := p.untilLook() == 0; settled != placed || p.complete {
+				t.Errorf("settled %v, want %v; complete %v before the proxier has synced", settled, placed, p.complete)
+			}
+			var looks []int
+			for range 2 {
+				p.noteFullSync()
+				looks = append(looks, p.sync())
+				if !p.complete {
+					t.Error("not complete after the proxier has synced")
+				}
+			}
+			want := []int{1, 1}
+			if placed {
+				want[0] = 0
+			}
+			if diff := cmp.Diff(want, looks); diff != "" {
+				t.Errorf("looks after full syncs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLookAfterTheFirstSync: who flushes the tables while the proxier writes its rules is noticed at once.
+func TestLookAfterTheFirstSync(t *testing.T) {
+	p := newPlacing(t, placeWriter{placed: true})
+	p.noteFullSync()
+	if looks := p.sync(); looks != 0 || !p.complete || p.untilLook() == 0 || p.untilLook() > time.Second {
+		t.Fatalf("looked %d times, complete %v, next look after %s; want none, and one at once", looks, p.complete, p.untilLook())
+	}
+	p.lookAt = time.Now()
+	if looks := p.sync(); looks != 1 || p.untilLook() != 0 {
+		t.Errorf("looked %d times, next look after %s; want once, and no more", looks, p.untilLook())
+	}
+}
+
+// TestFlowsOfPrunedRulesAreJudged: rules of an earlier run decide about flows until they are removed.
+func TestFlowsOfPrunedRulesAreJudged(t *testing.T) {
+	old := plan.Binding{Pod: netip.MustParseAddr("10.128.0.9"), Protocol: plan.TCP, EgressIP: netip.MustParseAddr("203.0.113.9")}
+	p := newPlacing(t, placeWriter{placed: true, left: []plan.Binding{old}})
+	p.flows.scopes = nil
+	p.noteFullSync()
+	p.sync()
+	if p.kernel.left != nil || len(p.flows.scopes) != 1 || !p.flows.scopes[0].All || !slices.Contains(p.flows.scopes[0].Removed, old) {
+		t.Errorf("left %v, judged %+v; want none left, and the flows of those before judged", p.kernel.left, p.flows.scopes)
 	}
 }
 

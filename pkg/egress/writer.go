@@ -34,8 +34,9 @@ type writer interface {
 	// Networks has the plan's ClusterCIDRs and Exclusions. After an error only write will do.
 	update(ctx context.Context, change plan.Change, networks plan.Plan, removed []plan.Binding) (changed bool, size int, err error)
 	// others returns the bindings that earlier runs have written by other means, which act
-	// beside this writer's until prune removes them.
-	others(ctx context.Context) ([]plan.Binding, error)
+	// beside this writer's until prune removes them, and whether there is anything at all to
+	// remove.
+	others(ctx context.Context) (bindings []plan.Binding, left bool, err error)
 	prune(ctx context.Context) error
 }
 
@@ -46,10 +47,12 @@ type held struct {
 	differences []string
 	// altered: there are other rules than those, wherever they stand.
 	altered bool
-	// missing are rules of the proxier that are not there, in words; unclear is why that
-	// cannot be told.
-	missing []string
-	unclear error
+	// placed: the proxier will not write in front of this writer's rules, once these have been
+	// written after this look.
+	placed bool
+	// missing returns the rules of the proxier that are not there, in words, or an error if
+	// that cannot be told.
+	missing func(context.Context) ([]string, error)
 }
 
 func newWriter(family v1.IPFamily, config Config) writer {
@@ -72,7 +75,8 @@ func (w *rulesWriter) read(ctx context.Context) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	h := held{bindings: kernel.Bindings, missing: missing}
+	h := held{bindings: kernel.Bindings, placed: kernel.HasProxierJump()}
+	h.missing = func(context.Context) ([]string, error) { return missing, nil }
 	if w.written != nil {
 		h.differences, h.altered = iptables.Differences(w.written.Ruleset(), kernel), iptables.Altered(w.written.Ruleset(), kernel)
 	}
@@ -102,10 +106,10 @@ func (w *rulesWriter) forgetAfter(err error) error {
 	return err
 }
 
-func (w *rulesWriter) others(ctx context.Context) ([]plan.Binding, error) {
-	bindings, err := w.rules.OtherBackend(ctx)
+func (w *rulesWriter) others(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
+	kernel, err := w.rules.OtherBackend(ctx)
 	content, tableErr := readTable(ctx, w.table)
-	return append(bindings, content.Bindings()...), errors.Join(err, tableErr)
+	return append(kernel.Bindings(), content.Bindings()...), !kernel.Empty() || content != nil, errors.Join(err, tableErr)
 }
 
 func (w *rulesWriter) prune(ctx context.Context) error {
@@ -142,13 +146,15 @@ func (w *tableWriter) read(ctx context.Context) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	h := held{bindings: content.Bindings, differences: differences, altered: len(differences) > 0}
+	return held{bindings: content.Bindings, differences: differences, altered: len(differences) > 0, placed: true, missing: w.missingFromProxier}, nil
+}
+
+func (w *tableWriter) missingFromProxier(ctx context.Context) (missing []string, err error) {
 	if w.proxier == NFTables {
-		h.missing, h.unclear = nftables.MissingFromProxier(ctx, w.family)
-		return h, nil
+		return nftables.MissingFromProxier(ctx, w.family)
 	}
-	_, h.missing, h.unclear = w.rules.Read(ctx)
-	return h, nil
+	_, missing, err = w.rules.Read(ctx)
+	return missing, err
 }
 
 func (w *tableWriter) write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
@@ -161,13 +167,13 @@ func (w *tableWriter) update(ctx context.Context, change plan.Change, networks p
 	return changed, w.table.Elements(), err
 }
 
-func (w *tableWriter) others(ctx context.Context) ([]plan.Binding, error) {
+func (w *tableWriter) others(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
 	if !w.rules.Installed() {
-		return nil, nil
+		return nil, false, nil
 	}
 	kernel, _, err := w.rules.Read(ctx)
 	other, otherErr := w.rules.OtherBackend(ctx)
-	return append(kernel.Bindings(), other...), errors.Join(err, otherErr)
+	return append(kernel.Bindings(), other.Bindings()...), !kernel.Empty() || !other.Empty(), errors.Join(err, otherErr)
 }
 
 func (w *tableWriter) prune(ctx context.Context) error {

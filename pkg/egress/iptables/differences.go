@@ -59,6 +59,9 @@ func chainDifferences(name string, want []string, k Kernel) []string {
 	if !exists {
 		return []string{fmt.Sprintf("chain %s, with %d rules, is missing", name, len(want))}
 	}
+	if slices.Equal(want, have) {
+		return nil
+	}
 	var differences []string
 	for _, rule := range without(want, have) {
 		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", name, rule))
@@ -66,7 +69,7 @@ func chainDifferences(name string, want []string, k Kernel) []string {
 	for _, rule := range without(have, want) {
 		differences = append(differences, fmt.Sprintf("chain %s has a rule that is too much: %s", name, rule))
 	}
-	if len(differences) == 0 && !slices.Equal(want, have) {
+	if len(differences) == 0 {
 		differences = append(differences, fmt.Sprintf("chain %s has its rules in the wrong order", name))
 	}
 	return differences

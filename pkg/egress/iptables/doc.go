@@ -25,13 +25,15 @@
 // neighbour only when a subtree starts or ceases to be one.
 //
 // Exclusions of single addresses are nodes, of which there may be thousands. Above
-// [leafRules] of them they make a tree of the same kind, by destination, in front of the
+// [destinationRules] of them they make a tree of the same kind, by destination, in front of the
 // bindings', which moves into a chain of its own:
 //
 //	OPENSHIFT-EGRESS-SNAT            -d 10.128.0.0/14 -j RETURN           one per network
-//	                                 -d 192.0.2.0/28 -g OPENSHIFT-EGRESS-D-C000020
-//	                                 -d 192.0.2.16/28 -g OPENSHIFT-EGRESS-D-C000021
+//	                                 -d 192.0.2.0/24 -g OPENSHIFT-EGRESS-D-C00002
 //	                                 -g OPENSHIFT-EGRESS-SOURCE           to none of the nodes
+//	OPENSHIFT-EGRESS-D-C00002        -d 192.0.2.0/28 -g OPENSHIFT-EGRESS-D-C000020
+//	                                 -d 192.0.2.16/28 -g OPENSHIFT-EGRESS-D-C000021
+//	                                 -g OPENSHIFT-EGRESS-SOURCE           to a node's neighbour
 //	OPENSHIFT-EGRESS-D-C000020       -d 192.0.2.1/32 -j RETURN
 //	                                 -g OPENSHIFT-EGRESS-SOURCE           to a node's neighbour
 //	OPENSHIFT-EGRESS-SOURCE          -s 10.128.0.0/20 -g OPENSHIFT-EGRESS-0A800000-20

@@ -16,14 +16,21 @@ var rulesOfProxier = []struct{ table, chain, target string }{
 	{"filter", "FORWARD", "KUBE-PROXY-FIREWALL"},
 	{"nat", "OUTPUT", "KUBE-SERVICES"},
 	{"nat", "PREROUTING", "KUBE-SERVICES"},
-	{"nat", "POSTROUTING", "KUBE-POSTROUTING"},
+	{"nat", postrouting, proxierPostrouting},
 }
+
+// proxierPostrouting is the proxier's chain for packets that leave, and proxierJump the rule that
+// leads there.
+const (
+	proxierPostrouting = "KUBE-POSTROUTING"
+	proxierJump        = `-m comment --comment "kubernetes postrouting rules" -j ` + proxierPostrouting
+)
 
 // chainsOfProxier are chains of the proxier that are never empty. They are, with the jumps
 // in place, when somebody flushed a table and the proxier's answer failed half way.
 var chainsOfProxier = []struct{ table, chain string }{
 	{"nat", "KUBE-SERVICES"},
-	{"nat", "KUBE-POSTROUTING"},
+	{"nat", proxierPostrouting},
 	{"filter", "KUBE-FORWARD"},
 }
 

@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 		"one":   podPlan(clusterV4, "10.128.0.5"),
 		"ipv6":  podPlan(clusterV6, "fd00:10:128::5", "fd00:10:128:1::5"),
 		"tree":  podPlan(clusterV4, many...),
-		"nodes": withNodes(rand.New(rand.NewPCG(1, 1)), podPlan(clusterV4, "10.128.0.5"), leafRules+1),
+		"nodes": withNodes(rand.New(rand.NewPCG(1, 1)), podPlan(clusterV4, "10.128.0.5"), destinationRules+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name+".restore")
@@ -216,9 +216,9 @@ func TestPacketsMeetFewRules(t *testing.T) {
 				most = max(most, met)
 			}
 		}
-		// A network, the goto between the trees, and for each tree a leaf below three
-		// levels of 16 branches.
-		if bound := 1 + 1 + 2*(3*16+leafRules); most > bound {
+		// A network, the gotos to the trees, and for each tree a leaf below three levels of
+		// 16 branches.
+		if bound := 1 + 2 + (3*16 + destinationRules) + (3*16 + leafRules); most > bound {
 			t.Errorf("%s: a packet meets %d rules, want %d at most", cidr, most, bound)
 		}
 	}
@@ -232,7 +232,10 @@ func TestTrace(t *testing.T) {
 		large.Exclusions = append(large.Exclusions, host(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})))
 	}
 	const snat = "-s 10.128.0.5/32 ! -d 203.0.113.1/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully"
-	branch := Step{RootChain, "-d 192.0.2.16/28 -g " + ChainPrefix + "D-C000021"}
+	branches := []Step{
+		{RootChain, "-d 192.0.2.0/24 -g " + ChainPrefix + "D-C00002"},
+		{ChainPrefix + "D-C00002", "-d 192.0.2.16/28 -g " + ChainPrefix + "D-C000021"},
+	}
 	type trace struct {
 		Steps []Step
 		From  string
@@ -248,7 +251,7 @@ func TestTrace(t *testing.T) {
 		"own egress IP":  {small, "203.0.113.1", plan.TCP, trace{nil, "invalid IP"}},
 		"stays":          {small, "10.128.0.1", plan.TCP, trace{[]Step{{RootChain, "-d 10.128.0.0/14 -j RETURN"}}, "invalid IP"}},
 		"past the nodes": {large, "198.51.100.1", plan.TCP, trace{[]Step{{RootChain, "-g " + SourceChain}, {SourceChain, snat}}, "203.0.113.1"}},
-		"to a node":      {large, "192.0.2.17", plan.TCP, trace{[]Step{branch, {ChainPrefix + "D-C000021", "-d 192.0.2.17/32 -j RETURN"}}, "invalid IP"}},
+		"to a node":      {large, "192.0.2.17", plan.TCP, trace{append(branches, Step{ChainPrefix + "D-C000021", "-d 192.0.2.17/32 -j RETURN"}), "invalid IP"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			packet := Packet{netip.MustParseAddr("10.128.0.5"), netip.MustParseAddr(test.destination), test.protocol}

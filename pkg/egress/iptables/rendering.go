@@ -13,7 +13,8 @@ import (
 // of the plan that they lead to, but only the chains are made anew that a change is about.
 type Rendering struct {
 	rules Ruleset
-	// leaves are those of the source tree, sorted.
+	// source is the tree of bindings, with leaves, sorted.
+	source tree
 	leaves []leaf
 	// returns and sources are the content of the root chain: what stays inside, then the top
 	// of the source tree. Where there are many single destinations these have a tree, in
@@ -23,12 +24,16 @@ type Rendering struct {
 }
 
 // NewRendering returns the rendering of p.
-func NewRendering(p plan.Plan) *Rendering {
+func NewRendering(p plan.Plan) *Rendering { return newRendering(p, sourceName) }
+
+// newRendering is NewRendering with other names for the chains of the source tree.
+func newRendering(p plan.Plan, name func(netip.Prefix) string) *Rendering {
 	r := &Rendering{rules: Ruleset{}, leaves: snatLeaves(sayable(p.Bindings))}
+	r.source = tree{rules: r.rules, option: "-s", name: name, prefixes: map[string]netip.Prefix{}, most: leafRules, levels: sourceLevels}
 	if len(r.leaves) == 0 {
 		return r
 	}
-	r.sources = r.sourceTree(nil).chain(r.leaves, nil)
+	r.sources = r.source.chain(r.leaves, nil)
 	r.setDestinations(p)
 	r.setSources()
 	return r
@@ -37,19 +42,18 @@ func NewRendering(p plan.Plan) *Rendering {
 // Ruleset returns what the rendering is now. Follow changes it.
 func (r *Rendering) Ruleset() Ruleset { return r.rules }
 
-func (r *Rendering) sourceTree(g *growth) tree {
-	return tree{rules: r.rules, option: "-s", name: sourceName, levels: sourceLevels, growth: g}
-}
-
 // setDestinations makes the rules for what p excludes.
 func (r *Rendering) setDestinations(p plan.Plan) {
 	networks, hosts := exclusions(p)
-	if r.manyDestinations = len(hosts) > leafRules; !r.manyDestinations {
+	if r.manyDestinations = len(hosts) > destinationRules; !r.manyDestinations {
 		r.returns = slices.Concat(returnRules(p.ClusterCIDRs), returnRules(p.Exclusions))
 		return
 	}
-	destinations := tree{rules: r.rules, option: "-d", name: destinationName, levels: destinationLevels, tail: []string{"-g " + SourceChain}}
-	r.rules[RootChain] = append(returnRules(networks), destinations.chain(hosts, nil)...)
+	destinations := tree{
+		rules: r.rules, option: "-d", name: destinationName, prefixes: map[string]netip.Prefix{},
+		most: destinationRules, levels: destinationLevels, tail: []string{"-g " + SourceChain},
+	}
+	r.rules[RootChain] = append(returnRules(networks), destinations.root(hosts)...)
 }
 
 // setSources puts the top of the source tree in its place.
@@ -72,7 +76,7 @@ func (r *Rendering) Follow(c plan.Change, networks plan.Plan, removed []plan.Bin
 	case before == 0 || len(r.leaves) == 0:
 		networks.Bindings = c.Added // there was none before, or there is none now
 		old := r.rules
-		*r = *NewRendering(networks)
+		*r = *newRendering(networks, r.source.name)
 		for name := range old {
 			names[name] = true
 		}
@@ -116,7 +120,9 @@ func (r *Rendering) replaceDestinations(p plan.Plan, names map[string]bool) {
 // the names of the chains that were made anew, or are gone.
 func (r *Rendering) grow(addrs []netip.Addr) map[string]bool {
 	g := &growth{addrs: addrs, made: map[string]bool{}}
-	r.sources = r.sourceTree(g).chain(r.leaves, r.sources)
+	grown := r.source
+	grown.growth = g
+	r.sources = grown.chain(r.leaves, r.sources)
 	names := maps.Clone(g.made)
 	for len(g.dropped) > 0 {
 		name := g.dropped[0]
@@ -127,6 +133,7 @@ func (r *Rendering) grow(addrs []netip.Addr) map[string]bool {
 		names[name] = true
 		g.dropped = append(g.dropped, links(r.rules[name])...)
 		delete(r.rules, name)
+		delete(r.source.prefixes, name)
 	}
 	return names
 }

@@ -19,10 +19,19 @@ type Kernel struct {
 	jumps []string
 	// jumpInFront: the first rule of POSTROUTING is jumpRule.
 	jumpInFront bool
+	// proxierJump: a rule of POSTROUTING is the proxier's.
+	proxierJump bool
 	// held are owned chains that a rule of somebody else leads to, other than from
 	// POSTROUTING. They cannot be deleted.
 	held map[string]bool
 }
+
+// Empty tells whether there is nothing of this package's.
+func (k Kernel) Empty() bool { return len(k.Chains)+len(k.jumps) == 0 }
+
+// HasProxierJump tells whether POSTROUTING has the proxier's jump as it writes it. If it has, it
+// does not write another in front.
+func (k Kernel) HasProxierJump() bool { return k.proxierJump }
 
 // Bindings returns the bindings that the owned SNAT rules stand for, those in RemovedChain
 // included: whose packets may be leaving, or may have left until lately, from an egress IP.
@@ -145,6 +154,7 @@ func (p *kernelParser) line(name, text string) {
 		if isOwned(target(rule)) {
 			k.jumps = append(k.jumps, strings.Clone(rule))
 		}
+		k.proxierJump = k.proxierJump || rule == proxierJump
 		k.jumpInFront = k.jumpInFront || !p.later && rule == jumpRule
 		p.later = true
 	case strings.Contains(rule, ChainPrefix) && isOwned(target(rule)):

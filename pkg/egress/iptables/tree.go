@@ -12,10 +12,12 @@ import (
 )
 
 const (
-	// leafRules is how many rules a chain holds before it is split: few enough to walk,
-	// enough that even iptables-nft, whose cost grows with the square of the number of
-	// chains, stays below a thousand chains for 50,000 bindings.
-	leafRules = 64
+	// leafRules is how many rules a chain of the source tree holds before it is split: few
+	// enough to walk, enough that even iptables-nft, whose cost grows with the square of the
+	// number of chains, stays below a thousand chains for 50,000 bindings. There are fewer
+	// destinations, and every packet's is looked for.
+	leafRules        = 64
+	destinationRules = 16
 	// levelBits is how many address bits each level of a tree decides: whole hexadecimal
 	// digits, which destinationName relies on.
 	levelBits = 4
@@ -23,8 +25,8 @@ const (
 	// iptables-nft takes at most 15 chains in a row (NFT_JUMP_STACK_SIZE in the kernel),
 	// gotos included: RootChain, SourceChain and these. Ordinary addresses need three or
 	// four, but somebody can choose IPv6 addresses that would need 18.
-	sourceLevels      = 7
-	destinationLevels = 6
+	sourceLevels      = 6
+	destinationLevels = 7
 )
 
 // leaf is a rule for one address.
@@ -47,6 +49,11 @@ type tree struct {
 	option string
 	// name returns the name of the chain for the leaves inside of a prefix.
 	name func(netip.Prefix) string
+	// prefixes are those of the chains, by name. Names are short, so those of two prefixes may be
+	// the same, if somebody has looked long for such addresses: the second has no chain then.
+	prefixes map[string]netip.Prefix
+	// most is how many rules a chain holds before it is split.
+	most int
 	// levels is how many chains may follow each other. Beyond it a chain has more rules
 	// instead: a packet is slower then, where the write would fail.
 	levels int
@@ -69,6 +76,15 @@ type growth struct {
 	dropped []string
 }
 
+// root returns the rules that lead to a whole tree: one, if all of its leaves have a prefix in
+// common, so that the packets outside of it meet no more.
+func (t tree) root(leaves []leaf) []string {
+	if common := commonPrefix(leaves); common.Bits() > 0 {
+		return append(t.branch(common, leaves, nil), t.tail...)
+	}
+	return t.chain(leaves, nil)
+}
+
 // chain returns the content of a chain for leaves, which are sorted by address, and adds
 // the chains below it. Before is what the chain held.
 func (t tree) chain(leaves []leaf, before []string) []string {
@@ -81,7 +97,7 @@ func (t tree) chain(leaves []leaf, before []string) []string {
 }
 
 func (t tree) subtree(leaves []leaf, before []string) []string {
-	if len(leaves) <= leafRules {
+	if len(leaves) <= t.most {
 		return rulesOf(leaves)
 	}
 	// Where the level begins is decided by the addresses, rounded to whole levels, so
@@ -103,15 +119,19 @@ func (t tree) branch(prefix netip.Prefix, leaves []leaf, before []string) []stri
 	switch {
 	case prefix.IsSingleIP():
 		return rulesOf(leaves)
-	case len(leaves) > leafRules && t.levels == 1:
+	case len(leaves) > t.most && t.levels == 1:
 		return t.subtree(leaves, before)
 	}
 	inside := prefix
-	if len(leaves) > leafRules {
+	if len(leaves) > t.most {
 		// Path compression: a chain that would hold a single branch is left out.
 		prefix = commonPrefix(leaves)
 	}
 	name := t.name(prefix)
+	if other, taken := t.prefixes[name]; taken && other != prefix {
+		return t.subtree(leaves, before)
+	}
+	t.prefixes[name] = prefix
 	rule := match(t.option, prefix) + "-g " + name
 	if t.growth != nil {
 		t.moved = t.moved || !slices.Contains(before, rule)

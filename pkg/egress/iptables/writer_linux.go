@@ -152,18 +152,18 @@ func (w *Writer) Test(ctx context.Context, payload []byte) error {
 	return w.commands.apply(ctx, payload, "--test")
 }
 
-// OtherBackend returns the bindings that an earlier run has written through the iptables
-// back end that is not the one on PATH. A back end that is not installed has none.
-func (w *Writer) OtherBackend(ctx context.Context) ([]plan.Binding, error) {
+// OtherBackend returns what an earlier run has written through the iptables back end that is
+// not the one on PATH. A back end that is not installed has nothing.
+func (w *Writer) OtherBackend(ctx context.Context) (Kernel, error) {
 	other, err := otherBackend(ctx, w.commands.family)
 	if err != nil {
-		return nil, err
+		return Kernel{}, err
 	}
 	if !other.installed() {
-		return nil, nil
+		return Kernel{}, nil
 	}
 	kernel, _, err := other.read(ctx)
-	return kernel.Bindings(), err
+	return kernel, err
 }
 
 // PruneOtherBackend removes what an earlier run has written through the iptables back end

@@ -46,7 +46,17 @@ func Render(p plan.Plan) Content {
 	if len(p.Bindings) == 0 {
 		return nil
 	}
-	c := Content{exclusionsSet: exclusions(p), egressIPsSet: {}, ownSet: {}, ownPodsSet: {}, bindingsMap: {}, podsMap: {}}
+	pods := 0 // those bound for all protocols
+	for _, b := range p.Bindings {
+		if b.Protocol == plan.All {
+			pods++
+		}
+	}
+	ports := len(p.Bindings) - pods
+	c := Content{
+		exclusionsSet: exclusions(p), egressIPsSet: {},
+		ownSet: make(Elements, ports), ownPodsSet: make(Elements, pods), bindingsMap: make(Elements, ports), podsMap: make(Elements, pods),
+	}
 	for _, b := range p.Bindings {
 		c[egressIPsSet][Key{Pod: b.EgressIP}] = netip.Addr{}
 		own, ownKey, set, key := places(b)

@@ -2,6 +2,7 @@ package nftables
 
 import (
 	"encoding/binary"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -143,23 +144,39 @@ func (l *layout) snat() []expr.Any {
 // hop-by-hop options, which no binding is about.
 var numbers = map[plan.Protocol]byte{plan.TCP: unix.IPPROTO_TCP, plan.UDP: unix.IPPROTO_UDP, plan.SCTP: unix.IPPROTO_SCTP, plan.All: 0}
 
-// encode returns the elements of a set as the kernel has them.
-func encode(set string, elements Elements) []nftables.SetElement {
-	encoded := make([]nftables.SetElement, 0, len(elements))
-	for key, value := range elements {
-		switch set {
-		case exclusionsSet:
-			encoded = append(encoded, nftables.SetElement{Key: key.Pod.AsSlice()})
-			if end := key.Other.Next(); end.IsValid() {
-				encoded = append(encoded, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
+// messages returns the elements of a set as the kernel has them, as many at a time as a message
+// takes. What it yields must not be kept.
+func messages(set string, elements Elements) iter.Seq[[]nftables.SetElement] {
+	return func(yield func([]nftables.SetElement) bool) {
+		encoded := make([]nftables.SetElement, 0, min(2*len(elements), elementsInMessage+1))
+		for key, value := range elements {
+			encoded = encode(encoded, set, key, value)
+			if len(encoded) >= elementsInMessage {
+				if !yield(encoded) {
+					return
+				}
+				encoded = encoded[:0]
 			}
-		case bindingsMap, podsMap:
-			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key), Val: value.AsSlice()})
-		default:
-			encoded = append(encoded, nftables.SetElement{Key: keyBytes(set, key)})
+		}
+		if len(encoded) > 0 {
+			yield(encoded)
 		}
 	}
-	return encoded
+}
+
+// encode appends an element of a set as the kernel has it: a range as two.
+func encode(to []nftables.SetElement, set string, key Key, value netip.Addr) []nftables.SetElement {
+	switch set {
+	case exclusionsSet:
+		to = append(to, nftables.SetElement{Key: key.Pod.AsSlice()})
+		if end := key.Other.Next(); end.IsValid() {
+			to = append(to, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
+		}
+		return to
+	case bindingsMap, podsMap:
+		return append(to, nftables.SetElement{Key: keyBytes(set, key), Val: value.AsSlice()})
+	}
+	return append(to, nftables.SetElement{Key: keyBytes(set, key)})
 }
 
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a

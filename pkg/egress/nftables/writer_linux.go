@@ -23,10 +23,10 @@ const (
 	answerTime = 30 * time.Second
 	// sendBuffer bounds a transaction: a hundred bytes for an element, so some 600,000.
 	sendBuffer = 64 << 20
-	// receiveBuffer bounds the answers to one: one for every chunk.
+	// receiveBuffer bounds the answers to one: one for every message.
 	receiveBuffer = 8 << 20
-	// chunk is how many elements a message has: an attribute takes 64 KiB.
-	chunk = 400
+	// elementsInMessage: an attribute takes 64 KiB.
+	elementsInMessage = 400
 )
 
 // Writer keeps the table of one IP family. It must not be used by two goroutines at once, and
@@ -103,8 +103,8 @@ func (w *Writer) read(c *conn) (held Content, differences []string, err error) {
 // it. After an error the kernel holds what it held before, and the next Write looks again.
 func (w *Writer) Write(ctx context.Context, p plan.Plan, removed []plan.Binding) (changed bool, err error) {
 	return w.write(ctx, func(c *conn) (change, error) {
-		whole := !w.known
-		if whole {
+		whole := !w.known || w.written == nil
+		if !w.known {
 			if w.written, _, _, err = w.look(c); err != nil {
 				return change{}, err
 			}
@@ -304,10 +304,10 @@ func (w *Writer) send(c *conn, ch change) (changed bool, err error) {
 		ch.removed[exclusionsSet], ch.added[exclusionsSet] = nil, want[exclusionsSet]
 	}
 	for _, set := range setNames {
-		if err := c.remove(w.layout.sets[set], encode(set, ch.removed[set])); err != nil {
+		if err := c.remove(w.layout.sets[set], ch.removed[set]); err != nil {
 			return false, err
 		}
-		if err := c.add(w.layout.sets[set], encode(set, ch.added[set])); err != nil {
+		if err := c.add(w.layout.sets[set], ch.added[set]); err != nil {
 			return false, err
 		}
 	}
@@ -339,7 +339,7 @@ func (w *Writer) fill(c *conn, want Content) error {
 		if err := c.AddSet(l.sets[name], nil); err != nil {
 			return err
 		}
-		if err := c.add(l.sets[name], encode(name, want[name])); err != nil {
+		if err := c.add(l.sets[name], want[name]); err != nil {
 			return err
 		}
 	}
@@ -541,8 +541,8 @@ func (c *conn) chainFault(l *layout, held Content) string {
 	return ""
 }
 
-func (c *conn) add(set *nftables.Set, elements []nftables.SetElement) error {
-	for part := range slices.Chunk(elements, chunk) {
+func (c *conn) add(set *nftables.Set, elements Elements) error {
+	for part := range messages(set.Name, elements) {
 		if err := c.SetAddElements(set, part); err != nil {
 			return err
 		}
@@ -550,8 +550,8 @@ func (c *conn) add(set *nftables.Set, elements []nftables.SetElement) error {
 	return nil
 }
 
-func (c *conn) remove(set *nftables.Set, elements []nftables.SetElement) error {
-	for part := range slices.Chunk(elements, chunk) {
+func (c *conn) remove(set *nftables.Set, elements Elements) error {
+	for part := range messages(set.Name, elements) {
 		if err := c.SetDeleteElements(set, part); err != nil {
 			return err
 		}

@@ -12,19 +12,30 @@ import (
 func Build(in Input) Plan {
 	s := newSurroundings(in)
 	owners := findOwners(s, in)
-	g := grants{bound: make(map[target]Binding)}
+	pods := map[netip.Addr]*grants{}
+	bindings := []Binding{}
+	var refusals []Refusal
 	for _, claim := range oldestFirst(in.Claims) {
 		if reason, message := s.judge(claim, owners[claim.EgressIP]); reason != "" {
-			g.refuse(claim, target{}, reason, message)
+			refusals = append(refusals, refusal(claim, target{}, reason, message))
 			continue
 		}
-		g.give(s, claim, claim.Endpoints)
+		for _, endpoint := range claim.Endpoints {
+			if pods[endpoint.Addr] == nil {
+				pods[endpoint.Addr] = &grants{}
+			}
+			pods[endpoint.Addr].give(s, claim, endpoint)
+		}
 	}
+	for _, g := range pods {
+		bindings, refusals = append(bindings, g.bindings...), append(refusals, g.refusals...)
+	}
+	slices.SortFunc(bindings, CompareBindings)
 	return Plan{
 		ClusterCIDRs: sortedPrefixes(in.ClusterCIDRs),
 		Exclusions:   sortedPrefixes(s.exclusions()),
-		Bindings:     g.bindings(),
-		Refusals:     sortedRefusals(g.refusals),
+		Bindings:     bindings,
+		Refusals:     sortedRefusals(refusals),
 	}
 }
 
@@ -68,32 +79,31 @@ type target struct {
 	protocol Protocol
 }
 
-// grants are what claims get and what they do not.
+// grants are what claims get of one pod and what they do not.
 type grants struct {
-	bound    map[target]Binding
+	bindings []Binding
 	refusals []Refusal
 }
 
-// give gives endpoints of a claim all that older claims have left. Claims must come oldest first.
-func (g *grants) give(s *surroundings, claim Claim, endpoints []Endpoint) {
-	for _, endpoint := range endpoints {
-		if reason, message := s.judgeEndpoint(claim, endpoint); reason != "" {
-			g.refuse(claim, target{pod: endpoint.Addr}, reason, message)
-			continue
-		}
-		for _, protocol := range claim.Protocols {
-			g.bind(claim, target{endpoint.Addr, protocol})
-		}
+// give gives an endpoint of a claim, the pod, all that older claims have left of it. Claims must
+// come oldest first.
+func (g *grants) give(s *surroundings, claim Claim, endpoint Endpoint) {
+	if reason, message := s.judgeEndpoint(claim, endpoint); reason != "" {
+		g.refuse(claim, target{pod: endpoint.Addr}, reason, message)
+		return
+	}
+	for _, protocol := range claim.Protocols {
+		g.bind(claim, target{endpoint.Addr, protocol})
 	}
 }
 
 func (g *grants) bind(claim Claim, t target) {
-	winner, taken := g.bound[t]
-	if !taken {
-		g.bound[t] = Binding{Pod: t.pod, Protocol: t.protocol, EgressIP: claim.EgressIP, Service: claim.Service}
+	taken := slices.IndexFunc(g.bindings, func(b Binding) bool { return b.Protocol == t.protocol })
+	if taken < 0 {
+		g.bindings = append(g.bindings, Binding{Pod: t.pod, Protocol: t.protocol, EgressIP: claim.EgressIP, Service: claim.Service})
 		return
 	}
-	if winner.EgressIP != claim.EgressIP {
+	if winner := g.bindings[taken]; winner.EgressIP != claim.EgressIP {
 		g.refuse(claim, t, BoundByOlderService,
 			fmt.Sprintf("pod %s already leaves from %s for %s, given by the older Service %s", t.pod, winner.EgressIP, t.protocol, winner.Service))
 	}
@@ -112,16 +122,6 @@ func refusal(claim Claim, t target, reason Reason, message string) Refusal {
 		Reason:   reason,
 		Message:  message,
 	}
-}
-
-// bindings returns them sorted.
-func (g *grants) bindings() []Binding {
-	bindings := make([]Binding, 0, len(g.bound))
-	for _, binding := range g.bound {
-		bindings = append(bindings, binding)
-	}
-	slices.SortFunc(bindings, CompareBindings)
-	return bindings
 }
 
 func sortedRefusals(refusals []Refusal) []Refusal {

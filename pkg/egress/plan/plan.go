@@ -265,23 +265,23 @@ func (p Plan) EgressIPs() []netip.Addr {
 // Diff returns the bindings that only after has and those that only before has, each in
 // the plans' order. A binding whose egress IP or Service changed is in both.
 func Diff(before, after Plan) (added, removed []Binding) {
-	return diff(before.Bindings, after.Bindings, CompareBindings)
+	return diff(nil, nil, before.Bindings, after.Bindings, CompareBindings)
 }
 
-// diff returns what only after has and what only before has. Both are sorted.
-func diff[T any](before, after []T, compare func(a, b T) int) (added, removed []T) {
-	a, b := before, after
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(a) == 0 || len(b) > 0 && compare(a[0], b[0]) > 0:
-			added, b = append(added, b[0]), b[1:]
-		case len(b) == 0 || compare(a[0], b[0]) < 0:
-			removed, a = append(removed, a[0]), a[1:]
+// diff appends to added what only after has, and to removed what only before has. The latter
+// two are sorted.
+func diff[T any](added, removed, before, after []T, compare func(a, b T) int) (more, fewer []T) {
+	for len(before) > 0 && len(after) > 0 {
+		switch c := compare(before[0], after[0]); {
+		case c > 0:
+			added, after = append(added, after[0]), after[1:]
+		case c < 0:
+			removed, before = append(removed, before[0]), before[1:]
 		default:
-			a, b = a[1:], b[1:]
+			before, after = before[1:], after[1:]
 		}
 	}
-	return added, removed
+	return append(added, after...), append(removed, before...)
 }
 
 // WithoutServices returns bindings without the Services that give them, as the kernel knows

@@ -222,7 +222,7 @@ func (p *Planner) ReplaceEndpoints(name Service, before, after []Endpoint) {
 	if s == nil {
 		return
 	}
-	added, removed := diff(before, after, Endpoint.Compare)
+	added, removed := diff(nil, nil, before, after, Endpoint.Compare)
 	for _, e := range added {
 		p.countEndpoint(s, e, 1)
 	}
@@ -290,7 +290,7 @@ func (p *Planner) Update() Change {
 	slices.SortFunc(change.Added, CompareBindings)
 	slices.SortFunc(change.Removed, CompareBindings)
 	// A Service that was deleted and made anew may be refused as before.
-	change.Refused, change.Lifted = diff(sortedRefusals(change.Lifted), sortedRefusals(change.Refused), CompareRefusals)
+	change.Refused, change.Lifted = diff(nil, nil, sortedRefusals(change.Lifted), sortedRefusals(change.Refused), CompareRefusals)
 	return change
 }
 
@@ -367,57 +367,59 @@ func (p *Planner) judgePod(addr netip.Addr) {
 	if known == nil {
 		return
 	}
-	g := grants{bound: map[target]Binding{}}
-	var told []Endpoint
+	var g grants
+	var seen sight
 	slices.SortFunc(known.services, (*service).compare)
 	for _, s := range known.services {
 		if s.claim == nil {
 			continue
 		}
-		endpoints := p.endpoints(s, addr)
-		told = append(told, endpoints...)
-		if s.refusal == nil {
-			g.give(p.surroundings, *s.claim, endpoints)
+		for _, endpoint := range s.endpoints[addr] {
+			seen.add(p.node, endpoint.Node)
+			if s.refusal == nil {
+				g.give(p.surroundings, *s.claim, p.named(endpoint.Endpoint))
+			}
 		}
 	}
-	bindings, refusals, place := g.bindings(), sortedRefusals(g.refusals), p.placeOf(told)
-	p.replaceBindings(addr, known.bindings, bindings, known.place != here && place != here && known.place+place > unclaimed)
+	slices.SortFunc(g.bindings, CompareBindings)
+	refusals := sortedRefusals(g.refusals)
+	p.replaceBindings(addr, known.bindings, g.bindings, known.place != here && seen.place != here && known.place+seen.place > unclaimed)
 	p.replaceRefusals(known.refusals, refusals)
-	known.bindings, known.refusals, known.place = bindings, refusals, place
+	known.bindings, known.refusals, known.place = g.bindings, refusals, seen.place
 	if len(known.services) == 0 {
 		delete(p.pods, addr)
 	}
 }
 
-// endpoints returns what a Service's EndpointSlices say about an address.
-func (p *Planner) endpoints(s *service, addr netip.Addr) []Endpoint {
-	endpoints := make([]Endpoint, 0, 1)
-	for _, c := range s.endpoints[addr] {
-		e := c.Endpoint
-		if e.Pod.Namespace == "" {
-			e.Pod = p.podAt(addr)
-		}
-		endpoints = append(endpoints, e)
+// named returns an endpoint with the pod that other EndpointSlices name for it, if it names none.
+func (p *Planner) named(e Endpoint) Endpoint {
+	if e.Pod.Namespace == "" {
+		e.Pod = p.podAt(e.Addr)
 	}
-	return endpoints
+	return e
 }
 
-// placeOf returns where endpoints say that their pod is.
-func (p *Planner) placeOf(told []Endpoint) place {
-	if len(told) == 0 {
-		return unclaimed
+// sight is where endpoints say that a pod is.
+type sight struct {
+	place place
+	node  string // which other one
+}
+
+// add takes what an endpoint says; own is this node.
+func (s *sight) add(own, node string) {
+	switch {
+	case node == "", node == own, s.place == onOtherNode && node != s.node:
+		s.place = here
+	case s.place == unclaimed:
+		s.place, s.node = onOtherNode, node
 	}
-	for _, e := range told {
-		if e.Node == "" || e.Node == p.node || e.Node != told[0].Node {
-			return here
-		}
-	}
-	return onOtherNode
 }
 
 // replaceBindings notes how those of a pod changed.
 func (p *Planner) replaceBindings(pod netip.Addr, before, after []Binding, elsewhere bool) {
-	added, removed := Diff(Plan{Bindings: before}, Plan{Bindings: after})
+	had, lost := len(p.change.Added), len(p.change.Removed)
+	p.change.Added, p.change.Removed = diff(p.change.Added, p.change.Removed, before, after, CompareBindings)
+	added, removed := p.change.Added[had:], p.change.Removed[lost:]
 	for _, b := range removed {
 		if p.uses[b.EgressIP]--; p.uses[b.EgressIP] == 0 {
 			delete(p.uses, b.EgressIP)
@@ -427,7 +429,6 @@ func (p *Planner) replaceBindings(pod netip.Addr, before, after []Binding, elsew
 		p.uses[b.EgressIP]++
 	}
 	p.numbers.Bindings += len(added) - len(removed)
-	p.change.Added, p.change.Removed = append(p.change.Added, added...), append(p.change.Removed, removed...)
 	if elsewhere && len(added)+len(removed) > 0 {
 		if p.change.Elsewhere == nil {
 			p.change.Elsewhere = map[netip.Addr]bool{}
@@ -438,7 +439,7 @@ func (p *Planner) replaceBindings(pod netip.Addr, before, after []Binding, elsew
 
 // replaceRefusals notes how those of a pod or a claim changed. Both are sorted.
 func (p *Planner) replaceRefusals(before, after []Refusal) {
-	refused, lifted := diff(before, after, CompareRefusals)
+	refused, lifted := diff(nil, nil, before, after, CompareRefusals)
 	for _, r := range lifted {
 		p.numbers.Refusals[r.Reason]--
 	}

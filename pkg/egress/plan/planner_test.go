@@ -170,7 +170,7 @@ func TestPlannerPlansAsBuildDoes(t *testing.T) {
 func checkChange(t *testing.T, before, after Plan, change Change) {
 	t.Helper()
 	added, removed := Diff(before, after)
-	refused, lifted := diff(before.Refusals, after.Refusals, CompareRefusals)
+	refused, lifted := diff(nil, nil, before.Refusals, after.Refusals, CompareRefusals)
 	want := Change{
 		Added: added, Removed: removed, Refused: refused, Lifted: lifted, Elsewhere: change.Elsewhere, Services: change.Services,
 		Networks: !slices.Equal(before.ClusterCIDRs, after.ClusterCIDRs) || !slices.Equal(before.Exclusions, after.Exclusions),
