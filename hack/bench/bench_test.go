@@ -24,7 +24,7 @@ var here = machine{cpu: "a CPU", cores: 2, kernel: "6.18", tools: []string{"nft 
 
 func TestSection(t *testing.T) {
 	day := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	want := begin + `Measured on 2026-11-21: a CPU, 2 cores; Linux 6.18; nft 1.0.6.
+	want := begin + `Measured on 2026-11-21 in 7 rounds, programming and process in up to 5 and 3: a CPU, 2 cores; Linux 6.18; nft 1.0.6.
 
 | figure | measured | target | |
 |---|---|---|---|
@@ -33,7 +33,7 @@ func TestSection(t *testing.T) {
 | installed | 400 ms | ≤ 500 ms | met |
 | idle | 0 | ≤ 0 | met |
 ` + end
-	got, err := replace([]byte("before\n"+begin+"old\n"+end+"after\n"), section(here, day, results))
+	got, err := replace([]byte("before\n"+begin+"old\n"+end+"after\n"), section(here, day, 7, results))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func parse(arguments []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.smoke, "smoke", false, "only see that everything works, at the smallest sizes")
-	flags.IntVar(&o.rounds, "rounds", 0, "how often everything is measured (default 21, with -smoke 3)")
+	flags.IntVar(&o.rounds, "rounds", 0, "how often everything is measured, but for programming and process, at most 5 and 3 times (default 21, with -smoke 3)")
 	flags.StringVar(&o.output, "o", "", "write every value to this `file`, for benchstat")
 	flags.StringVar(&o.readme, "readme", "", "replace the table of performance in this `file`")
 	flags.Func("run", "measure the figures that `regexp` matches: "+strings.Join(names(figures), ", "), func(text string) error {
@@ -99,7 +99,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 	if len(chosen) == 0 {
 		return fmt.Errorf("-run %s matches none of %s", o.run, strings.Join(names(figures), ", "))
 	}
-	if err := possible(); err != nil {
+	if err := possible(chosen); err != nil {
 		return err
 	}
 	here := describe(ctx)
@@ -110,12 +110,20 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 }
 
 // possible says what is missing, before anything is measured.
-func possible() error {
+func possible(chosen []figure.Figure) error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces need root")
 	}
 	if missing := lab.Missing(); len(missing) > 0 {
 		return fmt.Errorf("tools are missing: apt-get install %s", strings.Join(missing, " "))
+	}
+	for _, f := range chosen {
+		if f.Lacks == nil {
+			continue
+		}
+		if err := f.Lacks(); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
 	}
 	return nil
 }
@@ -155,7 +163,7 @@ func (o options) update(here machine, results []figure.Result, failed error) err
 	if err != nil {
 		return err
 	}
-	updated, err := replace(text, section(here, time.Now(), results))
+	updated, err := replace(text, section(here, time.Now(), o.rounds, results))
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.readme, err)
 	}

@@ -86,9 +86,9 @@ func byName(results []figure.Result) [][]figure.Result {
 }
 
 // section is the table for README.md. The sizes of a figure share a line.
-func section(here machine, now time.Time, results []figure.Result) []byte {
+func section(here machine, now time.Time, rounds int, results []figure.Result) []byte {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "Measured on %s: %s.\n\n| figure | measured | target | |\n|---|---|---|---|\n", now.UTC().Format(time.DateOnly), here)
+	fmt.Fprintf(&text, "Measured on %s in %d rounds, programming and process in up to 5 and 3: %s.\n\n| figure | measured | target | |\n|---|---|---|---|\n", now.UTC().Format(time.DateOnly), rounds, here)
 	for _, same := range byName(results) {
 		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", same[0].Name,
 			sizes(same, figure.Result.Value), sizes(same, figure.Result.Wants), sizes(same, figure.Result.Verdict))

@@ -14,6 +14,9 @@ type Figure struct {
 	// means that it could not measure, or that what it measured did the wrong thing; slowness
 	// is none.
 	Run func(ctx context.Context, s Settings) ([]Result, error)
+	// Lacks, if not nil, says what Run would fail for at once: what is not installed, or
+	// not set.
+	Lacks func() error
 }
 
 // Settings say how to measure.
@@ -21,7 +24,7 @@ type Settings struct {
 	// Smoke: see in seconds that everything works, at the smallest sizes; nobody looks at
 	// the values.
 	Smoke bool
-	// Rounds is how often each case is measured.
+	// Rounds is how often each case is measured; what takes long is measured less often.
 	Rounds int
 	// Log tells a person what goes on.
 	Log func(format string, args ...any)

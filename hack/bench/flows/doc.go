@@ -29,6 +29,7 @@
 //	none         KUBE-POSTROUTING only, of the same kind as beside the structure
 //	single       one SNAT rule for the cluster CIDR, with random ports as we have them: what
 //	             netfilter can do at best
+//	single-again the same on another node: how far two equal nodes are apart
 //	plain        the same without random ports
 //	linear       a rule for each binding, in one chain
 //	legacy, nft  package iptables' rules, by either back end

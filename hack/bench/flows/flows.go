@@ -64,7 +64,7 @@ func run(ctx context.Context, s figure.Settings, size size) (results []figure.Re
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	for _, structure := range []structure{noneLegacy, noneNFT, noneNFTables, single, plain, linear, legacy, nft, nftablesMap} {
+	for _, structure := range []structure{noneLegacy, noneNFT, noneNFTables, single, again, plain, linear, legacy, nft, nftablesMap} {
 		h, err := newHost(ctx, structure, b.plan)
 		if err != nil {
 			return nil, err

@@ -278,8 +278,19 @@ func (h *host) awaitLinks(load []flow) error {
 	return fmt.Errorf("%s: no packet of pod %s arrives outside within %s", h.name, load[0].pod, patience)
 }
 
-// establish begins the load's flows and has the far side answer them.
-func (h *host) establish(ctx context.Context, load []flow) error {
+// establish begins the load's flows and has the far side answer them. It begins again if they are not
+// all seen established: the list of flows may miss one while others come and go.
+func (h *host) establish(ctx context.Context, load []flow) (err error) {
+	const tries = 5
+	for range tries {
+		if err = h.tryToEstablish(ctx, load); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (h *host) tryToEstablish(ctx context.Context, load []flow) error {
 	seen, err := h.check(load)
 	if err != nil {
 		return err

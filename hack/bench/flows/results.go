@@ -29,11 +29,13 @@ var rows = []row{
 	{one + ": iptables-nft tree ÷ single rule", "nft", "single", "one", figure.AtLeast(0.85), figure.AtLeast(0.85)},
 	{one + ": linear chain ÷ single rule", "linear", "single", "one", figure.None, figure.None},
 	{one + ": no SNAT at all ÷ single rule", "none-legacy", "single", "one", figure.None, figure.None},
+	{one + ": single rule on another node ÷ single rule", "single-again", "single", "one", figure.None, figure.None},
 	{one + ": single rule without random ports ÷ with", "plain", "single", "one", figure.None, figure.None},
 
 	{random + ": nftables ÷ single rule", "nftables", "single", "random", figure.AtLeast(0.95), figure.AtLeast(0.80)},
 	{random + ": legacy tree ÷ single rule", "legacy", "single", "random", figure.AtLeast(0.90), figure.AtLeast(0.65)},
 	{random + ": iptables-nft tree ÷ single rule", "nft", "single", "random", figure.None, figure.None},
+	{random + ": single rule on another node ÷ single rule", "single-again", "single", "random", figure.None, figure.None},
 	{random + ": linear chain ÷ single rule", "linear", "single", "random", figure.None, figure.None},
 
 	{unbound + ": nftables ÷ node without us", "nftables", "none-nftables", "unbound", figure.AtLeast(0.95), figure.AtLeast(0.95)},

@@ -34,6 +34,7 @@ var (
 	noneNFT      = structure{"none-nft", lab.NFT, iptablesProxier, nothing, asItself, false}
 	noneNFTables = structure{"none-nftables", lab.NFT, nftablesProxier, nothing, asItself, false}
 	single       = structure{"single", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false}
+	again        = structure{"single-again", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false}
 	plain        = structure{"plain", lab.Legacy, iptablesProxier, singleRule(), asSingle, false}
 	linear       = structure{"linear", lab.Legacy, iptablesProxier, linearRules, asPlanned, true}
 	legacy       = structure{"legacy", lab.Legacy, iptablesProxier, iptablesRules, asPlanned, false}

@@ -13,12 +13,13 @@ import (
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
+	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // Figures are those of this package.
 func Figures() []figure.Figure {
-	return []figure.Figure{{Name: "process", Run: run}}
+	return []figure.Figure{{Name: "process", Run: run, Lacks: lacks}}
 }
 
 // variant is one program in one mode.
@@ -69,27 +70,37 @@ var benchmarks = [quantities]string{"Start", "Idle", "Change", "Resident", "Heap
 // pace says how long things go on.
 type pace struct {
 	rounds int
-	// window is how long the CPU time is counted, with changes and without. Both programs look
-	// at the kernel every so often; it is a multiple of that.
+	// window is how long the CPU time is counted without changes. Both programs look at the
+	// kernel every so often; it is a multiple of that.
 	window  time.Duration
 	changes int
-	// pause is between two changes. What the last ones cause ends within the window.
+	// pause is between two changes.
 	pause time.Duration
 	// look is how often to look whether a program has become quiet.
 	look time.Duration
 }
 
+// binaryVariable names the built binary.
+const binaryVariable = "OPENSHIFT"
+
+func lacks() error {
+	if os.Getenv(binaryVariable) == "" {
+		return fmt.Errorf("the environment variable %s does not name the binary, which make builds", binaryVariable)
+	}
+	if os.Getenv(cluster.BinariesVariable) == "" {
+		return fmt.Errorf("the environment variable %s does not name the directory of the control plane's binaries, which hack/build-controlplane.sh prints", cluster.BinariesVariable)
+	}
+	return nil
+}
+
 func run(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
 	size := objects.Size{Services: 10_000, Endpoints: 10, Every: 10, Nodes: 1000}
-	p := pace{rounds: 2, window: 15 * time.Second, changes: 200, pause: 50 * time.Millisecond, look: time.Second}
+	p := pace{rounds: 3, window: 15 * time.Second, changes: 200, pause: 50 * time.Millisecond, look: time.Second}
 	if s.Smoke {
 		size.Services = 50
 		p = pace{rounds: 1, window: time.Second, changes: 10, pause: 50 * time.Millisecond, look: 100 * time.Millisecond}
 	}
-	openshift := os.Getenv("OPENSHIFT")
-	if openshift == "" {
-		return nil, errors.New("the environment variable OPENSHIFT does not name the binary, which make builds")
-	}
+	openshift := os.Getenv(binaryVariable)
 	kubeProxy, err := stock(ctx, s)
 	if err != nil {
 		return nil, err
@@ -201,11 +212,11 @@ func (w *world) visit(ctx context.Context, p pace, v *variant, known figure.Dist
 		return values, err
 	}
 	defer func() { err = errors.Join(err, program.stop()) }()
-	took, err := program.complete(ctx)
+	start, err := program.complete(ctx)
 	if err != nil {
 		return values, err
 	}
-	values[toComplete] = took.Seconds()
+	values[toComplete] = start.Seconds()
 	if err := w.check(ctx, v); err != nil {
 		return values, err
 	}
@@ -215,21 +226,24 @@ func (w *world) visit(ctx context.Context, p pace, v *variant, known figure.Dist
 	if len(known) > 0 {
 		values[idle] = known.Median()
 	} else {
-		unused, err := program.during(ctx, p.window, nil)
+		unused, took, err := program.during(func() error { return sleep(ctx, p.window) })
 		if err != nil {
 			return values, err
 		}
-		values[idle] = milliseconds(unused) / p.window.Seconds()
+		values[idle] = milliseconds(unused) / took.Seconds()
 	}
-	used, err := program.during(ctx, p.window, func() error {
+	used, took, err := program.during(func() error {
 		defer program.profile(ctx, v.name, fmt.Sprintf("profile?seconds=%.0f", p.window.Seconds()))()
-		return w.change(ctx, p.changes, p.pause)
+		if err := w.change(ctx, p.changes, p.pause); err != nil {
+			return err
+		}
+		return program.quiet(ctx, p.look)
 	})
 	if err != nil {
 		return values, err
 	}
 	// Less than a tick cannot be told.
-	values[perChange] = max(milliseconds(used)-values[idle]*p.window.Seconds(), milliseconds(tick)) / float64(p.changes)
+	values[perChange] = max(milliseconds(used)-values[idle]*took.Seconds(), milliseconds(tick)) / float64(p.changes)
 	if values[resident], err = program.resident(); err != nil {
 		return values, err
 	}
@@ -242,26 +256,29 @@ func (w *world) visit(ctx context.Context, p pace, v *variant, known figure.Dist
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// during returns the CPU time that the program uses in a window of time, at whose beginning something
-// is done.
-func (p *program) during(ctx context.Context, window time.Duration, do func() error) (time.Duration, error) {
-	end := time.After(window)
+// during returns the CPU time that the program uses while something is done, and how long that
+// takes.
+func (p *program) during(do func() error) (used, took time.Duration, err error) {
 	before, err := p.cpu()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if do != nil {
-		if err := do(); err != nil {
-			return 0, err
-		}
+	start := time.Now()
+	if err := do(); err != nil {
+		return 0, 0, err
 	}
-	select {
-	case <-end:
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
+	took = time.Since(start)
 	after, err := p.cpu()
-	return after - before, err
+	return after - before, took, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // command is that of a variant.

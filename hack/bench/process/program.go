@@ -33,14 +33,14 @@ type program struct {
 	process *exec.Cmd
 	printed *output
 	began   time.Time
-	ended   chan struct{} // closed when it has
+	ended   <-chan struct{} // closed when it has
 }
 
 // start starts a command of the host. Its rules are complete when it has said what is awaited,
 // which may be nothing.
 func start(host *lab.Host, command *exec.Cmd, awaited string) (*program, error) {
 	p := &program{
-		host: host, process: command, ended: make(chan struct{}),
+		host: host, process: command,
 		printed: &output{awaited: []byte(awaited)},
 		client:  &http.Client{Transport: &http.Transport{DialContext: host.DialContext}},
 	}
@@ -49,14 +49,9 @@ func start(host *lab.Host, command *exec.Cmd, awaited string) (*program, error) 
 	if awaited == "" {
 		p.printed.at = &p.began
 	}
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = command.Wait() // its ProcessState has the status
-		close(p.ended)
-	}()
-	return p, nil
+	var err error
+	p.ended, err = lab.Start(command)
+	return p, err
 }
 
 // stop ends the program as a service manager does.

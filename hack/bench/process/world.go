@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,10 +30,6 @@ type world struct {
 
 // newWorld returns when all objects are there.
 func newWorld(ctx context.Context, size objects.Size) (w *world, err error) {
-	binaries := os.Getenv(cluster.BinariesVariable)
-	if binaries == "" {
-		return nil, fmt.Errorf("the environment variable %s does not name the directory of the control plane's binaries, which hack/build-controlplane.sh prints", cluster.BinariesVariable)
-	}
 	w = &world{size: size, slices: make([]*discovery.EndpointSlice, size.Services)}
 	defer func() {
 		if err != nil {
@@ -42,27 +37,27 @@ func newWorld(ctx context.Context, size objects.Size) (w *world, err error) {
 		}
 	}()
 	if w.dir, err = os.MkdirTemp("", "bench-"); err != nil {
-		return nil, err
+		return w, err
 	}
 	if w.lab, err = lab.New(ctx, lab.Config{Control: true, Backend: lab.Legacy}); err != nil {
-		return nil, err
+		return w, err
 	}
-	config := cluster.Config{Host: w.lab.Control(), Binaries: binaries, Dir: filepath.Join(w.dir, "control-plane")}
+	config := cluster.Config{Host: w.lab.Control(), Binaries: os.Getenv(cluster.BinariesVariable), Dir: filepath.Join(w.dir, "control-plane")}
 	if w.control, err = cluster.New(ctx, config); err != nil {
-		return nil, err
+		return w, err
 	}
 	// Nobody needs its controllers, and what it does would be in everybody's way.
 	if err := w.control.ControllerManager.Kill(); err != nil {
-		return nil, err
+		return w, err
 	}
 	if err := w.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
-		return nil, err
+		return w, err
 	}
 	if _, err := w.control.CreateNode(ctx, nodeName, w.lab.Node().V4); err != nil {
-		return nil, err
+		return w, err
 	}
 	if err := w.control.NodeKubeconfig(ctx, w.file("kubeconfig"), nodeName, ""); err != nil {
-		return nil, err
+		return w, err
 	}
 	return w, w.populate(ctx)
 }

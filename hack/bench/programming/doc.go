@@ -14,6 +14,6 @@
 // Programs that are run and netlink messages that are sent are counted by strace, from outside. That it
 // counts is proven each time by a change, which has to show.
 //
-// The seed's method, two runs of iptables for each endpoint, is measured beside what replaces it
-// in [seed.go].
+// The seed's method, two runs of iptables for each endpoint, is measured beside what replaces it,
+// in seed_linux.go.
 package programming

@@ -17,7 +17,10 @@ import (
 // Figures are those of this package.
 func Figures() []figure.Figure {
 	return []figure.Figure{
-		{Name: "programming/sync", Run: syncs},
+		{Name: "programming/sync", Run: syncs, Lacks: func() error {
+			_, err := exec.LookPath("strace")
+			return err
+		}},
 		{Name: "programming/seed", Run: seeds},
 	}
 }
@@ -67,9 +70,6 @@ func ofSize(bindings int) objects.Size {
 // syncs measures what happens between events and the kernel.
 func syncs(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
 	const rounds = 3
-	if _, err := exec.LookPath("strace"); err != nil {
-		return nil, fmt.Errorf("%w: apt-get install strace", err)
-	}
 	few, many := ofSize(100), ofSize(100_000)
 	if s.Smoke {
 		few, many = ofSize(20), ofSize(200)
@@ -190,7 +190,7 @@ func tell(all []variant, values [][quantities]figure.Distribution, still []count
 			figure.Result{Name: "one change, event to kernel, " + name, At: at, Measured: many[changeCPU], Unit: "ms CPU", Target: cost},
 			figure.Result{Name: fmt.Sprintf("one change ÷ the same at %s, CPU, %s", less, name), At: at, Measured: figure.Ratio(many[changeCPU], few[changeCPU]), Target: growth},
 			figure.Result{Name: "one change ÷ the full write alone, CPU, " + name, At: at, Measured: figure.Ratio(many[changeCPU], many[writeCPU]), Target: own},
-			figure.Result{Name: "one change, from the event until the kernel has it, " + name, At: at, Measured: many[changeWall], Unit: "ms"},
+			figure.Result{Name: "one change, from the event until the kernel has it, but for waits, " + name, At: at, Measured: many[changeWall], Unit: "ms"},
 			figure.Result{Name: "one change of this node's pods, flows included, " + name, At: at, Measured: many[hereCPU], Unit: "ms CPU"},
 		)
 		for j := i; j < i+2; j++ {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 
@@ -40,9 +41,11 @@ func seeds(ctx context.Context, s figure.Settings) (results []figure.Result, err
 		})
 	}
 	for _, backend := range []lab.Backend{lab.Legacy, lab.NFT} {
-		if labs[backend], err = lab.New(ctx, lab.Config{Backend: backend}); err != nil {
+		l, err := lab.New(ctx, lab.Config{Backend: backend})
+		if err != nil {
 			return nil, err
 		}
+		labs[backend] = l
 		add("seed-"+string(backend), backend, func(ctx context.Context) error { return seed(ctx, p) })
 		add("iptables-"+string(backend), backend, func(ctx context.Context) error { return writeRules(ctx, p) })
 	}
@@ -90,6 +93,7 @@ func timed(ctx context.Context, l *lab.Lab, p plan.Plan, write func(context.Cont
 	if _, err := node.Run(ctx, "nft", "flush", "ruleset"); err != nil {
 		return 0, err
 	}
+	runtime.GC() // the garbage of what was before is not this one's
 	var took time.Duration
 	err := as(node, l, func() error {
 		start := time.Now()

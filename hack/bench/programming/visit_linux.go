@@ -39,28 +39,28 @@ func newVisit(ctx context.Context, m means, size objects.Size) (v *visit, err er
 		}
 	}()
 	if v.lab, err = lab.New(ctx, lab.Config{Backend: m.iptables}); err != nil {
-		return nil, err
+		return v, err
 	}
 	if v.dir, err = os.MkdirTemp("", "bench-"); err != nil {
-		return nil, err
+		return v, err
 	}
 	manifest := fmt.Sprintf("kind: Node\napiVersion: v1\nmetadata: {name: %s}\nstatus: {addresses: [{type: InternalIP, address: %s}]}\n",
 		objects.Node(0), v.lab.Node().V4)
 	if err := os.WriteFile(filepath.Join(v.dir, "node.yaml"), []byte(manifest), 0o600); err != nil {
-		return nil, err
+		return v, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	v.process = v.lab.Node().Command(ctx, self, agentArguments(m.backend, size, v.dir)...)
 	v.process.Stderr = &v.printed
 	if v.orders, err = v.process.StdinPipe(); err != nil {
-		return nil, err
+		return v, err
 	}
 	answers, err := v.process.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	v.answers = json.NewDecoder(answers)
 	return v, v.process.Start()
