@@ -172,15 +172,12 @@ func (e *Extension) noteChange(changed bool, at time.Time) {
 	e.request()
 }
 
-// noteKnown tells that all objects of a kind are known, and returns whether all of all
-// kinds that the proxier needs are now.
-func (e *Extension) noteKnown(kind string) bool {
+// noteKnown tells that all objects of a kind are known.
+func (e *Extension) noteKnown(kind string) {
 	e.mu.Lock()
 	delete(e.missing, kind)
-	proxier := !e.missing[services] && !e.missing[slicesKind]
 	e.mu.Unlock()
 	e.request()
-	return proxier
 }
 
 func (e *Extension) waitsFor(kind string) bool {

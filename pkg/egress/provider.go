@@ -2,6 +2,7 @@ package egress
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 type provider struct {
 	proxy.Provider
 	extension *Extension
+	// told counts the kinds of objects of which the proxier knows that it knows them all.
+	told atomic.Int32
 }
 
 // Wrap returns a Provider to be run in the place of proxier, which serves these IP
@@ -41,9 +44,9 @@ func (p *provider) OnServiceDelete(service *v1.Service) {
 
 // OnServiceSynced notes it first: our rules need not wait for all of the proxier's.
 func (p *provider) OnServiceSynced() {
-	all := p.extension.noteKnown(services)
+	p.extension.noteKnown(services)
 	p.Provider.OnServiceSynced()
-	p.syncIf(all)
+	p.retryFirstSync()
 }
 
 func (p *provider) OnEndpointSliceAdd(slice *discovery.EndpointSlice) {
@@ -62,17 +65,18 @@ func (p *provider) OnEndpointSliceDelete(slice *discovery.EndpointSlice) {
 }
 
 func (p *provider) OnEndpointSlicesSynced() {
-	all := p.extension.noteKnown(slicesKind)
+	p.extension.noteKnown(slicesKind)
 	p.Provider.OnEndpointSlicesSynced()
-	p.syncIf(all)
+	p.retryFirstSync()
 }
 
-// syncIf lets the proxier's runner have a sync when the proxier knows everything, if its first
-// one, just now, has failed: that ran outside of the runner, and would not be tried again for an
-// hour.
-func (p *provider) syncIf(all bool) {
+// retryFirstSync is called when the proxier has been told that it knows all objects of a kind. With
+// the last of two it syncs, outside of its runner: if that failed, it would not be tried again for
+// an hour. The two come side by side; the sync may have been in either, and both are over when the
+// second is here.
+func (p *provider) retryFirstSync() {
 	failed := func(family v1.IPFamily) bool { return !p.extension.syncers[family].hasProxierSynced() }
-	if all && slices.ContainsFunc(p.extension.served, failed) {
+	if p.told.Add(1) == 2 && slices.ContainsFunc(p.extension.served, failed) {
 		p.Provider.Sync()
 	}
 }

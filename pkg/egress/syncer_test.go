@@ -417,6 +417,37 @@ func (r *recorder) OnTopologyChange(map[string]string) {}
 func (r *recorder) Sync()                              { r.syncs <- struct{}{} }
 func (r *recorder) SyncLoop()                          {}
 
+// sideBySide is a proxier that is told of all EndpointSlices while it has begun to hear of all
+// Services; that is where it syncs, and fails.
+type sideBySide struct {
+	recorder
+	failed chan struct{}
+}
+
+func (s *sideBySide) OnServiceSynced() { <-s.failed }
+
+// TestFirstSyncIsTriedAgain, in whichever of the two calls it failed.
+func TestFirstSyncIsTriedAgain(t *testing.T) {
+	e := New(t.Context(), testConfig)
+	inner := &sideBySide{recorder{syncs: make(chan struct{}, 1)}, make(chan struct{})}
+	p := e.Wrap(inner, v1.IPv4Protocol)
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		p.OnServiceSynced()
+	}()
+	eventually(t, "told that all Services are known", func() bool { return !e.waitsFor(services) })
+	p.OnEndpointSlicesSynced()
+	if len(inner.syncs) != 0 {
+		t.Error("a sync is asked for while the first goes on")
+	}
+	close(inner.failed)
+	<-returned
+	if len(inner.syncs) != 1 {
+		t.Error("the first sync failed, and is not tried again")
+	}
+}
+
 // TestBurstsCoalesce: many changes at once are few writes, and the last one counts.
 func TestBurstsCoalesce(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "writes")
