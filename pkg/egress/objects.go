@@ -227,18 +227,26 @@ func (w wish) choose(family v1.IPFamily, candidates []candidate) (chosen *candid
 	return first, plan.InvalidAnnotation, fmt.Sprintf("annotation %s names %s, which is none of the Service's %s addresses", Annotation, named, family)
 }
 
-// parseExternalIP reads text as the proxier does, leading zeros included. What cannot be
-// read counts for the family that it looks like, so that no later entry takes its place.
+// parseExternalIP reads text as [parseIP] does. What cannot be read counts for the family that it
+// looks like, so that no later entry takes its place.
 func parseExternalIP(text string) (v1.IPFamily, netip.Addr) {
-	ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+	ip, ok := parseIP(text)
 	if !ok {
 		if strings.Contains(text, ":") {
 			return v1.IPv6Protocol, netip.Addr{}
 		}
 		return v1.IPv4Protocol, netip.Addr{}
 	}
-	ip = ip.Unmap()
 	return familyOf(ip), ip
+}
+
+// parseIP reads text as the proxier does, leading zeros included; ok is false if it is no IP address.
+func parseIP(text string) (ip netip.Addr, ok bool) {
+	if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" { // as most are; it allocates nothing
+		return ip.Unmap(), true
+	}
+	ip, ok = netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+	return ip.Unmap(), ok
 }
 
 // protocols returns those of the Service's ports, sorted, or one that cannot be used.
@@ -262,8 +270,10 @@ func protocols(object *v1.Service, all bool) (result []plan.Protocol, unknown st
 	return slices.Compact(result), ""
 }
 
+// convertSlice returns the endpoints of an EndpointSlice, which may be nil, sorted and without
+// duplicates. What is not an IP address is left out and in err.
 func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
-	if object.AddressType == discovery.AddressTypeFQDN {
+	if object == nil || object.AddressType == discovery.AddressTypeFQDN {
 		return nil, nil
 	}
 	var result []plan.Endpoint
@@ -277,12 +287,12 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 			converted.Node = *endpoint.NodeName
 		}
 		for _, text := range endpoint.Addresses {
-			ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+			ip, ok := parseIP(text)
 			if !ok {
 				unreadable = append(unreadable, text)
 				continue
 			}
-			converted.Addr = ip.Unmap()
+			converted.Addr = ip
 			result = append(result, converted)
 		}
 	}
@@ -306,11 +316,10 @@ func cut(text string, most int) string { return text[:min(len(text), most)] }
 func convertNode(object *v1.Node) map[v1.IPFamily]plan.Node {
 	result := map[v1.IPFamily]plan.Node{}
 	for _, address := range object.Status.Addresses {
-		ip, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(address.Address))
+		ip, ok := parseIP(address.Address)
 		if !ok || address.Type != v1.NodeInternalIP && address.Type != v1.NodeExternalIP {
 			continue
 		}
-		ip = ip.Unmap()
 		node := result[familyOf(ip)]
 		node.Name = object.Name
 		if address.Type == v1.NodeInternalIP && !node.Primary.IsValid() {

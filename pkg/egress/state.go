@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -25,8 +26,9 @@ type state struct {
 	mu sync.Mutex
 	// services has those Services that the outside knows by an address.
 	services map[types.NamespacedName]service
-	// slices are the EndpointSlices, by Service, which has one mostly.
-	slices map[types.NamespacedName][]endpointSlice
+	// slices are the EndpointSlices, by Service, which has one mostly. The objects are those that the
+	// informer keeps as well; they are read where somebody needs endpoints.
+	slices map[types.NamespacedName][]*discovery.EndpointSlice
 	// serviceOf has the name of the Service of every EndpointSlice in slices.
 	serviceOf map[types.NamespacedName]string
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
@@ -42,27 +44,11 @@ type state struct {
 	moved map[v1.IPFamily]bool
 }
 
-// endpointSlice is what is kept of an EndpointSlice: the object itself, which the informer keeps as
-// well, until somebody needs its endpoints; in most clusters few Services have external IPs.
-type endpointSlice struct {
-	name      string
-	object    *discovery.EndpointSlice
-	endpoints []plan.Endpoint // sorted; meaningless as long as there is an object
-}
-
-// read returns the slice's endpoints; addresses that cannot be parsed are in err.
-func (s endpointSlice) read() ([]plan.Endpoint, error) {
-	if s.object == nil {
-		return s.endpoints, nil
-	}
-	return convertSlice(s.object)
-}
-
 func newState(config Config) *state {
 	s := &state{
 		config:    config,
 		services:  map[types.NamespacedName]service{},
-		slices:    map[types.NamespacedName][]endpointSlice{},
+		slices:    map[types.NamespacedName][]*discovery.EndpointSlice{},
 		serviceOf: map[types.NamespacedName]string{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
@@ -122,20 +108,21 @@ func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known
 	if known {
 		return
 	}
-	for _, endpoints := range s.endpointsOf(name) {
+	for endpoints := range s.endpointsOf(name) {
 		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, endpoints, endpointAddr))
 	}
 }
 
-// endpointsOf returns the endpoints of each of a Service's EndpointSlices, which are kept from now on.
-func (s *state) endpointsOf(name types.NamespacedName) [][]plan.Endpoint {
-	var all [][]plan.Endpoint
-	for i, held := range s.slices[name] {
-		endpoints, _ := held.read() // what cannot be read is left out
-		s.slices[name][i] = endpointSlice{name: held.name, endpoints: endpoints}
-		all = append(all, endpoints)
+// endpointsOf returns the endpoints of each of a Service's EndpointSlices. Addresses that cannot be
+// parsed are left out.
+func (s *state) endpointsOf(name types.NamespacedName) iter.Seq[[]plan.Endpoint] {
+	return func(yield func([]plan.Endpoint) bool) {
+		for _, object := range s.slices[name] {
+			if endpoints, _ := convertSlice(object); !yield(endpoints) {
+				return
+			}
+		}
 	}
-	return all
 }
 
 func planName(name types.NamespacedName) plan.Service {
@@ -178,24 +165,20 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	if owner.Name == "" {
 		return changed, nil
 	}
-	after := endpointSlice{name: name.Name, object: object}
-	if s.needsEndpoints(owner) {
-		after.endpoints, err = convertSlice(object)
-		after.object = nil
-	}
 	before := s.takeSlice(owner, name.Name)
-	s.slices[owner], s.serviceOf[name] = append(s.slices[owner], after), owner.Name
-	return s.replaceEndpoints(owner, before, after) || changed, err
+	s.slices[owner], s.serviceOf[name] = append(s.slices[owner], object), owner.Name
+	replaced, err := s.replaceEndpoints(owner, before, object)
+	return changed || replaced, err
 }
 
-// takeSlice takes an EndpointSlice away from a Service; it returns an empty one if there is none.
-func (s *state) takeSlice(owner types.NamespacedName, name string) (taken endpointSlice) {
+// takeSlice takes an EndpointSlice away from a Service; it returns nil if there is none.
+func (s *state) takeSlice(owner types.NamespacedName, name string) *discovery.EndpointSlice {
 	list := s.slices[owner]
-	i := slices.IndexFunc(list, func(held endpointSlice) bool { return held.name == name })
+	i := slices.IndexFunc(list, func(held *discovery.EndpointSlice) bool { return held.Name == name })
 	if i < 0 {
-		return endpointSlice{}
+		return nil
 	}
-	taken = list[i]
+	taken := list[i]
 	s.slices[owner] = slices.Delete(list, i, i+1)
 	return taken
 }
@@ -224,18 +207,20 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	if len(s.slices[owner]) == 0 {
 		delete(s.slices, owner)
 	}
-	return s.replaceEndpoints(owner, before, endpointSlice{})
+	changed, _ = s.replaceEndpoints(owner, before, nil)
+	return changed
 }
 
-// replaceEndpoints tells the planners what became of an EndpointSlice, and whether plans may change.
-func (s *state) replaceEndpoints(owner types.NamespacedName, old, now endpointSlice) (changed bool) {
+// replaceEndpoints tells the planners what became of an EndpointSlice, and whether plans may
+// change. What cannot be parsed of the one that is now is in err.
+func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery.EndpointSlice) (changed bool, err error) {
 	if !s.needsEndpoints(owner) {
-		return false
+		return false, nil
 	}
-	before, _ := old.read() // what cannot be read is left out
-	after, _ := now.read()
+	before, _ := convertSlice(old) // it was said when it came
+	after, err := convertSlice(now)
 	if slices.Equal(before, after) {
-		return false
+		return false, err
 	}
 	for _, family := range families {
 		s.planners[family].ReplaceEndpoints(planName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
@@ -249,10 +234,10 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now endpointSl
 	}
 	if owner == apiServer {
 		s.move()
-		return true
+		return true, err
 	}
 	_, claimed := s.services[owner]
-	return changed || claimed
+	return changed || claimed, err
 }
 
 // podAt returns the pod at an address whose own endpoint does not name it. The first time that
@@ -260,9 +245,8 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now endpointSl
 func (s *state) podAt(addr netip.Addr) plan.Pod {
 	if s.pods == nil {
 		s.pods = podNames{}
-		for owner, list := range s.slices {
-			for _, held := range list {
-				endpoints, _ := held.read()
+		for owner := range s.slices {
+			for endpoints := range s.endpointsOf(owner) {
 				s.pods.count(owner.Namespace, endpoints, 1)
 			}
 		}
@@ -368,7 +352,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 			continue
 		}
 		claim := *part.claim
-		for _, endpoints := range s.endpointsOf(name) {
+		for endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
 				if e.Pod.Namespace == "" { // who leaves the name out binds no pod of another namespace either
 					e.Pod = s.podAt(e.Addr)
@@ -395,7 +379,7 @@ func (s *state) surroundings(family v1.IPFamily) plan.Input {
 		NamespacePolicies: s.config.NamespacePolicies,
 		NoProxier:         !slices.Contains(s.served, family),
 	}
-	for _, endpoints := range s.endpointsOf(apiServer) {
+	for endpoints := range s.endpointsOf(apiServer) {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {
 			in.APIServers = append(in.APIServers, e.Addr)
 		}

@@ -16,6 +16,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/proxy/apis"
+	netutils "k8s.io/utils/net"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -378,6 +379,19 @@ func TestHugeTexts(t *testing.T) {
 	endpoints, err := convertSlice(slice)
 	if pod := endpoints[0].Pod; err != nil || len(pod.Namespace) != 64 || len(pod.Name) != 254 {
 		t.Errorf("%d bytes/%d bytes, %v; want what no name has, 64/254", len(pod.Namespace), len(pod.Name), err)
+	}
+}
+
+// TestParseIP: addresses are what the proxier takes them for.
+func TestParseIP(t *testing.T) {
+	for _, text := range []string{
+		"10.128.0.5", "010.128.0.05", "10.128.0.256", "10.128.0", "::ffff:10.128.0.5", "fd00::1", "FD00:0::0001", "fe80::1", "fe80::1%eth0",
+		"::ffff:10.128.0.5%eth0", "::", "0.0.0.0", "10.128.0.5 ", "10.128.0.5/32", "", ":",
+	} {
+		want, _ := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+		if got, ok := parseIP(text); got != want.Unmap() || ok != want.IsValid() {
+			t.Errorf("parseIP(%q) = %v, %v; the proxier's is %v", text, got, ok, want)
+		}
 	}
 }
 
