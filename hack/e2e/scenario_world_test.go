@@ -119,6 +119,7 @@ func (w *world) podByHand(namespace, name string, on *member, change func(*v1.Po
 		host, err = w.AddPodOn(on.Host)
 		w.must(err)
 		w.serve(host)
+		w.nobodys(host)
 	}
 	pod, err := w.CreatePod(w.Context(), pod, host.V4, host.V6)
 	w.must(err)
@@ -134,6 +135,27 @@ func (w *world) podByHand(namespace, name string, on *member, change func(*v1.Po
 		}
 	})
 	return pod, host
+}
+
+// nobodys waits until no EndpointSlice names a new pod's addresses, and no node acts on one that did: another pod may
+// have had them a moment before.
+func (w *world) nobodys(pod *lab.Host) {
+	w.Helper()
+	w.eventually(func() error {
+		objects, err := w.objects()
+		if err != nil {
+			return err
+		}
+		for _, slice := range objects.EndpointSlices {
+			for _, endpoint := range slice.Endpoints {
+				if slices.Contains(endpoint.Addresses, pod.V4.String()) || slices.Contains(endpoint.Addresses, pod.V6.String()) {
+					return fmt.Errorf("EndpointSlice %s/%s names %v, which is a new pod's now", slice.Namespace, slice.Name, endpoint.Addresses)
+				}
+			}
+		}
+		return nil
+	})
+	w.settled()
 }
 
 // endpoint waits until the Service's EndpointSlices say of a pod's addresses what want accepts.
