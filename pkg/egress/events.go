@@ -96,8 +96,18 @@ func newEventRecorder(logger klog.Logger, nodeName string, state *state) *eventR
 	}
 }
 
-// update says what of a family is refused now, where that changed. It does not block.
-func (r *eventRecorder) update(family v1.IPFamily, change plan.Change, p planned) {
+// update says what is refused now, where the plans of the IP families changed. It does not block. All
+// families come at once: the Events that nobody wants are deleted.
+func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
+	refusals := map[v1.IPFamily]map[plan.Service][]plan.Refusal{}
+	for family, change := range changes {
+		refusals[family] = refusalsOf(change, planned{r.state, family})
+	}
+	r.set(refusals)
+}
+
+// refusalsOf returns what those Services are refused by a plan which a change of it is about.
+func refusalsOf(change plan.Change, p planned) map[plan.Service][]plan.Refusal {
 	services := maps.Clone(change.Services) // another Service of the same name needs other Events
 	for _, refusal := range slices.Concat(change.Refused, change.Lifted) {
 		if services == nil {
@@ -109,21 +119,23 @@ func (r *eventRecorder) update(family v1.IPFamily, change plan.Change, p planned
 	for service := range services {
 		refusals[service] = p.RefusalsOf(service)
 	}
-	r.set(family, refusals)
+	return refusals
 }
 
-// set says what of a family these Services are refused now.
-func (r *eventRecorder) set(family v1.IPFamily, refusals map[plan.Service][]plan.Refusal) {
+// set says what these Services are refused now, by IP family.
+func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	news := r.wanted == nil
 	if news {
 		r.refusals, r.wanted, r.named = map[plan.Service]map[v1.IPFamily][]plan.Refusal{}, map[types.NamespacedName]*eventsv1.Event{}, map[plan.Service][]types.NamespacedName{}
 	}
-	for service, of := range refusals {
-		if len(of) > 0 || r.refusals[service] != nil {
-			r.replace(service, family, of)
-			news = true
+	for family, byService := range refusals {
+		for service, of := range byService {
+			if len(of) > 0 || r.refusals[service] != nil {
+				r.replace(service, family, of)
+				news = true
+			}
 		}
 	}
 	if !news {

@@ -119,7 +119,7 @@ func say(r *eventRecorder, refusals []plan.Refusal) {
 	for _, refusal := range refusals {
 		said[refusal.Service] = append(said[refusal.Service], refusal)
 	}
-	r.set(v1.IPv4Protocol, said)
+	r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{v1.IPv4Protocol: said})
 }
 
 func wantedFor(r *eventRecorder, refusals []plan.Refusal) map[types.NamespacedName]*eventsv1.Event {
@@ -213,8 +213,9 @@ func TestEventsAreLimited(t *testing.T) {
 	began := time.Now()
 	say(r, refusals)
 	eventually(t, "more Events than the burst", func() bool { return len(events(t, client)) > eventBurst })
-	if most := eventBurst + 2 + int(time.Since(began).Seconds()*eventRate); len(events(t, client)) > most {
-		t.Errorf("%d Events within %s, want %d at most", len(events(t, client)), time.Since(began), most)
+	got := len(events(t, client))
+	if most := eventBurst + 2 + int(time.Since(began).Seconds()*eventRate); got > most {
+		t.Errorf("%d Events within %s, want %d at most", got, time.Since(began), most)
 	}
 }
 

@@ -172,9 +172,12 @@ func (e *Extension) noteChange(changed bool, at time.Time) {
 	e.request()
 }
 
-// noteKnown tells that all objects of a kind are known.
+// noteKnown tells that all objects of a kind are known. What came before the last of them was not due.
 func (e *Extension) noteKnown(kind string) {
 	e.mu.Lock()
+	if waited := e.missing[kind]; waited && len(e.missing) == 1 {
+		e.dueSince = time.Now()
+	}
 	delete(e.missing, kind)
 	e.mu.Unlock()
 	e.request()
@@ -216,8 +219,8 @@ func (e *Extension) run() {
 			}
 		case <-retry.C:
 		case <-e.wake:
-			e.awaitQuiet()
 		}
+		e.awaitQuiet() // whatever was the reason, changes may be coming
 		began := time.Now()
 		if again := e.sync(); again > 0 {
 			retry.Reset(again)
@@ -274,20 +277,24 @@ func (e *Extension) sync() (again time.Duration) {
 	changes := e.changes
 	e.changes = nil
 	e.mu.Unlock()
+	planChanges := map[v1.IPFamily]plan.Change{}
 	summary, failed := Summary{Ready: true}, false
 	for _, family := range families {
 		s, p := e.syncers[family], planned{e.state, family}
-		change := e.update(s)
-		s.report(change, p)
-		e.events.update(family, change, p)
-		if slices.Contains(e.served, family) {
-			s.nodeIP = e.state.primary(e.config.NodeName, family)
-			wait := s.trySync(e.ctx, p, change, e.repairProxier)
-			failed = failed || wait > 0
-			again = shorter(shorter(again, wait), s.untilLook())
-			summary.Ready = summary.Ready && s.complete
-		}
+		planChanges[family] = e.update(s)
+		s.report(planChanges[family], p)
 		summary.count(p.Numbers())
+	}
+	e.events.update(planChanges)
+	for _, family := range e.served {
+		s := e.syncers[family]
+		s.nodeIP = e.state.primary(e.config.NodeName, family)
+		wait := s.trySync(e.ctx, planned{e.state, family}, planChanges[family], e.repairProxier)
+		if failed = failed || wait > 0; wait == 0 {
+			wait = s.untilLook()
+		}
+		again = shorter(again, wait)
+		summary.Ready = summary.Ready && s.complete
 	}
 	e.finish(begun, summary, changes, failed)
 	return again

@@ -54,9 +54,14 @@ func (e *Extension) Changed() <-chan struct{} {
 func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 	const looks, pause = 5, 200 * time.Millisecond
 	for n := 1; ; n++ {
-		due := !e.Summary().DueSince.IsZero()
+		changed, due := e.Changed(), !e.Summary().DueSince.IsZero()
 		differences, agrees, err := e.compareWithKernel(ctx)
-		due = due || !e.Summary().DueSince.IsZero()
+		select {
+		case <-changed: // there was a sync meanwhile
+			due = true
+		default:
+			due = due || !e.Summary().DueSince.IsZero()
+		}
 		if err != nil || agrees || !due || n == looks {
 			return differences, err
 		}

@@ -49,6 +49,11 @@ type syncer struct {
 	complete     bool
 	seen         bool
 	warnedOfCIDR bool
+	// suspect: somebody else has changed rules of ours, and perhaps of the proxier's, which has not
+	// written all of its own since, nor been asked to.
+	suspect bool
+	// journal are the bindings that the last write has put on record.
+	journal []plan.Binding
 	// repairAsked is when the proxier was asked to repair its rules, which have not been
 	// seen whole since; zero if they have.
 	repairAsked time.Time
@@ -74,6 +79,8 @@ type syncer struct {
 	// since has the bindings that were written last, with when each was first known to be in
 	// the kernel.
 	since map[plan.Binding]time.Time
+	// judged: since the last write, the flows that it is about have been judged.
+	judged bool
 	// lastSync is when the last sync succeeded, failure why the last one did not.
 	lastSync time.Time
 	failure  string
@@ -224,24 +231,29 @@ func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repair
 	}
 	start := time.Now()
 	p = wholeOnce{p, sync.OnceValue(p.Plan)}
+	if noted.fullSync {
+		s.suspect = false
+	}
 	var before []plan.Binding // in the kernel, and not written by this process as far as it knows
+	prunable := false
 	if look {
 		found, err := s.writer.read(ctx)
 		if err != nil {
 			return err
 		}
 		if proxierSynced {
-			found.altered = found.altered && s.known
 			s.checkProxier(ctx, found, repairProxier)
 		}
 		s.placed = found.placed
-		before = slices.Concat(s.compare(found), s.leftovers(ctx))
+		var left []plan.Binding
+		left, prunable = s.leftovers(ctx)
+		before = slices.Concat(s.compare(found), left)
 	}
 	changed, err := s.write(ctx, p, change, before)
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 	}
-	if look && proxierSynced {
+	if prunable && proxierSynced {
 		s.prune(ctx)
 	}
 	if err := s.deleteFlows(ctx, p); err != nil {
@@ -294,7 +306,7 @@ func (s *syncer) untilLook() time.Duration {
 func (s *syncer) noteSuccess() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastSync = time.Now()
+	s.lastSync, s.judged = time.Now(), true
 	lastSuccess.WithLabelValues(string(s.family)).SetToCurrentTime()
 }
 
@@ -310,10 +322,17 @@ func (s *syncer) write(ctx context.Context, p planner, change plan.Change, befor
 		if readErr != nil {
 			return false, errors.Join(err, readErr)
 		}
+		s.suspect = s.suspect || !s.wrote(found.bindings())
 		s.known = false
 		before = s.compare(found)
 	}
 	return s.writeAll(ctx, p, before)
+}
+
+// wrote tells whether these are the bindings that this process has written last.
+func (s *syncer) wrote(bindings []plan.Binding) bool {
+	written := slices.AppendSeq(slices.Clone(s.journal), maps.Keys(s.since))
+	return slices.Equal(plan.WithoutServices(bindings), plan.WithoutServices(written))
 }
 
 func (s *syncer) writeChange(ctx context.Context, p planner, change plan.Change) (changed bool, err error) {
@@ -351,10 +370,10 @@ func unplanned(bindings []plan.Binding, p plan.Plan) []plan.Binding {
 }
 
 // leftovers returns the bindings that an earlier run has written by other means, as long as
-// they are there.
-func (s *syncer) leftovers(ctx context.Context) []plan.Binding {
+// they are there, and whether there is something that may be removed: all bindings of it are known.
+func (s *syncer) leftovers(ctx context.Context) (bindings []plan.Binding, prunable bool) {
 	if s.pruned {
-		return nil
+		return nil, false
 	}
 	bindings, left, err := s.writer.others(ctx)
 	s.complainOfPruning(err)
@@ -362,15 +381,12 @@ func (s *syncer) leftovers(ctx context.Context) []plan.Binding {
 	if len(bindings) > 0 {
 		s.flows.All = true // which of the two rules decided about a flow nobody knows
 	}
-	return bindings
+	return bindings, err == nil && left
 }
 
 // prune removes what an earlier run has written by other means, after our own rules are in
 // place, so that no packet leaves under another address in between.
 func (s *syncer) prune(ctx context.Context) {
-	if s.pruned {
-		return
-	}
 	err := s.writer.prune(ctx)
 	s.pruned = err == nil
 	s.complainOfPruning(err)
@@ -467,7 +483,8 @@ func (s *syncer) noteWritten(change plan.Change, networks plan.Plan, size int) {
 		s.logger.V(4).Info("Bound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP, "service", b.Service)
 	}
 	s.networks = plan.Plan{ClusterCIDRs: networks.ClusterCIDRs, Exclusions: networks.Exclusions}
-	s.known = true
+	s.journal = s.flows.Removed
+	s.known, s.judged = true, false
 	rulesGauge.WithLabelValues(string(s.family)).Set(float64(size))
 }
 
@@ -502,24 +519,25 @@ func (s *syncer) concerned(p planner) plan.Plan {
 }
 
 // checkProxier asks the proxier to repair its rules if the kernel lacks some, or if ours were
-// altered: who restores an old state of the tables restores the proxier's rules of then as
+// changed: who restores an old state of the tables restores the proxier's rules of then as
 // well, and the proxier does not look. It does at every look but those that the repair
 // itself brings about, so that rules which somebody removes again and again are written
 // again and again, and no faster.
 func (s *syncer) checkProxier(ctx context.Context, found held, repair func()) {
+	s.suspect = s.suspect || found.altered
 	missing, err := found.missing(ctx)
 	switch {
 	case err != nil:
 		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel")
 		return
-	case len(missing) == 0 && !found.altered:
+	case len(missing) == 0 && !s.suspect:
 		s.repairAsked = time.Time{}
 		return
 	case time.Since(s.repairAsked) < s.config.SyncPeriod/4:
 		return
 	}
 	still := !s.repairAsked.IsZero()
-	s.repairAsked = time.Now()
+	s.repairAsked, s.suspect = time.Now(), false
 	if len(missing) > 0 {
 		s.logger.Info("Rules of the proxier are missing from the kernel, having it write all of them", "missing", strings.Join(missing, "; "), "still", still)
 	} else {
@@ -541,7 +559,7 @@ func (s *syncer) tell(in plan.Input, p plan.Plan) status.Family {
 		Family: string(s.family), Input: in, Plan: p, Since: make([]time.Time, len(p.Bindings)),
 		LastSync: s.lastSync, Error: s.failure, Backend: string(s.config.Backend),
 	}
-	f.Written = s.failure == "" && !s.lastSync.IsZero() && len(s.since) == len(p.Bindings) &&
+	f.Written = s.failure == "" && s.judged && len(s.since) == len(p.Bindings) &&
 		slices.Equal(s.networks.ClusterCIDRs, p.ClusterCIDRs) && slices.Equal(s.networks.Exclusions, p.Exclusions)
 	for i, b := range p.Bindings {
 		since, written := s.since[b]

@@ -121,8 +121,9 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 			t.Errorf("wait %s, want %s and up to a fifth more", got, want)
 		}
 	}
-	if got := s.trySync(t.Context(), p, change, nil); got < 3*time.Second {
-		t.Errorf("tried again after %s without waiting", got)
+	next := s.nextTry
+	if s.trySync(t.Context(), p, change, nil); s.nextTry != next {
+		t.Error("tried again without waiting")
 	}
 	s.noteFullSync()
 	for _, name := range []string{"iptables-save", "iptables-restore"} {
@@ -198,7 +199,7 @@ func TestFlowsToJudge(t *testing.T) {
 		{"then flushed", func() { write(""); s.hurry = true }, bindings("203.0.113.1"), []conntrack.Scope{{All: true, Removed: []plan.Binding{binding("10.128.0.2", "203.0.113.2")}}}},
 		{"gone, but the node's own address", func() { s.nodeIP = netip.MustParseAddr("203.0.113.1") }, bindings(), []conntrack.Scope{{}}},
 	} {
-		flows.scopes = nil
+		flows.scopes, s.lookAt = nil, time.Time{}
 		step.do()
 		s.trySync(t.Context(), p, p.next(step.claims...), nil)
 		if diff := cmp.Diff(step.want, flows.scopes, compareNetip); diff != "" {
@@ -281,23 +282,37 @@ func TestRepairIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// placeWriter is a kernel in which rules are placed or not, and rules of an earlier run left or not. It
-// counts the looks at it.
+// placeWriter is a kernel in which rules are placed or not, and rules of an earlier run left or not, which
+// may be unreadable. The proxier's are there. It counts the looks at it, and is too busy for some updates.
 type placeWriter struct {
 	writer
-	placed bool
-	left   []plan.Binding
-	looks  int
+	placed     bool
+	left       []plan.Binding
+	unreadable error
+	looks      int
+	busy       int
 }
 
 func (w *placeWriter) read(ctx context.Context) (held, error) {
 	w.looks++
 	found, err := w.writer.read(ctx)
 	found.placed = w.placed
+	found.missing = func(context.Context) ([]string, error) { return nil, nil }
 	return found, err
 }
 
+func (w *placeWriter) update(ctx context.Context, change plan.Change, networks plan.Plan, removed []plan.Binding) (changed bool, size int, err error) {
+	if w.busy > 0 {
+		w.busy--
+		return false, 0, errors.New("busy")
+	}
+	return w.writer.update(ctx, change, networks, removed)
+}
+
 func (w *placeWriter) others(context.Context) (bindings []plan.Binding, left bool, err error) {
+	if w.unreadable != nil {
+		return nil, false, w.unreadable
+	}
 	return w.left, len(w.left) > 0, nil
 }
 
@@ -313,12 +328,15 @@ type placing struct {
 	kernel *placeWriter
 	flows  *flowsStub
 	plans  *plans
+	// repairs counts how often the proxier was asked to write its rules; restore is what somebody
+	// else does.
+	repairs int
+	restore func(rules string)
 }
 
 func newPlacing(t *testing.T, kernel placeWriter) *placing {
 	t.Helper()
-	kernelStub(t)
-	p := &placing{T: t, kernel: &kernel, plans: newPlans("10.128.0.0/14")}
+	p := &placing{T: t, kernel: &kernel, plans: newPlans("10.128.0.0/14"), restore: kernelStub(t)}
 	p.syncer, p.flows = newTestSyncer(Config{SyncPeriod: time.Hour})
 	p.kernel.writer, p.syncer.writer = p.syncer.writer, p.kernel
 	p.sync()
@@ -329,10 +347,21 @@ func newPlacing(t *testing.T, kernel placeWriter) *placing {
 func (p *placing) sync() (looks int) {
 	p.Helper()
 	before := p.kernel.looks
-	if wait := p.trySync(p.Context(), p.plans, p.plans.next(oneClaim()), func() {}); wait != 0 {
+	if wait := p.try(oneClaim()); wait != 0 {
 		p.Fatalf("failed: %s", p.failure)
 	}
 	return p.kernel.looks - before
+}
+
+func (p *placing) try(claims ...plan.Claim) time.Duration {
+	return p.trySync(p.Context(), p.plans, p.plans.next(claims...), func() { p.repairs++ })
+}
+
+// another is the claim of another Service.
+func another() plan.Claim {
+	claim := oneClaim()
+	claim.Service.Name, claim.Endpoints = "db", []plan.Endpoint{{Addr: netip.MustParseAddr("10.128.0.6")}}
+	return claim
 }
 
 // TestPlacing: before the proxier's first sync has ended, the kernel is looked at until its jump is seen,
@@ -389,6 +418,79 @@ func TestLookAfterTheFirstSync(t *testing.T) {
 	p.lookAt = time.Now()
 	if looks := p.sync(); looks != 1 || p.untilLook() != 0 {
 		t.Errorf("looked %d times, next look after %s; want once, and no more", looks, p.untilLook())
+	}
+}
+
+// TestWhoChangesOursIsSuspected: whoever restored our rules of before may have restored the proxier's,
+// which is asked to write them; not so where nobody has, and a write failed.
+func TestWhoChangesOursIsSuspected(t *testing.T) {
+	const old = "*nat\n:OPENSHIFT-EGRESS-SNAT - [0:0]\n-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.7/32 ! -d 203.0.113.7/32 -p tcp -j SNAT --to-source 203.0.113.7 --random-fully\nCOMMIT\n"
+	for _, test := range []struct {
+		name    string
+		happens func(p *placing)
+		want    int
+	}{
+		{"restored, and a look sees it", func(p *placing) { p.restore(old) }, 1},
+		{"restored, and a change cannot be written", func(p *placing) {
+			p.restore(old)
+			p.kernel.busy = 1
+			p.try(oneClaim(), another())
+		}, 1},
+		{"a change cannot be written", func(p *placing) {
+			p.kernel.busy = 1
+			p.try(oneClaim(), another())
+		}, 0},
+		{"restored after a failure", func(p *placing) {
+			p.flows.fail = 1
+			p.try(oneClaim(), another())
+			p.restore(old)
+			p.hurry = true
+		}, 1},
+		{"restored again before the proxier is asked again", func(p *placing) {
+			p.restore(old)
+			p.noteLook()
+			p.sync()
+			p.restore(old)
+			p.noteLook()
+			p.sync()
+			p.repairAsked = time.Now().Add(-p.config.SyncPeriod)
+		}, 2},
+		{"restored, and the proxier writes all", func(p *placing) {
+			p.restore(old)
+			p.kernel.busy = 1
+			p.try(oneClaim(), another())
+			p.noteFullSync()
+		}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPlacing(t, placeWriter{placed: true})
+			p.noteFullSync()
+			p.sync()
+			p.lookAt = time.Now()
+			p.sync()
+			test.happens(p)
+			p.noteLook()
+			p.sync()
+			if p.repairs != test.want {
+				t.Errorf("the proxier was asked %d times, want %d", p.repairs, test.want)
+			}
+		})
+	}
+}
+
+// TestUnreadableRulesAreNotPruned: their flows could not be judged afterwards.
+func TestUnreadableRulesAreNotPruned(t *testing.T) {
+	p := newPlacing(t, placeWriter{placed: true, left: []plan.Binding{{Pod: netip.MustParseAddr("10.128.0.9")}}, unreadable: errors.New("busy")})
+	p.noteFullSync()
+	p.sync()
+	if len(p.kernel.left) != 1 {
+		t.Error("rules are removed that could not be read")
+	}
+	p.kernel.unreadable = nil
+	p.noteLook()
+	p.sync()
+	if len(p.kernel.left) != 0 {
+		t.Error("rules are not removed that can be read")
 	}
 }
 
@@ -501,6 +603,56 @@ func TestBurstsCoalesce(t *testing.T) {
 	}
 	e.AfterSync(v1.IPv4Protocol, true)
 	eventually(t, "ready after the proxier has synced", func() bool { return e.Summary().Ready })
+}
+
+// slowWriter is one that is told when it is at work.
+type slowWriter struct {
+	writer
+	atWork func()
+}
+
+func (w slowWriter) read(ctx context.Context) (held, error) {
+	w.atWork()
+	return w.writer.read(ctx)
+}
+
+// TestRefusalsOfAllFamiliesAreKnownTogether: an Event of an earlier run whose refusal is not known yet would be
+// deleted while the rules of the other family are written.
+func TestRefusalsOfAllFamiliesAreKnownTogether(t *testing.T) {
+	kernelStub(t)
+	e := New(t.Context(), testConfig)
+	for _, s := range e.syncers {
+		stub(s)
+		s.writer = slowWriter{s.writer, func() {
+			if len(e.events.wanted) != 1 {
+				t.Errorf("%d Events are wanted while rules are written, want 1", len(e.events.wanted))
+			}
+		}}
+	}
+	e.Wrap(&recorder{}, families...)
+	e.state.setService(newService("web", func(svc *v1.Service) { svc.Spec.ExternalIPs = []string{"203.0.113.1", "fd00:10::1"} }))
+	e.missing = nil
+	e.sync()
+	if len(e.events.wanted) != 1 || e.Summary().Refusals != 1 {
+		t.Errorf("Events %v, status %+v; want one refusal", e.events.wanted, e.Summary())
+	}
+}
+
+// TestDueSinceAllIsKnown: what is waited for is not late.
+func TestDueSinceAllIsKnown(t *testing.T) {
+	e := New(t.Context(), testConfig)
+	e.noteChange(true, time.Now())
+	var last time.Time
+	for kind := range e.missing {
+		if due := e.Summary().DueSince; !due.IsZero() {
+			t.Fatalf("due since %s while %v are missing", due, e.Summary().Missing)
+		}
+		last = time.Now()
+		e.noteKnown(kind)
+	}
+	if due := e.Summary().DueSince; due.Before(last) {
+		t.Errorf("due since %s, before all was known at %s", due, last)
+	}
 }
 
 func eventually(t *testing.T, what string, check func() bool) {
