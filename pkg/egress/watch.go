@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
@@ -39,7 +40,7 @@ func (e *Extension) Watch(clients Clients) {
 	}
 	e.loop.Go(func() { e.watchNodes(clients.Kube) })
 	e.loop.Go(func() { e.watchServiceCIDRs(clients.Kube) })
-	e.loop.Go(e.doWithoutServiceCIDRs)
+	e.loop.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
 	e.loop.Go(func() { e.watchNetwork(clients.Config) })
 	e.loop.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
 }
@@ -88,18 +89,29 @@ func (e *Extension) watchServiceCIDRs(client kubernetes.Interface) {
 	})
 }
 
-// doWithoutServiceCIDRs ends the wait for ServiceCIDRs, which API servers before
-// Kubernetes 1.33 do not have.
-func (e *Extension) doWithoutServiceCIDRs() {
-	const patience = 30 * time.Second
-	select {
-	case <-e.ctx.Done():
-		return
-	case <-time.After(patience):
-	}
-	if e.waitsFor(serviceCIDRs) {
-		e.logger.Error(nil, "The API server has told no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "waited", patience)
-		e.noteKnown(serviceCIDRs)
+// doWithoutServiceCIDRs ends the wait for ServiceCIDRs if the API server does not have them, as before
+// Kubernetes 1.33, or does not tell them although it answers.
+func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
+	const askAgain = 2 * time.Second
+	const patience = 70 * time.Second // a watch that failed is tried again within a minute
+	var answers time.Time             // since when
+	for e.waitsFor(serviceCIDRs) {
+		exists, err := hasResource(e.ctx, client, networkingv1.SchemeGroupVersion, "servicecidrs")
+		switch {
+		case err != nil:
+			answers = time.Time{}
+		case exists && answers.IsZero():
+			answers = time.Now()
+		case !exists || time.Since(answers) > patience:
+			e.logger.Error(nil, "The API server tells no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "hasThem", exists)
+			e.noteKnown(serviceCIDRs)
+			return
+		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-time.After(askAgain):
+		}
 	}
 }
 
@@ -135,14 +147,18 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 // hasNetworks tells whether the API server has the kind Network of config.openshift.io. It
 // does not on other clusters than OpenShift's.
 func hasNetworks(ctx context.Context, client discovery.DiscoveryInterface) (bool, error) {
-	resources, err := upstream.ServerResources(ctx, client, configv1.GroupVersion.String())
+	return hasResource(ctx, client, configv1.GroupVersion, "networks")
+}
+
+func hasResource(ctx context.Context, client discovery.DiscoveryInterface, group schema.GroupVersion, name string) (bool, error) {
+	resources, err := upstream.ServerResources(ctx, client, group.String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("asking for the kinds of %s: %w", configv1.GroupVersion, err)
+		return false, fmt.Errorf("asking for the kinds of %s: %w", group, err)
 	}
-	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == "networks" }), nil
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == name }), nil
 }
 
 // ClusterNetwork returns OpenShift's Network, or nil if the cluster has none.

@@ -30,17 +30,9 @@ func TestNetworkGroup(t *testing.T) {
 		"as OpenShift's is": {metav1.APIResourceList{GroupVersion: "config.openshift.io/v1", APIResources: []metav1.APIResource{{Name: "networks"}}}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var answer atomic.Value
-			var asked atomic.Int32
-			answer.Store(test.answer)
-			client := newConfigClient(t, func(w http.ResponseWriter, _ *http.Request) {
-				asked.Add(1)
-				w.Header().Set("Content-Type", "application/json")
-				if s, failed := answer.Load().(metav1.Status); failed {
-					w.WriteHeader(int(s.Code))
-				}
-				_ = json.NewEncoder(w).Encode(answer.Load())
-			})
+			var server oneAnswer
+			server.answer.Store(test.answer)
+			client := newConfigClient(t, server.handle)
 			exists, err := hasNetworks(t.Context(), client.Discovery())
 			if exists != test.exists || (err != nil) != test.fails {
 				t.Errorf("exists %v, %v; want %v, error %v", exists, err, test.exists, test.fails)
@@ -51,15 +43,59 @@ func TestNetworkGroup(t *testing.T) {
 			}
 			go e.watchNetwork(client)
 			if test.fails {
-				eventually(t, "asked by the loop", func() bool { return asked.Load() > 1 })
+				eventually(t, "asked by the loop", func() bool { return server.asked.Load() > 1 })
 				if !e.waitsFor(networks) {
 					t.Error("a plan is made although nobody knows the policy")
 				}
-				answer.Store(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+				server.answer.Store(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
 			}
 			eventually(t, "the Network is not waited for", func() bool { return !e.waitsFor(networks) })
 		})
 	}
+}
+
+// TestServiceCIDRsThatNobodyHas are not waited for; as long as nobody can tell, or some may come, they are.
+func TestServiceCIDRsThatNobodyHas(t *testing.T) {
+	old := metav1.APIResourceList{GroupVersion: "networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "ingresses"}}}
+	for name, test := range map[string]struct {
+		answer any
+		waits  bool
+	}{
+		"out of order": {apierrors.NewServiceUnavailable("starting").ErrStatus, true},
+		"before 1.33":  {old, false},
+		"as of 1.33":   {metav1.APIResourceList{GroupVersion: "networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "servicecidrs"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var server oneAnswer
+			server.answer.Store(test.answer)
+			client := newConfigClient(t, server.handle)
+			e := New(t.Context(), testConfig)
+			go e.doWithoutServiceCIDRs(client.Discovery())
+			if test.waits {
+				eventually(t, "asked again", func() bool { return server.asked.Load() > 1 })
+				if !e.waitsFor(serviceCIDRs) {
+					t.Error("a plan is made although ServiceCIDRs may come")
+				}
+				return
+			}
+			eventually(t, "ServiceCIDRs are not waited for", func() bool { return !e.waitsFor(serviceCIDRs) })
+		})
+	}
+}
+
+// oneAnswer is an API server that gives the same answer to all.
+type oneAnswer struct {
+	answer atomic.Value
+	asked  atomic.Int32
+}
+
+func (o *oneAnswer) handle(w http.ResponseWriter, _ *http.Request) {
+	o.asked.Add(1)
+	w.Header().Set("Content-Type", "application/json")
+	if s, failed := o.answer.Load().(metav1.Status); failed {
+		w.WriteHeader(int(s.Code))
+	}
+	_ = json.NewEncoder(w).Encode(o.answer.Load())
 }
 
 func newConfigClient(t *testing.T, handle http.HandlerFunc) configclient.Interface {
