@@ -75,7 +75,7 @@ func TestDifferencesAreWhatAWriteChanges(t *testing.T) {
 			t.Fatalf("the differences are %q, and the write is:\n%s", differences, payload)
 		}
 		differ += min(len(differences), 1)
-		have.become(want, slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(have.Chains))))
+		have.become(want, slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(have.Chains))), newMark())
 		if diff := cmp.Diff([]string(nil), Differences(want, have), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("after the write:\n%s", diff)
 		}

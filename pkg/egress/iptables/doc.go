@@ -54,6 +54,13 @@
 // names of chains in the kernel, never by memory, so a process that died leaves nothing
 // behind for ever.
 //
+// # The mark
+//
+// A write of a few chains does not look at the others. So that it does not hide what somebody else did to
+// them, each transaction deletes the empty chain that the one before has left, OPENSHIFT-EGRESS-AT-
+// and a number, and leaves another: where an old state of the table was restored, the former is not
+// there, and the transaction fails.
+//
 // # The journal
 //
 // Whoever takes a binding away has to see to the flows that still wear its address, and may

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 )
@@ -21,6 +22,9 @@ const (
 	// RemovedChain is the journal of [Ruleset.Record]. Nothing leads to it.
 	RemovedChain = ChainPrefix + "REMOVED"
 
+	// markPrefix begins the name of the empty chain that each write leaves, with another name each
+	// time. Nothing leads to it.
+	markPrefix = ChainPrefix + "AT-"
 	// destinationPrefix begins the names of the destination tree's chains.
 	destinationPrefix = ChainPrefix + "D-"
 
@@ -31,6 +35,9 @@ const (
 	// it would escape an apostrophe.
 	jumpRule = `-m comment --comment "OpenShift egress SNAT" -j ` + RootChain
 )
+
+// newMark returns a name for the mark of a write.
+func newMark() string { return fmt.Sprintf("%s%08X", markPrefix, rand.Uint32()) }
 
 func isOwned(chain string) bool { return strings.HasPrefix(chain, ChainPrefix) }
 

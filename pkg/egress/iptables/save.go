@@ -13,8 +13,10 @@ import (
 
 // Kernel is what the tables hold, as far as this package cares.
 type Kernel struct {
-	// Chains are the owned chains with their rules.
+	// Chains are the owned chains with their rules, but for marks.
 	Chains Ruleset
+	// marks are the empty chains that writes have left: one, unless somebody has restored others.
+	marks []string
 	// jumps are the rules of POSTROUTING that lead to an owned chain, as printed.
 	jumps []string
 	// jumpInFront: the first rule of POSTROUTING is jumpRule.
@@ -27,7 +29,7 @@ type Kernel struct {
 }
 
 // Empty tells whether there is nothing of this package's.
-func (k Kernel) Empty() bool { return len(k.Chains)+len(k.jumps) == 0 }
+func (k Kernel) Empty() bool { return len(k.Chains)+len(k.marks)+len(k.jumps) == 0 }
 
 // HasProxierJump tells whether POSTROUTING has the proxier's jump as it writes it. If it has, it
 // does not write another in front.
@@ -57,7 +59,7 @@ func (k Kernel) clone() Kernel {
 	for name, rules := range k.Chains {
 		chains[name] = slices.Clone(rules)
 	}
-	k.Chains, k.jumps, k.held = chains, slices.Clone(k.jumps), maps.Clone(k.held)
+	k.Chains, k.marks, k.jumps, k.held = chains, slices.Clone(k.marks), slices.Clone(k.jumps), maps.Clone(k.held)
 	return k
 }
 
@@ -140,7 +142,10 @@ func (p *kernelParser) line(name, text string) {
 	}
 	k := &p.kernel
 	if chain, ok := strings.CutPrefix(text, ":"); ok {
-		if chain, _, _ = strings.Cut(chain, " "); isOwned(chain) {
+		switch chain, _, _ = strings.Cut(chain, " "); {
+		case strings.HasPrefix(chain, markPrefix):
+			k.marks = append(k.marks, strings.Clone(chain))
+		case isOwned(chain):
 			k.Chains[strings.Clone(chain)] = nil
 		}
 		return
@@ -149,6 +154,7 @@ func (p *kernelParser) line(name, text string) {
 	switch {
 	case !ok:
 	case isOwned(chain):
+		k.marks = slices.DeleteFunc(k.marks, func(mark string) bool { return mark == chain }) // it is none with a rule
 		k.Chains[chain] = append(k.Chains[chain], strings.Clone(rule))
 	case chain == postrouting:
 		if isOwned(target(rule)) {

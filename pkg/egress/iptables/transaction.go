@@ -13,6 +13,12 @@ import (
 // Transaction returns the input of iptables-restore --noflush that turns have into want,
 // or nil if they are the same. comments, by rule, are written above the rules.
 func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
+	return transaction(want, have, "", comments)
+}
+
+// transaction is Transaction, and leaves a mark if there is one. It fails where the marks of have are
+// not in the kernel: somebody has restored another state of the table since.
+func transaction(want Ruleset, have Kernel, mark string, comments map[string]string) []byte {
 	var rewrite, remove []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		rules, exists := have.Chains[name]
@@ -26,12 +32,19 @@ func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
 		}
 	}
 	moveJump := !jumpIsRight(want, have)
-	if len(rewrite)+len(remove) == 0 && !moveJump {
+	unmark := slices.DeleteFunc(slices.Clone(have.marks), func(name string) bool { return have.held[name] })
+	if len(rewrite)+len(remove) == 0 && !moveJump && (len(want) > 0 || len(unmark) == 0) {
 		return nil
 	}
 
 	var b bytes.Buffer
 	b.WriteString("*" + table + "\n")
+	for _, name := range unmark {
+		b.WriteString("-X " + name + "\n")
+	}
+	if len(want) > 0 && mark != "" {
+		b.WriteString(":" + mark + " - [0:0]\n")
+	}
 	for _, name := range slices.Concat(rewrite, remove) {
 		// Declaring a chain makes it, or empties it when it is there.
 		b.WriteString(":" + name + " - [0:0]\n")

@@ -95,7 +95,7 @@ func (w *Writer) WriteChains(ctx context.Context, want Ruleset, names []string) 
 	}
 	part, have := Ruleset{}, *w.known
 	have.Chains = Ruleset{}
-	for _, name := range append(names, RootChain) {
+	for _, name := range append(names, RootChain, RemovedChain) { // with one of these, if anything is wanted
 		if rules, wanted := want[name]; wanted {
 			part[name] = rules
 		}
@@ -108,7 +108,8 @@ func (w *Writer) WriteChains(ctx context.Context, want Ruleset, names []string) 
 
 // restore makes the chains of these names, which are all of want and of have, hold want.
 func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names []string) (changed bool, err error) {
-	payload := Transaction(want, have, nil)
+	mark := newMark()
+	payload := transaction(want, have, mark, nil)
 	if payload == nil {
 		return false, nil
 	}
@@ -119,12 +120,12 @@ func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names [
 		w.known = nil
 		return false, err
 	}
-	w.known.become(want, names)
+	w.known.become(want, names, mark)
 	return true, nil
 }
 
-// become updates k after a transaction that made the chains of these names hold want.
-func (k *Kernel) become(want Ruleset, names []string) {
+// become updates k after a transaction that made the chains of these names hold want, and left a mark.
+func (k *Kernel) become(want Ruleset, names []string, mark string) {
 	for _, name := range names {
 		rules, wanted := want[name]
 		_, exists := k.Chains[name]
@@ -136,6 +137,10 @@ func (k *Kernel) become(want Ruleset, names []string) {
 		default:
 			delete(k.Chains, name)
 		}
+	}
+	k.marks = slices.DeleteFunc(k.marks, func(name string) bool { return !k.held[name] })
+	if len(want) > 0 {
+		k.marks = append(k.marks, mark)
 	}
 	k.jumpInFront = want.needsJump()
 	k.jumps = nil

@@ -100,6 +100,9 @@ func (n *node) holds(p plan.Plan) {
 	if differences := Differences(Render(p), have); len(differences) > 0 {
 		n.Fatalf("there is no difference, but %v", differences)
 	}
+	if want := min(len(Render(p)), 1); len(have.marks) != want {
+		n.Fatalf("the write has left %v, want %d mark", have.marks, want)
+	}
 }
 
 func (n *node) look() (have Kernel) {
@@ -402,6 +405,64 @@ func TestWriterRecoversFromAFailedWrite(t *testing.T) {
 		}
 		n.write(empty)
 		n.holds(empty)
+	})
+}
+
+// TestChangeOfAnotherState: who has restored what was there before is noticed by the next change, whichever chain
+// that is about: flows may have begun by the old rules.
+func TestChangeOfAnotherState(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		for _, size := range []int{3, 200} {
+			r := rand.New(rand.NewPCG(12, uint64(size)))
+			before := randomPlan(r, n.cidr, size)
+			n.write(before)
+			var saved string
+			n.run(func() (err error) {
+				saved, err = run(n.Context(), nil, n.writer.commands.save)
+				return err
+			})
+			after := before
+			after.Bindings = before.Bindings[1:]
+			n.write(after)
+			change := plan.Change{Removed: after.Bindings[:1]}
+			rendering := NewRendering(after)
+			touched := rendering.Follow(change, after, nil)
+			after.Bindings = after.Bindings[1:]
+			n.run(func() error {
+				if _, err := run(n.Context(), []byte(saved), n.writer.commands.restore); err != nil {
+					return err
+				}
+				if changed, err := n.writer.WriteChains(n.Context(), rendering.Ruleset(), touched); err == nil {
+					t.Errorf("changed %v, and nobody notices that another state was restored", changed)
+				}
+				return nil
+			})
+			n.holds(before)
+			n.write(after)
+			n.holds(after)
+		}
+		n.write(plan.Plan{})
+		n.holds(plan.Plan{})
+	})
+}
+
+// TestMarkThatOthersUse: a rule of somebody else in the chain that marks a write, or one that leads to it,
+// keeps nothing from being written.
+func TestMarkThatOthersUse(t *testing.T) {
+	onNode(t, func(_ *testing.T, n *node) {
+		p, q := podPlan(n.cidr, n.cidr.Addr().Next().String()), podPlan(n.cidr, n.cidr.Addr().Next().Next().String())
+		n.write(p)
+		n.exec("-A", n.look().marks[0], "-j", "RETURN")
+		n.read()
+		n.write(q)
+		n.holds(q)
+		n.exec("-A", "PREROUTING", "-j", n.look().marks[0])
+		n.read()
+		n.write(p)
+		n.exec("-F", "PREROUTING")
+		n.read()
+		n.write(q)
+		n.holds(q)
 	})
 }
 
