@@ -152,8 +152,7 @@ func (p *pool) stop(_ context.Context, pod *v1.Pod) error {
 }
 
 func testDeployment(t *testing.T, c *ControlPlane) {
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
+	ctx := t.Context()
 	namespace(t, c, "rolling")
 	node(t, c, "node-2", "192.0.2.3")
 	node(t, c, "node-3", "192.0.2.4")
@@ -303,7 +302,7 @@ func clientFrom(t *testing.T, host *lab.Host, file string) kubernetes.Interface 
 }
 
 func testRestarts(t *testing.T, c *ControlPlane) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
 	defer cancel()
 	namespace(t, c, "kept")
 	for _, step := range []struct {

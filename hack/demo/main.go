@@ -29,7 +29,7 @@ const (
 	dbPort      = 5432
 	// patience is how long a change of the manifests may take to be seen in packets. It
 	// takes a fraction of a second; machines may be busy.
-	patience = 10 * time.Second
+	patience = time.Minute
 )
 
 var (

@@ -405,10 +405,11 @@ var othersLab = regexp.MustCompile(`^lab-([0-9]+)-`)
 
 func lookAround(t *testing.T) traces {
 	t.Helper()
+	// On standard error ip complains of namespaces that others are just making.
 	names := func(name string, args ...string) string {
-		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), name, args...).Output()
 		if err != nil {
-			t.Fatal(err, string(out))
+			t.Fatal(name, err)
 		}
 		return string(out)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -82,6 +83,7 @@ func TestJournalOfTheTable(t *testing.T) {
 		const port = 4000
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		n.serve(n.Outside(), whoamiPort, "udp4")
+		n.remembers()
 		n.putService("shop", 9, service("web", webIPs, []string{egressV4.String()}, allProtocols...), pod1.V4, pod2.V4)
 		n.start()
 		n.asks("udp4", pod1, port, egressV4)
@@ -141,7 +143,7 @@ func TestBackEndsChange(t *testing.T) {
 	n.start()
 	n.Ready()
 	n.holdsPlan(soon)
-	traffic := lab.StartTraffic(lab.TrafficConfig{To: outside, Check: func(q lab.Question) error {
+	traffic := lab.StartTraffic(lab.TrafficConfig{To: outside, Timeout: 15 * time.Second, Check: func(q lab.Question) error {
 		if want := of(q.Network, egressV4, egressV6); q.Err == nil && q.Seen != want {
 			return fmt.Errorf("want %s", want)
 		}

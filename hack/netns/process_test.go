@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -77,9 +78,7 @@ func TestSignalWhileTheLockIsHeld(t *testing.T) {
 	n.start()
 	n.Says("Egress SNAT is on")
 	n.Stop()
-	if socket.count("STOPPING=1") != 1 {
-		t.Error("the service manager was not told STOPPING=1")
-	}
+	n.told(socket, "STOPPING=1")
 }
 
 // TestSignalBeforeTheAPIServerAnswers: a node that waits for its API server ends as well.
@@ -283,7 +282,12 @@ func TestUpstreamSettings(t *testing.T) {
 		t.Errorf("the conntrack timeout is %q, %v; want 1234", timeout, err)
 	}
 	n.Says(`NodeIPs=["192.0.2.2"`)
-	if _, err := n.ask("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80)); err == nil {
+	n.Ready()
+	n.Eventually(soon, func() error { // the proxier's rules are there
+		_, err := n.ask("tcp4", n.Node(), netip.AddrPortFrom(netip.MustParseAddr(webIPs[0]), 80))
+		return err
+	})
+	if _, err := n.ask("tcp4", n.Outside(), netip.AddrPortFrom(egressV4, 80)); err == nil && n.minor() >= 36 { // there is no gate before
 		t.Error("the Service is served on its external IP although the gate is off")
 	}
 }
@@ -485,6 +489,7 @@ func TestValidate(t *testing.T) {
 type notifySocket struct {
 	mu       sync.Mutex
 	messages []string
+	arrived  map[string]time.Time // when each message was there for the first time
 }
 
 func (n *node) listenForNotifications() *notifySocket {
@@ -496,7 +501,7 @@ func (n *node) listenForNotifications() *notifySocket {
 	}
 	n.Cleanup(func() { conn.Close() })
 	n.Variables = append(n.Variables, "NOTIFY_SOCKET="+path)
-	s := &notifySocket{}
+	s := &notifySocket{arrived: map[string]time.Time{}}
 	go func() {
 		buffer := make([]byte, 4096)
 		for {
@@ -505,7 +510,12 @@ func (n *node) listenForNotifications() *notifySocket {
 				return
 			}
 			s.mu.Lock()
-			s.messages = append(s.messages, strings.Split(string(buffer[:length]), "\n")...)
+			for message := range strings.SplitSeq(string(buffer[:length]), "\n") {
+				s.messages = append(s.messages, message)
+				if s.arrived[message].IsZero() {
+					s.arrived[message] = time.Now()
+				}
+			}
 			s.mu.Unlock()
 		}
 	}()
@@ -527,37 +537,62 @@ func (s *notifySocket) count(text string) (count int) {
 	return count
 }
 
+// at is when a message was there for the first time; zero if it was not.
+func (s *notifySocket) at(message string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.arrived[message]
+}
+
+// told waits until the service manager has been told a text.
+func (n *node) told(socket *notifySocket, text string) {
+	n.Helper()
+	n.Eventually(soon, func() error {
+		if socket.count(text) == 0 {
+			return fmt.Errorf("not told %s: %q", text, socket.all())
+		}
+		return nil
+	})
+}
+
+// readyAt waits for the first complete sync and returns when the log says that it was.
+func (n *node) readyAt() time.Time {
+	n.Helper()
+	n.Ready()
+	line := regexp.MustCompile(`(?m)^I(\d{4} \S+) .*"Egress SNAT rules are in place"`).FindStringSubmatch(n.Printed.String())
+	if line == nil {
+		n.Fatal("the log does not tell the time")
+	}
+	at, err := time.ParseInLocation("2006 0102 15:04:05.000000", fmt.Sprint(time.Now().Year())+" "+line[1], time.Local)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return at
+}
+
 func TestServiceManagerIsTold(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
 	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
 	// The node has no IPv6, so that claim is refused, which keeps nothing else from going on.
 	n.putWeb([]string{egressV4.String(), egressV6.String()})
-	told := func(text string) {
-		t.Helper()
-		n.Eventually(soon, func() error {
-			if socket.count(text) == 0 {
-				return fmt.Errorf("not told %s: %q", text, socket.all())
-			}
-			return nil
-		})
-	}
 	n.start()
-	told("READY=1")
-	if !strings.Contains(n.Printed.String(), "Egress SNAT rules are in place") {
-		t.Error("READY=1 came before the first complete sync")
+	n.told(socket, "READY=1")
+	// Log and socket come by different ways, either of which may be slow.
+	if came, synced := socket.at("READY=1"), n.readyAt(); came.Before(synced) {
+		t.Errorf("READY=1 came at %s, before the first complete sync at %s", came, synced)
 	}
 	refused := 1
 	if n.minor() < 36 {
 		refused = 0 // kube-proxy has an IPv6 proxier all the same, and there is nobody to bind
 	}
-	told(fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
-	told("WATCHDOG=1")
+	n.told(socket, fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
+	n.told(socket, "WATCHDOG=1")
 	if refused > 0 {
 		n.Says(`reason="NoProxier"`)
 	}
 	n.Stop()
-	told("STOPPING=1")
+	n.told(socket, "STOPPING=1")
 	if socket.count("READY=1") != 1 {
 		t.Errorf("told READY=1 %d times, want once", socket.count("READY=1"))
 	}

@@ -134,20 +134,18 @@ type state struct {
 // note notes the state after a change.
 func (w *wire) note(change func()) {
 	w.Helper()
+	w.mu.Lock() // until the state is there to judge by
+	defer w.mu.Unlock()
 	from := time.Now()
-	w.mu.Lock()
 	if last := len(w.states) - 1; last >= 0 {
 		w.states[last].calm = time.Time{}
 	}
-	w.mu.Unlock()
 	change()
 	w.mark()
 	objects, err := w.objects()
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.states = append(w.states, state{from: from, services: objects.Services})
 }
 
