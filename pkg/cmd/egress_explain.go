@@ -126,13 +126,13 @@ func asErrors(texts []string) []error {
 	return errs
 }
 
-// unwritten says of which families the kernel does not hold the plan that is explained, if
+// unwritten says of which families the plan that is explained is not in effect, if
 // nothing else says so.
 func unwritten(s status.Snapshot) []string {
 	var result []string
 	for _, f := range s.Families {
 		if s.Ready && !f.Written && !f.Input.NoProxier && f.Error == "" {
-			result = append(result, f.Family+": the latest changes are not in the kernel yet")
+			result = append(result, f.Family+": the latest changes are not in effect yet")
 		}
 	}
 	return result

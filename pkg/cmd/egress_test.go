@@ -582,7 +582,7 @@ func TestEgressWarnings(t *testing.T) {
 	s = cluster()
 	s.Families[0].Written = false
 	n.set(s)
-	if _, stderr, _ := openshift(t, "egress", "explain", "10.128.0.11", "--socket="+socket); stderr != "warning: IPv4: the latest changes are not in the kernel yet\n" {
+	if _, stderr, _ := openshift(t, "egress", "explain", "10.128.0.11", "--socket="+socket); stderr != "warning: IPv4: the latest changes are not in effect yet\n" {
 		t.Errorf("got %q", stderr)
 	}
 	n.set(status.Snapshot{Missing: []string{"Nodes"}, Ready: true})

@@ -235,7 +235,7 @@ func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repair
 		s.suspect = false
 	}
 	var before []plan.Binding // in the kernel, and not written by this process as far as it knows
-	prunable := false
+	var prunable []other
 	if look {
 		found, err := s.writer.read(ctx)
 		if err != nil {
@@ -253,8 +253,8 @@ func (s *syncer) sync(ctx context.Context, p planner, change plan.Change, repair
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 	}
-	if prunable && proxierSynced {
-		s.prune(ctx)
+	if proxierSynced {
+		s.prune(ctx, prunable)
 	}
 	if err := s.deleteFlows(ctx, p); err != nil {
 		return err
@@ -322,7 +322,7 @@ func (s *syncer) write(ctx context.Context, p planner, change plan.Change, befor
 		if readErr != nil {
 			return false, errors.Join(err, readErr)
 		}
-		s.suspect = s.suspect || !s.wrote(found.bindings())
+		s.suspect = s.suspect || found.altered || !s.wrote(found.bindings())
 		s.known = false
 		before = s.compare(found)
 	}
@@ -369,27 +369,37 @@ func unplanned(bindings []plan.Binding, p plan.Plan) []plan.Binding {
 	return others
 }
 
-// leftovers returns the bindings that an earlier run has written by other means, as long as
-// they are there, and whether there is something that may be removed: all bindings of it are known.
-func (s *syncer) leftovers(ctx context.Context) (bindings []plan.Binding, prunable bool) {
+// leftovers returns the bindings that earlier runs have written by other means, as long as
+// they are there, and what of that may be removed, for all bindings of it are known.
+func (s *syncer) leftovers(ctx context.Context) (bindings []plan.Binding, prunable []other) {
 	if s.pruned {
-		return nil, false
+		return nil, nil
 	}
-	bindings, left, err := s.writer.others(ctx)
-	s.complainOfPruning(err)
-	s.pruned = err == nil && !left
+	s.pruned = true
+	for _, o := range s.writer.others() {
+		found, left, err := o.read(ctx)
+		bindings = append(bindings, found...)
+		s.complainOfPruning(err)
+		switch {
+		case err != nil:
+			s.pruned = false
+		case left:
+			s.pruned = false
+			prunable = append(prunable, o)
+		}
+	}
 	if len(bindings) > 0 {
 		s.flows.All = true // which of the two rules decided about a flow nobody knows
 	}
-	return bindings, err == nil && left
+	return bindings, prunable
 }
 
-// prune removes what an earlier run has written by other means, after our own rules are in
-// place, so that no packet leaves under another address in between.
-func (s *syncer) prune(ctx context.Context) {
-	err := s.writer.prune(ctx)
-	s.pruned = err == nil
-	s.complainOfPruning(err)
+// prune removes what earlier runs have written by other means, after our own rules are in
+// place, so that no packet leaves under another address in between. The next look finds it gone.
+func (s *syncer) prune(ctx context.Context, prunable []other) {
+	for _, o := range prunable {
+		s.complainOfPruning(o.prune(ctx))
+	}
 }
 
 func (s *syncer) complainOfPruning(err error) {

@@ -58,12 +58,7 @@ func (f *flowsStub) delete(_ context.Context, _ conntrack.Family, _ plan.Plan, s
 // aloneWriter knows of no other means than iptables: nftables would be the machine's own.
 type aloneWriter struct{ *rulesWriter }
 
-func (w aloneWriter) others(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
-	kernel, err := w.rules.OtherBackend(ctx)
-	return kernel.Bindings(), !kernel.Empty(), err
-}
-
-func (w aloneWriter) prune(ctx context.Context) error { return w.rules.PruneOtherBackend(ctx) }
+func (w aloneWriter) others() []other { return []other{otherBackend(w.rules)} }
 
 // stub keeps a syncer away from what is the machine's own.
 func stub(s *syncer) *flowsStub {
@@ -287,6 +282,7 @@ func TestRepairIsAskedForAgain(t *testing.T) {
 type placeWriter struct {
 	writer
 	placed     bool
+	altered    bool
 	left       []plan.Binding
 	unreadable error
 	looks      int
@@ -296,7 +292,7 @@ type placeWriter struct {
 func (w *placeWriter) read(ctx context.Context) (held, error) {
 	w.looks++
 	found, err := w.writer.read(ctx)
-	found.placed = w.placed
+	found.placed, found.altered = w.placed, found.altered || w.altered
 	found.missing = func(context.Context) ([]string, error) { return nil, nil }
 	return found, err
 }
@@ -309,16 +305,23 @@ func (w *placeWriter) update(ctx context.Context, change plan.Change, networks p
 	return w.writer.update(ctx, change, networks, removed)
 }
 
-func (w *placeWriter) others(context.Context) (bindings []plan.Binding, left bool, err error) {
-	if w.unreadable != nil {
-		return nil, false, w.unreadable
+func (w *placeWriter) others() []other {
+	return []other{
+		{ // nothing of it may be removed
+			read: func(context.Context) (bindings []plan.Binding, left bool, err error) {
+				return nil, w.unreadable != nil, w.unreadable
+			},
+		},
+		{
+			read: func(context.Context) (bindings []plan.Binding, left bool, err error) {
+				return w.left, len(w.left) > 0, nil
+			},
+			prune: func(context.Context) error {
+				w.left = nil
+				return nil
+			},
+		},
 	}
-	return w.left, len(w.left) > 0, nil
-}
-
-func (w *placeWriter) prune(context.Context) error {
-	w.left = nil
-	return nil
 }
 
 // placing is a syncer that has written a plan, before the proxier's first sync.
@@ -436,6 +439,11 @@ func TestWhoChangesOursIsSuspected(t *testing.T) {
 			p.kernel.busy = 1
 			p.try(oneClaim(), another())
 		}, 1},
+		{"the same is restored, and a change cannot be written", func(p *placing) {
+			p.kernel.busy, p.kernel.altered = 1, true
+			p.try(oneClaim(), another())
+			p.kernel.altered = false
+		}, 1},
 		{"a change cannot be written", func(p *placing) {
 			p.kernel.busy = 1
 			p.try(oneClaim(), another())
@@ -478,19 +486,22 @@ func TestWhoChangesOursIsSuspected(t *testing.T) {
 	}
 }
 
-// TestUnreadableRulesAreNotPruned: their flows could not be judged afterwards.
+// TestUnreadableRulesAreNotPruned: their flows could not be judged afterwards. Others are, and both are looked at
+// again.
 func TestUnreadableRulesAreNotPruned(t *testing.T) {
 	p := newPlacing(t, placeWriter{placed: true, left: []plan.Binding{{Pod: netip.MustParseAddr("10.128.0.9")}}, unreadable: errors.New("busy")})
 	p.noteFullSync()
 	p.sync()
-	if len(p.kernel.left) != 1 {
-		t.Error("rules are removed that could not be read")
-	}
-	p.kernel.unreadable = nil
-	p.noteLook()
-	p.sync()
 	if len(p.kernel.left) != 0 {
 		t.Error("rules are not removed that can be read")
+	}
+	for _, unreadable := range []error{errors.New("busy"), nil} {
+		p.kernel.unreadable = unreadable
+		p.noteLook()
+		p.sync()
+		if p.pruned != (unreadable == nil) {
+			t.Errorf("all is pruned: %v, although the rules could not be read: %v", p.pruned, unreadable)
+		}
 	}
 }
 

@@ -33,11 +33,15 @@ type writer interface {
 	// update is write for a plan that differs by change from the one that was written last.
 	// Networks has the plan's ClusterCIDRs and Exclusions. After an error only write will do.
 	update(ctx context.Context, change plan.Change, networks plan.Plan, removed []plan.Binding) (changed bool, size int, err error)
-	// others returns the bindings that earlier runs have written by other means, which act
-	// beside this writer's until prune removes them, and whether there is anything at all to
-	// remove.
-	others(ctx context.Context) (bindings []plan.Binding, left bool, err error)
-	prune(ctx context.Context) error
+	// others returns the other means by which earlier runs may have written.
+	others() []other
+}
+
+// other is what earlier runs have written by some other means than a writer's, beside which it acts.
+type other struct {
+	// read returns its bindings, and whether there is anything at all to remove.
+	read  func(ctx context.Context) (bindings []plan.Binding, left bool, err error)
+	prune func(ctx context.Context) error
 }
 
 // held is what a look has found.
@@ -45,7 +49,7 @@ type held struct {
 	bindings func() []plan.Binding
 	// differences from what this writer has written last, if it has, in words.
 	differences []string
-	// altered: there are other rules than those, wherever they stand.
+	// altered: there are other rules than those, wherever they stand, or those of before were restored.
 	altered bool
 	// placed: the proxier will not write in front of this writer's rules, once these have been
 	// written after this look.
@@ -80,6 +84,7 @@ func (w *rulesWriter) read(ctx context.Context) (held, error) {
 	if w.written != nil {
 		h.differences, h.altered = iptables.Differences(w.written.Ruleset(), kernel), iptables.Altered(w.written.Ruleset(), kernel)
 	}
+	h.altered = h.altered || kernel.Restored()
 	return h, nil
 }
 
@@ -106,31 +111,51 @@ func (w *rulesWriter) forgetAfter(err error) error {
 	return err
 }
 
-func (w *rulesWriter) others(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
-	kernel, err := w.rules.OtherBackend(ctx)
-	content, tableErr := readTable(ctx, w.table)
-	return append(kernel.Bindings(), content.Bindings()...), !kernel.Empty() || content != nil, errors.Join(err, tableErr)
-}
+func (w *rulesWriter) others() []other { return []other{otherBackend(w.rules), otherTable(w.table)} }
 
-func (w *rulesWriter) prune(ctx context.Context) error {
-	return errors.Join(w.rules.PruneOtherBackend(ctx), removeTable(ctx, w.table))
-}
-
-// readTable and removeTable take a kernel without nftables for one that holds nothing there.
-func readTable(ctx context.Context, table *nftables.Writer) (nftables.Content, error) {
-	content, _, err := table.Read(ctx)
-	if errors.Is(err, nftables.ErrNone) {
-		return nil, nil
+// otherBackend is what stands in the iptables back end that is not the one on PATH.
+func otherBackend(rules *iptables.Writer) other {
+	return other{
+		read: func(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
+			kernel, err := rules.OtherBackend(ctx)
+			return kernel.Bindings(), !kernel.Empty(), err
+		},
+		prune: rules.PruneOtherBackend,
 	}
-	return content, err
 }
 
-func removeTable(ctx context.Context, table *nftables.Writer) error {
-	_, err := table.Write(ctx, plan.Plan{}, nil)
-	if errors.Is(err, nftables.ErrNone) {
-		return nil
+// otherRules is what stands in the iptables on PATH.
+func otherRules(rules *iptables.Writer) other {
+	return other{
+		read: func(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
+			kernel, _, err := rules.Read(ctx)
+			return kernel.Bindings(), !kernel.Empty(), err
+		},
+		prune: func(ctx context.Context) error {
+			_, err := rules.Write(ctx, nil)
+			return err
+		},
 	}
-	return err
+}
+
+// otherTable is what stands in the nftables table. A kernel without nftables holds nothing there.
+func otherTable(table *nftables.Writer) other {
+	unlessNone := func(err error) error {
+		if errors.Is(err, nftables.ErrNone) {
+			return nil
+		}
+		return err
+	}
+	return other{
+		read: func(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
+			content, _, err := table.Read(ctx)
+			return content.Bindings(), content != nil, unlessNone(err)
+		},
+		prune: func(ctx context.Context) error {
+			_, err := table.Write(ctx, plan.Plan{}, nil)
+			return unlessNone(err)
+		},
+	}
 }
 
 // tableWriter writes an nftables table.
@@ -167,21 +192,11 @@ func (w *tableWriter) update(ctx context.Context, change plan.Change, networks p
 	return changed, w.table.Elements(), err
 }
 
-func (w *tableWriter) others(ctx context.Context) (bindings []plan.Binding, left bool, err error) {
-	if !w.rules.Installed() {
-		return nil, false, nil
-	}
-	kernel, _, err := w.rules.Read(ctx)
-	other, otherErr := w.rules.OtherBackend(ctx)
-	return append(kernel.Bindings(), other.Bindings()...), !kernel.Empty() || !other.Empty(), errors.Join(err, otherErr)
-}
-
-func (w *tableWriter) prune(ctx context.Context) error {
+func (w *tableWriter) others() []other {
 	if !w.rules.Installed() {
 		return nil
 	}
-	_, err := w.rules.Write(ctx, nil)
-	return errors.Join(err, w.rules.PruneOtherBackend(ctx))
+	return []other{otherRules(w.rules), otherBackend(w.rules)}
 }
 
 // compare says how the kernel differs from a plan.

@@ -15,8 +15,11 @@ import (
 type Kernel struct {
 	// Chains are the owned chains with their rules, but for marks.
 	Chains Ruleset
-	// marks are the empty chains that writes have left: one, unless somebody has restored others.
+	// marks are the empty chains that writes have left: one at most, but for those that a rule of
+	// somebody else leads to.
 	marks []string
+	// restored: there are marks, and not the one that the reader has left.
+	restored bool
 	// jumps are the rules of POSTROUTING that lead to an owned chain, as printed.
 	jumps []string
 	// jumpInFront: the first rule of POSTROUTING is jumpRule.
@@ -30,6 +33,10 @@ type Kernel struct {
 
 // Empty tells whether there is nothing of this package's.
 func (k Kernel) Empty() bool { return len(k.Chains)+len(k.marks)+len(k.jumps) == 0 }
+
+// Restored tells whether somebody has restored what the table held before the last write of
+// the [Writer] that has read it. It is told once.
+func (k Kernel) Restored() bool { return k.restored }
 
 // HasProxierJump tells whether POSTROUTING has the proxier's jump as it writes it. If it has, it
 // does not write another in front.

@@ -16,8 +16,9 @@ func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
 	return transaction(want, have, "", comments)
 }
 
-// transaction is Transaction, and leaves a mark if there is one. It fails where the marks of have are
-// not in the kernel: somebody has restored another state of the table since.
+// transaction is Transaction, and leaves a mark if one is given: also where nothing else is to be
+// done, if there is none. It fails where the marks of have are not in the kernel: somebody has
+// restored another state of the table since.
 func transaction(want Ruleset, have Kernel, mark string, comments map[string]string) []byte {
 	var rewrite, remove []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -33,16 +34,14 @@ func transaction(want Ruleset, have Kernel, mark string, comments map[string]str
 	}
 	moveJump := !jumpIsRight(want, have)
 	unmark := slices.DeleteFunc(slices.Clone(have.marks), func(name string) bool { return have.held[name] })
-	if len(rewrite)+len(remove) == 0 && !moveJump && (len(want) > 0 || len(unmark) == 0) {
+	unmarked, stale := mark != "" && len(have.marks) == 0, len(want) == 0 && len(unmark) > 0
+	if len(rewrite)+len(remove) == 0 && !moveJump && !unmarked && !stale {
 		return nil
 	}
 
 	var b bytes.Buffer
 	b.WriteString("*" + table + "\n")
-	for _, name := range unmark {
-		b.WriteString("-X " + name + "\n")
-	}
-	if len(want) > 0 && mark != "" {
+	if mark != "" {
 		b.WriteString(":" + mark + " - [0:0]\n")
 	}
 	for _, name := range slices.Concat(rewrite, remove) {
@@ -60,7 +59,7 @@ func transaction(want Ruleset, have Kernel, mark string, comments map[string]str
 			b.WriteString("-A " + name + " " + rule + "\n")
 		}
 	}
-	for _, name := range remove {
+	for _, name := range slices.Concat(remove, unmark) {
 		if !have.held[name] {
 			b.WriteString("-X " + name + "\n")
 		}

@@ -46,6 +46,8 @@ type Writer struct {
 	commands commands
 	// known is what the kernel holds, or nil if that is unknown.
 	known *Kernel
+	// mark is the one that the last write has left, until it is missed; empty if none.
+	mark string
 }
 
 // NewWriter returns a Writer for family that uses the iptables on PATH, as the proxier does.
@@ -60,6 +62,9 @@ func (w *Writer) Read(ctx context.Context) (k Kernel, missing []string, err erro
 	k, missing, err = w.commands.read(ctx)
 	if err != nil {
 		return Kernel{}, nil, err
+	}
+	if k.restored = w.mark != "" && len(k.marks) > 0 && !slices.Contains(k.marks, w.mark); k.restored {
+		w.mark = ""
 	}
 	known := k.clone()
 	w.known = &known
@@ -108,7 +113,10 @@ func (w *Writer) WriteChains(ctx context.Context, want Ruleset, names []string) 
 
 // restore makes the chains of these names, which are all of want and of have, hold want.
 func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names []string) (changed bool, err error) {
-	mark := newMark()
+	mark := ""
+	if len(want) > 0 {
+		mark = newMark()
+	}
 	payload := transaction(want, have, mark, nil)
 	if payload == nil {
 		return false, nil
@@ -121,10 +129,12 @@ func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names [
 		return false, err
 	}
 	w.known.become(want, names, mark)
+	w.mark = mark
 	return true, nil
 }
 
-// become updates k after a transaction that made the chains of these names hold want, and left a mark.
+// become updates k after a transaction that made the chains of these names hold want, and left a mark
+// or none.
 func (k *Kernel) become(want Ruleset, names []string, mark string) {
 	for _, name := range names {
 		rules, wanted := want[name]
@@ -139,7 +149,7 @@ func (k *Kernel) become(want Ruleset, names []string, mark string) {
 		}
 	}
 	k.marks = slices.DeleteFunc(k.marks, func(name string) bool { return !k.held[name] })
-	if len(want) > 0 {
+	if mark != "" {
 		k.marks = append(k.marks, mark)
 	}
 	k.jumpInFront = want.needsJump()

@@ -437,6 +437,11 @@ func TestChangeOfAnotherState(t *testing.T) {
 				}
 				return nil
 			})
+			for _, want := range []bool{true, false} {
+				if k, _ := n.read(); k.Restored() != want {
+					t.Errorf("it is told that another state was restored: %v, want %v", !want, want)
+				}
+			}
 			n.holds(before)
 			n.write(after)
 			n.holds(after)
@@ -463,6 +468,29 @@ func TestMarkThatOthersUse(t *testing.T) {
 		n.read()
 		n.write(q)
 		n.holds(q)
+		for _, chain := range []string{postrouting, RootChain} {
+			n.exec("-A", chain, "-j", n.look().marks[0])
+			n.read()
+			n.write(q)
+			n.holds(q)
+		}
+	})
+}
+
+// TestRulesWithoutAMark: those of an earlier version get one.
+func TestRulesWithoutAMark(t *testing.T) {
+	onNode(t, func(t *testing.T, n *node) {
+		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
+		n.write(p)
+		n.exec("-X", n.look().marks[0])
+		n.read()
+		if !n.write(p) {
+			t.Error("nothing is written")
+		}
+		n.holds(p)
+		if k, _ := n.read(); k.Restored() {
+			t.Error("another state was restored")
+		}
 	})
 }
 
@@ -554,7 +582,7 @@ func TestPruneOtherBackend(t *testing.T) {
 		n.run(func() error { return n.writer.PruneOtherBackend(n.Context()) })
 		n.holds(p)
 		n.run(func() error { _, _, err := other.Read(n.Context()); return err })
-		if len(other.known.Chains) != 0 || len(other.known.jumps) != 0 {
+		if !other.known.Empty() {
 			n.Errorf("the other back end still holds %v", other.known)
 		}
 	})

@@ -37,7 +37,8 @@ type Family struct {
 	// Since has for each of Plan's bindings, in the same order, since when this process
 	// has had it in the kernel; zero if it has not been written yet.
 	Since []time.Time `json:"since"`
-	// Written: the kernel holds Plan, as far as the node knows.
+	// Written: the kernel holds Plan, as far as the node knows, and the flows that the last write is about
+	// have been judged.
 	Written bool `json:"written"`
 	// LastSync is when the kernel was last known to hold a plan; zero for never.
 	LastSync time.Time `json:"lastSync,omitzero"`
