@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -311,12 +312,15 @@ func programmed(m *member, family v1.IPFamily) (lines []string) {
 		}
 		if strings.Contains(line, "KUBE-") || strings.Contains(line, iptables.ChainPrefix) {
 			line, _, _ = strings.Cut(line, " [") // counters
-			lines = append(lines, strings.TrimSpace(line))
+			lines = append(lines, marks.ReplaceAllString(strings.TrimSpace(line), "${1}"))
 		}
 	}
 	slices.Sort(lines)
 	return append(lines, m.elements(family)...)
 }
+
+// marks are the chains that writes leave; each has a number of its own.
+var marks = regexp.MustCompile("(" + iptables.ChainPrefix + "AT-)[0-9A-F]{8}")
 
 // elements are the rules and elements of the nftables proxier's table, sorted.
 func (m *member) elements(family v1.IPFamily) (elements []string) {
