@@ -380,11 +380,8 @@ func (s *syncer) leftovers(ctx context.Context) (bindings []plan.Binding, prunab
 		found, left, err := o.read(ctx)
 		bindings = append(bindings, found...)
 		s.complainOfPruning(err)
-		switch {
-		case err != nil:
-			s.pruned = false
-		case left:
-			s.pruned = false
+		s.pruned = s.pruned && err == nil && !left
+		if err == nil && left {
 			prunable = append(prunable, o)
 		}
 	}
