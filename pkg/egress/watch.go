@@ -103,7 +103,7 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 		case exists && answers.IsZero():
 			answers = time.Now()
 		case !exists || time.Since(answers) > patience:
-			e.logger.Error(nil, "The API server tells no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised", "hasThem", exists)
+			e.logger.Error(nil, "The API server tells no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised; if it has them, the node's user must list and watch servicecidrs of networking.k8s.io", "hasThem", exists)
 			e.noteKnown(serviceCIDRs)
 			return
 		}
