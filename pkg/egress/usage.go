@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
-	"github.com/openshift/origin-node/pkg/egress/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
 var (

@@ -24,7 +24,7 @@ import (
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )

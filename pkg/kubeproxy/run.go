@@ -21,7 +21,7 @@ import (
 	proxynftables "k8s.io/kubernetes/pkg/proxy/nftables"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/manifests"
 )

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
-	"github.com/openshift/origin-node/pkg/egress/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
