@@ -98,6 +98,19 @@ func (w *Writer) read(c *conn) (held Content, differences []string, err error) {
 	return held, differences, nil
 }
 
+// Generation returns the number of the kernel's ruleset in the network namespace, which each
+// transaction of anybody raises by one. It is 0 where the kernel has no nftables.
+func (w *Writer) Generation(ctx context.Context) (generation uint32, err error) {
+	err = w.connected(ctx, func(c *conn) error {
+		generation, err = c.generation()
+		return err
+	})
+	if errors.Is(err, ErrNone) {
+		return 0, nil
+	}
+	return generation, err
+}
+
 // Write makes the kernel hold the content for p and the journal of removed bindings, and tells
 // whether it had to change anything. It looks at the kernel first if it does not know
 // it. After an error the kernel holds what it held before, and the next Write looks again.
