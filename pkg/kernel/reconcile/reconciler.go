@@ -257,7 +257,7 @@ func (s *run) glance(ctx context.Context) Glanced {
 		s.logger.V(2).Info("Cannot tell whether the kernel's tables have changed; will read them", "err", err)
 	}
 	s.result.Looked = true
-	return Glanced{Moved: err != nil || now != s.fingerprint, Changed: !s.change.Empty()}
+	return Glanced{Moved: err != nil || s.fingerprint == "" || now != s.fingerprint, Changed: !s.change.Empty()}
 }
 
 // lookAtKernel reads the kernel. Bindings that it holds and this process has not written, or not as
