@@ -54,7 +54,7 @@ func (c *creator) refill(b *testing.B, pods int) {
 
 // benchPlan binds every pod to benchOld, and the first ones to benchNew.
 func benchPlan(moved int) (kernel.Desired, Scope) {
-	p := kernel.Desired{ClusterCIDRs: prefixes("10.128.0.0/14"), Exclusions: prefixes("169.254.0.0/16", "224.0.0.0/4", "192.0.2.2/32", "192.0.2.3/32")}
+	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: prefixes("10.128.0.0/14"), Exclusions: prefixes("169.254.0.0/16", "192.0.2.2/32", "192.0.2.3/32", "224.0.0.0/4")}}
 	scope := Scope{Pods: map[netip.Addr]bool{}}
 	for i := range benchPods {
 		b := kernel.Binding{Pod: benchPod(i), Protocol: kernel.TCP, EgressIP: benchOld}

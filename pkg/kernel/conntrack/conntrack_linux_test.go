@@ -36,7 +36,7 @@ type node struct {
 func onNode(t *testing.T, test func(n *node)) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
-			l := lab.ForTest(t, lab.Config{kernel.IPv6: true})
+			l := lab.ForTest(t, lab.Config{IPv6: true})
 			test(&node{T: t, host: l.Node(), family: family, network: network, names: map[uint32]string{}})
 		})
 	}
@@ -170,7 +170,7 @@ func (n *node) entries() map[string]entry {
 // bound binds pod for TCP to the egress IP and other for everything to the other one.
 func (n *node) bound() kernel.Desired {
 	w := n.network
-	return w.plan(binding(w.pod, kernel.TCP, w.egressIP, "web"), binding(w.other, kernel.All, w.otherEgressIP, "db"))
+	return w.plan(binding(w.pod, kernel.TCP, w.egressIP), binding(w.other, kernel.All, w.otherEgressIP))
 }
 
 func (n *node) namesWith(prefix string) (names []string) {
@@ -211,9 +211,7 @@ func TestDeleteInScope(t *testing.T) {
 				wrong = append(wrong, name)
 			}
 		}
-		rebound := n.bound()
-		rebound.Bindings[0].Service.Name = "another"
-		n.deletes(rebound, Scope{Pods: pods(w.other), Removed: n.bound().Bindings[:1]}, wrong...)
+		n.deletes(n.bound(), Scope{Pods: pods(w.other), Removed: n.bound().Bindings[:1]}, wrong...)
 	})
 }
 
@@ -252,11 +250,11 @@ func (w writer) Write(p []byte) (int, error) {
 
 func TestUnknownFamily(t *testing.T) {
 	n := networks[kernel.IPv4]
-	p := n.plan(binding(n.pod, kernel.TCP, n.egressIP, "web"))
+	p := n.plan(binding(n.pod, kernel.TCP, n.egressIP))
 	if _, err := Delete(t.Context(), "IPv5", p, Scope{All: true}); err == nil || !strings.Contains(err.Error(), "IPv5") {
 		t.Errorf("Delete: %v", err)
 	}
-	if _, err := Count(t.Context(), "IPv5", p.EgressIPs()); err == nil || !strings.Contains(err.Error(), "IPv5") {
+	if _, err := Count(t.Context(), "IPv5", []netip.Addr{addr(n.egressIP)}); err == nil || !strings.Contains(err.Error(), "IPv5") {
 		t.Errorf("Count: %v", err)
 	}
 }
@@ -358,7 +356,7 @@ func TestCountOfNothing(t *testing.T) {
 func TestLivingFlows(t *testing.T) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
-			l := lab.ForTest(t, lab.Config{kernel.IPv6: true, Pods: 1, Masquerade: true})
+			l := lab.ForTest(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
 			testLivingFlows(t, l, family, network)
 		})
 	}
@@ -398,7 +396,7 @@ func testLivingFlows(t *testing.T, l *lab.Lab, family kernel.Family, network net
 	askUDP(outside, address(node))
 	askUDP(node, address(pod))
 
-	p := kernel.Desired{ClusterCIDRs: []netip.Prefix{cluster}}
+	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{cluster}}}
 	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.UDP} {
 		p.Bindings = append(p.Bindings, kernel.Binding{Pod: address(pod), Protocol: protocol, EgressIP: egressIP})
 		if _, err := node.Run(t.Context(), iptables, "-w", "-t", "nat", "-I", "POSTROUTING", "-s", address(pod).String(),

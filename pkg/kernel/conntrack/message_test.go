@@ -97,7 +97,7 @@ func TestDecode(t *testing.T) {
 // and nothing is deleted.
 func TestDecodeMaimed(t *testing.T) {
 	for family, n := range networks {
-		s := NewSelector(n.plan(binding(n.pod, kernel.All, n.egressIP, "web")), Scope{All: true}, kernel.CIDRSet{})
+		s := NewSelector(n.plan(binding(n.pod, kernel.All, n.egressIP)), Scope{All: true}, kernel.CIDRSet{})
 		deletes := func(body []byte) bool {
 			entry := decode(body)
 			return s.Selects(entry.Flow) && entry.nameable()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -24,8 +23,8 @@ func prefixes(list ...string) (result []netip.Prefix) {
 	return result
 }
 
-func binding(pod string, protocol kernel.Protocol, egressIP, service string) kernel.Binding {
-	return kernel.Binding{Pod: addr(pod), Protocol: protocol, EgressIP: addr(egressIP), Service: plan.Service{Namespace: "ns", Name: service}}
+func binding(pod string, protocol kernel.Protocol, egressIP string) kernel.Binding {
+	return kernel.Binding{Pod: addr(pod), Protocol: protocol, EgressIP: addr(egressIP)}
 }
 
 func pods(list ...string) map[netip.Addr]bool {
@@ -77,9 +76,11 @@ var networks = map[kernel.Family]network{
 // plan returns one in which bindings hold.
 func (n network) plan(bindings ...kernel.Binding) kernel.Desired {
 	return kernel.Desired{
-		ClusterCIDRs: prefixes(n.cluster),
-		Exclusions:   append(prefixes(n.exclusion), netip.PrefixFrom(addr(n.secondNode), addr(n.secondNode).BitLen())),
-		Bindings:     bindings,
+		Networks: kernel.Networks{
+			ClusterCIDRs: prefixes(n.cluster),
+			Exclusions:   append(prefixes(n.exclusion), netip.PrefixFrom(addr(n.secondNode), addr(n.secondNode).BitLen())),
+		},
+		Bindings: bindings,
 	}
 }
 
@@ -94,11 +95,9 @@ func (n network) local() kernel.CIDRSet {
 func TestSelects(t *testing.T) {
 	all := Scope{All: true}
 	for family, n := range networks {
-		web := binding(n.pod, kernel.TCP, n.egressIP, "web")
-		every := binding(n.pod, kernel.All, n.egressIP, "web")
+		web := binding(n.pod, kernel.TCP, n.egressIP)
+		every := binding(n.pod, kernel.All, n.egressIP)
 		removed := func(b ...kernel.Binding) Scope { return Scope{Removed: b} }
-		unnamed := web
-		unnamed.Service = plan.Service{}
 		tests := []struct {
 			name  string
 			after []kernel.Binding
@@ -116,15 +115,15 @@ func TestSelects(t *testing.T) {
 			{"right", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.egressIP), false},
 			{"not bound", []kernel.Binding{web}, all, flow(tcp, n.unbound, n.outside, n.node), false},
 			{"not bound for this protocol", []kernel.Binding{web}, all, flow(udp, n.pod, n.outside, n.node), false},
-			{"UDP", []kernel.Binding{binding(n.pod, kernel.UDP, n.egressIP, "web")}, all, flow(udp, n.pod, n.outside, n.node), true},
-			{"SCTP", []kernel.Binding{binding(n.pod, kernel.SCTP, n.egressIP, "web")}, all, flow(sctp, n.pod, n.outside, n.node), true},
+			{"UDP", []kernel.Binding{binding(n.pod, kernel.UDP, n.egressIP)}, all, flow(udp, n.pod, n.outside, n.node), true},
+			{"SCTP", []kernel.Binding{binding(n.pod, kernel.SCTP, n.egressIP)}, all, flow(sctp, n.pod, n.outside, n.node), true},
 			{"bound for all protocols: TCP", []kernel.Binding{every}, all, flow(tcp, n.pod, n.outside, n.node), true},
 			{"bound for all protocols: ICMP", []kernel.Binding{every}, all, flow(icmp, n.pod, n.outside, n.node), true},
 			{"bound for all protocols: ESP", []kernel.Binding{every}, all, flow(esp, n.pod, n.outside, n.node), true},
 			{"bound for all protocols: number 0", []kernel.Binding{every}, all, flow(0, n.pod, n.outside, n.node), true},
 			{"bound for all protocols, right", []kernel.Binding{every}, all, flow(icmp, n.pod, n.outside, n.egressIP), false},
-			{"all protocols come before one, right", []kernel.Binding{every, binding(n.pod, kernel.TCP, n.otherEgressIP, "db")}, all, flow(tcp, n.pod, n.outside, n.egressIP), false},
-			{"all protocols come before one, wrong", []kernel.Binding{every, binding(n.pod, kernel.TCP, n.otherEgressIP, "db")}, all, flow(tcp, n.pod, n.outside, n.otherEgressIP), true},
+			{"all protocols come before one, right", []kernel.Binding{every, binding(n.pod, kernel.TCP, n.otherEgressIP)}, all, flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"all protocols come before one, wrong", []kernel.Binding{every, binding(n.pod, kernel.TCP, n.otherEgressIP)}, all, flow(tcp, n.pod, n.outside, n.otherEgressIP), true},
 			{"zone 1", []kernel.Binding{web}, all, inZone(1, flow(tcp, n.pod, n.outside, n.node)), false},
 			{"zone 1, binding removed", nil, removed(web), inZone(1, flow(tcp, n.pod, n.outside, n.egressIP)), false},
 			{"to a pod", []kernel.Binding{web}, all, flow(tcp, n.pod, n.other, n.pod), false},
@@ -140,22 +139,21 @@ func TestSelects(t *testing.T) {
 			{"from the egress IP itself", []kernel.Binding{web}, all, flow(tcp, n.egressIP, n.outside, n.egressIP), false},
 
 			{"binding removed", nil, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), true},
-			{"binding removed, its Service not known", nil, removed(unnamed), flow(tcp, n.pod, n.outside, n.egressIP), true},
 			{"binding removed, whatever the destination", nil, removed(web), flow(tcp, n.pod, n.other, n.egressIP), true},
-			{"binding removed, excluded meanwhile", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP, "db")}, removed(web), flow(tcp, n.pod, n.excluded, n.egressIP), true},
+			{"binding removed, excluded meanwhile", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.excluded, n.egressIP), true},
 			{"binding removed, wears the node's address", nil, removed(web), flow(tcp, n.pod, n.outside, n.node), false},
 			{"binding removed, another protocol", nil, removed(web), flow(udp, n.pod, n.outside, n.egressIP), false},
 			{"binding removed, another pod", nil, removed(web), flow(tcp, n.other, n.outside, n.egressIP), false},
 			{"binding of all protocols removed", nil, removed(every), flow(icmp, n.pod, n.outside, n.egressIP), true},
-			{"rebound to the same IP by another Service", []kernel.Binding{binding(n.pod, kernel.TCP, n.egressIP, "db")}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), false},
-			{"the same, with the pod in scope", []kernel.Binding{binding(n.pod, kernel.TCP, n.egressIP, "db")}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"removed and bound again to the same IP", []kernel.Binding{web}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"the same, with the pod in scope", []kernel.Binding{web}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.egressIP), false},
 			{"rebound for one protocol of all, that one", []kernel.Binding{web}, removed(every), flow(tcp, n.pod, n.outside, n.egressIP), false},
 			{"rebound for one protocol of all, another", []kernel.Binding{web}, removed(every), flow(udp, n.pod, n.outside, n.egressIP), true},
 			{"widened to all protocols", []kernel.Binding{every}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), false},
-			{"moved to another IP, wears the old", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP, "web")}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), true},
-			{"moved to another IP, wears the new", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP, "web")}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.otherEgressIP), false},
-			{"moved twice in one burst, wears the first", nil, removed(web, binding(n.pod, kernel.TCP, n.otherEgressIP, "web")), flow(tcp, n.pod, n.outside, n.egressIP), true},
-			{"moved there and back", []kernel.Binding{web}, removed(binding(n.pod, kernel.TCP, n.otherEgressIP, "web"), web), flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"moved to another IP, wears the old", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), true},
+			{"moved to another IP, wears the new", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.otherEgressIP), false},
+			{"moved twice in one burst, wears the first", nil, removed(web, binding(n.pod, kernel.TCP, n.otherEgressIP)), flow(tcp, n.pod, n.outside, n.egressIP), true},
+			{"moved there and back", []kernel.Binding{web}, removed(binding(n.pod, kernel.TCP, n.otherEgressIP), web), flow(tcp, n.pod, n.outside, n.egressIP), false},
 			{"rebound, wears the node's address, not in scope", []kernel.Binding{web}, removed(web), flow(tcp, n.pod, n.outside, n.node), false},
 			{"the pod's address was given to another, unbound", nil, removed(web), flow(tcp, n.pod, n.outside, n.pod), false},
 			{"the kernel told no addresses", []kernel.Binding{every}, all, Flow{Protocol: tcp}, false},
@@ -177,7 +175,7 @@ func TestSelects(t *testing.T) {
 
 func TestEmpty(t *testing.T) {
 	n := networks[kernel.IPv4]
-	web := binding(n.pod, kernel.TCP, n.egressIP, "web")
+	web := binding(n.pod, kernel.TCP, n.egressIP)
 	tests := []struct {
 		name  string
 		after []kernel.Binding
@@ -190,7 +188,7 @@ func TestEmpty(t *testing.T) {
 		{"a bound pod in scope", []kernel.Binding{web}, Scope{Pods: pods(n.pod)}, false},
 		{"all in scope", []kernel.Binding{web}, Scope{All: true}, false},
 		{"a binding removed", nil, Scope{Removed: []kernel.Binding{web}}, false},
-		{"a protocol that no packet has", []kernel.Binding{binding(n.pod, "dccp", n.egressIP, "web")}, Scope{All: true, Removed: []kernel.Binding{binding(n.pod, "", n.egressIP, "web")}}, true},
+		{"a protocol that no packet has", []kernel.Binding{binding(n.pod, "dccp", n.egressIP)}, Scope{All: true, Removed: []kernel.Binding{binding(n.pod, "", n.egressIP)}}, true},
 	}
 	for _, test := range tests {
 		if got := NewSelector(n.plan(test.after...), test.scope, n.local()).Empty(); got != test.want {
@@ -201,7 +199,7 @@ func TestEmpty(t *testing.T) {
 
 func TestPods(t *testing.T) {
 	v4, v6 := networks[kernel.IPv4], networks[kernel.IPv6]
-	bound := []kernel.Binding{binding(v4.pod, kernel.TCP, v4.egressIP, "a"), binding(v4.pod, kernel.UDP, v4.egressIP, "a"), binding(v4.other, kernel.TCP, v4.egressIP, "a"), binding(v6.pod, kernel.TCP, v6.egressIP, "a")}
+	bound := []kernel.Binding{binding(v4.pod, kernel.TCP, v4.egressIP), binding(v4.pod, kernel.UDP, v4.egressIP), binding(v4.other, kernel.TCP, v4.egressIP), binding(v6.pod, kernel.TCP, v6.egressIP)}
 	both := []netip.Addr{addr(v4.pod), addr(v4.other)}
 	tests := []struct {
 		name   string
@@ -217,7 +215,7 @@ func TestPods(t *testing.T) {
 		{"in scope", Scope{Pods: pods(v4.other)}, kernel.IPv4, 1, both[1:], true},
 		{"unbound", Scope{Pods: pods(v4.unbound)}, kernel.IPv4, 1, nil, true},
 		{"removed", Scope{Removed: bound[:1]}, kernel.IPv4, 1, both[:1], true},
-		{"removed, unbound", Scope{Removed: []kernel.Binding{binding(v4.unbound, kernel.All, v4.egressIP, "a")}}, kernel.IPv4, 1, []netip.Addr{addr(v4.unbound)}, true},
+		{"removed, unbound", Scope{Removed: []kernel.Binding{binding(v4.unbound, kernel.All, v4.egressIP)}}, kernel.IPv4, 1, []netip.Addr{addr(v4.unbound)}, true},
 		{"removed, in scope", Scope{Removed: bound[:1], Pods: pods(v4.pod, v4.other)}, kernel.IPv4, 2, both, true},
 		{"removed, too many", Scope{Removed: bound[:1], Pods: pods(v4.other)}, kernel.IPv4, 1, nil, false},
 	}
@@ -315,7 +313,7 @@ func newWorld(r *rand.Rand) world {
 		}
 		return list
 	}
-	w.after = kernel.Desired{ClusterCIDRs: single(), Exclusions: single(), Bindings: bindings()}
+	w.after = kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: single(), Exclusions: single()}, Bindings: bindings()}
 	slices.SortFunc(w.after.Bindings, func(a, b kernel.Binding) int {
 		if a.Pod != b.Pod {
 			return a.Pod.Compare(b.Pod)
@@ -338,7 +336,7 @@ func (w world) flow(r *rand.Rand) Flow {
 
 func TestSelectsAllocatesNothing(t *testing.T) {
 	for family, n := range networks {
-		s := NewSelector(n.plan(binding(n.pod, kernel.TCP, n.egressIP, "web")), Scope{All: true, Removed: []kernel.Binding{binding(n.other, kernel.All, n.egressIP, "web")}}, n.local())
+		s := NewSelector(n.plan(binding(n.pod, kernel.TCP, n.egressIP)), Scope{All: true, Removed: []kernel.Binding{binding(n.other, kernel.All, n.egressIP)}}, n.local())
 		flows := []Flow{flow(tcp, n.pod, n.outside, n.node), flow(tcp, n.pod, n.secondNode, n.node), flow(tcp, n.other, n.outside, n.egressIP), flow(udp, n.unbound, n.outside, n.node)}
 		if got := testing.AllocsPerRun(100, func() {
 			for _, f := range flows {

@@ -14,8 +14,8 @@ func TestKernelTakesHostilePlans(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		written := 0
 		for seed := range uint64(12) {
-			p := (&hostile{data: randomBytes(seed, 6000), v4: n.family == kernel.IPv4}).plan()
-			if payload := Payload(p); payload != nil {
+			p, comments := (&hostile{data: randomBytes(seed, 6000), v4: n.family == kernel.IPv4}).plan()
+			if payload := Payload(p, comments); payload != nil {
 				n.run(func() error { return n.writer.Test(n.Context(), payload) })
 				written++
 			}

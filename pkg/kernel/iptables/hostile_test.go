@@ -13,7 +13,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -26,10 +25,11 @@ func FuzzHostilePlan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, v4 bool) {
 		h := &hostile{data: data, v4: v4}
-		p, q := h.plan(), h.plan()
+		p, comments := h.plan()
+		q, _ := h.plan()
 		empty := newTable(v4)
 		maps.DeleteFunc(empty.chains, func(name string, _ []string) bool { return isOwned(name) || name == "SOMEBODY" })
-		empty.restore(t, Payload(p))
+		empty.restore(t, Payload(p, comments))
 		empty.holds(t, p)
 
 		table := newTable(v4)
@@ -37,7 +37,7 @@ func FuzzHostilePlan(f *testing.F) {
 		table.holds(t, p)
 
 		// The way to another plan, with what goes on record.
-		_, removed := plan.Diff(q, p)
+		_, removed := kernel.Diff(q.Bindings, p.Bindings)
 		want := Render(q)
 		want.Record(removed)
 		table.restore(t, Transaction(want, table.kernel(t), nil))
@@ -124,7 +124,7 @@ func (h *hostile) addr() netip.Addr {
 		return netip.Addr{}
 	case 1:
 		addr, _ := netip.AddrFromSlice(bytes)
-		return addr.WithZone(h.text()) // of kernel.IPv6
+		return addr.WithZone(h.text()) // of IPv6
 	case 3:
 		return netip.MustParseAddr(oddAddresses[h.v4][h.n(len(oddAddresses[h.v4]))])
 	case 4, 5:
@@ -152,21 +152,16 @@ func (h *hostile) prefixes() []netip.Prefix {
 	return slices.Compact(result)
 }
 
-// plan returns one that is sorted and binds nothing twice, as every plan is.
-func (h *hostile) plan() kernel.Desired {
-	p := kernel.Desired{ClusterCIDRs: []netip.Prefix{h.network()}, Exclusions: h.prefixes()}
+// plan returns one that is sorted and binds nothing twice, as every plan is, with comments on its bindings.
+func (h *hostile) plan() (kernel.Desired, map[kernel.Binding]string) {
+	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{h.network()}, Exclusions: h.prefixes()}}
+	comments := map[kernel.Binding]string{}
 	for range h.n(4) * h.n(80) {
-		p.Bindings = append(p.Bindings, kernel.Binding{
-			Pod: h.addr(), Protocol: h.protocol(), EgressIP: h.addr(),
-			Service: plan.Service{Namespace: h.text(), Name: h.text()},
-		})
+		b := kernel.Binding{Pod: h.addr(), Protocol: h.protocol(), EgressIP: h.addr()}
+		p.Bindings, comments[b] = append(p.Bindings, b), h.text()+"/"+h.text()
 	}
-	for range h.n(3) {
-		p.Refusals = append(p.Refusals, plan.Refusal{Service: plan.Service{Name: h.text()}, Reason: plan.Reason(h.text()), Message: h.text()})
-	}
-	slices.SortFunc(p.Bindings, kernel.CompareBindings)
-	p.Bindings = slices.CompactFunc(p.Bindings, func(a, b kernel.Binding) bool { return a.Pod == b.Pod && a.Protocol == b.Protocol })
-	return p
+	p.Bindings = boundOnce(p.Bindings)
+	return p, comments
 }
 
 // said returns those of the bindings that rules can say, as the kernel knows them.

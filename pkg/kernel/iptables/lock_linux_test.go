@@ -20,7 +20,7 @@ import (
 func TestAwaitLock(t *testing.T) {
 	for _, backend := range lab.Backends() {
 		t.Run(string(backend), func(t *testing.T) {
-			l := lab.ForTest(t, lab.Config{kernel.IPv6: true, Backend: backend})
+			l := lab.ForTest(t, lab.Config{IPv6: true, Backend: backend})
 			t.Setenv("PATH", l.Path())
 			t.Setenv("XTABLES_LOCKFILE", t.TempDir()+"/lock")
 			said := make(chan string, 10)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -26,16 +25,21 @@ var (
 
 // pods returns a plan that binds these pods for TCP, each to an egress IP of its own.
 func podPlan(cidr netip.Prefix, pods ...string) kernel.Desired {
-	in := plan.Input{ClusterCIDRs: []netip.Prefix{cidr}}
+	var bindings []kernel.Binding
 	for i, pod := range pods {
-		in.Claims = append(in.Claims, plan.Claim{
-			Service:   plan.Service{Namespace: "ns", Name: fmt.Sprintf("s%d", i)},
-			EgressIP:  egressIP(cidr, i),
-			Protocols: []kernel.Protocol{kernel.TCP},
-			Endpoints: []plan.Endpoint{{Addr: netip.MustParseAddr(pod)}},
-		})
+		bindings = append(bindings, kernel.Binding{Pod: netip.MustParseAddr(pod), Protocol: kernel.TCP, EgressIP: egressIP(cidr, i)})
 	}
-	return plan.Build(in)
+	return desired(cidr, bindings)
+}
+
+// desired returns what binds pods of one network, each of them once for a protocol.
+func desired(cidr netip.Prefix, bindings []kernel.Binding) kernel.Desired {
+	return kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{cidr}}, Bindings: boundOnce(bindings)}
+}
+
+// boundOnce returns bindings sorted, and of those that a pod has for a protocol only one.
+func boundOnce(bindings []kernel.Binding) []kernel.Binding {
+	return slices.CompactFunc(kernel.Sorted(bindings), func(a, b kernel.Binding) bool { return a.Pod == b.Pod && a.Protocol == b.Protocol })
 }
 
 func egressIP(cidr netip.Prefix, i int) netip.Addr {
@@ -48,31 +52,29 @@ func egressIP(cidr netip.Prefix, i int) netip.Addr {
 // randomPlan binds n random pods inside of cidr: clustered, as pods are, in /24s. One plan
 // in four binds them for all protocols.
 func randomPlan(r *rand.Rand, cidr netip.Prefix, n int) kernel.Desired {
-	in := plan.Input{ClusterCIDRs: []netip.Prefix{cidr}}
+	var bindings []kernel.Binding
 	protocols := []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP}
 	if r.IntN(4) == 0 {
 		protocols = []kernel.Protocol{kernel.All}
 	}
-	for i := range n {
+	for range n {
 		bytes := cidr.Addr().AsSlice()
 		bytes[len(bytes)-1] = byte(r.IntN(256))
 		bytes[len(bytes)-2] = byte(r.IntN(20))
 		bytes[len(bytes)-3] |= byte(r.IntN(2))
 		pod, _ := netip.AddrFromSlice(bytes)
-		in.Claims = append(in.Claims, plan.Claim{
-			Service:   plan.Service{Namespace: "ns", Name: fmt.Sprintf("s%d", i)},
-			EgressIP:  egressIP(cidr, r.IntN(250)),
-			Protocols: protocols[:1+r.IntN(len(protocols))],
-			Endpoints: []plan.Endpoint{{Addr: pod}},
-		})
+		ip := egressIP(cidr, r.IntN(250))
+		for _, protocol := range protocols[:1+r.IntN(len(protocols))] {
+			bindings = append(bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: ip})
+		}
 	}
-	return plan.Build(in)
+	return desired(cidr, bindings)
 }
 
 // withNodes returns p with the addresses of n random nodes among its exclusions: half of
 // them close together, half of them anywhere in their network.
 func withNodes(r *rand.Rand, p kernel.Desired, n int) kernel.Desired {
-	in := plan.Input{ExcludeNodes: true}
+	p.Exclusions = nil
 	network := netip.MustParsePrefix("172.16.0.0/12")
 	if p.ClusterCIDRs[0].Addr().Is6() {
 		network = netip.MustParsePrefix("2001:db8:5::/64")
@@ -90,10 +92,10 @@ func withNodes(r *rand.Rand, p kernel.Desired, n int) kernel.Desired {
 		}
 		if ip, _ := netip.AddrFromSlice(bytes); !taken[ip] {
 			taken[ip] = true
-			in.Nodes = append(in.Nodes, plan.Node{Addresses: []netip.Addr{ip}})
+			p.Exclusions = append(p.Exclusions, host(ip))
 		}
 	}
-	p.Exclusions = plan.Build(in).Exclusions
+	slices.SortFunc(p.Exclusions, netip.Prefix.Compare)
 	return p
 }
 
@@ -110,7 +112,11 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name+".restore")
-			got := Payload(p)
+			comments := map[kernel.Binding]string{}
+			for _, b := range p.Bindings {
+				comments[b] = fmt.Sprintf("pod %s leaves from %s for %s", b.Pod, b.EgressIP, b.Protocol)
+			}
+			got := Payload(p, comments)
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
@@ -128,7 +134,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestNothingBoundNothingWritten(t *testing.T) {
-	if got := Payload(plan.Build(plan.Input{ClusterCIDRs: []netip.Prefix{clusterV4}})); got != nil {
+	if got := Payload(podPlan(clusterV4), nil); got != nil {
 		t.Errorf("want nothing for a plan without bindings, got:\n%s", got)
 	}
 }
@@ -298,20 +304,20 @@ func skewed(network netip.Prefix) []netip.Addr {
 
 // skewedPlan has trees of both kinds that would be too deep for iptables-nft.
 func skewedPlan(cidr netip.Prefix) kernel.Desired {
-	in := plan.Input{ClusterCIDRs: []netip.Prefix{cidr}}
-	claim := plan.Claim{EgressIP: egressIP(cidr, 0), Protocols: []kernel.Protocol{kernel.TCP}}
+	var bindings []kernel.Binding
 	for _, ip := range skewed(cidr) {
-		claim.Endpoints = append(claim.Endpoints, plan.Endpoint{Addr: ip})
+		bindings = append(bindings, kernel.Binding{Pod: ip, Protocol: kernel.TCP, EgressIP: egressIP(cidr, 0)})
 	}
+	p := desired(cidr, bindings)
 	nodes := netip.MustParsePrefix("64.0.0.0/4")
 	if cidr.Addr().Is6() {
 		nodes = netip.MustParsePrefix("2001:db8::/32")
 	}
 	for _, ip := range skewed(nodes) {
-		in.Exclusions = append(in.Exclusions, host(ip))
+		p.Exclusions = append(p.Exclusions, host(ip))
 	}
-	in.Claims = []plan.Claim{claim}
-	return plan.Build(in)
+	slices.SortFunc(p.Exclusions, netip.Prefix.Compare)
+	return p
 }
 
 func TestSkewedTreesAreNotTooDeep(t *testing.T) {
@@ -452,9 +458,7 @@ func TestRecord(t *testing.T) {
 	if len(rules) > 0 {
 		t.Errorf("nothing went, got %v", rules)
 	}
-	again := p.Bindings[0]
-	again.Service.Name = "another"
-	rules.Record([]kernel.Binding{p.Bindings[1], p.Bindings[0], again})
+	rules.Record([]kernel.Binding{p.Bindings[1], p.Bindings[0], p.Bindings[0]})
 	want := Ruleset{RemovedChain: {
 		"-s 10.128.0.5/32 ! -d 203.0.113.2/32 -p tcp -j SNAT --to-source 203.0.113.2 --random-fully",
 		"-s 10.128.0.6/32 ! -d 203.0.113.1/32 -p tcp -j SNAT --to-source 203.0.113.1 --random-fully",

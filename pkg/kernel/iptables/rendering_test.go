@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -21,7 +20,7 @@ func TestRenderingFollows(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 8))
-			p := nextPlan(r, cidr, kernel.Desired{ClusterCIDRs: []netip.Prefix{cidr}})
+			p := nextPlan(r, cidr, desired(cidr, nil))
 			rendering := NewRendering(p)
 			for step := range 25 {
 				next := nextPlan(r, cidr, p)
@@ -41,10 +40,10 @@ func TestRenderingFollows(t *testing.T) {
 // it returns. It fails the test if a chain has changed that the rendering does not name.
 func follow(t *testing.T, rendering *Rendering, p, next kernel.Desired) (removed []kernel.Binding) {
 	t.Helper()
-	added, removed := plan.Diff(p, next)
-	change := kernel.Change{Added: added, Removed: removed, Networks: !slices.Equal(p.Exclusions, next.Exclusions)}
+	added, removed := kernel.Diff(p.Bindings, next.Bindings)
+	change := kernel.Change{Added: added, Removed: removed, Networks: next.Networks, NetworksChanged: !p.Networks.Equal(next.Networks)}
 	before := maps.Clone(rendering.Ruleset())
-	touched := rendering.Follow(change, kernel.Desired{ClusterCIDRs: next.ClusterCIDRs, Exclusions: next.Exclusions}, removed)
+	touched := rendering.Follow(change, removed)
 	now := rendering.Ruleset()
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(now))) {
 		_, was := before[name]
@@ -59,7 +58,7 @@ func follow(t *testing.T, rendering *Rendering, p, next kernel.Desired) (removed
 // nextPlan returns a plan after p: some bindings more or less, in one place or anywhere, few or
 // all of them, now and then with other exclusions.
 func nextPlan(r *rand.Rand, cidr netip.Prefix, p kernel.Desired) kernel.Desired {
-	next := kernel.Desired{ClusterCIDRs: p.ClusterCIDRs, Exclusions: p.Exclusions}
+	next := kernel.Desired{Networks: p.Networks}
 	keep := []float64{0, 0.5, 0.9, 0.99, 1, 1}[r.IntN(6)]
 	type target struct {
 		pod      netip.Addr
@@ -94,11 +93,10 @@ func TestFollowTouchesLittle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	p := randomPlan(r, clusterV4, 20_000)
 	rendering := NewRendering(p)
-	networks := kernel.Desired{ClusterCIDRs: p.ClusterCIDRs, Exclusions: p.Exclusions}
 	for range 100 {
 		b := p.Bindings[r.IntN(len(p.Bindings))]
-		rendering.Follow(kernel.Change{Removed: []kernel.Binding{b}}, networks, nil)
-		touched := rendering.Follow(kernel.Change{Added: []kernel.Binding{b}}, networks, nil)
+		rendering.Follow(kernel.Change{Removed: []kernel.Binding{b}, Networks: p.Networks}, nil)
+		touched := rendering.Follow(kernel.Change{Added: []kernel.Binding{b}, Networks: p.Networks}, nil)
 		if most := 3 + sourceLevels + 1<<levelBits; len(touched) > most {
 			t.Fatalf("one binding touches %d chains of %d, want %d at most", len(touched), len(rendering.Ruleset()), most)
 		}
@@ -119,7 +117,7 @@ func TestCollidingNames(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		for seed := range uint64(3) {
 			r := rand.New(rand.NewPCG(seed, 9))
-			p := nextPlan(r, cidr, kernel.Desired{ClusterCIDRs: []netip.Prefix{cidr}})
+			p := nextPlan(r, cidr, desired(cidr, nil))
 			rendering := newRendering(p, name)
 			for step := range 10 {
 				next := nextPlan(r, cidr, p)

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -28,7 +27,7 @@ func withPods(t *testing.T, pods int, test func(t *testing.T, n *node)) {
 	for _, backend := range lab.Backends() {
 		for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 			t.Run(fmt.Sprintf("%s/%s", backend, family), func(t *testing.T) {
-				l := lab.ForTest(t, lab.Config{Pods: pods, kernel.IPv6: true, Backend: backend})
+				l := lab.ForTest(t, lab.Config{Pods: pods, IPv6: true, Backend: backend})
 				t.Setenv("PATH", l.Path())
 				// Labs share /run; nobody else's lock is waited for.
 				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
@@ -156,16 +155,10 @@ func TestWriterAfterRandomChanges(t *testing.T) {
 	})
 }
 
-// merge returns a plan with the bindings of both, p's where they collide.
+// merge returns p with the bindings of both, of those that collide only one.
 func merge(p, q kernel.Desired) kernel.Desired {
-	in := plan.Input{ClusterCIDRs: p.ClusterCIDRs, Exclusions: p.Exclusions}
-	for i, b := range append(append([]kernel.Binding(nil), p.Bindings...), q.Bindings...) {
-		in.Claims = append(in.Claims, plan.Claim{
-			Service:  plan.Service{Namespace: "ns", Name: fmt.Sprintf("m%06d", i)},
-			EgressIP: b.EgressIP, Protocols: []kernel.Protocol{b.Protocol}, Endpoints: []plan.Endpoint{{Addr: b.Pod}},
-		})
-	}
-	return plan.Build(in)
+	p.Bindings = boundOnce(slices.Concat(p.Bindings, q.Bindings))
+	return p
 }
 
 // TestWriterProtocols: every protocol by itself and all of them, in the words of the
@@ -175,7 +168,7 @@ func TestWriterProtocols(t *testing.T) {
 		for _, protocol := range everyProtocol {
 			p := podPlan(n.cidr, n.cidr.Addr().Next().String())
 			p.Bindings[0].Protocol = protocol
-			n.run(func() error { return n.writer.Test(n.Context(), Payload(p)) })
+			n.run(func() error { return n.writer.Test(n.Context(), Payload(p, nil)) })
 			n.write(p)
 			n.holds(p)
 			if diff := cmp.Diff(kernel.Sorted(p.Bindings), n.look().Bindings(), addresses); diff != "" {
@@ -425,9 +418,9 @@ func TestChangeOfAnotherState(t *testing.T) {
 			after := before
 			after.Bindings = before.Bindings[1:]
 			n.write(after)
-			change := kernel.Change{Removed: after.Bindings[:1]}
+			change := kernel.Change{Removed: after.Bindings[:1], Networks: after.Networks}
 			rendering := NewRendering(after)
-			touched := rendering.Follow(change, after, nil)
+			touched := rendering.Follow(change, nil)
 			after.Bindings = after.Bindings[1:]
 			n.run(func() error {
 				if _, err := run(n.Context(), []byte(saved), n.writer.commands.restore); err != nil {
@@ -595,7 +588,7 @@ func TestPayloadsAreAccepted(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 13))
 		for _, size := range []int{1, 64, 65, 1000} {
 			p := withNodes(r, randomPlan(r, n.cidr, size), size)
-			n.run(func() error { return n.writer.Test(n.Context(), Payload(p)) })
+			n.run(func() error { return n.writer.Test(n.Context(), Payload(p, nil)) })
 		}
 		for name, family := range map[string]kernel.Family{"one": kernel.IPv4, "tree": kernel.IPv4, "nodes": kernel.IPv4, "ipv6": kernel.IPv6} {
 			golden, err := os.ReadFile(filepath.Join("testdata", name+".restore"))

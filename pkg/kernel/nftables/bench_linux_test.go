@@ -11,7 +11,7 @@ import (
 
 // many returns a plan with so many bindings, of which the last has this egress IP.
 func many(count int, last string) kernel.Desired {
-	p := kernel.Desired{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, Bindings: make([]kernel.Binding, count)}
+	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}, Bindings: make([]kernel.Binding, count)}
 	for i := range p.Bindings {
 		p.Bindings[i] = kernel.Binding{
 			Pod:      netip.AddrFrom4([4]byte{10, byte(128 + i>>16), byte(i >> 8), byte(i)}),

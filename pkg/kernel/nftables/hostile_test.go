@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -22,31 +21,30 @@ var wicked = []string{
 	"\n\t\t}\n\t}\n}\nflush ruleset\n", "\ndelete table ip kube-proxy\n", "\n}}; flush ruleset #", "\n10.128.0.66 . tcp : 203.0.113.66,\n", "\ninclude \"/etc/passwd\"\n", strings.Repeat("long ", 1000),
 }
 
-// hostilePlan binds two pods for Services of these names.
-func hostilePlan(v4 bool, namespace, name string) kernel.Desired {
+// hostilePlan binds two pods, both with this comment.
+func hostilePlan(v4 bool, comment string) (kernel.Desired, map[kernel.Binding]string) {
 	pods, egressIP, inside := []string{"fd00:10:128::11", "fd00:10:128::12"}, "2001:db8:113::5", "fd00:10:128::/48"
 	if v4 {
 		pods, egressIP, inside = []string{"10.128.0.11", "10.128.0.12"}, "203.0.113.5", "10.128.0.0/14"
 	}
-	p := kernel.Desired{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix(inside)}}
+	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix(inside)}}}
+	comments := map[kernel.Binding]string{}
 	for i, pod := range pods {
-		p.Bindings = append(p.Bindings, kernel.Binding{
-			Pod: netip.MustParseAddr(pod), Protocol: []kernel.Protocol{kernel.TCP, kernel.All}[i], EgressIP: netip.MustParseAddr(egressIP),
-			Service: plan.Service{Namespace: namespace, Name: name},
-		})
+		b := kernel.Binding{Pod: netip.MustParseAddr(pod), Protocol: []kernel.Protocol{kernel.TCP, kernel.All}[i], EgressIP: netip.MustParseAddr(egressIP)}
+		p.Bindings, comments[b] = append(p.Bindings, b), comment
 	}
-	return p
+	return p, comments
 }
 
-// FuzzHostileNames: whatever a Service is called, the payload has the elements and rules that it has
-// without that name, and what it says of it stays in a line that can be read.
+// FuzzHostileNames: whatever a comment says, the payload has the elements and rules that it has with
+// another, and the comment stays in a line that can be read.
 func FuzzHostileNames(f *testing.F) {
 	for i, text := range wicked {
-		f.Add(text, wicked[len(wicked)-1-i], i%2 == 0)
+		f.Add(text, i%2 == 0)
 	}
-	f.Fuzz(func(t *testing.T, namespace, name string, v4 bool) {
-		split := func(p kernel.Desired) (comments, rest []string) {
-			for line := range strings.Lines(string(Payload(p))) {
+	f.Fuzz(func(t *testing.T, text string, v4 bool) {
+		split := func(comment string) (comments, rest []string) {
+			for line := range strings.Lines(string(Payload(hostilePlan(v4, comment)))) {
 				if strings.HasPrefix(strings.TrimSpace(line), "#") {
 					comments = append(comments, line)
 				} else {
@@ -55,9 +53,12 @@ func FuzzHostileNames(f *testing.F) {
 			}
 			return comments, rest
 		}
-		comments, got := split(hostilePlan(v4, namespace, name))
-		if _, want := split(hostilePlan(v4, "shop", "web")); !slices.Equal(got, want) {
+		comments, got := split(text)
+		if _, want := split("Service shop/web"); !slices.Equal(got, want) {
 			t.Fatalf("the payload (-want +got):\n%s", cmp.Diff(want, got))
+		}
+		if text != "" && len(comments) != 2 {
+			t.Errorf("%d comments on two bindings", len(comments))
 		}
 		for _, comment := range comments {
 			text := strings.Trim(comment, "\t\n")
@@ -72,10 +73,10 @@ func FuzzHostileNames(f *testing.F) {
 func TestHostileNamesAsNftReadsThem(t *testing.T) {
 	onNode(t, 0, func(n *node) {
 		for _, name := range wicked {
-			p := hostilePlan(n.family == kernel.IPv4, name, name)
-			n.inside(func() error { return Test(t.Context(), Payload(p)) })
+			p, comments := hostilePlan(n.family == kernel.IPv4, name)
+			n.inside(func() error { return Test(t.Context(), Payload(p, comments)) })
 			file := filepath.Join(t.TempDir(), "payload")
-			if err := os.WriteFile(file, Payload(p), 0o600); err != nil {
+			if err := os.WriteFile(file, Payload(p, comments), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			n.nft("-f " + file)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -29,9 +28,8 @@ func TestStateFollowsPlans(t *testing.T) {
 			if r.IntN(2) == 0 {
 				journal = n.some(r).Bindings
 			}
-			added, removed := plan.Diff(last, p)
-			networks := !slices.Equal(last.ClusterCIDRs, p.ClusterCIDRs) || !slices.Equal(last.Exclusions, p.Exclusions)
-			ch := s.follow(kernel.Change{Added: added, Removed: removed, Networks: networks}, kernel.Desired{ClusterCIDRs: p.ClusterCIDRs, Exclusions: p.Exclusions}, journal)
+			added, removed := kernel.Diff(last.Bindings, p.Bindings)
+			ch := s.follow(kernel.Change{Added: added, Removed: removed, Networks: p.Networks, NetworksChanged: !last.Networks.Equal(p.Networks)}, journal)
 			want := Render(p).Record(journal)
 			if diff := cmp.Diff(filled(want), filled(s.content), compareAddrs); diff != "" {
 				t.Fatalf("seed %d: the content (-want +got):\n%s", seed, diff)
@@ -71,7 +69,7 @@ func (n *node) some(r *rand.Rand) kernel.Desired {
 func (n *node) next(r *rand.Rand, p kernel.Desired) kernel.Desired {
 	next := n.some(r)
 	if r.IntN(3) > 0 {
-		next.ClusterCIDRs, next.Exclusions = p.ClusterCIDRs, p.Exclusions
+		next.Networks = p.Networks
 	}
 	for _, b := range p.Bindings {
 		if r.IntN(4) > 0 && !slices.ContainsFunc(next.Bindings, func(o kernel.Binding) bool { return o.Pod == b.Pod && o.Protocol == b.Protocol }) {

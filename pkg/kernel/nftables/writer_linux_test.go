@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -32,7 +31,7 @@ type node struct {
 func onNode(t *testing.T, pods int, test func(n *node)) {
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		t.Run(string(family), func(t *testing.T) {
-			l := lab.ForTest(t, lab.Config{Pods: pods, kernel.IPv6: true, Masquerade: true})
+			l := lab.ForTest(t, lab.Config{Pods: pods, IPv6: true, Masquerade: true})
 			test(&node{T: t, lab: l, family: family, Writer: NewWriter(family)})
 		})
 	}
@@ -54,7 +53,7 @@ func (n *node) host(h *lab.Host) netip.Addr {
 }
 
 func (n *node) plan(bindings ...kernel.Binding) kernel.Desired {
-	p := kernel.Desired{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, Bindings: bindings}
+	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}, Bindings: bindings}
 	if n.family == kernel.IPv6 {
 		p.ClusterCIDRs = []netip.Prefix{lab.ClusterV6}
 	}
@@ -271,7 +270,7 @@ func TestTamperingIsNotHidden(t *testing.T) {
 		}
 		update := func(pod int) (err error) {
 			n.inside(func() error {
-				_, err = n.Update(t.Context(), kernel.Change{Added: bindings(pod)}, n.plan(), nil)
+				_, err = n.Update(t.Context(), kernel.Change{Added: bindings(pod), Networks: n.plan().Networks}, nil)
 				return nil
 			})
 			return err
@@ -306,16 +305,16 @@ func TestUpdate(t *testing.T) {
 			if r.IntN(8) == 0 {
 				next.Bindings = nil
 			}
-			added, removed := plan.Diff(p, next)
+			added, removed := kernel.Diff(p.Bindings, next.Bindings)
 			if r.IntN(2) == 0 {
 				journal = removed
 			}
 			change := kernel.Change{
 				Added: added, Removed: removed,
-				Networks: !slices.Equal(p.ClusterCIDRs, next.ClusterCIDRs) || !slices.Equal(p.Exclusions, next.Exclusions),
+				Networks: next.Networks, NetworksChanged: !p.Networks.Equal(next.Networks),
 			}
 			n.inside(func() error {
-				_, err := n.Update(t.Context(), change, kernel.Desired{ClusterCIDRs: next.ClusterCIDRs, Exclusions: next.Exclusions}, journal)
+				_, err := n.Update(t.Context(), change, journal)
 				return err
 			})
 			n.holds(Render(next).Record(journal))
@@ -398,16 +397,16 @@ func TestPayload(t *testing.T) {
 		for range 10 {
 			p := n.random(r, 50)
 			file := filepath.Join(t.TempDir(), "payload")
-			if err := os.WriteFile(file, Payload(p), 0o600); err != nil {
+			if err := os.WriteFile(file, Payload(p, nil), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			n.inside(func() error { return Test(t.Context(), Payload(p)) })
+			n.inside(func() error { return Test(t.Context(), Payload(p, nil)) })
 			n.nft("-f " + file)
 			n.holds(Render(p))
 			n.Writer = NewWriter(n.family)
 			n.write(p)
 			// A node may be asked what it would write while it runs.
-			n.inside(func() error { return Test(t.Context(), Payload(n.random(r, 50))) })
+			n.inside(func() error { return Test(t.Context(), Payload(n.random(r, 50), nil)) })
 			n.holds(Render(p))
 			printed := n.nft("list chain " + n.name() + " postrouting")
 			n.nft("delete table " + n.name())
@@ -417,7 +416,7 @@ func TestPayload(t *testing.T) {
 			}
 			n.nft("delete table " + n.name())
 		}
-		if payload := Payload(kernel.Desired{}); payload != nil {
+		if payload := Payload(kernel.Desired{}, nil); payload != nil {
 			t.Errorf("nothing to bind gives\n%s", payload)
 		}
 		n.inside(func() error { return Test(t.Context(), nil) })
