@@ -324,11 +324,14 @@ func (s *state) setPodCIDRs(cidrs []netip.Prefix) (changed bool) {
 func (s *state) deleteNode(name string) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed = len(s.nodes[name]) > 0
-	delete(s.nodes, name)
-	if changed {
-		s.move()
+	if name == s.config.NodeName {
+		changed = s.setPodCIDRs(nil)
 	}
+	if len(s.nodes[name]) > 0 {
+		s.move()
+		changed = true
+	}
+	delete(s.nodes, name)
 	return changed
 }
 
