@@ -35,8 +35,8 @@ type Config struct {
 	AllowNodeIPs bool
 	// AllowedCIDRs are where egress IPs may lie; nil for anywhere.
 	AllowedCIDRs []netip.Prefix
-	// NamespacePolicies are where those of a namespace may lie, by its name.
-	NamespacePolicies map[string]plan.Policy
+	// NamespaceCIDRs are the networks that namespaces are pinned to, as in [plan.Input].
+	NamespaceCIDRs map[string][]netip.Prefix
 	// AllProtocols: a pod is bound for every IP protocol, not only for those of the ports
 	// of its Service.
 	AllProtocols bool

@@ -370,14 +370,14 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 func (s *state) surroundings(family v1.IPFamily) plan.Input {
 	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
 	in := plan.Input{
-		ClusterCIDRs:      of(s.clusterCIDRs()),
-		ServiceCIDRs:      of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
-		Exclusions:        of(s.config.Exclusions),
-		ExcludeNodes:      s.config.ExcludeNodes,
-		AllowNodeIPs:      s.config.AllowNodeIPs,
-		Policies:          s.policies(),
-		NamespacePolicies: s.config.NamespacePolicies,
-		NoProxier:         !slices.Contains(s.served, family),
+		ClusterCIDRs:   of(s.clusterCIDRs()),
+		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
+		Exclusions:     of(s.config.Exclusions),
+		ExcludeNodes:   s.config.ExcludeNodes,
+		AllowNodeIPs:   s.config.AllowNodeIPs,
+		Policies:       s.policies(),
+		NamespaceCIDRs: s.config.NamespaceCIDRs,
+		NoProxier:      !slices.Contains(s.served, family),
 	}
 	for endpoints := range s.endpointsOf(apiServer) {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {

@@ -132,7 +132,10 @@ func (c *cluster) surround(r *rand.Rand, p *Planner) {
 		in.Policies = []Policy{{Source: "policy", Allowed: prefixes("203.0.113.0/31"), ExternalIPsOnly: true}}
 	}
 	if r.IntN(3) == 0 {
-		in.NamespacePolicies = map[string]Policy{"ns0": {Source: "its namespace", Rejected: prefixes("203.0.113.2/31"), Allowed: prefixes("0.0.0.0/0")}}
+		in.NamespaceCIDRs = map[string][]netip.Prefix{"ns0": prefixes("203.0.113.0/31")}
+	}
+	if r.IntN(3) == 0 {
+		in.NamespaceCIDRs = map[string][]netip.Prefix{"ns1": prefixes("203.0.113.2/32"), EveryOther: prefixes("203.0.113.2/31")}
 	}
 	c.surroundings = in
 	p.SetSurroundings(in)
