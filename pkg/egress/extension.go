@@ -95,6 +95,9 @@ const (
 	serviceCIDRs = "ServiceCIDRs"
 	nodes        = "Nodes"
 	networks     = networkSource
+
+	headlessSlices   = "EndpointSlices of headless Services"
+	otherProxySlices = "EndpointSlices for other proxies"
 )
 
 // Summary tells how things stand, in short.
@@ -123,7 +126,7 @@ func New(ctx context.Context, config Config) *Extension {
 		syncers: map[v1.IPFamily]*syncer{},
 		explain: func(err error) error { return err },
 		wake:    make(chan struct{}, 1),
-		missing: map[string]bool{services: true, slicesKind: true, serviceCIDRs: true, nodes: true, networks: true},
+		missing: map[string]bool{services: true, slicesKind: true, headlessSlices: true, otherProxySlices: true, serviceCIDRs: true, nodes: true, networks: true},
 		changed: make(chan struct{}),
 	}
 	for _, family := range families {

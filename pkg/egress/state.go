@@ -31,6 +31,8 @@ type state struct {
 	slices map[types.NamespacedName][]*discovery.EndpointSlice
 	// serviceOf has the name of the Service of every EndpointSlice in slices.
 	serviceOf map[types.NamespacedName]string
+	// unserved has the pods that EndpointSlices name which the proxier does not serve.
+	unserved map[unservedName][]plan.Endpoint
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods         podNames
 	nodes        map[string]map[v1.IPFamily]plan.Node
@@ -50,6 +52,7 @@ func newState(config Config) *state {
 		services:  map[types.NamespacedName]service{},
 		slices:    map[types.NamespacedName][]*discovery.EndpointSlice{},
 		serviceOf: map[types.NamespacedName]string{},
+		unserved:  map[unservedName][]plan.Endpoint{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
 		planners:  map[v1.IPFamily]*plan.Planner{},
@@ -159,8 +162,13 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	owner := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[discovery.LabelServiceName]}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, known := s.serviceOf[name]; known && old != owner.Name {
+	if unserved(object) {
 		changed = s.removeSlice(name)
+		return s.replaceUnserved(slicesKind, name, namedPods(object)) || changed, nil
+	}
+	changed = s.replaceUnserved(slicesKind, name, nil)
+	if old, known := s.serviceOf[name]; known && old != owner.Name {
+		changed = s.removeSlice(name) || changed
 	}
 	if owner.Name == "" {
 		return changed, nil
@@ -193,7 +201,8 @@ func (s *state) needsEndpoints(name types.NamespacedName) bool {
 func (s *state) deleteSlice(object *discovery.EndpointSlice) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.removeSlice(nameOf(object))
+	changed = s.replaceUnserved(slicesKind, nameOf(object), nil)
+	return s.removeSlice(nameOf(object)) || changed
 }
 
 func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
@@ -225,13 +234,7 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 	for _, family := range families {
 		s.planners[family].ReplaceEndpoints(planName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
 	}
-	if s.pods != nil {
-		s.pods.count(owner.Namespace, before, -1)
-		s.pods.count(owner.Namespace, after, 1)
-		for _, e := range slices.Concat(before, after) {
-			changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
-		}
-	}
+	changed = s.renamePods(owner.Namespace, before, after)
 	if owner == apiServer {
 		s.move()
 		return true, err
@@ -249,6 +252,9 @@ func (s *state) podAt(addr netip.Addr) plan.Pod {
 			for endpoints := range s.endpointsOf(owner) {
 				s.pods.count(owner.Namespace, endpoints, 1)
 			}
+		}
+		for name, endpoints := range s.unserved {
+			s.pods.count(name.slice.Namespace, endpoints, 1)
 		}
 	}
 	return s.pods.at(addr)

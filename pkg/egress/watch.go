@@ -38,6 +38,9 @@ func (e *Extension) Watch(clients Clients) {
 	if clients.Explain != nil {
 		e.explain = clients.Explain
 	}
+	for kind := range unservedSelectors {
+		e.loop.Go(func() { e.watchUnserved(clients.Kube, kind) })
+	}
 	e.loop.Go(func() { e.watchNodes(clients.Kube) })
 	e.loop.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.loop.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
