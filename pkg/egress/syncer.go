@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/egress/conntrack"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -49,6 +50,7 @@ type syncer struct {
 	complete     bool
 	seen         bool
 	warnedOfCIDR bool
+	refusals     *refusalLog
 	// suspect: somebody else has changed rules of ours, and perhaps of the proxier's, which has not
 	// written all of its own since, nor been asked to.
 	suspect bool
@@ -97,6 +99,7 @@ func newSyncer(family v1.IPFamily, logger klog.Logger, config Config) *syncer {
 		since:  map[plan.Binding]time.Time{},
 		notes:  notes{look: true},
 	}
+	s.refusals = newRefusalLog(s.logger, clock.RealClock{})
 	s.resetBackoff()
 	s.settle = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 30, Cap: max(config.SyncPeriod/2, time.Second)}
 	return s
@@ -580,13 +583,7 @@ func (s *syncer) report(change plan.Change, p planner) {
 	numbers := p.Numbers()
 	setPlanMetrics(s.family, numbers, len(p.PlanOf(nil).ClusterCIDRs) > 0)
 	s.warnOfMissingCIDR(numbers)
-	const most = 20 // lines in the log for one change; metrics have the full number
-	for _, r := range change.Refused[:min(len(change.Refused), most)] {
-		s.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
-	}
-	if more := len(change.Refused) - most; more > 0 {
-		s.logger.Info("Refused egress SNAT for more", "count", more)
-	}
+	s.refusals.log(change.Refused)
 }
 
 func (s *syncer) warnOfMissingCIDR(numbers plan.Numbers) {
