@@ -45,7 +45,7 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		{"no rights", func(_ *world, m *member) cluster.Kubeconfig {
 			return cluster.Kubeconfig{User: rightful(m).User}
 		}, []string{`User "USER" cannot list resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"}, ""},
-		{"no right to EndpointSlices", withoutRight("endpointslices"), []string{`User "USER" cannot list resource "endpointslices"`}, "EndpointSlices"},
+		{"no right to EndpointSlices", withoutRight("endpointslices"), []string{`User "USER" cannot list resource "endpointslices"`}, "EndpointSlices, EndpointSlices for other proxies, EndpointSlices of headless Services"},
 		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services"},
 	}
 	w := newWatchedWorld(t, settings{nodes: 1 + len(badly)})

@@ -13,7 +13,6 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // The rules of README.md, each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
@@ -378,7 +377,7 @@ func configured(c *egress.Config) {
 	c.Exclusions = prefixes("198.51.100.0/24", "2001:db8:113:ee::/64")
 	c.LoadBalancerIPs = true
 	c.AllowedCIDRs = prefixes("203.0.113.0/25", "2001:db8:113::/112")
-	c.NamespacePolicies = map[string]plan.Policy{"pinned": {Allowed: prefixes("203.0.113.110/32", "2001:db8:113::110/128")}}
+	c.NamespaceCIDRs = map[string][]netip.Prefix{"pinned": prefixes("203.0.113.110/32", "2001:db8:113::110/128")}
 }
 
 // configuredRules goes through those that arguments change. The nodes restart with them, which the pods of

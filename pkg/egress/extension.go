@@ -39,8 +39,8 @@ type Config struct {
 	AllowNodeIPs bool
 	// AllowedCIDRs are where egress IPs may lie; nil for anywhere.
 	AllowedCIDRs []netip.Prefix
-	// NamespacePolicies are where those of a namespace may lie, by its name.
-	NamespacePolicies map[string]plan.Policy
+	// NamespaceCIDRs are the networks that namespaces are pinned to, as in [plan.Input].
+	NamespaceCIDRs map[string][]netip.Prefix
 	// AllProtocols: a pod is bound for every IP protocol, not only for those of the ports
 	// of its Service.
 	AllProtocols bool
@@ -87,6 +87,9 @@ const (
 	serviceCIDRs = "ServiceCIDRs"
 	nodes        = "Nodes"
 	networks     = networkSource
+
+	headlessSlices   = "EndpointSlices of headless Services"
+	otherProxySlices = "EndpointSlices for other proxies"
 )
 
 // Summary tells how things stand, in short.
@@ -115,7 +118,7 @@ func New(ctx context.Context, config Config) *Extension {
 		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
 		config:   config,
 		state:    newState(config),
-		barrier:  extension.NewBarrier(services, slicesKind, serviceCIDRs, nodes, networks),
+		barrier:  extension.NewBarrier(services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks),
 		families: map[v1.IPFamily]*family{},
 		explain:  func(err error) error { return err },
 	}

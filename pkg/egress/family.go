@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
@@ -22,6 +23,7 @@ type family struct {
 	logger     klog.Logger
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
+	refusals   *refusalLog
 	// planned: there was a sync, so there is a plan.
 	planned atomic.Bool
 	// warnedOfCIDR: the log says that a cluster CIDR is missing.
@@ -29,10 +31,12 @@ type family struct {
 }
 
 func newFamily(e *Extension, name v1.IPFamily) *family {
+	logger := klog.LoggerWithValues(e.logger, "ipFamily", name)
 	return &family{
 		extension: e,
 		name:      name,
-		logger:    klog.LoggerWithValues(e.logger, "ipFamily", name),
+		logger:    logger,
+		refusals:  newRefusalLog(logger, clock.RealClock{}),
 		loop:      extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
@@ -78,13 +82,7 @@ func (f *family) update(regular bool) plan.Change {
 func (f *family) report(change plan.Change, numbers plan.Numbers) {
 	setPlanMetrics(f.name, numbers, len(change.Networks.ClusterCIDRs) > 0)
 	f.warnOfMissingCIDR(numbers)
-	const most = 20 // lines in the log for one change; metrics have the full number
-	for _, r := range change.Refused[:min(len(change.Refused), most)] {
-		f.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
-	}
-	if more := len(change.Refused) - most; more > 0 {
-		f.logger.Info("Refused egress SNAT for more", "count", more)
-	}
+	f.refusals.log(change.Refused)
 }
 
 func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {

@@ -582,6 +582,8 @@ func TestBurstsCoalesce(t *testing.T) {
 	p.OnEndpointSlicesSynced()
 	e.noteKnown(serviceCIDRs)
 	e.noteKnown(nodes)
+	e.noteKnown(headlessSlices)
+	e.noteKnown(otherProxySlices)
 	if missing := e.Summary().Missing; len(missing) != 1 {
 		t.Errorf("waiting for %v, want for one kind", missing)
 	}

@@ -38,6 +38,9 @@ func (e *Extension) Watch(clients Clients) {
 	if clients.Explain != nil {
 		e.explain = clients.Explain
 	}
+	for kind := range unservedSelectors {
+		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
+	}
 	e.running.Go(func() { e.watchNodes(clients.Kube) })
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })

@@ -156,9 +156,11 @@ func TestEgressArgumentErrors(t *testing.T) {
 		{"exclude-cidrs", "192.0.2.1", `"192.0.2.1" is not a CIDR; expected`},
 		{"exclude-cidrs", "0.0.0.0/0", "covers every address"},
 		{"allowed-cidrs", "203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
-		{"namespace-cidrs", "203.0.113.0/24", "expected NAMESPACE=CIDR"},
-		{"namespace-cidrs", "no_name=203.0.113.0/24", "expected NAMESPACE=CIDR"},
-		{"namespace-cidrs", "shop=203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
+		{"namespace-cidrs", "203.0.113.0/24", `invalid value "203.0.113.0/24": expected NAMESPACE=CIDR, or *=CIDR`},
+		{"namespace-cidrs", "no_name=203.0.113.0/24", `invalid value "no_name=203.0.113.0/24": expected NAMESPACE=CIDR`},
+		{"namespace-cidrs", "shop*=203.0.113.0/24", `invalid value "shop*=203.0.113.0/24": expected NAMESPACE=CIDR`},
+		{"namespace-cidrs", "shop=203.0.113.10", `invalid value "shop=203.0.113.10": "203.0.113.10" is not a CIDR; expected`},
+		{"namespace-cidrs", "*=", `invalid value "*=": "" is not a CIDR; expected`},
 		{"protocols", "icmp", `"icmp" does not do; expected "service" or "all"`},
 		{"socket", "egress.sock", "expected the absolute path"},
 		{"socket", "/" + strings.Repeat("s", 95), "at most 95 bytes"},
@@ -171,11 +173,11 @@ func TestEgressArgumentErrors(t *testing.T) {
 }
 
 func TestPolicyArguments(t *testing.T) {
-	p, err := New(parse(t, "proxyArguments: {egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24', 'a=2001:db8::/32', 'b=198.51.100.0/24']}"), Overrides{Manifests: t.TempDir()})
+	p, err := New(parse(t, "proxyArguments: {egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24', 'a=2001:db8::/32', 'b=198.51.100.0/24,*=203.0.113.0/24']}"), Overrides{Manifests: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(p.extension.AllowedCIDRs, p.extension.NamespacePolicies["a"].Allowed, p.extension.NamespacePolicies["b"].Allowed); got != "[0.0.0.0/0] [192.0.2.0/24 2001:db8::/32] [198.51.100.0/24]" {
+	if got := fmt.Sprint(p.extension.AllowedCIDRs, p.extension.NamespaceCIDRs); got != "[0.0.0.0/0] map[*:[203.0.113.0/24] a:[192.0.2.0/24 2001:db8::/32] b:[198.51.100.0/24]]" {
 		t.Errorf("got %s", got)
 	}
 	if p, err = New(parse(t, ""), Overrides{Manifests: t.TempDir()}); err != nil || p.extension.AllowedCIDRs != nil {

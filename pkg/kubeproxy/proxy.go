@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/placement"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -128,7 +126,7 @@ func (p *Proxy) takeEgressFlags() error {
 	if p.flags.allowedCIDRs != nil {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
-	p.extension.NamespacePolicies, errs[2] = p.parseNamespaceCIDRs()
+	p.extension.NamespaceCIDRs, errs[2] = p.parseNamespaceCIDRs()
 	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.validateSocket())...)
 }
 
@@ -145,27 +143,6 @@ func (p *Proxy) parseCIDRs(key string, texts []string, parse func(text, what str
 		cidrs = append(cidrs, cidr)
 	}
 	return cidrs, errors.Join(errs...)
-}
-
-// parseNamespaceCIDRs reads where the egress IPs of single namespaces may lie.
-func (p *Proxy) parseNamespaceCIDRs() (map[string]plan.Policy, error) {
-	const path = "proxyArguments." + namespaceCIDRsKey
-	policies := map[string]plan.Policy{}
-	var errs []error
-	for _, text := range p.flags.namespaceCIDRs {
-		namespace, cidrText, found := strings.Cut(strings.TrimSpace(text), "=")
-		if wrong := validation.IsDNS1123Label(namespace); !found || len(wrong) > 0 {
-			errs = append(errs, p.config.Errorf(path, "%q does not do; expected NAMESPACE=CIDR, for example shop=203.0.113.0/28", text))
-			continue
-		}
-		cidr, err := parseCIDR(cidrText, "a network of egress IPs, for example 203.0.113.0/28")
-		if err != nil {
-			errs = append(errs, p.config.Errorf(path, "%w", err))
-			continue
-		}
-		policies[namespace] = plan.Policy{Source: path + " for the namespace " + namespace, Allowed: append(policies[namespace].Allowed, cidr)}
-	}
-	return policies, errors.Join(errs...)
 }
 
 func (p *Proxy) takeProtocols() error {

@@ -191,7 +191,7 @@ func randomInput(r *rand.Rand) Input {
 		},
 	}
 	if r.IntN(2) == 0 {
-		in.NamespacePolicies = map[string]Policy{"a": {Source: "a's", Allowed: prefixes("203.0.113.2/32")}}
+		in.NamespaceCIDRs = map[string][]netip.Prefix{"a": prefixes("203.0.113.2/32")}
 	}
 	for i := range r.IntN(8) {
 		c := claim(fmt.Sprintf("s%d", i), r.IntN(3), fmt.Sprintf("203.0.113.%d", r.IntN(4)), nil)

@@ -57,7 +57,7 @@ func TestWhoMayWearAnAddress(t *testing.T) {
 			owned("thief", 1, "203.0.113.1", "10.128.0.6"),
 		}}, map[string]Reason{"thief": OwnedByOtherNamespace}},
 		{"who may not have it does not own it", Input{ClusterCIDRs: v4,
-			NamespacePolicies: map[string]Policy{"old": {Source: "its namespace", Allowed: prefixes("198.51.100.0/24")}},
+			NamespaceCIDRs: map[string][]netip.Prefix{"old": prefixes("198.51.100.0/24")},
 			Claims: []Claim{
 				owned("young", 1, "203.0.113.1", "10.128.0.6"), owned("old", 2, "203.0.113.1", "10.128.0.5"),
 			}}, map[string]Reason{"old": NotAllowed}},
