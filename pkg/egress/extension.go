@@ -70,6 +70,8 @@ type Extension struct {
 
 	// wake asks the loop for a sync; it holds one request.
 	wake chan struct{}
+	// latencies are those of the changes that are not in the kernel.
+	latencies latencies
 
 	topology sync.Mutex // held while the proxier is told its labels
 	labels   map[string]string
@@ -80,9 +82,7 @@ type Extension struct {
 	missing map[string]bool
 	// dueSince is when the oldest request came that no sync has answered; zero if none.
 	dueSince time.Time
-	// changes are the times of the changes that are not in the kernel.
-	changes []time.Time
-	summary Summary
+	summary  Summary
 	// planned: there has been a sync, so there is a plan. changed is closed at the next one.
 	planned bool
 	changed chan struct{}
@@ -163,12 +163,7 @@ func (e *Extension) noteChange(changed bool, at time.Time) {
 	if !changed {
 		return
 	}
-	const most = 10000 // times that are kept while nothing can be written, and while it is tried
-	e.mu.Lock()
-	if len(e.changes) < most {
-		e.changes = append(e.changes, at)
-	}
-	e.mu.Unlock()
+	e.latencies.note(at, e.served)
 	e.request()
 }
 
@@ -179,6 +174,7 @@ func (e *Extension) noteKnown(kind string) {
 		e.dueSince = time.Now()
 	}
 	delete(e.missing, kind)
+	waitingForObjects.WithLabelValues(kind).Set(0)
 	e.mu.Unlock()
 	e.request()
 }
@@ -269,14 +265,10 @@ func (e *Extension) remindOfMissing() {
 // looked at again, or 0.
 func (e *Extension) sync() (again time.Duration) {
 	begun := time.Now()
-	e.mu.Lock()
-	if len(e.missing) > 0 {
-		e.mu.Unlock()
+	if len(e.Summary().Missing) > 0 {
 		return 0
 	}
-	changes := e.changes
-	e.changes = nil
-	e.mu.Unlock()
+	noted := e.latencies.noted()
 	planChanges := map[v1.IPFamily]plan.Change{}
 	summary, failed := Summary{Ready: true}, false
 	for _, family := range families {
@@ -292,11 +284,12 @@ func (e *Extension) sync() (again time.Duration) {
 		wait := s.trySync(e.ctx, planned{e.state, family}, planChanges[family], e.repairProxier)
 		if failed = failed || wait > 0; wait == 0 {
 			wait = s.untilLook()
+			e.latencies.observe(family, noted[family])
 		}
 		again = shorter(again, wait)
 		summary.Ready = summary.Ready && s.complete
 	}
-	e.finish(begun, summary, changes, failed)
+	e.finish(begun, summary, failed)
 	return again
 }
 
@@ -323,8 +316,8 @@ func (s *Summary) count(numbers plan.Numbers) {
 	}
 }
 
-// finish records how a sync that began at begun went, for these changes.
-func (e *Extension) finish(begun time.Time, summary Summary, changes []time.Time, failed bool) {
+// finish records how a sync that began at begun went.
+func (e *Extension) finish(begun time.Time, summary Summary, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if summary.Ready && !e.summary.Ready {
@@ -341,13 +334,6 @@ func (e *Extension) finish(begun time.Time, summary Summary, changes []time.Time
 		e.dueSince = begun
 	default:
 		e.dueSince = time.Time{}
-	}
-	if failed {
-		e.changes = append(changes, e.changes...)
-		return
-	}
-	for _, at := range changes {
-		programmingLatency.Observe(time.Since(at).Seconds())
 	}
 }
 

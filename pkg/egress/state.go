@@ -478,11 +478,6 @@ func (p planned) Numbers() (result plan.Numbers) {
 	return result
 }
 
-func (p planned) EgressIPs() (result []netip.Addr) {
-	p.ask(func(planner *plan.Planner) { result = planner.EgressIPs() })
-	return result
-}
-
 // podNames has the pods at addresses, as EndpointSlices of the pods' own namespaces have them.
 type podNames map[netip.Addr][]namings
 

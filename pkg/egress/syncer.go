@@ -209,7 +209,7 @@ func (s *syncer) trySync(ctx context.Context, p planner, change plan.Change, rep
 	wait := s.backoff.Step()
 	s.nextTry = start.Add(wait)
 	s.noteFailure(err.Error())
-	syncFailures.WithLabelValues(string(s.family)).Inc()
+	observeSync(s.family, time.Since(start), err)
 	s.logger.Error(err, "Egress SNAT is not as planned; trying again", "retryAfter", wait.Round(time.Millisecond))
 	return wait
 }
@@ -554,7 +554,7 @@ func (s *syncer) checkProxier(ctx context.Context, found held, repair func()) {
 }
 
 func (s *syncer) logSync(numbers plan.Numbers, looked, changed bool, elapsed time.Duration) {
-	syncDuration.WithLabelValues(string(s.family)).Observe(elapsed.Seconds())
+	observeSync(s.family, elapsed, nil)
 	s.logger.V(2).Info("Synced egress SNAT rules", "bindings", numbers.Bindings, "looked", looked, "changed", changed, "elapsed", elapsed)
 }
 
@@ -578,7 +578,7 @@ func (s *syncer) tell(in plan.Input, p plan.Plan) status.Family {
 // report tells people what a change means, whether or not it can be written.
 func (s *syncer) report(change plan.Change, p planner) {
 	numbers := p.Numbers()
-	setPlanMetrics(s.family, numbers, len(p.PlanOf(nil).ClusterCIDRs) > 0)
+	setPlanMetrics(s.family, numbers)
 	s.warnOfMissingCIDR(numbers)
 	const most = 20 // lines in the log for one change; metrics have the full number
 	for _, r := range change.Refused[:min(len(change.Refused), most)] {

@@ -1,11 +1,12 @@
 package egress
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress/conntrack"
@@ -13,7 +14,7 @@ import (
 
 var (
 	flowsDesc = metrics.NewDesc(subsystem+"_tracked_flows",
-		"Tracked flows on this node that wear an egress IP.",
+		"Tracked flows on this node that use an egress IP as source address. Only egress IPs of bindings that this node has written have series.",
 		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
 	portsDesc = metrics.NewDesc(subsystem+"_port_usage_ratio",
 		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.",
@@ -52,10 +53,10 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 		return c.usage
 	}
 	c.counted, c.usage = time.Now(), map[netip.Addr]conntrack.Usage{}
-	for family, ips := range e.egressIPs() {
-		usage, err := conntrack.Count(e.ctx, conntrack.Family(family), ips)
+	for family, s := range e.syncers {
+		usage, err := conntrack.Count(e.ctx, conntrack.Family(family), s.egressIPs())
 		if err != nil {
-			// What is not known is not told: a scraper sees the series end.
+			// Series that cannot be computed are omitted.
 			e.logger.Error(err, "Cannot count the flows of egress IPs")
 			continue
 		}
@@ -66,11 +67,13 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 	return c.usage
 }
 
-// egressIPs returns those that are bound, by IP family.
-func (e *Extension) egressIPs() map[v1.IPFamily][]netip.Addr {
-	result := map[v1.IPFamily][]netip.Addr{}
-	for _, family := range families {
-		result[family] = planned{e.state, family}.EgressIPs()
+// egressIPs returns those of the bindings that were written last.
+func (s *syncer) egressIPs() []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ips := map[netip.Addr]bool{}
+	for b := range s.since {
+		ips[b.EgressIP] = true
 	}
-	return result
+	return slices.Collect(maps.Keys(ips))
 }

@@ -42,7 +42,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.loop.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.loop.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
 	e.loop.Go(func() { e.watchNetwork(clients.Config) })
-	e.loop.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
+	e.loop.Go(func() { e.events.run(e.ctx, clients.Kube.CoreV1()) })
 }
 
 // watchNodes returns when the context ends.

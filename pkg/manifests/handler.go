@@ -114,8 +114,6 @@ func (t target) verb(method string) string {
 		return "create"
 	case method == http.MethodPatch && one:
 		return "patch"
-	case method == http.MethodDelete && one:
-		return "delete"
 	}
 	return ""
 }

@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strconv"
 	"sync"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
@@ -43,14 +42,13 @@ type item struct {
 	key     string
 	object  apiObject // without a version
 	version uint64
-	written time.Time
 	raw     []byte // its JSON, with the version
 	labels  labels.Set
 	fields  fields.Set
 }
 
 func newItem(r *resource, o apiObject) *item {
-	return &item{key: keyOf(o), object: o, written: time.Now(), labels: o.GetLabels(), fields: r.attributes(o)}
+	return &item{key: keyOf(o), object: o, labels: o.GetLabels(), fields: r.attributes(o)}
 }
 
 // A change turns old into new; one of the two is nil for an added or a deleted
@@ -75,9 +73,9 @@ func newStore(history int) *store {
 // tally counts what a replace did.
 type tally struct{ added, updated, deleted int }
 
-// replace makes objects what the store holds of files: nothing happens to an
-// object that is the same, and watches learn of the others. The error, an object that
-// has no JSON, leaves the store as it was.
+// replace makes objects what the store holds: nothing happens to an object that
+// is the same, and watches learn of the others. The error, an object that has no
+// JSON, leaves the store as it was.
 func (s *store) replace(objects *Objects) (tally, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,9 +83,6 @@ func (s *store) replace(objects *Objects) (tally, error) {
 	var total tally
 	pending := map[*resource][]change{}
 	for _, r := range resources {
-		if r.posted() {
-			continue
-		}
 		changes, err := s.collections[r].diff(r, r.of(objects), &version)
 		if err != nil {
 			return tally{}, err
@@ -131,18 +126,13 @@ func (c *collection) diff(r *resource, wanted []apiObject, version *uint64) ([]c
 		}
 		changes = append(changes, change{old: old, new: newItem(r, o)})
 	}
-	return changes, encodeAll(changes, version)
-}
-
-// encodeAll gives every change its version.
-func encodeAll(changes []change, version *uint64) error {
 	for i := range changes {
 		*version++
 		if err := changes[i].encode(*version); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return changes, nil
 }
 
 func keyOf(o apiObject) string { return o.GetNamespace() + "/" + o.GetName() }

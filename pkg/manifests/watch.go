@@ -90,7 +90,6 @@ func (s *Source) follow(ctx context.Context) {
 		case err := <-s.notifier.errors():
 			klog.FromContext(ctx).V(2).Info("Events of the manifests were lost", "err", err)
 		case <-recheck.C:
-			s.expire(ctx)
 			if change != nil || !s.outdated() {
 				continue
 			}
@@ -157,13 +156,6 @@ func (s *Source) replace(ctx context.Context, objects *Objects) error {
 			"added", total.added, "updated", total.updated, "deleted", total.deleted)
 	}
 	return nil
-}
-
-// expire forgets the events whose time is over.
-func (s *Source) expire(ctx context.Context) {
-	if err := s.store.expireEvents(time.Now()); err != nil {
-		klog.FromContext(ctx).Error(err, "Expired events are kept")
-	}
 }
 
 // report logs every error that was not there the last time, and the end of all
