@@ -411,7 +411,7 @@ func TestANodeSaysWhichRightItLacks(t *testing.T) {
 	for i, missing := range w.shippedRights() {
 		w.scenario("without "+missing.String(), func() {
 			if missing.verb == "patch" {
-				w.Skip("an Event is patched when it is 20 minutes old; TestEventRecorder_APIServer of pkg/egress has that")
+				w.Skip("an Event is patched when it is 20 minutes old; TestEventRecorder_OnlyCreatesAndPatches of pkg/egress has that")
 			}
 			user := fmt.Sprintf("without-%d", i)
 			w.grantAllBut(user, func(r right) bool { return r == missing })

@@ -238,7 +238,7 @@ func TestEventRecorder_WriterIsGone(t *testing.T) {
 	}
 }
 
-func TestEventRecorder_NodesOwnReason(t *testing.T) {
+func TestEventRecorder_NodesOwnReasonIsAboutTheNodeToo(t *testing.T) {
 	const nodes = 20
 	s := stateWith(nodes)
 	written := map[string]int{}
@@ -297,8 +297,8 @@ func TestEventRecorder_ServiceIsAnother(t *testing.T) {
 	}
 }
 
-// TestEventRecorder_LongNote: a message may be as long as an annotation.
-func TestEventRecorder_LongNote(t *testing.T) {
+// TestEventRecorder_LongNoteIsCut: a message may be as long as an annotation.
+func TestEventRecorder_LongNoteIsCut(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
 	long := refusal("web", plan.InvalidAnnotation, "")
 	long.Message = strings.Repeat("ß", maxNote)
@@ -309,8 +309,8 @@ func TestEventRecorder_LongNote(t *testing.T) {
 	}
 }
 
-// TestEventRecorder_ManyRefusals do not flood the API server.
-func TestEventRecorder_ManyRefusals(t *testing.T) {
+// TestEventRecorder_ManyRefusalsAreLimited: they do not flood the API server.
+func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
 	r := newEventRecorder(klog.Background(), "node-0", stateWith(1))
 	recorder := record.NewFakeRecorder(1000)
 	began := time.Now()
@@ -329,9 +329,9 @@ func TestEventRecorder_ManyRefusals(t *testing.T) {
 	}
 }
 
-// TestEventRecorder_APIServer: nothing is asked of it but to take Events, whoever has written some there
+// TestEventRecorder_OnlyCreatesAndPatches: nothing is asked of it but to take Events, whoever has written some there
 // under our name.
-func TestEventRecorder_APIServer(t *testing.T) {
+func TestEventRecorder_OnlyCreatesAndPatches(t *testing.T) {
 	server := newEventServer(t)
 	forged := v1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "forged"}, InvolvedObject: v1.ObjectReference{Name: "forged"}, Reason: "NotAllowed",
 		ReportingController: eventSource, ReportingInstance: "node-0", Source: v1.EventSource{Component: eventSource, Host: "node-0"}, Count: 7}
@@ -365,10 +365,11 @@ func TestEventRecorder_APIServer(t *testing.T) {
 	}
 }
 
-// TestEventRecorder_Forbidden: a node that may not write Events does not ask again at every change.
-func TestEventRecorder_Forbidden(t *testing.T) {
+// TestEventRecorder_ForbiddenIsNotRetried: a node that may not write Events does not ask again at every change.
+func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
 	server := newEventServer(t)
 	refused := apierrors.NewForbidden(v1.Resource("events"), "", nil).ErrStatus
+	refused.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	server.refused = &refused
 	r := newTestRecorder("node-0", stateWith(1))
 	go r.run(t.Context(), server.client.CoreV1())

@@ -105,8 +105,8 @@ func TestMetrics_SyncResult(t *testing.T) {
 	}
 }
 
-// TestSyncer_EgressIPs: a node has series for its own egress IPs, not for those of the cluster.
-func TestSyncer_EgressIPs(t *testing.T) {
+// TestSyncer_EgressIPsOfWrittenBindings: a node has series for its own egress IPs, not for those of the cluster.
+func TestSyncer_EgressIPsOfWrittenBindings(t *testing.T) {
 	e := New(t.Context(), testConfig)
 	e.state.setService(newService("elsewhere", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.9"} }))
 	s := e.syncers[v1.IPv4Protocol]
