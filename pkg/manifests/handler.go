@@ -17,7 +17,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// writeTimeout is how long a client may take no bytes before it is dropped.
+// writeTimeout is how long a client may read nothing before it is dropped.
 const writeTimeout = 30 * time.Second
 
 // A handler is the API endpoint. Its token is the only way in.

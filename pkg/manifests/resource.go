@@ -21,8 +21,8 @@ type resource struct {
 	namespaced bool
 	verbs      metav1.Verbs
 
-	// fields are the selectable fields besides the metadata, with what they
-	// are of an object. They are upstream's.
+	// fields has a function for each selectable field besides the metadata that
+	// returns an object's value. The fields are upstream's.
 	fields map[string]func(apiObject) string
 }
 
@@ -87,10 +87,10 @@ func resourceOf(gvr schema.GroupVersionResource) *resource {
 	return resources[i]
 }
 
-// gvk is of its objects.
+// gvk is the kind of its objects.
 func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }
 
-// selectable says whether a field selector may name the field.
+// selectable tells whether a field selector may name the field.
 func (r *resource) selectable(name string) bool {
 	return name == "metadata.name" || name == "metadata.namespace" && r.namespaced || r.fields[name] != nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // historyLength is how many changes of a resource are kept for watches that
-// come back, besides all those of the last load.
+// reconnect, in addition to those of the last load.
 const historyLength = 1000
 
 // A store holds the current objects and the recent changes of every resource.
@@ -56,8 +56,8 @@ func newItem(r *resource, o apiObject) *item {
 type change struct {
 	version  uint64
 	old, new *item
-	// gone is old with the version of the change. It is what the watch of a
-	// selector gets that matches old, but not new.
+	// gone is old with the version of the change. A watch whose selector matches
+	// old but not new gets it.
 	gone []byte
 }
 
@@ -106,8 +106,9 @@ func (s *store) replace(objects *Objects) (tally, error) {
 	return total, nil
 }
 
-// diff returns what makes wanted of the collection, each with its version:
-// first what goes, so that an address is free before another object takes it.
+// diff returns the changes that turn the collection into wanted, each with its
+// version: deletions first, so that an address is free before another object
+// takes it.
 func (c *collection) diff(r *resource, wanted []apiObject, version *uint64) ([]change, error) {
 	stays := make(map[string]bool, len(wanted))
 	for _, o := range wanted {
@@ -163,8 +164,8 @@ func encode(o apiObject, version uint64) ([]byte, error) {
 	return raw, nil
 }
 
-// apply makes the changes and wakes the watches. However many there are, a
-// watch that knew of all before finds all of these.
+// apply makes the changes and wakes the watches. All of these changes are kept,
+// however many there are, for the watches that are up to date.
 func (c *collection) apply(changes []change, history int) {
 	if len(changes) == 0 {
 		return
@@ -186,7 +187,7 @@ func (c *collection) apply(changes []change, history int) {
 }
 
 // list returns the objects of a resource that match, sorted by key, and the
-// version at which they are all there is.
+// version of the list.
 func (s *store) list(r *resource, match func(*item) bool) ([]*item, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
