@@ -187,7 +187,7 @@ func (f *forwarding) nodeAddresses() {
 		}
 	}
 	f.refused("demo/web", "NodeAddress")
-	f.warned("demo", "web", "NodeAddress")
+	event := f.warned("demo", "web", "NodeAddress")
 	f.bound("demo", "web", 0)
 	served()
 	for _, pod := range f.pods {
@@ -200,5 +200,5 @@ func (f *forwarding) nodeAddresses() {
 	for _, pod := range f.pods {
 		f.leaves("tcp", pod, one.V4.String(), one.V6.String())
 	}
-	f.notWarned("demo", "web")
+	f.saidOnce(event)
 }

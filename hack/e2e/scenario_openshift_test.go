@@ -84,7 +84,6 @@ func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
 		w.putNetwork(nil, lab.ClusterV4, lab.ClusterV6)
 		shop(w.ips(10)...)
 		w.refused("shop/web", "")
-		w.notWarned("shop", "web")
 	})
 	w.scenario("a cluster network that is added is inside", func() {
 		inside := netip.MustParsePrefix("198.51.100.0/24")

@@ -197,11 +197,11 @@ func (w *world) annotations() {
 	annotate("flase")
 	w.leaves("tcp", pod)
 	w.refused("annotated/web", "InvalidAnnotation")
-	w.warned("annotated", "web", "InvalidAnnotation")
+	event := w.warned("annotated", "web", "InvalidAnnotation")
 	annotate("true")
 	w.leaves("tcp", pod, w.ips(40)...)
 	w.refused("annotated/web", "")
-	w.notWarned("annotated", "web")
+	w.saidOnce(event)
 }
 
 func (w *world) notReadyAndTerminating() {
@@ -264,7 +264,7 @@ func (w *world) thief() {
 	w.leaves("tcp", bandit, w.ips(70)...)
 	w.leaves("tcp", robbed)
 	w.refused("bandits/web", "")
-	w.notWarned("bandits", "web")
+	w.saidOnce(event)
 }
 
 func (w *world) otherOrder() {

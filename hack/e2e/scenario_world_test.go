@@ -310,47 +310,49 @@ func (w *world) refused(service, reason string) {
 	})
 }
 
-// warned waits until a Service has just one Event with this reason, and returns it.
+// warned waits until a Service has an Event with this reason and none with another, and returns one.
 func (w *world) warned(namespace, service, reason string) (event v1.Event) {
 	w.Helper()
+	svc := w.getService(namespace, service)
 	w.eventually(func() error {
-		events, err := w.warnings(namespace, service)
-		if err == nil && (len(events) != 1 || events[0].Reason != reason) {
-			err = fmt.Errorf("%s/%s has these Events, want one, %s: %v", namespace, service, reason, told(events))
+		events, err := w.warnings(svc)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			event = events[0]
+		other := func(e v1.Event) bool { return e.Reason != reason }
+		if len(events) == 0 || slices.ContainsFunc(events, other) {
+			return fmt.Errorf("%s/%s has these Events, want %s: %v", namespace, service, reason, told(events))
 		}
-		return err
+		event = events[0]
+		return nil
 	})
 	return event
 }
 
-// notWarned waits until a Service has no Event.
-func (w *world) notWarned(namespace, service string) {
+// saidOnce fails unless an Event about a refusal that has been lifted is as it was: nobody deletes or
+// repeats it.
+func (w *world) saidOnce(event v1.Event) {
 	w.Helper()
-	w.eventually(func() error {
-		events, err := w.warnings(namespace, service)
-		if err == nil && len(events) > 0 {
-			err = fmt.Errorf("%s/%s has these Events: %v", namespace, service, told(events))
-		}
-		return err
-	})
+	now, err := w.Client().CoreV1().Events(event.Namespace).Get(w.Context(), event.Name, metav1.GetOptions{})
+	if err != nil || now.Count != 1 {
+		w.Errorf("the Event %s, %s, is there %d times, %v; want once", event.Reason, event.Message, now.Count, err)
+	}
 }
 
-// warnings are the nodes' Events about a Service, as 'kubectl describe' finds them. The API server has some of
-// its own.
-func (w *world) warnings(namespace, service string) ([]v1.Event, error) {
-	list, err := w.Client().CoreV1().Events(namespace).List(w.Context(), metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.kind": "Service", "involvedObject.name": service}.String(),
+// warnings are the nodes' Events about a Service, not about another one of the same name. The API server has
+// some of its own.
+func (w *world) warnings(svc *v1.Service) ([]v1.Event, error) {
+	list, err := w.Client().CoreV1().Events(svc.Namespace).List(w.Context(), metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.kind": "Service", "involvedObject.uid": string(svc.UID)}.String(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list.Items, func(e v1.Event) bool {
-		return e.ReportingController != "network.openshift.io/egress-snat"
-	}), nil
+	return slices.DeleteFunc(list.Items, func(e v1.Event) bool { return e.Source.Component != eventSource }), nil
 }
+
+// eventSource is the component that nodes write Events as.
+const eventSource = "network.openshift.io/egress-snat"
 
 // told is what Events say.
 func told(events []v1.Event) (result []string) {

@@ -306,11 +306,11 @@ var (
 	label            = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 )
 
-// documentedMetrics fails unless the metrics of egress SNAT have the labels that README.md says, and no
+// documentedMetrics fails unless the metrics of egress SNAT have the labels that images/node/README.md says, and no
 // metric has the name of a Service or pod, or a pod's address.
 func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host) {
 	w.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../images/node/README.md")
 	w.must(err)
 	documented := map[string][]string{}
 	for _, match := range documentedMetric.FindAllStringSubmatch(string(readme), -1) {
@@ -318,7 +318,8 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": nil}
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": nil, "result": {"success", "error"},
+		"kind": {"Services", "EndpointSlices", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
 		values["reason"] = append(values["reason"], string(reason))
 	}
@@ -340,7 +341,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(seen))); diff != "" {
-		w.Errorf("metrics that README.md has, and that there are (-want +got):\n%s", diff)
+		w.Errorf("metrics that images/node/README.md has, and that there are (-want +got):\n%s", diff)
 	}
 	names := []string{"shop", "web-1", pods[0].V4.String(), pods[0].V6.String(), pods[1].V4.String()}
 	for line := range strings.Lines(got.body) {

@@ -510,14 +510,17 @@ func (h *hostileNamespace) readable(command, output string) {
 // readableEvents fails unless the Events about refusals are, and nobody else has one.
 func (h *hostileNamespace) readableEvents() {
 	h.Helper()
-	events, err := h.Client().EventsV1().Events("").List(h.Context(), metav1.ListOptions{FieldSelector: "reportingController=network.openshift.io/egress-snat"})
+	events, err := h.Client().CoreV1().Events("").List(h.Context(), metav1.ListOptions{})
 	h.must(err)
 	for _, event := range events.Items {
-		if event.Namespace == "shop" || event.Namespace == "fresh" {
-			h.Errorf("an Event in %s: %s", event.Namespace, event.Note)
+		if event.Source.Component != eventSource {
+			continue
 		}
-		if !printable(event.Note) || strings.Contains(event.Note, "\n") {
-			h.Errorf("an Event says %q", event.Note)
+		if event.Namespace == "shop" || event.Namespace == "fresh" {
+			h.Errorf("an Event in %s: %s", event.Namespace, event.Message)
+		}
+		if !printable(event.Message) || strings.Contains(event.Message, "\n") {
+			h.Errorf("an Event says %q", event.Message)
 		}
 	}
 }

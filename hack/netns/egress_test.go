@@ -177,7 +177,6 @@ func TestNoClusterCIDRNoRules(t *testing.T) {
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), n.Node().V6)
 		n.Says("No egress SNAT in this IP family")
-		n.metric(`egress_snat_no_cluster_cidr{ip_family="IPv6"} 1`)
 		n.metric(`egress_snat_refusals{ip_family="IPv6",reason="NoClusterCIDR"} 1`)
 		if strings.Contains(n.Save(v1.IPv6Protocol), "OPENSHIFT-EGRESS") {
 			n.Error("there are rules without an exclusion")

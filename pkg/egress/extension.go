@@ -125,7 +125,7 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range families {
 		e.families[name] = newFamily(e, name)
 	}
-	e.events = newEventRecorder(e.logger, config.NodeName, e.state)
+	e.events = newEventRecorder(e.logger, config, e.state)
 	registerMetrics(e)
 	return e
 }
@@ -211,7 +211,9 @@ func (e *Extension) changed(changed bool, at time.Time) {
 
 // known tells that all objects of a kind are known. What came before the last of them was not due.
 func (e *Extension) known(kind string) {
-	if !e.barrier.Known(kind) {
+	opens := e.barrier.Known(kind)
+	waitingForObjects.WithLabelValues(kind).Set(0)
+	if !opens {
 		return
 	}
 	for _, f := range e.families {

@@ -26,6 +26,8 @@ type family struct {
 	refusals   *refusalLog
 	// planned: there was a sync, so there is a plan.
 	planned atomic.Bool
+	// wrote: the last sync has changed the kernel.
+	wrote bool
 	// warnedOfCIDR: the log says that a cluster CIDR is missing.
 	warnedOfCIDR bool
 }
@@ -62,6 +64,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	}
 	began := time.Now()
 	result := f.reconciler.Sync(ctx, p, change.InKernel(), e.state.primary(e.config.NodeName, f.name))
+	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
 	return result.Wake, result.Err != nil
 }
@@ -80,7 +83,7 @@ func (f *family) update(regular bool) plan.Change {
 
 // report tells people what a change means, whether or not it can be written.
 func (f *family) report(change plan.Change, numbers plan.Numbers) {
-	setPlanMetrics(f.name, numbers, len(change.Networks.ClusterCIDRs) > 0)
+	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
 	f.refusals.log(change.Refused)
 }
@@ -100,20 +103,24 @@ func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed 
 	if result.Rules > 0 || result.Written {
 		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
 	}
-	switch {
-	case result.Err != nil:
-		syncFailures.WithLabelValues(name).Inc()
-	case !result.Idle:
+	if result.Idle {
+		return
+	}
+	observeSync(f.name, elapsed, result.Err)
+	if result.Err == nil {
 		lastSuccess.WithLabelValues(name).SetToCurrentTime()
-		syncDuration.WithLabelValues(name).Observe(elapsed.Seconds())
 		f.logger.V(2).Info("Synced egress SNAT rules", "bindings", numbers.Bindings, "looked", result.Looked, "changed", result.Written, "elapsed", elapsed)
 	}
 }
 
-// observeLatency is told the times of the changes that are in the kernel now.
+// observeLatency is told the times of the changes that are in the kernel now, if that is another one
+// for them.
 func (f *family) observeLatency(changes []time.Time) {
+	if !f.wrote {
+		return
+	}
 	for _, at := range changes {
-		programmingLatency.Observe(time.Since(at).Seconds())
+		programmingLatency.WithLabelValues(string(f.name)).Observe(time.Since(at).Seconds())
 	}
 }
 

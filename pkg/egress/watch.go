@@ -45,7 +45,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
 	e.running.Go(func() { e.watchNetwork(clients.Config) })
-	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
+	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.CoreV1()) })
 }
 
 // watchNodes returns when the context ends.

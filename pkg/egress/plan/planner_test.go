@@ -230,7 +230,7 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 func TestPlanner_ManyExternalIPs(t *testing.T) {
 	c := newCluster()
 	c.surroundings.Policies = []Policy{{Source: "policy", Allowed: prefixes("198.18.0.0/15"), Rejected: prefixes("198.18.1.0/24"), ExternalIPsOnly: true}}
-	p := NewPlanner("here", c.podAt)
+	p := NewPlanner(c.podAt)
 	p.SetSurroundings(c.surroundings)
 	service := func(namespace string, number int) Service { return Service{namespace, fmt.Sprint("s", number)} }
 	set := func(name Service, created, from, to int) {
