@@ -85,7 +85,7 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 		}
 		objects, err := w.objects()
 		w.must(err)
-		if m.CheckPlan(w.config, objects, families...) == nil {
+		if m.CheckPlan(objects, families...) == nil {
 			t.Errorf("%s: it knows of a change all the same", bad.name)
 		}
 	}

@@ -63,7 +63,7 @@ func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
 			w.published(w.members[0], w.members[2])
 			objects, err := w.objects()
 			w.must(err)
-			if err := victim.CheckPlan(w.config, objects, family); (err == nil) != moment.written {
+			if err := victim.CheckPlan(objects, family); (err == nil) != moment.written {
 				t.Errorf("%s of %s: the kernel holds the change: %t, want %t: %v", moment.name, family, err == nil, moment.written, err)
 			}
 			if w.strays(w.blog) == nil {
@@ -258,7 +258,7 @@ func (m *moments) kill(w *watchedWorld, victim *member) {
 	}
 	objects, err := w.objects()
 	w.must(err)
-	if victim.CheckPlan(w.config, objects, families...) != nil {
+	if victim.CheckPlan(objects, families...) != nil {
 		m.behind++
 	}
 }

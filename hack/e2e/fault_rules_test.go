@@ -270,7 +270,7 @@ func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
 	time.Sleep(time.Until(began.Add(hold))) // the fault is its length
 	objects, err := w.objects()
 	w.must(err)
-	if err := victim.CheckPlan(w.config, objects, families...); err == nil {
+	if err := victim.CheckPlan(objects, families...); err == nil {
 		t.Error("the node has written while somebody else held the lock")
 	}
 	if strings.Contains(victim.Printed.String(), inPlace) {

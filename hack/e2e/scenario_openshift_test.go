@@ -14,7 +14,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/hack/oracle"
 )
 
 // OpenShift's Network has the cluster CIDRs, and a policy on external IPs. Its kind comes with a
@@ -25,7 +25,7 @@ const networkCRD = "testdata/networks.crd.yaml"
 // The nodes have no cluster CIDRs but those of the Network.
 var openShift = settings{
 	arguments: `cluster-cidr: null`,
-	config:    func(c *egress.Config) { c.ClusterCIDRs = nil },
+	expect:    func(a *oracle.Arguments) { a.ClusterCIDRs = nil },
 }
 
 func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // The rules of README.md, each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
@@ -47,7 +47,7 @@ func TestClustersOfOneIPFamily(t *testing.T) {
 			w := newWorld(t, settings{
 				families:  []v1.IPFamily{family},
 				arguments: `cluster-cidr: ["` + cidr.String() + `"]`,
-				config:    func(c *egress.Config) { c.ClusterCIDRs = []netip.Prefix{cidr} },
+				expect:    func(a *oracle.Arguments) { a.ClusterCIDRs = []netip.Prefix{cidr} },
 			})
 			w.undisturbed(w.rules())
 		})
@@ -358,7 +358,7 @@ func familyOf(addr netip.Addr) v1.IPFamily {
 	return v1.IPv6Protocol
 }
 
-// The arguments of configuredRules, and what they make of the plan.
+// The arguments of configuredRules, as the nodes and as the oracle get them.
 const configuredArguments = `
 egress-snat-protocols: [all]
 egress-snat-exclude-cidrs: [198.51.100.0/24, "2001:db8:113:ee::/64"]
@@ -367,18 +367,18 @@ egress-snat-allowed-cidrs: [203.0.113.0/25, "2001:db8:113::/112"]
 egress-snat-namespace-cidrs: [pinned=203.0.113.110/32, "pinned=2001:db8:113::110/128"]
 `
 
-func configured(c *egress.Config) {
+func configured(a *oracle.Arguments) {
 	prefixes := func(texts ...string) (result []netip.Prefix) {
 		for _, text := range texts {
 			result = append(result, netip.MustParsePrefix(text))
 		}
 		return result
 	}
-	c.AllProtocols = true
-	c.Exclusions = prefixes("198.51.100.0/24", "2001:db8:113:ee::/64")
-	c.LoadBalancerIPs = true
-	c.AllowedCIDRs = prefixes("203.0.113.0/25", "2001:db8:113::/112")
-	c.NamespacePolicies = map[string]plan.Policy{"pinned": {Allowed: prefixes("203.0.113.110/32", "2001:db8:113::110/128")}}
+	a.AllProtocols = true
+	a.ExcludeCIDRs = prefixes("198.51.100.0/24", "2001:db8:113:ee::/64")
+	a.LoadBalancerIPs = true
+	a.AllowedCIDRs = prefixes("203.0.113.0/25", "2001:db8:113::/112")
+	a.NamespaceCIDRs = map[string][]netip.Prefix{"pinned": prefixes("203.0.113.110/32", "2001:db8:113::110/128")}
 }
 
 // configuredRules goes through those that arguments change. The nodes restart with them, which the pods of

@@ -21,7 +21,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/hack/oracle"
 )
 
 // What the scenarios do in a world, and what they see.
@@ -190,8 +190,8 @@ func notReady(c discovery.EndpointConditions) bool    { return !ptr.Deref(c.Read
 func terminating(c discovery.EndpointConditions) bool { return ptr.Deref(c.Terminating, false) }
 
 // reconfigure gives all nodes other arguments, as an administrator does: each ends by itself, and its service manager
-// starts it anew. config makes the same of what settled compares the kernel with; it may be nil.
-func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
+// starts it anew. expect tells the oracle the same; it may be nil.
+func (w *world) reconfigure(arguments string, expect func(*oracle.Arguments)) {
 	w.Helper()
 	for _, m := range w.members {
 		m.Configure(arguments)
@@ -203,10 +203,7 @@ func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
 		m.Printed.Reset()
 		m.Start()
 	}
-	w.config = defaultConfig()
-	if config != nil {
-		config(&w.config)
-	}
+	w.expect(expect)
 	for _, m := range w.members {
 		m.Ready()
 	}

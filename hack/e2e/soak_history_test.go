@@ -11,8 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/hack/oracle"
 )
 
 // history is what was so when, as far as it decides who a pod may be seen as. It is a row of periods, each
@@ -30,7 +29,7 @@ type period struct {
 	// At the quiet moment.
 	claims    []claim
 	endpoints []possibleEndpoint
-	bindings  map[netip.Addr]plan.Binding // those of TCP, by the pod's address
+	bindings  map[netip.Addr]oracle.Binding // those of TCP, by the pod's address
 	// Since then.
 	facts []fact
 }
@@ -60,17 +59,12 @@ type fact struct {
 	endpoint *possibleEndpoint
 }
 
-func claimOf(svc *v1.Service, config egress.Config) claim {
+func claimOf(svc *v1.Service, arguments oracle.Arguments) claim {
 	c := claim{namespace: svc.Namespace, name: svc.Name, app: svc.Spec.Selector["app"], created: svc.CreationTimestamp.Time}
 	for _, text := range svc.Spec.ExternalIPs {
 		c.holds = append(c.holds, netip.MustParseAddr(text))
 	}
-	for _, family := range families {
-		in, err := egress.InputFor(family, config, egress.Objects{Services: []*v1.Service{svc}})
-		if err == nil && len(in.Claims) == 1 && in.Claims[0].Refused == "" {
-			c.egress = append(c.egress, in.Claims[0].EgressIP)
-		}
-	}
+	c.egress = oracle.Cluster{Arguments: arguments}.Claims(svc)
 	return c
 }
 
@@ -96,11 +90,11 @@ func (h *history) leave(addrs ...netip.Addr) {
 }
 
 // calm begins a period: all nodes hold the plan for these objects now, and nothing is being changed.
-func (h *history) calm(w *world, objects egress.Objects) {
+func (h *history) calm(w *world, objects oracle.Cluster) {
 	w.Helper()
-	e := &period{began: time.Now(), bindings: map[netip.Addr]plan.Binding{}}
+	e := &period{began: time.Now(), bindings: map[netip.Addr]oracle.Binding{}}
 	for _, svc := range objects.Services {
-		e.claims = append(e.claims, claimOf(svc, w.config))
+		e.claims = append(e.claims, claimOf(svc, w.arguments))
 	}
 	for _, slice := range objects.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {
@@ -118,13 +112,9 @@ func (h *history) calm(w *world, objects egress.Objects) {
 			e.endpoints = append(e.endpoints, possibleEndpoint{addr: netip.MustParseAddr(ip.IP), namespace: pod.Namespace, app: pod.Labels["app"]})
 		}
 	}
-	for _, family := range w.families {
-		p, err := egress.PlanFor(family, w.config, objects)
-		w.must(err)
-		for _, b := range p.Bindings {
-			if b.Protocol == plan.TCP { // UDP is the same, by the Services' ports
-				e.bindings[b.Pod] = b
-			}
+	for _, b := range objects.Bindings() {
+		if b.Protocol == "tcp" { // UDP is the same, by the Services' ports
+			e.bindings[b.Pod] = b
 		}
 	}
 	h.mu.Lock()
@@ -202,7 +192,7 @@ func (e *period) allows(addr, node, seen netip.Addr, until time.Time) bool {
 
 // touched tells whether any of these changes could end a binding: one of what its pod's address is, or
 // of a Service that has, or had, its egress IP or its pod. The Service that gives it is one of these.
-func (e *period) touched(b plan.Binding, facts []fact) bool {
+func (e *period) touched(b oracle.Binding, facts []fact) bool {
 	endpoints := e.allEndpoints(facts)
 	for _, f := range facts {
 		if f.endpoint != nil && f.endpoint.addr == b.Pod {

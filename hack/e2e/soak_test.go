@@ -22,9 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/hack/oracle"
 )
 
 const (
@@ -194,7 +192,7 @@ func (s *soak) ask(r *rand.Rand) bool {
 func (s *soak) quiet() {
 	s.Helper()
 	began := time.Now()
-	var objects egress.Objects
+	var objects oracle.Cluster
 	s.eventually(func() (err error) {
 		if err := s.controllersAreDone(); err != nil {
 			return err
@@ -203,7 +201,7 @@ func (s *soak) quiet() {
 			return err
 		}
 		for _, m := range s.members {
-			if err := s.knows(m, objects); err != nil {
+			if err := m.Knows(objects, s.families...); err != nil {
 				return err
 			}
 		}
@@ -219,46 +217,6 @@ func (s *soak) quiet() {
 	for _, m := range s.members {
 		s.measure(m)
 	}
-}
-
-// knows returns an error unless a node knows all that the API server has, not only something with the
-// same plan, has written that plan, and has ended the flows that contradict it.
-func (s *soak) knows(m *member, objects egress.Objects) error {
-	snapshot, err := status.NewClient(m.Socket()).Snapshot(s.Context())
-	if err != nil {
-		return err
-	}
-	if problems := snapshot.Problems(); len(problems) > 0 || len(snapshot.Families) != len(s.families) {
-		return fmt.Errorf("%s: %s", m.Name, strings.Join(problems, "; "))
-	}
-	for _, f := range snapshot.Families {
-		want, err := egress.InputFor(v1.IPFamily(f.Family), s.config, objects)
-		if err != nil {
-			return err
-		}
-		if got, want := claimed(f.Input), claimed(want); !f.Written || !slices.Equal(got, want) {
-			return fmt.Errorf("%s, %s: written: %v; the node knows of\n%s\nwant\n%s", m.Name, f.Family, f.Written, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-	return nil
-}
-
-// claimed has a line for each Service with its addresses and each claim with its endpoints.
-func claimed(in plan.Input) []string {
-	var lines []string
-	for _, h := range in.Holdings {
-		lines = append(lines, fmt.Sprint(h.Service, h.Created.Unix(), h.Addresses))
-	}
-	for _, c := range in.Claims {
-		var endpoints []string
-		for _, e := range c.Endpoints {
-			endpoints = append(endpoints, fmt.Sprint(e.Addr, e.Pod))
-		}
-		slices.Sort(endpoints)
-		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.EgressIP, c.Refused, slices.Compact(endpoints)))
-	}
-	slices.Sort(lines)
-	return lines
 }
 
 // sampled is what a node needs in a quiet moment.

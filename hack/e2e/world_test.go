@@ -13,11 +13,13 @@ import (
 
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
@@ -40,8 +42,8 @@ type world struct {
 	members []*member
 	// families are those of the cluster.
 	families []v1.IPFamily
-	// config is what the nodes' arguments make of the extension.
-	config egress.Config
+	// arguments are the nodes', as far as README.md's rules depend on them.
+	arguments oracle.Arguments
 
 	// network reaches OpenShift's Network; nil in a cluster that has none.
 	network configclient.Interface
@@ -62,8 +64,8 @@ type settings struct {
 	backend   lab.Backend
 	nftables  bool   // the mode of that name
 	arguments string // YAML for proxyArguments
-	// config changes what settled compares the kernel with to what the arguments say; may be nil.
-	config func(*egress.Config)
+	// expect tells the oracle what the arguments say; may be nil.
+	expect func(*oracle.Arguments)
 }
 
 // newWorld makes a cluster with all nodes running and nothing else in it. Pods run on them, made by
@@ -99,10 +101,7 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
 	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
 	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families}
-	w.config = defaultConfig()
-	if s.config != nil {
-		s.config(&w.config)
-	}
+	w.expect(s.expect)
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
 		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s))
@@ -112,8 +111,13 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	return w
 }
 
-// defaultConfig is what the nodes' own arguments make of the extension.
-func defaultConfig() egress.Config { return process.PlanConfig(lab.ClusterV4, lab.ClusterV6) }
+// expect has the oracle know the nodes' arguments: the tests' own, as change, which may be nil, changes them.
+func (w *world) expect(change func(*oracle.Arguments)) {
+	w.arguments = oracle.DefaultArguments(lab.ClusterV4, lab.ClusterV6)
+	if change != nil {
+		change(&w.arguments)
+	}
+}
 
 // newMember makes a node of the cluster, whose process does not run yet.
 func (w *world) newMember(name string, host *lab.Host, s settings) *member {
@@ -254,9 +258,9 @@ func (w *world) eventually(check func() error) {
 	process.Eventually(w.T, soon, check)
 }
 
-// objects are those in the API server that a plan is made of.
-func (w *world) objects() (egress.Objects, error) {
-	var objects egress.Objects
+// objects are those in the API server that decide who leaves as what.
+func (w *world) objects() (oracle.Cluster, error) {
+	objects := oracle.Cluster{Arguments: w.arguments}
 	ctx, client := w.Context(), w.Client()
 	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -275,7 +279,10 @@ func (w *world) objects() (egress.Objects, error) {
 		return objects, err
 	}
 	if w.network != nil {
-		if objects.Network, err = egress.ClusterNetwork(ctx, w.network); err != nil {
+		objects.Network, err = w.network.ConfigV1().Networks().Get(ctx, "cluster", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			objects.Network = nil
+		} else if err != nil {
 			return objects, err
 		}
 	}
@@ -289,7 +296,7 @@ func (w *world) objects() (egress.Objects, error) {
 		objects.Nodes = append(objects.Nodes, &nodes.Items[i])
 	}
 	for i := range cidrs.Items {
-		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidrs.Items[i].Spec.CIDRs...)
+		objects.ServiceCIDRs = append(objects.ServiceCIDRs, &cidrs.Items[i])
 	}
 	return objects, nil
 }
@@ -307,7 +314,7 @@ func (w *world) settled(members ...*member) {
 			return err
 		}
 		for _, m := range members {
-			if err := m.CheckPlan(w.config, objects, w.families...); err != nil {
+			if err := m.CheckPlan(objects, w.families...); err != nil {
 				return err
 			}
 		}
@@ -315,7 +322,7 @@ func (w *world) settled(members ...*member) {
 	})
 }
 
-// bound waits until the plan binds this many pods to a Service in each family, and the nodes hold it.
+// bound waits until README.md's rules bind this many pods to a Service in each family, and the nodes hold that.
 // EndpointSlices follow Pods with a delay.
 func (w *world) bound(namespace, service string, pods int) {
 	w.Helper()
@@ -324,19 +331,15 @@ func (w *world) bound(namespace, service string, pods int) {
 		if err != nil {
 			return err
 		}
+		found := map[v1.IPFamily]map[netip.Addr]bool{v1.IPv4Protocol: {}, v1.IPv6Protocol: {}}
+		for _, b := range objects.Bindings() {
+			if b.Service.Namespace == namespace && b.Service.Name == service {
+				found[familyOf(b.Pod)][b.Pod] = true
+			}
+		}
 		for _, family := range w.families {
-			plan, err := egress.PlanFor(family, w.config, objects)
-			if err != nil {
-				return err
-			}
-			found := map[netip.Addr]bool{}
-			for _, b := range plan.Bindings {
-				if b.Service.Namespace == namespace && b.Service.Name == service {
-					found[b.Pod] = true
-				}
-			}
-			if len(found) != pods {
-				return fmt.Errorf("%s: %s/%s has %d pods that are bound, want %d", family, namespace, service, len(found), pods)
+			if len(found[family]) != pods {
+				return fmt.Errorf("%s: %d pods of %s/%s are bound, want %d", family, len(found[family]), namespace, service, pods)
 			}
 		}
 		return nil

@@ -273,6 +273,6 @@ func TestBackendIsChecked(t *testing.T) {
 	n.Ready()
 	n.Eventually(soon, func() error {
 		objects, err := n.objects()
-		return errors.Join(err, n.CheckPlan(process.PlanConfig(lab.ClusterV4, lab.ClusterV6), objects, v1.IPv4Protocol))
+		return errors.Join(err, n.CheckPlan(objects, v1.IPv4Protocol))
 	})
 }

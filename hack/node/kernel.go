@@ -3,15 +3,16 @@ package node
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/kubeproxy"
 )
 
 // Save returns what iptables-save prints of the family.
@@ -50,15 +51,12 @@ func (n *Node) AsSomebodyElse(stdin, name string, args ...string) {
 	}
 }
 
-// CheckPlan returns an error unless the kernel holds the plan for the objects and nothing
-// else of ours, in these IP families, with the jump in front.
-func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families ...v1.IPFamily) error {
+// CheckPlan returns an error unless the kernel holds, in these IP families, the rules that README.md
+// asks of this node and nothing else of ours, with the jump in front.
+func (n *Node) CheckPlan(cluster oracle.Cluster, families ...v1.IPFamily) error {
+	bindings := cluster.BindingsOn(n.Name)
 	for _, family := range families {
-		plan, err := egress.PlanFor(family, config, objects)
-		if err != nil {
-			return err
-		}
-		differences, err := n.compare(family, plan)
+		differences, err := n.compare(family, expected(family, cluster, bindings))
 		if err != nil {
 			return err
 		}
@@ -67,6 +65,38 @@ func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families 
 		}
 	}
 	return nil
+}
+
+// expected is the plan of a family that has these bindings.
+func expected(family v1.IPFamily, cluster oracle.Cluster, bindings []oracle.Binding) plan.Plan {
+	p := plan.Plan{ClusterCIDRs: ofFamily(family, cluster.PodNetworks()), Exclusions: ofFamily(family, cluster.Exclusions())}
+	for _, b := range bindings {
+		if familyOf(b.Pod) == family {
+			p.Bindings = append(p.Bindings, plan.Binding{
+				Pod: b.Pod, Protocol: plan.Protocol(b.Protocol), EgressIP: b.EgressIP,
+				Service: plan.Service{Namespace: b.Service.Namespace, Name: b.Service.Name},
+			})
+		}
+	}
+	return p
+}
+
+// ofFamily returns the networks of a family, sorted and without duplicates, as a plan has them.
+func ofFamily(family v1.IPFamily, cidrs []netip.Prefix) (result []netip.Prefix) {
+	for _, cidr := range cidrs {
+		if familyOf(cidr.Addr()) == family {
+			result = append(result, cidr.Masked())
+		}
+	}
+	slices.SortFunc(result, netip.Prefix.Compare)
+	return slices.Compact(result)
+}
+
+func familyOf(addr netip.Addr) v1.IPFamily {
+	if addr.Is4() {
+		return v1.IPv4Protocol
+	}
+	return v1.IPv6Protocol
 }
 
 // compare says how the kernel differs from a plan. What the node's back end is not must hold nothing.
@@ -84,13 +114,4 @@ func (n *Node) compare(family v1.IPFamily, p plan.Plan) (differences []string, e
 		return err
 	})
 	return append(differences, iptables.Differences(iptables.Render(rules), kernel)...), err
-}
-
-// PlanConfig is what [Node.Configure] without arguments makes of the extension.
-func PlanConfig(clusterCIDRs ...netip.Prefix) egress.Config {
-	config := egress.Config{ClusterCIDRs: clusterCIDRs, ExcludeNodes: true}
-	for _, text := range kubeproxy.DefaultExclusions {
-		config.Exclusions = append(config.Exclusions, netip.MustParsePrefix(text))
-	}
-	return config
 }
