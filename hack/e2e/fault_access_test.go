@@ -19,10 +19,10 @@ import (
 	process "github.com/openshift/origin-node/hack/node"
 )
 
-// TestTheLogSaysWhyTheAPIServerGivesNothing: nodes are restarted with kubeconfigs that do not do.
+// TestKubeconfig_BadOneIsExplainedInTheLog: nodes are restarted with kubeconfigs that do not do.
 // Each goes on with the rules that it has, is not ready, and says what is wrong and where; with a
 // good kubeconfig it catches up.
-func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
+func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 	badly := []struct {
 		name       string
 		kubeconfig func(w *world, m *member) cluster.Kubeconfig
@@ -106,9 +106,9 @@ func TestTheLogSaysWhyTheAPIServerGivesNothing(t *testing.T) {
 	w.calm("six nodes with six bad kubeconfigs")
 }
 
-// TestANodeWhoseNodeObjectIsLateWaitsForIt: with the rights that we ship the log says what is missing,
+// TestNode_WaitsForItsNodeObject: with the rights that we ship the log says what is missing,
 // and nothing of rights.
-func TestANodeWhoseNodeObjectIsLateWaitsForIt(t *testing.T) {
+func TestNode_WaitsForItsNodeObject(t *testing.T) {
 	w := newIdleWorld(t, settings{nodes: 1})
 	m := w.members[0]
 	w.must(w.Client().CoreV1().Nodes().Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
@@ -129,10 +129,10 @@ func TestANodeWhoseNodeObjectIsLateWaitsForIt(t *testing.T) {
 	t.Logf("it is ready %s after there was a Node; until then: %s", since(created), line)
 }
 
-// TestRightsTakenAwayLeaveTheRules: while nodes run, their rights are taken away, and a token
+// TestRights_TakenAwayWhileRunning: while nodes run, their rights are taken away, and a token
 // ends. A watch that is under way goes on; whoever has to begin one anew is told why it may not,
 // and goes on with what it knew.
-func TestRightsTakenAwayLeaveTheRules(t *testing.T) {
+func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	watching, forbidden, expired := w.members[0], w.members[1], w.members[2]

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse: on one node it is full, for a while in
+// TestConntrack_TableIsFull: on one node it is full, for a while in
 // which objects change and the node's process is killed. What is tracked goes on; new flows
 // get nowhere, which nobody but the kernel's administrator can change, and none is seen as
 // somebody else. When there is room again all is as it should be.
@@ -27,7 +27,7 @@ import (
 // and cannot be written in another namespace than the first. But what it limits is each
 // namespace's own count. So the node's table is filled up to the machine's limit, with flows
 // that the kernel must not drop in favour of others.
-func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
+func TestConntrack_TableIsFull(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	victim := w.members[1]
@@ -196,9 +196,9 @@ func (f *filler) empty() {
 	}
 }
 
-// TestANodeThatCannotSeeTheFlowsStillWritesItsRules: a kernel without conntrack's netlink. The
+// TestConntrack_WithoutItsNetlink: a kernel without conntrack's netlink. The
 // log says what it cannot do, and it is not ready, for old flows may wear who they were.
-func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
+func TestConntrack_WithoutItsNetlink(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
 	victim := w.members[1]

@@ -10,8 +10,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestWhoPodsMayBeSeenAs: what the traffic of the other tests is judged by.
-func TestWhoPodsMayBeSeenAs(t *testing.T) {
+// TestChangingIdentities_WhoPodsMayBeSeenAs: what the traffic of the other tests is judged by.
+func TestChangingIdentities_WhoPodsMayBeSeenAs(t *testing.T) {
 	pod, old, present := &lab.Host{}, "198.51.100.1", "198.51.100.2"
 	at := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds) * time.Second) }
 	ask := func(seen string, start int, network string, kept bool) lab.Question {
@@ -56,8 +56,8 @@ func TestWhoPodsMayBeSeenAs(t *testing.T) {
 	}
 }
 
-// TestBrokenRulesExcuseNewFlowsAlone: while rules are broken.
-func TestBrokenRulesExcuseNewFlowsAlone(t *testing.T) {
+// TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly: while rules are broken.
+func TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly(t *testing.T) {
 	pod, right, wrong := &lab.Host{}, netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.2")
 	var g changingIdentities
 	g.next([]string{right.String()}, pod)

@@ -21,9 +21,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/iptables"
 )
 
-// TestNobodyNoticesThatANodeIsKilledAgainAndAgain: at random moments of its start and of its
+// TestKill_AgainAndAgain: at random moments of its start and of its
 // writes, while Services change all the time.
-func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
+func TestKill_AgainAndAgain(t *testing.T) {
 	t.Run("iptables", func(t *testing.T) { killedAgainAndAgain(t, by(t, 10, 20, 100), settings{}) })
 	t.Run("nftables", func(t *testing.T) {
 		belongsTo(t, usual)
@@ -31,9 +31,9 @@ func TestNobodyNoticesThatANodeIsKilledAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestANodeKilledInAWriteGoesOnWhereItEnded: by its own iptables-restore, before that writes a
+// TestKill_DuringAWrite: by its own iptables-restore, before that writes a
 // change, and after it, when the flows that the change ends have not been seen to.
-func TestANodeKilledInAWriteGoesOnWhereItEnded(t *testing.T) {
+func TestKill_DuringAWrite(t *testing.T) {
 	w := newWatchedWorld(t, settings{})
 	victim := w.members[1]
 	for _, moment := range []struct {

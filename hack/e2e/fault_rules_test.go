@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/nftables"
 )
 
-// TestRulesComeBackWhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows
+// TestRepair_WhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows
 // of its pods may then leave as anybody, which is told, until the node repairs the rules; those
 // that did are ended. Flows that were there before do not notice, nor do other nodes.
-func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
+func TestRepair_WhateverSomebodyElseDoes(t *testing.T) {
 	ways := map[string]struct {
 		settings
 		damages func(v otherWriter) []damage
@@ -249,9 +249,9 @@ table inet firewall {
 `
 }
 
-// TestNobodyNoticesThatTheIptablesLockIsHeld: for a while in which objects change and the node's
+// TestLock_HeldBySomebodyElse: for a while in which objects change and the node's
 // process is killed. The change arrives when the lock is free.
-func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
+func TestLock_HeldBySomebodyElse(t *testing.T) {
 	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
 	victim := w.members[1]
 	lock, err := os.OpenFile(victim.Host.XtablesLock(), os.O_CREATE|os.O_RDONLY, 0o600)

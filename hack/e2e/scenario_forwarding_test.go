@@ -28,7 +28,7 @@ const (
 	besidePort   = 8089
 )
 
-func TestServiceOnDedicatedForwardingNodes(t *testing.T) {
+func TestService_OnDedicatedForwardingNodes(t *testing.T) {
 	w := newWorld(t, settings{nodes: 4})
 	f := w.forwarding()
 	w.scenario("clients reach the pods by each external IP, and the answers come from it", f.checkExternalIPs)

@@ -28,7 +28,7 @@ var openShift = settings{
 	expect:    func(a *oracle.Arguments) { a.ClusterCIDRs = nil },
 }
 
-func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
+func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, openShift)
 	w.installNetworks()
@@ -107,7 +107,7 @@ func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
 }
 
 // A node learns of kinds that come later within a minute.
-func TestOpenShiftsNetworkMayComeAfterTheNodeHasStarted(t *testing.T) {
+func TestNetwork_ComesAfterTheStart(t *testing.T) {
 	belongsTo(t, long)
 	w := newIdleWorld(t, openShift)
 	w.start()
@@ -187,7 +187,7 @@ func (w *world) putNetwork(policy *configv1.ExternalIPPolicy, cidrs ...netip.Pre
 	})
 }
 
-func TestNetworkCRDIsOfTheVendoredVersion(t *testing.T) {
+func TestNetwork_CRDIsOfTheVendoredVersion(t *testing.T) {
 	crd, err := os.ReadFile(networkCRD)
 	if err != nil {
 		t.Fatal(err)

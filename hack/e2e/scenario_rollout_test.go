@@ -22,7 +22,7 @@ import (
 // moment later. What README.md's Limits allow is checked, and no more: a pod is seen as its node, or as who had its
 // address before, until its node has its binding, and as nothing but its Service's external IP from then on.
 
-func TestRollingRestartKeepsTheEgressIP(t *testing.T) {
+func TestRollout_RollingRestartKeepsTheEgressIP(t *testing.T) {
 	const replicas = 6
 	w := newWorld(t, settings{arguments: `v: ["4"]`}) // logs each binding
 	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})

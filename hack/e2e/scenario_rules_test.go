@@ -19,7 +19,7 @@ import (
 // The rules of README.md, each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
 // who they are seen as: none of it is their business.
 
-func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
+func TestRules_OfTheReadme(t *testing.T) {
 	for name, s := range map[string]settings{
 		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},
 	} {
@@ -36,7 +36,7 @@ func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
 }
 
 // A cluster of one IP family has the same rules.
-func TestClustersOfOneIPFamily(t *testing.T) {
+func TestRules_InOneIPFamily(t *testing.T) {
 	belongsTo(t, usual)
 	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // What kube-proxy can do with a Service goes on as ever, and the pods' identity does not depend on it.
 
-func TestSessionAffinityAndLocalTrafficGoWithEgressIPs(t *testing.T) {
+func TestService_SessionAffinityAndLocalTraffic(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})
 	pods := w.shop(w.ips(10)...)

@@ -31,10 +31,10 @@ import (
 // nobody is a user and a group without rights.
 const nobody = 65534
 
-// TestTheSocketAnswersNobodyButRoot: a real process of another user is refused by the folder that
+// TestSocket_AnswersOnlyRoot: a real process of another user is refused by the folder that
 // the node has made, by the socket's mode when somebody has opened the folder, and by the node when
 // he has opened both.
-func TestTheSocketAnswersNobodyButRoot(t *testing.T) {
+func TestSocket_AnswersOnlyRoot(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	m := w.members[0]
@@ -114,9 +114,9 @@ const (
 	healthPort  = 10256
 )
 
-// TestANodeGivesNothingAway: who is not on the node sees kube-proxy's health and no more; who is sees no
+// TestExposure_NoSecretsAndNoNames: who is not on the node sees kube-proxy's health and no more; who is sees no
 // secret, and in the metrics nobody's name.
-func TestANodeGivesNothingAway(t *testing.T) {
+func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 2})
 	m, neighbour := w.members[0], w.members[1]

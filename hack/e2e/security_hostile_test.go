@@ -43,10 +43,10 @@ var wicked = []string{
 // evil is the namespace of somebody who may write Services, EndpointSlices and pods in it, and no more.
 const evil = "evil"
 
-// TestHostileObjectsHarmNobodyElse: whatever somebody writes in a namespace of his own, as far as the
+// TestHostileObjects_HarmNobodyElse: whatever somebody writes in a namespace of his own, as far as the
 // API server lets him, others' pods leave as before, his own never as others, the nodes hold the
 // plan, and log, Events and the commands' output stay readable.
-func TestHostileObjectsHarmNobodyElse(t *testing.T) {
+func TestHostileObjects_HarmNobodyElse(t *testing.T) {
 	t.Run("iptables", func(t *testing.T) { hostileObjectsHarmNobodyElse(t, settings{nodes: 2}) })
 	t.Run("nftables", func(t *testing.T) {
 		belongsTo(t, usual)

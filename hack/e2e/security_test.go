@@ -61,10 +61,10 @@ var nodesRights = []string{
 	"watch services",
 }
 
-// TestANodeMayDoWhatItNeedsAndNothingElse: every verb is tried on every resource that the API server
+// TestRights_WhatANodeNeedsAndNothingElse: every verb is tried on every resource that the API server
 // has, with a node's own credentials; and the API server is asked, which knows verbs that no
 // request has.
-func TestANodeMayDoWhatItNeedsAndNothingElse(t *testing.T) {
+func TestRights_WhatANodeNeedsAndNothingElse(t *testing.T) {
 	w := newIdleWorld(t, settings{nodes: 1})
 	w.installNetworks()
 	node := w.as(w.members[0].File("node.kubeconfig"))
@@ -366,9 +366,9 @@ func (w *world) shippedRights() (rights []right) {
 	}
 }
 
-// TestANodeSaysWhichRightItLacks: with all but one of the rights that we ship, its log says which one
+// TestRights_MissingOneIsNamedInTheLog: with all but one of the rights that we ship, its log says which one
 // that is. So each of them is needed.
-func TestANodeSaysWhichRightItLacks(t *testing.T) {
+func TestRights_MissingOneIsNamedInTheLog(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	w.installNetworks()

@@ -52,11 +52,11 @@ func soakTime(t *testing.T) time.Duration {
 	return d
 }
 
-// TestNothingEverGoesWrong: objects change all the time, 50 a second, of all kinds and in all ways that
+// TestSoak_NothingGoesWrong: objects change all the time, 50 a second, of all kinds and in all ways that
 // nobody forbids. Pods are seen only as who they may be, every few seconds there is a quiet moment, in
 // which each node holds the plan and everybody is who the plan says, and the nodes need no more memory
 // at the end than they did at the beginning.
-func TestNothingEverGoesWrong(t *testing.T) {
+func TestSoak_NothingGoesWrong(t *testing.T) {
 	duration := soakTime(t)
 	s := newSoak(t)
 	began := time.Now()

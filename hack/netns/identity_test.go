@@ -71,9 +71,9 @@ func (n *node) refused(service, reason string, words ...string) {
 	})
 }
 
-// TestThief: a namespace that claims another's address does not get it, learns why by an
+// TestOwnership_OtherNamespaceIsRefused: a namespace that claims another's address does not get it, learns why by an
 // Event, and gets the address when its owner's last Service is gone.
-func TestThief(t *testing.T) {
+func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
 		ips := []string{egressV4.String(), egressV6.String()}
@@ -107,8 +107,8 @@ func TestThief(t *testing.T) {
 	})
 }
 
-// TestSliceNamesAForeignPod: whoever writes an EndpointSlice binds no pod of others.
-func TestSliceNamesAForeignPod(t *testing.T) {
+// TestEndpoint_PodOfAnotherNamespaceIsRefused: whoever writes an EndpointSlice binds no pod of others.
+func TestEndpoint_PodOfAnotherNamespaceIsRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		mine, theirs := n.Pod(1), n.Pod(2)
@@ -124,9 +124,9 @@ func TestSliceNamesAForeignPod(t *testing.T) {
 	})
 }
 
-// TestForbiddenAddresses: what no Service may wear, although the API server lets it have
+// TestAddress_ForbiddenOnesAreRefused: what no Service may wear, although the API server lets it have
 // it as an external IP.
-func TestForbiddenAddresses(t *testing.T) {
+func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.put("cidrs.yaml", &networkingv1.ServiceCIDR{
 			TypeMeta: typeMeta("networking.k8s.io/v1", "ServiceCIDR"), ObjectMeta: objectMeta("", "kubernetes"),
@@ -182,8 +182,8 @@ func (n *node) brokenBy(value string) error {
 	return fmt.Errorf("the log does not say that %q is what is wrong", value)
 }
 
-// TestNodeIPs: a node's own address as an external IP, where that is allowed.
-func TestNodeIPs(t *testing.T) {
+// TestAddress_OfANodeWhereAllowed: a node's own address as an external IP, where that is allowed.
+func TestAddress_OfANodeWhereAllowed(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-allow-node-ips: ["true"]`)
 		n.serve(n.Outside(), whoamiPort, "udp4")
@@ -266,10 +266,10 @@ func (n *node) tracked(protocol string, pod netip.Addr, port int) string {
 	return strings.Fields(id)[0]
 }
 
-// TestExistingFlows: UDP flows from fixed ports, which conntrack would let live on, wear
+// TestFlows_EndWhenTheirBindingChanges: UDP flows from fixed ports, which conntrack would let live on, wear
 // another identity as soon as a binding is added, changed, moved or removed; others stay
 // the same flows.
-func TestExistingFlows(t *testing.T) {
+func TestFlows_EndWhenTheirBindingChanges(t *testing.T) {
 	everyWay(t, func(n *node) {
 		const port, other = 4000, 4001
 		pod1, pod2 := n.Pod(1), n.Pod(2)
@@ -334,9 +334,9 @@ func TestExistingFlows(t *testing.T) {
 	})
 }
 
-// TestFlowsAcrossAKill: what changes while no node runs, or is killed in the middle of it,
+// TestFlows_EndAfterAKill: what changes while no node runs, or is killed in the middle of it,
 // is made good at the next start; flows that are right live on.
-func TestFlowsAcrossAKill(t *testing.T) {
+func TestFlows_EndAfterAKill(t *testing.T) {
 	onBackends(t, func(n *node) {
 		const port = 4000
 		pod1, pod2 := n.Pod(1), n.Pod(2)
@@ -406,9 +406,9 @@ func (n *node) flowsEnd(end func()) {
 	}
 }
 
-// TestFlowsOfAFlushEnd: a flow that began while somebody had removed the rules ends when they are
+// TestFlows_BegunDuringAFlush: a flow that began while somebody had removed the rules ends when they are
 // back, also where a change is what brings them back.
-func TestFlowsOfAFlushEnd(t *testing.T) {
+func TestFlows_BegunDuringAFlush(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "udp4")
 		bind := func(pods ...netip.Addr) {
@@ -436,8 +436,8 @@ func TestFlowsOfAFlushEnd(t *testing.T) {
 	})
 }
 
-// TestFlowsEndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
-func TestFlowsEndWithEgressSNAT(t *testing.T) {
+// TestFlows_EndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
+func TestFlows_EndWithEgressSNAT(t *testing.T) {
 	t.Run("switched off", func(t *testing.T) {
 		everyWay(t, func(n *node) {
 			n.flowsEnd(func() {
@@ -459,9 +459,9 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 	})
 }
 
-// TestFlowsOfAnOldSnapshot: somebody restores rules of ours from before, under which flows
+// TestFlows_OfARestoredSnapshot: somebody restores rules of ours from before, under which flows
 // begin; they end with the repair.
-func TestFlowsOfAnOldSnapshot(t *testing.T) {
+func TestFlows_OfARestoredSnapshot(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.flowsEnd(func() {
 			snapshots := map[string]string{"iptables-restore": n.Save(v1.IPv4Protocol), "ip6tables-restore": n.Save(v1.IPv6Protocol)}
@@ -480,9 +480,9 @@ func TestFlowsOfAnOldSnapshot(t *testing.T) {
 	})
 }
 
-// TestFlowsOfTheOtherBackend: a node that begins to use the other iptables ends the flows of
+// TestFlows_OfTheOtherBackend: a node that begins to use the other iptables ends the flows of
 // bindings that its earlier run had written there.
-func TestFlowsOfTheOtherBackend(t *testing.T) {
+func TestFlows_OfTheOtherBackend(t *testing.T) {
 	for _, backend := range lab.Backends() {
 		t.Run(string(backend), func(t *testing.T) {
 			t.Parallel()
@@ -500,8 +500,8 @@ func TestFlowsOfTheOtherBackend(t *testing.T) {
 	}
 }
 
-// TestManyServicesOfOnePod: for each protocol the oldest Service's address counts.
-func TestManyServicesOfOnePod(t *testing.T) {
+// TestConflict_AHundredServicesOfOnePod: for each protocol the oldest Service's address counts.
+func TestConflict_AHundredServicesOfOnePod(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
 		var objects []runtime.Object
@@ -522,9 +522,9 @@ func TestManyServicesOfOnePod(t *testing.T) {
 	})
 }
 
-// TestStaysAsWithoutUs: pods reach each other, Services by any of their addresses, their
+// TestExclusions_InsideTheCluster: pods reach each other, Services by any of their addresses, their
 // own external IP, and nodes, exactly as if they were not bound.
-func TestStaysAsWithoutUs(t *testing.T) {
+func TestExclusions_InsideTheCluster(t *testing.T) {
 	everyWay(t, func(n *node) {
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		ports := allProtocols[:2]
@@ -615,9 +615,9 @@ func TestStaysAsWithoutUs(t *testing.T) {
 	})
 }
 
-// TestAllProtocols: with egress-snat-protocols=all everything leaves from the egress IP,
+// TestProtocols_All: with egress-snat-protocols=all everything leaves from the egress IP,
 // whatever the Service's ports are.
-func TestAllProtocols(t *testing.T) {
+func TestProtocols_All(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-protocols: ["all"]`)
 		n.serve(n.Outside(), whoamiPort, networks...)
@@ -673,9 +673,9 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 	return err
 }
 
-// TestLoadBalancerIPs: they serve where a Service has no external IPs, and external IPs
+// TestLoadBalancerIPs_WithoutExternalIPs: they serve where a Service has no external IPs, and external IPs
 // serve for egress where the proxier does not know them any more.
-func TestLoadBalancerIPs(t *testing.T) {
+func TestLoadBalancerIPs_WithoutExternalIPs(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`{egress-snat-load-balancer-ips: ["true"]` + n.withoutExternalIPs() + `}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
@@ -692,9 +692,9 @@ func TestLoadBalancerIPs(t *testing.T) {
 	})
 }
 
-// TestNetworkConfiguration: OpenShift's Network object gives the cluster CIDRs where none
+// TestNetwork_GivesClusterCIDRsAndPolicy: OpenShift's Network object gives the cluster CIDRs where none
 // are configured, and its policy takes effect while the node runs.
-func TestNetworkConfiguration(t *testing.T) {
+func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	everyWay(t, func(n *node) {
 		network := &configv1.Network{TypeMeta: typeMeta("config.openshift.io/v1", "Network"), ObjectMeta: objectMeta("", "cluster")}
 		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: lab.ClusterV4.String(), HostPrefix: 24}, {CIDR: lab.ClusterV6.String(), HostPrefix: 64}}
@@ -727,9 +727,9 @@ func TestNetworkConfiguration(t *testing.T) {
 	})
 }
 
-// TestConfiguredPolicy: what the node's own configuration allows, everywhere and by
+// TestPolicy_OfTheArguments: what the node's own configuration allows, everywhere and by
 // namespace, and the annotation that names an address.
-func TestConfiguredPolicy(t *testing.T) {
+func TestPolicy_OfTheArguments(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`{egress-snat-allowed-cidrs: ["203.0.113.0/24,198.51.100.0/24"], egress-snat-namespace-cidrs: ["bank=198.51.100.0/24"]}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4")
@@ -747,8 +747,8 @@ func TestConfiguredPolicy(t *testing.T) {
 	})
 }
 
-// TestEgressCommands: as an operator uses them, on the binary.
-func TestEgressCommands(t *testing.T) {
+// TestCommands_AsAnOperatorUsesThem: as an operator uses them, on the binary.
+func TestCommands_AsAnOperatorUsesThem(t *testing.T) {
 	onBackends(t, func(n *node) {
 		socket := "--socket=" + n.Socket()
 		if _, errs, status := n.Openshift("egress", "list", socket); status != 1 || !strings.Contains(errs, n.Socket()) {

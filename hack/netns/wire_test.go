@@ -20,10 +20,10 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
-// TestWireDuringRandomChanges: through a thousand changes of objects, with kills, the
+// TestWire_DuringRandomChanges: through a thousand changes of objects, with kills, the
 // kernel holds the plan after each burst, and no packet at any time wears an address that
 // is not its namespace's.
-func TestWireDuringRandomChanges(t *testing.T) {
+func TestWire_DuringRandomChanges(t *testing.T) {
 	for i, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
