@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/hack/oracle"
 )
 
 // Dedicated nodes forward what clients outside send to a Service's external IPs, to pods that run on others:
@@ -193,7 +192,7 @@ func (f *forwarding) nodeAddresses() {
 	for _, pod := range f.pods {
 		f.leaves("tcp", pod)
 	}
-	f.reconfigure(`egress-snat-allow-node-ips: ["true"]`, func(a *oracle.Arguments) { a.AllowNodeIPs = true })
+	f.reconfigure(`egress-snat-allow-node-ips: ["true"]`)
 	f.refused("demo/web", "")
 	f.bound("demo", "web", len(f.pods))
 	served()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/hack/oracle"
 )
 
 // OpenShift's Network has the cluster CIDRs, and a policy on external IPs. Its kind comes with a
@@ -23,10 +22,7 @@ import (
 const networkCRD = "testdata/networks.crd.yaml"
 
 // The nodes have no cluster CIDRs but those of the Network.
-var openShift = settings{
-	arguments: `cluster-cidr: null`,
-	expect:    func(a *oracle.Arguments) { a.ClusterCIDRs = nil },
-}
+var openShift = settings{arguments: `cluster-cidr: null`}
 
 func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	belongsTo(t, usual)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
@@ -44,11 +43,7 @@ func TestRules_InOneIPFamily(t *testing.T) {
 			if family == v1.IPv6Protocol {
 				cidr = lab.ClusterV6
 			}
-			w := newWorld(t, settings{
-				families:  []v1.IPFamily{family},
-				arguments: `cluster-cidr: ["` + cidr.String() + `"]`,
-				expect:    func(a *oracle.Arguments) { a.ClusterCIDRs = []netip.Prefix{cidr} },
-			})
+			w := newWorld(t, settings{families: []v1.IPFamily{family}, arguments: `cluster-cidr: ["` + cidr.String() + `"]`})
 			w.undisturbed(w.rules())
 		})
 	}
@@ -358,7 +353,7 @@ func familyOf(addr netip.Addr) v1.IPFamily {
 	return v1.IPv6Protocol
 }
 
-// The arguments of configuredRules, as the nodes and as the oracle get them.
+// The arguments of configuredRules.
 const configuredArguments = `
 egress-snat-protocols: [all]
 egress-snat-exclude-cidrs: [198.51.100.0/24, "2001:db8:113:ee::/64"]
@@ -367,25 +362,11 @@ egress-snat-allowed-cidrs: [203.0.113.0/25, "2001:db8:113::/112"]
 egress-snat-namespace-cidrs: [pinned=203.0.113.110/32, "pinned=2001:db8:113::110/128"]
 `
 
-func configured(a *oracle.Arguments) {
-	prefixes := func(texts ...string) (result []netip.Prefix) {
-		for _, text := range texts {
-			result = append(result, netip.MustParsePrefix(text))
-		}
-		return result
-	}
-	a.AllProtocols = true
-	a.ExcludeCIDRs = prefixes("198.51.100.0/24", "2001:db8:113:ee::/64")
-	a.LoadBalancerIPs = true
-	a.AllowedCIDRs = prefixes("203.0.113.0/25", "2001:db8:113::/112")
-	a.NamespaceCIDRs = map[string][]netip.Prefix{"pinned": prefixes("203.0.113.110/32", "2001:db8:113::110/128")}
-}
-
 // configuredRules goes through those that arguments change. The nodes restart with them, which the pods of
 // shop/web do not notice either.
 func (w *world) configuredRules() {
 	w.Helper()
-	w.reconfigure(configuredArguments, configured)
+	w.reconfigure(configuredArguments)
 	w.settled()
 	w.scenario("all protocols are bound where the configuration says so", w.allProtocols)
 	w.scenario("destinations that the configuration excludes see the node", w.excludedDestinations)

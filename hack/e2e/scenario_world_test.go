@@ -21,7 +21,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/hack/oracle"
 )
 
 // What the scenarios do in a world, and what they see.
@@ -190,8 +189,8 @@ func notReady(c discovery.EndpointConditions) bool    { return !ptr.Deref(c.Read
 func terminating(c discovery.EndpointConditions) bool { return ptr.Deref(c.Terminating, false) }
 
 // reconfigure gives all nodes other arguments, as an administrator does: each ends by itself, and its service manager
-// starts it anew. expect tells the oracle the same; it may be nil.
-func (w *world) reconfigure(arguments string, expect func(*oracle.Arguments)) {
+// starts it anew.
+func (w *world) reconfigure(arguments string) {
 	w.Helper()
 	for _, m := range w.members {
 		m.Configure(arguments)
@@ -203,7 +202,6 @@ func (w *world) reconfigure(arguments string, expect func(*oracle.Arguments)) {
 		m.Printed.Reset()
 		m.Start()
 	}
-	w.expect(expect)
 	for _, m := range w.members {
 		m.Ready()
 	}

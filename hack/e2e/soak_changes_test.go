@@ -178,7 +178,7 @@ func (c *changer) patch(name string, change func(*v1.Service)) error {
 
 // noteService notes what a Service is about to be.
 func (c *changer) noteService(svc *v1.Service) {
-	claim := claimOf(svc, c.arguments)
+	claim := claimOf(svc, c.rules)
 	c.history.note(fact{claim: &claim})
 }
 

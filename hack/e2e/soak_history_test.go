@@ -94,7 +94,7 @@ func (h *history) calm(w *world, objects oracle.Cluster) {
 	w.Helper()
 	e := &period{began: time.Now(), bindings: map[netip.Addr]oracle.Binding{}}
 	for _, svc := range objects.Services {
-		e.claims = append(e.claims, claimOf(svc, w.arguments))
+		e.claims = append(e.claims, claimOf(svc, objects.Arguments))
 	}
 	for _, slice := range objects.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {

@@ -80,6 +80,7 @@ type soak struct {
 	// residents never change, and neither does who they are seen as.
 	residents, others *lab.Traffic
 	history           history
+	rules             oracle.Arguments // of all nodes
 
 	pods atomic.Int32
 	// mayDelete: no namespace has been deleted in this burst. deleting: one is being deleted.
@@ -99,6 +100,7 @@ func newSoak(t *testing.T) *soak {
 		t.Fatalf("MODE=%q: want iptables or nftables", mode)
 	}
 	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
+	s.rules = s.members[0].RuleArguments()
 	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.podStarted, s.podEnding
 	for _, m := range s.members {
 		m.Start()

@@ -42,8 +42,6 @@ type world struct {
 	members []*member
 	// families are those of the cluster.
 	families []v1.IPFamily
-	// arguments are the nodes', as far as README.md's rules depend on them.
-	arguments oracle.Arguments
 
 	// network reaches OpenShift's Network; nil in a cluster that has none.
 	network configclient.Interface
@@ -64,8 +62,6 @@ type settings struct {
 	backend   lab.Backend
 	nftables  bool   // the mode of that name
 	arguments string // YAML for proxyArguments
-	// expect tells the oracle what the arguments say; may be nil.
-	expect func(*oracle.Arguments)
 }
 
 // newWorld makes a cluster with all nodes running and nothing else in it. Pods run on them, made by
@@ -101,7 +97,6 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
 	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
 	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families}
-	w.expect(s.expect)
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
 		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s))
@@ -109,14 +104,6 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	w.runKubelet()
 	w.serve(l.Outside())
 	return w
-}
-
-// expect has the oracle know the nodes' arguments: the tests' own, as change, which may be nil, changes them.
-func (w *world) expect(change func(*oracle.Arguments)) {
-	w.arguments = oracle.DefaultArguments(lab.ClusterV4, lab.ClusterV6)
-	if change != nil {
-		change(&w.arguments)
-	}
 }
 
 // newMember makes a node of the cluster, whose process does not run yet.
@@ -258,9 +245,10 @@ func (w *world) eventually(check func() error) {
 	process.Eventually(w.T, soon, check)
 }
 
-// objects are those in the API server that decide who leaves as what.
+// objects are those in the API server that decide who leaves as what, with the arguments of the nodes, all
+// of which have the same.
 func (w *world) objects() (oracle.Cluster, error) {
-	objects := oracle.Cluster{Arguments: w.arguments}
+	objects := oracle.Cluster{Arguments: w.members[0].RuleArguments()}
 	ctx, client := w.Context(), w.Client()
 	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {

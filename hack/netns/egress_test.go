@@ -103,6 +103,7 @@ func TestProtocols_OnlyThoseOfTheService(t *testing.T) {
 		n.start()
 		n.Sees("udp4", n.Pod(1), n.outside("udp4"), egressV4)
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.holdsPlan(soon)
 	})
 }
 
@@ -153,6 +154,7 @@ func TestClusterCIDR_EachIsInside(t *testing.T) {
 		n.start()
 		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.holdsPlan(soon)
 	})
 }
 
@@ -165,6 +167,7 @@ func TestExclusions_ConfiguredNetworks(t *testing.T) {
 		n.start()
 		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
+		n.holdsPlan(soon)
 	})
 }
 
@@ -182,6 +185,7 @@ func TestClusterCIDR_NoneMeansNoRules(t *testing.T) {
 		if strings.Contains(n.Save(v1.IPv6Protocol), "OPENSHIFT-EGRESS") {
 			n.Error("there are rules without an exclusion")
 		}
+		n.holdsPlan(soon)
 	})
 }
 
@@ -209,6 +213,7 @@ func TestConflict_OlderServiceWins(t *testing.T) {
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.31"))
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 1`)
 		n.Says(`reason="BoundByOlderService"`)
+		n.holdsPlan(soon)
 	})
 }
 

@@ -86,6 +86,7 @@ func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 			n.Sees(network, thief, n.outside(network), n.nodeIP(network))
 		}
 		n.refused("thief/web", "OwnedByOtherNamespace")
+		n.holdsPlan(soon)
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="OwnedByOtherNamespace"} 1`)
 		n.metric(`egress_snat_claims{ip_family="IPv6"} 2`)
 		n.Says(`"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`)
@@ -96,6 +97,7 @@ func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 			n.Sees(network, owner, n.outside(network), n.nodeIP(network))
 		}
 		n.refused("thief/web", "")
+		n.holdsPlan(soon)
 		n.Eventually(soon, func() error {
 			for line := range strings.Lines(n.Printed.String()) {
 				if strings.Contains(line, `"Event deleted"`) && strings.Contains(line, `reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`) {
@@ -121,6 +123,7 @@ func TestEndpoint_PodOfAnotherNamespaceIsRefused(t *testing.T) {
 		n.Sees("tcp4", mine, n.outside("tcp4"), egressV4)
 		n.Sees("tcp4", theirs, n.outside("tcp4"), n.Node().V4)
 		n.refused("shop/web", "PodOfOtherNamespace")
+		n.holdsPlan(soon)
 	})
 }
 
@@ -163,11 +166,7 @@ func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {
 			for _, network := range []string{"tcp4", "tcp6"} {
 				n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
 			}
-			for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-				if save := n.Save(family); strings.Contains(save, "--to-source") {
-					n.Errorf("%s: there are rules:\n%s", address, save)
-				}
-			}
+			n.holdsPlan(soon)
 		}
 	})
 }
@@ -192,33 +191,19 @@ func TestAddress_OfANodeWhereAllowed(t *testing.T) {
 		n.start()
 		n.Ready()
 		n.metric(`egress_snat_bindings{ip_family="IPv4"} 3`)
+		n.holdsPlan(soon)
 		const port = 4000
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		id := n.tracked("udp", n.Pod(1).V4, port)
 		// Unbound, the pod wears the same address, masqueraded: its flows are right.
 		n.removeService("shop", "web")
-		n.holdsNothing()
+		n.holdsPlan(soon) // no rule at all
 		n.Stop()
 		n.restart()
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		if now := n.tracked("udp", n.Pod(1).V4, port); now != id {
 			n.Errorf("the flow was made anew: %s, then %s", id, now)
 		}
-	})
-}
-
-// holdsNothing waits until no rule of ours is in the kernel.
-func (n *node) holdsNothing() {
-	n.Helper()
-	n.Eventually(soon, func() error {
-		for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-			for line := range strings.Lines(n.Save(family)) {
-				if strings.HasPrefix(line, "-A OPENSHIFT-EGRESS-SNAT") {
-					return fmt.Errorf("%s", line)
-				}
-			}
-		}
-		return nil
 	})
 }
 
@@ -464,20 +449,39 @@ func TestFlows_EndWithEgressSNAT(t *testing.T) {
 func TestFlows_OfARestoredSnapshot(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.flowsEnd(func() {
-			snapshots := map[string]string{"iptables-restore": n.Save(v1.IPv4Protocol), "ip6tables-restore": n.Save(v1.IPv6Protocol)}
+			restore := n.snapshot()
 			n.removeService("shop", "web")
-			n.holdsNothing()
+			n.holdsPlan(soon) // no rule at all
 			// The node sleeps while the old rules do their work.
 			n.Signal(syscall.SIGSTOP)
-			for name, save := range snapshots {
-				n.AsSomebodyElse(save, name, "-w")
-			}
+			restore()
 			for _, network := range []string{"udp4", "udp6"} {
 				n.asks(network, n.Pod(1), 4000, of(network, egressV4, egressV6))
 			}
 			n.Signal(syscall.SIGCONT)
 		})
 	})
+}
+
+// snapshot returns what restores the rules that the kernel holds now.
+func (n *node) snapshot() (restore func()) {
+	n.Helper()
+	if n.Backend != egress.NFTables {
+		v4, v6 := n.Save(v1.IPv4Protocol), n.Save(v1.IPv6Protocol)
+		return func() {
+			n.AsSomebodyElse(v4, "iptables-restore", "-w")
+			n.AsSomebodyElse(v6, "ip6tables-restore", "-w")
+		}
+	}
+	var tables string
+	for _, family := range []string{"ip", "ip6"} {
+		table, err := n.Node().Run(n.Context(), "nft", "list", "table", family, nftables.Table)
+		if err != nil {
+			n.Fatal(err)
+		}
+		tables += table
+	}
+	return func() { n.AsSomebodyElse(tables, "nft", "-f", "-") }
 }
 
 // TestFlows_OfTheOtherBackend: a node that begins to use the other iptables ends the flows of
@@ -519,6 +523,7 @@ func TestConflict_AHundredServicesOfOnePod(t *testing.T) {
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.198"))
 		n.Sees("udp4", n.Pod(1), n.outside("udp4"), netip.MustParseAddr("203.0.113.199"))
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 98`)
+		n.holdsPlan(soon)
 	})
 }
 
@@ -634,6 +639,7 @@ func TestProtocols_All(t *testing.T) {
 			}
 			n.Eventually(soon, func() error { return n.ping(pod, network, to, want) })
 		}
+		n.holdsPlan(soon)
 	})
 }
 
@@ -689,6 +695,7 @@ func TestLoadBalancerIPs_WithoutExternalIPs(t *testing.T) {
 			n.Sees(network, n.Pod(1), n.outside(network), of(network, egressV4, egressV6))
 			n.Sees(network, n.Pod(2), n.outside(network), of(network, anotherV4, anotherV6))
 		}
+		n.holdsPlan(soon)
 	})
 }
 
@@ -724,6 +731,7 @@ func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 		policy(nil)
 		sees(egressV4, egressV6)
 		n.refused("shop/web", "")
+		n.holdsPlan(soon)
 	})
 }
 
@@ -744,6 +752,7 @@ func TestPolicy_OfTheArguments(t *testing.T) {
 		n.Sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
 		n.putService("shop", 0, service("web", webIPs, []string{egressV4.String()}), n.Pod(1).V4)
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.holdsPlan(soon)
 	})
 }
 

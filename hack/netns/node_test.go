@@ -179,7 +179,7 @@ func (n *node) checkPlan() error {
 	return n.CheckPlan(objects, v1.IPv4Protocol, v1.IPv6Protocol)
 }
 
-// objects are those in the manifests, for a node whose configuration is that of Configure("").
+// objects are those in the manifests, with the arguments of the node's configuration.
 func (n *node) objects() (oracle.Cluster, error) {
 	loaded, err := manifests.Load(n.manifests())
 	if err != nil {
@@ -187,7 +187,7 @@ func (n *node) objects() (oracle.Cluster, error) {
 	}
 	objects := oracle.Cluster{
 		Services: loaded.Services, EndpointSlices: loaded.EndpointSlices, Nodes: loaded.Nodes, ServiceCIDRs: loaded.ServiceCIDRs,
-		Arguments: oracle.DefaultArguments(lab.ClusterV4, lab.ClusterV6),
+		Arguments: n.RuleArguments(),
 	}
 	if len(loaded.Networks) > 0 {
 		objects.Network = loaded.Networks[0]

@@ -325,7 +325,13 @@ func TestConfiguration_ChangeEndsTheNode(t *testing.T) {
 	n.Write(n.Config(), append(good, "noSuchField: 1\n"...))
 	n.Says("The configuration has changed but is not valid")
 	n.Says("noSuchField")
-	n.Write(n.Config(), good) // what it runs with is no change
+	// What it runs with is no change: it goes on, which takes a moment to see.
+	n.Write(n.Config(), good)
+	select {
+	case <-n.Ended():
+		t.Fatalf("the node ended with status %d, although its configuration is as before", n.Exit())
+	case <-time.After(2 * time.Second):
+	}
 
 	n.Configure(`v: ["3"]`)
 	if status := n.Exit(); status != 75 {
@@ -382,8 +388,11 @@ func TestManifests_BrokenOneKeepsTheLastState(t *testing.T) {
 	n.Write(filepath.Join(n.manifests(), "broken.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  nmespace: y\n"))
 	n.Says("broken.yaml:5")
 	n.putWeb([]string{anotherV4.String()}) // not before the folder is good again
+	n.Write(filepath.Join(n.manifests(), "worse.yaml"), []byte("nonsense"))
+	n.Says("worse.yaml") // so the folder was read with the change in it
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	n.remove("broken.yaml")
+	n.remove("worse.yaml")
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
 

@@ -108,11 +108,15 @@ func (w *wire) randomEvent(r *rand.Rand) {
 	}
 }
 
-// wire samples who pods are seen as, and judges by who owns the addresses.
+// exactAnswers is how many answers each moment of calm has at least: some of each pod and family.
+const exactAnswers = 50
+
+// wire asks which addresses pods are seen as, and judges the answers by who owns these addresses.
 type wire struct {
 	*node
 	answers, bound, exact atomic.Int64
 	marks                 int
+	sampling              bool
 
 	mu     sync.Mutex
 	states []state
@@ -208,7 +212,7 @@ func (w *wire) settle() {
 		as[b.Pod] = b.EgressIP
 	}
 	w.mu.Lock()
-	now, last := time.Now(), len(w.states)-1
+	now, last, observed := time.Now(), len(w.states)-1, w.exact.Load()
 	for i := range w.states[:last] {
 		if w.states[i].until.IsZero() {
 			w.states[i].until = now
@@ -216,12 +220,18 @@ func (w *wire) settle() {
 	}
 	w.states[last].calm, w.states[last].as = now, as
 	w.mu.Unlock()
-	time.Sleep(50 * time.Millisecond) // to observe, not to synchronise: answers are judged exactly meanwhile
+	w.Eventually(soon, func() error { // no change follows until some answers have been judged exactly
+		if seen := w.exact.Load() - observed; w.sampling && seen < exactAnswers {
+			return fmt.Errorf("%d answers in this moment of calm, want %d", seen, exactAnswers)
+		}
+		return nil
+	})
 }
 
 // sample lets every pod ask the outside host who it is seen as, all the time, from ports
 // that it used before, whose flows the kernel remembers, and from new ones.
 func (w *wire) sample() (stop func()) {
+	w.sampling = true
 	ctx, cancel := context.WithCancel(w.Context())
 	var wg sync.WaitGroup
 	for i := 1; i <= 4; i++ {

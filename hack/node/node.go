@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
@@ -124,6 +125,26 @@ func (n *Node) WriteConfig(fields map[string]any) {
 		n.t.Fatal(err)
 	}
 	n.Write(n.Config(), text)
+}
+
+// RuleArguments are those of the configuration that decide which rules the kernel should hold.
+func (n *Node) RuleArguments() oracle.Arguments {
+	n.t.Helper()
+	text, err := os.ReadFile(n.Config())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var config struct {
+		ProxyArguments map[string][]string `json:"proxyArguments"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		n.t.Fatal(err)
+	}
+	arguments, err := oracle.ParseArguments(config.ProxyArguments)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return arguments
 }
 
 // Write replaces a file as editors do, in one step.

@@ -229,10 +229,10 @@ func (r random) cluster() oracle.Cluster {
 }
 
 func (r random) arguments() oracle.Arguments {
-	a := oracle.DefaultArguments(one(r, prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "10.129.0.0/16"), nil, prefixes("fd00:10:128::/48"))...)
+	a := oracle.Arguments{ClusterCIDRs: one(r, prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "10.129.0.0/16"), nil, prefixes("fd00:10:128::/48"))}
 	a.AllProtocols, a.AllowNodeIPs, a.LoadBalancerIPs, a.ExcludeNodes = r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 	a.AllowedCIDRs = one(r, nil, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"))
-	a.ExcludeCIDRs = one(r, a.ExcludeCIDRs, nil, prefixes("198.51.100.0/24"))
+	a.ExcludeCIDRs = one(r, prefixes("169.254.0.0/16", "224.0.0.0/4", "fe80::/10"), nil, prefixes("198.51.100.0/24"))
 	return a
 }
 

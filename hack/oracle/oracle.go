@@ -24,31 +24,6 @@ type Cluster struct {
 	Arguments
 }
 
-// Arguments are the proxyArguments that decide, each as README.md describes it.
-type Arguments struct {
-	ClusterCIDRs    []netip.Prefix            // cluster-cidr
-	AllProtocols    bool                      // egress-snat-protocols: all
-	ExcludeCIDRs    []netip.Prefix            // egress-snat-exclude-cidrs
-	ExcludeNodes    bool                      // egress-snat-exclude-nodes
-	AllowedCIDRs    []netip.Prefix            // egress-snat-allowed-cidrs; nil for any
-	NamespaceCIDRs  map[string][]netip.Prefix // egress-snat-namespace-cidrs, by namespace or "*"
-	AllowNodeIPs    bool                      // egress-snat-allow-node-ips
-	LoadBalancerIPs bool                      // egress-snat-load-balancer-ips
-	NodeScope       bool                      // egress-snat-scope: node
-}
-
-// DefaultArguments are those of a node whose configuration has these cluster CIDRs and nothing else.
-func DefaultArguments(clusterCIDRs ...netip.Prefix) Arguments {
-	return Arguments{
-		ClusterCIDRs: clusterCIDRs,
-		ExcludeCIDRs: []netip.Prefix{
-			netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/4"),
-			netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
-		},
-		ExcludeNodes: true,
-	}
-}
-
 // Binding says that a pod's packets of a protocol leave from an egress IP.
 type Binding struct {
 	Pod netip.Addr
