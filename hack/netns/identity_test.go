@@ -162,11 +162,11 @@ func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {
 				n.Eventually(soon, func() error { return n.brokenBy(address) })
 			} else {
 				n.refused("shop/web", reason, address)
+				n.holdsPlan(soon)
 			}
 			for _, network := range []string{"tcp4", "tcp6"} {
 				n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
 			}
-			n.holdsPlan(soon)
 		}
 	})
 }
@@ -479,7 +479,7 @@ func (n *node) snapshot() (restore func()) {
 		if err != nil {
 			n.Fatal(err)
 		}
-		tables += table
+		tables += "table " + family + " " + nftables.Table + "\ndelete table " + family + " " + nftables.Table + "\n" + table
 	}
 	return func() { n.AsSomebodyElse(tables, "nft", "-f", "-") }
 }
