@@ -412,7 +412,7 @@ func TestRights_MissingOneIsNamedInTheLog(t *testing.T) {
 	for i, missing := range w.shippedRights() {
 		w.scenario("without "+missing.String(), func() {
 			if missing.verb == "patch" {
-				w.Skip("an Event is patched when it is 20 minutes old; TestEventsLiveOn of pkg/egress has that")
+				w.Skip("an Event is patched when it is 20 minutes old; the tests of Events in pkg/egress have that")
 			}
 			user := fmt.Sprintf("without-%d", i)
 			w.grantAllBut(user, func(r right) bool { return r == missing })
