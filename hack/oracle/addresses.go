@@ -10,7 +10,7 @@ import (
 )
 
 // "An egress IP belongs to the namespace of the oldest Service that has it [...], for all ports and
-// protocols." What nobody may give a namespace, no Service of it has.
+// protocols."
 func (c Cluster) ownerOf(ip netip.Addr) (namespace string) {
 	for _, svc := range c.oldestFirst() {
 		for _, a := range addressesOf(svc) {
@@ -27,8 +27,8 @@ func (c Cluster) mayHave(namespace string, a address) bool {
 	return a.ip.IsValid() && !c.isNobodys(a.ip) && c.clusterAllows(a) && c.networkAllows(a) && c.namespaceAllows(namespace, a.ip)
 }
 
-// "Nobody gets an address inside a cluster or service CIDR, a node's primary address (its first InternalIP),
-// the API server's, or one that packets cannot come from."
+// "Nobody gets an address inside a cluster or service CIDR, a node's primary address (its first InternalIP of
+// each IP family), the API server's, or one that packets cannot come from."
 func (c Cluster) isNobodys(ip netip.Addr) bool {
 	return contain(c.clusterCIDRs(), ip) || contain(c.serviceCIDRs(), ip) || c.isNodes(ip) || c.isAPIServers(ip) || cannotBeSource(ip)
 }
@@ -64,12 +64,12 @@ func (c Cluster) serviceCIDRs() (cidrs []netip.Prefix) {
 	return append(cidrs, parsePrefixes(c.Network.Status.ServiceNetwork)...)
 }
 
-// "egress-snat-allow-node-ips: an external IP may be a node's primary address"
+// "egress-snat-allow-node-ips: an external IP may be a node's primary address, also where an API server runs"
 func (c Cluster) isNodes(ip netip.Addr) bool {
 	return c.isPrimary(ip) && !c.AllowNodeIPs
 }
 
-// "a node's primary address (its first InternalIP)", of each IP family
+// "a node's primary address (its first InternalIP of each IP family)"
 func (c Cluster) isPrimary(ip netip.Addr) bool {
 	for _, node := range c.Nodes {
 		for _, a := range node.Status.Addresses {

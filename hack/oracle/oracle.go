@@ -65,8 +65,7 @@ func (c Cluster) Bindings() []Binding {
 					continue
 				}
 				for _, protocol := range c.protocolsOf(svc) {
-					// "Where two Services of a namespace give one pod different addresses for a
-					// protocol, the older wins."
+					// "Where two Services give one pod different addresses for a protocol, the older wins."
 					if _, taken := bound[target{e.addr, protocol}]; !taken {
 						bound[target{e.addr, protocol}] = Binding{e.addr, protocol, claim.ip, nameOf(svc)}
 					}

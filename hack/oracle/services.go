@@ -31,14 +31,14 @@ func (c Cluster) oldestFirst() []*v1.Service {
 }
 
 // "Headless and ExternalName Services, and those with the label service.kubernetes.io/service-proxy-name,
-// claim nothing", and no address is theirs.
+// claim nothing and have no address."
 func ignored(svc *v1.Service) bool {
 	_, anotherProxy := svc.Labels["service.kubernetes.io/service-proxy-name"]
 	return anotherProxy || svc.Spec.Type == v1.ServiceTypeExternalName || svc.Spec.ClusterIP == v1.ClusterIPNone || svc.Spec.ClusterIP == ""
 }
 
 // "A Service has all its external IPs, and those that a load balancer gave it (ipMode: VIP), whether its
-// pods leave from them or not."
+// pods leave from them or not, but for those that the following two rules deny it." These rules are mayHave.
 func addressesOf(svc *v1.Service) []address {
 	if ignored(svc) {
 		return nil
