@@ -20,7 +20,7 @@ import (
 	process "github.com/openshift/origin-node/hack/node"
 )
 
-// TestKubeconfig_BadOneIsExplainedInTheLog: nodes are restarted with kubeconfigs that do not do.
+// TestKubeconfig_BadOneIsExplainedInTheLog: nodes are restarted with kubeconfigs that do not work.
 // Each goes on with the rules that it has, is not ready, and says what is wrong and where; with a
 // good kubeconfig it catches up.
 func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
@@ -131,8 +131,8 @@ func TestNode_WaitsForItsNodeObject(t *testing.T) {
 }
 
 // TestRights_TakenAwayWhileRunning: while nodes run, their rights are taken away, and a token
-// ends. A watch that is under way goes on; whoever has to begin one anew is told why it may not,
-// and goes on with what it knew.
+// ends. A running watch goes on. A node that has to begin one anew logs why it may not,
+// and keeps the rules that it has.
 func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
@@ -193,7 +193,7 @@ type manager struct {
 	messages []string
 }
 
-// manage has the processes that a node starts from now on tell a manager.
+// manage lets the processes that a node starts from now on notify a service manager.
 func manage(t *testing.T, n *process.Node) *manager {
 	t.Helper()
 	path := n.File("notify")

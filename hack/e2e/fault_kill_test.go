@@ -67,7 +67,7 @@ func TestKill_DuringAWrite(t *testing.T) {
 				t.Errorf("%s of %s: the kernel holds the change: %t, want %t: %v", moment.name, family, err == nil, moment.written, err)
 			}
 			if w.strays(w.blog) == nil {
-				t.Errorf("%s of %s: no flow wears the old identity, so there is nothing to see to", moment.name, family)
+				t.Errorf("%s of %s: no flow uses the old address, so the test shows nothing", moment.name, family)
 			}
 			victim.Printed.Reset()
 			began := time.Now()
@@ -132,7 +132,7 @@ func killedAgainAndAgain(t *testing.T, times int, s settings) {
 		t.Errorf("this says too little: want at least %d kills while a program ran, and with a change not in the kernel", least)
 	}
 	if sum := toggled.Stop(); sum.Wrong > 0 {
-		t.Errorf("press/toggled was seen as somebody else: %s", sum)
+		t.Errorf("press/toggled was seen from a wrong address: %s", sum)
 	}
 	w.calm("killed again and again")
 	for _, victim := range victims {
@@ -150,7 +150,7 @@ func restart(m *member) time.Duration {
 	return time.Since(began)
 }
 
-// toggledService is a Service whose pods are bound now, and then not.
+// toggledService is a Service whose pods are bound and unbound in turn.
 type toggledService struct {
 	*crowd
 	egressIPs []string
@@ -220,7 +220,7 @@ func (w *watchedWorld) changeAllTheTime(g *toggledService) *changes {
 func (c *changes) await(t *testing.T) {
 	t.Helper()
 	select {
-	case <-c.made: // one that nobody waited for
+	case <-c.made: // an earlier change
 	default:
 	}
 	select {

@@ -17,9 +17,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/nftables"
 )
 
-// TestRepair_WhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows
-// of its pods may then leave as anybody, which is told, until the node repairs the rules; those
-// that did are ended. Flows that were there before do not notice, nor do other nodes.
+// TestRepair_WhateverSomebodyElseDoes: on one node somebody breaks the rules. New flows of
+// its pods may then leave from any address until the node repairs the rules; the test logs how many did,
+// and the node resets them. Earlier flows and other nodes are not affected.
 func TestRepair_WhateverSomebodyElseDoes(t *testing.T) {
 	ways := map[string]struct {
 		settings
@@ -42,7 +42,7 @@ func TestRepair_WhateverSomebodyElseDoes(t *testing.T) {
 type damage struct {
 	name string
 	do   func()
-	left string // is somebody else's and nobody's but this damage's, and must still be there in each IP family
+	left string // a foreign rule that only this damage makes, and that the repair must keep in each IP family
 	// unhooked: no chain of NAT is left for a moment, so the kernel translates nothing, the
 	// flows of before neither.
 	unhooked bool
@@ -137,8 +137,8 @@ func (v otherWriter) brokenNftables() []damage {
 	}
 }
 
-// apart takes the pods of a node out of the crowds into one of their own, but for those that
-// have no Service: who they are seen as when rules are broken is the network plugin's affair.
+// apart takes the pods of a node out of the crowds into one of their own, without those that
+// have no Service: their address while rules are broken is up to the network plugin.
 func (w *watchedWorld) apart(m *member) *crowd {
 	w.Helper()
 	hit := &crowd{changingIdentities: changingIdentities{of: map[*lab.Host]*podIdentities{}}}

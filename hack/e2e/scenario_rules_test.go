@@ -16,7 +16,7 @@ import (
 )
 
 // The rules of README.md, each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
-// who they are seen as: none of it is their business.
+// which address it sees them from: the scenarios must not change that.
 
 func TestRules_OfTheReadme(t *testing.T) {
 	for name, s := range map[string]settings{

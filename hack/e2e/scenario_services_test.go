@@ -29,7 +29,7 @@ func TestService_SessionAffinityAndLocalTraffic(t *testing.T) {
 	w.undisturbed(traffic)
 }
 
-// countedPort is where pods count who asks.
+// countedPort is the port at which pods count their clients' questions.
 const countedPort = 9090
 
 // counted is a pod that counts.
@@ -38,7 +38,7 @@ type counted struct {
 	servers []*lab.Server
 }
 
-// count has a pod count who asks it at countedPort, over TCP.
+// count lets a pod count the questions that it gets at countedPort, over TCP.
 func (w *world) count(pod *lab.Host) counted {
 	w.Helper()
 	c := counted{Host: pod}

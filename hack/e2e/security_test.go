@@ -37,7 +37,7 @@ import (
 
 const rbacFile = "../../images/node/rbac.yaml"
 
-// everybodys rights are those of all who are authenticated, in any cluster.
+// everybodys rights are those of every authenticated user, in any cluster.
 var everybodys = []string{
 	"create selfsubjectaccessreviews.authorization.k8s.io",
 	"create selfsubjectreviews.authentication.k8s.io",
@@ -258,7 +258,7 @@ func (w *world) says(node *somebody, namespace string) {
 	}
 }
 
-// tryHarm tries, as one does, what somebody who has stolen a node's credentials would like to do.
+// tryHarm tries what a thief of a node's credentials would do.
 func (w *world) tryHarm(node *somebody) {
 	w.Helper()
 	ctx, client := w.Context(), node.client

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/origin-node/hack/oracle"
 )
 
-// history is what was so when, as far as it decides who a pod may be seen as. It is a row of periods, each
-// of which begins with a quiet moment.
+// history is what decided, at any time, which addresses a pod may use. It consists of periods, each of which
+// begins with a quiet moment.
 type history struct {
 	mu      sync.Mutex
 	periods []*period
@@ -23,7 +23,7 @@ type history struct {
 
 // period is what all nodes held at a quiet moment, and what was changed after it. A node learns of the
 // changes some time, in any order, until the next quiet moment. So what may be so in a period is
-// what is made of anything that was so at its beginning and of any change that had begun.
+// what follows from any state at its beginning together with any change that had begun.
 type period struct {
 	began time.Time
 	// At the quiet moment.
@@ -52,7 +52,7 @@ type possibleEndpoint struct {
 }
 
 // fact is a change that is about to be made: of a claim, which has nothing when it ends, or of what an
-// address is. An address that is nobody's endpoint any more is an endpoint of no namespace.
+// address is. An address that is no endpoint any more is one of no namespace.
 type fact struct {
 	at       time.Time
 	claim    *claim
@@ -82,7 +82,7 @@ func (h *history) note(f fact) {
 	last.facts = append(last.facts, f)
 }
 
-// leave notes that addresses are about to be nobody's endpoints.
+// leave notes that addresses are about to be no endpoints any more.
 func (h *history) leave(addrs ...netip.Addr) {
 	for _, addr := range addrs {
 		h.note(fact{endpoint: &possibleEndpoint{addr: addr}})
@@ -124,7 +124,8 @@ func (h *history) calm(w *world, objects oracle.Cluster) {
 	h.periods = slices.DeleteFunc(h.periods, func(old *period) bool { return old != e && old.began.Before(e.began.Add(-2*time.Minute)) })
 }
 
-// check is for traffic: a pod is seen as who it may be in a period that the question falls into.
+// check is for lab.TrafficConfig: a pod must use an address that it may have in a period that the question falls
+// into.
 func (h *history) check(q lab.Question) error {
 	if q.Err != nil {
 		return nil
@@ -138,10 +139,10 @@ func (h *history) check(q lab.Question) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not that; %s", addr, h.periods[len(h.periods)-1].tell(addr, q.Seen))
+	return fmt.Errorf("%s must not have this address; %s", addr, h.periods[len(h.periods)-1].tell(addr, q.Seen))
 }
 
-// tell says what is known of an address and an identity.
+// tell returns what is known of a pod's address and an identity, for a failure's message.
 func (e *period) tell(addr, identity netip.Addr) string {
 	text := fmt.Sprintf("since the quiet moment at %s, when it had %s, %d changes have begun; it is", e.began.Format("15:04:05.000"), e.bindings[addr].EgressIP, len(e.facts))
 	for _, t := range e.allEndpoints(e.facts) {
@@ -173,7 +174,7 @@ func (e *period) allEndpoints(facts []fact) []possibleEndpoint {
 	return endpoints
 }
 
-// allows tells whether a pod's address may be seen as somebody until a time in the period.
+// allows returns whether a pod may be seen from an address until a time in the period.
 func (e *period) allows(addr, node, seen netip.Addr, until time.Time) bool {
 	n := 0
 	for n < len(e.facts) && !e.facts[n].at.After(until) {
@@ -190,7 +191,7 @@ func (e *period) allows(addr, node, seen netip.Addr, until time.Time) bool {
 	return n > 0 && e.candidate(addr, seen, facts)
 }
 
-// touched tells whether any of these changes could end a binding: one of what its pod's address is, or
+// touched returns whether any of these changes could end a binding: one of what its pod's address is, or
 // of a Service that has, or had, its egress IP or its pod. The Service that gives it is one of these.
 func (e *period) touched(b oracle.Binding, facts []fact) bool {
 	endpoints := e.allEndpoints(facts)
@@ -208,7 +209,7 @@ func (e *period) touched(b oracle.Binding, facts []fact) bool {
 	return false
 }
 
-// selects tells whether an address is an endpoint of the Service.
+// selects returns whether an address is an endpoint of the Service.
 func (c claim) selects(addr netip.Addr, endpoints []possibleEndpoint) bool {
 	return slices.ContainsFunc(endpoints, func(t possibleEndpoint) bool {
 		return t.addr == addr && t.namespace == c.namespace && (t.service == c.name || t.service == "" && t.app == c.app)
@@ -226,7 +227,7 @@ func (e *period) versions(facts []fact) []claim {
 	return versions
 }
 
-// candidate tells whether a Service may give an address an identity.
+// candidate returns whether a Service may give an address an identity.
 func (e *period) candidate(addr, identity netip.Addr, facts []fact) bool {
 	endpoints := e.allEndpoints(facts)
 	return slices.ContainsFunc(e.versions(facts), func(c claim) bool {
@@ -234,7 +235,7 @@ func (e *period) candidate(addr, identity netip.Addr, facts []fact) bool {
 	})
 }
 
-// blocked tells whether an older Service of another namespace had the address at the quiet moment, and
+// blocked returns whether an older Service of another namespace had the address at the quiet moment, and
 // has it still: older than any that has it of the claim's own.
 func (e *period) blocked(c claim, identity netip.Addr, facts []fact) bool {
 	oldest := c.created

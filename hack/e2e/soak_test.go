@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// changesPerSecond is what a burst of the soak aims at: those who are busy are left alone. A soak
+	// changesPerSecond is what a burst of the soak aims at: busy changers get no more to do. A soak
 	// makes leastPerSecond for each second of its duration, on a slow machine in more time than that.
 	changesPerSecond, leastPerSecond = 50, 40
 	// burst is how long there is no quiet moment.
@@ -52,10 +52,10 @@ func soakTime(t *testing.T) time.Duration {
 	return d
 }
 
-// TestSoak_NothingGoesWrong: objects change all the time, 50 a second, of all kinds and in all ways that
-// nobody forbids. Pods are seen only as who they may be, every few seconds there is a quiet moment, in
-// which each node holds the plan and everybody is who the plan says, and the nodes need no more memory
-// at the end than they did at the beginning.
+// TestSoak_NothingGoesWrong: objects of all kinds change all the time, 50 times a second. Pods use only
+// addresses that they may have. Every few seconds there is a quiet moment, in which each node holds the plan
+// and every pod leaves from the address that the plan gives it. At the end the nodes need no more memory than
+// at the beginning.
 func TestSoak_NothingGoesWrong(t *testing.T) {
 	duration := soakTime(t)
 	s := newSoak(t)
@@ -77,7 +77,7 @@ func TestSoak_NothingGoesWrong(t *testing.T) {
 type soak struct {
 	*world
 	changers []*changer
-	// residents never change, and neither does who they are seen as.
+	// residents never change, and neither do the addresses that they use.
 	residents, others *lab.Traffic
 	history           history
 	rules             oracle.Arguments // of all nodes
@@ -123,7 +123,7 @@ func newSoak(t *testing.T) *soak {
 		s.residents.Stop()
 		s.others.Stop()
 	})
-	for i := range 8 { // who waits for a busy API server is not waited for
+	for i := range 8 { // several, so that one that waits for a busy API server does not delay the others
 		s.changers = append(s.changers, newChanger(s, fmt.Sprintf("soak-%d", i), uint64(i)))
 	}
 	return s
@@ -180,7 +180,7 @@ func (s *soak) made() (total int64) {
 	return total
 }
 
-// ask asks for a change, of any who has not enough to do. It tells whether there is one.
+// ask asks any changer that is not busy for a change, and returns whether there is one.
 func (s *soak) ask(r *rand.Rand) bool {
 	for _, i := range r.Perm(len(s.changers)) {
 		if s.changers[i].ask() {
@@ -190,7 +190,7 @@ func (s *soak) ask(r *rand.Rand) bool {
 	return false
 }
 
-// quiet waits until everybody knows everything, looks, and has everybody asked who he is.
+// quiet waits until all nodes know all objects, compares their kernels, and lets every pod ask once.
 func (s *soak) quiet() {
 	s.Helper()
 	began := time.Now()
@@ -242,7 +242,7 @@ func (s *soak) measure(m *member) {
 		s.Errorf("%s: %g syncs have failed", m.Name, failures)
 	}
 	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
-		s.Errorf("%s: the log speaks of a panic, or of somebody else", m.Name)
+		s.Errorf("%s: the log has a panic, or says that somebody else has changed the rules", m.Name)
 	}
 	if !s.Failed() {
 		m.Printed.Reset()
@@ -264,15 +264,15 @@ func (s *soak) metric(text, name string) (sum float64) {
 	return sum
 }
 
-// report tells what was done and what came of it, and fails if anything was not as it should be.
+// report logs what was done and the results, and fails if any of them is wrong.
 func (s *soak) report(took time.Duration, least int64) {
 	s.Helper()
 	residents, others := s.residents.Stop(), s.others.Stop()
 	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
-		s.Errorf("those who never change noticed something: %s", residents)
+		s.Errorf("the traffic of pods that never change was disturbed: %s", residents)
 	}
 	if others.Wrong > 0 || others.Answered == 0 {
-		s.Errorf("those who change: %s", others)
+		s.Errorf("pods that change were seen from wrong addresses, or got no answer: %s", others)
 	}
 	var made []string
 	for kind := range kinds {

@@ -25,16 +25,16 @@ import (
 
 const (
 	// soon bounds everything that takes a second or two on an idle machine, or that comes after a
-	// fault: who watches may wait up to a minute before he asks an API server again that was away.
+	// fault: a watcher may wait up to a minute before it asks an API server again that was away.
 	soon = 3 * time.Minute
-	// port is the one at which everybody who serves does.
+	// port is the port of all servers.
 	port = 8080
 )
 
 // The IP families of a world, unless its settings say otherwise.
 var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 
-// world is a cluster with somebody outside, who tells whom he sees.
+// world is a cluster with a host outside, which answers with the address that it sees.
 type world struct {
 	*testing.T
 	*lab.Lab
@@ -169,7 +169,7 @@ func (w *world) runPod(namespace, name string, on *member, labels map[string]str
 	return w.pod(namespace, name)
 }
 
-// serve lets a host tell its clients who they are seen as, at the port.
+// serve starts servers on a host that answer each client with the address that they see it from, at the port.
 func (w *world) serve(host *lab.Host) {
 	w.Helper()
 	w.must(cluster.Serve(host, port))
@@ -245,7 +245,7 @@ func (w *world) eventually(check func() error) {
 	process.Eventually(w.T, soon, check)
 }
 
-// objects are those in the API server that decide who leaves as what, with the arguments of the nodes, all
+// objects are those in the API server that decide which address a pod leaves from, with the arguments of the nodes, all
 // of which have the same.
 func (w *world) objects() (oracle.Cluster, error) {
 	objects := oracle.Cluster{Arguments: w.members[0].RuleArguments()}
@@ -335,13 +335,13 @@ func (w *world) bound(namespace, service string, pods int) {
 	w.settled()
 }
 
-// identities is who each pod has to be seen as, from a time on.
+// identities are the addresses that each pod has to be seen from.
 type identities struct {
 	mu   sync.Mutex
 	want map[*lab.Host][]netip.Addr // IPv4 and IPv6
 }
 
-// expect has the pods seen as these addresses from now on; without addresses they may be seen as anybody.
+// expect requires these addresses of the pods from now on; without addresses any will do.
 func (i *identities) expect(addrs []string, pods ...*lab.Host) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -600,7 +600,7 @@ func ownerToBeKilled(t *testing.T) (got killed, kill func()) {
 	})
 	t.Cleanup(kill)
 	if err := json.NewDecoder(out).Decode(&got); err != nil {
-		t.Fatalf("the process that was to make labs does not tell of them: %v", err)
+		t.Fatalf("the process that should make labs does not print them: %v", err)
 	}
 	return got, kill
 }

@@ -109,7 +109,7 @@ func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 	})
 }
 
-// TestEndpoint_PodOfAnotherNamespaceIsRefused: whoever writes an EndpointSlice binds no pod of others.
+// TestEndpoint_PodOfAnotherNamespaceIsRefused: an EndpointSlice binds no pod that it names as another namespace's.
 func TestEndpoint_PodOfAnotherNamespaceIsRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
@@ -127,8 +127,8 @@ func TestEndpoint_PodOfAnotherNamespaceIsRefused(t *testing.T) {
 	})
 }
 
-// TestAddress_ForbiddenOnesAreRefused: what no Service may wear, although the API server lets it have
-// it as an external IP.
+// TestAddress_ForbiddenOnesAreRefused: addresses that no Service may use, although the API server accepts
+// most of them as external IPs.
 func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.put("cidrs.yaml", &networkingv1.ServiceCIDR{
@@ -195,7 +195,7 @@ func TestAddress_OfANodeWhereAllowed(t *testing.T) {
 		const port = 4000
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		id := n.tracked("udp", n.Pod(1).V4, port)
-		// Unbound, the pod wears the same address, masqueraded: its flows are right.
+		// Unbound, the pod is masqueraded to the same address, so its flows are right.
 		n.removeService("shop", "web")
 		n.holdsPlan(soon) // no rule at all
 		n.Stop()
@@ -251,9 +251,9 @@ func (n *node) tracked(protocol string, pod netip.Addr, port int) string {
 	return strings.Fields(id)[0]
 }
 
-// TestFlows_EndWhenTheirBindingChanges: UDP flows from fixed ports, which conntrack would let live on, wear
-// another identity as soon as a binding is added, changed, moved or removed; others stay
-// the same flows.
+// TestFlows_EndWhenTheirBindingChanges: UDP flows from fixed ports, which conntrack would keep, get another
+// source address as soon as a binding is added, changed, moved or removed; flows of other pods
+// stay the same.
 func TestFlows_EndWhenTheirBindingChanges(t *testing.T) {
 	everyWay(t, func(n *node) {
 		const port, other = 4000, 4001
@@ -409,7 +409,7 @@ func TestFlows_BegunDuringAFlush(t *testing.T) {
 				n.Iptables("-t", "nat", "-F")
 			}
 			ctx, cancel := context.WithTimeout(n.Context(), time.Second)
-			_, _ = n.Pod(1).Ask(ctx, "udp4", n.outside("udp4"), port) // as the node, or as nobody
+			_, _ = n.Pod(1).Ask(ctx, "udp4", n.outside("udp4"), port) // seen as the node, or unanswered
 			cancel()
 			if port%2 == 0 {
 				bind(n.Pod(1).V4, n.Pod(2).V4)
@@ -643,7 +643,7 @@ func TestProtocols_All(t *testing.T) {
 	})
 }
 
-// ping sends an echo request and looks in the node's conntrack for who it was seen as.
+// ping sends an echo request and looks in the node's conntrack for the source address that it left from.
 func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 	request, protocol := []byte{8, 0, 0xf7, 0xfd, 0, 1, 0, 1}, "icmp" // with its checksum
 	family := "ipv4"
@@ -790,7 +790,7 @@ func TestCommands_AsAnOperatorUsesThem(t *testing.T) {
 		if status != 0 {
 			n.Errorf("verify: status %d, %s%s", status, out, errs)
 		}
-		n.breakRestore() // so that nobody repairs what is broken now
+		n.breakRestore() // so that the node cannot repair what is broken now
 		n.Iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
 		out, _, status = n.Openshift("egress", "verify", socket)
 		if status != 1 || !strings.Contains(out, "lacks the rule") || !strings.Contains(out, "--to-source "+egressV4.String()) {

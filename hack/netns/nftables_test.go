@@ -169,7 +169,7 @@ func TestBackend_ChangesKeepTheEgressIP(t *testing.T) {
 	summary := traffic.Stop()
 	t.Log(summary)
 	if summary.Wrong > 0 || summary.Unanswered > 0 || summary.Broken > 0 {
-		t.Error("the pod was seen as somebody else, or not at all")
+		t.Error("the pod was seen from another address than its egress IP, or got no answer")
 	}
 }
 

@@ -154,7 +154,7 @@ func (n *node) ask(network string, from *lab.Host, to netip.AddrPort) (netip.Add
 	return process.Ask(n.Context(), network, from, to)
 }
 
-// serve lets host tell its clients who they are seen as.
+// serve starts servers on host that answer each client with the address that they see it from.
 func (n *node) serve(host *lab.Host, port int, networks ...string) {
 	n.Helper()
 	for _, network := range networks {

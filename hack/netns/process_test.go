@@ -425,7 +425,7 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 }
 
 // TestStart_ErrorsSayWhatToDo: what a user can do wrong is one message that says where and what to do, and
-// status 1, before anybody is contacted.
+// status 1, before any server is contacted.
 func TestStart_ErrorsSayWhatToDo(t *testing.T) {
 	n := simpleNode(t)
 	for _, test := range []struct {
@@ -570,7 +570,7 @@ func (n *node) readyAt() time.Time {
 	n.Ready()
 	line := regexp.MustCompile(`(?m)^I(\d{4} \S+) .*"Egress SNAT rules are in place"`).FindStringSubmatch(n.Printed.String())
 	if line == nil {
-		n.Fatal("the log does not tell the time")
+		n.Fatal("the log line has no time")
 	}
 	at, err := time.ParseInLocation("2006 0102 15:04:05.000000", fmt.Sprint(time.Now().Year())+" "+line[1], time.Local)
 	if err != nil {
@@ -593,7 +593,7 @@ func TestServiceManager_IsToldTheStatus(t *testing.T) {
 	}
 	refused := 1
 	if n.minor() < 36 {
-		refused = 0 // kube-proxy has an IPv6 proxier all the same, and there is nobody to bind
+		refused = 0 // kube-proxy runs an IPv6 proxier all the same, and no pod has an IPv6 address
 	}
 	n.told(socket, fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
 	n.told(socket, "WATCHDOG=1")
@@ -625,7 +625,7 @@ func TestWatchdog_StopsWithoutWrites(t *testing.T) {
 	// Due for longer than twice the sync period.
 	n.Eventually(2*process.SyncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {
-			return errors.New("the status does not tell")
+			return errors.New("the status does not say that rules are not written")
 		}
 		return nil
 	})
@@ -657,7 +657,7 @@ func TestWatchdog_StopsWithoutAFirstSync(t *testing.T) {
 	n.start()
 	n.Eventually(2*process.SyncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {
-			return errors.New("the status does not tell")
+			return errors.New("the status does not say that rules are not written")
 		}
 		return nil
 	})

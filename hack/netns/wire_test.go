@@ -21,8 +21,8 @@ import (
 )
 
 // TestWire_DuringRandomChanges: through a thousand changes of objects, with kills, the
-// kernel holds the plan after each burst, and no packet at any time wears an address that
-// is not its namespace's.
+// kernel holds the plan after each burst, and no packet at any time has a source address
+// that is not its namespace's.
 func TestWire_DuringRandomChanges(t *testing.T) {
 	for i, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestWire_DuringRandomChanges(t *testing.T) {
 			stop()
 			t.Logf("%d answers, %d of them under an egress IP, %d in moments of calm", w.answers.Load(), w.bound.Load(), w.exact.Load())
 			if w.bound.Load() == 0 || w.exact.Load() == 0 {
-				t.Error("too few answers to tell anything")
+				t.Error("no answers under an egress IP, or none in moments of calm; the test shows nothing")
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func (w *wire) mark() {
 		[]string{fmt.Sprintf("198.18.%d.%d", high, low), fmt.Sprintf("2001:db8:18::%x", w.marks)}))
 }
 
-// mayOwn tells whether an address could be a namespace's while these states went by. What
+// mayOwn returns whether an address could belong to a namespace while these states held. What
 // changed among them comes to the node in any order, for several changes of files are one
 // for it; so it may, if a Service of the namespace claims the address in one of the states,
 // and no older one of another namespace does in all of them.
@@ -228,8 +228,8 @@ func (w *wire) settle() {
 	})
 }
 
-// sample lets every pod ask the outside host who it is seen as, all the time, from ports
-// that it used before, whose flows the kernel remembers, and from new ones.
+// sample lets every pod ask the outside host all the time which address it is seen from: from ports that it
+// used before, whose flows the kernel remembers, and from new ones.
 func (w *wire) sample() (stop func()) {
 	w.sampling = true
 	ctx, cancel := context.WithCancel(w.Context())

@@ -251,7 +251,7 @@ func (n *Node) End(signal syscall.Signal) {
 	}
 }
 
-// Kill ends the process as nobody should.
+// Kill ends the process at once, by SIGKILL.
 func (n *Node) Kill() {
 	if n.process != nil {
 		_ = n.process.Process.Kill() // it may have ended

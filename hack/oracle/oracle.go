@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cluster is all that decides who leaves as what: the objects in the API server, and the nodes'
+// Cluster is all that decides which address a pod leaves from: the objects in the API server, and the nodes'
 // arguments.
 type Cluster struct {
 	Services       []*v1.Service
