@@ -122,7 +122,7 @@ func testSlices(t *testing.T, c *ControlPlane) {
 	}
 }
 
-// pool is a Kubelet's addresses, of which it remembers who has them.
+// pool is a Kubelet's addresses, with the pods that have them.
 type pool struct {
 	mu    sync.Mutex
 	taken map[netip.Addr]string
