@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 )
 
-func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
+func TestScale_FromZeroToFiftyAndBack(t *testing.T) {
 	belongsTo(t, usual)
 	const most = 50
 	w := newWorld(t, settings{})
@@ -37,7 +37,7 @@ func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
 	pods.end(3)
 }
 
-func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
+func TestNamespace_DeletedLeavesItsAddressesToOthers(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})
 	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})

@@ -21,7 +21,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
 )
 
 // What the scenarios do in a world, and what they see.
@@ -190,8 +189,8 @@ func notReady(c discovery.EndpointConditions) bool    { return !ptr.Deref(c.Read
 func terminating(c discovery.EndpointConditions) bool { return ptr.Deref(c.Terminating, false) }
 
 // reconfigure gives all nodes other arguments, as an administrator does: each ends by itself, and its service manager
-// starts it anew. config makes the same of what settled compares the kernel with; it may be nil.
-func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
+// starts it anew.
+func (w *world) reconfigure(arguments string) {
 	w.Helper()
 	for _, m := range w.members {
 		m.Configure(arguments)
@@ -203,16 +202,12 @@ func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
 		m.Printed.Reset()
 		m.Start()
 	}
-	w.config = defaultConfig()
-	if config != nil {
-		config(&w.config)
-	}
 	for _, m := range w.members {
 		m.Ready()
 	}
 }
 
-// asks returns who a new flow of a host is seen as: the first answer counts.
+// asks returns the address that a new flow of a host is seen from: the first answer counts.
 func (w *world) asks(protocol string, from *lab.Host, to netip.AddrPort) (seen netip.Addr) {
 	w.Helper()
 	w.eventually(func() (err error) {
@@ -428,15 +423,14 @@ func (w *world) younger(than *v1.Service) {
 	})
 }
 
-// ask has hosts ask the outside who they are seen as, until the scenarios are over. undisturbed
-// ends it.
+// ask lets hosts ask the outside which address it sees them from, until undisturbed ends that.
 func (w *world) ask(i *identities, hosts ...*lab.Host) *lab.Traffic {
 	traffic := lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 50, Timeout: 15 * time.Second, Check: i.check}, hosts...)
 	w.Cleanup(func() { traffic.Stop() })
 	return traffic
 }
 
-// undisturbed ends traffic that nobody may have noticed anything in.
+// undisturbed ends traffic, and fails if any of it was wrong, unanswered or broken.
 func (w *world) undisturbed(traffic *lab.Traffic) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), soon)
@@ -450,7 +444,7 @@ func (w *world) undisturbed(traffic *lab.Traffic) {
 	w.Log(line)
 }
 
-// editServiceStatus gives a Service another status, as who assigns load balancers does.
+// editServiceStatus gives a Service another status, as a load balancer's controller does.
 func (w *world) editServiceStatus(namespace, name string, status v1.ServiceStatus) {
 	w.Helper()
 	patch, err := json.Marshal(map[string]any{"status": status})

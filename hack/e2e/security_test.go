@@ -37,7 +37,7 @@ import (
 
 const rbacFile = "../../images/node/rbac.yaml"
 
-// everybodys rights are those of all who are authenticated, in any cluster.
+// everybodys rights are those of every authenticated user, in any cluster.
 var everybodys = []string{
 	"create selfsubjectaccessreviews.authorization.k8s.io",
 	"create selfsubjectreviews.authentication.k8s.io",
@@ -61,10 +61,10 @@ var nodesRights = []string{
 	"watch services",
 }
 
-// TestANodeMayDoWhatItNeedsAndNothingElse: every verb is tried on every resource that the API server
+// TestRights_WhatANodeNeedsAndNothingElse: every verb is tried on every resource that the API server
 // has, with a node's own credentials; and the API server is asked, which knows verbs that no
 // request has.
-func TestANodeMayDoWhatItNeedsAndNothingElse(t *testing.T) {
+func TestRights_WhatANodeNeedsAndNothingElse(t *testing.T) {
 	w := newIdleWorld(t, settings{nodes: 1})
 	w.installNetworks()
 	node := w.as(w.members[0].File("node.kubeconfig"))
@@ -258,7 +258,7 @@ func (w *world) says(node *somebody, namespace string) {
 	}
 }
 
-// tryHarm tries, as one does, what somebody who has stolen a node's credentials would like to do.
+// tryHarm tries what a thief of a node's credentials would do.
 func (w *world) tryHarm(node *somebody) {
 	w.Helper()
 	ctx, client := w.Context(), node.client
@@ -366,9 +366,9 @@ func (w *world) shippedRights() (rights []right) {
 	}
 }
 
-// TestANodeSaysWhichRightItLacks: with all but one of the rights that we ship, its log says which one
+// TestRights_MissingOneIsNamedInTheLog: with all but one of the rights that we ship, its log says which one
 // that is. So each of them is needed.
-func TestANodeSaysWhichRightItLacks(t *testing.T) {
+func TestRights_MissingOneIsNamedInTheLog(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	w.installNetworks()
@@ -411,7 +411,7 @@ func TestANodeSaysWhichRightItLacks(t *testing.T) {
 	for i, missing := range w.shippedRights() {
 		w.scenario("without "+missing.String(), func() {
 			if missing.verb == "patch" {
-				w.Skip("an Event is patched when it is 20 minutes old; TestEventRecorder_OnlyCreatesAndPatches of pkg/egress has that")
+				w.Skip("an Event is patched when it is 20 minutes old; the tests of Events in pkg/egress have that")
 			}
 			user := fmt.Sprintf("without-%d", i)
 			w.grantAllBut(user, func(r right) bool { return r == missing })
