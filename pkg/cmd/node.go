@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -114,7 +115,7 @@ func newArgumentsTopic() *cobra.Command {
 // valid; then it returns errConfigChanged.
 func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 	outliveLog()
-	w, err := o.watch()
+	w, err := o.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,10 +148,10 @@ func outliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // watch watches the files that make the configuration. They are read after this for use,
 // so that no change falls in between.
-func (o *nodeOptions) watch() (*configWatch, error) {
+func (o *nodeOptions) watch(ctx context.Context) (*configWatch, error) {
 	config, err := nodeconfig.Load(o.config)
 	if err != nil {
 		return nil, err
 	}
-	return newConfigWatch(config.Files())
+	return newConfigWatch(ctx, config.Files(), clock.RealClock{}), nil
 }
