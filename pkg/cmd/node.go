@@ -105,9 +105,8 @@ func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
 func newArgumentsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "proxy-arguments",
-		Short: "What proxyArguments in a node's configuration may have",
-		Long: "Each is written without the dashes, with a list of values, in proxyArguments of the\n" +
-			"node's configuration. cluster-cidr takes as many networks as the cluster has.\n\n" + kubeproxy.ArgumentUsages(),
+		Short: "Every argument of proxyArguments in node-config.yaml, with its default and meaning",
+		Long:  kubeproxy.ArgumentsHelp(),
 	}
 }
 

@@ -54,25 +54,37 @@ const (
 	allProtocols     = "all"
 )
 
+// add adds the flags in the order of their help.
 func (f *egressFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.enabled, "egress-snat", true, "Let the pods behind a Service with external IPs leave from the first of them.")
-	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP: 'service', those of the protocols of the Service's ports, or 'all', ICMP included.")
-	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. A list replaces the default: link-local addresses and multicast.")
-	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Never SNAT packets to the addresses of the cluster's nodes either.")
-	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "Networks that egress IPs may lie in; any if it is not given. On OpenShift the external IP policy of Network.config.openshift.io/cluster holds as well.")
-	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the egress IPs of that namespace may lie in these networks only. Several for one namespace add up.")
-	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "Let an external IP that is a node's primary address be an egress IP.")
-	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "Let the pods behind a Service of type LoadBalancer without external IPs leave from its first load-balancer IP of mode VIP.")
-	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
-	fs.StringVar(&f.backend, backendKey, "", "How the rules are written: 'iptables', 'nftables' in a table of their own, or 'auto', nftables where the kernel has it. The default is that of the proxy mode.")
-	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket at which 'openshift egress' asks this node; empty for none.")
+	fs.BoolVar(&f.enabled, "egress-snat", true, "Pods behind a Service with external IPs leave the cluster from the first of these. "+
+		"'false' switches that off and removes its rules when the node starts.")
+	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP. "+
+		"'service': those of the protocols of the Service's ports. Behind a TCP-only Service, UDP (DNS!) and ICMP leave as without egress SNAT. "+
+		"'all': those of every IP protocol, ICMP included.")
+	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. "+
+		"A list replaces the default, which is link-local addresses and multicast groups.")
+	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Packets to the addresses of the cluster's nodes are never SNATed either.")
+	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere. "+
+		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
+	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: a network in which the egress IPs of this namespace may lie, within "+allowedCIDRsKey+". "+
+		"Several values for a namespace add up. A namespace without a value has no limit of its own.")
+	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "An external IP that is a node's primary address (its first InternalIP) may be an egress IP.")
+	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
+		"(status.loadBalancer.ingress, of ipMode VIP).")
+	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+
+		"Changes in between are written together. At most half of the proxy's sync period.")
+	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
+		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
+	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress', to root alone: an absolute path, or empty for no socket.")
 }
 
 // arguments are kube-proxy's flags with values, and those of the project.
 type arguments struct {
 	options *app.Options
 	flags   *pflag.FlagSet
-	egress  egressFlags
+	// own are those of flags that are the project's, which set egress.
+	own    *pflag.FlagSet
+	egress egressFlags
 	// clusterCIDRs is the whole list, of which kube-proxy gets the first of each family.
 	clusterCIDRs []netip.Prefix
 }
@@ -121,17 +133,20 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 
 // newArguments returns the flags with kube-proxy's defaults.
 func newArguments() *arguments {
-	a := &arguments{options: app.NewOptions(), flags: pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError)}
+	a := &arguments{
+		options: app.NewOptions(),
+		flags:   pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError),
+		own:     pflag.NewFlagSet("egress SNAT", pflag.ContinueOnError),
+	}
 	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	a.options.AddFlags(a.flags)
 	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
 	a.flags.AddFlag(versionFlag)
-	a.egress.add(a.flags)
+	a.own.SortFlags = false
+	a.egress.add(a.own)
+	a.flags.AddFlagSet(a.own)
 	return a
 }
-
-// ArgumentUsages returns the help text for all proxyArguments.
-func ArgumentUsages() string { return newArguments().flags.FlagUsages() }
 
 // nodeField is a NodeConfig field that a flag takes its value from.
 type nodeField struct{ path, flag, value string }
