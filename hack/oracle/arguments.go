@@ -22,11 +22,11 @@ type Arguments struct {
 
 // ParseArguments returns what a node's proxyArguments mean, which must be valid.
 func ParseArguments(given map[string][]string) (Arguments, error) {
-	// The defaults of README.md. A node without egress-snat-scope writes the rules of the whole cluster.
+	// The defaults of README.md.
 	values := map[string][]string{
 		"egress-snat-exclude-cidrs": {"169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8"},
 		"egress-snat-exclude-nodes": {"true"},
-		"egress-snat-scope":         {"cluster"},
+		"egress-snat-scope":         {"node"},
 	}
 	for key, list := range given {
 		values[key] = strings.Split(strings.Join(list, ","), ",")
@@ -38,7 +38,7 @@ func ParseArguments(given map[string][]string) (Arguments, error) {
 	a := Arguments{
 		AllProtocols: last("egress-snat-protocols", "all"), ExcludeNodes: last("egress-snat-exclude-nodes", "true"),
 		AllowNodeIPs: last("egress-snat-allow-node-ips", "true"), LoadBalancerIPs: last("egress-snat-load-balancer-ips", "true"),
-		NodeScope: !last("egress-snat-scope", "cluster"), NamespaceCIDRs: map[string][]netip.Prefix{},
+		NodeScope: last("egress-snat-scope", "node"), NamespaceCIDRs: map[string][]netip.Prefix{},
 	}
 	for key, cidrs := range map[string]*[]netip.Prefix{
 		"cluster-cidr": &a.ClusterCIDRs, "egress-snat-exclude-cidrs": &a.ExcludeCIDRs, "egress-snat-allowed-cidrs": &a.AllowedCIDRs,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -104,9 +105,8 @@ func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
 func newArgumentsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "proxy-arguments",
-		Short: "What proxyArguments in a node's configuration may have",
-		Long: "Each is written without the dashes, with a list of values, in proxyArguments of the\n" +
-			"node's configuration. cluster-cidr takes as many networks as the cluster has.\n\n" + kubeproxy.ArgumentUsages(),
+		Short: "Every argument of proxyArguments in node-config.yaml, with its default and meaning",
+		Long:  kubeproxy.ArgumentsHelp(),
 	}
 }
 
@@ -114,7 +114,7 @@ func newArgumentsTopic() *cobra.Command {
 // valid; then it returns errConfigChanged.
 func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 	outliveLog()
-	w, err := o.watch()
+	w, err := o.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,10 +147,10 @@ func outliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // watch watches the files that make the configuration. They are read after this for use,
 // so that no change falls in between.
-func (o *nodeOptions) watch() (*configWatch, error) {
+func (o *nodeOptions) watch(ctx context.Context) (*configWatch, error) {
 	config, err := nodeconfig.Load(o.config)
 	if err != nil {
 		return nil, err
 	}
-	return newConfigWatch(config.Files())
+	return newConfigWatch(ctx, config.Files(), clock.RealClock{}), nil
 }

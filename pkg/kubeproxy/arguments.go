@@ -58,27 +58,43 @@ const (
 	allProtocols     = "all"
 )
 
+// add adds the flags in the order of their help.
 func (f *egressFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.enabled, "egress-snat", true, "Let the pods behind a Service with external IPs leave from the first of them.")
-	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP: 'service', those of the protocols of the Service's ports, or 'all', ICMP included.")
-	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. A list replaces the default: link-local addresses and multicast.")
-	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Never SNAT packets to the addresses of the cluster's nodes either.")
-	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "Networks that egress IPs may lie in; any if it is not given. On OpenShift the external IP policy of Network.config.openshift.io/cluster holds as well.")
-	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the network is for the egress IPs of that namespace and of no other; they may lie nowhere else. Several for one namespace add up; one network may be given to several namespaces. *=CIDR: where those of all namespaces that are not named may lie; anywhere else if there is none.")
-	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "Let an external IP that is a node's primary address be an egress IP.")
-	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "Let the pods behind a Service of type LoadBalancer without external IPs leave from its first load-balancer IP of mode VIP.")
-	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
-	fs.StringVar(&f.scope, scopeKey, string(placement.Node), "Whose pods rules are written for: 'node', those of this node, whose packets leave through it; or 'cluster', all, for network plugins whose pods leave through other nodes.")
-	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging: twice in a sync period, also make the plan of all objects at once and log a difference. It costs as much as the cluster is large.")
-	fs.StringVar(&f.backend, backendKey, "", "How the rules are written: 'iptables', 'nftables' in a table of their own, or 'auto', nftables where the kernel has it. The default is that of the proxy mode.")
-	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket at which 'openshift egress' asks this node; empty for none.")
+	fs.BoolVar(&f.enabled, "egress-snat", true, "Pods behind a Service with external IPs leave the cluster from the first of these. "+
+		"'false' switches that off and removes its rules when the node starts.")
+	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP. "+
+		"'service': those of the protocols of the Service's ports. Behind a TCP-only Service, UDP (DNS!) and ICMP leave as without egress SNAT. "+
+		"'all': those of every IP protocol, ICMP included.")
+	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. "+
+		"A list replaces the default, which is link-local addresses and multicast groups.")
+	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Packets to the addresses of the cluster's nodes are never SNATed either.")
+	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere. "+
+		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
+	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the network is reserved for the egress IPs of this namespace, which may lie nowhere else. "+
+		"Several values for a namespace add up, and one network may be given to several namespaces. "+
+		"*=CIDR: where the egress IPs of all namespaces that are not named may lie; without it, wherever nothing is reserved.")
+	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "An external IP that is a node's primary address (its first InternalIP) may be an egress IP.")
+	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
+		"(status.loadBalancer.ingress, of ipMode VIP).")
+	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+
+		"Changes in between are written together. At most half of the proxy's sync period.")
+	fs.StringVar(&f.scope, scopeKey, string(placement.Node), "Whose pods a node writes rules for. 'node': those whose packets leave through this node, "+
+		"which are the pods that EndpointSlices place on it or on no node, and those with addresses in the Node's podCIDRs. "+
+		"'cluster': all, for network plugins whose pods leave through other nodes than their own.")
+	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
+		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
+	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress', to root alone: an absolute path, or empty for no socket.")
+	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
+		"It costs as much as the cluster is large.")
 }
 
 // arguments are kube-proxy's flags with values, and those of the project.
 type arguments struct {
 	options *app.Options
 	flags   *pflag.FlagSet
-	egress  egressFlags
+	// own are those of flags that are the project's, which set egress.
+	own    *pflag.FlagSet
+	egress egressFlags
 	// clusterCIDRs is the whole list, of which kube-proxy gets the first of each family.
 	clusterCIDRs []netip.Prefix
 }
@@ -127,17 +143,20 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 
 // newArguments returns the flags with kube-proxy's defaults.
 func newArguments() *arguments {
-	a := &arguments{options: app.NewOptions(), flags: pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError)}
+	a := &arguments{
+		options: app.NewOptions(),
+		flags:   pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError),
+		own:     pflag.NewFlagSet("egress SNAT", pflag.ContinueOnError),
+	}
 	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	a.options.AddFlags(a.flags)
 	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
 	a.flags.AddFlag(versionFlag)
-	a.egress.add(a.flags)
+	a.own.SortFlags = false
+	a.egress.add(a.own)
+	a.flags.AddFlagSet(a.own)
 	return a
 }
-
-// ArgumentUsages returns the help text for all proxyArguments.
-func ArgumentUsages() string { return newArguments().flags.FlagUsages() }
 
 // nodeField is a NodeConfig field that a flag takes its value from.
 type nodeField struct{ path, flag, value string }

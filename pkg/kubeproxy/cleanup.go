@@ -18,7 +18,7 @@ import (
 // process must do nothing else meanwhile. It is an error if a node's process runs: that would
 // write them again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
-	release, err := claimInstance(ctx)
+	release, err := claimInstance(ctx, instanceFolder)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if p.options.WriteConfigTo != "" || p.options.InitAndExit {
 		return p.options.Run(ctx)
 	}
-	release, err := claimInstance(ctx)
+	release, err := claimInstance(ctx, instanceFolder)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,14 @@ import (
 	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
+// Default returns what a file that sets no field is loaded as.
+func Default() *Config {
+	c := &Config{}
+	c.NodeConfig.Kind, c.NodeConfig.APIVersion = kind, apiVersion
+	setDefaults(&c.NodeConfig)
+	return c
+}
+
 // setDefaults fills the empty fields for which origin had a default (its
 // SetDefaults_NodeConfig, and what "oc adm create-node-config" wrote) and
 // whose component this binary runs or a reader may ask for.
