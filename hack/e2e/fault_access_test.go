@@ -34,15 +34,15 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 			k := rightful(m)
 			k.ForeignCA = true
 			return k
-		}, []string{"certificate signed by unknown authority", "the certificate authority in FILE is not the one of the API server at SERVER"}, ""},
+		}, []string{"certificate signed by unknown authority", "the certificate authority in FILE did not sign the certificate of the API server at SERVER"}, ""},
 		{"a token that has ended", func(*world, *member) cluster.Kubeconfig {
 			return cluster.Kubeconfig{ServiceAccount: "expired", Lifetime: -time.Hour}
-		}, []string{"Unauthorized", "SERVER does not accept the token, which ended at 20", "in FILE"}, ""},
+		}, []string{"Unauthorized", "SERVER does not accept the token, which expired at 20", "in FILE"}, ""},
 		{"a certificate that has ended", func(_ *world, m *member) cluster.Kubeconfig {
 			k := rightful(m)
 			k.Lifetime = -time.Hour
 			return k
-		}, []string{"Unauthorized", `SERVER does not accept the client certificate of "USER", which ended at 20`, "in FILE"}, ""},
+		}, []string{"Unauthorized", `SERVER does not accept the client certificate of "USER", which expired at 20`, "in FILE"}, ""},
 		{"no rights", func(_ *world, m *member) cluster.Kubeconfig {
 			return cluster.Kubeconfig{User: rightful(m).User}
 		}, []string{`User "USER" cannot list resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"}, ""},
@@ -163,7 +163,7 @@ func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	expired.link.Reset()
 	for m, says := range map[*member][]string{
 		forbidden: {`User "USER" cannot watch resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"},
-		expired:   {"Unauthorized", "SERVER does not accept the token, which ended at 20", "in FILE"},
+		expired:   {"Unauthorized", "SERVER does not accept the token, which expired at 20", "in FILE"},
 	} {
 		replace := strings.NewReplacer("FILE", m.File("node.kubeconfig"), "SERVER", m.link.URL(), "USER", rightful(m).User)
 		t.Logf("%s: %s", m.Name, m.saysInOneLine(w.world, replace, says...))

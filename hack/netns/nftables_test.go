@@ -257,9 +257,9 @@ func TestTable_WithoutIPTables(t *testing.T) {
 func TestBackend_InvalidIsRefused(t *testing.T) {
 	n := simpleNode(t)
 	for arguments, want := range map[string]string{
-		`{egress-snat-backend: [ipset]}`:                            `proxyArguments.egress-snat-backend: "ipset" does not do; expected "iptables", "nftables" or "auto"`,
-		`{egress-snat-backend: [iptables], proxy-mode: [nftables]}`: `"iptables" does not do in the proxy mode "nftables"`,
-		`{proxy-mode: [ipvs]}`:                                      `egress SNAT does not serve the mode "ipvs"`,
+		`{egress-snat-backend: [ipset]}`:                            `proxyArguments.egress-snat-backend: invalid value "ipset": expected "iptables", "nftables" or "auto"`,
+		`{egress-snat-backend: [iptables], proxy-mode: [nftables]}`: `invalid value "iptables" in the proxy mode "nftables"`,
+		`{proxy-mode: [ipvs]}`:                                      `egress SNAT does not support the mode "ipvs"`,
 	} {
 		n.Configure(arguments)
 		if _, stderr, status := n.Openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.Config()); status != 1 || !strings.Contains(stderr, want) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// errConfigChanged ends a node whose configuration has changed and is valid.
+// errConfigChanged is the reason to end a node whose configuration has changed and is valid.
 var errConfigChanged = errors.New("the configuration has changed")
 
 const (
@@ -117,8 +117,8 @@ func (w *configWatch) close() {
 	}
 }
 
-// events returns what the kernel says of the folders; channels that are never ready if it
-// says nothing.
+// events returns the kernel's events, and errors in getting them. Without a watcher both channels
+// are never ready.
 func (w *configWatch) events() (<-chan fsnotify.Event, <-chan error) {
 	if w.watcher == nil {
 		return nil, nil
@@ -126,15 +126,15 @@ func (w *configWatch) events() (<-chan fsnotify.Event, <-chan error) {
 	return w.watcher.Events, w.watcher.Errors
 }
 
-// wait returns true when the files have changed and validate accepts them, false when ctx
-// ends. What validate does not accept is logged, once for each version of the files.
+// wait returns true when the files have changed and validate accepts them, false when ctx ends.
+// Errors of validate are logged, once for each version of the files.
 func (w *configWatch) wait(ctx context.Context, validate func(context.Context) error) bool {
 	logger := klog.FromContext(ctx)
 	events, failures := w.events()
 	recheck := w.clock.NewTicker(recheckInterval)
 	defer recheck.Stop()
 	seen, rejected := w.began, w.began
-	settled, settling := w.clock.NewTimer(0), true // a change since the first reading counts too
+	settled, settling := w.clock.NewTimer(0), true // the files may have changed since newConfigWatch
 	defer settled.Stop()
 	for {
 		select {
@@ -152,7 +152,7 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 			now := fingerprintOf(w.files)
 			switch {
 			case now != seen:
-				seen = now // perhaps half-written: look again
+				seen = now // the write may not be complete: compare again
 			case now == w.began || now == rejected:
 				continue
 			default:
@@ -174,7 +174,7 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 
 type fingerprint [sha256.Size]byte
 
-// fingerprintOf depends on the content of files, and on which of them cannot be read.
+// fingerprintOf returns a hash of the content of files. An unreadable file counts as a content.
 func fingerprintOf(files []string) fingerprint {
 	hash := sha256.New()
 	for _, file := range files {
@@ -185,8 +185,8 @@ func fingerprintOf(files []string) fingerprint {
 	return fingerprint(hash.Sum(nil))
 }
 
-// validateAnew checks the configuration in a process of its own, running the same program:
-// feature gates and the like are a process's, and this one is in use.
+// validateAnew checks the configuration in a new process of the same program: feature gates belong
+// to a process and cannot be set twice.
 func validateAnew(ctx context.Context, file, manifests string) error {
 	args := []string{"ex", "validate", "node-config", file}
 	if manifests != "" {

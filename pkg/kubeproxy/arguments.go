@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
-// egressFlags are the proxyArguments that kube-proxy does not have.
+// egressFlags are the values of this project's own proxyArguments.
 type egressFlags struct {
 	enabled         bool
 	minSyncPeriod   time.Duration
@@ -38,7 +38,7 @@ type egressFlags struct {
 	socket          string
 }
 
-// Their names, where messages have them.
+// The names of arguments that messages mention.
 const (
 	excludeCIDRsKey   = "egress-snat-exclude-cidrs"
 	allowedCIDRsKey   = "egress-snat-allowed-cidrs"
@@ -49,7 +49,7 @@ const (
 	scopeKey          = "egress-snat-scope"
 )
 
-// autoBackend is the value of egress-snat-backend by which the kernel decides.
+// autoBackend is the value of egress-snat-backend that selects nftables if the kernel has it.
 const autoBackend = "auto"
 
 // The values of egress-snat-protocols.
@@ -88,30 +88,30 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"It costs as much as the cluster is large.")
 }
 
-// arguments are kube-proxy's flags with values, and those of the project.
+// arguments are the flags of kube-proxy and of this project, with values.
 type arguments struct {
 	options *app.Options
 	flags   *pflag.FlagSet
-	// own are those of flags that are the project's, which set egress.
+	// own has this project's flags, which are in flags as well; they set egress.
 	own    *pflag.FlagSet
 	egress egressFlags
-	// clusterCIDRs is the whole list, of which kube-proxy gets the first of each family.
+	// clusterCIDRs is the whole list. kube-proxy gets the first of each IP family.
 	clusterCIDRs []netip.Prefix
 }
 
-// versionFlag is kube-proxy's --version, which registers itself on every command line.
+// versionFlag is kube-proxy's --version. Its package registers it on every command line.
 var versionFlag = pflag.Lookup("version")
 
-// DefaultExclusions are what egress-snat-exclude-cidrs has if it is not given: packets to
-// link-local addresses and multicast groups do not leave the node's network.
+// DefaultExclusions is the default of egress-snat-exclude-cidrs: packets to link-local addresses
+// and multicast groups do not leave the node's network.
 var DefaultExclusions = []string{"169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8"}
 
-// clusterCIDRKey is the one argument that takes a list although kube-proxy's flag does not.
+// clusterCIDRKey is the only argument that takes a list where kube-proxy's flag does not.
 const clusterCIDRKey = "cluster-cidr"
 
-// setArguments gives kube-proxy's flags their values, in origin's order: what origin sets
-// for every node, then the NodeConfig's fields, then the proxyArguments, which override
-// both. All errors of the proxyArguments are returned together.
+// setArguments sets the flags in origin's order: first the defaults of a node, then the fields of
+// the NodeConfig, then proxyArguments. Later ones override earlier ones. All errors in
+// proxyArguments are returned together.
 func setArguments(config *nodeconfig.Config) (*arguments, error) {
 	a := newArguments()
 	given := map[string]bool{}
@@ -123,7 +123,7 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 			continue
 		}
 		if err := a.flags.Set(field.flag, field.value); err != nil {
-			return nil, config.Errorf(field.path, "%q does not do: %v", field.value, err)
+			return nil, config.Errorf(field.path, "invalid value %q: %w", field.value, err)
 		}
 	}
 	a.options.Config().ClientConnection.AcceptContentTypes = config.NodeConfig.MasterClientConnectionOverrides.AcceptContentTypes
@@ -150,7 +150,7 @@ func newArguments() *arguments {
 	}
 	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	a.options.AddFlags(a.flags)
-	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
+	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command gets --boot-id-file and --machine-id-file from there
 	a.flags.AddFlag(versionFlag)
 	a.own.SortFlags = false
 	a.egress.add(a.own)
@@ -158,10 +158,11 @@ func newArguments() *arguments {
 	return a
 }
 
-// nodeField is a NodeConfig field that a flag takes its value from.
+// nodeField is a field of the NodeConfig that sets a flag.
 type nodeField struct{ path, flag, value string }
 
-// nodeFields are the flags' values before proxyArguments, later ones over earlier ones.
+// nodeFields returns the values of flags before proxyArguments override them. A path is empty for a
+// default without a field.
 func nodeFields(config *nodeconfig.Config) []nodeField {
 	node := config.NodeConfig
 	host, _, _ := net.SplitHostPort(node.ServingInfo.BindAddress)
@@ -183,7 +184,7 @@ func (a *arguments) normalize(key string) string {
 	return string(a.flags.GetNormalizeFunc()(a.flags, key))
 }
 
-// set gives the flag that key names its values, in order.
+// set sets the flag that key names to each of the values, in order.
 func (a *arguments) set(config *nodeconfig.Config, key string, values []string) error {
 	path := "proxyArguments." + key
 	flag := a.flags.Lookup(key)
@@ -196,7 +197,7 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 	var errs []error
 	for i, value := range values {
 		if err := a.flags.Set(key, value); err != nil {
-			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v; expected a value of the type %s", err, flag.Value.Type()))
+			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%w; expected a value of the type %s", err, flag.Value.Type()))
 		}
 	}
 	return errors.Join(errs...)
@@ -211,8 +212,8 @@ func (a *arguments) unknown(config *nodeconfig.Config, path, key string) error {
 	return config.Errorf(path, "%q is not a valid flag; see 'openshift help proxy-arguments' for those that are", key)
 }
 
-// setClusterCIDRs reads the cluster CIDRs, one or several in each value. kube-proxy
-// accepts and uses one of each IP family, so it gets the first of each.
+// setClusterCIDRs reads the cluster CIDRs, one or several in each value. kube-proxy accepts only
+// one of each IP family, so it gets the first of each.
 func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, values []string) error {
 	var errs []error
 	var first [2]string // of IPv4 and IPv6
@@ -221,7 +222,7 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 		for _, text := range strings.Split(value, ",") {
 			prefix, err := parseInside(text, "the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48")
 			if err != nil {
-				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v", err))
+				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%w", err))
 				continue
 			}
 			a.clusterCIDRs = append(a.clusterCIDRs, prefix)
@@ -245,8 +246,8 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 	return errors.Join(errs...)
 }
 
-// parseInside reads a network of destinations that are never SNATed. what says what is
-// expected.
+// parseInside parses a network of destinations that are never SNATed. The error describes the
+// expected network as what.
 func parseInside(text, what string) (netip.Prefix, error) {
 	prefix, err := parseCIDR(text, what)
 	if err == nil && prefix.Bits() == 0 {
@@ -255,7 +256,7 @@ func parseInside(text, what string) (netip.Prefix, error) {
 	return prefix, err
 }
 
-// parseCIDR accepts what kube-proxy accepts. what says what is expected.
+// parseCIDR parses a network as kube-proxy does. The error describes the expected network as what.
 func parseCIDR(text, what string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
 	if err != nil || prefix.Addr().Is4In6() {

@@ -42,7 +42,7 @@ func ArgumentsHelp() string {
 	config := nodeconfig.Default()
 	a, err := setArguments(config)
 	if err != nil {
-		panic(err) // the defaults do not fit the flags: a mistake in this program, found by any test
+		panic(err) // the defaults do not fit the flags: a bug that any test finds
 	}
 	fields := map[string]string{}
 	for _, field := range nodeFields(config) {
@@ -50,19 +50,19 @@ func ArgumentsHelp() string {
 	}
 	var page strings.Builder
 	page.WriteString(argumentsIntro + ownHeading)
-	a.own.VisitAll(func(f *pflag.Flag) { explain(&page, f, "") })
+	a.own.VisitAll(func(f *pflag.Flag) { describe(&page, f, "") })
 	page.WriteString(kubeProxyHeading)
 	a.flags.VisitAll(func(f *pflag.Flag) {
 		if a.own.Lookup(f.Name) == nil {
-			explain(&page, f, fields[f.Name])
+			describe(&page, f, fields[f.Name])
 		}
 	})
 	return page.String()
 }
 
-// explain writes what the page has for an argument. field is the NodeConfig's that sets it as
-// well.
-func explain(page *strings.Builder, f *pflag.Flag, field string) {
+// describe writes the entry of an argument. field is the field of the NodeConfig that sets it as
+// well, if there is one.
+func describe(page *strings.Builder, f *pflag.Flag, field string) {
 	kind, usage := pflag.UnquoteUsage(f)
 	if kind == "" {
 		kind = "bool"

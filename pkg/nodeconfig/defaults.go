@@ -4,7 +4,7 @@ import (
 	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
-// Default returns what a file that sets no field is loaded as.
+// Default returns the Config of a file that has only kind and apiVersion.
 func Default() *Config {
 	c := &Config{}
 	c.NodeConfig.Kind, c.NodeConfig.APIVersion = kind, apiVersion
@@ -12,9 +12,8 @@ func Default() *Config {
 	return c
 }
 
-// setDefaults fills the empty fields for which origin had a default (its
-// SetDefaults_NodeConfig, and what "oc adm create-node-config" wrote) and
-// whose component this binary runs or a reader may ask for.
+// setDefaults fills empty fields with origin's defaults (its
+// SetDefaults_NodeConfig, and the output of "oc adm create-node-config").
 func setDefaults(n *legacyconfigv1.NodeConfig) {
 	setDefault(&n.ServingInfo.BindAddress, "0.0.0.0:10250")
 	setDefault(&n.ServingInfo.BindNetwork, "tcp4")
@@ -23,8 +22,8 @@ func setDefaults(n *legacyconfigv1.NodeConfig) {
 	setDefault(&n.NetworkConfig.NetworkPluginName, n.DeprecatedNetworkPluginName)
 	setDefault(&n.EnableUnidling, new(true))
 
-	// Each override has its default, so that setting one of them does not
-	// silently turn the others into the client library's.
+	// Each override has a default: setting one of them must not replace the
+	// others by the defaults of the client library.
 	setDefault(&n.MasterClientConnectionOverrides, &legacyconfigv1.ClientConnectionOverrides{})
 	overrides := n.MasterClientConnectionOverrides
 	setDefault(&overrides.AcceptContentTypes, "application/vnd.kubernetes.protobuf,application/json")
