@@ -141,8 +141,8 @@ func (c *cluster) surround(r *rand.Rand, p *Planner) {
 	p.SetSurroundings(in)
 }
 
-// TestPlannerPlansAsBuildDoes: after any sequence of changes, in any portions.
-func TestPlannerPlansAsBuildDoes(t *testing.T) {
+// TestPlanner_PlansAsBuildDoes: after any sequence of changes, in any portions.
+func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := newCluster()
@@ -264,8 +264,8 @@ func TestPlanner_ManyExternalIPs(t *testing.T) {
 	}
 }
 
-// TestPlannerForgets: when everything is deleted nothing is kept.
-func TestPlannerForgets(t *testing.T) {
+// TestPlanner_ForgetsWhatIsDeleted: when everything is deleted nothing is kept.
+func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	c := newCluster()
 	p := NewPlanner("here", c.podAt)
@@ -282,9 +282,9 @@ func TestPlannerForgets(t *testing.T) {
 	}
 }
 
-// TestElsewhere: a change tells of the pods that are and were on other nodes, as far as their
+// TestPlanner_PodsElsewhere: a change tells of the pods that are and were on other nodes, as far as their
 // EndpointSlices say where they are.
-func TestElsewhere(t *testing.T) {
+func TestPlanner_PodsElsewhere(t *testing.T) {
 	p := NewPlanner("here", func(netip.Addr) Pod { return Pod{} })
 	p.SetSurroundings(Input{ClusterCIDRs: prefixes("10.128.0.0/14")})
 	web := Service{"ns", "web"}
