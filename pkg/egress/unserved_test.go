@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,42 @@ func TestExtension_RefusesPodOfHeadlessService(t *testing.T) {
 		if diff := cmp.Diff(dryRun, node, compareNetip); diff != "" {
 			t.Errorf("%s (-dry run +node):\n%s", step.name, diff)
 		}
+	}
+}
+
+// TestState_UnservedSlicesThatMatter: the loop is woken by those that name a pod which a claim's own
+// slice does not, and by no others; and none is kept that names no pod.
+func TestState_UnservedSlicesThatMatter(t *testing.T) {
+	s := newState(testConfig)
+	object := newSlice("db-1", "db", "10.128.0.5", "10.128.0.9")
+	object.Namespace = "bank"
+	object.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "db-0"}
+	object.Endpoints[1].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "ns", Name: "not-its-own"}
+	stripped, err := stripSlice(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stripped.(*unservedSlice)
+	want := []plan.Endpoint{{Addr: netip.MustParseAddr("10.128.0.5"), Pod: plan.Pod{Namespace: "bank", Name: "db-0"}}}
+	if diff := cmp.Diff(want, db.pods, compareNetip); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	set := func(pods []plan.Endpoint) bool { return s.setUnserved(headlessSlices, nameOf(db), pods) }
+	if set(db.pods) {
+		t.Error("nobody has a claim, and it matters")
+	}
+	s.setService(newService("web", nil))
+	if _, err := s.setSlice(newSlice("web-1", "web", "10.128.0.5")); err != nil {
+		t.Fatal(err)
+	}
+	if p := plan.Build(s.input(v1.IPv4Protocol)); len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.PodOfOtherNamespace {
+		t.Errorf("refusals %v; want one, for the pod of another namespace", p.Refusals)
+	}
+	if !set(nil) || set(nil) || !set(db.pods) || !set(nil) {
+		t.Error("it matters when the pod is named, and when it is not any more")
+	}
+	if len(s.unserved)+len(s.pods) != 0 {
+		t.Errorf("nothing names a pod, and the state has %v, %v", s.unserved, s.pods)
 	}
 }
 

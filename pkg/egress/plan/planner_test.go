@@ -143,8 +143,8 @@ func (c *cluster) surround(r *rand.Rand, p *Planner) {
 	p.SetSurroundings(in)
 }
 
-// TestPlannerPlansAsBuildDoes: after any sequence of changes, in any portions.
-func TestPlannerPlansAsBuildDoes(t *testing.T) {
+// TestPlanner_PlansAsBuildDoes: after any sequence of changes, in any portions.
+func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := newCluster()
@@ -273,8 +273,8 @@ func TestPlanner_ManyExternalIPs(t *testing.T) {
 	}
 }
 
-// TestPlannerForgets: when everything is deleted nothing is kept.
-func TestPlannerForgets(t *testing.T) {
+// TestPlanner_ForgetsWhatIsDeleted: when everything is deleted nothing is kept.
+func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	c := newCluster()
 	p := NewPlanner(c.podAt)
