@@ -6,7 +6,9 @@
 // addresses, claims and pods that a change is about, and says what came of it. What a plan means for
 // the kernel is the writers' business; how Kubernetes objects become an [Input] is package egress's.
 //
-// The package imports the standard library only.
+// The plan is the whole cluster's. Which part of it is one node's to write: package placement.
+//
+// The package imports the standard library and package kernel only.
 //
 // The rest of this page is the rules in full. They hold for each IP family by itself.
 //
