@@ -66,7 +66,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	result := f.reconciler.Sync(ctx, p, change.InKernel(), e.state.primary(e.config.NodeName, f.name))
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return result.Wake, result.Err != nil
+	return result.Wake, result.Err != nil || result.Waiting
 }
 
 // update brings the plan up to date and returns what that changed.
