@@ -86,11 +86,9 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 	if err != nil {
 		return err
 	}
-	n.synced = syncsOf(host)
-	if p.options.Config().Mode == proxyconfig.ProxyModeIPVS {
-		n.synced = syncsByMetric
+	if n.synced = syncsByMetric; p.options.Config().Mode != proxyconfig.ProxyModeIPVS {
+		server.Proxier, n.synced = host.Wrap(server.Proxier, servedFamilies(server)...), syncsOf(host)
 	}
-	server.Proxier = host.Wrap(server.Proxier, servedFamilies(server)...)
 	go func() {
 		n.run(ctx) // until ctx ends
 		close(idle)
