@@ -276,7 +276,7 @@ func TestLock_HeldBySomebodyElse(t *testing.T) {
 	if strings.Contains(victim.Printed.String(), inPlace) {
 		t.Error("the node says that its rules are in place while it could write none")
 	}
-	victim.Says("Somebody else holds the lock of iptables")
+	victim.Says("Another process holds the iptables lock")
 	held := since(began)
 	w.must(lock.Close())
 	free := time.Now()

@@ -115,7 +115,7 @@ func TestNetwork_ComesAfterTheStart(t *testing.T) {
 	w.putNetwork(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24"}}, lab.ClusterV4, lab.ClusterV6)
 	process.Eventually(t, 2*soon, func() error {
 		for _, m := range w.members {
-			if !strings.Contains(m.Printed.String(), "Taking the cluster CIDRs from the cluster's network configuration") {
+			if !strings.Contains(m.Printed.String(), "Using the cluster CIDRs of the cluster's network configuration") {
 				return fmt.Errorf("%s knows no Network", m.Name)
 			}
 		}

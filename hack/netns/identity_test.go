@@ -719,7 +719,7 @@ func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 			n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), v6)
 		}
 		sees(egressV4, egressV6)
-		n.Says("Taking the cluster CIDRs from the cluster's network configuration")
+		n.Says("Using the cluster CIDRs of the cluster's network configuration")
 		policy(&configv1.ExternalIPPolicy{})
 		sees(n.Node().V4, n.Node().V6)
 		n.refused("shop/web", "NotAllowed")

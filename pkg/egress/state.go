@@ -402,7 +402,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 		claim := *part.claim
 		for endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
-				if e.Pod.Namespace == "" { // who leaves the name out binds no pod of another namespace either
+				if e.Pod.Namespace == "" { // leaving the name out binds no pod of another namespace either
 					e.Pod = s.podAt(e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)

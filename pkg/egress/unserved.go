@@ -87,8 +87,8 @@ func (e *Extension) watchUnserved(client kubernetes.Interface, kind string) {
 	})
 }
 
-// unservedName is the name of an EndpointSlice, and who told of it: two who tell of one do not do so in
-// the order in which its labels changed.
+// unservedName is the name of an EndpointSlice, and the informer that told of it: two informers do not
+// tell of a slice in the order in which its labels changed.
 type unservedName struct {
 	toldBy string
 	slice  types.NamespacedName
