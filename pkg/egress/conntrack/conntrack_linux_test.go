@@ -182,7 +182,7 @@ func (n *node) namesWith(prefix string) (names []string) {
 	return names
 }
 
-func TestDelete(t *testing.T) {
+func TestDelete_WrongIdentitiesOnly(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.entries())
 		if got := len(n.left()); got != len(n.entries()) {
@@ -199,9 +199,9 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestDeleteInScope: of two changed pods only the one in scope is judged, and a rebinding
+// TestDelete_InScopeOnly: of two changed pods only the one in scope is judged, and a rebinding
 // to the same address touches nothing.
-func TestDeleteInScope(t *testing.T) {
+func TestDelete_InScopeOnly(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.entries())
 		w := n.network
@@ -217,7 +217,7 @@ func TestDeleteInScope(t *testing.T) {
 	})
 }
 
-func TestDeleteUntilTheContextEnds(t *testing.T) {
+func TestDelete_UntilTheContextEnds(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.entries())
 		ended, end := context.WithCancel(n.Context())
@@ -250,7 +250,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestUnknownFamily(t *testing.T) {
+func TestOpen_RefusesUnknownFamilies(t *testing.T) {
 	n := networks[IPv4]
 	p := n.plan(binding(n.pod, plan.TCP, n.egressIP, "web"))
 	if _, err := Delete(t.Context(), "IPv5", p, Scope{All: true}); err == nil || !strings.Contains(err.Error(), "IPv5") {
@@ -261,7 +261,7 @@ func TestUnknownFamily(t *testing.T) {
 	}
 }
 
-func TestLocalAddresses(t *testing.T) {
+func TestLocalAddresses_AreWhatTheNodeTakesForItself(t *testing.T) {
 	onNode(t, func(n *node) {
 		mine := map[Family][]netip.Addr{
 			IPv4: {addr("192.0.2.2"), addr("10.128.0.1"), addr("127.0.0.1"), addr("127.9.9.9"), addr("192.0.2.255"), addr(n.network.egressIP)},
@@ -316,7 +316,7 @@ func (n *node) localAddressesWith(ip netip.Addr) plan.CIDRSet {
 	}
 }
 
-func TestCount(t *testing.T) {
+func TestCount_TellsTheBusiestDestination(t *testing.T) {
 	onNode(t, func(n *node) {
 		w := n.network
 		n.holds(n.entries())
@@ -345,7 +345,7 @@ func TestCount(t *testing.T) {
 	})
 }
 
-func TestCountOfNothing(t *testing.T) {
+func TestCount_NoAddressesNoLook(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if got, err := Count(ended, IPv4, nil); len(got) != 0 || err != nil {
@@ -353,9 +353,9 @@ func TestCountOfNothing(t *testing.T) {
 	}
 }
 
-// TestLivingFlows has real connections outlive a change of the rules, as long as they are
+// TestDelete_LivingFlows has real connections outlive a change of the rules, as long as they are
 // right.
-func TestLivingFlows(t *testing.T) {
+func TestDelete_LivingFlows(t *testing.T) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
@@ -434,7 +434,7 @@ func testLivingFlows(t *testing.T, l *lab.Lab, family Family, network network) {
 	}
 }
 
-func TestRetry(t *testing.T) {
+func TestRetry_InterruptedDumpsOnly(t *testing.T) {
 	broken := errors.New("broken")
 	tests := []struct {
 		name        string
@@ -463,7 +463,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
+func TestExplain_SaysWhatIsMissing(t *testing.T) {
 	for errno, want := range map[unix.Errno]string{
 		unix.EINVAL: "nf_conntrack_netlink", unix.EPROTONOSUPPORT: "nf_conntrack_netlink", unix.EPERM: "NET_ADMIN",
 	} {

@@ -90,7 +90,7 @@ func (n network) local() plan.CIDRSet {
 	return plan.NewCIDRSet(local)
 }
 
-func TestSelects(t *testing.T) {
+func TestSelector_SelectsWrongIdentities(t *testing.T) {
 	all := Scope{All: true}
 	for family, n := range networks {
 		web := binding(n.pod, plan.TCP, n.egressIP, "web")
@@ -174,7 +174,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-func TestEmpty(t *testing.T) {
+func TestSelector_Empty(t *testing.T) {
 	n := networks[IPv4]
 	web := binding(n.pod, plan.TCP, n.egressIP, "web")
 	tests := []struct {
@@ -198,7 +198,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-func TestPods(t *testing.T) {
+func TestSelector_Pods(t *testing.T) {
 	v4, v6 := networks[IPv4], networks[IPv6]
 	bound := []plan.Binding{binding(v4.pod, plan.TCP, v4.egressIP, "a"), binding(v4.pod, plan.UDP, v4.egressIP, "a"), binding(v4.other, plan.TCP, v4.egressIP, "a"), binding(v6.pod, plan.TCP, v6.egressIP, "a")}
 	both := []netip.Addr{addr(v4.pod), addr(v4.other)}
@@ -252,9 +252,9 @@ func wrong(after plan.Plan, scope Scope, local []netip.Prefix, f Flow) bool {
 	})
 }
 
-// TestSelectsIsTheDefinition compares with the definition in small worlds, where most
+// TestSelector_SelectsByDefinition compares with the definition in small worlds, where most
 // addresses have to do with each other.
-func TestSelectsIsTheDefinition(t *testing.T) {
+func TestSelector_SelectsByDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	selected, spared := 0, 0
 	for range 3000 {
@@ -335,7 +335,7 @@ func (w world) flow(r *rand.Rand) Flow {
 	}
 }
 
-func TestSelectsAllocatesNothing(t *testing.T) {
+func TestSelector_AllocatesNothing(t *testing.T) {
 	for family, n := range networks {
 		s := NewSelector(n.plan(binding(n.pod, plan.TCP, n.egressIP, "web")), Scope{All: true, Removed: []plan.Binding{binding(n.other, plan.All, n.egressIP, "web")}}, n.local())
 		flows := []Flow{flow(tcp, n.pod, n.outside, n.node), flow(tcp, n.pod, n.secondNode, n.node), flow(tcp, n.other, n.outside, n.egressIP), flow(udp, n.unbound, n.outside, n.node)}
@@ -349,7 +349,7 @@ func TestSelectsAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestUsage(t *testing.T) {
+func TestCounter_CountsByDestination(t *testing.T) {
 	n := networks[IPv4]
 	c := newCounter([]netip.Addr{addr(n.egressIP), addr(n.otherEgressIP)})
 	for _, f := range []Flow{
@@ -373,8 +373,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestEquallyBusyDestinations: the same one is named each time.
-func TestEquallyBusyDestinations(t *testing.T) {
+// TestCounter_EquallyBusyDestinations: the same one is named each time.
+func TestCounter_EquallyBusyDestinations(t *testing.T) {
 	n := networks[IPv4]
 	c := newCounter([]netip.Addr{addr(n.egressIP)})
 	for port := range 50 {
