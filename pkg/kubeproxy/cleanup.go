@@ -53,7 +53,7 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx), conntrack.Cleanup(ctx))
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

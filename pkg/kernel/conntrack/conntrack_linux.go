@@ -58,7 +58,11 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 			d.delete(t)
 		}
 	})
-	if err = errors.Join(err, d.finish()); err != nil {
+	if err = errors.Join(err, d.finish()); d.lacks != nil {
+		klog.FromContext(ctx).Info("Deleted flows that wear a wrong identity; without help of the kernel a flow may be taken up again by the far side, or hang",
+			"flows", d.deleted, "because", d.lacks)
+	}
+	if err != nil {
 		return d.deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
 	}
 	return d.deleted, nil
@@ -79,7 +83,7 @@ func Count(ctx context.Context, family kernel.Family, egressIPs []netip.Addr) (m
 	defer k.close()
 	err = k.dump(ctx, func() error {
 		counts = newCounter(egressIPs) // an interrupted dump counts for nothing
-		return k.table.dump(ctx, k.inet(), everyone, func(t *tracked) { counts.add(t.Flow) })
+		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { counts.add(t.Flow) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count %s flows: %w", family, err)
@@ -122,8 +126,8 @@ func (k *handle) close() {
 	}
 }
 
-func (k *handle) inet() uint8 {
-	if k.family == kernel.IPv6 {
+func inet(family kernel.Family) uint8 {
+	if family == kernel.IPv6 {
 		return unix.AF_INET6
 	}
 	return unix.AF_INET
@@ -135,7 +139,7 @@ func (k *handle) localAddresses(ctx context.Context) (kernel.CIDRSet, error) {
 	var routes []netlink.Route
 	err := retry(ctx, func() (err error) {
 		table := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
-		routes, err = k.routes.RouteListFiltered(int(k.inet()), table, netlink.RT_FILTER_TABLE)
+		routes, err = k.routes.RouteListFiltered(int(inet(k.family)), table, netlink.RT_FILTER_TABLE)
 		return err
 	})
 	if err != nil {
@@ -193,7 +197,7 @@ func (k *handle) sources(pods []netip.Addr) []netip.Addr {
 
 // lookAt calls see for the flows of source.
 func (k *handle) lookAt(ctx context.Context, source netip.Addr, see func(*tracked)) error {
-	return k.dump(ctx, func() error { return k.table.dump(ctx, k.inet(), source, see) })
+	return k.dump(ctx, func() error { return k.table.dump(ctx, inet(k.family), source, see) })
 }
 
 // dump calls read, which dumps the conntrack table, as often as it takes.

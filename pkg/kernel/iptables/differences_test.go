@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-func TestDifferences(t *testing.T) {
+func TestDifferences_InWords(t *testing.T) {
 	want := Ruleset{RootChain: {"-j RETURN", "-g X"}, SourceChain: {"-g Y", "-g Y"}}
 	const stale = ChainPrefix + "STALE"
 	for name, test := range map[string]struct {
@@ -61,8 +61,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreWhatAWriteChanges: nothing differs exactly if a write has nothing to do.
-func TestDifferencesAreWhatAWriteChanges(t *testing.T) {
+// TestDifferences_AreWhatAWriteChanges: nothing differs exactly if a write has nothing to do.
+func TestDifferences_AreWhatAWriteChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 14))
 	p := withNodes(r, randomPlan(r, clusterV4, 200), 100)
 	differ := 0
@@ -116,7 +116,7 @@ func damage(r *rand.Rand, k *Kernel) {
 	}
 }
 
-func TestJournalOfTheKernel(t *testing.T) {
+func TestKernel_BindingsOfTheJournal(t *testing.T) {
 	p := podPlan(clusterV4, "10.128.0.5")
 	want := Ruleset{}
 	want.Record(p.Bindings)
