@@ -18,7 +18,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
 // TestNobodyNoticesThatANodeIsKilledAgainAndAgain: at random moments of its start and of its

@@ -13,8 +13,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 // TestRulesComeBackWhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
 var (

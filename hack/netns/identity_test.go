@@ -22,7 +22,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 // putService puts a Service of a namespace, of an age in seconds, in front of these pods.

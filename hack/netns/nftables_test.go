@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 

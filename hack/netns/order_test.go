@@ -3,7 +3,7 @@ package netns
 import (
 	"testing"
 
-	"github.com/openshift/origin-node/pkg/egress/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
 // TestTheProxiersJumpIsKnown: as the proxier writes it and iptables-save prints it. Where it were not

@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 )

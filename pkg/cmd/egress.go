@@ -12,6 +12,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const egressLong = `Shows egress SNAT on this node: which pod leaves from which Service's egress IP, what
@@ -28,6 +29,7 @@ type egressOptions struct {
 	namespace string
 	watch     bool
 	noHeaders bool
+	all       bool
 }
 
 func newEgressCommand() *cobra.Command {
@@ -62,6 +64,7 @@ func (o *egressOptions) addListing(c *cobra.Command) {
 	complete(c, "namespace", func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return o.complete(c.Context(), namespacesOf)
 	})
+	c.Flags().BoolVar(&o.all, "all", false, "Those of the whole cluster, not only of this node.")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "After that, print what changes, until interrupted.")
 	c.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print no line of headers above a table.")
 }
@@ -101,10 +104,19 @@ func standingOf(s status.Snapshot) standing {
 func warn(w io.Writer, problems []string) error {
 	var errs []error
 	for _, problem := range problems {
-		_, err := fmt.Fprintln(w, plan.Printable("warning: "+problem))
+		_, err := fmt.Fprintln(w, kernel.Printable("warning: "+problem))
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// ofCluster returns s with the plans of the whole cluster.
+func ofCluster(s status.Snapshot) status.Snapshot {
+	s.Families = slices.Clone(s.Families)
+	for i, f := range s.Families {
+		s.Families[i] = f.OfCluster()
+	}
+	return s
 }
 
 // explainers returns one for each IP family of a snapshot, in the same order.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // completionTimeout is how long somebody who presses Tab is let wait.
@@ -45,7 +46,7 @@ func explainable(s status.Snapshot) []cobra.Completion {
 		case e.Pod == (plan.Pod{}):
 			result = append(result, e.Addr.String())
 		default:
-			result = append(result, cobra.CompletionWithDesc(e.Addr.String(), plan.Printable(e.Pod.String())))
+			result = append(result, cobra.CompletionWithDesc(e.Addr.String(), kernel.Printable(e.Pod.String())))
 		}
 	}
 	return result

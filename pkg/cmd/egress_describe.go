@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // mostRefusals is how many refusals of one packet are shown without -o wide.
@@ -35,7 +36,7 @@ func entries(endpoints []plan.Endpoint) string {
 			text = strings.TrimSpace(text + " on " + e.Node)
 		}
 		if text != "" {
-			texts = append(texts, plan.Printable(text))
+			texts = append(texts, kernel.Printable(text))
 		}
 	}
 	if len(texts) == 0 {
@@ -45,7 +46,7 @@ func entries(endpoints []plan.Endpoint) string {
 }
 
 func describeDecision(out *strings.Builder, d decision, wide bool) {
-	line := func(label, text string) { fmt.Fprintf(out, "  %-13s %s\n", label, plan.Printable(text)) }
+	line := func(label, text string) { fmt.Fprintf(out, "  %-13s %s\n", label, kernel.Printable(text)) }
 	if d.Binding != nil {
 		line("Bound:", d.Because)
 		describeRefusals(line, d.Refusals, wide)
@@ -58,6 +59,9 @@ func describeDecision(out *strings.Builder, d decision, wide bool) {
 	label := "Rules:"
 	if d.Outcome == plan.EndpointDecides {
 		label = "Otherwise:" // if the proxier does not replace it
+	}
+	if d.Binding != nil && !d.Here {
+		line(label, "none on this node; the node that the pod runs on has them")
 	}
 	for _, r := range d.Rules {
 		line(label, r.String())
@@ -108,7 +112,7 @@ func describeService(out io.Writer, s explainedService, wide bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Service %s\n", s.Service)
 	for _, claim := range s.Claims {
-		fmt.Fprintf(&text, "\n%s: %s\n", claim.Family, plan.Printable(claimText(claim.ClaimState)))
+		fmt.Fprintf(&text, "\n%s: %s\n", claim.Family, kernel.Printable(claimText(claim.ClaimState)))
 		describeClaim(&text, claim.ClaimState)
 		if err := describeEndpoints(&text, claim.Endpoints, wide); err != nil {
 			return err
@@ -128,9 +132,9 @@ func describeClaim(out *strings.Builder, c plan.ClaimState) {
 	case c.Refusal == nil:
 		fmt.Fprintf(out, "  Granted: %s\n", owner)
 	case owner == "" || c.Refusal.Reason == plan.OwnedByOtherNamespace: // whose message has it
-		fmt.Fprintf(out, "  Refused (%s): %s\n", c.Refusal.Reason, plan.Printable(c.Refusal.Message))
+		fmt.Fprintf(out, "  Refused (%s): %s\n", c.Refusal.Reason, kernel.Printable(c.Refusal.Message))
 	default:
-		fmt.Fprintf(out, "  Refused (%s): %s; %s\n", c.Refusal.Reason, plan.Printable(c.Refusal.Message), owner)
+		fmt.Fprintf(out, "  Refused (%s): %s; %s\n", c.Refusal.Reason, kernel.Printable(c.Refusal.Message), owner)
 	}
 }
 
@@ -151,7 +155,7 @@ func describeEndpoints(out io.Writer, endpoints []plan.EndpointState, wide bool)
 		return err
 	}
 	if to := endpoints[0].Decision.To; to != nil {
-		if _, err := fmt.Fprintf(out, "  The destination %s is %s.\n", to.Addr, plan.Printable(to.String())); err != nil {
+		if _, err := fmt.Fprintf(out, "  The destination %s is %s.\n", to.Addr, kernel.Printable(to.String())); err != nil {
 			return err
 		}
 	}

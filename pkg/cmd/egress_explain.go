@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 const egressExplainLong = `Says what becomes of the first packet of a pod's new flow: which Service gives the pod an
@@ -37,7 +37,8 @@ A JSON or YAML document has
               addr, pod {namespace, name}, node
   decisions   pod, protocol, destination, outcome, leavesAs, binding {pod, protocol,
               egressIP, service}, field, owner {namespace, name}, refusals, because,
-              to {addr, kind, cidr, node, service, excluded}, rules {chain, rule} of iptables or {table, rule,
+              to {addr, kind, cidr, node, service, excluded}, here (this node writes the
+              binding's rules), rules {chain, rule} of iptables or {table, rule,
               element} of nftables
 
 or, for a Service,
@@ -220,6 +221,8 @@ func (r rule) String() string {
 // decision is what becomes of a packet, with the rules that it matches.
 type decision struct {
 	plan.Decision
+	// Here: this node writes the rules of the binding.
+	Here  bool   `json:"here"`
 	Rules []rule `json:"rules"`
 }
 
@@ -244,7 +247,7 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 		return fmt.Errorf("the node has no plan for %s, which %s is of", name, o.pod)
 	}
 	family := s.Families[i]
-	e := plan.NewExplainer(family.Input, family.Plan)
+	e := plan.NewExplainer(family.Input, family.OfCluster().Plan)
 	result := explainedPod{standing: now, Decisions: []decision{}}
 	result.Pod.IP, result.Pod.Family = o.pod, name
 	result.Pod.Endpoints = append([]plan.Endpoint{}, e.Endpoints(o.pod)...)
@@ -255,7 +258,8 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	trace := tracer(family)
 	for _, protocol := range protocols {
 		d := e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination})
-		result.Decisions = append(result.Decisions, decision{d, matched(trace, d.Packet)})
+		here := d.Binding != nil && family.Has(*d.Binding)
+		result.Decisions = append(result.Decisions, decision{d, here, matched(trace, d.Packet)})
 	}
 	if o.output == asJSON || o.output == asYAML {
 		return printDocument(out, result, o.output, false, true)
@@ -266,8 +270,8 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 
 // tracer returns what tells the rules that a packet matches, in the back end of the node.
 func tracer(family status.Family) func(iptables.Packet) []rule {
-	if egress.Backend(family.Backend) == egress.NFTables {
-		content := nftables.Render(family.Plan)
+	if reconcile.Backend(family.Backend) == reconcile.NFTables {
+		content := nftables.Render(family.Plan.Desired())
 		return func(p iptables.Packet) []rule {
 			step, _ := content.Trace(nftables.Packet(p))
 			if step.Rule == "" {
@@ -276,7 +280,7 @@ func tracer(family status.Family) func(iptables.Packet) []rule {
 			return []rule{{Table: nftables.Table, Rule: step.Rule, Element: step.Element}}
 		}
 	}
-	rules := iptables.Render(family.Plan)
+	rules := iptables.Render(family.Plan.Desired())
 	return func(p iptables.Packet) []rule {
 		result := []rule{}
 		steps, _ := rules.Trace(p)
@@ -313,7 +317,7 @@ type explainedService struct {
 func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now standing) error {
 	result := explainedService{standing: now, Service: o.service, Claims: []claimOfFamily{}}
 	elsewhere := ""
-	for i, e := range explainers(s) {
+	for i, e := range explainers(ofCluster(s)) {
 		state, known := e.ExplainService(o.service, o.destination)
 		if !known {
 			continue

@@ -12,11 +12,12 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-const egressListLong = `Lists the bindings: one row for each pod and the egress IP that a Service gives it,
-sorted by address.
+const egressListLong = `Lists the bindings that this node writes: one row for each pod and the egress IP that a
+Service gives it, sorted by address. --all lists those of the whole cluster.
 
 NODE is where the pod runs, as its EndpointSlice says. AGE is for how long the running
-node process has had all of the row in the kernel; <pending> if some is not written yet.
+node process has had all of the row in the kernel; <pending> if some is not written yet,
+<elsewhere> if this node does not write it.
 -o wide adds POD, FIELD (where in the Service the egress IP comes from) and OWNER (the
 oldest Service that claims the egress IP, whose namespace nobody else's may follow).
 
@@ -27,8 +28,9 @@ document in a line, YAML one after each "---". A document has
   ready       whether it has written its rules once since it started
   problems    what keeps the kernel from holding the plan; empty if all is well
   bindings    podIP, protocols, egressIP, service {namespace, name}, field,
-              owner {namespace, name}, pod {namespace, name}, node, since
-              (pod, node and since only if known)`
+              owner {namespace, name}, pod {namespace, name}, node, here, since
+              (pod, node and since only if known; here tells whether this node
+              writes it)`
 
 const egressListExample = `  # Who leaves from where
   openshift egress list
@@ -38,6 +40,9 @@ const egressListExample = `  # Who leaves from where
 
   # The egress IP of a pod
   openshift egress list -o json | jq -r '.bindings[] | select(.podIP == "10.128.0.11").egressIP'
+
+  # Who leaves from where in the whole cluster, with the nodes
+  openshift egress list --all
 
   # What changes from now on
   openshift egress list -w`
@@ -52,6 +57,8 @@ type listedBinding struct {
 	Owner     plan.Service    `json:"owner"`
 	Pod       plan.Pod        `json:"pod,omitzero"`
 	Node      string          `json:"node,omitempty"`
+	// Here: this node writes it.
+	Here bool `json:"here"`
 	// Since is zero while one of them has not been written.
 	Since time.Time `json:"since,omitzero"`
 }
@@ -84,7 +91,10 @@ var bindingListing = listing[listedBinding]{
 		{"SERVICE", false, func(b listedBinding, _ time.Time) string { return b.Service.String() }},
 		{"NODE", false, func(b listedBinding, _ time.Time) string { return orNone(b.Node) }},
 		{"AGE", false, func(b listedBinding, now time.Time) string {
-			if b.Since.IsZero() {
+			switch {
+			case !b.Here:
+				return "<elsewhere>"
+			case b.Since.IsZero():
 				return "<pending>"
 			}
 			return age(b.Since, now)
@@ -105,13 +115,15 @@ var bindingListing = listing[listedBinding]{
 	document:  func(s standing, rows []listedBinding) any { return bindingList{s, append([]listedBinding{}, rows...)} },
 }
 
-// bindingsOf returns the rows for a snapshot.
-func bindingsOf(s status.Snapshot) []listedBinding {
+// bindingsOf returns the rows for those of wanted.
+func bindingsOf(node, wanted status.Snapshot) []listedBinding {
 	var result []listedBinding
-	for i, e := range explainers(s) {
-		f := s.Families[i]
+	for i, e := range explainers(wanted) {
+		f := wanted.Families[i]
 		for j, b := range f.Plan.Bindings {
-			result = append(result, listBinding(e, b, f.SinceOf(j)))
+			row := listBinding(e, b, f.SinceOf(j))
+			row.Here = node.Families[i].Has(b)
+			result = append(result, row)
 		}
 	}
 	slices.SortStableFunc(result, compareListed)

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // listing is what is shown with one row for each of many things.
@@ -24,8 +24,9 @@ type listing[T any] struct {
 	columns []column[T]
 	// empty is what is said in place of a table without rows.
 	empty string
-	// rows returns the things in the order that they are printed in.
-	rows func(status.Snapshot) []T
+	// rows returns the things in the order that they are printed in: those of wanted, which is the
+	// snapshot of this node, or that with the plans of the whole cluster.
+	rows func(node, wanted status.Snapshot) []T
 	// key tells two rows apart, and one row before a change from the same after it.
 	key       func(T) any
 	namespace func(T) string
@@ -72,7 +73,11 @@ type listingPrinter[T any] struct {
 
 // show prints what differs from what was printed last.
 func (p *listingPrinter[T]) show(s status.Snapshot) error {
-	rows := slices.DeleteFunc(p.listing.rows(s), func(row T) bool {
+	wanted := s
+	if p.options.all {
+		wanted = ofCluster(s)
+	}
+	rows := slices.DeleteFunc(p.listing.rows(s, wanted), func(row T) bool {
 		return p.options.namespace != "" && p.namespace(row) != p.options.namespace
 	})
 	now := standingOf(s)
@@ -177,7 +182,7 @@ func printDocument(out io.Writer, document any, output string, several, first bo
 	case err != nil:
 	case output == asYAML:
 		// What YAML does not allow raw, JSON may have.
-		text, err = yaml.JSONToYAML([]byte(plan.Printable(string(text))))
+		text, err = yaml.JSONToYAML([]byte(kernel.Printable(string(text))))
 		if several && !first {
 			text = append([]byte("---\n"), text...)
 		}

@@ -99,8 +99,8 @@ var refusalListing = listing[listedRefusal]{
 	document:  func(s standing, rows []listedRefusal) any { return refusalList{s, append([]listedRefusal{}, rows...)} },
 }
 
-// refusalsOf returns the rows for a snapshot.
-func refusalsOf(s status.Snapshot) []listedRefusal {
+// refusalsOf returns the rows for those of s.
+func refusalsOf(_, s status.Snapshot) []listedRefusal {
 	var result []listedRefusal
 	for i, e := range explainers(s) {
 		for _, r := range s.Families[i].Plan.Refusals {

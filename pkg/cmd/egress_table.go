@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // gap is between two columns.
@@ -35,7 +35,7 @@ func (t *table) write(rows ...[]string) error {
 	for _, row := range rows {
 		line := t.indent
 		for i, cell := range row {
-			line += plan.Printable(cell)
+			line += kernel.Printable(cell)
 			if i < len(row)-1 {
 				line += strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)) + gap
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const egressVerifyLong = `Lets the node compare the rules in the kernel with its plan, in each IP family that it
@@ -43,7 +43,7 @@ func (o *egressOptions) verify(c *cobra.Command) error {
 			lines = []string{"in agreement"}
 		}
 		for _, line := range lines {
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", family, plan.Printable(line)); err != nil {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", family, kernel.Printable(line)); err != nil {
 				return err
 			}
 		}

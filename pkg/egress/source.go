@@ -8,6 +8,8 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 var _ status.Source = &Extension{}
@@ -22,31 +24,46 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Time:     time.Now(),
 		Ready:    summary.Ready,
 		Missing:  summary.Missing,
-		Families: e.tell(),
+		Families: e.familyStatus(),
 	}
 }
 
-// tell returns what the status says of each IP family: nothing before the first plan.
-func (e *Extension) tell() []status.Family {
-	e.mu.Lock()
-	planned := e.planned
-	e.mu.Unlock()
-	if !planned {
-		return nil
+// familyStatus returns what the status says of each IP family: nothing before the first plan.
+func (e *Extension) familyStatus() (result []status.Family) {
+	for _, name := range families {
+		f := e.families[name]
+		if !f.planned.Load() {
+			return nil
+		}
+		in, place := e.state.input(name)
+		p, s := plan.Build(place.Of(in)), f.reconciler.Status()
+		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, Backend: string(e.config.Backend)}
+		told.Since, told.Written = f.reconciler.Since(p.Desired())
+		if s.Failure != nil {
+			told.Error = s.Failure.Error()
+		}
+		result = append(result, told)
 	}
-	var told []status.Family
-	for _, family := range families {
-		in := e.state.input(family)
-		told = append(told, e.syncers[family].tell(in, plan.Build(in)))
-	}
-	return told
+	return result
 }
 
-// Changed returns a channel that is closed at the next sync.
+// Changed returns a channel that is closed at the next change of the status.
 func (e *Extension) Changed() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.changed
+	if e.watched == nil {
+		e.watched = make(chan struct{})
+	}
+	return e.watched
+}
+
+func (e *Extension) statusChanged() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watched != nil {
+		close(e.watched)
+		e.watched = nil
+	}
 }
 
 // Verify compares the kernel with the plan and returns the differences by IP family: empty
@@ -76,16 +93,15 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 func (e *Extension) compareWithKernel(ctx context.Context) (differences map[string][]string, agrees bool, err error) {
 	snapshot := e.Snapshot()
 	if len(snapshot.Families) == 0 {
-		return nil, false, fmt.Errorf("the node has no plan yet, it waits for %s", strings.Join(snapshot.Missing, ", "))
+		return nil, false, fmt.Errorf("the node has no plan yet because it waits for %s", strings.Join(snapshot.Missing, ", "))
 	}
 	differences, agrees = map[string][]string{}, true
 	for _, f := range snapshot.Families {
 		if f.Input.NoProxier {
 			continue
 		}
-		var err error
-		if differences[f.Family], err = compare(ctx, e.config.Backend, f.Family, f.Plan); err != nil {
-			return nil, false, fmt.Errorf("reading the %s rules: %w", f.Family, err)
+		if differences[f.Family], err = reconcile.Compare(ctx, e.config.Backend, kernel.Family(f.Family), f.Plan.Desired()); err != nil {
+			return nil, false, fmt.Errorf("read the %s rules: %w", f.Family, err)
 		}
 		agrees = agrees && len(differences[f.Family]) == 0
 	}

@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // state is what the plans need of the Kubernetes objects, and the plans' makers. Its methods may
@@ -38,6 +40,8 @@ type state struct {
 	network      network
 	// served are the IP families that a proxier serves.
 	served []v1.IPFamily
+	// placement says which endpoints are this node's to bind. The planners know no others.
+	placement placement.Placement
 
 	planners map[v1.IPFamily]*plan.Planner
 	// moved are the families whose planners have to be told their surroundings.
@@ -52,11 +56,12 @@ func newState(config Config) *state {
 		serviceOf: map[types.NamespacedName]string{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
+		placement: placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
 		planners:  map[v1.IPFamily]*plan.Planner{},
 		moved:     map[v1.IPFamily]bool{},
 	}
 	for _, family := range families {
-		s.planners[family] = plan.NewPlanner(config.NodeName, s.podAt)
+		s.planners[family] = plan.NewPlanner(s.podAt)
 	}
 	s.move()
 	return s
@@ -109,7 +114,7 @@ func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known
 		return
 	}
 	for endpoints := range s.endpointsOf(name) {
-		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, endpoints, endpointAddr))
+		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, s.placement.Only(endpoints), endpointAddr))
 	}
 }
 
@@ -152,9 +157,21 @@ func (s *state) uid(name plan.Service) types.UID {
 	return s.services[types.NamespacedName{Namespace: name.Namespace, Name: name.Name}].uid
 }
 
-// setSlice takes the newest version of an EndpointSlice and tells whether plans may
-// change. Addresses that cannot be parsed are returned in err; the others count.
-func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err error) {
+// effect is what a change of an object may mean.
+type effect int
+
+const (
+	// nothing: no plan changes.
+	nothing effect = iota
+	// elsewhere: the plans of other nodes may change.
+	elsewhere
+	// here: the plans of this node may change.
+	here
+)
+
+// setSlice takes the newest version of an EndpointSlice and tells what that may mean. Addresses that
+// cannot be parsed are returned in err; the others count.
+func (s *state) setSlice(object *discovery.EndpointSlice) (changed effect, err error) {
 	name := nameOf(object)
 	owner := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[discovery.LabelServiceName]}
 	s.mu.Lock()
@@ -168,7 +185,7 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed bool, err err
 	before := s.takeSlice(owner, name.Name)
 	s.slices[owner], s.serviceOf[name] = append(s.slices[owner], object), owner.Name
 	replaced, err := s.replaceEndpoints(owner, before, object)
-	return changed || replaced, err
+	return max(changed, replaced), err
 }
 
 // takeSlice takes an EndpointSlice away from a Service; it returns nil if there is none.
@@ -189,17 +206,17 @@ func (s *state) needsEndpoints(name types.NamespacedName) bool {
 	return known || name == apiServer || s.pods != nil
 }
 
-// deleteSlice forgets an EndpointSlice and tells whether plans may change.
-func (s *state) deleteSlice(object *discovery.EndpointSlice) (changed bool) {
+// deleteSlice forgets an EndpointSlice and tells what that may mean.
+func (s *state) deleteSlice(object *discovery.EndpointSlice) (changed effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.removeSlice(nameOf(object))
 }
 
-func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
+func (s *state) removeSlice(name types.NamespacedName) (changed effect) {
 	service, known := s.serviceOf[name]
 	if !known {
-		return false
+		return nothing
 	}
 	owner := types.NamespacedName{Namespace: name.Namespace, Name: service}
 	before := s.takeSlice(owner, name.Name)
@@ -211,33 +228,48 @@ func (s *state) removeSlice(name types.NamespacedName) (changed bool) {
 	return changed
 }
 
-// replaceEndpoints tells the planners what became of an EndpointSlice, and whether plans may
-// change. What cannot be parsed of the one that is now is in err.
-func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery.EndpointSlice) (changed bool, err error) {
+// replaceEndpoints tells the planners what became of an EndpointSlice, and returns what that may
+// mean. What cannot be parsed of the one that is now is in err.
+func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery.EndpointSlice) (changed effect, err error) {
 	if !s.needsEndpoints(owner) {
-		return false, nil
+		return nothing, nil
 	}
 	before, _ := convertSlice(old) // it was said when it came
 	after, err := convertSlice(now)
 	if slices.Equal(before, after) {
-		return false, err
+		return nothing, err
+	}
+	if _, claimed := s.services[owner]; claimed {
+		changed = elsewhere
+	}
+	if s.rename(owner, before, after) {
+		changed = here
+	}
+	if owner == apiServer {
+		s.move()
+		changed = here
+	}
+	if before, after = s.placement.Only(before), s.placement.Only(after); changed == nothing || slices.Equal(before, after) {
+		return changed, err
 	}
 	for _, family := range families {
 		s.planners[family].ReplaceEndpoints(planName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
 	}
-	if s.pods != nil {
-		s.pods.count(owner.Namespace, before, -1)
-		s.pods.count(owner.Namespace, after, 1)
-		for _, e := range slices.Concat(before, after) {
-			changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
-		}
+	return here, err
+}
+
+// rename takes note of the pods that the EndpointSlices of a Service name, and tells whether a plan
+// may change with that.
+func (s *state) rename(owner types.NamespacedName, before, after []plan.Endpoint) (changed bool) {
+	if s.pods == nil {
+		return false
 	}
-	if owner == apiServer {
-		s.move()
-		return true, err
+	s.pods.count(owner.Namespace, before, -1)
+	s.pods.count(owner.Namespace, after, 1)
+	for _, e := range slices.Concat(before, after) {
+		changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
 	}
-	_, claimed := s.services[owner]
-	return changed || claimed, err
+	return changed
 }
 
 // podAt returns the pod at an address whose own endpoint does not name it. The first time that
@@ -259,11 +291,32 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 	converted := convertNode(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if object.Name == s.config.NodeName {
+		changed = s.setPodCIDRs(convertCIDRs(object.Spec.PodCIDRs))
+	}
 	if equalNodes(s.nodes[object.Name], converted) {
-		return false
+		return changed
 	}
 	s.nodes[object.Name] = converted
 	s.move()
+	return true
+}
+
+// setPodCIDRs takes the networks that this node has for its pods, and tells whether plans may change.
+func (s *state) setPodCIDRs(cidrs []netip.Prefix) (changed bool) {
+	before, now := s.placement, s.placement
+	if now.PodCIDRs = cidrs; now.Equal(before) {
+		return false
+	}
+	s.placement = now
+	for name := range s.services {
+		for endpoints := range s.endpointsOf(name) {
+			had, has := before.Only(slices.Clone(endpoints)), now.Only(endpoints)
+			for _, family := range families {
+				s.planners[family].ReplaceEndpoints(planName(name), ofFamily(family, had, endpointAddr), ofFamily(family, has, endpointAddr))
+			}
+		}
+	}
 	return true
 }
 
@@ -332,11 +385,11 @@ func (s *state) clusterCIDRs() []netip.Prefix {
 	return s.network.clusterCIDRs
 }
 
-// input returns all that the plan of family depends on.
-func (s *state) input(family v1.IPFamily) plan.Input {
+// input returns all that the cluster's plan of family depends on, and which part of it is this node's.
+func (s *state) input(family v1.IPFamily) (plan.Input, placement.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wholeInput(family)
+	return s.wholeInput(family), s.placement
 }
 
 // wholeInput is input with the lock held.
@@ -416,28 +469,14 @@ func (s *state) updatePlanner(family v1.IPFamily) plan.Change {
 	return planner.Update()
 }
 
-// audit is update, and tells whether the plan that followed the changes is the one that is made of
-// the objects at once. If it is not, the latter takes its place, and the change means nothing.
+// audit is update, and tells whether the plan that followed the changes is the one that is made of all
+// objects at once. It costs as much as there are objects.
 func (s *state) audit(family v1.IPFamily) (change plan.Change, right bool) {
-	change, followed, in := s.updateForAudit(family)
-	if followed.Equal(plan.Build(in)) { // without the lock, which keeps objects waiting
-		return change, true
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.planners[family] = plan.NewPlanner(s.config.NodeName, s.podAt)
-	s.moved[family] = true
-	for name := range s.services {
-		s.planService(family, name, false)
-	}
-	return s.updatePlanner(family), false
-}
-
-func (s *state) updateForAudit(family v1.IPFamily) (change plan.Change, followed plan.Plan, in plan.Input) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	change = s.updatePlanner(family)
-	return change, s.planners[family].Plan(), s.wholeInput(family)
+	followed, in := s.planners[family].Plan(), s.placement.Of(s.wholeInput(family))
+	s.mu.Unlock() // building keeps no object waiting
+	return change, followed.Equal(plan.Build(in))
 }
 
 // planned is the plan of one IP family as of the last update.
@@ -453,13 +492,9 @@ func (p planned) ask(f func(*plan.Planner)) {
 	f(p.state.planners[p.family])
 }
 
-func (p planned) Plan() (result plan.Plan) {
-	p.ask(func(planner *plan.Planner) { result = planner.Plan() })
-	return result
-}
-
-func (p planned) PlanOf(pods map[netip.Addr]bool) (result plan.Plan) {
-	p.ask(func(planner *plan.Planner) { result = planner.PlanOf(pods) })
+// Desired is that of [reconcile.Wanted].
+func (p planned) Desired(pods map[netip.Addr]bool) (result kernel.Desired) {
+	p.ask(func(planner *plan.Planner) { result = planner.Desired(pods) })
 	return result
 }
 
@@ -468,18 +503,8 @@ func (p planned) RefusalsOf(service plan.Service) (result []plan.Refusal) {
 	return result
 }
 
-func (p planned) Elsewhere(pod netip.Addr) (result bool) {
-	p.ask(func(planner *plan.Planner) { result = planner.Elsewhere(pod) })
-	return result
-}
-
 func (p planned) Numbers() (result plan.Numbers) {
 	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
-	return result
-}
-
-func (p planned) EgressIPs() (result []netip.Addr) {
-	p.ask(func(planner *plan.Planner) { result = planner.EgressIPs() })
 	return result
 }
 
@@ -553,15 +578,15 @@ type Objects struct {
 	Network *configv1.Network
 }
 
-// PlanFor returns the plan of family for these objects. What of them cannot be read is in
+// PlanFor returns this node's plan of family for these objects. What of them cannot be read is in
 // err; the plan is complete without it.
 func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, error) {
-	in, err := InputFor(family, config, objects)
-	return plan.Build(in), err
+	in, place, err := inputFor(family, config, objects)
+	return plan.Build(place.Of(in)), err
 }
 
-// InputFor returns what PlanFor's plan is made from.
-func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, error) {
+// inputFor returns what the cluster's plan is made from, and which part of it is this node's.
+func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, placement.Placement, error) {
 	s := newState(config)
 	var errs []error
 	for _, object := range objects.Services {
@@ -577,5 +602,6 @@ func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, e
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
 	_, err := s.setNetwork(objects.Network)
-	return s.input(family), errors.Join(append(errs, err)...)
+	in, place := s.input(family)
+	return in, place, errors.Join(append(errs, err)...)
 }

@@ -17,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/proxy"
 
-	"github.com/openshift/origin-node/pkg/egress/conntrack"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
 // iptablesStub puts programs in iptables' place, of which the next lines tell what they

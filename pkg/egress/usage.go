@@ -8,7 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
-	"github.com/openshift/origin-node/pkg/egress/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
 var (
@@ -53,7 +54,7 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 	}
 	c.counted, c.usage = time.Now(), map[netip.Addr]conntrack.Usage{}
 	for family, ips := range e.egressIPs() {
-		usage, err := conntrack.Count(e.ctx, conntrack.Family(family), ips)
+		usage, err := conntrack.Count(e.ctx, kernel.Family(family), ips)
 		if err != nil {
 			// What is not known is not told: a scraper sees the series end.
 			e.logger.Error(err, "Cannot count the flows of egress IPs")
@@ -66,11 +67,11 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 	return c.usage
 }
 
-// egressIPs returns those that are bound, by IP family.
+// egressIPs returns those that pods are bound to by this node, by IP family.
 func (e *Extension) egressIPs() map[v1.IPFamily][]netip.Addr {
 	result := map[v1.IPFamily][]netip.Addr{}
 	for _, family := range families {
-		result[family] = planned{e.state, family}.EgressIPs()
+		result[family] = e.families[family].reconciler.EgressIPs()
 	}
 	return result
 }

@@ -38,22 +38,22 @@ func (e *Extension) Watch(clients Clients) {
 	if clients.Explain != nil {
 		e.explain = clients.Explain
 	}
-	e.loop.Go(func() { e.watchNodes(clients.Kube) })
-	e.loop.Go(func() { e.watchServiceCIDRs(clients.Kube) })
-	e.loop.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
-	e.loop.Go(func() { e.watchNetwork(clients.Config) })
-	e.loop.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
+	e.running.Go(func() { e.watchNodes(clients.Kube) })
+	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
+	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
+	e.running.Go(func() { e.watchNetwork(clients.Config) })
+	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
 }
 
 // watchNodes returns when the context ends.
 func (e *Extension) watchNodes(client kubernetes.Interface) {
 	informer := coreinformers.NewNodeInformer(client, 0, nil)
 	e.watch(informer, nodes, stripNode, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { e.noteChange(e.state.setNode(o.(*v1.Node)), time.Now()) },
-		UpdateFunc: func(_, o any) { e.noteChange(e.state.setNode(o.(*v1.Node)), time.Now()) },
+		AddFunc:    func(o any) { e.changed(e.state.setNode(o.(*v1.Node)), time.Now()) },
+		UpdateFunc: func(_, o any) { e.changed(e.state.setNode(o.(*v1.Node)), time.Now()) },
 		DeleteFunc: func(o any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
-				e.noteChange(e.state.deleteNode(name), time.Now())
+				e.changed(e.state.deleteNode(name), time.Now())
 			}
 		},
 	})
@@ -67,6 +67,7 @@ func stripNode(object any) (any, error) {
 	}
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Spec:       v1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
 		Status:     v1.NodeStatus{Addresses: node.Status.Addresses},
 	}, nil
 }
@@ -80,7 +81,7 @@ func (e *Extension) watchServiceCIDRs(client kubernetes.Interface) {
 		for _, object := range informer.GetStore().List() {
 			cidrs = append(cidrs, object.(*networkingv1.ServiceCIDR).Spec.CIDRs...)
 		}
-		e.noteChange(e.state.setServiceCIDRs(cidrs), time.Now())
+		e.changed(e.state.setServiceCIDRs(cidrs), time.Now())
 	}
 	e.watch(informer, serviceCIDRs, nil, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { set() },
@@ -95,7 +96,7 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 	const askAgain = 2 * time.Second
 	const patience = 70 * time.Second // a watch that failed is tried again within a minute
 	var answers time.Time             // since when
-	for e.waitsFor(serviceCIDRs) {
+	for e.barrier.WaitsFor(serviceCIDRs) {
 		exists, err := hasResource(e.ctx, client, networkingv1.SchemeGroupVersion, "servicecidrs")
 		switch {
 		case err != nil:
@@ -104,7 +105,7 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 			answers = time.Now()
 		case !exists || time.Since(answers) > patience:
 			e.logger.Error(nil, "The API server tells no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised; if it has them, the node's user must list and watch servicecidrs of networking.k8s.io", "hasThem", exists)
-			e.noteKnown(serviceCIDRs)
+			e.known(serviceCIDRs)
 			return
 		}
 		select {
@@ -134,7 +135,7 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 			e.watchExistingNetwork(client)
 			return
 		default:
-			e.noteKnown(networks)
+			e.known(networks)
 		}
 		select {
 		case <-e.ctx.Done():
@@ -197,7 +198,7 @@ func (e *Extension) setNetwork(object *configv1.Network) {
 		e.logger.Info("Taking the cluster CIDRs from the cluster's network configuration, for proxyArguments.cluster-cidr is not set",
 			"object", networkSource, "clusterCIDRs", cidrs)
 	}
-	e.noteChange(changed, time.Now())
+	e.changed(changed, time.Now())
 }
 
 // watch runs an informer until the context ends, and notes when all objects are known.
@@ -210,7 +211,7 @@ func (e *Extension) watch(informer cache.SharedIndexInformer, kind string, strip
 	registration, _ := informer.AddEventHandler(handler)
 	go func() {
 		if cache.WaitForCacheSync(e.ctx.Done(), registration.HasSynced) {
-			e.noteKnown(kind)
+			e.known(kind)
 		}
 	}()
 	informer.RunWithContext(e.ctx)

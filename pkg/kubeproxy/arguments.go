@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
@@ -24,6 +25,8 @@ import (
 type egressFlags struct {
 	enabled         bool
 	minSyncPeriod   time.Duration
+	scope           string
+	audit           bool
 	excludeCIDRs    []string
 	excludeNodes    bool
 	allowedCIDRs    []string
@@ -43,6 +46,7 @@ const (
 	protocolsKey      = "egress-snat-protocols"
 	socketKey         = "egress-snat-socket"
 	backendKey        = "egress-snat-backend"
+	scopeKey          = "egress-snat-scope"
 )
 
 // autoBackend is the value of egress-snat-backend by which the kernel decides.
@@ -64,6 +68,8 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "Let an external IP that is a node's primary address be an egress IP.")
 	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "Let the pods behind a Service of type LoadBalancer without external IPs leave from its first load-balancer IP of mode VIP.")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
+	fs.StringVar(&f.scope, scopeKey, string(placement.Node), "Whose pods rules are written for: 'node', those of this node, whose packets leave through it; or 'cluster', all, for network plugins whose pods leave through other nodes.")
+	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging: twice in a sync period, also make the plan of all objects at once and log a difference. It costs as much as the cluster is large.")
 	fs.StringVar(&f.backend, backendKey, "", "How the rules are written: 'iptables', 'nftables' in a table of their own, or 'auto', nftables where the kernel has it. The default is that of the proxy mode.")
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket at which 'openshift egress' asks this node; empty for none.")
 }

@@ -7,10 +7,10 @@ import (
 
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 
-	"github.com/openshift/origin-node/pkg/egress/conntrack"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 // Cleanup removes every rule and chain of the egress extension and of all modes of the
@@ -43,12 +43,12 @@ func cleanupEgress(ctx context.Context) error {
 	rules, rulesErr := iptables.Withdraw(ctx)
 	tables, tablesErr := nftables.Withdraw(ctx)
 	errs := []error{rulesErr, tablesErr}
-	for _, family := range []conntrack.Family{conntrack.IPv4, conntrack.IPv6} {
-		withdrawn := append(rules[iptables.Family(family)], tables[nftables.Family(family)]...)
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		withdrawn := append(rules[family], tables[family]...)
 		if len(withdrawn) == 0 {
 			continue
 		}
-		_, err := conntrack.Delete(ctx, family, plan.Plan{}, conntrack.Scope{Removed: withdrawn})
+		_, err := conntrack.Delete(ctx, family, kernel.Desired{}, conntrack.Scope{Removed: withdrawn})
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

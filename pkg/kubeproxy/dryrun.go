@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -29,15 +31,16 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	if !p.flags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}
+	p.extension.NodeName = p.nodeName()
 	objects, err := p.listObjects(ctx)
 	if err != nil {
 		return p.explain(err)
 	}
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		plan, err := egress.PlanFor(family, p.extension, objects)
-		payload, program := p.payload(plan)
-		errs = append(errs, err, printPlan(out, family, plan, payload))
+		planned, err := egress.PlanFor(family, p.extension, objects)
+		payload, program := p.payload(planned)
+		errs = append(errs, err, printPlan(out, family, planned, payload))
 		if payload == nil {
 			continue
 		}
@@ -53,18 +56,26 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 }
 
 // payload returns what would be written, and the program that can check it.
-func (p *Proxy) payload(bindings plan.Plan) (payload []byte, program string) {
-	if p.extension.Backend == egress.NFTables {
-		return nftables.Payload(bindings), "nft --check"
+func (p *Proxy) payload(planned plan.Plan) (payload []byte, program string) {
+	nft := p.extension.Backend == reconcile.NFTables
+	comments := make(map[kernel.Binding]string, len(planned.Bindings))
+	for _, b := range planned.Bindings {
+		comments[b.InKernel()] = b.Service.String()
+		if !nft { // whose elements speak for themselves
+			comments[b.InKernel()] = fmt.Sprintf("pod %s leaves from %s for %s: Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service)
+		}
 	}
-	return iptables.Payload(bindings), "iptables-restore --test"
+	if nft {
+		return nftables.Payload(planned.Desired(), comments), "nft --check"
+	}
+	return iptables.Payload(planned.Desired(), comments), "iptables-restore --test"
 }
 
 func (p *Proxy) test(ctx context.Context, family v1.IPFamily, payload []byte) error {
-	if p.extension.Backend == egress.NFTables {
+	if p.extension.Backend == reconcile.NFTables {
 		return nftables.Test(ctx, payload)
 	}
-	return iptables.NewWriter(iptables.Family(family)).Test(ctx, payload)
+	return iptables.NewWriter(kernel.Family(family)).Test(ctx, payload)
 }
 
 func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) error {
@@ -72,7 +83,7 @@ func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) e
 		return err
 	}
 	for _, r := range p.Refusals {
-		if _, err := fmt.Fprintf(out, "# Refused: Service %s: %s: %s\n", r.Service, r.Reason, plan.Printable(r.Message)); err != nil {
+		if _, err := fmt.Fprintf(out, "# Refused: Service %s: %s: %s\n", r.Service, r.Reason, kernel.Printable(r.Message)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // notifyPeriod is how often things are looked at for systemd's sake.
@@ -25,6 +26,9 @@ const notifyPeriod = 250 * time.Millisecond
 type notifier struct {
 	mode       string
 	syncPeriod time.Duration
+	// synced returns when the proxier of each IP family last completed a sync, in seconds of Unix
+	// time.
+	synced func() map[string]float64
 	// egress returns the extension's summary; nil if egress SNAT is off.
 	egress func() egress.Summary
 
@@ -36,7 +40,7 @@ type notifier struct {
 
 // debt is what the proxier of an IP family owes.
 type debt struct {
-	// done is when it last synced, as its metric says.
+	// done is when it last synced.
 	done float64
 	// since is when a sync first was due after that; zero if none is.
 	since time.Time
@@ -57,8 +61,7 @@ func (n *notifier) run(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			queued := byFamily(proxymetrics.SyncProxyRulesLastQueuedTimestamp)
-			done := byFamily(proxymetrics.SyncProxyRulesLastTimestamp)
-			n.tell(logger, n.look(now, watchdog, queued, done))
+			n.tell(logger, n.look(now, watchdog, queued, n.synced()))
 		}
 	}
 }
@@ -143,6 +146,21 @@ func (n *notifier) proxier(now time.Time, queued, done map[string]float64) (sync
 	}
 	return synced, overdue
 }
+
+// syncsOf is what a notifier's synced returns where the proxier tells host of its syncs.
+func syncsOf(host *extension.Host) func() map[string]float64 {
+	return func() map[string]float64 {
+		syncs := map[string]float64{}
+		for family, at := range host.LastSyncs() {
+			syncs[string(family)] = float64(at.UnixNano()) / 1e9
+		}
+		return syncs
+	}
+}
+
+// syncsByMetric is what a notifier's synced returns where the proxier tells nobody: in the mode ipvs,
+// which no patch is for.
+func syncsByMetric() map[string]float64 { return byFamily(proxymetrics.SyncProxyRulesLastTimestamp) }
 
 func since(now, then time.Time) time.Duration {
 	if then.IsZero() {

@@ -24,8 +24,10 @@ import (
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
@@ -82,6 +84,8 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		ExcludeNodes:    args.egress.excludeNodes,
 		AllowNodeIPs:    args.egress.allowNodeIPs,
 		LoadBalancerIPs: args.egress.loadBalancerIPs,
+		Scope:           placement.Scope(args.egress.scope),
+		Audit:           args.egress.audit,
 		MinSyncPeriod:   args.egress.minSyncPeriod,
 		SyncPeriod:      args.options.Config().SyncPeriod.Duration,
 	}
@@ -125,7 +129,7 @@ func (p *Proxy) takeEgressFlags() error {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
 	p.extension.NamespacePolicies, errs[2] = p.parseNamespaceCIDRs()
-	return errors.Join(append(errs[:], p.takeProtocols(), p.takeBackend(), p.validateSocket())...)
+	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.validateSocket())...)
 }
 
 // parseCIDRs reads the values of an argument. The result is not nil.
@@ -173,26 +177,33 @@ func (p *Proxy) takeProtocols() error {
 	return p.config.Errorf("proxyArguments."+protocolsKey, "%q does not do; expected %q or %q", p.flags.protocols, serviceProtocols, allProtocols)
 }
 
+func (p *Proxy) validateScope() error {
+	if scope := p.extension.Scope; scope != placement.Node && scope != placement.Cluster {
+		return p.config.Errorf("proxyArguments."+scopeKey, "invalid value %q: expected %q or %q", scope, placement.Node, placement.Cluster)
+	}
+	return nil
+}
+
 // takeBackend takes how rules are written. Beside the nftables proxier it is a table of their own:
 // at the priority of iptables the order would be that of loading.
 func (p *Proxy) takeBackend() error {
-	p.extension.Proxier, p.extension.Backend = egress.IPTables, egress.IPTables
+	p.extension.Proxier, p.extension.Backend = reconcile.IPTables, reconcile.IPTables
 	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
-		p.extension.Proxier, p.extension.Backend = egress.NFTables, egress.NFTables
+		p.extension.Proxier, p.extension.Backend = reconcile.NFTables, reconcile.NFTables
 	}
 	const path = "proxyArguments." + backendKey
 	switch backend := p.flags.backend; {
 	case backend == "" || backend == string(p.extension.Backend):
 		return nil
-	case backend == string(egress.NFTables):
-		p.extension.Backend = egress.NFTables
+	case backend == string(reconcile.NFTables):
+		p.extension.Backend = reconcile.NFTables
 		return nil
 	case backend == autoBackend:
 		if p.withoutNFTables = nftables.Available(context.Background()); p.withoutNFTables == nil {
-			p.extension.Backend = egress.NFTables
+			p.extension.Backend = reconcile.NFTables
 		}
 		return nil
-	case backend == string(egress.IPTables):
+	case backend == string(reconcile.IPTables):
 		return p.config.Errorf(path, "%q does not do in the proxy mode \"nftables\", whose rules could come first; leave it out, or use \"nftables\"", backend)
 	}
 	return p.config.Errorf(path, "%q does not do; expected \"iptables\", \"nftables\" or \"auto\"", p.flags.backend)

@@ -17,12 +17,15 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	"k8s.io/kubernetes/pkg/proxy"
+	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 	proxyiptables "k8s.io/kubernetes/pkg/proxy/iptables"
 	proxynftables "k8s.io/kubernetes/pkg/proxy/nftables"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -76,42 +79,50 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		return err
 	}
 	p.cleanupOtherModes(ctx)
-	if !p.flags.enabled {
-		server, _, err := p.newServer(ctx, n)
-		if err != nil {
-			return err
-		}
-		go func() {
-			n.run(ctx) // until ctx ends
-			close(idle)
-		}()
-		return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
+	if p.flags.enabled {
+		return p.serveEgress(ctx, n, idle)
 	}
-	return p.serveEgress(ctx, n, idle)
+	host := extension.NewHost(ctx)
+	server, _, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
+	if err != nil {
+		return err
+	}
+	n.synced = syncsOf(host)
+	if p.options.Config().Mode == proxyconfig.ProxyModeIPVS {
+		n.synced = syncsByMetric
+	}
+	server.Proxier = host.Wrap(server.Proxier, servedFamilies(server)...)
+	go func() {
+		n.run(ctx) // until ctx ends
+		close(idle)
+	}()
+	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
 }
 
 // serveEgress is serve with the extension around the proxier.
 func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct{}) error {
 	p.extension.NodeName = p.nodeName()
-	extension := egress.New(ctx, p.extension)
-	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, extension), n)
+	snat := egress.New(ctx, p.extension)
+	host := extension.NewHost(ctx, snat)
+	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
 	if err != nil {
 		return err
 	}
 	served := servedFamilies(server)
-	if p.extension.Proxier == egress.IPTables {
+	if p.extension.Proxier == reconcile.IPTables {
 		if err := checkServed(ctx, served); err != nil {
 			return err
 		}
 	}
-	server.Proxier = extension.Wrap(server.Proxier, served...)
-	extension.Watch(clients)
-	n.egress = extension.Summary
+	server.Proxier = host.Wrap(server.Proxier, served...)
+	snat.Watch(clients)
+	n.synced, n.egress = syncsOf(host), snat.Summary
 	var told sync.WaitGroup
-	told.Go(func() { p.tell(ctx, extension) })
+	told.Go(func() { p.tell(ctx, snat) })
 	go func() {
 		n.run(ctx) // until ctx ends
-		extension.Wait()
+		host.Wait()
+		snat.Wait()
 		told.Wait()
 		close(idle)
 	}()

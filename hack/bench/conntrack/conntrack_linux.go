@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
-	"github.com/openshift/origin-node/hack/bench/kernel"
-	"github.com/openshift/origin-node/pkg/egress/conntrack"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/hack/bench/tables"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
 // fewPods is up to how many pods package conntrack has the kernel select the flows.
@@ -25,7 +25,7 @@ func run(ctx context.Context, s figure.Settings) (results []figure.Result, err e
 	if s.Smoke {
 		pods, changed = 50, 5
 	}
-	flows, err := kernel.Fit(pods*flowsPerPod, s.Log)
+	flows, err := tables.Fit(pods*flowsPerPod, s.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (t *table) perFlow(name string, fn func(ctx context.Context) error) figure.
 }
 
 // deletes is [conntrack.Delete], which must delete so many.
-func deletes(ctx context.Context, after plan.Plan, scope conntrack.Scope, want int) error {
-	deleted, err := conntrack.Delete(ctx, conntrack.IPv4, after, scope)
+func deletes(ctx context.Context, after kernel.Desired, scope conntrack.Scope, want int) error {
+	deleted, err := conntrack.Delete(ctx, kernel.IPv4, after, scope)
 	if err == nil && deleted != want {
 		err = fmt.Errorf("deleted %d flows, want %d", deleted, want)
 	}
@@ -101,7 +101,7 @@ func (t *table) changed(pods int) figure.Case {
 
 func (t *table) count() figure.Case {
 	return t.perFlow("count", func(ctx context.Context) error {
-		usage, err := conntrack.Count(ctx, conntrack.IPv4, []netip.Addr{before})
+		usage, err := conntrack.Count(ctx, kernel.IPv4, []netip.Addr{before})
 		if want := t.pods * flowsPerPod; err == nil && usage[before].Flows != want {
 			err = fmt.Errorf("counted %d flows, want %d", usage[before].Flows, want)
 		}
@@ -125,7 +125,7 @@ func (t *table) burst(pods int) figure.Case {
 	p, scope := t.planOf(pods), conntrack.Scope{Pods: map[netip.Addr]bool{}}
 	for i := range pods {
 		scope.Pods[podAddr(i)] = true
-		scope.Removed = append(scope.Removed, plan.Binding{Pod: podAddr(i), Protocol: plan.TCP, EgressIP: before})
+		scope.Removed = append(scope.Removed, kernel.Binding{Pod: podAddr(i), Protocol: kernel.TCP, EgressIP: before})
 	}
 	return t.deletion("burst", pods, pods, func(ctx context.Context) error {
 		return deletes(ctx, p, scope, pods*flowsPerPod)

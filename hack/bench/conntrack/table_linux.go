@@ -10,9 +10,9 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"github.com/openshift/origin-node/hack/bench/kernel"
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const flowsPerPod = 100
@@ -72,7 +72,7 @@ func (t *table) refill(from, to int) error {
 			return fmt.Errorf("fill conntrack: %w", err)
 		}
 	}
-	have, err := kernel.Flows(t.lab.Node())
+	have, err := tables.Flows(t.lab.Node())
 	if want := t.pods * flowsPerPod; err == nil && have != want {
 		err = fmt.Errorf("conntrack has %d flows, want %d", have, want)
 	}
@@ -140,13 +140,13 @@ func tuple(direction int, src, dst netip.AddrPort) *nl.RtAttr {
 }
 
 // planOf binds the first pods, which have moved, to after, and all others to before.
-func (t *table) planOf(moved int) plan.Plan {
-	p := plan.Plan{
+func (t *table) planOf(moved int) kernel.Desired {
+	p := kernel.Desired{Networks: kernel.Networks{
 		ClusterCIDRs: []netip.Prefix{lab.ClusterV4},
 		Exclusions:   []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/4")},
-	}
+	}}
 	for i := range t.pods {
-		b := plan.Binding{Pod: podAddr(i), Protocol: plan.TCP, EgressIP: before}
+		b := kernel.Binding{Pod: podAddr(i), Protocol: kernel.TCP, EgressIP: before}
 		if i < moved {
 			b.EgressIP = after
 		}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
-	"github.com/openshift/origin-node/hack/bench/kernel"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/hack/bench/tables"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // size is how many pods of this node are bound, and how many nodes are excluded as destinations.
@@ -42,7 +42,7 @@ func Figures() []figure.Figure {
 type bed struct {
 	figure.Settings
 	size
-	plan  plan.Plan
+	plan  kernel.Desired
 	hosts []*host
 	// flows is how many begin in a visit, kept how many are established.
 	flows, kept int
@@ -55,7 +55,7 @@ func run(ctx context.Context, s figure.Settings, size size) (results []figure.Re
 	if s.Smoke {
 		b.flows, b.kept = 1_000, 100
 	}
-	if b.flows, err = kernel.Fit(b.flows, s.Log); err != nil {
+	if b.flows, err = tables.Fit(b.flows, s.Log); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
-	"github.com/openshift/origin-node/hack/bench/kernel"
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const (
@@ -27,14 +27,14 @@ const (
 // host is a structure in a kernel: a node with its pod and its outside.
 type host struct {
 	structure
-	lab    *lab.Lab
-	pod    *sender
-	sink   *sender
-	tables *netlink.Handle
+	lab       *lab.Lab
+	pod       *sender
+	sink      *sender
+	conntrack *netlink.Handle
 }
 
 // newHost builds one with the rules for p.
-func newHost(ctx context.Context, s structure, p plan.Plan) (h *host, err error) {
+func newHost(ctx context.Context, s structure, p kernel.Desired) (h *host, err error) {
 	h = &host{structure: s}
 	defer func() {
 		if err != nil {
@@ -53,7 +53,7 @@ func newHost(ctx context.Context, s structure, p plan.Plan) (h *host, err error)
 	if h.sink, err = newSender(h.lab.Outside(), "sink0"); err != nil {
 		return h, err
 	}
-	if err := h.lab.Node().Do(func() error { h.tables, err = netlink.NewHandle(unix.NETLINK_NETFILTER); return err }); err != nil {
+	if err := h.lab.Node().Do(func() error { h.conntrack, err = netlink.NewHandle(unix.NETLINK_NETFILTER); return err }); err != nil {
 		return h, err
 	}
 	if err := s.proxier(ctx, h); err != nil {
@@ -81,7 +81,7 @@ neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
 		{h.lab.Outside(), "link set sink0 up\n"},
 	}
 	for _, b := range batches {
-		if err := kernel.Feed(ctx, b.host, b.text, "ip", "-batch", "-"); err != nil {
+		if err := tables.Feed(ctx, b.host, b.text, "ip", "-batch", "-"); err != nil {
 			return err
 		}
 	}
@@ -97,8 +97,8 @@ func (h *host) close() error {
 			errs = append(errs, s.close())
 		}
 	}
-	if h.tables != nil {
-		h.tables.Close()
+	if h.conntrack != nil {
+		h.conntrack.Close()
 	}
 	if h.lab != nil {
 		errs = append(errs, h.lab.Close())
@@ -108,7 +108,7 @@ func (h *host) close() error {
 
 // flush empties the node's conntrack.
 func (h *host) flush() error {
-	if err := h.tables.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+	if err := h.conntrack.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
 		return fmt.Errorf("%s: empty conntrack: %w", h.name, err)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (h *host) flush() error {
 // tracks waits until conntrack has so many flows: missing ones were not forwarded.
 func (h *host) tracks(want int) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		have, err := kernel.Flows(h.lab.Node())
+		have, err := tables.Flows(h.lab.Node())
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: count flows: %w", h.name, err)

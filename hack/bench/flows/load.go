@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 var (
@@ -43,8 +43,10 @@ func fromUint(ip uint32) netip.Addr {
 
 // planOf binds so many pods for TCP, a hundred to each egress IP, and excludes what the default configuration
 // excludes in a cluster of so many nodes.
-func planOf(bindings, nodes int) plan.Plan {
-	p := plan.Plan{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, Exclusions: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")}}
+func planOf(bindings, nodes int) kernel.Desired {
+	p := kernel.Desired{Networks: kernel.Networks{
+		ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, Exclusions: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
+	}}
 	node := netip.MustParseAddr("192.0.2.2")
 	for range nodes {
 		p.Exclusions = append(p.Exclusions, netip.PrefixFrom(node, 32))
@@ -52,10 +54,7 @@ func planOf(bindings, nodes int) plan.Plan {
 	}
 	p.Exclusions = append(p.Exclusions, netip.MustParsePrefix("224.0.0.0/4"))
 	for i := range bindings {
-		p.Bindings = append(p.Bindings, plan.Binding{
-			Pod: boundPod(i), Protocol: plan.TCP, EgressIP: egressIP(i % max(1, bindings/100)),
-			Service: plan.Service{Namespace: "bench", Name: "service"},
-		})
+		p.Bindings = append(p.Bindings, kernel.Binding{Pod: boundPod(i), Protocol: kernel.TCP, EgressIP: egressIP(i % max(1, bindings/100))})
 	}
 	return p
 }
@@ -86,7 +85,7 @@ var (
 )
 
 // of returns so many flows of a plan's pods.
-func (l load) of(p plan.Plan, count int) []flow {
+func (l load) of(p kernel.Desired, count int) []flow {
 	random := rand.New(rand.NewPCG(1, uint64(len(p.Bindings))))
 	all := make([]flow, count)
 	for i := range all {

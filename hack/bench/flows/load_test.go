@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 func TestPlanOf_SortedAndUnique(t *testing.T) {
 	for _, size := range sizes {
 		p := planOf(size.bindings, size.nodes)
-		if len(p.Bindings) != size.bindings || !slices.IsSortedFunc(p.Bindings, plan.CompareBindings) {
+		if len(p.Bindings) != size.bindings || !slices.IsSortedFunc(p.Bindings, kernel.CompareBindings) {
 			t.Errorf("%+v: %d bindings, or they are not sorted", size, len(p.Bindings))
 		}
 		if !slices.IsSortedFunc(p.Exclusions, netip.Prefix.Compare) {
@@ -64,7 +64,7 @@ func TestHostCheck_FindsRulesThatDifferFromThePlan(t *testing.T) {
 	lab.ForTest(t, lab.Config{}) // skips without root
 	p := planOf(10, fewNodes)
 	broken := nftablesMap
-	broken.write = func(ctx context.Context, h *host, p plan.Plan) error {
+	broken.write = func(ctx context.Context, h *host, p kernel.Desired) error {
 		p.Bindings = slices.Clone(p.Bindings)
 		p.Bindings[3].EgressIP = singleIP
 		return nftablesMap.write(ctx, h, p)

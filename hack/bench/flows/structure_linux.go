@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/openshift/origin-node/hack/bench/kernel"
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // structure is a way to write rules.
@@ -18,7 +18,7 @@ type structure struct {
 	// backend is that of the node's iptables, and proxier writes KUBE-POSTROUTING.
 	backend lab.Backend
 	proxier func(ctx context.Context, h *host) error
-	write   func(ctx context.Context, h *host, p plan.Plan) error
+	write   func(ctx context.Context, h *host, p kernel.Desired) error
 	// leavesAs is the source address that the far side must see.
 	leavesAs func(f flow) netip.Addr
 	// slow: the cost of a flow grows with the number of bindings.
@@ -27,7 +27,7 @@ type structure struct {
 
 var (
 	linear      = structure{"linear", "linear chain", lab.Legacy, iptablesProxier, linearRules, asPlanned, true}
-	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(kernel.WriteTable), asPlanned, false}
+	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.WriteTable), asPlanned, false}
 
 	structures = []structure{
 		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, false},
@@ -37,8 +37,8 @@ var (
 		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false},
 		{"plain", "single rule without random ports", lab.Legacy, iptablesProxier, singleRule(), asSingle, false},
 		linear,
-		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(kernel.WriteRules), asPlanned, false},
-		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(kernel.WriteRules), asPlanned, false},
+		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.WriteRules), asPlanned, false},
+		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.WriteRules), asPlanned, false},
 		nftablesMap,
 	}
 )
@@ -49,7 +49,7 @@ func asItself(f flow) netip.Addr  { return f.pod }
 func asSingle(flow) netip.Addr    { return singleIP }
 func asPlanned(f flow) netip.Addr { return f.leavesAs }
 
-func nothing(context.Context, *host, plan.Plan) error { return nil }
+func nothing(context.Context, *host, kernel.Desired) error { return nil }
 
 // iptablesProxier writes the rules of upstream's iptables proxier in POSTROUTING (syncProxyRules in
 // pkg/proxy/iptables/proxier.go).
@@ -67,7 +67,7 @@ COMMIT
 // nftablesProxier writes the rules of upstream's nftables proxier there (setupNFTables in
 // pkg/proxy/nftables/proxier.go).
 func nftablesProxier(ctx context.Context, h *host) error {
-	return kernel.Feed(ctx, h.lab.Node(), `table ip kube-proxy {
+	return tables.Feed(ctx, h.lab.Node(), `table ip kube-proxy {
 	set hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }
 	chain masquerading {
 		mark and 0x4000 != 0 mark set mark xor 0x4000 masquerade fully-random
@@ -78,14 +78,14 @@ func nftablesProxier(ctx context.Context, h *host) error {
 `, "nft", "-f", "-")
 }
 
-func singleRule(options ...string) func(context.Context, *host, plan.Plan) error {
-	return func(ctx context.Context, h *host, _ plan.Plan) error {
+func singleRule(options ...string) func(context.Context, *host, kernel.Desired) error {
+	return func(ctx context.Context, h *host, _ kernel.Desired) error {
 		rule := fmt.Sprintf("-I POSTROUTING -s %s -j SNAT --to-source %s %s", lab.ClusterV4, singleIP, strings.Join(options, " "))
 		return h.restore(ctx, "*nat\n"+rule+"\nCOMMIT\n")
 	}
 }
 
-func linearRules(ctx context.Context, h *host, p plan.Plan) error {
+func linearRules(ctx context.Context, h *host, p kernel.Desired) error {
 	var rules bytes.Buffer
 	fmt.Fprintf(&rules, "*nat\n:LINEAR - [0:0]\n-I POSTROUTING ! -d %s -j LINEAR\n", lab.ClusterV4)
 	for _, b := range p.Bindings {
@@ -96,12 +96,12 @@ func linearRules(ctx context.Context, h *host, p plan.Plan) error {
 }
 
 // written writes with the product's own writers.
-func written(write func(context.Context, plan.Plan) error) func(context.Context, *host, plan.Plan) error {
-	return func(ctx context.Context, h *host, p plan.Plan) error {
-		return kernel.As(h.lab, func() error { return write(ctx, p) })
+func written(write func(context.Context, kernel.Desired) error) func(context.Context, *host, kernel.Desired) error {
+	return func(ctx context.Context, h *host, p kernel.Desired) error {
+		return tables.As(h.lab, func() error { return write(ctx, p) })
 	}
 }
 
 func (h *host) restore(ctx context.Context, rules string) error {
-	return kernel.Feed(ctx, h.lab.Node(), rules, "iptables-restore", "--noflush", "-w")
+	return tables.Feed(ctx, h.lab.Node(), rules, "iptables-restore", "--noflush", "-w")
 }

@@ -26,9 +26,9 @@ import (
 	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/iptables"
-	"github.com/openshift/origin-node/pkg/egress/nftables"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 

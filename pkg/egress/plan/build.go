@@ -32,10 +32,9 @@ func Build(in Input) Plan {
 	}
 	slices.SortFunc(bindings, CompareBindings)
 	return Plan{
-		ClusterCIDRs: sortedPrefixes(in.ClusterCIDRs),
-		Exclusions:   sortedPrefixes(s.exclusions()),
-		Bindings:     bindings,
-		Refusals:     sortedRefusals(refusals),
+		Networks: s.networks(),
+		Bindings: bindings,
+		Refusals: sortedRefusals(refusals),
 	}
 }
 

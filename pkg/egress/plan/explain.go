@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // OtherProtocols stands, in a Packet, for the IP protocols that no Service port can have,
@@ -159,7 +161,7 @@ type Explainer struct {
 	refusals  map[Service][]Refusal
 	owners    map[netip.Addr]Service
 
-	clusterCIDRs, serviceCIDRs, exclusions CIDRSet
+	clusterCIDRs, serviceCIDRs, exclusions kernel.CIDRSet
 	nodes                                  map[netip.Addr]string
 }
 
@@ -173,9 +175,9 @@ func NewExplainer(in Input, p Plan) *Explainer {
 		byIP:         make(map[netip.Addr]Service, len(in.Holdings)),
 		byPod:        make(map[netip.Addr][]int),
 		refusals:     make(map[Service][]Refusal),
-		clusterCIDRs: NewCIDRSet(p.ClusterCIDRs),
-		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
-		exclusions:   NewCIDRSet(p.Exclusions),
+		clusterCIDRs: kernel.NewCIDRSet(p.ClusterCIDRs),
+		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
+		exclusions:   kernel.NewCIDRSet(p.Exclusions),
 		nodes:        make(map[netip.Addr]string),
 	}
 	for i := range e.claims {

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // surroundings are what a claim is judged by, beside other claims.
 type surroundings struct {
 	in           Input // without Holdings and Claims
-	clusterCIDRs CIDRSet
-	serviceCIDRs CIDRSet
+	clusterCIDRs kernel.CIDRSet
+	serviceCIDRs kernel.CIDRSet
 	nodes        map[netip.Addr]string // names by primary address
 	nodeIPs      map[netip.Addr]string // names by any address
 }
@@ -19,8 +21,8 @@ func newSurroundings(in Input) *surroundings {
 	in.Holdings, in.Claims = nil, nil
 	return &surroundings{
 		in:           in,
-		clusterCIDRs: NewCIDRSet(in.ClusterCIDRs),
-		serviceCIDRs: NewCIDRSet(in.ServiceCIDRs),
+		clusterCIDRs: kernel.NewCIDRSet(in.ClusterCIDRs),
+		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
 		nodes:        namesByAddress(in.Nodes, func(n Node) []netip.Addr { return []netip.Addr{n.Primary} }),
 		nodeIPs:      namesByAddress(in.Nodes, func(n Node) []netip.Addr { return n.Addresses }),
 	}
@@ -113,17 +115,18 @@ func (s *surroundings) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, st
 	return "", ""
 }
 
-func (s *surroundings) exclusions() []netip.Prefix {
-	if !s.in.ExcludeNodes {
-		return s.in.Exclusions
-	}
-	exclusions := slices.Clone(s.in.Exclusions)
-	for _, node := range s.in.Nodes {
-		for _, ip := range node.Addresses {
-			exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
+// networks returns the destinations that are never SNATed.
+func (s *surroundings) networks() kernel.Networks {
+	exclusions := s.in.Exclusions
+	if s.in.ExcludeNodes {
+		exclusions = slices.Clone(exclusions)
+		for _, node := range s.in.Nodes {
+			for _, ip := range node.Addresses {
+				exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
+			}
 		}
 	}
-	return exclusions
+	return kernel.Networks{ClusterCIDRs: sortedPrefixes(s.in.ClusterCIDRs), Exclusions: sortedPrefixes(exclusions)}
 }
 
 // namesByAddress returns the names of the nodes by these of their addresses. Where two

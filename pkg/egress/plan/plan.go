@@ -4,20 +4,20 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Protocol is a transport protocol as iptables and nft spell it.
-type Protocol string
+type Protocol = kernel.Protocol
 
 // The protocols that a Service port can have, and all IP protocols together.
 const (
-	TCP  Protocol = "tcp"
-	UDP  Protocol = "udp"
-	SCTP Protocol = "sctp"
-	All  Protocol = "all"
+	TCP  = kernel.TCP
+	UDP  = kernel.UDP
+	SCTP = kernel.SCTP
+	All  = kernel.All
 )
 
 // Service names a Kubernetes Service.
@@ -52,7 +52,8 @@ type Endpoint struct {
 	Addr netip.Addr `json:"addr"`
 	// Pod is the pod that the slice names for the address (targetRef); zero if none.
 	Pod Pod `json:"pod,omitzero"`
-	// Node is the name of the node that the slice gives; it decides nothing.
+	// Node is the name of the node that the slice gives; empty if it gives none. It decides
+	// nothing here: see package placement.
 	Node string `json:"node,omitempty"`
 }
 
@@ -164,6 +165,12 @@ type Binding struct {
 	Service  Service    `json:"service"`
 }
 
+// InKernel returns the binding as the kernel knows it: the Service that gives it has no part in
+// any rule.
+func (b Binding) InKernel() kernel.Binding {
+	return kernel.Binding{Pod: b.Pod, Protocol: b.Protocol, EgressIP: b.EgressIP}
+}
+
 // Reason tells why a claim or a binding was refused. It is part of the project's
 // interface: metrics and logs carry it.
 type Reason string
@@ -220,36 +227,33 @@ type Refusal struct {
 	Message string `json:"message"`
 }
 
-// Printable returns text with whatever is not printable replaced by question marks: parts
-// of messages come from objects that many may write, and who reads them may be a terminal
-// or a program that goes by lines.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
-}
-
-// Plan is what the kernel should hold for one IP family. All slices are sorted and free
-// of duplicates.
+// Plan is what was decided for one IP family. All slices are sorted and free of duplicates.
 type Plan struct {
-	// ClusterCIDRs and Exclusions, the nodes' addresses among them, are the destinations
-	// that are never SNATed. Neither is a pod's own egress IP: who dials it means the
-	// Service, and what the proxier does not serve there goes the way that it went before.
-	ClusterCIDRs []netip.Prefix `json:"clusterCIDRs"`
-	Exclusions   []netip.Prefix `json:"exclusions"`
-	Bindings     []Binding      `json:"bindings"`
-	Refusals     []Refusal      `json:"refusals"`
+	// Networks, the nodes' addresses among them, are the destinations that are never SNATed.
+	// Neither is a pod's own egress IP: a pod that dials it means the Service, and what the
+	// proxier does not serve there goes the way that it went before.
+	kernel.Networks
+	Bindings []Binding `json:"bindings"`
+	Refusals []Refusal `json:"refusals"`
 }
 
 // Equal tells whether p and q say the same.
 func (p Plan) Equal(q Plan) bool {
-	return slices.Equal(p.ClusterCIDRs, q.ClusterCIDRs) &&
-		slices.Equal(p.Exclusions, q.Exclusions) &&
-		slices.Equal(p.Bindings, q.Bindings) &&
-		slices.Equal(p.Refusals, q.Refusals)
+	return p.Networks.Equal(q.Networks) && slices.Equal(p.Bindings, q.Bindings) && slices.Equal(p.Refusals, q.Refusals)
+}
+
+// Desired is the plan as the kernel knows it: without Services and refusals.
+func (p Plan) Desired() kernel.Desired {
+	return kernel.Desired{Networks: p.Networks, Bindings: InKernel(p.Bindings)}
+}
+
+// InKernel returns bindings as the kernel knows them, in the same order.
+func InKernel(bindings []Binding) []kernel.Binding {
+	result := make([]kernel.Binding, len(bindings))
+	for i, b := range bindings {
+		result[i] = b.InKernel()
+	}
+	return result
 }
 
 // EgressIPs returns the addresses that p's bindings use, sorted.
@@ -282,17 +286,6 @@ func diff[T any](added, removed, before, after []T, compare func(a, b T) int) (m
 		}
 	}
 	return append(added, after...), append(removed, before...)
-}
-
-// WithoutServices returns bindings without the Services that give them, as the kernel knows
-// them: sorted as in a Plan, and without duplicates.
-func WithoutServices(bindings []Binding) []Binding {
-	result := slices.Clone(bindings)
-	for i := range result {
-		result[i].Service = Service{}
-	}
-	slices.SortFunc(result, CompareBindings)
-	return slices.Compact(result)
 }
 
 // CompareBindings is the order of a Plan's Bindings.

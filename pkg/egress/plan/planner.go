@@ -5,17 +5,18 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Planner keeps the plan of one IP family while what it depends on changes, each time at a cost
 // that follows from what changes, not from how much else there is. After an Update its plan is
 // the one that Build makes of all that was set. It is for one goroutine at a time.
 type Planner struct {
-	node  string
 	podAt func(netip.Addr) Pod
 
-	surroundings             *surroundings
-	clusterCIDRs, exclusions []netip.Prefix
+	surroundings *surroundings
+	networks     kernel.Networks
 
 	services map[Service]*service
 	// holders are the Services that the outside knows by an address, owners those of them
@@ -51,15 +52,17 @@ type Change struct {
 	Refused, Lifted []Refusal
 	// Services are those that were set or deleted, whether or not anything follows from it.
 	Services map[Service]bool
-	// Elsewhere has those pods of Added and Removed which are and were on other nodes, as
-	// their EndpointSlices say.
-	Elsewhere map[netip.Addr]bool
-	// Networks tells that the plan's ClusterCIDRs or Exclusions are others.
-	Networks bool
+	// Networks are the plan's now; NetworksChanged tells whether they were others before.
+	Networks        kernel.Networks
+	NetworksChanged bool
 }
 
-// InKernel tells whether c is about more than refusals.
-func (c Change) InKernel() bool { return c.Networks || len(c.Added)+len(c.Removed) > 0 }
+// InKernel returns what c means for the kernel. A binding that another Service gives is none there.
+func (c Change) InKernel() kernel.Change {
+	change := kernel.Change{Networks: c.Networks, NetworksChanged: c.NetworksChanged}
+	change.Added, change.Removed = kernel.Diff(InKernel(c.Removed), InKernel(c.Added))
+	return change
+}
 
 // service is what a Service takes part with.
 type service struct {
@@ -91,24 +94,13 @@ type pod struct {
 	services []*service
 	bindings []Binding
 	refusals []Refusal
-	// place is where the claims' endpoints say that it is.
-	place place
 }
 
-// place is where a pod is.
-type place int
-
-const (
-	unclaimed place = iota
-	onOtherNode
-	here // or nobody knows where
-)
-
-// NewPlanner returns a Planner for the node of this name, with nothing to plan. It calls podAt
-// to learn, for an endpoint that names no pod, which one other EndpointSlices name there.
-func NewPlanner(node string, podAt func(netip.Addr) Pod) *Planner {
+// NewPlanner returns a Planner with nothing to plan. It calls podAt to learn, for an endpoint that
+// names no pod, which one other EndpointSlices name there.
+func NewPlanner(podAt func(netip.Addr) Pod) *Planner {
 	p := &Planner{
-		node: node, podAt: podAt,
+		podAt:        podAt,
 		surroundings: newSurroundings(Input{}),
 		services:     map[Service]*service{},
 		holders:      map[netip.Addr][]*service{}, owners: map[netip.Addr]Service{},
@@ -286,6 +278,7 @@ func (p *Planner) Update() Change {
 	}
 	p.forgetDirt()
 	change := p.change
+	change.Networks = p.networks
 	p.change = Change{}
 	slices.SortFunc(change.Added, CompareBindings)
 	slices.SortFunc(change.Removed, CompareBindings)
@@ -299,9 +292,9 @@ func (p *Planner) sortNetworks() {
 		return
 	}
 	p.dirtyNetworks = false
-	clusterCIDRs, exclusions := sortedPrefixes(p.surroundings.in.ClusterCIDRs), sortedPrefixes(p.surroundings.exclusions())
-	p.change.Networks = !slices.Equal(clusterCIDRs, p.clusterCIDRs) || !slices.Equal(exclusions, p.exclusions)
-	p.clusterCIDRs, p.exclusions = clusterCIDRs, exclusions
+	networks := p.surroundings.networks()
+	p.change.NetworksChanged = !networks.Equal(p.networks)
+	p.networks = networks
 }
 
 // judgeIP finds the owner of an address, and has the claims on it judged if it is another.
@@ -368,14 +361,12 @@ func (p *Planner) judgePod(addr netip.Addr) {
 		return
 	}
 	var g grants
-	var seen sight
 	slices.SortFunc(known.services, (*service).compare)
 	for _, s := range known.services {
 		if s.claim == nil {
 			continue
 		}
 		for _, endpoint := range s.endpoints[addr] {
-			seen.add(p.node, endpoint.Node)
 			if s.refusal == nil {
 				g.give(p.surroundings, *s.claim, p.named(endpoint.Endpoint))
 			}
@@ -383,9 +374,9 @@ func (p *Planner) judgePod(addr netip.Addr) {
 	}
 	slices.SortFunc(g.bindings, CompareBindings)
 	refusals := sortedRefusals(g.refusals)
-	p.replaceBindings(addr, known.bindings, g.bindings, known.place != here && seen.place != here && known.place+seen.place > unclaimed)
+	p.replaceBindings(known.bindings, g.bindings)
 	p.replaceRefusals(known.refusals, refusals)
-	known.bindings, known.refusals, known.place = g.bindings, refusals, seen.place
+	known.bindings, known.refusals = g.bindings, refusals
 	if len(known.services) == 0 {
 		delete(p.pods, addr)
 	}
@@ -399,24 +390,8 @@ func (p *Planner) named(e Endpoint) Endpoint {
 	return e
 }
 
-// sight is where endpoints say that a pod is.
-type sight struct {
-	place place
-	node  string // which other one
-}
-
-// add takes what an endpoint says; own is this node.
-func (s *sight) add(own, node string) {
-	switch {
-	case node == "", node == own, s.place == onOtherNode && node != s.node:
-		s.place = here
-	case s.place == unclaimed:
-		s.place, s.node = onOtherNode, node
-	}
-}
-
 // replaceBindings notes how those of a pod changed.
-func (p *Planner) replaceBindings(pod netip.Addr, before, after []Binding, elsewhere bool) {
+func (p *Planner) replaceBindings(before, after []Binding) {
 	had, lost := len(p.change.Added), len(p.change.Removed)
 	p.change.Added, p.change.Removed = diff(p.change.Added, p.change.Removed, before, after, CompareBindings)
 	added, removed := p.change.Added[had:], p.change.Removed[lost:]
@@ -429,12 +404,6 @@ func (p *Planner) replaceBindings(pod netip.Addr, before, after []Binding, elsew
 		p.uses[b.EgressIP]++
 	}
 	p.numbers.Bindings += len(added) - len(removed)
-	if elsewhere && len(added)+len(removed) > 0 {
-		if p.change.Elsewhere == nil {
-			p.change.Elsewhere = map[netip.Addr]bool{}
-		}
-		p.change.Elsewhere[pod] = true
-	}
 }
 
 // replaceRefusals notes how those of a pod or a claim changed. Both are sorted.
@@ -451,7 +420,7 @@ func (p *Planner) replaceRefusals(before, after []Refusal) {
 
 // Plan returns the plan of the last Update, at a cost that follows from its size.
 func (p *Planner) Plan() Plan {
-	plan := Plan{ClusterCIDRs: p.clusterCIDRs, Exclusions: p.exclusions, Bindings: make([]Binding, 0, p.numbers.Bindings)}
+	plan := Plan{Networks: p.networks, Bindings: make([]Binding, 0, p.numbers.Bindings)}
 	var refusals []Refusal
 	for _, pod := range p.pods {
 		plan.Bindings = append(plan.Bindings, pod.bindings...)
@@ -465,16 +434,20 @@ func (p *Planner) Plan() Plan {
 	return plan
 }
 
-// PlanOf returns what the plan of the last Update says of these pods. It has no refusals.
-func (p *Planner) PlanOf(pods map[netip.Addr]bool) Plan {
-	plan := Plan{ClusterCIDRs: p.clusterCIDRs, Exclusions: p.exclusions}
+// Desired returns what the kernel should hold by the last Update, for these pods alone if pods is
+// not nil. It costs what it returns.
+func (p *Planner) Desired(pods map[netip.Addr]bool) kernel.Desired {
+	if pods == nil {
+		return p.Plan().Desired()
+	}
+	desired := kernel.Desired{Networks: p.networks}
 	for addr := range pods {
 		if known := p.pods[addr]; known != nil {
-			plan.Bindings = append(plan.Bindings, known.bindings...)
+			desired.Bindings = append(desired.Bindings, InKernel(known.bindings)...)
 		}
 	}
-	slices.SortFunc(plan.Bindings, CompareBindings)
-	return plan
+	desired.Bindings = kernel.Sorted(desired.Bindings)
+	return desired
 }
 
 // RefusalsOf returns what a Service was refused at the last Update, sorted.
@@ -492,12 +465,6 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 		}
 	}
 	return sortedRefusals(refusals)
-}
-
-// Elsewhere tells whether a pod was on another node at the last Update, as its EndpointSlices say.
-func (p *Planner) Elsewhere(addr netip.Addr) bool {
-	known := p.pods[addr]
-	return known != nil && known.place == onOtherNode
 }
 
 // Numbers returns those of the last Update.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // cluster is what a Planner was told, as plain data: Build's input.
@@ -143,7 +145,7 @@ func TestPlannerPlansAsBuildDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := newCluster()
-		p := NewPlanner("here", c.podAt)
+		p := NewPlanner(c.podAt)
 		p.SetSurroundings(c.surroundings)
 		var before Plan
 		for step := range 60 {
@@ -172,11 +174,16 @@ func checkChange(t *testing.T, before, after Plan, change Change) {
 	added, removed := Diff(before, after)
 	refused, lifted := diff(nil, nil, before.Refusals, after.Refusals, CompareRefusals)
 	want := Change{
-		Added: added, Removed: removed, Refused: refused, Lifted: lifted, Elsewhere: change.Elsewhere, Services: change.Services,
-		Networks: !slices.Equal(before.ClusterCIDRs, after.ClusterCIDRs) || !slices.Equal(before.Exclusions, after.Exclusions),
+		Added: added, Removed: removed, Refused: refused, Lifted: lifted, Services: change.Services,
+		Networks: after.Networks, NetworksChanged: !before.Networks.Equal(after.Networks),
 	}
 	if diff := cmp.Diff(want, change, compareNetip); diff != "" {
 		t.Errorf("change (-want +got):\n%s", diff)
+	}
+	inKernel := kernel.Change{Networks: want.Networks, NetworksChanged: want.NetworksChanged}
+	inKernel.Added, inKernel.Removed = kernel.Diff(InKernel(before.Bindings), InKernel(after.Bindings))
+	if diff := cmp.Diff(inKernel, change.InKernel(), compareNetip); diff != "" {
+		t.Errorf("change of the kernel (-want +got):\n%s", diff)
 	}
 }
 
@@ -207,9 +214,11 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 	for _, b := range want.Bindings {
 		pods[b.Pod] = true
 	}
-	want.Refusals = nil
-	if got := p.PlanOf(pods); !got.Equal(want) || !slices.Equal(p.EgressIPs(), want.EgressIPs()) {
-		t.Errorf("of the bound pods (-want +got):\n%s", cmp.Diff(want, got, compareNetip))
+	if diff := cmp.Diff(want.Desired(), p.Desired(pods), compareNetip); diff != "" || !slices.Equal(p.EgressIPs(), want.EgressIPs()) {
+		t.Errorf("of the bound pods (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Desired(), p.Desired(nil), compareNetip); diff != "" {
+		t.Errorf("of all pods (-want +got):\n%s", diff)
 	}
 }
 
@@ -217,7 +226,7 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 func TestPlannerForgets(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	c := newCluster()
-	p := NewPlanner("here", c.podAt)
+	p := NewPlanner(c.podAt)
 	for range 1000 {
 		c.change(r, p)
 	}
@@ -228,41 +237,5 @@ func TestPlannerForgets(t *testing.T) {
 	p.Update()
 	if n := len(p.services) + len(p.holders) + len(p.owners) + len(p.pods) + len(p.uses); n != 0 || p.numbers.Bindings != 0 || p.numbers.Claims != 0 {
 		t.Errorf("kept: %+v", p)
-	}
-}
-
-// TestElsewhere: a change tells of the pods that are and were on other nodes, as far as their
-// EndpointSlices say where they are.
-func TestElsewhere(t *testing.T) {
-	p := NewPlanner("here", func(netip.Addr) Pod { return Pod{} })
-	p.SetSurroundings(Input{ClusterCIDRs: prefixes("10.128.0.0/14")})
-	web := Service{"ns", "web"}
-	c := Claim{Service: web, EgressIP: addr("203.0.113.1"), Protocols: []Protocol{TCP}}
-	p.SetService(Holding{Service: web}, &c)
-	var before []Endpoint
-	for _, step := range []struct {
-		what      string
-		nodes     []string // of the pod's endpoints
-		elsewhere bool
-	}{
-		{"on another node", []string{"there"}, true},
-		{"gone from there", nil, true},
-		{"here", []string{"here"}, false},
-		{"gone from here", nil, false},
-		{"nobody says where", []string{""}, false},
-		{"gone from nowhere", nil, false},
-		{"on two others, which cannot be", []string{"there", "yonder"}, false},
-		{"gone from both", nil, false},
-		{"here and there", []string{"here", "there"}, false},
-	} {
-		var after []Endpoint
-		for _, node := range step.nodes {
-			after = append(after, Endpoint{Addr: addr("10.128.0.5"), Node: node})
-		}
-		p.ReplaceEndpoints(web, before, after)
-		before = after
-		if got := p.Update().Elsewhere[addr("10.128.0.5")]; got != step.elsewhere {
-			t.Errorf("%s: elsewhere %v, want %v", step.what, got, step.elsewhere)
-		}
 	}
 }

@@ -171,22 +171,6 @@ func TestNodesAreExcluded(t *testing.T) {
 	}
 }
 
-func TestCIDRSet(t *testing.T) {
-	s := NewCIDRSet(prefixes("10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "10.1.0.0/16", "fd00::/8"))
-	for ip, want := range map[string]string{
-		"10.1.2.3": "10.1.2.3/32", "10.1.2.4": "10.1.0.0/16", "10.2.0.0": "10.0.0.0/8", "fd00::1": "fd00::/8",
-		"11.0.0.0": "", "fe00::": "",
-	} {
-		got, found := s.Find(addr(ip))
-		if found != (want != "") || found && got.String() != want {
-			t.Errorf("%s lies in %v, %v; want %q", ip, got, found, want)
-		}
-	}
-	if s.Empty() || !NewCIDRSet(nil).Empty() {
-		t.Error("Empty is wrong")
-	}
-}
-
 // BenchmarkBuild shows what a plan costs by its number of bindings.
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{1000, 100000} {

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,9 +32,11 @@ type Snapshot struct {
 type Family struct {
 	// Family is IPv4 or IPv6.
 	Family string `json:"family"`
-	// Input is what Plan was made from.
+	// Input is what the cluster's plan is made from.
 	Input plan.Input `json:"input"`
-	Plan  plan.Plan  `json:"plan"`
+	// Plan is this node's part: of its pods, or of all with Scope cluster.
+	Plan  plan.Plan `json:"plan"`
+	Scope string    `json:"scope"`
 	// Since has for each of Plan's bindings, in the same order, since when this process
 	// has had it in the kernel; zero if it has not been written yet.
 	Since []time.Time `json:"since"`
@@ -46,6 +49,26 @@ type Family struct {
 	Error string `json:"error,omitempty"`
 	// Backend is how the rules are written: iptables or nftables.
 	Backend string `json:"backend"`
+}
+
+// Has tells whether a binding is in this node's plan.
+func (f Family) Has(b plan.Binding) bool {
+	_, found := slices.BinarySearchFunc(f.Plan.Bindings, b, plan.CompareBindings)
+	return found
+}
+
+// OfCluster returns f with the plan of the whole cluster. A binding that is not in this node's plan
+// has the zero Since. Making the plan costs as much as the cluster is large.
+func (f Family) OfCluster() Family {
+	whole := plan.Build(f.Input)
+	since := make([]time.Time, len(whole.Bindings))
+	for i, b := range whole.Bindings {
+		if j, found := slices.BinarySearchFunc(f.Plan.Bindings, b, plan.CompareBindings); found {
+			since[i] = f.SinceOf(j)
+		}
+	}
+	f.Plan, f.Since = whole, since
+	return f
 }
 
 // SinceOf returns Since for the binding with this index; zero if it has none.

@@ -1,0 +1,138 @@
+package egress
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+)
+
+// family brings the plans of one IP family into the kernel. The families do not wait for each other.
+type family struct {
+	extension  *Extension
+	name       v1.IPFamily
+	logger     klog.Logger
+	loop       *extension.Loop
+	reconciler *reconcile.Reconciler
+	// planned: there was a sync, so there is a plan.
+	planned atomic.Bool
+	// warnedOfCIDR: the log says that a cluster CIDR is missing.
+	warnedOfCIDR bool
+}
+
+func newFamily(e *Extension, name v1.IPFamily) *family {
+	return &family{
+		extension: e,
+		name:      name,
+		logger:    klog.LoggerWithValues(e.logger, "ipFamily", name),
+		loop:      extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
+		reconciler: reconcile.New(e.logger, reconcile.Config{
+			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
+			RepairProxier: func() { e.proxier.Repair() },
+		}),
+	}
+}
+
+// sync makes a plan, tells people of it, and writes it. It is an [extension.Sync].
+func (f *family) sync(ctx context.Context, regular bool) (again time.Time, failed bool) {
+	if regular {
+		f.reconciler.RequestLook()
+	}
+	e, p := f.extension, planned{f.extension.state, f.name}
+	change := f.update(regular)
+	numbers := p.Numbers()
+	f.report(change, numbers)
+	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
+	f.planned.Store(true)
+	defer e.syncEnded()
+	if !slices.Contains(e.proxier.Served(), f.name) {
+		return time.Time{}, false
+	}
+	began := time.Now()
+	result := f.reconciler.Sync(ctx, p, change.InKernel(), e.state.primary(e.config.NodeName, f.name))
+	f.observe(result, numbers, time.Since(began))
+	return result.Wake, result.Err != nil
+}
+
+// update brings the plan up to date and returns what that changed.
+func (f *family) update(regular bool) plan.Change {
+	if !regular || !f.extension.config.Audit {
+		return f.extension.state.update(f.name)
+	}
+	change, right := f.extension.state.audit(f.name)
+	if !right {
+		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
+	}
+	return change
+}
+
+// report tells people what a change means, whether or not it can be written.
+func (f *family) report(change plan.Change, numbers plan.Numbers) {
+	setPlanMetrics(f.name, numbers, len(change.Networks.ClusterCIDRs) > 0)
+	f.warnOfMissingCIDR(numbers)
+	const most = 20 // lines in the log for one change; metrics have the full number
+	for _, r := range change.Refused[:min(len(change.Refused), most)] {
+		f.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
+	}
+	if more := len(change.Refused) - most; more > 0 {
+		f.logger.Info("Refused egress SNAT for more", "count", more)
+	}
+}
+
+func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
+	claimed := numbers.Refusals[plan.NoClusterCIDR] > 0
+	if claimed && !f.warnedOfCIDR {
+		f.logger.Error(nil, "No egress SNAT in this IP family because it has no cluster CIDR; set proxyArguments.cluster-cidr in the node's configuration")
+	}
+	f.warnedOfCIDR = claimed
+}
+
+// observe sets the metrics of a sync.
+func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
+	name := string(f.name)
+	flowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
+	if result.Rules > 0 || result.Written {
+		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
+	}
+	switch {
+	case result.Err != nil:
+		syncFailures.WithLabelValues(name).Inc()
+	case !result.Idle:
+		lastSuccess.WithLabelValues(name).SetToCurrentTime()
+		syncDuration.WithLabelValues(name).Observe(elapsed.Seconds())
+		f.logger.V(2).Info("Synced egress SNAT rules", "bindings", numbers.Bindings, "looked", result.Looked, "changed", result.Written, "elapsed", elapsed)
+	}
+}
+
+// observeLatency is told the times of the changes that are in the kernel now.
+func (f *family) observeLatency(changes []time.Time) {
+	for _, at := range changes {
+		programmingLatency.Observe(time.Since(at).Seconds())
+	}
+}
+
+// syncEnded says once that the rules are in place, and wakes those who watch the status.
+func (e *Extension) syncEnded() {
+	if e.firstTimeReady() {
+		summary := e.Summary()
+		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)
+	}
+	e.statusChanged()
+}
+
+func (e *Extension) firstTimeReady() bool {
+	ready := e.ready()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := ready && !e.announced
+	e.announced = e.announced || ready
+	return first
+}

@@ -1,0 +1,18 @@
+// Package placement says which part of the cluster-wide plan is one node's to do.
+//
+// A node needs the bindings of the pods whose packets leave through it: those that run on it. Which
+// these are, EndpointSlices tell, and the Node's pod CIDRs:
+//
+//   - an endpoint with this node's name, or with none, is here;
+//   - an address in a pod CIDR of this Node is here, whatever an EndpointSlice says: the network
+//     plugin gives such addresses to this node's pods only;
+//   - with the scope [Cluster] every endpoint is here, for network plugins whose pods leave through
+//     other nodes.
+//
+// It decides about endpoints, before the plan is made, and not about bindings, afterwards: so a node
+// keeps no endpoints that it cannot need, and a change of a pod elsewhere is over before anything is
+// planned. Who owns an address, and which claims are refused, does not depend on endpoints: that is
+// the same on every node. What is refused of a single pod is told by the nodes that would bind it.
+//
+// The package is pure. It imports the standard library and package plan.
+package placement

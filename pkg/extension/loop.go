@@ -1,0 +1,171 @@
+package extension
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Loop calls a sync function when somebody asks for it: once changes have paused for a moment, and
+// not more often than every so often.
+type Loop struct {
+	minPeriod, lookPeriod time.Duration
+	// wake asks for a sync; it holds one request.
+	wake chan struct{}
+
+	mu sync.Mutex // protects what follows
+	// dueSince is when the oldest request came that no sync has answered; zero if none.
+	dueSince time.Time
+	// changes are the times of the changes that no sync has answered.
+	changes []time.Time
+}
+
+// Sync does what is to be done. It returns when it wants to be called again without a request, zero
+// for never, and whether it failed: then what was asked for is still due.
+type Sync func(ctx context.Context, regular bool) (again time.Time, failed bool)
+
+const (
+	// pause is how long no change comes before a sync. Changes that were made together come one
+	// by one, in any order after a watch had to begin anew: in their middle an address could
+	// seem to be somebody else's.
+	pause = 10 * time.Millisecond
+	// mostChanges is how many times of changes are kept while nothing can be written.
+	mostChanges = 10000
+	// longestRest bounds the rest after a sync.
+	longestRest = time.Second
+)
+
+// NewLoop returns a Loop that leaves at least minPeriod between two syncs, and makes a regular one
+// every lookPeriod.
+func NewLoop(minPeriod, lookPeriod time.Duration) *Loop {
+	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: make(chan struct{}, 1)}
+}
+
+// Request asks for a sync. It may be called by any goroutine; it does not wait for one that is under
+// way.
+func (l *Loop) Request() {
+	l.mu.Lock()
+	defer l.mu.Unlock() // so that a sync that ends now sees both or neither
+	if l.dueSince.IsZero() {
+		l.dueSince = time.Now()
+	}
+	l.Wake()
+}
+
+// Wake is Request for a caller that must not wait for any lock. It is not due before the sync begins.
+func (l *Loop) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // a request waits already
+	}
+}
+
+// Changed asks for a sync, for an object that changed at a time.
+func (l *Loop) Changed(at time.Time) {
+	l.mu.Lock()
+	if len(l.changes) < mostChanges {
+		l.changes = append(l.changes, at)
+	}
+	l.mu.Unlock()
+	l.Request()
+}
+
+// Restart says that nothing was due before now.
+func (l *Loop) Restart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dueSince = time.Now()
+}
+
+// DueSince returns when the oldest request came that no sync has answered; zero if none.
+func (l *Loop) DueSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dueSince
+}
+
+// Run calls sync until ctx ends. What a sync that did not fail has answered is told to done: the
+// times of the changes.
+func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time)) {
+	look := time.NewTicker(l.lookPeriod)
+	defer look.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		regular := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			regular = true
+		case <-again.C:
+		case <-l.wake:
+		}
+		l.awaitQuiet(ctx) // whatever was the reason, changes may be coming
+		began := time.Now()
+		changes := l.take()
+		at, failed := sync(ctx, regular)
+		l.answered(began, changes, failed)
+		if !failed {
+			done(changes)
+		}
+		if !at.IsZero() {
+			again.Reset(max(time.Until(at), time.Millisecond))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(l.rest(time.Since(began))):
+		}
+	}
+}
+
+// rest returns how long to wait after a sync that took so long: at least as long, within limits. In
+// a large table of iptables a change takes a second, in which nobody else can write.
+func (l *Loop) rest(worked time.Duration) time.Duration {
+	return max(l.minPeriod, min(worked, longestRest))
+}
+
+// awaitQuiet returns when no change has come for a moment, or after the least time between two syncs.
+func (l *Loop) awaitQuiet(ctx context.Context) {
+	limit := time.After(l.minPeriod)
+	for {
+		select {
+		case <-l.wake:
+		case <-time.After(min(pause, l.minPeriod)):
+			return
+		case <-limit:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *Loop) take() (changes []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changes, l.changes = l.changes, nil
+	if l.dueSince.IsZero() {
+		l.dueSince = time.Now() // so that a sync that hangs shows
+	}
+	return changes
+}
+
+// answered records how the sync went that began at a time, for these changes.
+func (l *Loop) answered(began time.Time, changes []time.Time, failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case failed && l.dueSince.IsZero():
+		l.dueSince = began
+	case failed: // what was due still is
+	case len(l.wake) > 0: // a request came meanwhile
+		l.dueSince = began
+	default:
+		l.dueSince = time.Time{}
+	}
+	if failed {
+		l.changes = append(changes, l.changes...)
+	}
+}

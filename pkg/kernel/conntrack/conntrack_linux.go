@@ -1,0 +1,243 @@
+package conntrack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const (
+	// attempts bounds how often a dump that the kernel calls inconsistent is repeated.
+	attempts = 5
+	// patience bounds each wait for the kernel; it answers a dump piece by piece.
+	patience = 10 * time.Second
+	// fewPods is up to how many pods it is cheaper to have the kernel look for each than to
+	// look at all flows: 0.27 µs for each entry of the table against 1.9 µs (hack/bench).
+	fewPods = 6
+)
+
+// Delete deletes the tracked flows of family that wear a wrong identity after a change, as
+// [Selector] says, and returns how many. The plan must be in the kernel already: a deleted
+// flow's next packet meets the rules at once. It goes through the table once, or again if
+// the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
+// the flows of a few pods it has the kernel look, once for each.
+//
+// After an error some flows may have been deleted, and calling it again is right. When
+// ctx ends no more flows are judged.
+func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (deleted int, err error) {
+	selector := NewSelector(after, scope, kernel.CIDRSet{})
+	if selector.Empty() {
+		return 0, nil
+	}
+	k, err := open(family)
+	if err != nil {
+		return 0, err
+	}
+	defer k.close()
+	if selector.local, err = k.localAddresses(ctx); err != nil {
+		return 0, err
+	}
+	d, err := k.newDeleter()
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	err = k.look(ctx, selector, func(t *tracked) {
+		if selector.Selects(t.Flow) && ctx.Err() == nil {
+			klog.FromContext(ctx).V(4).Info("Deleting a flow that wears a wrong identity",
+				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "wears", t.Wears)
+			d.delete(t)
+		}
+	})
+	if err = errors.Join(err, d.finish()); err != nil {
+		return d.deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
+	}
+	return d.deleted, nil
+}
+
+// Count returns what wears each of egressIPs, which are of family; each of them is in the
+// result. It goes through the table once, or again as Delete does, and not at all for no
+// addresses.
+func Count(ctx context.Context, family kernel.Family, egressIPs []netip.Addr) (map[netip.Addr]Usage, error) {
+	counts := newCounter(egressIPs)
+	if len(egressIPs) == 0 {
+		return counts.usage(), nil
+	}
+	k, err := open(family)
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	err = k.dump(ctx, func() error {
+		counts = newCounter(egressIPs) // an interrupted dump counts for nothing
+		return k.table.dump(ctx, k.inet(), everyone, func(t *tracked) { counts.add(t.Flow) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count %s flows: %w", family, err)
+	}
+	return counts.usage(), nil
+}
+
+// handle is the kernel's view of one IP family in the network namespace of the thread that
+// opened it.
+type handle struct {
+	family kernel.Family
+	routes *netlink.Handle
+	table  *socket
+}
+
+func open(family kernel.Family) (*handle, error) {
+	if family != kernel.IPv4 && family != kernel.IPv6 {
+		return nil, fmt.Errorf("IP family %q is neither %s nor %s", family, kernel.IPv4, kernel.IPv6)
+	}
+	routes, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	k := &handle{family: family, routes: routes}
+	if err := routes.SetSocketTimeout(patience); err != nil {
+		k.close()
+		return nil, fmt.Errorf("set the timeout of netlink: %w", err)
+	}
+	if k.table, err = openSocket(); err != nil {
+		k.close()
+		return nil, explain(err)
+	}
+	return k, nil
+}
+
+func (k *handle) close() {
+	k.routes.Close()
+	if k.table != nil {
+		k.table.close()
+	}
+}
+
+func (k *handle) inet() uint8 {
+	if k.family == kernel.IPv6 {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+// localAddresses returns what the node takes for itself instead of forwarding it: its
+// addresses, loopback, the broadcast and anycast addresses of its networks.
+func (k *handle) localAddresses(ctx context.Context) (kernel.CIDRSet, error) {
+	var routes []netlink.Route
+	err := retry(ctx, func() (err error) {
+		table := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
+		routes, err = k.routes.RouteListFiltered(int(k.inet()), table, netlink.RT_FILTER_TABLE)
+		return err
+	})
+	if err != nil {
+		return kernel.CIDRSet{}, fmt.Errorf("read the node's %s addresses: %w", k.family, err)
+	}
+	var local []netip.Prefix
+	for _, route := range routes {
+		switch route.Type {
+		case unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_ANYCAST:
+			if prefix, ok := prefixOf(route.Dst); ok {
+				local = append(local, prefix)
+			}
+		}
+	}
+	return kernel.NewCIDRSet(local), nil
+}
+
+// look calls see for each flow that selector may select, and for others; for one that
+// changes meanwhile perhaps twice. What see is given is valid during the call only.
+func (k *handle) look(ctx context.Context, selector *Selector, see func(*tracked)) error {
+	pods, few := selector.pods(k.family, fewPods)
+	if !few {
+		return k.lookAt(ctx, everyone, see)
+	}
+	for _, source := range k.sources(pods) {
+		others := false
+		err := k.lookAt(ctx, source, func(t *tracked) {
+			others = others || t.Source != source
+			see(t)
+		})
+		switch {
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP):
+			// It may be the selection that the kernel does not want.
+			return k.lookAt(ctx, everyone, see)
+		case err != nil:
+			return err
+		case others:
+			// The kernel does not select, so it told everyone's flows.
+			return nil
+		}
+	}
+	return nil
+}
+
+// sources returns whose flows to ask for, one after the other. When asked for those of an
+// IPv6 source, kernels tell everybody else's (ctnetlink_filter_match_tuple compares the
+// wrong way round, at least up to Linux 6.18). Such a kernel tells everyone's when
+// asked for an address that nobody has.
+func (k *handle) sources(pods []netip.Addr) []netip.Addr {
+	if k.family == kernel.IPv6 && len(pods) > 0 {
+		return append([]netip.Addr{netip.IPv6Unspecified()}, pods...)
+	}
+	return pods
+}
+
+// lookAt calls see for the flows of source.
+func (k *handle) lookAt(ctx context.Context, source netip.Addr, see func(*tracked)) error {
+	return k.dump(ctx, func() error { return k.table.dump(ctx, k.inet(), source, see) })
+}
+
+// dump calls read, which dumps the conntrack table, as often as it takes.
+func (k *handle) dump(ctx context.Context, read func() error) error {
+	return explain(retry(ctx, read))
+}
+
+// retry calls read until its dump was not interrupted, [attempts] times at most, and
+// returns ctx's error if that ended meanwhile.
+func retry(ctx context.Context, read func() error) error {
+	var err error
+	for range attempts {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return fmt.Errorf("gave up after %d dumps: %w", attempts, err)
+}
+
+// explain adds to what the kernel says about a table that it does not offer.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EOPNOTSUPP):
+		return fmt.Errorf("the kernel does not offer its conntrack table over netlink; load the module nf_conntrack_netlink: %w", err)
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("reading the conntrack table needs the capability NET_ADMIN: %w", err)
+	}
+	return err
+}
+
+// addrOf returns the zero Addr for what is no address.
+func addrOf(ip net.IP) netip.Addr {
+	addr, _ := netip.AddrFromSlice(ip)
+	return addr.Unmap()
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	addr := addrOf(n.IP)
+	ones, bits := n.Mask.Size()
+	return netip.PrefixFrom(addr, ones), addr.IsValid() && bits == addr.BitLen()
+}

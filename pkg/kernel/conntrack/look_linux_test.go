@@ -1,0 +1,288 @@
+package conntrack
+
+import (
+	order "cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// crowd are some pods, more than few.
+func (n network) crowd() (pods []netip.Addr) {
+	pod := addr(n.pod)
+	for range fewPods + 4 {
+		pods = append(pods, pod)
+		pod = pod.Next()
+	}
+	return pods
+}
+
+// someEntries returns entries of chance by name, with those that have to do with each other.
+func (n network) someEntries(r *rand.Rand, number int) map[string]entry {
+	some := func(list ...string) string { return list[r.IntN(len(list))] }
+	entries := map[string]entry{}
+	for i := range number {
+		pod := n.crowd()[r.IntN(fewPods+4)].String()
+		f := Flow{
+			Protocol: []uint8{tcp, udp, sctp, icmp, esp}[r.IntN(5)],
+			Source:   addr(some(pod, pod, pod, n.unbound, n.outside)),
+			Wears:    addr(some(pod, n.node, n.egressIP, n.otherEgressIP)),
+			Zone:     uint16(max(0, r.IntN(10)-7)),
+		}
+		to := addr(some(n.outside, n.outside, n.outside, n.excluded, n.secondNode, n.node))
+		if f.Protocol == esp {
+			// Without ports no two may have the same addresses.
+			for range i {
+				to = to.Next()
+			}
+		}
+		f.Destination = netip.AddrPortFrom(to, uint16(1+r.IntN(3)))
+		if f.Protocol == icmp || f.Protocol == esp {
+			f.Destination = netip.AddrPortFrom(to, 0)
+		}
+		entries[fmt.Sprint("entry ", i)] = entry{Flow: f}
+	}
+	return entries
+}
+
+// someScope returns what changed for so many of the crowd.
+func (n network) someScope(r *rand.Rand, number int) (kernel.Desired, Scope) {
+	scope := Scope{Pods: map[netip.Addr]bool{}}
+	var bindings []kernel.Binding
+	crowd := n.crowd()
+	for _, i := range r.Perm(len(crowd))[:number] {
+		b := kernel.Binding{Pod: crowd[i], Protocol: []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP, kernel.All}[r.IntN(4)], EgressIP: addr(n.egressIP)}
+		if r.IntN(3) > 0 {
+			bindings, scope.Pods[b.Pod] = append(bindings, b), true
+		}
+		if b.EgressIP = addr(n.otherEgressIP); !scope.Pods[b.Pod] || r.IntN(2) == 0 {
+			scope.Removed = append(scope.Removed, b)
+		}
+	}
+	slices.SortFunc(bindings, func(a, b kernel.Binding) int { return a.Pod.Compare(b.Pod) })
+	return n.plan(bindings...), scope
+}
+
+func compareFlows(a, b Flow) int {
+	return order.Or(order.Compare(a.Protocol, b.Protocol), a.Source.Compare(b.Source), a.Destination.Compare(b.Destination), a.Wears.Compare(b.Wears), order.Compare(a.Zone, b.Zone))
+}
+
+// flows returns those that a look of either kind calls its function for.
+func (n *node) flows(look func(k *handle, see func(*tracked)) error) (flows []Flow) {
+	n.Helper()
+	err := n.host.Do(func() error {
+		k, err := open(n.family)
+		if err != nil {
+			return err
+		}
+		defer k.close()
+		return look(k, func(t *tracked) { flows = append(flows, t.Flow) })
+	})
+	if err != nil {
+		n.Fatal(err)
+	}
+	slices.SortFunc(flows, compareFlows)
+	return flows
+}
+
+// TestEveryLookDeletesTheSame: with flows, plans and scopes of chance, whether the kernel
+// selects or not.
+func TestEveryLookDeletesTheSame(t *testing.T) {
+	onNode(t, func(n *node) {
+		r := rand.New(rand.NewPCG(5, 5))
+		entries := n.network.someEntries(r, 400)
+		n.holds(entries)
+		var want []Flow
+		for _, e := range entries {
+			if e.Protocol == icmp && n.family == kernel.IPv6 {
+				e.Protocol = icmpv6
+			}
+			want = append(want, e.Flow)
+		}
+		slices.SortFunc(want, compareFlows)
+		whole := func(k *handle, see func(*tracked)) error { return k.lookAt(n.Context(), everyone, see) }
+		if diff := cmp.Diff(want, n.flows(whole), compareNetip); diff != "" {
+			n.Fatalf("what the kernel tells (-want +got):\n%s", diff)
+		}
+		deleted := 0
+		for round := range 3 * (fewPods + 4) {
+			number := 1 + round%(fewPods+4)
+			after, scope := n.network.someScope(r, number)
+			selector := NewSelector(after, scope, n.network.local())
+			selected := func(flows []Flow) []Flow {
+				return slices.DeleteFunc(flows, func(f Flow) bool { return !selector.Selects(f) })
+			}
+			want := selected(n.flows(whole))
+			told := n.flows(func(k *handle, see func(*tracked)) error { return k.look(n.Context(), selector, see) })
+			if i := slices.IndexFunc(told, func(f Flow) bool { return !slices.Contains(n.network.crowd(), f.Source) }); i >= 0 && n.family == kernel.IPv4 && number <= fewPods {
+				n.Errorf("%d pods: the kernel did not select: %+v", number, told[i])
+			}
+			if diff := cmp.Diff(want, selected(told), compareNetip); diff != "" {
+				n.Errorf("%d pods (-want +got):\n%s", number, diff)
+			}
+			if got, err := n.delete(n.Context(), after, scope); got != len(want) || err != nil {
+				n.Errorf("%d pods: deleted %d, error %v; want %d", number, got, err, len(want))
+			}
+			if left := selected(n.flows(whole)); len(left) > 0 {
+				n.Errorf("%d pods: left: %+v", number, left)
+			}
+			deleted += len(want)
+			// Those are not the same the next time.
+			if round%(fewPods+4) == fewPods+3 {
+				n.flush()
+				n.holds(n.network.someEntries(r, 400))
+			}
+		}
+		if deleted < 100 {
+			n.Errorf("only %d flows were wrong, which proves little", deleted)
+		}
+	})
+}
+
+func (n *node) flush() {
+	n.Helper()
+	if _, err := n.host.Run(n.Context(), "conntrack", "-F"); err != nil {
+		n.Fatal(err)
+	}
+	n.names = map[uint32]string{}
+}
+
+// numbered are so many wrong flows.
+func (n *node) numbered(number int) map[string]entry {
+	entries := map[string]entry{}
+	for i := range number {
+		entries[fmt.Sprintf("%03d", i)] = entry{Flow: flow(tcp, n.network.pod, netip.AddrPortFrom(addr(n.network.outside), 443).String(), n.network.node)}
+	}
+	return entries
+}
+
+func TestDeleteMoreThanAreSentAtOnce(t *testing.T) {
+	onNode(t, func(n *node) {
+		for _, number := range []int{deletions - 1, deletions, deletions + 1, 3*deletions + 7} {
+			entries := n.numbered(number)
+			n.holds(entries)
+			if got, err := n.delete(n.Context(), n.bound(), Scope{All: true}); got != number || err != nil {
+				n.Errorf("deleted %d, error %v; want %d", got, err, number)
+			}
+			n.flush()
+		}
+	})
+}
+
+// TestReplacedMeanwhile: a flow that took the place of a wrong one after that was seen is
+// kept; one that is gone is no error.
+func TestReplacedMeanwhile(t *testing.T) {
+	onNode(t, func(n *node) {
+		bystander := map[string]entry{"bystander": {Flow: flow(tcp, n.network.unbound, n.network.outside, n.network.node)}}
+		n.holds(bystander)
+		const number = 10 // below what is sent at once
+		var d *deleter
+		err := n.host.Do(func() error {
+			k, err := open(n.family)
+			if err != nil {
+				return err
+			}
+			defer k.close()
+			n.holds(n.numbered(number))
+			if d, err = k.newDeleter(); err != nil {
+				return err
+			}
+			return k.lookAt(n.Context(), everyone, func(t *tracked) {
+				if t.Source == addr(n.network.pod) {
+					d.delete(t)
+				}
+			})
+		})
+		if err != nil {
+			n.Fatal(err)
+		}
+		defer d.close()
+		if d.pending != number {
+			n.Fatalf("%d deletions are pending, want %d", d.pending, number)
+		}
+		// Somebody else deletes all of them, and the packets of some come again.
+		n.flush()
+		n.holds(bystander) // so that the others have the same ports as before
+		successors := map[string]entry{}
+		for name, e := range n.numbered(number - 4) {
+			if len(successors)%2 == 0 {
+				e.Wears = addr(n.network.egressIP) // decided anew
+			} else {
+				e.Source = addr(n.network.unbound) // looks the same from outside
+			}
+			successors[name] = e
+		}
+		n.holds(successors)
+		want := n.left()
+		if err := d.finish(); err != nil || d.deleted != 0 {
+			n.Errorf("deleted %d, error %v; want none", d.deleted, err)
+		}
+		if diff := cmp.Diff(want, n.left()); diff != "" || len(want) != number-4+1 {
+			n.Errorf("left (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestNamesNothing: what cannot be named is not deleted, least of all everything.
+func TestNamesNothing(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.holds(n.numbered(5))
+		err := n.host.Do(func() error {
+			k, err := open(n.family)
+			if err != nil {
+				return err
+			}
+			defer k.close()
+			d, err := k.newDeleter()
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			for range 2 * deletions {
+				d.delete(&tracked{})
+				d.delete(&tracked{id: attr(attrID, []byte{1, 2, 3, 4})})
+				d.delete(&tracked{reply: attr(attrReply), id: attr(attrID, []byte{1, 2, 3, 4})})
+			}
+			return d.finish()
+		})
+		if err != nil {
+			n.Error(err)
+		}
+		if got := len(n.left()); got != 5 {
+			n.Errorf("%d entries are left, want 5", got)
+		}
+	})
+}
+
+// TestDeleterBreaks: what was sent in vain is not counted.
+func TestDeleterBreaks(t *testing.T) {
+	for family, n := range networks {
+		d := &deleter{socket: &socket{fd: -1, buffer: make([]byte, received)}}
+		wrong := decode(bodyOf(family, wholeParts(n)))
+		for range 2 * deletions {
+			d.delete(&wrong)
+		}
+		if err := d.finish(); !errors.Is(err, unix.EBADF) || d.deleted != 0 {
+			t.Errorf("%s: deleted %d, error %v; want none, EBADF", family, d.deleted, err)
+		}
+	}
+}
+
+// TestRefusals counts what the kernel answers.
+func TestRefusals(t *testing.T) {
+	d := &deleter{deleted: 5}
+	for _, err := range []error{nil, unix.ENOENT, unix.EBUSY, unix.EPERM, nil} {
+		d.count(err)
+	}
+	if err := d.finish(); d.deleted != 2 || d.refused != 2 || !errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOENT) {
+		t.Errorf("deleted %d, refused %d, error %v; want 2, 2, EBUSY", d.deleted, d.refused, err)
+	}
+}

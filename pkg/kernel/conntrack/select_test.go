@@ -1,0 +1,394 @@
+package conntrack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const tcp, udp, icmp, icmpv6, esp, sctp = 6, 17, 1, 58, 50, 132
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func prefixes(list ...string) (result []netip.Prefix) {
+	for _, s := range list {
+		result = append(result, netip.MustParsePrefix(s))
+	}
+	return result
+}
+
+func binding(pod string, protocol kernel.Protocol, egressIP string) kernel.Binding {
+	return kernel.Binding{Pod: addr(pod), Protocol: protocol, EgressIP: addr(egressIP)}
+}
+
+func pods(list ...string) map[netip.Addr]bool {
+	set := map[netip.Addr]bool{}
+	for _, s := range list {
+		set[addr(s)] = true
+	}
+	return set
+}
+
+// flow is a flow of zone 0.
+func flow(protocol uint8, source, destination, wears string) Flow {
+	f := Flow{Protocol: protocol, Source: addr(source), Wears: addr(wears)}
+	if ap, err := netip.ParseAddrPort(destination); err == nil {
+		f.Destination = ap
+	} else {
+		f.Destination = netip.AddrPortFrom(addr(destination), 0)
+	}
+	return f
+}
+
+func inZone(zone uint16, f Flow) Flow {
+	f.Zone = zone
+	return f
+}
+
+// network is what a flow of one IP family can have to do with.
+type network struct {
+	pod, other, unbound      string
+	egressIP, otherEgressIP  string
+	node, secondNode         string
+	outside, excluded        string
+	cluster, exclusion, self string
+}
+
+var networks = map[kernel.Family]network{
+	kernel.IPv4: {
+		pod: "10.128.0.5", other: "10.128.0.6", unbound: "10.129.0.7", egressIP: "203.0.113.1", otherEgressIP: "203.0.113.2",
+		node: "192.0.2.2", secondNode: "192.0.2.3", outside: "198.51.100.9", excluded: "169.254.169.254",
+		cluster: "10.128.0.0/14", exclusion: "169.254.0.0/16", self: "127.0.0.1",
+	},
+	kernel.IPv6: {
+		pod: "fd00:10:128::5", other: "fd00:10:128::6", unbound: "fd00:10:128:1::7", egressIP: "2001:db8:113::1", otherEgressIP: "2001:db8:113::2",
+		node: "2001:db8:0:2::2", secondNode: "2001:db8:0:2::3", outside: "2001:db8:51::9", excluded: "fe80::1",
+		cluster: "fd00:10:128::/48", exclusion: "fe80::/10", self: "::1",
+	},
+}
+
+// plan returns one in which bindings hold.
+func (n network) plan(bindings ...kernel.Binding) kernel.Desired {
+	return kernel.Desired{
+		Networks: kernel.Networks{
+			ClusterCIDRs: prefixes(n.cluster),
+			Exclusions:   append(prefixes(n.exclusion), netip.PrefixFrom(addr(n.secondNode), addr(n.secondNode).BitLen())),
+		},
+		Bindings: bindings,
+	}
+}
+
+func (n network) local() kernel.CIDRSet {
+	var local []netip.Prefix
+	for _, ip := range []string{n.node, n.self} {
+		local = append(local, netip.PrefixFrom(addr(ip), addr(ip).BitLen()))
+	}
+	return kernel.NewCIDRSet(local)
+}
+
+func TestSelects(t *testing.T) {
+	all := Scope{All: true}
+	for family, n := range networks {
+		web := binding(n.pod, kernel.TCP, n.egressIP)
+		every := binding(n.pod, kernel.All, n.egressIP)
+		removed := func(b ...kernel.Binding) Scope { return Scope{Removed: b} }
+		tests := []struct {
+			name  string
+			after []kernel.Binding
+			scope Scope
+			flow  Flow
+			want  bool
+		}{
+			{"bound, wears its own address", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.pod), true},
+			{"bound, wears the node's address", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.node), true},
+			{"bound, wears another's egress IP", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.otherEgressIP), true},
+			{"bound, in scope by name", []kernel.Binding{web}, Scope{Pods: pods(n.pod)}, flow(tcp, n.pod, n.outside, n.node), true},
+			{"bound, but not in scope", []kernel.Binding{web}, Scope{Pods: pods(n.other)}, flow(tcp, n.pod, n.outside, n.node), false},
+			{"nothing in scope", []kernel.Binding{web}, Scope{}, flow(tcp, n.pod, n.outside, n.node), false},
+			{"in scope, but not bound", []kernel.Binding{web}, Scope{Pods: pods(n.pod, n.unbound)}, flow(tcp, n.unbound, n.outside, n.node), false},
+			{"right", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"not bound", []kernel.Binding{web}, all, flow(tcp, n.unbound, n.outside, n.node), false},
+			{"not bound for this protocol", []kernel.Binding{web}, all, flow(udp, n.pod, n.outside, n.node), false},
+			{"UDP", []kernel.Binding{binding(n.pod, kernel.UDP, n.egressIP)}, all, flow(udp, n.pod, n.outside, n.node), true},
+			{"SCTP", []kernel.Binding{binding(n.pod, kernel.SCTP, n.egressIP)}, all, flow(sctp, n.pod, n.outside, n.node), true},
+			{"bound for all protocols: TCP", []kernel.Binding{every}, all, flow(tcp, n.pod, n.outside, n.node), true},
+			{"bound for all protocols: ICMP", []kernel.Binding{every}, all, flow(icmp, n.pod, n.outside, n.node), true},
+			{"bound for all protocols: ESP", []kernel.Binding{every}, all, flow(esp, n.pod, n.outside, n.node), true},
+			{"bound for all protocols: number 0", []kernel.Binding{every}, all, flow(0, n.pod, n.outside, n.node), true},
+			{"bound for all protocols, right", []kernel.Binding{every}, all, flow(icmp, n.pod, n.outside, n.egressIP), false},
+			{"all protocols come before one, right", []kernel.Binding{every, binding(n.pod, kernel.TCP, n.otherEgressIP)}, all, flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"all protocols come before one, wrong", []kernel.Binding{every, binding(n.pod, kernel.TCP, n.otherEgressIP)}, all, flow(tcp, n.pod, n.outside, n.otherEgressIP), true},
+			{"zone 1", []kernel.Binding{web}, all, inZone(1, flow(tcp, n.pod, n.outside, n.node)), false},
+			{"zone 1, binding removed", nil, removed(web), inZone(1, flow(tcp, n.pod, n.outside, n.egressIP)), false},
+			{"to a pod", []kernel.Binding{web}, all, flow(tcp, n.pod, n.other, n.pod), false},
+			{"to itself through a Service, masqueraded", []kernel.Binding{web}, all, flow(tcp, n.pod, n.pod, n.node), false},
+			{"to an exclusion", []kernel.Binding{web}, all, flow(tcp, n.pod, n.excluded, n.pod), false},
+			{"to another node", []kernel.Binding{web}, all, flow(tcp, n.pod, n.secondNode, n.node), false},
+			{"to its own egress IP", []kernel.Binding{web}, all, flow(tcp, n.pod, n.egressIP, n.pod), false},
+			{"to another's egress IP", []kernel.Binding{web}, all, flow(tcp, n.pod, n.otherEgressIP, n.pod), true},
+			{"to its node", []kernel.Binding{web}, all, flow(tcp, n.pod, n.node, n.pod), false},
+			{"to its node's loopback, by DNAT", []kernel.Binding{web}, all, flow(tcp, n.pod, n.self, n.pod), false},
+			{"inbound to the pod", []kernel.Binding{web}, all, flow(tcp, n.outside, n.pod, n.outside), false},
+			{"inbound to the pod, masqueraded", []kernel.Binding{web}, all, flow(tcp, n.outside, n.pod, n.node), false},
+			{"from the egress IP itself", []kernel.Binding{web}, all, flow(tcp, n.egressIP, n.outside, n.egressIP), false},
+
+			{"binding removed", nil, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), true},
+			{"binding removed, whatever the destination", nil, removed(web), flow(tcp, n.pod, n.other, n.egressIP), true},
+			{"binding removed, excluded meanwhile", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.excluded, n.egressIP), true},
+			{"binding removed, wears the node's address", nil, removed(web), flow(tcp, n.pod, n.outside, n.node), false},
+			{"binding removed, another protocol", nil, removed(web), flow(udp, n.pod, n.outside, n.egressIP), false},
+			{"binding removed, another pod", nil, removed(web), flow(tcp, n.other, n.outside, n.egressIP), false},
+			{"binding of all protocols removed", nil, removed(every), flow(icmp, n.pod, n.outside, n.egressIP), true},
+			{"removed and bound again to the same IP", []kernel.Binding{web}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"the same, with the pod in scope", []kernel.Binding{web}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"rebound for one protocol of all, that one", []kernel.Binding{web}, removed(every), flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"rebound for one protocol of all, another", []kernel.Binding{web}, removed(every), flow(udp, n.pod, n.outside, n.egressIP), true},
+			{"widened to all protocols", []kernel.Binding{every}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"moved to another IP, wears the old", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), true},
+			{"moved to another IP, wears the new", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.otherEgressIP), false},
+			{"moved twice in one burst, wears the first", nil, removed(web, binding(n.pod, kernel.TCP, n.otherEgressIP)), flow(tcp, n.pod, n.outside, n.egressIP), true},
+			{"moved there and back", []kernel.Binding{web}, removed(binding(n.pod, kernel.TCP, n.otherEgressIP), web), flow(tcp, n.pod, n.outside, n.egressIP), false},
+			{"rebound, wears the node's address, not in scope", []kernel.Binding{web}, removed(web), flow(tcp, n.pod, n.outside, n.node), false},
+			{"the pod's address was given to another, unbound", nil, removed(web), flow(tcp, n.pod, n.outside, n.pod), false},
+			{"the kernel told no addresses", []kernel.Binding{every}, all, Flow{Protocol: tcp}, false},
+			{"the kernel told only the source", []kernel.Binding{every}, all, Flow{Protocol: tcp, Source: addr(n.pod)}, false},
+		}
+		for _, test := range tests {
+			t.Run(fmt.Sprintf("%s/%s", family, test.name), func(t *testing.T) {
+				s := NewSelector(n.plan(test.after...), test.scope, n.local())
+				if got := s.Selects(test.flow); got != test.want {
+					t.Errorf("selected: got %v, want %v", got, test.want)
+				}
+				if test.want && s.Empty() {
+					t.Error("it says that it is empty")
+				}
+			})
+		}
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	n := networks[kernel.IPv4]
+	web := binding(n.pod, kernel.TCP, n.egressIP)
+	tests := []struct {
+		name  string
+		after []kernel.Binding
+		scope Scope
+		want  bool
+	}{
+		{"nothing bound, nothing removed", nil, Scope{All: true}, true},
+		{"nothing in scope", []kernel.Binding{web}, Scope{}, true},
+		{"only unbound pods in scope", []kernel.Binding{web}, Scope{Pods: pods(n.unbound)}, true},
+		{"a bound pod in scope", []kernel.Binding{web}, Scope{Pods: pods(n.pod)}, false},
+		{"all in scope", []kernel.Binding{web}, Scope{All: true}, false},
+		{"a binding removed", nil, Scope{Removed: []kernel.Binding{web}}, false},
+		{"a protocol that no packet has", []kernel.Binding{binding(n.pod, "dccp", n.egressIP)}, Scope{All: true, Removed: []kernel.Binding{binding(n.pod, "", n.egressIP)}}, true},
+	}
+	for _, test := range tests {
+		if got := NewSelector(n.plan(test.after...), test.scope, n.local()).Empty(); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestPods(t *testing.T) {
+	v4, v6 := networks[kernel.IPv4], networks[kernel.IPv6]
+	bound := []kernel.Binding{binding(v4.pod, kernel.TCP, v4.egressIP), binding(v4.pod, kernel.UDP, v4.egressIP), binding(v4.other, kernel.TCP, v4.egressIP), binding(v6.pod, kernel.TCP, v6.egressIP)}
+	both := []netip.Addr{addr(v4.pod), addr(v4.other)}
+	tests := []struct {
+		name   string
+		scope  Scope
+		family kernel.Family
+		limit  int
+		want   []netip.Addr
+		few    bool
+	}{
+		{"all", Scope{All: true}, kernel.IPv4, 2, both, true},
+		{"all, too many", Scope{All: true}, kernel.IPv4, 1, nil, false},
+		{"all, of the other family", Scope{All: true}, kernel.IPv6, 1, []netip.Addr{addr(v6.pod)}, true},
+		{"in scope", Scope{Pods: pods(v4.other)}, kernel.IPv4, 1, both[1:], true},
+		{"unbound", Scope{Pods: pods(v4.unbound)}, kernel.IPv4, 1, nil, true},
+		{"removed", Scope{Removed: bound[:1]}, kernel.IPv4, 1, both[:1], true},
+		{"removed, unbound", Scope{Removed: []kernel.Binding{binding(v4.unbound, kernel.All, v4.egressIP)}}, kernel.IPv4, 1, []netip.Addr{addr(v4.unbound)}, true},
+		{"removed, in scope", Scope{Removed: bound[:1], Pods: pods(v4.pod, v4.other)}, kernel.IPv4, 2, both, true},
+		{"removed, too many", Scope{Removed: bound[:1], Pods: pods(v4.other)}, kernel.IPv4, 1, nil, false},
+	}
+	for _, test := range tests {
+		got, few := NewSelector(v4.plan(bound...), test.scope, v4.local()).pods(test.family, test.limit)
+		slices.SortFunc(got, netip.Addr.Compare)
+		if diff := cmp.Diff(test.want, got, compareNetip); diff != "" || few != test.few {
+			t.Errorf("%s: few is %v, want %v; pods (-want +got):\n%s", test.name, few, test.few, diff)
+		}
+	}
+}
+
+// wrong is the definition of what Selects selects, word by word.
+func wrong(after kernel.Desired, scope Scope, local []netip.Prefix, f Flow) bool {
+	speaksOf := func(b kernel.Binding) bool {
+		number := map[kernel.Protocol]uint8{kernel.TCP: tcp, kernel.UDP: udp, kernel.SCTP: sctp}
+		return b.Pod == f.Source && (b.Protocol == kernel.All || number[b.Protocol] == f.Protocol)
+	}
+	i := slices.IndexFunc(after.Bindings, speaksOf)
+	if f.Zone != 0 || i >= 0 && after.Bindings[i].EgressIP == f.Wears {
+		return false
+	}
+	for _, b := range scope.Removed {
+		if speaksOf(b) && b.EgressIP == f.Wears {
+			return true
+		}
+	}
+	if i < 0 || !scope.All && !scope.Pods[f.Source] || f.Destination.Addr() == after.Bindings[i].EgressIP {
+		return false
+	}
+	return !slices.ContainsFunc(slices.Concat(after.ClusterCIDRs, after.Exclusions, local), func(p netip.Prefix) bool {
+		return p.Contains(f.Destination.Addr())
+	})
+}
+
+// TestSelectsIsTheDefinition compares with the definition in small worlds, where most
+// addresses have to do with each other.
+func TestSelectsIsTheDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	selected, spared := 0, 0
+	for range 3000 {
+		w := newWorld(r)
+		s := NewSelector(w.after, w.scope, kernel.NewCIDRSet(w.local))
+		for range 60 {
+			f := w.flow(r)
+			got, want := s.Selects(f), wrong(w.after, w.scope, w.local, f)
+			if got != want {
+				t.Fatalf("selected: got %v, want %v\nflow %+v\nplan %+v\nscope %+v\nlocal %v", got, want, f, w.after, w.scope, w.local)
+			}
+			if got && s.Empty() {
+				t.Fatalf("a selector that says it is empty selects %+v", f)
+			}
+			if got {
+				selected++
+			} else {
+				spared++
+			}
+		}
+	}
+	if selected < 10000 || spared < 10000 {
+		t.Errorf("the worlds prove little: %d flows selected, %d spared", selected, spared)
+	}
+}
+
+// world is a plan, what changed, and the addresses that there are.
+type world struct {
+	after     kernel.Desired
+	scope     Scope
+	local     []netip.Prefix
+	addresses []netip.Addr
+}
+
+func newWorld(r *rand.Rand) world {
+	format := []string{"192.0.2.%d", "2001:db8::%d"}[r.IntN(2)]
+	var w world
+	for i := range 8 {
+		w.addresses = append(w.addresses, addr(fmt.Sprintf(format, i)))
+	}
+	some := func() netip.Addr { return w.addresses[r.IntN(len(w.addresses))] }
+	single := func() []netip.Prefix {
+		return slices.Repeat([]netip.Prefix{netip.PrefixFrom(some(), some().BitLen())}, r.IntN(2))
+	}
+	bindings := func() (list []kernel.Binding) {
+		type target struct {
+			pod      netip.Addr
+			protocol kernel.Protocol
+		}
+		taken := map[target]bool{}
+		for range r.IntN(8) {
+			b := kernel.Binding{Pod: some(), Protocol: []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP, kernel.All}[r.IntN(4)], EgressIP: some()}
+			if !taken[target{b.Pod, b.Protocol}] {
+				list = append(list, b)
+			}
+			taken[target{b.Pod, b.Protocol}] = true
+		}
+		return list
+	}
+	w.after = kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: single(), Exclusions: single()}, Bindings: bindings()}
+	slices.SortFunc(w.after.Bindings, func(a, b kernel.Binding) int {
+		if a.Pod != b.Pod {
+			return a.Pod.Compare(b.Pod)
+		}
+		return slices.Compare([]byte(a.Protocol), []byte(b.Protocol))
+	})
+	w.local = single()
+	w.scope = Scope{All: r.IntN(3) == 0, Pods: map[netip.Addr]bool{some(): true, some(): true}, Removed: bindings()}
+	return w
+}
+
+func (w world) flow(r *rand.Rand) Flow {
+	some := func() netip.Addr { return w.addresses[r.IntN(len(w.addresses))] }
+	return Flow{
+		Protocol: []uint8{tcp, udp, sctp, icmp, 0}[r.IntN(5)],
+		Source:   some(), Destination: netip.AddrPortFrom(some(), uint16(r.IntN(2))), Wears: some(),
+		Zone: uint16(max(0, r.IntN(10)-8)),
+	}
+}
+
+func TestSelectsAllocatesNothing(t *testing.T) {
+	for family, n := range networks {
+		s := NewSelector(n.plan(binding(n.pod, kernel.TCP, n.egressIP)), Scope{All: true, Removed: []kernel.Binding{binding(n.other, kernel.All, n.egressIP)}}, n.local())
+		flows := []Flow{flow(tcp, n.pod, n.outside, n.node), flow(tcp, n.pod, n.secondNode, n.node), flow(tcp, n.other, n.outside, n.egressIP), flow(udp, n.unbound, n.outside, n.node)}
+		if got := testing.AllocsPerRun(100, func() {
+			for _, f := range flows {
+				s.Selects(f)
+			}
+		}); got != 0 {
+			t.Errorf("%s: %v allocations for %d flows", family, got, len(flows))
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	n := networks[kernel.IPv4]
+	c := newCounter([]netip.Addr{addr(n.egressIP), addr(n.otherEgressIP)})
+	for _, f := range []Flow{
+		flow(tcp, n.pod, n.outside+":443", n.egressIP),
+		flow(tcp, n.other, n.outside+":443", n.egressIP),
+		flow(tcp, n.pod, n.outside+":80", n.egressIP),
+		flow(udp, n.pod, n.outside+":443", n.egressIP),
+		inZone(1, flow(udp, n.pod, n.outside+":443", n.egressIP)),
+		flow(tcp, n.egressIP, n.outside+":443", n.egressIP),
+		flow(tcp, n.unbound, n.outside+":443", n.node),
+		{Protocol: esp},
+	} {
+		c.add(f)
+	}
+	want := map[netip.Addr]Usage{
+		addr(n.egressIP):      {Flows: 4, Busiest: netip.MustParseAddrPort(n.outside + ":443"), Protocol: tcp, Ports: 2},
+		addr(n.otherEgressIP): {},
+	}
+	if diff := cmp.Diff(want, c.usage(), compareNetip); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestEquallyBusyDestinations: the same one is named each time.
+func TestEquallyBusyDestinations(t *testing.T) {
+	n := networks[kernel.IPv4]
+	c := newCounter([]netip.Addr{addr(n.egressIP)})
+	for port := range 50 {
+		c.add(flow(udp, n.pod, fmt.Sprintf("%s:%d", n.outside, 100+port), n.egressIP))
+		c.add(flow(tcp, n.pod, fmt.Sprintf("%s:%d", n.outside, 200+port), n.egressIP))
+	}
+	want := Usage{Flows: 100, Busiest: netip.MustParseAddrPort(n.outside + ":200"), Protocol: tcp, Ports: 1}
+	for range 20 {
+		if diff := cmp.Diff(want, c.usage()[addr(n.egressIP)], compareNetip); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+var compareNetip = cmp.Options{
+	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
+}

@@ -1,0 +1,11 @@
+// Package kernel says in plain values what one IP family of a node's kernel should hold, whoever
+// wants it: [Desired], and [Change] from one to the next. It is pure and imports the standard
+// library only.
+//
+// The folders below act on such values:
+//
+//	iptables, nftables   source NAT rules, by iptables-restore or over netlink
+//	conntrack            tracked flows that have the wrong source address
+//	reconcile            the one owner of what the kernel holds; it decides when to look, what
+//	                     to write, in which order, and when to try again
+package kernel

@@ -1,0 +1,121 @@
+package iptables
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Transaction returns the input of iptables-restore --noflush that turns have into want,
+// or nil if they are the same. comments, by rule, are written above the rules.
+func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
+	return transaction(want, have, "", comments)
+}
+
+// transaction is Transaction, and leaves a mark if one is given: also where nothing else is to be
+// done, if there is none. It fails where the marks of have are not in the kernel: somebody has
+// restored another state of the table since.
+func transaction(want Ruleset, have Kernel, mark string, comments map[string]string) []byte {
+	var rewrite, remove []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		rules, exists := have.Chains[name]
+		if !exists || !slices.Equal(rules, want[name]) {
+			rewrite = append(rewrite, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
+		if tooMuch(name, want, have) {
+			remove = append(remove, name)
+		}
+	}
+	moveJump := !jumpIsRight(want, have)
+	unmark := slices.DeleteFunc(slices.Clone(have.marks), func(name string) bool { return have.held[name] })
+	unmarked, stale := mark != "" && len(have.marks) == 0, len(want) == 0 && len(unmark) > 0
+	if len(rewrite)+len(remove) == 0 && !moveJump && !unmarked && !stale {
+		return nil
+	}
+
+	var b bytes.Buffer
+	b.WriteString("*" + table + "\n")
+	if mark != "" {
+		b.WriteString(":" + mark + " - [0:0]\n")
+	}
+	for _, name := range slices.Concat(rewrite, remove) {
+		// Declaring a chain makes it, or empties it when it is there.
+		b.WriteString(":" + name + " - [0:0]\n")
+	}
+	if moveJump {
+		writeJump(&b, want, have)
+	}
+	for _, name := range rewrite {
+		for _, rule := range want[name] {
+			if text, ok := comments[rule]; ok {
+				b.WriteString("# " + comment(text) + "\n")
+			}
+			b.WriteString("-A " + name + " " + rule + "\n")
+		}
+	}
+	for _, name := range slices.Concat(remove, unmark) {
+		if !have.held[name] {
+			b.WriteString("-X " + name + "\n")
+		}
+	}
+	b.WriteString("COMMIT\n")
+	return b.Bytes()
+}
+
+// tooMuch tells whether a chain in the kernel has to go. One that others lead to can only
+// be emptied.
+func tooMuch(name string, want Ruleset, have Kernel) bool {
+	_, wanted := want[name]
+	return !wanted && (!have.held[name] || len(have.Chains[name]) > 0)
+}
+
+// needsJump: a journal alone does not.
+func (r Ruleset) needsJump() bool {
+	_, rooted := r[RootChain]
+	return rooted
+}
+
+// jumpIsRight: there is exactly one jump, in front, or none when there is nothing to jump to.
+func jumpIsRight(want Ruleset, have Kernel) bool {
+	if !want.needsJump() {
+		return len(have.jumps) == 0
+	}
+	return have.jumpInFront && len(have.jumps) == 1
+}
+
+// writeJump deletes the jumps that are there, each by its text, so that a rule that moved
+// in the meantime is still the one meant and a rule that vanished fails the transaction.
+// Then it puts one in front.
+func writeJump(b *bytes.Buffer, want Ruleset, have Kernel) {
+	for _, rule := range have.jumps {
+		b.WriteString("-D " + postrouting + " " + rule + "\n")
+	}
+	if want.needsJump() {
+		b.WriteString("-I " + postrouting + " 1 " + jumpRule + "\n")
+	}
+}
+
+// comment returns text as what can only be a comment: it has names of objects. iptables-restore
+// reads lines of some ten thousand bytes at most, and takes the rest of a longer one for the
+// next line.
+func comment(text string) string {
+	const most = 512
+	text = kernel.Printable(text)
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// Payload returns the input of iptables-restore --noflush that writes all of p into a
+// kernel that holds nothing of it, with a comment above the rule of each binding that has one; nil
+// if p binds nothing.
+func Payload(p kernel.Desired, comments map[kernel.Binding]string) []byte {
+	byRule := make(map[string]string, len(comments))
+	for b, text := range comments {
+		byRule[snatRule(b)] = text
+	}
+	return Transaction(Render(p), Kernel{}, byRule)
+}

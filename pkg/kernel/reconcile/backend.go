@@ -1,0 +1,237 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+)
+
+// Backend is the means by which rules are written.
+type Backend string
+
+// The back ends.
+const (
+	// IPTables writes into iptables' nat table, as kube-proxy does in its mode of that name.
+	IPTables Backend = "iptables"
+	// NFTables writes a table of its own.
+	NFTables Backend = "nftables"
+)
+
+// driver brings what is desired of one IP family into the kernel. It is for one goroutine.
+type driver interface {
+	// fingerprint returns a text that changes with the kernel's tables, whoever changes them. It
+	// costs no program. Some changes do not show: see [iptables.LegacyFingerprint].
+	fingerprint(ctx context.Context) (string, error)
+	// observe reads what the kernel holds, so that the next write repairs whatever differs.
+	observe(ctx context.Context) (observation, error)
+	// write makes the kernel hold d, with the removed bindings on record, and tells whether it
+	// had to change anything, and how much the kernel holds: rules, or elements of sets.
+	// After an error the kernel holds what it held before.
+	write(ctx context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error)
+	// update is write for what differs by change from what was written last. After an error only
+	// write will do.
+	update(ctx context.Context, change kernel.Change, removed []kernel.Binding) (changed bool, size int, err error)
+	// staleBackends returns the other means by which earlier runs may have written.
+	staleBackends() []staleBackend
+}
+
+// observation is what a look has found.
+type observation struct {
+	bindings func() []kernel.Binding
+	// differences from what this driver has written last, if it has, in words.
+	differences []string
+	// altered: there are other rules than those, wherever they stand, or those of before were restored.
+	altered bool
+	// jumpInFront: the proxier will not write in front of this driver's rules, once these have
+	// been written after this look.
+	jumpInFront bool
+	// missing returns the rules of the proxier that are not there, in words, or an error if
+	// that cannot be told.
+	missing func(context.Context) ([]string, error)
+}
+
+// staleBackend is what earlier runs have written by some other means than a driver's, beside which
+// it acts.
+type staleBackend struct {
+	// read returns its bindings, and whether there is anything at all to remove.
+	read  func(ctx context.Context) (bindings []kernel.Binding, left bool, err error)
+	prune func(ctx context.Context) error
+}
+
+// newDriver returns the driver for a back end, beside a proxier that writes by the other one given.
+func newDriver(family kernel.Family, backend, proxier Backend) driver {
+	rules, table := iptables.NewWriter(family), nftables.NewWriter(family)
+	if backend == NFTables {
+		return &tableDriver{family: family, table: table, rules: rules, proxier: proxier}
+	}
+	return &rulesDriver{family: family, rules: rules, table: table}
+}
+
+func fingerprint(ctx context.Context, family kernel.Family, table *nftables.Writer) (string, error) {
+	generation, err := table.Generation(ctx)
+	if err != nil {
+		return "", err
+	}
+	legacy, err := iptables.LegacyFingerprint(family)
+	return fmt.Sprintf("nftables generation %d\n%s", generation, legacy), err
+}
+
+// rulesDriver writes iptables rules.
+type rulesDriver struct {
+	family  kernel.Family
+	rules   *iptables.Writer
+	table   *nftables.Writer
+	written *iptables.Rendering // nil if nothing is
+}
+
+func (d *rulesDriver) fingerprint(ctx context.Context) (string, error) {
+	return fingerprint(ctx, d.family, d.table)
+}
+
+func (d *rulesDriver) observe(ctx context.Context) (observation, error) {
+	found, missing, err := d.rules.Read(ctx)
+	if err != nil {
+		return observation{}, err
+	}
+	o := observation{bindings: found.Bindings, jumpInFront: found.HasProxierJump()}
+	o.missing = func(context.Context) ([]string, error) { return missing, nil }
+	if d.written != nil {
+		o.differences, o.altered = iptables.Differences(d.written.Ruleset(), found), iptables.Altered(d.written.Ruleset(), found)
+	}
+	o.altered = o.altered || found.Restored()
+	return o, nil
+}
+
+func (d *rulesDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
+	d.written = iptables.NewRendering(desired)
+	rules := d.written.Ruleset()
+	rules.Record(removed)
+	changed, err = d.rules.Write(ctx, rules)
+	return changed, rules.Rules(), d.forgetAfter(err)
+}
+
+func (d *rulesDriver) update(ctx context.Context, change kernel.Change, removed []kernel.Binding) (changed bool, size int, err error) {
+	touched := d.written.Follow(change, removed)
+	rules := d.written.Ruleset()
+	changed, err = d.rules.WriteChains(ctx, rules, touched)
+	return changed, rules.Rules(), d.forgetAfter(err)
+}
+
+// forgetAfter forgets what was to be written if that failed.
+func (d *rulesDriver) forgetAfter(err error) error {
+	if err != nil {
+		d.written = nil
+	}
+	return err
+}
+
+func (d *rulesDriver) staleBackends() []staleBackend {
+	return []staleBackend{staleOtherIPTables(d.rules), staleTable(d.table)}
+}
+
+// staleOtherIPTables is what stands in the iptables back end that is not the one on PATH.
+func staleOtherIPTables(rules *iptables.Writer) staleBackend {
+	return staleBackend{
+		read: func(ctx context.Context) (bindings []kernel.Binding, left bool, err error) {
+			found, err := rules.OtherBackend(ctx)
+			return found.Bindings(), !found.Empty(), err
+		},
+		prune: rules.PruneOtherBackend,
+	}
+}
+
+// staleIPTables is what stands in the iptables on PATH.
+func staleIPTables(rules *iptables.Writer) staleBackend {
+	return staleBackend{
+		read: func(ctx context.Context) (bindings []kernel.Binding, left bool, err error) {
+			found, _, err := rules.Read(ctx)
+			return found.Bindings(), !found.Empty(), err
+		},
+		prune: func(ctx context.Context) error {
+			_, err := rules.Write(ctx, nil)
+			return err
+		},
+	}
+}
+
+// staleTable is what stands in the nftables table. A kernel without nftables holds nothing there.
+func staleTable(table *nftables.Writer) staleBackend {
+	unlessNone := func(err error) error {
+		if errors.Is(err, nftables.ErrNone) {
+			return nil
+		}
+		return err
+	}
+	return staleBackend{
+		read: func(ctx context.Context) (bindings []kernel.Binding, left bool, err error) {
+			content, _, err := table.Read(ctx)
+			return content.Bindings(), content != nil, unlessNone(err)
+		},
+		prune: func(ctx context.Context) error {
+			_, err := table.Write(ctx, kernel.Desired{}, nil)
+			return unlessNone(err)
+		},
+	}
+}
+
+// tableDriver writes an nftables table.
+type tableDriver struct {
+	family  kernel.Family
+	table   *nftables.Writer
+	rules   *iptables.Writer
+	proxier Backend
+}
+
+func (d *tableDriver) fingerprint(ctx context.Context) (string, error) {
+	return fingerprint(ctx, d.family, d.table)
+}
+
+func (d *tableDriver) observe(ctx context.Context) (observation, error) {
+	content, differences, err := d.table.Read(ctx)
+	if err != nil {
+		return observation{}, err
+	}
+	return observation{bindings: content.Bindings, differences: differences, altered: len(differences) > 0, jumpInFront: true, missing: d.missingFromProxier}, nil
+}
+
+func (d *tableDriver) missingFromProxier(ctx context.Context) (missing []string, err error) {
+	if d.proxier == NFTables {
+		return nftables.MissingFromProxier(ctx, d.family)
+	}
+	_, missing, err = d.rules.Read(ctx)
+	return missing, err
+}
+
+func (d *tableDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
+	changed, err = d.table.Write(ctx, desired, removed)
+	return changed, d.table.Elements(), err
+}
+
+func (d *tableDriver) update(ctx context.Context, change kernel.Change, removed []kernel.Binding) (changed bool, size int, err error) {
+	changed, err = d.table.Update(ctx, change, removed)
+	return changed, d.table.Elements(), err
+}
+
+func (d *tableDriver) staleBackends() []staleBackend {
+	if !d.rules.Installed() {
+		return nil
+	}
+	return []staleBackend{staleIPTables(d.rules), staleOtherIPTables(d.rules)}
+}
+
+// Compare says, for an operator and in a line each, how the kernel differs from what it should
+// hold; nothing if it does not. It changes nothing.
+func Compare(ctx context.Context, backend Backend, family kernel.Family, d kernel.Desired) ([]string, error) {
+	if backend == NFTables {
+		return nftables.Compare(ctx, family, d)
+	}
+	found, err := iptables.Look(ctx, family)
+	if err != nil {
+		return nil, err
+	}
+	return iptables.Differences(iptables.Render(d), found), nil
+}

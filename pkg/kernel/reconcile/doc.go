@@ -1,0 +1,26 @@
+// Package reconcile makes one IP family of the kernel hold what somebody wants of it, and is the one
+// owner of what the kernel holds.
+//
+//	Began, Looked, … ─► State.Next ─► steps ─► Reconciler: look, write, prune, delete flows
+//	        ▲           pure, the time is passed in              │
+//	        └────────────────────────────────────────────────────┘
+//
+// A [State] decides: when to look at the kernel, what to write, when to try again. It is a plain
+// value, and Next is a pure function of it, of what has happened, and of the time. A [Reconciler]
+// acts, and tells the State what came of it.
+//
+// # Order
+//
+// [Order] has the steps of a sync in their order. Rules come first, so that no packet leaves under
+// another address while the rest is done. Then what earlier runs have left in other back ends goes,
+// whose rules could still decide about new flows. The flows that are wrong by then are ended last:
+// a flow that is ended begins anew with its next packet, by the rules that are there.
+//
+// # Looks
+//
+// Others may change the kernel at any time. A look reads all, by iptables-save or over netlink. It
+// happens at the start, after each full sync of the proxier, after a failed write, and twice in a
+// sync period; but a regular look first compares the [Fingerprint] of the kernel's tables with that
+// of the last full look, which costs no program, and is over if they are the same. Every ten minutes
+// the look is a full one all the same.
+package reconcile

@@ -1,0 +1,317 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+)
+
+var compareNetip = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+
+// memory is a driver whose kernel is a list of bindings. What the real drivers do is tested with real
+// kernels, in their own packages and in hack/netns.
+type memory struct {
+	bindings, recorded []kernel.Binding
+	// written is what this process has written last; nil if it has not, or forgot.
+	written []kernel.Binding
+	tables  string // the fingerprint
+	left    []kernel.Binding
+
+	// refuse is how many changes alone are refused; fail is why writes fail, unreadable why stale
+	// rules cannot be read.
+	refuse           int
+	fail, unreadable error
+	// proxierLacks are the rules of the proxier that are missing.
+	proxierLacks []string
+	// did is what was done, in order.
+	did []Step
+}
+
+func (m *memory) fingerprint(context.Context) (string, error) {
+	return m.tables, nil
+}
+
+func (m *memory) observe(context.Context) (observation, error) {
+	m.did = append(m.did, Look)
+	o := observation{jumpInFront: true, missing: func(context.Context) ([]string, error) { return m.proxierLacks, nil }}
+	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded))
+	o.bindings = func() []kernel.Binding { return held }
+	if m.written != nil && !slices.Equal(m.written, m.bindings) {
+		o.differences, o.altered = []string{"other bindings"}, true
+	}
+	return o, nil
+}
+
+func (m *memory) write(_ context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
+	m.did = append(m.did, WriteAll)
+	return m.become(d.Bindings, removed)
+}
+
+func (m *memory) update(_ context.Context, c kernel.Change, removed []kernel.Binding) (changed bool, size int, err error) {
+	m.did = append(m.did, WriteChange)
+	if m.refuse > 0 {
+		m.refuse--
+		m.written = nil
+		return false, 0, errors.New("busy")
+	}
+	kept := slices.DeleteFunc(slices.Clone(m.bindings), func(b kernel.Binding) bool { return slices.Contains(c.Removed, b) })
+	return m.become(kernel.Sorted(append(kept, c.Added...)), removed)
+}
+
+func (m *memory) become(bindings, removed []kernel.Binding) (changed bool, size int, err error) {
+	if m.fail != nil {
+		m.written = nil
+		return false, 0, m.fail
+	}
+	changed = !slices.Equal(m.bindings, bindings) || !slices.Equal(m.recorded, removed)
+	m.bindings, m.recorded, m.written = slices.Clone(bindings), slices.Clone(removed), append([]kernel.Binding{}, bindings...)
+	return changed, len(bindings), nil
+}
+
+func (m *memory) staleBackends() []staleBackend {
+	return []staleBackend{
+		{read: func(context.Context) ([]kernel.Binding, bool, error) { return nil, m.unreadable != nil, m.unreadable }},
+		{
+			read: func(context.Context) ([]kernel.Binding, bool, error) { return m.left, len(m.left) > 0, nil },
+			prune: func(context.Context) error {
+				m.did, m.left = append(m.did, PruneStale), nil
+				return nil
+			},
+		},
+	}
+}
+
+// wanted is a list of bindings.
+type wanted []kernel.Binding
+
+func (w wanted) Desired(pods map[netip.Addr]bool) kernel.Desired {
+	return kernel.Desired{Bindings: slices.DeleteFunc(slices.Clone(w), func(b kernel.Binding) bool { return pods != nil && !pods[b.Pod] })}
+}
+
+// node is a Reconciler over a memory.
+type node struct {
+	*testing.T
+	*Reconciler
+	kernel  *memory
+	scopes  []conntrack.Scope
+	fail    int // how many looks at the flows fail
+	repairs int
+	last    wanted
+	nodeIP  netip.Addr
+}
+
+func newNode(t *testing.T, m *memory) *node {
+	n := &node{T: t, kernel: m}
+	n.Reconciler = New(klog.Background(), Config{Family: kernel.IPv4, SyncPeriod: time.Hour, RepairProxier: func() { n.repairs++ }})
+	n.driver = m
+	n.delete = func(_ context.Context, _ kernel.Family, _ kernel.Desired, scope conntrack.Scope) (int, error) {
+		if n.fail > 0 {
+			n.fail--
+			return 0, errors.New("the table cannot be read")
+		}
+		m.did = append(m.did, DeleteFlows)
+		n.scopes = append(n.scopes, scope)
+		return 0, nil
+	}
+	return n
+}
+
+// settledNode is a node that runs, and has written these.
+func settledNode(t *testing.T, bindings ...kernel.Binding) *node {
+	n := newNode(t, &memory{})
+	n.ProxierSynced()
+	n.want(bindings...)
+	n.forget()
+	return n
+}
+
+// want syncs, and returns what came of it.
+func (n *node) want(bindings ...kernel.Binding) Result {
+	next := wanted(kernel.Sorted(bindings))
+	var c kernel.Change
+	c.Added, c.Removed = kernel.Diff(n.last, next)
+	n.last = next
+	return n.Reconciler.Sync(n.Context(), next, c, n.nodeIP)
+}
+
+// forget forgets what was done, and any backoff.
+func (n *node) forget() {
+	n.scopes, n.kernel.did, n.state.RetryAt, n.state.LookAt = nil, nil, time.Time{}, time.Time{}
+}
+
+func bind(pod, egressIP string) kernel.Binding {
+	return kernel.Binding{Pod: netip.MustParseAddr(pod), Protocol: kernel.TCP, EgressIP: netip.MustParseAddr(egressIP)}
+}
+
+var (
+	first, second = bind("10.128.0.1", "203.0.113.1"), bind("10.128.0.2", "203.0.113.2")
+	moved         = bind("10.128.0.2", "203.0.113.3")
+	foreign       = bind("10.128.0.9", "203.0.113.9")
+)
+
+// TestReconciler_FlowsToJudge: all at the start and after somebody else changed the rules, those that a
+// change is about otherwise, none if nothing changed; and again what was not done.
+func TestReconciler_FlowsToJudge(t *testing.T) {
+	pod := func(b kernel.Binding) map[netip.Addr]bool { return map[netip.Addr]bool{b.Pod: true} }
+	recorded := bind("10.128.0.8", "203.0.113.8")
+	n := newNode(t, &memory{tables: "1", bindings: []kernel.Binding{foreign}, recorded: []kernel.Binding{recorded}})
+	n.ProxierSynced()
+	for _, step := range []struct {
+		what string
+		do   func()
+		wish []kernel.Binding
+		want []conntrack.Scope
+	}{
+		{"the start, after bindings that are gone", func() {}, []kernel.Binding{first}, []conntrack.Scope{{All: true, Removed: []kernel.Binding{recorded, foreign}}}},
+		{"nothing changed", func() {}, []kernel.Binding{first}, nil},
+		{"a look after a write, which deletes the record", n.RequestLook, []kernel.Binding{first}, []conntrack.Scope{{}}},
+		{"a look after that", n.RequestLook, []kernel.Binding{first}, []conntrack.Scope{{}}},
+		{"the kernel is as it was", n.RequestLook, []kernel.Binding{first}, nil},
+		{"one more", func() {}, []kernel.Binding{first, second}, []conntrack.Scope{{Pods: pod(second)}}},
+		{"one changed", func() {}, []kernel.Binding{first, moved}, []conntrack.Scope{{Pods: pod(second), Removed: []kernel.Binding{second}}}},
+		{"one gone, and the flows cannot be read", func() { n.fail = 1 }, []kernel.Binding{first}, nil},
+		{"they can again", func() {}, []kernel.Binding{first}, []conntrack.Scope{{All: true, Removed: []kernel.Binding{moved}}}},
+		{"somebody else flushed", func() { n.kernel.bindings, n.kernel.recorded, n.kernel.tables = nil, nil, "flushed"; n.RequestLook() }, []kernel.Binding{first}, []conntrack.Scope{{All: true}}},
+		{"somebody restored other rules", func() {
+			n.kernel.bindings, n.kernel.recorded, n.kernel.tables = []kernel.Binding{foreign}, nil, "restored"
+			n.RequestLook()
+		}, []kernel.Binding{first}, []conntrack.Scope{{All: true, Removed: []kernel.Binding{foreign}}}},
+		{"gone, and the flows cannot be read", func() { n.fail = 1 }, nil, nil},
+		{"then flushed", func() { n.kernel.bindings, n.kernel.recorded = nil, nil }, nil, []conntrack.Scope{{All: true, Removed: []kernel.Binding{first}}}},
+		{"back", func() {}, []kernel.Binding{first}, []conntrack.Scope{{Pods: pod(first)}}},
+		{"gone, but it was the node's own address", func() { n.nodeIP = first.EgressIP }, nil, []conntrack.Scope{{}}},
+	} {
+		n.forget()
+		step.do()
+		n.want(step.wish...)
+		if diff := cmp.Diff(step.want, n.scopes, compareNetip); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+// TestReconciler_IdleCostsNothing: without a change nothing is done, and a regular look reads nothing
+// as long as the kernel's tables are as they were at the last look.
+func TestReconciler_IdleCostsNothing(t *testing.T) {
+	n := settledNode(t, first)
+	n.want(first, second)
+	n.forget()
+	if result := n.want(first, second); !result.Idle || n.kernel.did != nil {
+		t.Errorf("%+v, did %v; want nothing", result, n.kernel.did)
+	}
+	for _, test := range []struct {
+		name   string
+		tables string
+		want   []Step
+	}{
+		{"after a write of its own", "1", []Step{Look, WriteChange, DeleteFlows}},
+		{"nothing has changed", "1", nil},
+		{"nothing has changed, again", "1", nil},
+		{"somebody has changed a table", "2", []Step{Look, WriteChange, DeleteFlows}},
+		{"nothing has changed since", "2", nil},
+	} {
+		n.forget()
+		n.kernel.tables = test.tables
+		n.RequestLook()
+		result := n.want(first, second)
+		if diff := cmp.Diff(test.want, n.kernel.did); diff != "" || !result.Looked || result.Written {
+			t.Errorf("%s: %+v (-want +got):\n%s", test.name, result, diff)
+		}
+	}
+}
+
+// TestReconciler_ChangeRefused: what cannot be written alone is written with all else, after a look.
+// The proxier is asked to write its own rules if the kernel holds others than were written, and only then.
+func TestReconciler_ChangeRefused(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		happens func(n *node)
+		repairs int
+	}{
+		{"for a moment", func(*node) {}, 0},
+		{"for somebody restored other rules", func(n *node) { n.kernel.bindings = []kernel.Binding{foreign} }, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := settledNode(t, first)
+			n.kernel.refuse = 1
+			test.happens(n)
+			if result := n.want(first, second); result.Err != nil || !slices.Equal(n.kernel.bindings, []kernel.Binding{first, second}) {
+				t.Errorf("%+v, the kernel holds %v", result, n.kernel.bindings)
+			}
+			if diff := cmp.Diff([]Step{WriteChange, Look, WriteAll, DeleteFlows}, n.kernel.did); diff != "" || n.repairs != test.repairs {
+				t.Errorf("the proxier was asked %d times, want %d; steps (-want +got):\n%s", n.repairs, test.repairs, diff)
+			}
+		})
+	}
+}
+
+// TestReconciler_FailureKeepsChanges: a change that comes while writes fail is written with the next try
+// that succeeds, and the status says why it is late.
+func TestReconciler_FailureKeepsChanges(t *testing.T) {
+	n := settledNode(t, first)
+	n.kernel.fail = errors.New("the lock is held")
+	if result := n.want(first, second); !errors.Is(result.Err, n.kernel.fail) || result.Wake.IsZero() || n.Status().Failure == nil {
+		t.Fatalf("%+v, status %+v; want the failure, and another try", result, n.Status())
+	}
+	if result := n.want(second); !result.Idle {
+		t.Errorf("%+v in the backoff, want nothing done", result)
+	}
+	n.kernel.fail = nil
+	n.forget()
+	if result := n.want(second); result.Err != nil || !slices.Equal(n.kernel.bindings, []kernel.Binding{second}) || n.Status().Failure != nil {
+		t.Errorf("%+v, the kernel holds %v, status %+v", result, n.kernel.bindings, n.Status())
+	}
+	since, holds := n.Since(kernel.Desired{Bindings: []kernel.Binding{second}})
+	if !holds || since[0].IsZero() {
+		t.Errorf("since %v, holds %v; want it known to be in the kernel", since, holds)
+	}
+	if _, holds := n.Since(kernel.Desired{}); holds {
+		t.Error("the status says that the kernel holds nothing, which holds a binding")
+	}
+}
+
+// TestReconciler_StaleBackEnds: rules of an earlier run go when ours are in place, and their flows are
+// judged after that. What cannot be read stays: its flows could not be judged.
+func TestReconciler_StaleBackEnds(t *testing.T) {
+	n := newNode(t, &memory{left: []kernel.Binding{foreign}, unreadable: errors.New("busy")})
+	n.want(first)
+	if diff := cmp.Diff([]Step{Look, WriteAll, DeleteFlows}, n.kernel.did); diff != "" {
+		t.Errorf("before the proxier's first sync (-want +got):\n%s", diff)
+	}
+	n.forget()
+	n.ProxierSynced()
+	n.want(first)
+	if diff := cmp.Diff([]Step{Look, WriteAll, PruneStale, DeleteFlows}, n.kernel.did); diff != "" {
+		t.Errorf("after it (-want +got):\n%s", diff)
+	}
+	if len(n.scopes) != 1 || !n.scopes[0].All || !slices.Contains(n.scopes[0].Removed, foreign) {
+		t.Errorf("judged %+v; want all flows, and those of %v", n.scopes, foreign)
+	}
+	for _, unreadable := range []error{n.kernel.unreadable, nil} {
+		n.kernel.unreadable = unreadable
+		n.RequestLook()
+		if n.want(first); n.state.StaleGone != (unreadable == nil) {
+			t.Errorf("all is gone: %v, although the rules could not be read: %v", n.state.StaleGone, unreadable)
+		}
+	}
+}
+
+// TestReconciler_ProxierRepaired: rules of the proxier that are missing are its own to write.
+func TestReconciler_ProxierRepaired(t *testing.T) {
+	n := settledNode(t, first)
+	n.kernel.proxierLacks, n.kernel.tables = []string{"nat: rules of KUBE-SERVICES"}, "flushed"
+	n.RequestLook()
+	n.want(first)
+	if n.repairs != 1 {
+		t.Errorf("the proxier was asked %d times, want once", n.repairs)
+	}
+}
