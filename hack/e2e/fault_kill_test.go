@@ -17,8 +17,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
-	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 // TestNobodyNoticesThatANodeIsKilledAgainAndAgain: at random moments of its start and of its
@@ -324,7 +324,7 @@ var marks = regexp.MustCompile("(" + iptables.ChainPrefix + "AT-)[0-9A-F]{8}")
 
 // elements are the rules and elements of the nftables proxier's table, sorted.
 func (m *member) elements(family v1.IPFamily) (elements []string) {
-	if m.Backend != egress.NFTables {
+	if m.Backend != reconcile.NFTables {
 		return nil
 	}
 	protocol, self := "ip", m.Host.V4

@@ -12,9 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 // TestRulesComeBackWhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows
@@ -192,7 +192,7 @@ func (v otherWriter) masquerade() {
 // natTables is what the node's nat table of a family holds, or all of its tables in the nftables mode.
 func (v otherWriter) natTables(family v1.IPFamily) string {
 	v.Helper()
-	if v.at.Backend != egress.NFTables {
+	if v.at.Backend != reconcile.NFTables {
 		return v.at.Save(family, "-t", "nat")
 	}
 	text, err := v.at.Host.Run(v.Context(), "nft", "list", "ruleset")

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 const (
@@ -126,7 +127,7 @@ func (w *world) newMember(name string, host *lab.Host, s settings) *member {
 	w.must(w.NodeKubeconfig(w.Context(), m.File("node.kubeconfig"), name, link.URL()))
 	m.Fields = map[string]any{"masterKubeConfig": "node.kubeconfig"}
 	if s.nftables {
-		m.Backend, m.Arguments = egress.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}
+		m.Backend, m.Arguments = reconcile.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}
 	}
 	m.Configure(s.arguments)
 	return m

@@ -16,9 +16,9 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 // nft runs nft as somebody else on the node would.
@@ -67,7 +67,7 @@ func (n *node) proxierIsWhole() {
 	n.Helper()
 	n.Eventually(soon, func() error {
 		return n.Node().Do(func() error {
-			missing, err := nftables.MissingFromProxier(n.Context(), nftables.IPv4)
+			missing, err := nftables.MissingFromProxier(n.Context(), kernel.IPv4)
 			if len(missing) > 0 {
 				err = fmt.Errorf("missing: %v", missing)
 			}
@@ -105,14 +105,14 @@ func TestJournalOfTheTable(t *testing.T) {
 
 // unbind makes the write by which a node takes the bindings of a pod out of the table, and nothing more.
 func unbind(ctx context.Context, pod netip.Addr) error {
-	w := nftables.NewWriter(nftables.IPv4)
+	w := nftables.NewWriter(kernel.IPv4)
 	defer w.Close()
 	held, _, err := w.Read(ctx)
 	if err != nil {
 		return err
 	}
-	others := plan.Plan{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}
-	var removed []plan.Binding
+	others := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}}
+	var removed []kernel.Binding
 	for _, b := range held.Bindings() {
 		if b.Pod == pod {
 			removed = append(removed, b)
@@ -267,7 +267,7 @@ func TestBackendIsChecked(t *testing.T) {
 		}
 	}
 	n.Configure(`{egress-snat-backend: [auto]}`)
-	n.Backend = egress.NFTables
+	n.Backend = reconcile.NFTables
 	n.putWeb([]string{egressV4.String()})
 	n.start()
 	n.Ready()

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -37,16 +38,16 @@ type node struct {
 type way struct {
 	name      string
 	iptables  lab.Backend
-	backend   egress.Backend
+	backend   reconcile.Backend
 	arguments map[string]any
 }
 
 // ways are all: by each iptables back end, in the nftables mode, and beside iptables mode.
 var ways = []way{
-	{"legacy", lab.Legacy, egress.IPTables, nil},
-	{"nft", lab.NFT, egress.IPTables, nil},
-	{"nftables", lab.NFT, egress.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}},
-	{"beside", lab.NFT, egress.NFTables, map[string]any{"egress-snat-backend": []string{"nftables"}}},
+	{"legacy", lab.Legacy, reconcile.IPTables, nil},
+	{"nft", lab.NFT, reconcile.IPTables, nil},
+	{"nftables", lab.NFT, reconcile.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}},
+	{"beside", lab.NFT, reconcile.NFTables, map[string]any{"egress-snat-backend": []string{"nftables"}}},
 }
 
 // everyWay runs test once in each way, on a node, dual stack, with two pods and a network

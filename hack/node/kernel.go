@@ -8,9 +8,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 )
 
@@ -50,15 +52,16 @@ func (n *Node) AsSomebodyElse(stdin, name string, args ...string) {
 	}
 }
 
-// CheckPlan returns an error unless the kernel holds the plan for the objects and nothing
-// else of ours, in these IP families, with the jump in front.
+// CheckPlan returns an error unless the kernel holds this node's part of the plan for the objects
+// and nothing else of ours, in these IP families, with the jump in front.
 func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families ...v1.IPFamily) error {
+	config.NodeName, config.Scope = n.Name, n.Scope
 	for _, family := range families {
-		plan, err := egress.PlanFor(family, config, objects)
+		planned, err := egress.PlanFor(family, config, objects)
 		if err != nil {
 			return err
 		}
-		differences, err := n.compare(family, plan)
+		differences, err := n.compare(family, planned.Desired())
 		if err != nil {
 			return err
 		}
@@ -70,25 +73,25 @@ func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families 
 }
 
 // compare says how the kernel differs from a plan. What the node's back end is not must hold nothing.
-func (n *Node) compare(family v1.IPFamily, p plan.Plan) (differences []string, err error) {
-	rules, table := p, plan.Plan{}
-	if n.Backend == egress.NFTables {
+func (n *Node) compare(family v1.IPFamily, d kernel.Desired) (differences []string, err error) {
+	rules, table := d, kernel.Desired{}
+	if n.Backend == reconcile.NFTables {
 		rules, table = table, rules
 	}
-	kernel, err := iptables.ParseSave(n.Save(family))
+	held, err := iptables.ParseSave(n.Save(family))
 	if err != nil {
 		return nil, err
 	}
 	err = n.Host.Do(func() error {
-		differences, err = nftables.Compare(n.t.Context(), nftables.Family(family), table)
+		differences, err = nftables.Compare(n.t.Context(), kernel.Family(family), table)
 		return err
 	})
-	return append(differences, iptables.Differences(iptables.Render(rules), kernel)...), err
+	return append(differences, iptables.Differences(iptables.Render(rules), held)...), err
 }
 
-// PlanConfig is what [Node.Configure] without arguments makes of the extension.
+// PlanConfig is what [Node.Configure] without arguments makes of the extensions of all nodes together.
 func PlanConfig(clusterCIDRs ...netip.Prefix) egress.Config {
-	config := egress.Config{ClusterCIDRs: clusterCIDRs, ExcludeNodes: true}
+	config := egress.Config{Scope: placement.Cluster, ClusterCIDRs: clusterCIDRs, ExcludeNodes: true}
 	for _, text := range kubeproxy.DefaultExclusions {
 		config.Exclusions = append(config.Exclusions, netip.MustParsePrefix(text))
 	}

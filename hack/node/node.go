@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 const (
@@ -47,7 +48,9 @@ type Node struct {
 	// its proxyArguments.
 	Fields, Arguments map[string]any
 	// Backend is what Arguments say of how the rules are written.
-	Backend egress.Backend
+	Backend reconcile.Backend
+	// Scope is what Arguments say of whose pods rules are written for.
+	Scope placement.Scope
 
 	t       testing.TB
 	dir     string

@@ -585,7 +585,13 @@ func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, err
 	return plan.Build(place.Of(in)), err
 }
 
-// inputFor returns what the cluster's plan is made from, and which part of it is this node's.
+// InputFor returns what the cluster's plan of family is made from.
+func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, error) {
+	in, _, err := inputFor(family, config, objects)
+	return in, err
+}
+
+// inputFor is InputFor, and tells which part of it is this node's.
 func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, placement.Placement, error) {
 	s := newState(config)
 	var errs []error

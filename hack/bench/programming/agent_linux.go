@@ -76,7 +76,7 @@ const (
 )
 
 // agentArguments are those for an agent.
-func agentArguments(backend egress.Backend, size objects.Size, manifests string) []string {
+func agentArguments(backend reconcile.Backend, size objects.Size, manifests string) []string {
 	text, err := json.Marshal(size)
 	if err != nil {
 		panic(err) // of four numbers
@@ -92,7 +92,7 @@ func agent(arguments []string, in io.Reader, out io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	n := &node{backend: egress.Backend(*backend), changed: map[int]*discovery.EndpointSlice{}}
+	n := &node{backend: reconcile.Backend(*backend), changed: map[int]*discovery.EndpointSlice{}}
 	if err := json.Unmarshal([]byte(*text), &n.size); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func agent(arguments []string, in io.Reader, out io.Writer) error {
 
 // node is the extension with objects.
 type node struct {
-	backend   egress.Backend
+	backend   reconcile.Backend
 	size      objects.Size
 	extension *egress.Extension
 	told      proxy.Provider
@@ -216,7 +216,7 @@ func (n *node) install(ctx context.Context) (answer, error) {
 func (n *node) write(ctx context.Context) (answer, error) {
 	p := planOf(n.size)
 	into := writeRules
-	if n.backend == egress.NFTables {
+	if n.backend == reconcile.NFTables {
 		into = writeTable
 	}
 	if err := into(ctx, plan.Plan{}); err != nil {

@@ -29,16 +29,16 @@ func Figures() []figure.Figure {
 type means struct {
 	// name is for benchstat and for people.
 	name     string
-	backend  egress.Backend
+	backend  reconcile.Backend
 	iptables lab.Backend
 	// changes is how many are measured in a visit: fewer where one takes long.
 	changes int
 }
 
 var (
-	table  = means{"nftables", egress.NFTables, lab.NFT, 200}
-	nft    = means{"iptables-nft", egress.IPTables, lab.NFT, 20}
-	legacy = means{"iptables-legacy", egress.IPTables, lab.Legacy, 10}
+	table  = means{"nftables", reconcile.NFTables, lab.NFT, 200}
+	nft    = means{"iptables-nft", reconcile.IPTables, lab.NFT, 20}
+	legacy = means{"iptables-legacy", reconcile.IPTables, lab.Legacy, 10}
 )
 
 // variant is a number of bindings written by some means.
