@@ -79,7 +79,7 @@ func run(ctx context.Context, s figure.Settings, by way) (results []figure.Resul
 	size := objects.Typical(by.services)
 	p := pace{window: 15 * time.Second, changes: 300, pause: 50 * time.Millisecond, look: time.Second}
 	if s.Smoke {
-		size = objects.Typical(50)
+		size = objects.Typical(100)
 		p = pace{window: time.Second, changes: 10, pause: 50 * time.Millisecond, look: 100 * time.Millisecond}
 		s = s.AtMost(1)
 	}

@@ -22,7 +22,7 @@ const (
 func typical(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
 	size, moves, changes := objects.Typical(10_000), 50, 500
 	if s.Smoke {
-		size, moves, changes = objects.Typical(50), 2, 2
+		size, moves, changes = objects.Typical(100), 2, 2
 	}
 	scopes := []placement.Scope{placement.Node, placement.Cluster}
 	var cases []figure.Case
