@@ -27,7 +27,7 @@ type structure struct {
 
 var (
 	linear      = structure{"linear", "linear chain", lab.Legacy, iptablesProxier, linearRules, asPlanned, true}
-	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.WriteTable), asPlanned, false}
+	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false}
 
 	structures = []structure{
 		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, false},
@@ -37,8 +37,8 @@ var (
 		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false},
 		{"plain", "single rule without random ports", lab.Legacy, iptablesProxier, singleRule(), asSingle, false},
 		linear,
-		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.WriteRules), asPlanned, false},
-		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.WriteRules), asPlanned, false},
+		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, false},
+		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, false},
 		nftablesMap,
 	}
 )
@@ -96,9 +96,9 @@ func linearRules(ctx context.Context, h *host, p kernel.Desired) error {
 }
 
 // written writes with the product's own writers.
-func written(write func(context.Context, kernel.Desired) error) func(context.Context, *host, kernel.Desired) error {
+func written(writer func() tables.Writer) func(context.Context, *host, kernel.Desired) error {
 	return func(ctx context.Context, h *host, p kernel.Desired) error {
-		return tables.As(h.lab, func() error { return write(ctx, p) })
+		return tables.As(h.lab, func() error { return writer().Write(ctx, p) })
 	}
 }
 

@@ -33,20 +33,24 @@ type node struct {
 	spec
 	extension *egress.Extension
 	host      *extension.Host
-	// first has the numbers of the Services with external IPs whose first pod is on this node (true), or on another.
-	first map[bool][]int
+	// away has the numbers of the Services with external IPs whose first pod is on another node.
+	away []int
 	// changed are the EndpointSlices that are not as at the beginning, by the numbers of their Services.
 	changed map[int]*discovery.EndpointSlice
 	// changes is how many pods were replaced; claims is how often a Service got or lost its second external IP.
 	changes, claims int
+	// writer has written bound, by itself.
+	writer tables.Writer
+	bound  kernel.Desired
 }
 
 // newNode makes the extension and returns when it knows all but Services and EndpointSlices.
 func newNode(ctx context.Context, s spec) (*node, error) {
-	n := &node{spec: s, first: map[bool][]int{}, changed: map[int]*discovery.EndpointSlice{}}
+	n := &node{spec: s, changed: map[int]*discovery.EndpointSlice{}}
 	for i := 0; i < s.Size.Services; i += s.Size.Every {
-		isHere := *s.Size.Slice(i).Endpoints[0].NodeName == objects.Node(0)
-		n.first[isHere] = append(n.first[isHere], i)
+		if *s.Size.Slice(i).Endpoints[0].NodeName != objects.Node(0) {
+			n.away = append(n.away, i)
+		}
 	}
 	clients, err := serve(ctx, s.Manifests)
 	if err != nil {
@@ -97,12 +101,14 @@ func (n *node) prepare(ctx context.Context, o order) (do func(k int) error, err 
 	switch o.Do {
 	case install:
 		return n.install(ctx), nil
-	case elsewhere, here, moved:
+	case elsewhere, moved:
 		return n.replace(ctx, o), nil
 	case same:
 		return func(int) error { return n.same(ctx) }, nil
 	case write:
 		return n.write(ctx)
+	case update:
+		return n.update(ctx), nil
 	}
 	return nil, errors.New("unknown order")
 }
@@ -135,14 +141,11 @@ func (n *node) replace(ctx context.Context, o order) func(k int) error {
 	type update struct{ from, to *discovery.EndpointSlice }
 	updates := make([]update, o.Count)
 	for k := range updates {
-		list := n.first[o.Do == here]
-		at := n.changes * 7919 % len(list) // all in turn, but not side by side
-		i, to := list[at], objects.Node(0)
-		switch o.Do {
-		case elsewhere:
-			to = objects.Node(1)
-		case moved:
-			n.first[false] = slices.Delete(list, at, at+1)
+		at := n.changes * 7919 % len(n.away) // all in turn, but not side by side
+		i, to := n.away[at], objects.Node(1)
+		if o.Do == moved {
+			to = objects.Node(0)
+			n.away = slices.Delete(n.away, at, at+1)
 		}
 		from := n.changed[i]
 		if from == nil {
@@ -174,21 +177,34 @@ func (n *node) same(ctx context.Context) error {
 	return n.settled(ctx)
 }
 
-// write prepares writing all bindings: what has to be removed from the kernel first is none of its cost.
+// write prepares writing all bindings. Its cost does not include removing what was in the kernel before.
 func (n *node) write(ctx context.Context) (func(int) error, error) {
-	desired, into := desiredOf(n.Size), tables.WriteRules
+	n.writer, n.bound = tables.Rules(), desiredOf(n.Size)
 	if n.Backend == reconcile.NFTables {
-		into = tables.WriteTable
+		n.writer = tables.Table()
 	}
-	err := into(ctx, kernel.Desired{})
-	return func(int) error { return into(ctx, desired) }, err
+	err := n.writer.Write(ctx, kernel.Desired{})
+	return func(int) error { return n.writer.Write(ctx, n.bound) }, err
+}
+
+// update gives the pod in the middle another egress IP.
+func (n *node) update(ctx context.Context) func(int) error {
+	binding := &n.bound.Bindings[len(n.bound.Bindings)/2]
+	return func(int) error {
+		before := *binding
+		binding.EgressIP = binding.EgressIP.Next()
+		return n.writer.Update(ctx, kernel.Change{Removed: []kernel.Binding{before}, Added: []kernel.Binding{*binding}, Networks: n.bound.Networks})
+	}
 }
 
 // settled returns when the kernel has all that the extension was told.
 func (n *node) settled(ctx context.Context) error {
+	if n.idle() {
+		return nil // at once, and at no cost: the change was not about this node
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for !n.idle() {
+	for {
 		changed := n.extension.Changed()
 		if n.idle() {
 			return nil
@@ -201,7 +217,6 @@ func (n *node) settled(ctx context.Context) error {
 			return fmt.Errorf("the rules are not in place within %s: %+v", patience, n.extension.Summary())
 		}
 	}
-	return nil
 }
 
 func (n *node) idle() bool {

@@ -44,9 +44,9 @@ func seeds(ctx context.Context, s figure.Settings) (results []figure.Result, err
 		}
 		labs = append(labs, l)
 		add("seed-"+string(backend), seed)
-		add("iptables-"+string(backend), tables.WriteRules)
+		add("iptables-"+string(backend), func(ctx context.Context, d kernel.Desired) error { return tables.Rules().Write(ctx, d) })
 	}
-	add("nftables", tables.WriteTable)
+	add("nftables", func(ctx context.Context, d kernel.Desired) error { return tables.Table().Write(ctx, d) })
 	values, err := s.AtMost(5).Measure(ctx, cases...)
 	if err != nil {
 		return nil, err

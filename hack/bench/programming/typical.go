@@ -58,7 +58,7 @@ func typical(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
 		row("a pod elsewhere changes, programs run", inNode[elsewhereExecs], "execs", figure.AtMost(0))
 		row("a pod elsewhere changes, sent to netlink", inNode[elsewhereMessages], "messages", figure.AtMost(0))
 		row("a pod elsewhere changes, scope cluster, CPU", inCluster[elsewhereCPU], "µs CPU", figure.None)
-		row("a pod comes here, time until it is bound, without waiting", inNode[movedWall], "ms", figure.None)
+		row("a pod comes here, time until it is bound", inNode[movedWall], "ms", figure.None)
 		row("a pod comes here, that time ÷ the same in scope cluster", figure.Ratio(inNode[movedWall], inCluster[movedWall]), "", figure.AtMost(1.05))
 	}
 	return results, nil

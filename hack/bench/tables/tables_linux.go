@@ -58,16 +58,45 @@ func As(l *lab.Lab, fn func() error) (err error) {
 	return l.Node().Do(fn)
 }
 
-// WriteRules writes what a kernel should hold as iptables rules, as a process does that has just started.
-func WriteRules(ctx context.Context, desired kernel.Desired) error {
-	_, err := iptables.NewWriter(kernel.IPv4).Write(ctx, iptables.Render(desired))
-	return err
+// Writer is one of the product's, of a process that has just started.
+type Writer struct {
+	// Write writes all.
+	Write func(ctx context.Context, desired kernel.Desired) error
+	// Update writes what differs from what was written last.
+	Update func(ctx context.Context, change kernel.Change) error
 }
 
-// WriteTable does the same as an nftables table.
-func WriteTable(ctx context.Context, desired kernel.Desired) error {
-	_, err := nftables.NewWriter(kernel.IPv4).Write(ctx, desired, nil)
-	return err
+// Rules returns a Writer of iptables rules.
+func Rules() Writer {
+	w := iptables.NewWriter(kernel.IPv4)
+	var written *iptables.Rendering
+	return Writer{
+		Write: func(ctx context.Context, desired kernel.Desired) error {
+			written = iptables.NewRendering(desired)
+			_, err := w.Write(ctx, written.Ruleset())
+			return err
+		},
+		Update: func(ctx context.Context, change kernel.Change) error {
+			touched := written.Follow(change, change.Removed)
+			_, err := w.WriteChains(ctx, written.Ruleset(), touched)
+			return err
+		},
+	}
+}
+
+// Table returns a Writer of an nftables table.
+func Table() Writer {
+	w := nftables.NewWriter(kernel.IPv4)
+	return Writer{
+		Write: func(ctx context.Context, desired kernel.Desired) error {
+			_, err := w.Write(ctx, desired, nil)
+			return err
+		},
+		Update: func(ctx context.Context, change kernel.Change) error {
+			_, err := w.Update(ctx, change, change.Removed)
+			return err
+		},
+	}
 }
 
 // Fit returns how many flows to track at a time, given how many are wanted: at most half of
