@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"image/color"
 	"os"
@@ -56,11 +57,16 @@ func draw() error {
 		p.Add(line, points)
 		p.Legend.Add(name, line, points)
 	}
-	svg, err := p.WriterTo(16*vg.Centimeter, 8*vg.Centimeter, "svg")
+	picture, err := p.WriterTo(16*vg.Centimeter, 9*vg.Centimeter, "svg")
 	if err != nil {
 		return err
 	}
-	_, err = svg.WriteTo(os.Stdout)
+	var svg bytes.Buffer
+	if _, err := picture.WriteTo(&svg); err != nil {
+		return err
+	}
+	// Few machines have the font; its letters are as wide as Arial's.
+	_, err = os.Stdout.Write(bytes.ReplaceAll(svg.Bytes(), []byte("Liberation Sans"), []byte("Liberation Sans,Arial,sans-serif")))
 	return err
 }
 
@@ -92,7 +98,7 @@ func read() (names []string, lines map[string]plotter.XYs, err error) {
 func frame() *plot.Plot {
 	plot.DefaultFont.Variant = "Sans"
 	p := plot.New()
-	p.BackgroundColor = color.Transparent
+	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = "bound pods on the node", "new flows ÷ single rule"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.ConstantTicks{{Value: 250, Label: "250"}, {Value: 1_000, Label: "1,000"}, {Value: 10_000, Label: "10,000"}, {Value: 100_000, Label: "100,000"}}
 	p.Y.Min, p.Y.Max = 0, 1.05
