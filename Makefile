@@ -93,7 +93,7 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables)
 	controlplane=$$(hack/build-controlplane.sh) && \
 	DURATION=$(DURATION) MODE=$(MODE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
-		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
+		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestSoak_NothingGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -49,8 +49,6 @@ type Node struct {
 	Fields, Arguments map[string]any
 	// Backend is what Arguments say of how the rules are written.
 	Backend reconcile.Backend
-	// Scope is what Arguments say of whose pods rules are written for.
-	Scope placement.Scope
 
 	t       testing.TB
 	dir     string
@@ -127,6 +125,26 @@ func (n *Node) WriteConfig(fields map[string]any) {
 		n.t.Fatal(err)
 	}
 	n.Write(n.Config(), text)
+}
+
+// RuleArguments are those of the configuration that decide which rules the kernel should hold.
+func (n *Node) RuleArguments() oracle.Arguments {
+	n.t.Helper()
+	text, err := os.ReadFile(n.Config())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var config struct {
+		ProxyArguments map[string][]string `json:"proxyArguments"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		n.t.Fatal(err)
+	}
+	arguments, err := oracle.ParseArguments(config.ProxyArguments)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return arguments
 }
 
 // Write replaces a file as editors do, in one step.
@@ -233,7 +251,7 @@ func (n *Node) End(signal syscall.Signal) {
 	}
 }
 
-// Kill ends the process as nobody should.
+// Kill ends the process at once, by SIGKILL.
 func (n *Node) Kill() {
 	if n.process != nil {
 		_ = n.process.Process.Kill() // it may have ended

@@ -582,6 +582,8 @@ func TestBurstsCoalesce(t *testing.T) {
 	p.OnEndpointSlicesSynced()
 	e.noteKnown(serviceCIDRs)
 	e.noteKnown(nodes)
+	e.noteKnown(headlessSlices)
+	e.noteKnown(otherProxySlices)
 	if missing := e.Summary().Missing; len(missing) != 1 {
 		t.Errorf("waiting for %v, want for one kind", missing)
 	}
@@ -614,39 +616,6 @@ func TestBurstsCoalesce(t *testing.T) {
 	}
 	e.AfterSync(v1.IPv4Protocol, true)
 	eventually(t, "ready after the proxier has synced", func() bool { return e.Summary().Ready })
-}
-
-// slowWriter is one that is told when it is at work.
-type slowWriter struct {
-	writer
-	atWork func()
-}
-
-func (w slowWriter) read(ctx context.Context) (held, error) {
-	w.atWork()
-	return w.writer.read(ctx)
-}
-
-// TestRefusalsOfAllFamiliesAreKnownTogether: an Event of an earlier run whose refusal is not known yet would be
-// deleted while the rules of the other family are written.
-func TestRefusalsOfAllFamiliesAreKnownTogether(t *testing.T) {
-	kernelStub(t)
-	e := New(t.Context(), testConfig)
-	for _, s := range e.syncers {
-		stub(s)
-		s.writer = slowWriter{s.writer, func() {
-			if len(e.events.wanted) != 1 {
-				t.Errorf("%d Events are wanted while rules are written, want 1", len(e.events.wanted))
-			}
-		}}
-	}
-	e.Wrap(&recorder{}, families...)
-	e.state.setService(newService("web", func(svc *v1.Service) { svc.Spec.ExternalIPs = []string{"203.0.113.1", "fd00:10::1"} }))
-	e.missing = nil
-	e.sync()
-	if len(e.events.wanted) != 1 || e.Summary().Refusals != 1 {
-		t.Errorf("Events %v, status %+v; want one refusal", e.events.wanted, e.Summary())
-	}
 }
 
 // TestDueSinceAllIsKnown: what is waited for is not late.

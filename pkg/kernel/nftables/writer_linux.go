@@ -259,7 +259,7 @@ func Compare(ctx context.Context, family kernel.Family, p kernel.Desired) ([]str
 	case fault != "":
 		return append([]string{fault}, differences...), nil
 	case len(want) == 0 && held != nil && len(held[removedSet]) == 0:
-		return append(differences, fmt.Sprintf("table %s is too much", Table)), nil
+		return append(differences, fmt.Sprintf("table %s is unexpected", Table)), nil
 	}
 	return differences, nil
 }
