@@ -1,31 +1,29 @@
 package conntrack
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"strconv"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const flowsPerPod = 100
 
 var (
-	// before is what all flows wear, after what those of changed pods should.
+	// before is the source address of all flows, after that which flows of changed pods should have.
 	before = netip.MustParseAddr("203.0.113.1")
 	after  = netip.MustParseAddr("203.0.113.2")
 )
 
-// table is a node's, with the flows of so many pods.
+// table is the conntrack table of a node, with the flows of so many pods.
 type table struct {
 	lab    *lab.Lab
 	socket int
@@ -63,7 +61,7 @@ func (t *table) close() error {
 	return errors.Join(errs...)
 }
 
-// refill adds the flows of some pods that are not there, and sees that the table is full then.
+// refill adds the missing flows of some pods, and checks that the table is full then.
 func (t *table) refill(from, to int) error {
 	for pod := from; pod < to; pod++ {
 		var messages []byte
@@ -74,20 +72,15 @@ func (t *table) refill(from, to int) error {
 			return fmt.Errorf("fill conntrack: %w", err)
 		}
 	}
-	return t.lab.Node().Do(func() error {
-		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_count")
-		if err != nil {
-			return err
-		}
-		if have, want := string(bytes.TrimSpace(text)), strconv.Itoa(t.pods*flowsPerPod); have != want {
-			return fmt.Errorf("conntrack has %s entries, want %s", have, want)
-		}
-		return nil
-	})
+	have, err := tables.Flows(t.lab.Node())
+	if want := t.pods * flowsPerPod; err == nil && have != want {
+		err = fmt.Errorf("conntrack has %d flows, want %d", have, want)
+	}
+	return err
 }
 
-// dumped returns how many entries the kernel tells.
-func dumped() (entries int, err error) {
+// dumped returns how many flows the kernel dumps.
+func dumped() (flows int, err error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return 0, fmt.Errorf("open netlink: %w", err)
@@ -105,23 +98,23 @@ func dumped() (entries int, err error) {
 			continue
 		}
 		if err != nil {
-			return entries, fmt.Errorf("dump conntrack: %w", err)
+			return flows, fmt.Errorf("dump conntrack: %w", err)
 		}
 		for at := 0; at < n; at += int(binary.NativeEndian.Uint32(buffer[at:])) {
 			switch binary.NativeEndian.Uint16(buffer[at+4:]) {
 			case unix.NLMSG_DONE:
-				return entries, nil
+				return flows, nil
 			case unix.NLMSG_ERROR:
-				return entries, errors.New("dump conntrack: the kernel told an error")
+				return flows, errors.New("dump conntrack: the kernel returned an error")
 			}
-			entries++
+			flows++
 		}
 	}
 }
 
 func podAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 128, byte(i >> 8), byte(i)}) }
 
-// entry is the message that creates a flow of a pod to a destination of its own.
+// entry is the message that creates a flow of a pod, to a destination that no other pod has.
 func entry(pod, i int) []byte {
 	port := uint16(2000 + i)
 	far := netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, byte(pod >> 8), byte(pod)}), 443)
@@ -133,7 +126,7 @@ func entry(pod, i int) []byte {
 	return request.Serialize()
 }
 
-// tuple is one direction of an entry.
+// tuple is one direction of a flow.
 func tuple(direction int, src, dst netip.AddrPort) *nl.RtAttr {
 	t := nl.NewRtAttr(unix.NLA_F_NESTED|direction, nil)
 	addresses := t.AddRtAttr(unix.NLA_F_NESTED|nl.CTA_TUPLE_IP, nil)
@@ -146,14 +139,14 @@ func tuple(direction int, src, dst netip.AddrPort) *nl.RtAttr {
 	return t
 }
 
-// planOf binds all pods to before, but the first ones, which were moved, to after.
-func (t *table) planOf(moved int) plan.Plan {
-	p := plan.Plan{
+// planOf binds the first pods, which have moved, to after, and all others to before.
+func (t *table) planOf(moved int) kernel.Desired {
+	p := kernel.Desired{Networks: kernel.Networks{
 		ClusterCIDRs: []netip.Prefix{lab.ClusterV4},
 		Exclusions:   []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/4")},
-	}
+	}}
 	for i := range t.pods {
-		b := plan.Binding{Pod: podAddr(i), Protocol: plan.TCP, EgressIP: before}
+		b := kernel.Binding{Pod: podAddr(i), Protocol: kernel.TCP, EgressIP: before}
 		if i < moved {
 			b.EgressIP = after
 		}
