@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
-// The rules of README.md, each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
+// The documented rules (pkg/egress/plan/doc.go), each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
 // which address it sees them from: the scenarios must not change that.
 
 func TestRules_OfTheReadme(t *testing.T) {

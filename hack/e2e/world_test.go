@@ -310,7 +310,7 @@ func (w *world) settled(members ...*member) {
 	})
 }
 
-// bound waits until README.md's rules bind this many pods to a Service in each family, and the nodes hold that.
+// bound waits until the documented rules bind this many pods to a Service in each family, and the nodes hold that.
 // EndpointSlices follow Pods with a delay.
 func (w *world) bound(namespace, service string, pods int) {
 	w.Helper()

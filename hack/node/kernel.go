@@ -51,7 +51,7 @@ func (n *Node) AsSomebodyElse(stdin, name string, args ...string) {
 	}
 }
 
-// CheckPlan returns an error unless the kernel holds, in these IP families, the rules that README.md
+// CheckPlan returns an error unless the kernel holds, in these IP families, the rules that hack/oracle
 // asks of this node and nothing else of ours, with the jump in front.
 func (n *Node) CheckPlan(cluster oracle.Cluster, families ...v1.IPFamily) error {
 	bindings := cluster.BindingsOn(n.Name)

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
-// TestOracle_AgreesWithThePlan: for random objects and arguments the program plans what README.md says.
+// TestOracle_AgreesWithThePlan: for random objects and arguments the program plans what the documented rules say.
 // egress-snat-namespace-cidrs is not among the arguments.
 func TestOracle_AgreesWithThePlan(t *testing.T) {
 	const rounds = 4000
@@ -33,7 +33,7 @@ func TestOracle_AgreesWithThePlan(t *testing.T) {
 		c := random{rand.New(rand.NewPCG(uint64(seed), 1))}.cluster()
 		if disagreement(c) != "" {
 			c = smallest(c)
-			t.Fatalf("seed %d: the program does not plan what README.md says (-README.md +plan):\n%s\nThe smallest such cluster:\n%s", seed, disagreement(c), text(c))
+			t.Fatalf("seed %d: the program does not plan what the documented rules say (-rules +plan):\n%s\nThe smallest such cluster:\n%s", seed, disagreement(c), text(c))
 		}
 		bindings += len(c.Bindings())
 	}
@@ -50,7 +50,7 @@ type outcome struct {
 	Sources map[string]netip.Addr
 }
 
-// disagreement is how README.md and the program differ; empty if they do not.
+// disagreement is how the rules and the program differ; empty if they do not.
 func disagreement(c oracle.Cluster) string {
 	want, got := outcome{Bindings: c.Bindings(), Sources: map[string]netip.Addr{}}, planned(c)
 	for _, b := range want.Bindings {
@@ -200,7 +200,7 @@ func prefixes(texts ...string) (cidrs []netip.Prefix) {
 
 func (r random) cluster() oracle.Cluster {
 	// Two namespaces that name a pod of their own at one address are left out where other endpoints name
-	// none: README.md does not say whose it is.
+	// none: the rules do not say whose it is.
 	lies := r.IntN(2) == 0
 	c := oracle.Cluster{
 		Services:  repeated(r, 8, r.service),

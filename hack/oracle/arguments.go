@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Arguments are the proxyArguments that decide, as README.md describes them.
+// Arguments are the proxyArguments that decide, as they are documented.
 type Arguments struct {
 	ClusterCIDRs    []netip.Prefix            // cluster-cidr
 	AllProtocols    bool                      // egress-snat-protocols: all
@@ -22,7 +22,7 @@ type Arguments struct {
 
 // ParseArguments returns what a node's proxyArguments mean, which must be valid.
 func ParseArguments(given map[string][]string) (Arguments, error) {
-	// The defaults of README.md.
+	// The documented defaults.
 	values := map[string][]string{
 		"egress-snat-exclude-cidrs": {"169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8"},
 		"egress-snat-exclude-nodes": {"true"},

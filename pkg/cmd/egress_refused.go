@@ -14,7 +14,23 @@ import (
 const egressRefusedLong = `Lists the refused claims of Services, sorted by Service. A refusal is of the whole claim, if
 POD IP and PROTOCOL are <all>, of one pod, or of one protocol of one pod.
 
-README.md explains the reasons. -o wide adds FIELD (the field of the Service that has the
+The reasons, of whole claims first:
+
+  OwnedByOtherNamespace   an older Service of another namespace has the address
+  NotAllowed              a policy does not allow the address; MESSAGE names the policy
+  AddressInCluster        the address lies in a cluster CIDR or a service CIDR
+  NodeAddress             the address is a node's primary address
+  APIServerAddress        the address is an API server's
+  InvalidAddress          packets cannot come from the address
+  InvalidAnnotation       the Service's annotation cannot be understood
+  InvalidProtocol         a port of the Service is neither TCP, UDP nor SCTP
+  NoClusterCIDR           no cluster CIDR of the IP family is known
+  NoProxier               no proxier of the IP family runs on this node
+  BoundByOlderService     an older Service gives the pod another egress IP
+  EndpointOutsideCluster  the endpoint is a node's address, or in no cluster CIDR
+  PodOfOtherNamespace     the endpoint is a pod of another namespace
+
+-o wide adds FIELD (the field of the Service that has the
 egress IP), OWNER (the oldest Service that has the egress IP), POD and NODE.
 
 With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
