@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// EveryOther, among the names of an Input's NamespaceCIDRs, stands for all namespaces that are not
+// EveryOther stands, among the names of an Input's NamespaceCIDRs, for all namespaces that are not
 // named there.
 const EveryOther = "*"
 
