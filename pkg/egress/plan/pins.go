@@ -7,7 +7,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// EveryOther, among the names of an Input's NamespaceCIDRs, stands for all namespaces that are not
+// EveryOther stands, among the names of an Input's NamespaceCIDRs, for all namespaces that are not
 // named there.
 const EveryOther = "*"
 
