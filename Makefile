@@ -49,10 +49,6 @@ MERGE =
 DIR =
 FROM =
 TO =
-FULL =
-RESULTS =
-# switch NAME,FLAG is the flag if the variable is 1.
-switch = $(if $($(1)),$(if $(filter-out 1,$($(1)))$(filter-out 1,$(words $($(1)))),$(error $(1)=$($(1)): want $(1)=1 or nothing),$(2)))
 
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/kernel/...
@@ -112,7 +108,7 @@ cluster-down: ## End the cluster that cluster-up started
 	@go run ./hack/playground down
 
 .PHONY: fuzz
-fuzz: ## Fuzz the loading of configuration, manifests and patches, and the rendering of rules, FUZZTIME each
+fuzz: ## Fuzz the loading of configuration and manifests, and the rendering of rules, FUZZTIME each
 	hack/fuzz.sh $(FUZZTIME)
 
 # Every value goes to a file, for benchstat.
@@ -167,11 +163,11 @@ rebased = $(if $(filter command,$(firstword $(origin VERSION))),$(VERSION),$(err
 
 .PHONY: rebase-patches
 rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (MERGE=1: also what had to be merged; DIR=DIR: into that folder alone)
-	go run ./hack/patchtool rebase $(call switch,MERGE,-merge) $(if $(DIR),-dir '$(DIR)') '$(rebased)'
+	go run ./hack/patchtool rebase $(if $(MERGE),$(if $(filter 1,$(MERGE)),-merge,$(error MERGE=$(MERGE): want MERGE=1 or nothing))) $(if $(DIR),-dir '$(DIR)') '$(rebased)'
 
 .PHONY: review-patches
-review-patches: ## Tell in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/ (FULL=1: with whole diffs; RESULTS=DIR: with other results of tests than test-upstream's)
-	@go run ./hack/patchtool review $(call switch,FULL,-lines=0) $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
+review-patches: ## Report in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/
+	@go run ./hack/patchtool review '$(FROM)' '$(TO)'
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code

@@ -13,9 +13,7 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 )
 
-// upstream is a made-up release: its proxier, with lines to be replaced.
-func upstream(replacements ...string) map[string]string {
-	proxier := `package proxy
+const proxier = `package proxy
 
 import "errors"
 
@@ -42,29 +40,39 @@ func (p *Proxier) Sync() error {
 
 func (p *Proxier) write() error { return before() }
 `
+
+// upstream is a made-up release, with lines of its proxier replaced.
+func upstream(replacements ...string) map[string]string {
+	text := proxier
 	for i := 0; i < len(replacements); i += 2 {
-		if !strings.Contains(proxier, replacements[i]) {
+		if !strings.Contains(text, replacements[i]) {
 			panic("not in the proxier: " + replacements[i])
 		}
-		proxier = strings.Replace(proxier, replacements[i], replacements[i+1], 1)
+		text = strings.Replace(text, replacements[i], replacements[i+1], 1)
 	}
 	return map[string]string{
 		"go.mod":                    "module k8s.io/kubernetes\n\ngo 1.24\n",
-		"pkg/proxy/proxier.go":      proxier,
-		"pkg/proxy/proxier_test.go": "package proxy\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) {}\n",
+		"go.sum":                    "",
+		"pkg/proxy/proxier.go":      text,
+		"pkg/proxy/proxier_test.go": "package proxy\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
 		"cmd/kube-proxy/main.go":    "package main\n\nimport \"k8s.io/kubernetes/pkg/proxy\"\n\nfunc main() { _ = new(proxy.Proxier).Sync() }\n",
 	}
 }
 
-// With these the patch applies with an offset, needs a merge, is in conflict, applies but does not compile.
+// What others make of the proxier: the patch applies with an offset; it has to be merged; it is in conflict;
+// it applies but does not compile; it is what the patch does.
 var (
 	moved       = []string{"func before()", "// It is\n// further down.\nfunc before()"}
 	aside       = []string{"	p.last = nil\n	return nil\n", "	p.last = nil\n	return error(nil)\n"}
-	conflicting = []string{"	p.synced++\n", "	p.synced += 2\n	p.told = true\n"}
+	conflicting = []string{"	p.synced++\n", "	p.synced += 2\n"}
 	renamed     = []string{"(p *Proxier) write() error", "(p *Proxier) told() error", "p.write()", "p.told()"}
+	told        = []string{"	p.synced++\n", "	p.synced++\n	p.tell()\n"}
 )
 
-const header = `UPSTREAM: <carry>: proxy: tell of syncs
+const (
+	shared = "0001-UPSTREAM-carry-proxy-tell-of-syncs.patch"
+	own    = "release-1.1/" + shared
+	header = `UPSTREAM: <carry>: proxy: tell of syncs
 
 Description: It tells.
 
@@ -74,44 +82,45 @@ Versions checked: v1.2.0, v1.1.0
 
 Drop when: upstream tells.
 `
+	extension = "package proxy\n\nfunc (p *Proxier) tell() { p.told() }\n\nfunc (p *Proxier) told() { _ = p.write }\n"
+)
 
-// bench is a project on made-up releases, of which v1.2.0 is vendored and v1.1.0 supported.
+// bench is a project on made-up releases, of which v1.2.0 is vendored and v1.1.0 supported. The series
+// applies cleanly to v1.2.0, and with an offset to v1.1.0.
 type bench struct {
 	*project
 	t       *testing.T
 	modules map[string]string
-	out     *bytes.Buffer
+	out     bytes.Buffer
 }
 
-// newBench has the series apply cleanly to v1.2.0, and with an offset to v1.1.0.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, modules: map[string]string{}, out: &bytes.Buffer{}}
-	b.project = &project{root: t.TempDir(), patches: t.TempDir(), cache: t.TempDir(), stdout: b.out, stderr: b.out, download: func(_ context.Context, version string) (string, error) {
+	b := &bench{t: t, modules: map[string]string{}}
+	config := filepath.Join(t.TempDir(), "gitconfig") // of a user whose git would write other patches
+	b.write("", map[string]string{config: "[format]\n\tsignature = mine\n[diff]\n\tnoprefix = true\n"})
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	t.Setenv("GIT_AUTHOR_NAME", "somebody") // as in a hook of git
+	b.project = newProject(t.TempDir(), t.TempDir(), t.TempDir(), &b.out)
+	b.Download = func(_ context.Context, version string) (string, error) {
 		if b.modules[version] == "" {
 			return "", fmt.Errorf("there is no %s", version)
 		}
 		return b.modules[version], nil
-	}}
-	b.write(b.root, ownModule())
-	b.release("v1.2.0", upstream())
-	b.release("v1.1.0", upstream(moved...))
-	b.write(b.patches, map[string]string{"branches": "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\n"})
-	b.commit("v1.2.0", "", header, upstream("	p.synced++\n", "	p.synced++\n	p.tell()\n"),
-		map[string]string{"pkg/proxy/extension.go": "package proxy\n\nfunc (p *Proxier) tell() { p.told() }\n\nfunc (p *Proxier) told() { _ = p.write }\n"})
-	return b
-}
-
-// ownModule is our own code, and v1.2.0 vendored.
-func ownModule() map[string]string {
-	return map[string]string{
+	}
+	b.write(b.root, map[string]string{
 		"go.mod":             "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.0\n",
 		"go.sum":             "",
 		"cmd/own/main.go":    "package main\n\nimport \"example.test/own/pkg/own\"\n\nfunc main() { _ = own.Sync() }\n",
 		"pkg/own/own.go":     "package own\n\nimport \"k8s.io/kubernetes/pkg/proxy\"\n\nfunc Sync() error { return new(proxy.Proxier).Sync() }\n",
 		"vendor/modules.txt": "# k8s.io/kubernetes v1.2.0\n## explicit; go 1.24\nk8s.io/kubernetes/pkg/proxy\n",
-		"vendor/k8s.io/kubernetes/pkg/proxy/proxier.go": upstream()["pkg/proxy/proxier.go"],
-	}
+		"vendor/k8s.io/kubernetes/pkg/proxy/proxier.go": proxier,
+	})
+	b.release("v1.2.0", upstream())
+	b.release("v1.1.0", upstream(moved...))
+	b.write(b.Patches, map[string]string{"branches": "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\n"})
+	b.commit("v1.2.0", "", header, upstream(told...), map[string]string{"pkg/proxy/extension.go": extension})
+	return b
 }
 
 func (b *bench) release(version string, files map[string]string) {
@@ -123,11 +132,7 @@ func (b *bench) release(version string, files map[string]string) {
 func (b *bench) write(dir string, files map[string]string) {
 	b.t.Helper()
 	for name, content := range files {
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			b.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		if err := write(filepath.Join(dir, name), content); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -137,27 +142,25 @@ func (b *bench) write(dir string, files map[string]string) {
 // folder of patches/.
 func (b *bench) commit(version, folder, message string, files ...map[string]string) {
 	b.t.Helper()
-	dir := b.t.TempDir()
-	repo, err := scratch.New(b.t.Context(), dir)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := repo.Release(b.t.Context(), "base", b.modules[version], patched); err != nil {
-		b.t.Fatal(err)
-	}
+	r, err := scratch.New(b.t.Context(), b.t.TempDir())
+	wantError(b.t, err)
+	wantError(b.t, r.Release(b.t.Context(), "base", b.modules[version], patched))
 	for _, some := range files {
 		some = maps.Clone(some)
 		delete(some, "go.mod")
-		b.write(dir, some)
+		delete(some, "go.sum")
+		b.write(r.Dir, some)
 	}
-	for _, arguments := range [][]string{{"add", "-A"}, {"commit", "-q", "-m", message}} {
-		if _, err := scratch.Git(b.t.Context(), dir, arguments...); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	if _, err := repo.Format(b.t.Context(), "base", filepath.Join(b.patches, folder)); err != nil {
-		b.t.Fatal(err)
-	}
+	b.git(r.Dir, "add", "-A")
+	b.git(r.Dir, "commit", "-q", "-m", message)
+	_, err = r.Format(b.t.Context(), "base", filepath.Join(b.Patches, folder))
+	wantError(b.t, err)
+}
+
+func (b *bench) git(dir string, arguments ...string) {
+	b.t.Helper()
+	_, err := scratch.Git(b.t.Context(), dir, arguments...)
+	wantError(b.t, err)
 }
 
 // run runs a command line and returns what it printed.
@@ -168,58 +171,42 @@ func (b *bench) run(arguments ...string) (string, error) {
 	return b.out.String(), err
 }
 
-// snapshot returns the files of patches/.
-func (b *bench) snapshot() map[string]string {
+// files returns the files below a folder.
+func (b *bench) files(dir string) map[string]string {
 	b.t.Helper()
-	return snapshot(b.t, b.patches)
-}
-
-func snapshot(t *testing.T, dir string) map[string]string {
-	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	wantError(b.t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := os.ReadFile(path)
 		files[strings.TrimPrefix(path, dir+"/")] = string(content)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
 // edit replaces text in a file of patches/.
 func (b *bench) edit(name, old, replacement string) {
 	b.t.Helper()
-	content, err := os.ReadFile(filepath.Join(b.patches, name))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if !strings.Contains(string(content), old) {
+	content := b.files(b.Patches)[name]
+	if !strings.Contains(content, old) {
 		b.t.Fatalf("%s has no %q:\n%s", name, old, content)
 	}
-	b.write(b.patches, map[string]string{name: strings.Replace(string(content), old, replacement, 1)})
+	b.write(b.Patches, map[string]string{name: strings.Replace(content, old, replacement, 1)})
 }
 
-// append adds text to a file of patches/.
-func (b *bench) append(name, text string) {
+// rewrite makes the series one patch that changes v1.2.0 to the files.
+func (b *bench) rewrite(files map[string]string) {
 	b.t.Helper()
-	b.write(b.patches, map[string]string{name: b.snapshot()[name] + text})
+	wantError(b.t, os.Remove(filepath.Join(b.Patches, shared)))
+	b.commit("v1.2.0", "", header, files)
 }
 
 func wantError(t *testing.T, err error, texts ...string) {
 	t.Helper()
-	if len(texts) == 0 {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if err == nil {
-		t.Fatalf("no error; want %q", texts)
+	if (err != nil) != (len(texts) > 0) {
+		t.Fatalf("error %v; want %q", err, texts)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
