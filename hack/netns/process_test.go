@@ -445,7 +445,7 @@ func TestStart_ErrorsSayWhatToDo(t *testing.T) {
 		{"kube-proxy refuses", `iptables-masquerade-bit: ["99"]`, nil, []string{"proxyArguments", "kube-proxy refuses", "MasqueradeBit"}},
 		{"no configuration", "", []string{"--config="}, []string{"--config=FILE is required"}},
 		{"missing configuration", "", []string{"--config=/nowhere.yaml"}, []string{"/nowhere.yaml"}},
-		{"kubelet asked for", "", []string{"--enable=kubelet"}, []string{"kubelet", "proxy only"}},
+		{"kubelet asked for", "", []string{"--enable=kubelet"}, []string{"kubelet", "only the proxy"}},
 		{"proxy disabled", "", []string{"--disable=proxy"}, []string{"--disable=proxy", "nothing is left"}},
 		{"unknown component", "", []string{"--enable=sdn"}, []string{"unknown component", "dns, kubelet, plugins, proxy"}},
 		{"missing manifests", "", []string{"--manifests=/nowhere"}, []string{"/nowhere"}},

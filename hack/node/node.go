@@ -75,11 +75,21 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 	n.Configure("")
 	t.Cleanup(func() {
 		n.Kill()
+		n.removeLock()
 		if t.Failed() {
 			t.Logf("the log of %s:\n%s", name, n.Printed)
 		}
 	})
 	return n
+}
+
+// removeLock removes the lock file that a killed process leaves in the machine's /run.
+func (n *Node) removeLock() {
+	namespace, err := os.Stat(filepath.Join("/run/netns", n.Host.Name))
+	if err != nil {
+		return // it is gone, and nothing runs in it
+	}
+	_ = os.Remove(fmt.Sprintf("/run/origin-node/netns-%d.lock", namespace.Sys().(*syscall.Stat_t).Ino))
 }
 
 // File returns the path of a file in the node's folder.

@@ -27,7 +27,7 @@ const squat = "TEST_SQUAT"
 
 func TestMain(m *testing.M) {
 	if how := os.Getenv(squat); how != "" {
-		fmt.Fprintln(os.Stdout, hold(how))
+		_, _ = fmt.Fprintln(os.Stdout, hold(how))
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
 		return
 	}
