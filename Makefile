@@ -121,12 +121,12 @@ bench: build build-controlplane ## Show what things cost, as ratios in one run a
 	$(BENCH)
 
 .PHONY: bench-smoke
-bench-smoke: build build-controlplane ## See that the benchmarks run, not how fast anything is (root; RUN=REGEXP for some)
+bench-smoke: build build-controlplane ## Check that the benchmarks work, not how fast anything is (root; RUN=REGEXP for some)
 	$(BENCH) -smoke -o _output/bench-smoke.txt
 
 .PHONY: bench-readme
-bench-readme: build build-controlplane ## Measure everything, and write the table of README.md (root; an idle machine)
-	$(BENCH) -readme README.md
+bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, the picture and README.md (root, an idle machine; RUN=REGEXP for some)
+	$(BENCH) -publish
 
 .PHONY: bench-go
 bench-go: ## Run the benchmarks of single packages, with go test (root for those that need a kernel)

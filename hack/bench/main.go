@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/openshift/origin-node/hack/bench/conntrack"
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/flows"
 	"github.com/openshift/origin-node/hack/bench/process"
@@ -24,7 +23,7 @@ import (
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), conntrack.Figures())
+var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures())
 
 func main() {
 	if programming.IsAgent() {

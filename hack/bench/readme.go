@@ -24,52 +24,53 @@ const (
 	end   = "<!-- performance: end -->\n"
 )
 
-// section is the template of that section. v is the value of a row; process, typical and flow are those of some figures.
-var section = template.New("section").Option("missingkey=error")
+// sectionText is the template of that section. value looks up a row, each one for all ways to write rules; elsewhere and
+// flows look up rows of the typical node.
+const sectionText = `On a typical node (10,000 Services, 1,000 of them with external IPs; 100,000 endpoints, 250 of them on this node) the
+process takes {{each "CPU per change ÷ stock kube-proxy"}} times the CPU time of stock kube-proxy per change, has {{each "resident memory ÷ stock kube-proxy"}}
+times its memory, and its rules are complete after {{each "start to complete rules ÷ stock kube-proxy"}} times the time (iptables-legacy, iptables-nft in a cluster of
+a tenth of that size, nftables).
+A change of a pod on another node costs {{elsewhere "CPU"}} and runs {{elsewhere "programs run"}}; idle, the process takes
+{{each "CPU while idle, above stock kube-proxy"}} more than stock kube-proxy.
+Bound pods of this node begin new flows at {{flows "nftables"}} (nftables), {{flows "legacy tree"}} (iptables-legacy) and
+{{flows "iptables-nft tree"}} (iptables-nft) times the rate that a single SNAT rule for all pods allows, the least that netfilter can
+do; packets of established flows pass at {{value "packets of established flows: nftables ÷ single rule" "250, 400 nodes"}} times its rate.
+The picture shows that rate for more bound pods on one node, random ones for each flow: one rule per pod in a linear chain is
+down to {{value "new flows of random pods: linear chain ÷ single rule" "10k"}} at 10,000, where nftables has {{value "new flows of random pods: nftables ÷ single rule" "10k"}}.
+[RESULTS.md](hack/bench/RESULTS.md) has all figures with their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how
+` + "`make bench`" + ` measures them.
 
-const sectionText = `On a typical node, with 250 of the 100,000 endpoints of a cluster with 10,000 Services, 1,000 of them with external
-IPs, a change costs {{process "CPU per change"}} the CPU time of stock kube-proxy
-(iptables-legacy, iptables-nft, nftables), memory is {{process "resident memory"}} as large, and the rules are
-complete {{process "start to complete rules"}} as long after the start; for iptables-nft the cluster is a tenth as
-large. A pod that changes on another node costs {{typical "CPU" "nftables"}}, runs {{typical "programs run" "nftables"}} and sends
-{{typical "sent to netlink" "nftables"}}. New flows of this node's bound pods begin at {{flow "random pods" "nftables"}} (nftables),
-{{flow "random pods" "legacy tree"}} (iptables-legacy) and {{flow "random pods" "iptables-nft tree"}} (iptables-nft) times the rate that
-a single SNAT rule for all pods allows, the least that netfilter does; packets of established flows pass at
-{{v "packets of established flows: nftables ÷ single rule" "250, 400 nodes"}} times its rate. The picture shows how many bound pods on one node that takes to fall: with a rule for
-each pod in one chain, a few hundred. All figures with their targets are in [RESULTS.md](hack/bench/RESULTS.md);
-` + "`make bench`" + ` measures them, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how.
-
-![Rate of new flows, relative to a single SNAT rule, by the number of bound pods](hack/bench/new-flows.svg)
+![The rate of new flows relative to a single SNAT rule, by the number of bound pods](hack/bench/new-flows.svg)
 `
 
 // render returns the section for these results.
 func (p published) render() (string, error) {
-	ways := func(name string) (string, error) {
-		var all []string
+	each := func(name string) (string, error) {
+		var values []any
 		for _, way := range []struct{ name, at string }{{"iptables-legacy", "100k"}, {"iptables-nft", "10k"}, {"nftables", "100k"}} {
-			value, err := p.value(name+" ÷ stock kube-proxy, "+way.name, way.at)
+			value, err := p.value(name+", "+way.name, way.at)
 			if err != nil {
 				return "", err
 			}
-			all = append(all, value)
+			values = append(values, value)
 		}
-		return fmt.Sprintf("%s, %s and %s times", all[0], all[1], all[2]), nil
+		return fmt.Sprintf("%s, %s and %s", values...), nil
 	}
-	t, err := section.Funcs(template.FuncMap{
-		"v":       p.value,
-		"process": ways,
-		"typical": func(what, means string) (string, error) {
-			return p.value("a pod elsewhere changes, "+what+", "+means, "100k")
+	section, err := template.New("section").Funcs(template.FuncMap{
+		"value": p.value,
+		"each":  each,
+		"elsewhere": func(what string) (string, error) {
+			return p.value("a pod elsewhere changes, "+what+", nftables", "100k")
 		},
-		"flow": func(load, structure string) (string, error) {
-			return p.value("new flows of "+load+": "+structure+" ÷ single rule", "250, 400 nodes")
+		"flows": func(structure string) (string, error) {
+			return p.value("new flows of random pods: "+structure+" ÷ single rule", "250, 400 nodes")
 		},
 	}).Parse(sectionText)
 	if err != nil {
 		return "", err
 	}
 	var text bytes.Buffer
-	err = t.Execute(&text, nil)
+	err = section.Execute(&text, nil)
 	return text.String(), err
 }
 
