@@ -57,6 +57,7 @@ E2E_PACKAGES := ./hack/cluster/... ./hack/e2e/...
 FUZZTIME ?= 10s
 DURATION ?= 5m
 MODE =
+SCOPE = node
 
 .PHONY: build
 build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
@@ -86,9 +87,9 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-soak
-test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables)
+test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables, SCOPE=cluster)
 	controlplane=$$(hack/build-controlplane.sh) && \
-	DURATION=$(DURATION) MODE=$(MODE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
+	DURATION=$(DURATION) MODE=$(MODE) SCOPE=$(SCOPE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
 		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestSoak_NothingGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream

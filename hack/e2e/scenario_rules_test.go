@@ -230,6 +230,7 @@ func (w *world) hostNetwork() {
 	_, host := w.podByHand("hosts", "web", w.members[1], func(pod *v1.Pod) { pod.Spec.HostNetwork = true })
 	w.endpoint("hosts", "web", host, ready)
 	w.refused("hosts/web", "EndpointOutsideCluster")
+	w.refusedOn("hosts/web", "EndpointOutsideCluster", w.members[1])
 	w.warned("hosts", "web", "EndpointOutsideCluster")
 	w.bound("hosts", "web", 0)
 	w.leaves("tcp", host)

@@ -280,29 +280,56 @@ func (w *world) masqueraded(node *lab.Host, seen netip.Addr, to netip.AddrPort) 
 }
 
 // refused waits until every node says that a Service is refused something for this reason, or, if the reason is
-// empty, nothing.
+// empty, nothing. What is refused of a single pod a node says when it is asked for the whole cluster.
 func (w *world) refused(service, reason string) {
 	w.Helper()
 	w.eventually(func() error {
 		for _, m := range w.members {
-			out, errs, status := m.Openshift("egress", "refused", "--socket="+m.Socket(), "--no-headers")
-			if status != 0 {
-				return fmt.Errorf("%s: %s", m.Name, errs)
-			}
-			found := false
-			for line := range strings.Lines(out) {
-				about := strings.HasPrefix(line, service+" ")
-				if about && reason == "" {
-					return fmt.Errorf("%s: %s", m.Name, line)
-				}
-				found = found || about && strings.Contains(line, " "+reason+" ")
-			}
-			if !found && reason != "" {
-				return fmt.Errorf("%s does not say that %s is refused, %s, but:\n%s", m.Name, service, reason, out)
+			if err := m.saysRefused(service, reason, "--all"); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// refusedOn waits until these nodes and no others refuse an endpoint of a Service for this reason: those
+// that would bind it.
+func (w *world) refusedOn(service, reason string, nodes ...*member) {
+	w.Helper()
+	w.eventually(func() error {
+		for _, m := range w.members {
+			want := ""
+			if slices.Contains(nodes, m) {
+				want = reason
+			}
+			if err := m.saysRefused(service, want); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// saysRefused returns an error unless a node lists a refusal of a Service for this reason, or, if the reason
+// is empty, none.
+func (m *member) saysRefused(service, reason string, flags ...string) error {
+	out, errs, status := m.Openshift(append([]string{"egress", "refused", "--socket=" + m.Socket(), "--no-headers"}, flags...)...)
+	if status != 0 {
+		return fmt.Errorf("%s: %s", m.Name, errs)
+	}
+	found := false
+	for line := range strings.Lines(out) {
+		about := strings.HasPrefix(line, service+" ")
+		if about && reason == "" {
+			return fmt.Errorf("%s: %s", m.Name, line)
+		}
+		found = found || about && strings.Contains(line, " "+reason+" ")
+	}
+	if !found && reason != "" {
+		return fmt.Errorf("%s does not say that %s is refused, %s, but:\n%s", m.Name, service, reason, out)
+	}
+	return nil
 }
 
 // warned waits until a Service has an Event with this reason and none with another, and returns one.

@@ -319,7 +319,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
 	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": nil, "result": {"success", "error"},
-		"kind": {"Services", "EndpointSlices", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
+		"kind": {"Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
 		values["reason"] = append(values["reason"], string(reason))
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/hack/oracle"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 )
 
 const (
@@ -38,12 +39,12 @@ const (
 	warmUp, enough = 2, 9
 )
 
-// soakTime is how long the soak takes.
+// soakTime is how long the soak takes with each scope.
 func soakTime(t *testing.T) time.Duration {
 	t.Helper()
 	text, given := os.LookupEnv("DURATION")
 	if !given || text == "" {
-		return by(t, 25*time.Second, 25*time.Second, 5*time.Minute)
+		return by(t, 15*time.Second, 25*time.Second, 5*time.Minute)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -53,12 +54,34 @@ func soakTime(t *testing.T) time.Duration {
 }
 
 // TestSoak_NothingGoesWrong: objects of all kinds change all the time, 50 times a second. Pods use only
-// addresses that they may have. Every few seconds there is a quiet moment, in which each node holds the plan
-// and every pod leaves from the address that the plan gives it. At the end the nodes need no more memory than
-// at the beginning.
+// addresses that they may have. Every few seconds there is a quiet moment, in which each node holds its part of
+// the plan, all of it with the scope cluster, and every pod leaves from the address that the plan gives it. The
+// plan that follows changes is always the one for all objects. At the end the nodes need no more memory than at
+// the beginning.
 func TestSoak_NothingGoesWrong(t *testing.T) {
-	duration := soakTime(t)
-	s := newSoak(t)
+	for _, scope := range soakScopes(t) {
+		t.Run(string(scope), func(t *testing.T) { newSoak(t, scope).run(soakTime(t)) })
+	}
+}
+
+// soakScopes are those that the environment variable SCOPE names: all if none.
+func soakScopes(t *testing.T) []placement.Scope {
+	t.Helper()
+	all := []placement.Scope{placement.Node, placement.Cluster}
+	switch scope := placement.Scope(os.Getenv("SCOPE")); {
+	case scope == "":
+		return all
+	case slices.Contains(all, scope):
+		return []placement.Scope{scope}
+	default:
+		t.Fatalf("SCOPE=%q: want node, cluster, or nothing for both", scope)
+		return nil
+	}
+}
+
+// run changes objects for a time, with quiet moments.
+func (s *soak) run(duration time.Duration) {
+	s.Helper()
 	began := time.Now()
 	s.quiet()
 	least := int64(leastPerSecond * duration.Seconds())
@@ -93,13 +116,14 @@ type soak struct {
 	samples   map[string][]sampled // by node
 }
 
-func newSoak(t *testing.T) *soak {
+func newSoak(t *testing.T, scope placement.Scope) *soak {
 	t.Helper()
 	mode := os.Getenv("MODE")
 	if mode != "" && mode != "iptables" && mode != "nftables" {
 		t.Fatalf("MODE=%q: want iptables or nftables", mode)
 	}
-	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
+	arguments := fmt.Sprintf(`{profiling: ["true"], egress-snat-audit: ["true"], egress-snat-scope: [%s]}`, scope)
+	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: arguments}), samples: map[string][]sampled{}}
 	s.rules = s.members[0].RuleArguments()
 	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.podStarted, s.podEnding
 	for _, m := range s.members {
@@ -244,6 +268,7 @@ func (s *soak) measure(m *member) {
 	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
 		s.Errorf("%s: the log has a panic, or says that somebody else has changed the rules", m.Name)
 	}
+	m.FollowedThePlan()
 	if !s.Failed() {
 		m.Printed.Reset()
 	}

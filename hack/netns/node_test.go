@@ -86,13 +86,23 @@ func newNode(t *testing.T, config lab.Config) *node {
 			t.Fatal(err)
 		}
 	}
-	n.put("node.yaml", &v1.Node{
-		TypeMeta: typeMeta("v1", "Node"), ObjectMeta: objectMeta("", "node-1"),
-		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{
-			{Type: v1.NodeInternalIP, Address: l.Node().V4.String()}, {Type: v1.NodeInternalIP, Address: "2001:db8:0:2::2"},
-		}},
-	})
+	n.putNode()
 	return n
+}
+
+// putNode puts the Node, with these networks for its pods.
+func (n *node) putNode(podCIDRs ...netip.Prefix) {
+	n.Helper()
+	object := &v1.Node{
+		TypeMeta: typeMeta("v1", "Node"), ObjectMeta: objectMeta("", n.Name),
+		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{
+			{Type: v1.NodeInternalIP, Address: n.Node().V4.String()}, {Type: v1.NodeInternalIP, Address: "2001:db8:0:2::2"},
+		}},
+	}
+	for _, cidr := range podCIDRs {
+		object.Spec.PodCIDRs = append(object.Spec.PodCIDRs, cidr.String())
+	}
+	n.put("node.yaml", object)
 }
 
 var kubernetes = regexp.MustCompile(`(?m)^kubernetes v1\.(\d+)\.`)

@@ -15,47 +15,57 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
 )
 
-// TestWire_DuringRandomChanges: through a thousand changes of objects, with kills, the
-// kernel holds the plan after each burst, and no packet at any time has a source address
-// that is not its namespace's.
+// TestWire_DuringRandomChanges: through a thousand changes of objects in each way, with kills, the kernel
+// holds the plan after each burst, and no packet at any time has a source address that is not its
+// namespace's. Half of the changes are with the rules of this node's pods only.
 func TestWire_DuringRandomChanges(t *testing.T) {
 	for i, way := range ways {
-		t.Run(way.name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, lab.Config{IPv6: true, Pods: 4, Masquerade: true, Backend: way.iptables})
-			n.Backend, n.Arguments = way.backend, way.arguments
-			n.Configure("")
-			n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
-			n.start()
-			n.Ready()
-			w := &wire{node: n}
-			w.note(func() {})
-			w.settle()
-			stop := w.sample()
-			r := rand.New(rand.NewPCG(3, uint64(i)))
-			const bursts, events = 40, 25
-			for burst := range bursts {
-				for range events {
-					w.note(func() { w.randomEvent(r) })
-				}
-				if burst%10 == 9 {
-					n.Kill()
-					w.note(func() { w.randomEvent(r) })
-					n.restart()
-				}
-				w.settle()
-			}
-			stop()
-			t.Logf("%d answers, %d of them under an egress IP, %d in moments of calm", w.answers.Load(), w.bound.Load(), w.exact.Load())
-			if w.bound.Load() == 0 || w.exact.Load() == 0 {
-				t.Error("no answers under an egress IP, or none in moments of calm; the test shows nothing")
-			}
-		})
+		for _, scope := range []string{"node", "cluster"} {
+			t.Run(way.name+"/"+scope, func(t *testing.T) {
+				t.Parallel()
+				n := newNode(t, lab.Config{IPv6: true, Pods: 4, Masquerade: true, Backend: way.iptables})
+				n.Backend, n.Arguments = way.backend, way.arguments
+				n.Configure(`{egress-snat-audit: ["true"], egress-snat-scope: [` + scope + `]}`)
+				changeAtRandom(n, rand.New(rand.NewPCG(3, uint64(i))))
+			})
+		}
+	}
+}
+
+func changeAtRandom(n *node, r *rand.Rand) {
+	n.Helper()
+	n.putNode(netip.PrefixFrom(n.Pod(4).V4, 32), netip.PrefixFrom(n.Pod(4).V6, 128)) // whatever slices say
+	n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
+	n.start()
+	n.Ready()
+	w := &wire{node: n}
+	w.note(func() {})
+	w.settle()
+	stop := w.sample()
+	const bursts, events = 20, 25
+	for burst := range bursts {
+		for range events {
+			w.note(func() { w.randomEvent(r) })
+		}
+		if burst%10 == 9 {
+			n.FollowedThePlan()
+			n.Kill()
+			w.note(func() { w.randomEvent(r) })
+			n.restart()
+		}
+		w.settle()
+		n.FollowedThePlan()
+	}
+	stop()
+	n.Logf("%d answers, %d of them under an egress IP, %d in moments of calm", w.answers.Load(), w.bound.Load(), w.exact.Load())
+	if w.bound.Load() == 0 || w.exact.Load() == 0 {
+		n.Error("no answers under an egress IP, or none in moments of calm; the test shows nothing")
 	}
 }
 
@@ -89,6 +99,7 @@ func (w *wire) randomEvent(r *rand.Rand) {
 			pod := w.Pod(pods[r.IntN(len(pods))])
 			for _, slice := range endpointsIn(namespace, name, svc.Spec.Ports, pod.V4, pod.V6) {
 				slice.Name = fmt.Sprintf("%s-%d", slice.Name, len(objects))
+				slice.Endpoints[0].NodeName = []*string{nil, ptr.To(w.Name), ptr.To(w.Name), ptr.To("node-2")}[r.IntN(4)]
 				objects = append(objects, slice)
 			}
 		}
@@ -208,7 +219,7 @@ func (w *wire) settle() {
 	}
 	w.Eventually(soon, func() error { return w.Knows(objects, v1.IPv4Protocol, v1.IPv6Protocol) })
 	as := map[netip.Addr]netip.Addr{}
-	for _, b := range objects.Bindings() { // all are for UDP
+	for _, b := range objects.BindingsOn(w.Name) { // all are for UDP
 		as[b.Pod] = b.EgressIP
 	}
 	w.mu.Lock()

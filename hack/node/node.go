@@ -308,6 +308,15 @@ func (n *Node) Ready() {
 	n.Says("Egress SNAT rules are in place")
 }
 
+// FollowedThePlan fails if a process with egress-snat-audit has found, since the last Reset of its output, that
+// the plan which follows changes is not the one that is made of all objects.
+func (n *Node) FollowedThePlan() {
+	n.t.Helper()
+	if strings.Contains(n.Printed.String(), "The plan that followed the changes") {
+		n.t.Errorf("%s: the plan that follows changes is not the one that is made of all objects", n.Name)
+	}
+}
+
 // Sees waits until from, with a new flow to the address, is seen as want.
 func (n *Node) Sees(network string, from *lab.Host, to netip.AddrPort, want netip.Addr) {
 	n.t.Helper()

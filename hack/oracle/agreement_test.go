@@ -22,6 +22,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // TestOracle_AgreesWithThePlan: for random objects and arguments the program plans what the documented rules say.
@@ -45,43 +47,67 @@ func TestOracle_AgreesWithThePlan(t *testing.T) {
 
 // outcome is what becomes of the pods' packets.
 type outcome struct {
-	Bindings []oracle.Binding
+	// Bindings are the whole cluster's, and those of each node.
+	Bindings map[string][]oracle.Binding
 	// Sources are by pod, protocol and destination, for those that are SNATed.
 	Sources map[string]netip.Addr
 }
 
 // disagreement is how the rules and the program differ; empty if they do not.
 func disagreement(c oracle.Cluster) string {
-	want, got := outcome{Bindings: c.Bindings(), Sources: map[string]netip.Addr{}}, planned(c)
-	for _, b := range want.Bindings {
+	c.NodeScope = true
+	want := outcome{Bindings: map[string][]oracle.Binding{"all": c.Bindings()}, Sources: map[string]netip.Addr{}}
+	for _, node := range nodeNames {
+		want.Bindings[node] = c.BindingsOn(node)
+	}
+	for _, b := range want.Bindings["all"] {
 		for _, destination := range destinations {
 			if source := c.Source(b.Pod, b.Protocol, destination); source.IsValid() && destination.Is4() == b.Pod.Is4() {
 				want.Sources[fmt.Sprint(b.Pod, b.Protocol, destination)] = source
 			}
 		}
 	}
-	return cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty())
+	return cmp.Diff(want, planned(c), cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty())
 }
 
 // planned is what the program's plans say.
 func planned(c oracle.Cluster) outcome {
-	result := outcome{Sources: map[string]netip.Addr{}}
+	result := outcome{Bindings: map[string][]oracle.Binding{}, Sources: map[string]netip.Addr{}}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		plan, _ := egress.PlanFor(family, config(c.Arguments), objects(c)) // the plan is complete without what cannot be read
-		for _, b := range plan.Bindings {
-			result.Bindings = append(result.Bindings, oracle.Binding{
-				Pod: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP,
-				Service: types.NamespacedName{Namespace: b.Service.Namespace, Name: b.Service.Name},
-			})
+		whole := planOf(c, family, placement.Cluster, "")
+		result.Bindings["all"] = append(result.Bindings["all"], bindingsOf(whole)...)
+		for _, node := range nodeNames {
+			here := planOf(c, family, placement.Node, node)
+			result.Bindings[node] = append(result.Bindings[node], bindingsOf(here)...)
+		}
+		for _, b := range whole.Bindings {
 			for _, destination := range destinations {
 				inside := func(cidr netip.Prefix) bool { return cidr.Contains(destination) }
-				if destination != b.EgressIP && !slices.ContainsFunc(plan.ClusterCIDRs, inside) && !slices.ContainsFunc(plan.Exclusions, inside) && destination.Is4() == b.Pod.Is4() {
+				if destination != b.EgressIP && !slices.ContainsFunc(whole.ClusterCIDRs, inside) && !slices.ContainsFunc(whole.Exclusions, inside) && destination.Is4() == b.Pod.Is4() {
 					result.Sources[fmt.Sprint(b.Pod, b.Protocol, destination)] = b.EgressIP
 				}
 			}
 		}
 	}
 	return result
+}
+
+// planOf is the program's plan on a node.
+func planOf(c oracle.Cluster, family v1.IPFamily, scope placement.Scope, node string) plan.Plan {
+	given := config(c.Arguments)
+	given.Scope, given.NodeName = scope, node
+	p, _ := egress.PlanFor(family, given, objects(c)) // it is complete without what cannot be read
+	return p
+}
+
+func bindingsOf(p plan.Plan) (bindings []oracle.Binding) {
+	for _, b := range p.Bindings {
+		bindings = append(bindings, oracle.Binding{
+			Pod: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP,
+			Service: types.NamespacedName{Namespace: b.Service.Namespace, Name: b.Service.Name},
+		})
+	}
+	return bindings
 }
 
 // smallest takes objects away, one by one, as long as there is a disagreement without them.
@@ -145,6 +171,7 @@ func config(a oracle.Arguments) egress.Config {
 // Few values, so that objects have much to do with each other.
 var (
 	namespaces = []string{"a", "b"}
+	nodeNames  = []string{"n0", "n1", "n2"}
 	egressIPs  = []string{"203.0.113.1", "203.0.113.2", "2001:db8:113::1", "2001:db8:113::2"}
 	oddIPs     = []string{
 		"203.0.113.01", "::ffff:203.0.113.2", "2001:DB8:113:0::1", // as others, written otherwise
@@ -214,7 +241,7 @@ func (r random) cluster() oracle.Cluster {
 	c.EndpointSlices = append(c.EndpointSlices,
 		r.slice("default", "kubernetes", lies), r.slice(one(r, namespaces...), "unknown", lies), r.slice(one(r, namespaces...), "", lies))
 	for i, node := range c.Nodes {
-		node.Name = fmt.Sprintf("n%d", i)
+		node.Name = nodeNames[i]
 	}
 	for i, slice := range c.EndpointSlices {
 		slice.Name = fmt.Sprintf("e%d", i)
@@ -291,6 +318,9 @@ func (r random) slice(namespace, service string, lies bool) *discovery.EndpointS
 		case r.IntN(2) == 0:
 			e.TargetRef = &v1.ObjectReference{Kind: one(r, "Pod", "Pod", "Node"), Namespace: homeOf(ip), Name: "pod"}
 		}
+		if r.IntN(3) > 0 {
+			e.NodeName = ptr.To(one(r, nodeNames...))
+		}
 		slice.Endpoints = append(slice.Endpoints, e)
 	}
 	return slice
@@ -300,7 +330,7 @@ func (r random) slice(namespace, service string, lies bool) *discovery.EndpointS
 func homeOf(ip string) string { return namespaces[int(ip[len(ip)-1])%len(namespaces)] }
 
 func (r random) node() *v1.Node {
-	node := &v1.Node{}
+	node := &v1.Node{Spec: v1.NodeSpec{PodCIDRs: some(r, 2, []string{"10.128.0.2/31", "10.129.0.0/24", "fd00:10:128::2/128"})}}
 	for _, ip := range some(r, 4, nodeIPs) {
 		node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{
 			Type: one(r, v1.NodeInternalIP, v1.NodeInternalIP, v1.NodeExternalIP, v1.NodeHostName), Address: ip,

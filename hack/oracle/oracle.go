@@ -48,6 +48,22 @@ func (c Cluster) Source(pod netip.Addr, protocol string, destination netip.Addr)
 
 // Bindings returns all bindings of the cluster, sorted by pod and protocol.
 func (c Cluster) Bindings() []Binding {
+	return c.bindings(func(endpoint) bool { return true })
+}
+
+// BindingsOn returns those that a node writes rules for. With egress-snat-scope: node these are the bindings
+// that follow from the endpoints that an EndpointSlice places on this node, or on none, and from those in its
+// Node's spec.podCIDRs.
+func (c Cluster) BindingsOn(node string) []Binding {
+	if !c.NodeScope {
+		return c.Bindings()
+	}
+	podCIDRs := c.podCIDRs(node)
+	return c.bindings(func(e endpoint) bool { return e.node == node || e.node == "" || contain(podCIDRs, e.addr) })
+}
+
+// bindings returns those that follow from some of the endpoints.
+func (c Cluster) bindings(counts func(endpoint) bool) []Binding {
 	type target struct {
 		pod      netip.Addr
 		protocol string
@@ -61,7 +77,7 @@ func (c Cluster) Bindings() []Binding {
 				continue
 			}
 			for _, e := range endpoints {
-				if !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e.addr) || e.isOfAnotherNamespace(named) {
+				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e.addr) || e.isOfAnotherNamespace(named) {
 					continue
 				}
 				for _, protocol := range c.protocolsOf(svc) {
@@ -81,24 +97,6 @@ func (c Cluster) Bindings() []Binding {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Protocol, b.Protocol))
 	})
 	return bindings
-}
-
-// BindingsOn returns those that a node writes rules for. With egress-snat-scope: node these are the
-// bindings of pods that an EndpointSlice places on this node, or on none, and of the addresses in its
-// Node's spec.podCIDRs.
-func (c Cluster) BindingsOn(node string) []Binding {
-	if !c.NodeScope {
-		return c.Bindings()
-	}
-	here := map[netip.Addr]bool{}
-	for _, e := range c.endpoints() {
-		if e.node == node || e.node == "" {
-			here[e.addr] = true
-		}
-	}
-	return slices.DeleteFunc(c.Bindings(), func(b Binding) bool {
-		return !here[b.Pod] && !contain(c.podCIDRs(node), b.Pod)
-	})
 }
 
 func (c Cluster) podCIDRs(node string) (cidrs []netip.Prefix) {

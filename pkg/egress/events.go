@@ -181,11 +181,23 @@ func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
 // warningsAbout returns one warning for each reason for which a Service is refused something.
 func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.uid(service)}
+	refusals := slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])
+	// What was told of a family stays, though the other one has the same reason: another note is
+	// another Event.
+	slices.SortStableFunc(refusals, func(a, b plan.Refusal) int { return r.untold(service, a) - r.untold(service, b) })
 	var warnings []warning
-	for _, refusal := range oneForEachReason(slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])) {
+	for _, refusal := range oneForEachReason(refusals) {
 		warnings = append(warnings, warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: refusal.Pod.IsValid()})
 	}
 	return warnings
+}
+
+// untold returns 0 for a refusal that a warning about the Service tells of, else 1.
+func (r *eventRecorder) untold(service plan.Service, refusal plan.Refusal) int {
+	if slices.ContainsFunc(r.warnings[service], func(w warning) bool { return w.reason == refusal.Reason && w.note == r.note(refusal) }) {
+		return 0
+	}
+	return 1
 }
 
 // note returns what an Event about a Service says.

@@ -490,8 +490,3 @@ func (p *Planner) Numbers() Numbers {
 	numbers.EgressIPs, numbers.Refusals = len(p.uses), maps.Clone(p.numbers.Refusals)
 	return numbers
 }
-
-// EgressIPs returns the addresses that the bindings of the last Update use, sorted.
-func (p *Planner) EgressIPs() []netip.Addr {
-	return slices.SortedFunc(maps.Keys(p.uses), netip.Addr.Compare)
-}
