@@ -49,10 +49,6 @@ MERGE =
 DIR =
 FROM =
 TO =
-FULL =
-RESULTS =
-# switch NAME,FLAG is the flag if the variable is 1.
-switch = $(if $($(1)),$(if $(filter-out 1,$($(1)))$(filter-out 1,$(words $($(1)))),$(error $(1)=$($(1)): want $(1)=1 or nothing),$(2)))
 
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/kernel/...
@@ -61,6 +57,7 @@ E2E_PACKAGES := ./hack/cluster/... ./hack/e2e/...
 FUZZTIME ?= 10s
 DURATION ?= 5m
 MODE =
+SCOPE = node
 
 .PHONY: build
 build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
@@ -90,10 +87,10 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-soak
-test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables)
+test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables, SCOPE=cluster)
 	controlplane=$$(hack/build-controlplane.sh) && \
-	DURATION=$(DURATION) MODE=$(MODE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
-		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestNothingEverGoesWrong$$' ./hack/e2e
+	DURATION=$(DURATION) MODE=$(MODE) SCOPE=$(SCOPE) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
+		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestSoak_NothingGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
@@ -112,7 +109,7 @@ cluster-down: ## End the cluster that cluster-up started
 	@go run ./hack/playground down
 
 .PHONY: fuzz
-fuzz: ## Fuzz the loading of configuration, manifests and patches, and the rendering of rules, FUZZTIME each
+fuzz: ## Fuzz the loading of configuration and manifests, and the rendering of rules, FUZZTIME each
 	hack/fuzz.sh $(FUZZTIME)
 
 # Every value goes to a file, for benchstat.
@@ -125,12 +122,12 @@ bench: build build-controlplane ## Show what things cost, as ratios in one run a
 	$(BENCH)
 
 .PHONY: bench-smoke
-bench-smoke: build build-controlplane ## See that the benchmarks run, not how fast anything is (root; RUN=REGEXP for some)
+bench-smoke: build build-controlplane ## Check that the benchmarks work, not how fast anything is (root; RUN=REGEXP for some)
 	$(BENCH) -smoke -o _output/bench-smoke.txt
 
 .PHONY: bench-readme
-bench-readme: build build-controlplane ## Measure everything, and write the table of README.md (root; an idle machine)
-	$(BENCH) -readme README.md
+bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, the picture and README.md (root, an idle machine; RUN=REGEXP for some)
+	$(BENCH) -publish
 
 .PHONY: bench-go
 bench-go: ## Run the benchmarks of single packages, with go test (root for those that need a kernel)
@@ -167,11 +164,11 @@ rebased = $(if $(filter command,$(firstword $(origin VERSION))),$(VERSION),$(err
 
 .PHONY: rebase-patches
 rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (MERGE=1: also what had to be merged; DIR=DIR: into that folder alone)
-	go run ./hack/patchtool rebase $(call switch,MERGE,-merge) $(if $(DIR),-dir '$(DIR)') '$(rebased)'
+	go run ./hack/patchtool rebase $(if $(MERGE),$(if $(filter 1,$(MERGE)),-merge,$(error MERGE=$(MERGE): want MERGE=1 or nothing))) $(if $(DIR),-dir '$(DIR)') '$(rebased)'
 
 .PHONY: review-patches
-review-patches: ## Tell in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/ (FULL=1: with whole diffs; RESULTS=DIR: with other results of tests than test-upstream's)
-	@go run ./hack/patchtool review $(call switch,FULL,-lines=0) $(if $(RESULTS),-results '$(RESULTS)') '$(FROM)' '$(TO)'
+review-patches: ## Report in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/
+	@go run ./hack/patchtool review '$(FROM)' '$(TO)'
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code

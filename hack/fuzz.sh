@@ -24,7 +24,7 @@ fuzz() {
   return 1
 }
 
-grep -rl --include='*_test.go' '^func Fuzz' pkg hack/patchtool | sort | while read -r file; do
+grep -rl --include='*_test.go' '^func Fuzz' pkg | sort | while read -r file; do
   sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "${file}" | while read -r target; do
     fuzz "./$(dirname "${file}")" "${target}"
   done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Lets promtool check and test the alert rules, and checks that the README has their metrics.
+# Lets promtool check and test the alert rules, and checks that images/node/README.md has each alert and
+# the metrics that it uses. TestMetrics_AllAreDocumented of pkg/egress checks the other metrics.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v promtool >/dev/null; then
@@ -8,9 +9,18 @@ if ! command -v promtool >/dev/null; then
 fi
 promtool check rules images/node/alerts.yaml
 promtool test rules hack/alerts_test.yaml
-grep -oE 'egress_snat_[a-z_]+' images/node/alerts.yaml | sed 's/_bucket$//' | sort -u | while read -r metric; do
-  if ! grep -q "^| \`${metric}\` " README.md; then
-    echo "images/node/alerts.yaml: the README's table has no metric ${metric}" >&2
+{
+  grep -oE 'egress_snat_[a-z_]+' images/node/alerts.yaml | sed 's/_bucket$//'
+  sed -n 's/^ *- alert: //p' images/node/alerts.yaml
+} | sort -u | while read -r name; do
+  if ! grep -q "^| \`${name}\` " images/node/README.md; then
+    echo "images/node/alerts.yaml: no table of images/node/README.md has ${name}" >&2
+    exit 1
+  fi
+done
+sed -n 's/^ *- alert: //p' images/node/alerts.yaml | while read -r alert; do
+  if ! grep -q "alertname: ${alert}\$" hack/alerts_test.yaml; then
+    echo "hack/alerts_test.yaml: nothing tests that ${alert} fires" >&2
     exit 1
   fi
 done

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,41 +12,91 @@ import (
 	"github.com/openshift/origin-node/hack/bench/figure"
 )
 
-var results = []figure.Result{
-	{Name: "flows", At: "1k", Measured: figure.Distribution{0.98}, Target: figure.AtLeast(0.95)},
-	{Name: "linear", At: "1k", Measured: figure.Distribution{0.5}},
-	{Name: "flows", At: "100k", Measured: figure.Distribution{0.7}, Target: figure.AtLeast(0.8)},
-	{Name: "installed", Measured: figure.Distribution{400}, Unit: "ms", Target: figure.AtMost(500)},
-	{Name: "idle", At: "1k", Measured: figure.Distribution{0}, Target: figure.AtMost(0)},
-	{Name: "idle", At: "100k", Measured: figure.Distribution{0}, Target: figure.AtMost(0)},
-}
-
 var here = machine{cpu: "a CPU", cores: 2, kernel: "6.18", tools: []string{"nft 1.0.6"}}
 
-func TestSection(t *testing.T) {
-	day := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	want := begin + `Measured on 2026-11-21 in 7 rounds, programming and process in up to 5 and 3: a CPU, 2 cores; Linux 6.18; nft 1.0.6.
-
-| figure | measured | target | |
-|---|---|---|---|
-| flows | 1k: 0.980<br>100k: 0.700 | 1k: ≥ 0.950<br>100k: ≥ 0.800 | 1k: met<br>100k: missed |
-| linear | 1k: 0.500 |  |  |
-| installed | 400 ms | ≤ 500 ms | met |
-| idle | 0 | ≤ 0 | met |
-` + end
-	got, err := replace([]byte("before\n"+begin+"old\n"+end+"after\n"), section(here, day, 7, results))
+func TestPublished_ResultsReplaceThoseOfTheSameNameAndSize(t *testing.T) {
+	const before = preamble + "a CPU, 2 cores; Linux 6.18; nft 1.0.6" + heading + `| flows | 1k | 0.900 |  | ≥ 0.950 | missed | 1 | 2026-11-20 |
+| linear | 1k | 0.500 |  |  |  | 1 | 2026-11-20 |
+`
+	const after = preamble + "a CPU, 2 cores; Linux 6.18; nft 1.0.6" + heading + `| flows | 1k | 0.980 | 0.970–0.990 | ≥ 0.950 | met | 3 | 2026-11-21 |
+| flows | 100k | 0.700 |  | ≥ 0.800 | missed | 1 | 2026-11-21 |
+| linear | 1k | 0.500 |  |  |  | 1 | 2026-11-20 |
+| installed | 1k | 400 ms |  | ≤ 500 ms | met | 1 | 2026-11-21 |
+`
+	p, err := parseResults(before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("before\n"+want+"after\n", string(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(before, p.String()); diff != "" {
+		t.Errorf("unchanged (-want +got):\n%s", diff)
 	}
-	if _, err := replace([]byte("before\n"+begin), nil); err == nil {
-		t.Error("a README.md without the second marker is no error")
+	p.merge([]figure.Result{
+		{Name: "flows", At: "1k", Measured: figure.Distribution{0.98, 0.96, 1}, Target: figure.AtLeast(0.95)},
+		{Name: "installed", At: "1k", Measured: figure.Distribution{400}, Unit: "ms", Target: figure.AtMost(500)},
+		{Name: "flows", At: "100k", Measured: figure.Distribution{0.7}, Target: figure.AtLeast(0.8)},
+	}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	if diff := cmp.Diff(after, p.String()); diff != "" {
+		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+	if value, err := p.value("installed", "1k"); value != "400 ms" || err != nil {
+		t.Errorf("value %q, %v", value, err)
+	}
+	if value, err := p.value("installed", "100k"); err == nil {
+		t.Errorf("a row that is not there has the value %q", value)
 	}
 }
 
-func TestRecord(t *testing.T) {
+func TestParseResults_OtherFormats(t *testing.T) {
+	for _, text := range []string{"", preamble, preamble + "a CPU" + heading + "| too | few |\n"} {
+		if p, err := parseResults(text); err == nil {
+			t.Errorf("%q is read as %+v", text, p)
+		}
+	}
+}
+
+// TestReadme_SectionIsMadeOfTheResults: whoever changes the template, README.md or RESULTS.md alone runs 'make
+// bench-readme RUN=seed' afterwards.
+func TestReadme_SectionIsMadeOfTheResults(t *testing.T) {
+	t.Chdir("../..")
+	results, err := os.ReadFile(resultsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := parseResults(string(results))
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, err := p.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(readmeFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	updated, err := replace(readme, section)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(readme), string(updated)); diff != "" {
+		t.Errorf("%s (-is +should be):\n%s", readmeFile, diff)
+	}
+}
+
+func TestReplace_BetweenTheMarkersAlone(t *testing.T) {
+	got, err := replace([]byte("before\n"+begin+"old\n"+end+"after\n"), "new\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("before\n"+begin+"new\n"+end+"after\n", string(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := replace([]byte("before\n"+begin), ""); err == nil {
+		t.Error("a missing marker is no error")
+	}
+}
+
+func TestRecord_LineForBenchstat(t *testing.T) {
 	r := newRecord(here)
 	r.add("NewFlow/structure=nftables/n=1000", 20000, 3430.4, "ns/op")
 	lines := strings.Split(r.text.String(), "\n")
@@ -58,13 +109,13 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func TestCommandLine(t *testing.T) {
-	for _, wrong := range []string{"extra", "-rounds=-1", "-run=(", "-smoke -readme=README.md", "-run=flows -readme=README.md", "-unknown"} {
+func TestParse_CommandLines(t *testing.T) {
+	for _, wrong := range []string{"extra", "-rounds=-1", "-run=(", "-smoke -publish", "-unknown"} {
 		if _, err := parse(strings.Fields(wrong), io.Discard); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
 	}
-	for arguments, rounds := range map[string]int{"": 21, "-smoke": 3, "-smoke -rounds=7": 7} {
+	for arguments, rounds := range map[string]int{"": 21, "-smoke": 2, "-smoke -rounds=7": 7} {
 		o, err := parse(strings.Fields(arguments), io.Discard)
 		if err != nil || o.rounds != rounds {
 			t.Errorf("%q: %d rounds, error %v; want %d", arguments, o.rounds, err, rounds)

@@ -1,13 +1,15 @@
-// Command bench shows what egress SNAT costs: each figure as a ratio of things measured
-// within one run, against the target that it has.
+// Command bench shows what egress SNAT costs: each figure as a ratio of two values of the same run, against its
+// target.
 //
-//	go run ./hack/bench [-smoke] [-run REGEXP] [-rounds N] [-o FILE] [-readme README.md]
+//	go run ./hack/bench [-smoke] [-run REGEXP] [-rounds N] [-o FILE] [-publish]
 //
-// It needs root and the tools of hack/lab. Everything happens in network namespaces of its
-// own and goes with them. The table goes to standard output, what goes on meanwhile to
-// standard error, and every single value to FILE, for benchstat. A missed target
-// is no error: who reads the table judges it.
+// It needs root and the tools of hack/lab, and runs at the top of the repository. Everything happens in network
+// namespaces of its own, which it removes. Standard output gets the table, standard error the progress, and FILE
+// every single value, for benchstat. A missed target is no error.
 //
-// What is measured, and how, is the business of the packages below; this one lets them run,
-// and tells.
+// With -publish the results go to hack/bench/RESULTS.md, where they replace earlier ones of the same figures. From
+// that file it makes hack/bench/new-flows.svg, drawn by the module in hack/bench/picture, and the section
+// Performance of README.md.
+//
+// The packages below measure; this one runs them and prints.
 package main

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"regexp"
@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/openshift/origin-node/hack/bench/conntrack"
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/flows"
 	"github.com/openshift/origin-node/hack/bench/process"
@@ -24,7 +23,7 @@ import (
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(flows.Figures(), conntrack.Figures(), programming.Figures(), process.Figures())
+var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures())
 
 func main() {
 	if programming.IsAgent() {
@@ -43,19 +42,19 @@ func main() {
 
 // options are those of the command line.
 type options struct {
-	smoke          bool
+	smoke, publish bool
 	run            *regexp.Regexp
 	rounds         int
-	output, readme string
+	output         string
 }
 
 func parse(arguments []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&o.smoke, "smoke", false, "only see that everything works, at the smallest sizes")
-	flags.IntVar(&o.rounds, "rounds", 0, "how often everything is measured, but for programming and process, at most 5 and 3 times (default 21, with -smoke 3)")
+	flags.BoolVar(&o.smoke, "smoke", false, "only check that everything works, at the smallest sizes")
+	flags.BoolVar(&o.publish, "publish", false, "update RESULTS.md, and from it the picture and README.md")
+	flags.IntVar(&o.rounds, "rounds", 0, "how often to measure everything; costly figures take fewer rounds (default 21, with -smoke 2)")
 	flags.StringVar(&o.output, "o", "", "write every value to this `file`, for benchstat")
-	flags.StringVar(&o.readme, "readme", "", "replace the table of performance in this `file`")
 	flags.Func("run", "measure the figures that `regexp` matches: "+strings.Join(names(figures), ", "), func(text string) error {
 		o.run, err = regexp.Compile(text)
 		return err
@@ -67,13 +66,11 @@ func parse(arguments []string, stderr io.Writer) (o options, err error) {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.rounds < 0:
-		return o, fmt.Errorf("-rounds %d: want a positive number", o.rounds)
-	case o.smoke && o.readme != "":
-		return o, errors.New("-smoke measures nothing worth a -readme")
-	case o.run != nil && o.readme != "":
-		return o, errors.New("-readme replaces the whole table: leave -run out")
+		return o, fmt.Errorf("invalid -rounds %d: expected a positive number", o.rounds)
+	case o.smoke && o.publish:
+		return o, errors.New("the values of -smoke are not worth a -publish")
 	case o.rounds == 0 && o.smoke:
-		o.rounds = 3
+		o.rounds = 2
 	case o.rounds == 0:
 		o.rounds = 21
 	}
@@ -103,10 +100,23 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	here := describe(ctx)
+	published, err := load(here, o.run == nil)
+	if o.publish && err != nil {
+		return err
+	}
 	values := newRecord(here)
 	results, err := measure(ctx, o, chosen, values, stderr)
-	// What was measured before an error took its time, too.
-	return errors.Join(err, values.save(o.output), tell(stdout, here, results), o.update(here, results, err))
+	// What was measured before an error is not lost.
+	err = errors.Join(err, values.save(o.output), tell(stdout, here, results))
+	switch {
+	case o.smoke:
+		_, failed := draw(ctx, published)
+		err = errors.Join(err, failed)
+	case o.publish && err == nil:
+		published.merge(results, time.Now())
+		err = publish(ctx, published, stderr)
+	}
+	return err
 }
 
 // possible says what is missing, before anything is measured.
@@ -145,30 +155,11 @@ func measure(ctx context.Context, o options, chosen []figure.Figure, values *rec
 			return all, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		for _, r := range results {
-			if !(r.Measured.Median() >= 0) {
-				return all, fmt.Errorf("%s: %s %s is %s, which makes no sense", f.Name, r.Name, r.At, r.Value())
+			if median := r.Measured.Median(); math.IsNaN(median) || math.IsInf(median, 0) {
+				return all, fmt.Errorf("%s: %s %s is %s", f.Name, r.Name, r.At, r.Value())
 			}
 		}
 	}
 	settings.Log("done")
 	return all, nil
-}
-
-// update writes the table into README.md, if that is asked for and everything was measured.
-func (o options) update(here machine, results []figure.Result, failed error) error {
-	if o.readme == "" || failed != nil {
-		return nil
-	}
-	text, err := os.ReadFile(o.readme)
-	if err != nil {
-		return err
-	}
-	updated, err := replace(text, section(here, time.Now(), o.rounds, results))
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.readme, err)
-	}
-	if bytes.Equal(text, updated) {
-		return nil
-	}
-	return os.WriteFile(o.readme, updated, 0o644)
 }

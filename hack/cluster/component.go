@@ -86,8 +86,8 @@ func (c *Component) Start() error {
 }
 
 // Stop ends the process as a service manager does, with SIGTERM, and returns when it
-// has ended or ctx has. It does nothing when the process does not run. Who is watched
-// takes its time: the API server two seconds, etcd seven.
+// has ended or ctx has. It does nothing when the process does not run. A server with
+// open watches takes its time: the API server two seconds, etcd seven.
 func (c *Component) Stop(ctx context.Context) error { return c.end(ctx, syscall.SIGTERM) }
 
 // Kill ends the process with SIGKILL and returns when it has ended. It does nothing

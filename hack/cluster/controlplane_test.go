@@ -28,9 +28,9 @@ import (
 // soon bounds everything that takes a second or two on an idle machine.
 const soon = 30 * time.Second
 
-// TestControlPlane has one control plane for all its parts: a start costs more than what
+// TestControlPlane_AllItsParts has one control plane for all its parts: a start costs more than what
 // they do.
-func TestControlPlane(t *testing.T) {
+func TestControlPlane_AllItsParts(t *testing.T) {
 	t.Parallel()
 	RequireBinaries(t)
 	l := lab.ForTest(t, lab.Config{Control: true, IPv6: true})
@@ -46,7 +46,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("keeps its data", func(t *testing.T) { testRestarts(t, c) })
 }
 
-func TestControlPlaneOfOneFamily(t *testing.T) {
+func TestControlPlane_OneIPFamily(t *testing.T) {
 	t.Parallel()
 	RequireBinaries(t)
 	for _, tt := range []struct {
@@ -122,7 +122,7 @@ func testSlices(t *testing.T, c *ControlPlane) {
 	}
 }
 
-// pool is a Kubelet's addresses, of which it remembers who has them.
+// pool is a Kubelet's addresses, with the pods that have them.
 type pool struct {
 	mu    sync.Mutex
 	taken map[netip.Addr]string
@@ -336,7 +336,7 @@ func testRestarts(t *testing.T, c *ControlPlane) {
 	}
 }
 
-func TestNewNamesWhatIsMissing(t *testing.T) {
+func TestNew_NamesWhatIsMissing(t *testing.T) {
 	_, err := New(t.Context(), Config{Binaries: t.TempDir(), Dir: t.TempDir()})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want an error that a binary does not exist", err)

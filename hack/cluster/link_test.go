@@ -129,7 +129,7 @@ func (e *ends) works(client, server net.Conn) {
 	e.hear(client, "answer")
 }
 
-func TestLink(t *testing.T) {
+func TestLink_EveryTrouble(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{})
 	for _, tt := range []struct {
 		name string

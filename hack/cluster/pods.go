@@ -92,7 +92,8 @@ func (p *Pods) In(namespace string) map[string]*lab.Host {
 	return found
 }
 
-// Serve has a host tell its clients over TCP and UDP, in the families that it has, who they are seen as.
+// Serve starts servers on a host, for TCP and UDP in the families that it has, which answer each client with the
+// address that they see it from.
 func Serve(host *lab.Host, port int) error {
 	for addr, networks := range map[netip.Addr][]string{host.V4: {"tcp4", "udp4"}, host.V6: {"tcp6", "udp6"}} {
 		if !addr.IsValid() {

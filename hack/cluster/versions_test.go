@@ -13,8 +13,8 @@ const (
 	ownModule     = "../controlplane/go.mod"
 )
 
-// TestVersions keeps the control plane at the version that the product is built with.
-func TestVersions(t *testing.T) {
+// TestVersions_AreTheVendoredOnes keeps the control plane at the version that the product is built with.
+func TestVersions_AreTheVendoredOnes(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"k8s.io/kubernetes":      `(?m)^\tk8s\.io/kubernetes (v\S+)`,
 		"the staging modules":    `(?ms)^replace \(\n(.*?)^\)`,

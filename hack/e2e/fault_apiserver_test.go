@@ -10,9 +10,9 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 )
 
-// TestNobodyNoticesThatTheAPIServerIsAway: for a while there is none, and nodes are restarted
+// TestAPIServer_Away: for a while there is none, and nodes are restarted
 // and killed in that time. What changes as soon as it is back arrives on all of them.
-func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
+func TestAPIServer_Away(t *testing.T) {
 	w := newWatchedWorld(t, settings{})
 	away := by(t, 15*time.Second, 15*time.Second, time.Minute)
 	w.must(w.APIServer.Stop(t.Context()))
@@ -42,8 +42,8 @@ func TestNobodyNoticesThatTheAPIServerIsAway(t *testing.T) {
 	w.calm(fmt.Sprintf("API server away for %s, nodes up to date %s after it was back", back.Sub(began).Round(time.Second), since(back)))
 }
 
-// TestNobodyNoticesThatEtcdRestarts: in an orderly way, and killed.
-func TestNobodyNoticesThatEtcdRestarts(t *testing.T) {
+// TestEtcd_Restarts: in an orderly way, and killed.
+func TestEtcd_Restarts(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	for _, restart := range []func() error{
@@ -67,9 +67,9 @@ func TestNobodyNoticesThatEtcdRestarts(t *testing.T) {
 	w.calm("etcd restarted, and killed")
 }
 
-// TestANodeWhoseConnectionsAreResetFollows: its connections to the API server end every second,
+// TestConnections_ResetEverySecond: its connections to the API server end every second,
 // in the middle of changes, all of which it learns.
-func TestANodeWhoseConnectionsAreResetFollows(t *testing.T) {
+func TestConnections_ResetEverySecond(t *testing.T) {
 	w := newWatchedWorld(t, settings{})
 	resetting := repeatedly(time.Second, w.members[1].link.Reset)
 	defer resetting.end()
@@ -84,10 +84,10 @@ func TestANodeWhoseConnectionsAreResetFollows(t *testing.T) {
 	w.calm(fmt.Sprintf("three changes followed in %s with connections that are reset every second", followed))
 }
 
-// TestNodesWithoutNewsStayAsTheyAre: five of six nodes have five different troubles with
+// TestConnections_BrokenInFiveWays: five of six nodes have five different troubles with
 // their connections to the API server, in the middle of changes. Each goes on with what
 // it knew last, or learns it late, and catches up when its trouble is over.
-func TestNodesWithoutNewsStayAsTheyAre(t *testing.T) {
+func TestConnections_BrokenInFiveWays(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{nodes: 6})
 	well, dropped, delayed, reset, refused, held := w.members[0], w.members[1], w.members[2], w.members[3], w.members[4], w.members[5]

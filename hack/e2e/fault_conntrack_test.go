@@ -18,23 +18,23 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse: on one node it is full, for a while in
+// TestConntrack_TableIsFull: on one node it is full, for a while in
 // which objects change and the node's process is killed. What is tracked goes on; new flows
-// get nowhere, which nobody but the kernel's administrator can change, and none is seen as
-// somebody else. When there is room again all is as it should be.
+// fail, which only the kernel's administrator can change, and none leaves from a wrong address.
+// When there is room again, all is as it should be.
 //
 // A network namespace has no limit of its own: net.netfilter.nf_conntrack_max is the machine's
 // and cannot be written in another namespace than the first. But what it limits is each
 // namespace's own count. So the node's table is filled up to the machine's limit, with flows
 // that the kernel must not drop in favour of others.
-func TestAFullConntrackTableLetsNobodyLeaveAsSomebodyElse(t *testing.T) {
+func TestConntrack_TableIsFull(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	victim := w.members[1]
 	limit := w.conntrackLimit(victim.Host)
 	blogger := w.podsOn(w.blog, victim)
 	hit := w.apart(victim)
-	hit.Stop() // it has the patience of those who get answers
+	hit.Stop() // its timeout is for pods that get answers
 	hit.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 100, Timeout: time.Second, Check: hit.check}, hit.pods...)
 	w.round(hit)
 	sum := hit.Summary()
@@ -110,7 +110,7 @@ func (w *watchedWorld) conntrackLimit(host *lab.Host) int {
 	return limit
 }
 
-// filler makes and deletes tracked flows of nobody.
+// filler makes and deletes tracked flows that belong to no pod.
 type filler struct {
 	*testing.T
 	handle  *netlink.Handle
@@ -196,9 +196,9 @@ func (f *filler) empty() {
 	}
 }
 
-// TestANodeThatCannotSeeTheFlowsStillWritesItsRules: a kernel without conntrack's netlink. The
-// log says what it cannot do, and it is not ready, for old flows may wear who they were.
-func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
+// TestConntrack_WithoutItsNetlink: a kernel without conntrack's netlink. The
+// log says what it cannot do, and the node is not ready, for old flows may still use the old address.
+func TestConntrack_WithoutItsNetlink(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
 	victim := w.members[1]
@@ -216,14 +216,14 @@ func TestANodeThatCannotSeeTheFlowsStillWritesItsRules(t *testing.T) {
 			victim.Sees([]string{"tcp4", "tcp6"}[i], pod, at, netip.MustParseAddr(w.blogIPs()[i]))
 		}
 	}
-	victim.Says("Egress SNAT is not as planned")
-	victim.Says("protocol not supported")
+	victim.Says("Could not write the egress SNAT rules or end flows that contradict them")
+	victim.Says("the kernel does not offer its conntrack table over netlink")
 	if strings.Contains(victim.Printed.String(), inPlace) {
 		t.Error("the node is ready although it has not seen to the flows")
 	}
 	w.round(w.residents, w.blog)
 	if err := w.strays(w.blog); err == nil {
-		t.Error("no flow wears the old identity, so there was nothing to see")
+		t.Error("no flow uses the old address, so the test shows nothing")
 	}
 
 	t.Setenv("OPENSHIFT", strings.TrimPrefix(victim.Variables[0], withoutConntrack+"="))

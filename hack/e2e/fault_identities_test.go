@@ -10,8 +10,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestWhoPodsMayBeSeenAs: what the traffic of the other tests is judged by.
-func TestWhoPodsMayBeSeenAs(t *testing.T) {
+// TestChangingIdentities_WhoPodsMayBeSeenAs: the other tests judge their traffic by this.
+func TestChangingIdentities_WhoPodsMayBeSeenAs(t *testing.T) {
 	pod, old, present := &lab.Host{}, "198.51.100.1", "198.51.100.2"
 	at := func(seconds int) time.Time { return time.Now().Add(time.Duration(seconds) * time.Second) }
 	ask := func(seen string, start int, network string, kept bool) lab.Question {
@@ -56,8 +56,8 @@ func TestWhoPodsMayBeSeenAs(t *testing.T) {
 	}
 }
 
-// TestBrokenRulesExcuseNewFlowsAlone: while rules are broken.
-func TestBrokenRulesExcuseNewFlowsAlone(t *testing.T) {
+// TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly: while rules are broken.
+func TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly(t *testing.T) {
 	pod, right, wrong := &lab.Host{}, netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.2")
 	var g changingIdentities
 	g.next([]string{right.String()}, pod)
@@ -72,13 +72,13 @@ func TestBrokenRulesExcuseNewFlowsAlone(t *testing.T) {
 		t.Errorf("a flow that began while rules were broken: %v", err)
 	}
 	if ask(before, wrong) == nil {
-		t.Error("a flow of before may be seen as somebody else")
+		t.Error("a flow from before the damage may have a wrong source address")
 	}
 	if got := g.judge(); !strings.HasPrefix(got, "1 answers to 192.0.2.2, which was wrong") {
-		t.Errorf("it tells %q", got)
+		t.Errorf("judge says %q, want one wrong answer", got)
 	}
 	if ask(during, wrong) == nil {
-		t.Error("after the repair anybody may be seen as somebody else")
+		t.Error("after the repair a flow may still have a wrong source address")
 	}
 	if err := ask(during, right); err != nil {
 		t.Error(err)

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
-// TestRulesComeBackWhateverSomebodyElseDoes: on one node somebody breaks the rules. The new flows
-// of its pods may then leave as anybody, which is told, until the node repairs the rules; those
-// that did are ended. Flows that were there before do not notice, nor do other nodes.
-func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
+// TestRepair_WhateverSomebodyElseDoes: on one node somebody breaks the rules. New flows of
+// its pods may then leave from any address until the node repairs the rules; the test logs how many did,
+// and the node resets them. Earlier flows and other nodes are not affected.
+func TestRepair_WhateverSomebodyElseDoes(t *testing.T) {
 	ways := map[string]struct {
 		settings
 		damages func(v otherWriter) []damage
@@ -42,7 +42,7 @@ func TestRulesComeBackWhateverSomebodyElseDoes(t *testing.T) {
 type damage struct {
 	name string
 	do   func()
-	left string // is somebody else's and nobody's but this damage's, and must still be there in each IP family
+	left string // a foreign rule that only this damage makes, and that the repair must keep in each IP family
 	// unhooked: no chain of NAT is left for a moment, so the kernel translates nothing, the
 	// flows of before neither.
 	unhooked bool
@@ -137,8 +137,8 @@ func (v otherWriter) brokenNftables() []damage {
 	}
 }
 
-// apart takes the pods of a node out of the crowds into one of their own, but for those that
-// have no Service: who they are seen as when rules are broken is the network plugin's affair.
+// apart takes the pods of a node out of the crowds into one of their own, without those that
+// have no Service: their address while rules are broken is up to the network plugin.
 func (w *watchedWorld) apart(m *member) *crowd {
 	w.Helper()
 	hit := &crowd{changingIdentities: changingIdentities{of: map[*lab.Host]*podIdentities{}}}
@@ -249,9 +249,9 @@ table inet firewall {
 `
 }
 
-// TestNobodyNoticesThatTheIptablesLockIsHeld: for a while in which objects change and the node's
+// TestLock_HeldBySomebodyElse: for a while in which objects change and the node's
 // process is killed. The change arrives when the lock is free.
-func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
+func TestLock_HeldBySomebodyElse(t *testing.T) {
 	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
 	victim := w.members[1]
 	lock, err := os.OpenFile(victim.Host.XtablesLock(), os.O_CREATE|os.O_RDONLY, 0o600)
@@ -270,13 +270,13 @@ func TestNobodyNoticesThatTheIptablesLockIsHeld(t *testing.T) {
 	time.Sleep(time.Until(began.Add(hold))) // the fault is its length
 	objects, err := w.objects()
 	w.must(err)
-	if err := victim.CheckPlan(w.config, objects, families...); err == nil {
+	if err := victim.CheckPlan(objects, families...); err == nil {
 		t.Error("the node has written while somebody else held the lock")
 	}
 	if strings.Contains(victim.Printed.String(), inPlace) {
 		t.Error("the node says that its rules are in place while it could write none")
 	}
-	victim.Says("Somebody else holds the lock of iptables")
+	victim.Says("Another process holds the iptables lock")
 	held := since(began)
 	w.must(lock.Close())
 	free := time.Now()

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestANodeThatCannotLogGoesOn: four nodes have four troubles with their standard error. They
+// TestLog_CannotBeWritten: four nodes have four troubles with their standard error. They
 // do what they have to do all the same, and where the trouble ends, the log goes on.
-func TestANodeThatCannotLogGoesOn(t *testing.T) {
+func TestLog_CannotBeWritten(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{nodes: 4})
 	full, closed, broken, disk := w.members[0], w.members[1], w.members[2], w.members[3]

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestASecondNodeRefusesToRun: beside the first one, whatever its configuration, in a container
-// too, and before it has changed anything. Whoever ends the first one, in whatever way, can
-// start another at once.
-func TestASecondNodeRefusesToRun(t *testing.T) {
+// TestNode_SecondOneRefusesToRun: beside the first one, whatever its configuration, in a container
+// too, and before it has changed anything. However the first one
+// ends, another can start at once.
+func TestNode_SecondOneRefusesToRun(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	first := w.members[1]

@@ -20,7 +20,7 @@ import (
 )
 
 // The tests of faults each have a [watchedWorld]: a cluster with pods on all nodes, of three kinds.
-// Whatever breaks, nobody may ever be seen as somebody else:
+// Whatever breaks, no pod may ever leave from another pod's address:
 //
 //	shop/web-N      always leave from the Service's external IPs, which never change
 //	shop/plain-N    are behind no Service, so they always leave as their node
@@ -28,7 +28,7 @@ import (
 //
 // The first two are the residents. If a test does not say otherwise, nothing of theirs
 // goes unanswered or breaks either: faults of the control plane and of the node's process
-// are none of the packets' business.
+// do not affect packets.
 type watchedWorld struct {
 	*world
 	residents, blog *crowd
@@ -97,13 +97,13 @@ func (w *watchedWorld) publish() {
 	w.eventually(func() error { return w.publishAgain(w.Context()) }) // an API server may be busy starting
 }
 
-// publishAgain tells the API server of the last issue.
+// publishAgain writes the last issue's external IPs to the API server.
 func (w *watchedWorld) publishAgain(ctx context.Context) error {
 	return w.patch(ctx, "press", "blog", map[string]any{"spec": map[string]any{"externalIPs": w.blogIPs()}})
 }
 
 // published waits until all these nodes, or all there are, act on the last publish, after
-// which nobody on them may be seen as before.
+// which no pod on them may use an earlier address.
 func (w *watchedWorld) published(members ...*member) {
 	w.Helper()
 	if len(members) == 0 {
@@ -135,8 +135,8 @@ func (w *watchedWorld) round(crowds ...*crowd) {
 	}
 }
 
-// strays are the tracked flows on the nodes whose pods leave as somebody that they are not
-// any more. A node at rest has none.
+// strays returns an error if a node tracks a flow with a source address that its pod has no longer. A node
+// at rest has none.
 func (w *watchedWorld) strays(crowds ...*crowd) error {
 	w.Helper()
 	for _, m := range w.members {
@@ -157,18 +157,18 @@ func (w *watchedWorld) strays(crowds ...*crowd) error {
 	return nil
 }
 
-// calm ends the traffic: nobody was seen as somebody else, and no resident noticed anything.
+// calm ends the traffic, and fails if a pod used a wrong address or a resident's traffic was disturbed.
 func (w *watchedWorld) calm(what string) {
 	w.Helper()
 	w.round(w.residents, w.blog)
 	residents, blog := w.residents.Stop(), w.blog.Stop()
 	w.must(w.strays(w.residents, w.blog))
 	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
-		w.Errorf("the residents noticed: %s", residents)
+		w.Errorf("the residents' traffic was disturbed: %s", residents)
 	}
 	// Each change ends the flows that blog's pods keep, four each, and an answer may be on its way.
 	if ended := 4 * len(w.blog.pods) * w.issue; blog.Wrong > 0 || blog.Unanswered > ended || blog.Broken > ended {
-		w.Errorf("press/blog was seen as somebody else, or changed more often than it was changed, %d times: %s", w.issue, blog)
+		w.Errorf("press/blog used a wrong address, or more of its flows ended than its %d changes end: %s", w.issue, blog)
 	}
 	w.report(what, residents, blog)
 }
@@ -201,7 +201,7 @@ func (w *world) patch(ctx context.Context, namespace, service string, change any
 }
 
 // atRest waits until the nodes, all if none is named, hold the plan and have done all that
-// goes with it: the flows too that wore another identity are gone.
+// goes with it: flows with another source address are gone, too.
 func (w *world) atRest(members ...*member) {
 	w.Helper()
 	if len(members) == 0 {
@@ -275,19 +275,19 @@ func (r *repetition) end() {
 	r.wg.Wait()
 }
 
-// changingIdentities is who pods may be seen as, one identity after another. It is for traffic during
-// which identities change: a new one is seen after it was given and not before, and who has
-// been seen as the new one is never seen as the old one again.
+// changingIdentities are the addresses that pods may use, one after another. They are for traffic during
+// which addresses change: a new one is seen only after it was given, and a pod that has used the new one
+// never uses the old one again.
 type changingIdentities struct {
 	mu sync.Mutex
 	of map[*lab.Host]*podIdentities
-	// excused is since when anybody may be seen as anybody in flows that began after it,
-	// because somebody has broken the rules; judged is when that ended, zero if it has not.
+	// excused is when somebody broke the rules: flows that begin after it may have any address, until
+	// judged, which is zero as long as that lasts.
 	excused, judged time.Time
-	// keptToo: in flows of before as well.
+	// keptToo: earlier flows may, too.
 	keptToo bool
-	// strange is how many answers since then showed what was not right, by who was seen, and
-	// strangest when the last question was asked that had such an answer.
+	// strange counts the wrong answers since then by the address seen; strangest is when the last question
+	// with a wrong answer was asked.
 	strange   map[netip.Addr]int
 	strangest time.Time
 }
@@ -340,8 +340,7 @@ func (g *changingIdentities) settle(pods ...*lab.Host) {
 	}
 }
 
-// excuse lets everybody be seen as anybody from now on, in new flows or in kept ones too, which
-// is noted.
+// excuse accepts and counts answers with any address from now on, in new flows or in kept ones, too.
 func (g *changingIdentities) excuse(keptToo bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -349,13 +348,13 @@ func (g *changingIdentities) excuse(keptToo bool) {
 	g.excused, g.judged, g.strange, g.strangest = time.Now(), time.Time{}, map[netip.Addr]int{}, time.Time{}
 }
 
-// judge ends that, for questions from now on, and tells what was noted.
+// judge ends that, for questions from now on, and returns what was counted.
 func (g *changingIdentities) judge() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.judged = time.Now()
 	if len(g.strange) == 0 {
-		return "nobody was seen as somebody else"
+		return "no answer was wrong"
 	}
 	var counts []string
 	for addr, count := range g.strange {
@@ -365,7 +364,7 @@ func (g *changingIdentities) judge() string {
 	return fmt.Sprintf("%s, which was wrong, the last one asked after %s", strings.Join(counts, ", "), g.strangest.Sub(g.excused).Round(10*time.Millisecond))
 }
 
-// isExcused tells whether any answer will do.
+// isExcused returns whether any answer is accepted.
 func (g *changingIdentities) isExcused(q lab.Question) bool {
 	return !g.excused.IsZero() && (g.judged.IsZero() || q.Start.Before(g.judged)) && (g.keptToo || !q.Opened.Before(g.excused))
 }
@@ -393,7 +392,7 @@ func (g *changingIdentities) check(q lab.Question) error {
 	case q.Seen != present && !pod.settled.IsZero() && q.Start.After(pod.settled):
 		return fmt.Errorf("want %s, since %s", present, pod.settled.Format(time.TimeOnly))
 	case q.Kept && strings.HasPrefix(q.Network, "tcp"):
-		return nil // tells of the time when it connected
+		return nil // its address was chosen when it connected
 	}
 	return pod.inOrder(q, identities)
 }
@@ -453,11 +452,11 @@ func (g *changingIdentities) checkFlow(line string) error {
 			addr       netip.Addr
 			identities []netip.Addr
 		}{{pod.V4, podIdentities.v4}, {pod.V6, podIdentities.v6}} {
-			// Who wears his own address has met nobody's rule, the network plugin's neither.
+			// A pod's own address means that no rule has met the flow, not even the network plugin's.
 			want := side.identities[len(side.identities)-1]
 			plain := want == pod.Node.V4 || want == pod.Node.V6
 			if src[0] == side.addr && dst[1] != want && (!plain || dst[1] != side.addr) {
-				return fmt.Errorf("it wears %s, want %s", dst[1], want)
+				return fmt.Errorf("its source is %s, want %s", dst[1], want)
 			}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
 )
 
 // Dedicated nodes forward what clients outside send to a Service's external IPs, to pods that run on others:
@@ -28,7 +27,7 @@ const (
 	besidePort   = 8089
 )
 
-func TestServiceOnDedicatedForwardingNodes(t *testing.T) {
+func TestService_OnDedicatedForwardingNodes(t *testing.T) {
 	w := newWorld(t, settings{nodes: 4})
 	f := w.forwarding()
 	w.scenario("clients reach the pods by each external IP, and the answers come from it", f.checkExternalIPs)
@@ -187,18 +186,18 @@ func (f *forwarding) nodeAddresses() {
 		}
 	}
 	f.refused("demo/web", "NodeAddress")
-	f.warned("demo", "web", "NodeAddress")
+	event := f.warned("demo", "web", "NodeAddress")
 	f.bound("demo", "web", 0)
 	served()
 	for _, pod := range f.pods {
 		f.leaves("tcp", pod)
 	}
-	f.reconfigure(`egress-snat-allow-node-ips: ["true"]`, func(c *egress.Config) { c.AllowNodeIPs = true })
+	f.reconfigure(`egress-snat-allow-node-ips: ["true"]`)
 	f.refused("demo/web", "")
 	f.bound("demo", "web", len(f.pods))
 	served()
 	for _, pod := range f.pods {
 		f.leaves("tcp", pod, one.V4.String(), one.V6.String())
 	}
-	f.notWarned("demo", "web")
+	f.saidOnce(event)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress"
 )
 
 // OpenShift's Network has the cluster CIDRs, and a policy on external IPs. Its kind comes with a
@@ -23,12 +22,9 @@ import (
 const networkCRD = "testdata/networks.crd.yaml"
 
 // The nodes have no cluster CIDRs but those of the Network.
-var openShift = settings{
-	arguments: `cluster-cidr: null`,
-	config:    func(c *egress.Config) { c.ClusterCIDRs = nil },
-}
+var openShift = settings{arguments: `cluster-cidr: null`}
 
-func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
+func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, openShift)
 	w.installNetworks()
@@ -84,7 +80,6 @@ func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
 		w.putNetwork(nil, lab.ClusterV4, lab.ClusterV6)
 		shop(w.ips(10)...)
 		w.refused("shop/web", "")
-		w.notWarned("shop", "web")
 	})
 	w.scenario("a cluster network that is added is inside", func() {
 		inside := netip.MustParsePrefix("198.51.100.0/24")
@@ -107,7 +102,7 @@ func TestNodesTakeClusterCIDRsAndPolicyFromOpenShiftsNetwork(t *testing.T) {
 }
 
 // A node learns of kinds that come later within a minute.
-func TestOpenShiftsNetworkMayComeAfterTheNodeHasStarted(t *testing.T) {
+func TestNetwork_ComesAfterTheStart(t *testing.T) {
 	belongsTo(t, long)
 	w := newIdleWorld(t, openShift)
 	w.start()
@@ -120,7 +115,7 @@ func TestOpenShiftsNetworkMayComeAfterTheNodeHasStarted(t *testing.T) {
 	w.putNetwork(&configv1.ExternalIPPolicy{AllowedCIDRs: []string{"203.0.113.0/24"}}, lab.ClusterV4, lab.ClusterV6)
 	process.Eventually(t, 2*soon, func() error {
 		for _, m := range w.members {
-			if !strings.Contains(m.Printed.String(), "Taking the cluster CIDRs from the cluster's network configuration") {
+			if !strings.Contains(m.Printed.String(), "Using the cluster CIDRs of the cluster's network configuration") {
 				return fmt.Errorf("%s knows no Network", m.Name)
 			}
 		}
@@ -187,7 +182,7 @@ func (w *world) putNetwork(policy *configv1.ExternalIPPolicy, cidrs ...netip.Pre
 	})
 }
 
-func TestNetworkCRDIsOfTheVendoredVersion(t *testing.T) {
+func TestNetwork_CRDIsOfTheVendoredVersion(t *testing.T) {
 	crd, err := os.ReadFile(networkCRD)
 	if err != nil {
 		t.Fatal(err)

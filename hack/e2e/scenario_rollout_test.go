@@ -19,10 +19,11 @@ import (
 )
 
 // Two Deployments, of two namespaces, restart at the same time, so that an address of one's pod is the other's a
-// moment later. What README.md's Limits allow is checked, and no more: a pod is seen as its node, or as who had its
-// address before, until its node has its binding, and as nothing but its Service's external IP from then on.
+// moment later. What README.md's Limits allow is checked, and no more: until its node has its
+// binding, a pod is seen as its node, or as the pod that had its address before; from then on only as its Service's
+// external IP.
 
-func TestRollingRestartKeepsTheEgressIP(t *testing.T) {
+func TestRollout_RollingRestartKeepsTheEgressIP(t *testing.T) {
 	const replicas = 6
 	w := newWorld(t, settings{arguments: `v: ["4"]`}) // logs each binding
 	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
@@ -79,12 +80,12 @@ type successivePod struct {
 	name     plan.Pod
 	nodeName string
 	own      []string
-	former   []string // identities of those who had its address before
+	former   []string // identities of the pods that had its address before
 	gone     bool
 	bound    time.Time // since when nothing but own is right; zero until its node has its bindings
 }
 
-// follow begins the traffic of all pods that the kubelet will run, who have these identities by namespace.
+// follow begins the traffic of all pods that the kubelet will run. Their identities are given by namespace.
 func (w *world) follow(identities map[string][]string) *successivePods {
 	t := &successivePods{world: w, identities: identities, all: map[*lab.Host]*successivePod{}, last: map[netip.Addr]*successivePod{}}
 	t.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 200, Timeout: 10 * time.Second, Check: t.check})
@@ -201,7 +202,7 @@ func (t *successivePods) until(done <-chan error) {
 			}
 		}
 	}
-	t.Fatal("it takes too long")
+	t.Fatal("the pods are not bound in time")
 }
 
 // moved is how many pods have got an address that another namespace's pod had just before.
@@ -219,7 +220,7 @@ func (t *successivePods) round() {
 	t.must(t.Round(ctx))
 }
 
-// end ends the traffic, in which this many pods were bound at last and nobody was ever seen as who he is not.
+// end ends the traffic, and fails unless this many pods are left and no pod was ever seen with a wrong identity.
 func (t *successivePods) end(pods int) {
 	t.Helper()
 	t.round()
@@ -237,7 +238,7 @@ func (t *successivePods) end(pods int) {
 	}
 	// Flows that began before their pod was bound end with it, so some are unanswered or break.
 	if sum.Wrong > 0 {
-		t.Errorf("pods were seen as somebody else: %s", sum)
+		t.Errorf("pods were seen with wrong identities: %s", sum)
 	}
 	line, _, _ := strings.Cut(sum.String(), "\n")
 	t.Logf("%d pods, %d with an address that another namespace's pod had just before; before their bindings %d answers, %d under the address's former identity; %s",

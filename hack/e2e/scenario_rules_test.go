@@ -13,13 +13,12 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// The rules of README.md, each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
-// who they are seen as: none of it is their business.
+// The documented rules (pkg/egress/plan/doc.go), each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
+// which address it sees them from: the scenarios must not change that.
 
-func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
+func TestRules_OfTheReadme(t *testing.T) {
 	for name, s := range map[string]settings{
 		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},
 	} {
@@ -36,7 +35,7 @@ func TestPodsLeaveFromTheirServicesFirstExternalIP(t *testing.T) {
 }
 
 // A cluster of one IP family has the same rules.
-func TestClustersOfOneIPFamily(t *testing.T) {
+func TestRules_InOneIPFamily(t *testing.T) {
 	belongsTo(t, usual)
 	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {
@@ -44,11 +43,7 @@ func TestClustersOfOneIPFamily(t *testing.T) {
 			if family == v1.IPv6Protocol {
 				cidr = lab.ClusterV6
 			}
-			w := newWorld(t, settings{
-				families:  []v1.IPFamily{family},
-				arguments: `cluster-cidr: ["` + cidr.String() + `"]`,
-				config:    func(c *egress.Config) { c.ClusterCIDRs = []netip.Prefix{cidr} },
-			})
+			w := newWorld(t, settings{families: []v1.IPFamily{family}, arguments: `cluster-cidr: ["` + cidr.String() + `"]`})
 			w.undisturbed(w.rules())
 		})
 	}
@@ -198,11 +193,11 @@ func (w *world) annotations() {
 	annotate("flase")
 	w.leaves("tcp", pod)
 	w.refused("annotated/web", "InvalidAnnotation")
-	w.warned("annotated", "web", "InvalidAnnotation")
+	event := w.warned("annotated", "web", "InvalidAnnotation")
 	annotate("true")
 	w.leaves("tcp", pod, w.ips(40)...)
 	w.refused("annotated/web", "")
-	w.notWarned("annotated", "web")
+	w.saidOnce(event)
 }
 
 func (w *world) notReadyAndTerminating() {
@@ -235,6 +230,7 @@ func (w *world) hostNetwork() {
 	_, host := w.podByHand("hosts", "web", w.members[1], func(pod *v1.Pod) { pod.Spec.HostNetwork = true })
 	w.endpoint("hosts", "web", host, ready)
 	w.refused("hosts/web", "EndpointOutsideCluster")
+	w.refusedOn("hosts/web", "EndpointOutsideCluster", w.members[1])
 	w.warned("hosts", "web", "EndpointOutsideCluster")
 	w.bound("hosts", "web", 0)
 	w.leaves("tcp", host)
@@ -265,7 +261,7 @@ func (w *world) thief() {
 	w.leaves("tcp", bandit, w.ips(70)...)
 	w.leaves("tcp", robbed)
 	w.refused("bandits/web", "")
-	w.notWarned("bandits", "web")
+	w.saidOnce(event)
 }
 
 func (w *world) otherOrder() {
@@ -358,7 +354,7 @@ func familyOf(addr netip.Addr) v1.IPFamily {
 	return v1.IPv6Protocol
 }
 
-// The arguments of configuredRules, and what they make of the plan.
+// The arguments of configuredRules.
 const configuredArguments = `
 egress-snat-protocols: [all]
 egress-snat-exclude-cidrs: [198.51.100.0/24, "2001:db8:113:ee::/64"]
@@ -367,25 +363,11 @@ egress-snat-allowed-cidrs: [203.0.113.0/25, "2001:db8:113::/112"]
 egress-snat-namespace-cidrs: [pinned=203.0.113.110/32, "pinned=2001:db8:113::110/128"]
 `
 
-func configured(c *egress.Config) {
-	prefixes := func(texts ...string) (result []netip.Prefix) {
-		for _, text := range texts {
-			result = append(result, netip.MustParsePrefix(text))
-		}
-		return result
-	}
-	c.AllProtocols = true
-	c.Exclusions = prefixes("198.51.100.0/24", "2001:db8:113:ee::/64")
-	c.LoadBalancerIPs = true
-	c.AllowedCIDRs = prefixes("203.0.113.0/25", "2001:db8:113::/112")
-	c.NamespacePolicies = map[string]plan.Policy{"pinned": {Allowed: prefixes("203.0.113.110/32", "2001:db8:113::110/128")}}
-}
-
 // configuredRules goes through those that arguments change. The nodes restart with them, which the pods of
 // shop/web do not notice either.
 func (w *world) configuredRules() {
 	w.Helper()
-	w.reconfigure(configuredArguments, configured)
+	w.reconfigure(configuredArguments)
 	w.settled()
 	w.scenario("all protocols are bound where the configuration says so", w.allProtocols)
 	w.scenario("destinations that the configuration excludes see the node", w.excludedDestinations)

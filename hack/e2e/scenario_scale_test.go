@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 )
 
-func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
+func TestScale_FromZeroToFiftyAndBack(t *testing.T) {
 	belongsTo(t, usual)
 	const most = 50
 	w := newWorld(t, settings{})
@@ -37,14 +37,14 @@ func TestScaleFromZeroToFiftyAndBack(t *testing.T) {
 	pods.end(3)
 }
 
-func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
+func TestNamespace_DeletedLeavesItsAddressesToOthers(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})
 	pods := w.follow(map[string][]string{"shop": w.ips(10), "bank": w.ips(20)})
 	pods.deploy("bank", 3)
 	pods.deploy("shop", 9)
 	w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = append(svc.Spec.ExternalIPs, w.ips(11)...) })
-	// Events in it, of which the nodes take care, are no reason for a namespace to stay.
+	// Events in it are no reason for a namespace to stay.
 	w.service("shop", "odd", []string{cluster.ServiceCIDRV4.Addr().Next().String()}, nil)
 	w.warned("shop", "odd", "AddressInCluster")
 
@@ -54,7 +54,7 @@ func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
 	_, heir := w.podByHand("heir", "web", w.members[0], nil)
 	w.endpoint("heir", "web", heir, ready)
 	w.refused("heir/web", "OwnedByOtherNamespace")
-	w.warned("heir", "web", "OwnedByOtherNamespace")
+	event := w.warned("heir", "web", "OwnedByOtherNamespace")
 	w.settled()
 	w.leaves("tcp", heir)
 	flows := w.flows(heir, "tcp", "udp")
@@ -70,7 +70,7 @@ func TestNamespaceThatIsDeletedLeavesItsAddressesToOthers(t *testing.T) {
 	w.leaves("udp", heir, w.ips(10)...)
 	w.ended(flows, w.ips(10)...)
 	w.refused("heir/web", "")
-	w.notWarned("heir", "web")
+	w.saidOnce(event)
 
 	w.namespace("late")
 	w.service("late", "web", w.ips(11), nil)

@@ -17,7 +17,7 @@ import (
 
 // What kube-proxy can do with a Service goes on as ever, and the pods' identity does not depend on it.
 
-func TestSessionAffinityAndLocalTrafficGoWithEgressIPs(t *testing.T) {
+func TestService_SessionAffinityAndLocalTraffic(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})
 	pods := w.shop(w.ips(10)...)
@@ -29,7 +29,7 @@ func TestSessionAffinityAndLocalTrafficGoWithEgressIPs(t *testing.T) {
 	w.undisturbed(traffic)
 }
 
-// countedPort is where pods count who asks.
+// countedPort is the port at which pods count their clients' questions.
 const countedPort = 9090
 
 // counted is a pod that counts.
@@ -38,7 +38,7 @@ type counted struct {
 	servers []*lab.Server
 }
 
-// count has a pod count who asks it at countedPort, over TCP.
+// count lets a pod count the questions that it gets at countedPort, over TCP.
 func (w *world) count(pod *lab.Host) counted {
 	w.Helper()
 	c := counted{Host: pod}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
 )
 
 // What the scenarios do in a world, and what they see.
@@ -190,8 +189,8 @@ func notReady(c discovery.EndpointConditions) bool    { return !ptr.Deref(c.Read
 func terminating(c discovery.EndpointConditions) bool { return ptr.Deref(c.Terminating, false) }
 
 // reconfigure gives all nodes other arguments, as an administrator does: each ends by itself, and its service manager
-// starts it anew. config makes the same of what settled compares the kernel with; it may be nil.
-func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
+// starts it anew.
+func (w *world) reconfigure(arguments string) {
 	w.Helper()
 	for _, m := range w.members {
 		m.Configure(arguments)
@@ -203,16 +202,12 @@ func (w *world) reconfigure(arguments string, config func(*egress.Config)) {
 		m.Printed.Reset()
 		m.Start()
 	}
-	w.config = defaultConfig()
-	if config != nil {
-		config(&w.config)
-	}
 	for _, m := range w.members {
 		m.Ready()
 	}
 }
 
-// asks returns who a new flow of a host is seen as: the first answer counts.
+// asks returns the address that a new flow of a host is seen from: the first answer counts.
 func (w *world) asks(protocol string, from *lab.Host, to netip.AddrPort) (seen netip.Addr) {
 	w.Helper()
 	w.eventually(func() (err error) {
@@ -285,72 +280,101 @@ func (w *world) masqueraded(node *lab.Host, seen netip.Addr, to netip.AddrPort) 
 }
 
 // refused waits until every node says that a Service is refused something for this reason, or, if the reason is
-// empty, nothing.
+// empty, nothing. What is refused of a single pod a node says when it is asked for the whole cluster.
 func (w *world) refused(service, reason string) {
 	w.Helper()
 	w.eventually(func() error {
 		for _, m := range w.members {
-			out, errs, status := m.Openshift("egress", "refused", "--socket="+m.Socket(), "--no-headers")
-			if status != 0 {
-				return fmt.Errorf("%s: %s", m.Name, errs)
-			}
-			found := false
-			for line := range strings.Lines(out) {
-				about := strings.HasPrefix(line, service+" ")
-				if about && reason == "" {
-					return fmt.Errorf("%s: %s", m.Name, line)
-				}
-				found = found || about && strings.Contains(line, " "+reason+" ")
-			}
-			if !found && reason != "" {
-				return fmt.Errorf("%s does not say that %s is refused, %s, but:\n%s", m.Name, service, reason, out)
+			if err := m.saysRefused(service, reason, "--all"); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 }
 
-// warned waits until a Service has just one Event with this reason, and returns it.
-func (w *world) warned(namespace, service, reason string) (event v1.Event) {
+// refusedOn waits until these nodes and no others refuse an endpoint of a Service for this reason: those
+// that would bind it.
+func (w *world) refusedOn(service, reason string, nodes ...*member) {
 	w.Helper()
 	w.eventually(func() error {
-		events, err := w.warnings(namespace, service)
-		if err == nil && (len(events) != 1 || events[0].Reason != reason) {
-			err = fmt.Errorf("%s/%s has these Events, want one, %s: %v", namespace, service, reason, told(events))
+		for _, m := range w.members {
+			want := ""
+			if slices.Contains(nodes, m) {
+				want = reason
+			}
+			if err := m.saysRefused(service, want); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			event = events[0]
+		return nil
+	})
+}
+
+// saysRefused returns an error unless a node lists a refusal of a Service for this reason, or, if the reason
+// is empty, none.
+func (m *member) saysRefused(service, reason string, flags ...string) error {
+	out, errs, status := m.Openshift(append([]string{"egress", "refused", "--socket=" + m.Socket(), "--no-headers"}, flags...)...)
+	if status != 0 {
+		return fmt.Errorf("%s: %s", m.Name, errs)
+	}
+	found := false
+	for line := range strings.Lines(out) {
+		about := strings.HasPrefix(line, service+" ")
+		if about && reason == "" {
+			return fmt.Errorf("%s: %s", m.Name, line)
 		}
-		return err
+		found = found || about && strings.Contains(line, " "+reason+" ")
+	}
+	if !found && reason != "" {
+		return fmt.Errorf("%s does not say that %s is refused, %s, but:\n%s", m.Name, service, reason, out)
+	}
+	return nil
+}
+
+// warned waits until a Service has an Event with this reason and none with another, and returns one.
+func (w *world) warned(namespace, service, reason string) (event v1.Event) {
+	w.Helper()
+	svc := w.getService(namespace, service)
+	w.eventually(func() error {
+		events, err := w.warnings(svc)
+		if err != nil {
+			return err
+		}
+		other := func(e v1.Event) bool { return e.Reason != reason }
+		if len(events) == 0 || slices.ContainsFunc(events, other) {
+			return fmt.Errorf("%s/%s has these Events, want %s: %v", namespace, service, reason, told(events))
+		}
+		event = events[0]
+		return nil
 	})
 	return event
 }
 
-// notWarned waits until a Service has no Event.
-func (w *world) notWarned(namespace, service string) {
+// saidOnce fails unless an Event about a refusal that has been lifted is as it was: nobody deletes or
+// repeats it.
+func (w *world) saidOnce(event v1.Event) {
 	w.Helper()
-	w.eventually(func() error {
-		events, err := w.warnings(namespace, service)
-		if err == nil && len(events) > 0 {
-			err = fmt.Errorf("%s/%s has these Events: %v", namespace, service, told(events))
-		}
-		return err
-	})
+	now, err := w.Client().CoreV1().Events(event.Namespace).Get(w.Context(), event.Name, metav1.GetOptions{})
+	if err != nil || now.Count != 1 {
+		w.Errorf("the Event %s, %s, is there %d times, %v; want once", event.Reason, event.Message, now.Count, err)
+	}
 }
 
-// warnings are the nodes' Events about a Service, as 'kubectl describe' finds them. The API server has some of
-// its own.
-func (w *world) warnings(namespace, service string) ([]v1.Event, error) {
-	list, err := w.Client().CoreV1().Events(namespace).List(w.Context(), metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.kind": "Service", "involvedObject.name": service}.String(),
+// warnings are the nodes' Events about a Service, not about another one of the same name. The API server has
+// some of its own.
+func (w *world) warnings(svc *v1.Service) ([]v1.Event, error) {
+	list, err := w.Client().CoreV1().Events(svc.Namespace).List(w.Context(), metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.kind": "Service", "involvedObject.uid": string(svc.UID)}.String(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list.Items, func(e v1.Event) bool {
-		return e.ReportingController != "network.openshift.io/egress-snat"
-	}), nil
+	return slices.DeleteFunc(list.Items, func(e v1.Event) bool { return e.Source.Component != eventSource }), nil
 }
+
+// eventSource is the component that nodes write Events as.
+const eventSource = "network.openshift.io/egress-snat"
 
 // told is what Events say.
 func told(events []v1.Event) (result []string) {
@@ -426,15 +450,14 @@ func (w *world) younger(than *v1.Service) {
 	})
 }
 
-// ask has hosts ask the outside who they are seen as, until the scenarios are over. undisturbed
-// ends it.
+// ask lets hosts ask the outside which address it sees them from, until undisturbed ends that.
 func (w *world) ask(i *identities, hosts ...*lab.Host) *lab.Traffic {
 	traffic := lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 50, Timeout: 15 * time.Second, Check: i.check}, hosts...)
 	w.Cleanup(func() { traffic.Stop() })
 	return traffic
 }
 
-// undisturbed ends traffic that nobody may have noticed anything in.
+// undisturbed ends traffic, and fails if any of it was wrong, unanswered or broken.
 func (w *world) undisturbed(traffic *lab.Traffic) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), soon)
@@ -448,7 +471,7 @@ func (w *world) undisturbed(traffic *lab.Traffic) {
 	w.Log(line)
 }
 
-// editServiceStatus gives a Service another status, as who assigns load balancers does.
+// editServiceStatus gives a Service another status, as a load balancer's controller does.
 func (w *world) editServiceStatus(namespace, name string, status v1.ServiceStatus) {
 	w.Helper()
 	patch, err := json.Marshal(map[string]any{"status": status})

@@ -31,10 +31,10 @@ import (
 // nobody is a user and a group without rights.
 const nobody = 65534
 
-// TestTheSocketAnswersNobodyButRoot: a real process of another user is refused by the folder that
+// TestSocket_AnswersOnlyRoot: a real process of another user is refused by the folder that
 // the node has made, by the socket's mode when somebody has opened the folder, and by the node when
 // he has opened both.
-func TestTheSocketAnswersNobodyButRoot(t *testing.T) {
+func TestSocket_AnswersOnlyRoot(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	m := w.members[0]
@@ -90,8 +90,8 @@ func TestTheSocketAnswersNobodyButRoot(t *testing.T) {
 	})
 }
 
-// runAs runs the binary on the node behind a program that changes who it is run as. The file is given
-// to it open: the folder that it is in may be closed.
+// runAs runs the binary on the node behind a program that changes its user. The file is passed
+// to it open, for its folder may be closed.
 func (w *world) runAs(m *member, as []string, args ...string) (stdout, stderr string, status int) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), soon)
@@ -114,9 +114,9 @@ const (
 	healthPort  = 10256
 )
 
-// TestANodeGivesNothingAway: who is not on the node sees kube-proxy's health and no more; who is sees no
-// secret, and in the metrics nobody's name.
-func TestANodeGivesNothingAway(t *testing.T) {
+// TestExposure_NoSecretsAndNoNames: a client elsewhere sees kube-proxy's health and no more. A client on the node
+// sees no secret, and the metrics have no names of Services or pods.
+func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 2})
 	m, neighbour := w.members[0], w.members[1]
@@ -177,7 +177,7 @@ func TestANodeGivesNothingAway(t *testing.T) {
 		// route such packets (CVE-2020-8558).
 		w.restartWith(m, "nodeport-addresses: null")
 		if out, err := m.Host.Run(w.Context(), "cat", "/proc/sys/net/ipv4/conf/all/route_localnet"); err != nil || strings.TrimSpace(out) != "1" {
-			w.Fatalf("route_localnet is %s, %v; that is no test", out, err)
+			w.Fatalf("route_localnet is %s, %v; the test shows nothing", out, err)
 		}
 		for _, command := range []string{
 			"ip addr del 127.0.0.1/8 dev lo", "sysctl -q -w net.ipv4.conf.all.route_localnet=1",
@@ -193,7 +193,7 @@ func TestANodeGivesNothingAway(t *testing.T) {
 		// All but kube-proxy's rule would let him.
 		m.Iptables("-I", "INPUT", "-j", "ACCEPT")
 		if _, err := w.get(w.Outside(), onNode, "/metrics"); err != nil {
-			w.Errorf("no packet comes to the node: %v; that is no test", err)
+			w.Errorf("no packet comes to the node: %v; the test shows nothing", err)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func (w *world) get(from *lab.Host, to netip.AddrPort, path string) (answer, err
 	return answer{response.StatusCode, string(body)}, err
 }
 
-// healthOnly fails unless a host is told what kube-proxy tells of its health, and nothing else.
+// healthOnly fails unless a host gets kube-proxy's health, and nothing else.
 func (w *world) healthOnly(from *lab.Host, to netip.AddrPort) {
 	w.Helper()
 	for _, path := range []string{"/healthz", "/livez"} {
@@ -306,11 +306,11 @@ var (
 	label            = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 )
 
-// documentedMetrics fails unless the metrics of egress SNAT have the labels that README.md says, and no
+// documentedMetrics fails unless the metrics of egress SNAT have the labels that images/node/README.md says, and no
 // metric has the name of a Service or pod, or a pod's address.
 func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host) {
 	w.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../images/node/README.md")
 	w.must(err)
 	documented := map[string][]string{}
 	for _, match := range documentedMetric.FindAllStringSubmatch(string(readme), -1) {
@@ -318,7 +318,8 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": nil}
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": nil, "result": {"success", "error"},
+		"kind": {"Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
 		values["reason"] = append(values["reason"], string(reason))
 	}
@@ -340,7 +341,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(seen))); diff != "" {
-		w.Errorf("metrics that README.md has, and that there are (-want +got):\n%s", diff)
+		w.Errorf("metrics that images/node/README.md has, and that there are (-want +got):\n%s", diff)
 	}
 	names := []string{"shop", "web-1", pods[0].V4.String(), pods[0].V6.String(), pods[1].V4.String()}
 	for line := range strings.Lines(got.body) {
@@ -352,7 +353,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 }
 
-// noSecrets fails if what the node serves, prints or tells has something of its credentials.
+// noSecrets fails if what the node serves or prints contains a part of its credentials.
 func (w *world) noSecrets(m *member, at netip.AddrPort, kubeconfig string) {
 	w.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,11 +26,10 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-// What somebody writes who wants more than to be read: to end a transaction of iptables-restore
-// and begin another, to have the log say what nobody logged, to move a cursor.
+// Texts by which an attacker tries to end a transaction of iptables-restore and begin another, to forge lines of
+// the log, or to move a terminal's cursor.
 var wicked = []string{
 	"\nCOMMIT\n*nat\n-F POSTROUTING\nCOMMIT\n",
 	"x\n-A POSTROUTING -j ACCEPT\n",
@@ -40,13 +40,13 @@ var wicked = []string{
 	strings.Repeat("long ", 5000) + "\n\x1b[2J",
 }
 
-// evil is the namespace of somebody who may write Services, EndpointSlices and pods in it, and no more.
+// evil is the attacker's namespace. The attacker may write Services, EndpointSlices and pods in it, and no more.
 const evil = "evil"
 
-// TestHostileObjectsHarmNobodyElse: whatever somebody writes in a namespace of his own, as far as the
+// TestHostileObjects_HarmNobodyElse: whatever somebody writes in a namespace of his own, as far as the
 // API server lets him, others' pods leave as before, his own never as others, the nodes hold the
 // plan, and log, Events and the commands' output stay readable.
-func TestHostileObjectsHarmNobodyElse(t *testing.T) {
+func TestHostileObjects_HarmNobodyElse(t *testing.T) {
 	t.Run("iptables", func(t *testing.T) { hostileObjectsHarmNobodyElse(t, settings{nodes: 2}) })
 	t.Run("nftables", func(t *testing.T) {
 		belongsTo(t, usual)
@@ -158,10 +158,10 @@ func (h *hostileNamespace) check(q lab.Question) error {
 	if q.Err != nil || q.Seen == like(q.Seen, q.From.Node) || !h.somebodys(q.Seen) {
 		return nil
 	}
-	return fmt.Errorf("that is somebody else's")
+	return errors.New("the attacker's pods must not have this address")
 }
 
-// somebodys tells whether an address is one that nobody in the namespace may wear.
+// somebodys returns whether an address is one that no pod of the namespace may use.
 func (h *hostileNamespace) somebodys(addr netip.Addr) bool {
 	for _, inside := range []netip.Prefix{lab.ClusterV4, lab.ClusterV6, cluster.ServiceCIDRV4, cluster.ServiceCIDRV6} {
 		if inside.Contains(addr) {
@@ -231,7 +231,7 @@ func (h *hostileNamespace) slice(change func(*discovery.EndpointSlice), addresse
 func (h *hostileNamespace) mustBe(accepted bool) {
 	h.Helper()
 	if !accepted {
-		h.Error("the API server refuses it; that is no test")
+		h.Error("the API server refuses the object, so the test shows nothing")
 	}
 }
 
@@ -369,7 +369,7 @@ func (h *hostileNamespace) manySlices() {
 	}
 }
 
-// oddPods: nobody validates what a slice calls its pods.
+// oddPods: API servers do not validate the pods' names in an EndpointSlice.
 func (h *hostileNamespace) oddPods() {
 	for i, text := range wicked {
 		ip := fmt.Sprintf("10.128.71.%d", 1+i)
@@ -421,7 +421,7 @@ func (h *hostileNamespace) oddSlices() {
 	h.slice(func(s *discovery.EndpointSlice) { s.Endpoints[0].Zone = &wicked[0] }, "10.128.72.1")
 }
 
-// harmless fails if a node does not hold the plan, or anybody's ears or eyes are hurt.
+// harmless fails if a node does not hold the plan, or if log, commands or Events are not readable.
 func (h *hostileNamespace) harmless() {
 	h.Helper()
 	h.settled()
@@ -434,29 +434,25 @@ func (h *hostileNamespace) harmless() {
 	h.bindings("shop/web", 2*2*len(h.victims))
 }
 
-// bindings fails unless a Service has this many on each node, and what is bound in other namespaces
-// wears what they may have.
+// bindings fails unless a Service has this many in the whole cluster, and the bindings of other namespaces use
+// addresses that these may have. That the nodes hold these bindings, each its own, is for settled.
 func (h *hostileNamespace) bindings(service string, want int) {
 	h.Helper()
-	for _, m := range h.members {
-		snapshot, err := status.NewClient(m.Socket()).Snapshot(h.Context())
-		h.must(err)
-		got, others := 0, 0
-		for _, family := range snapshot.Families {
-			for _, b := range family.Plan.Bindings {
-				switch {
-				case b.Service.String() == service:
-					got++
-				case b.Service.Namespace == "shop" || b.Service.Namespace == "fresh" || h.somebodys(b.EgressIP):
-					h.Errorf("%s: %s gives %s the address %s", m.Name, b.Service, b.Pod, b.EgressIP)
-				default:
-					others++
-				}
-			}
+	objects, err := h.world.objects()
+	h.must(err)
+	got, others := 0, 0
+	for _, b := range objects.Bindings() {
+		switch {
+		case b.Service.String() == service:
+			got++
+		case b.Service.Namespace == "shop" || b.Service.Namespace == "fresh" || h.somebodys(b.EgressIP):
+			h.Errorf("%s gives %s the address %s", b.Service, b.Pod, b.EgressIP)
+		default:
+			others++
 		}
-		if got != want || others == 0 {
-			h.Errorf("%s: %s has %d bindings, want %d; others have %d, want some", m.Name, service, got, want, others)
-		}
+	}
+	if got != want || others == 0 {
+		h.Errorf("%s has %d bindings, want %d; others have %d, want some", service, got, want, others)
 	}
 }
 
@@ -507,17 +503,21 @@ func (h *hostileNamespace) readable(command, output string) {
 	}
 }
 
-// readableEvents fails unless the Events about refusals are, and nobody else has one.
+// readableEvents fails unless the Events about refusals are readable, and all of them are in the attacker's
+// namespaces.
 func (h *hostileNamespace) readableEvents() {
 	h.Helper()
-	events, err := h.Client().EventsV1().Events("").List(h.Context(), metav1.ListOptions{FieldSelector: "reportingController=network.openshift.io/egress-snat"})
+	events, err := h.Client().CoreV1().Events("").List(h.Context(), metav1.ListOptions{})
 	h.must(err)
 	for _, event := range events.Items {
-		if event.Namespace == "shop" || event.Namespace == "fresh" {
-			h.Errorf("an Event in %s: %s", event.Namespace, event.Note)
+		if event.Source.Component != eventSource {
+			continue
 		}
-		if !printable(event.Note) || strings.Contains(event.Note, "\n") {
-			h.Errorf("an Event says %q", event.Note)
+		if event.Namespace == "shop" || event.Namespace == "fresh" {
+			h.Errorf("an Event in %s: %s", event.Namespace, event.Message)
+		}
+		if !printable(event.Message) || strings.Contains(event.Message, "\n") {
+			h.Errorf("an Event says %q", event.Message)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func (k kind) String() string {
 		"EndpointSlices made by hand", "deleted", "namespaces deleted and made again", "Nodes"}[k]
 }
 
-// changer is a namespace and who changes what is in it, one thing after another. The changers fight
-// over few addresses.
+// changer changes what is in its namespace, one thing after another. The changers compete for few
+// addresses.
 type changer struct {
 	*soak
 	name string
@@ -79,7 +79,7 @@ func (c *changer) empty() {
 	c.services, c.pods, c.slices = map[string]*v1.Service{}, map[string]string{}, map[string]netip.Addr{}
 }
 
-// ask asks for a change. It tells whether there will be one: who has enough to do makes none.
+// ask asks for a change, and returns whether the changer will make it: one that is busy makes none.
 func (c *changer) ask() bool {
 	c.busy.Add(1)
 	select {
@@ -178,7 +178,7 @@ func (c *changer) patch(name string, change func(*v1.Service)) error {
 
 // noteService notes what a Service is about to be.
 func (c *changer) noteService(svc *v1.Service) {
-	claim := claimOf(svc, c.config)
+	claim := claimOf(svc, c.rules)
 	c.history.note(fact{claim: &claim})
 }
 
@@ -222,7 +222,7 @@ func (c *changer) startPod() (bool, error) {
 	}
 	c.count++
 	name := fmt.Sprintf("pod-%d", c.count)
-	labels := labelApp(c.r.IntN(apps + 1)) // of which the last is nobody's
+	labels := labelApp(c.r.IntN(apps + 1)) // no Service selects the last one
 	c.pods[name] = labels["app"]
 	pod := cluster.NewPod(c.name, name, c.members[c.r.IntN(len(c.members))].Name, labels)
 	_, err := c.Client().CoreV1().Pods(c.name).Create(c.Context(), pod, metav1.CreateOptions{})
@@ -234,7 +234,7 @@ func (c *changer) endPod() (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	// One that does not run yet is nobody's endpoint, and is noted if it comes to that.
+	// A pod that does not run yet is no endpoint. It is noted when it starts.
 	if host := c.kubeletsPods.Host(c.name, name); host != nil {
 		c.history.leave(host.V4, host.V6)
 	}
@@ -325,7 +325,7 @@ func (c *changer) replaceNamespace() (bool, error) {
 	return true, err
 }
 
-// touchNode changes of a Node what nobody cares about.
+// touchNode changes an annotation of a Node, which means nothing.
 func (c *changer) touchNode() (bool, error) {
 	c.count++
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/%s":"%d"}}}`, c.name, c.count)

@@ -11,12 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/hack/oracle"
 )
 
-// history is what was so when, as far as it decides who a pod may be seen as. It is a row of periods, each
-// of which begins with a quiet moment.
+// history is what decided, at any time, which addresses a pod may use. It consists of periods, each of which
+// begins with a quiet moment.
 type history struct {
 	mu      sync.Mutex
 	periods []*period
@@ -24,13 +23,13 @@ type history struct {
 
 // period is what all nodes held at a quiet moment, and what was changed after it. A node learns of the
 // changes some time, in any order, until the next quiet moment. So what may be so in a period is
-// what is made of anything that was so at its beginning and of any change that had begun.
+// what follows from any state at its beginning together with any change that had begun.
 type period struct {
 	began time.Time
 	// At the quiet moment.
 	claims    []claim
 	endpoints []possibleEndpoint
-	bindings  map[netip.Addr]plan.Binding // those of TCP, by the pod's address
+	bindings  map[netip.Addr]oracle.Binding // those of TCP, by the pod's address
 	// Since then.
 	facts []fact
 }
@@ -53,24 +52,19 @@ type possibleEndpoint struct {
 }
 
 // fact is a change that is about to be made: of a claim, which has nothing when it ends, or of what an
-// address is. An address that is nobody's endpoint any more is an endpoint of no namespace.
+// address is. An address that is no endpoint any more is one of no namespace.
 type fact struct {
 	at       time.Time
 	claim    *claim
 	endpoint *possibleEndpoint
 }
 
-func claimOf(svc *v1.Service, config egress.Config) claim {
+func claimOf(svc *v1.Service, arguments oracle.Arguments) claim {
 	c := claim{namespace: svc.Namespace, name: svc.Name, app: svc.Spec.Selector["app"], created: svc.CreationTimestamp.Time}
 	for _, text := range svc.Spec.ExternalIPs {
 		c.holds = append(c.holds, netip.MustParseAddr(text))
 	}
-	for _, family := range families {
-		in, err := egress.InputFor(family, config, egress.Objects{Services: []*v1.Service{svc}})
-		if err == nil && len(in.Claims) == 1 && in.Claims[0].Refused == "" {
-			c.egress = append(c.egress, in.Claims[0].EgressIP)
-		}
-	}
+	c.egress = oracle.Cluster{Arguments: arguments}.Claims(svc)
 	return c
 }
 
@@ -88,7 +82,7 @@ func (h *history) note(f fact) {
 	last.facts = append(last.facts, f)
 }
 
-// leave notes that addresses are about to be nobody's endpoints.
+// leave notes that addresses are about to be no endpoints any more.
 func (h *history) leave(addrs ...netip.Addr) {
 	for _, addr := range addrs {
 		h.note(fact{endpoint: &possibleEndpoint{addr: addr}})
@@ -96,11 +90,11 @@ func (h *history) leave(addrs ...netip.Addr) {
 }
 
 // calm begins a period: all nodes hold the plan for these objects now, and nothing is being changed.
-func (h *history) calm(w *world, objects egress.Objects) {
+func (h *history) calm(w *world, objects oracle.Cluster) {
 	w.Helper()
-	e := &period{began: time.Now(), bindings: map[netip.Addr]plan.Binding{}}
+	e := &period{began: time.Now(), bindings: map[netip.Addr]oracle.Binding{}}
 	for _, svc := range objects.Services {
-		e.claims = append(e.claims, claimOf(svc, w.config))
+		e.claims = append(e.claims, claimOf(svc, objects.Arguments))
 	}
 	for _, slice := range objects.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {
@@ -118,13 +112,9 @@ func (h *history) calm(w *world, objects egress.Objects) {
 			e.endpoints = append(e.endpoints, possibleEndpoint{addr: netip.MustParseAddr(ip.IP), namespace: pod.Namespace, app: pod.Labels["app"]})
 		}
 	}
-	for _, family := range w.families {
-		p, err := egress.PlanFor(family, w.config, objects)
-		w.must(err)
-		for _, b := range p.Bindings {
-			if b.Protocol == plan.TCP { // UDP is the same, by the Services' ports
-				e.bindings[b.Pod] = b
-			}
+	for _, b := range objects.Bindings() {
+		if b.Protocol == "tcp" { // UDP is the same, by the Services' ports
+			e.bindings[b.Pod] = b
 		}
 	}
 	h.mu.Lock()
@@ -134,7 +124,8 @@ func (h *history) calm(w *world, objects egress.Objects) {
 	h.periods = slices.DeleteFunc(h.periods, func(old *period) bool { return old != e && old.began.Before(e.began.Add(-2*time.Minute)) })
 }
 
-// check is for traffic: a pod is seen as who it may be in a period that the question falls into.
+// check is for lab.TrafficConfig: a pod must use an address that it may have in a period that the question falls
+// into.
 func (h *history) check(q lab.Question) error {
 	if q.Err != nil {
 		return nil
@@ -148,10 +139,10 @@ func (h *history) check(q lab.Question) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not that; %s", addr, h.periods[len(h.periods)-1].tell(addr, q.Seen))
+	return fmt.Errorf("%s must not have this address; %s", addr, h.periods[len(h.periods)-1].tell(addr, q.Seen))
 }
 
-// tell says what is known of an address and an identity.
+// tell returns what is known of a pod's address and an identity, for a failure's message.
 func (e *period) tell(addr, identity netip.Addr) string {
 	text := fmt.Sprintf("since the quiet moment at %s, when it had %s, %d changes have begun; it is", e.began.Format("15:04:05.000"), e.bindings[addr].EgressIP, len(e.facts))
 	for _, t := range e.allEndpoints(e.facts) {
@@ -183,7 +174,7 @@ func (e *period) allEndpoints(facts []fact) []possibleEndpoint {
 	return endpoints
 }
 
-// allows tells whether a pod's address may be seen as somebody until a time in the period.
+// allows returns whether a pod may be seen from an address until a time in the period.
 func (e *period) allows(addr, node, seen netip.Addr, until time.Time) bool {
 	n := 0
 	for n < len(e.facts) && !e.facts[n].at.After(until) {
@@ -200,9 +191,9 @@ func (e *period) allows(addr, node, seen netip.Addr, until time.Time) bool {
 	return n > 0 && e.candidate(addr, seen, facts)
 }
 
-// touched tells whether any of these changes could end a binding: one of what its pod's address is, or
+// touched returns whether any of these changes could end a binding: one of what its pod's address is, or
 // of a Service that has, or had, its egress IP or its pod. The Service that gives it is one of these.
-func (e *period) touched(b plan.Binding, facts []fact) bool {
+func (e *period) touched(b oracle.Binding, facts []fact) bool {
 	endpoints := e.allEndpoints(facts)
 	for _, f := range facts {
 		if f.endpoint != nil && f.endpoint.addr == b.Pod {
@@ -218,7 +209,7 @@ func (e *period) touched(b plan.Binding, facts []fact) bool {
 	return false
 }
 
-// selects tells whether an address is an endpoint of the Service.
+// selects returns whether an address is an endpoint of the Service.
 func (c claim) selects(addr netip.Addr, endpoints []possibleEndpoint) bool {
 	return slices.ContainsFunc(endpoints, func(t possibleEndpoint) bool {
 		return t.addr == addr && t.namespace == c.namespace && (t.service == c.name || t.service == "" && t.app == c.app)
@@ -236,7 +227,7 @@ func (e *period) versions(facts []fact) []claim {
 	return versions
 }
 
-// candidate tells whether a Service may give an address an identity.
+// candidate returns whether a Service may give an address an identity.
 func (e *period) candidate(addr, identity netip.Addr, facts []fact) bool {
 	endpoints := e.allEndpoints(facts)
 	return slices.ContainsFunc(e.versions(facts), func(c claim) bool {
@@ -244,7 +235,7 @@ func (e *period) candidate(addr, identity netip.Addr, facts []fact) bool {
 	})
 }
 
-// blocked tells whether an older Service of another namespace had the address at the quiet moment, and
+// blocked returns whether an older Service of another namespace had the address at the quiet moment, and
 // has it still: older than any that has it of the claim's own.
 func (e *period) blocked(c claim, identity netip.Addr, facts []fact) bool {
 	oldest := c.created

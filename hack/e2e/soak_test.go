@@ -22,13 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/hack/oracle"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 )
 
 const (
-	// changesPerSecond is what a burst of the soak aims at: those who are busy are left alone. A soak
+	// changesPerSecond is what a burst of the soak aims at: busy changers get no more to do. A soak
 	// makes leastPerSecond for each second of its duration, on a slow machine in more time than that.
 	changesPerSecond, leastPerSecond = 50, 40
 	// burst is how long there is no quiet moment.
@@ -40,12 +39,12 @@ const (
 	warmUp, enough = 2, 9
 )
 
-// soakTime is how long the soak takes.
+// soakTime is how long the soak takes with each scope.
 func soakTime(t *testing.T) time.Duration {
 	t.Helper()
 	text, given := os.LookupEnv("DURATION")
 	if !given || text == "" {
-		return by(t, 25*time.Second, 25*time.Second, 5*time.Minute)
+		return by(t, 15*time.Second, 25*time.Second, 5*time.Minute)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -54,13 +53,35 @@ func soakTime(t *testing.T) time.Duration {
 	return d
 }
 
-// TestNothingEverGoesWrong: objects change all the time, 50 a second, of all kinds and in all ways that
-// nobody forbids. Pods are seen only as who they may be, every few seconds there is a quiet moment, in
-// which each node holds the plan and everybody is who the plan says, and the nodes need no more memory
-// at the end than they did at the beginning.
-func TestNothingEverGoesWrong(t *testing.T) {
-	duration := soakTime(t)
-	s := newSoak(t)
+// TestSoak_NothingGoesWrong: objects of all kinds change all the time, 50 times a second. Pods use only
+// addresses that they may have. Every few seconds there is a quiet moment, in which each node holds its part of
+// the plan, all of it with the scope cluster, and every pod leaves from the address that the plan gives it. The
+// plan that follows changes is always the one for all objects. At the end the nodes need no more memory than at
+// the beginning.
+func TestSoak_NothingGoesWrong(t *testing.T) {
+	for _, scope := range soakScopes(t) {
+		t.Run(string(scope), func(t *testing.T) { newSoak(t, scope).run(soakTime(t)) })
+	}
+}
+
+// soakScopes are those that the environment variable SCOPE names: all if none.
+func soakScopes(t *testing.T) []placement.Scope {
+	t.Helper()
+	all := []placement.Scope{placement.Node, placement.Cluster}
+	switch scope := placement.Scope(os.Getenv("SCOPE")); {
+	case scope == "":
+		return all
+	case slices.Contains(all, scope):
+		return []placement.Scope{scope}
+	default:
+		t.Fatalf("SCOPE=%q: want node, cluster, or nothing for both", scope)
+		return nil
+	}
+}
+
+// run changes objects for a time, with quiet moments.
+func (s *soak) run(duration time.Duration) {
+	s.Helper()
 	began := time.Now()
 	s.quiet()
 	least := int64(leastPerSecond * duration.Seconds())
@@ -79,9 +100,10 @@ func TestNothingEverGoesWrong(t *testing.T) {
 type soak struct {
 	*world
 	changers []*changer
-	// residents never change, and neither does who they are seen as.
+	// residents never change, and neither do the addresses that they use.
 	residents, others *lab.Traffic
 	history           history
+	rules             oracle.Arguments // of all nodes
 
 	pods atomic.Int32
 	// mayDelete: no namespace has been deleted in this burst. deleting: one is being deleted.
@@ -94,13 +116,15 @@ type soak struct {
 	samples   map[string][]sampled // by node
 }
 
-func newSoak(t *testing.T) *soak {
+func newSoak(t *testing.T, scope placement.Scope) *soak {
 	t.Helper()
 	mode := os.Getenv("MODE")
 	if mode != "" && mode != "iptables" && mode != "nftables" {
 		t.Fatalf("MODE=%q: want iptables or nftables", mode)
 	}
-	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: `profiling: ["true"]`}), samples: map[string][]sampled{}}
+	arguments := fmt.Sprintf(`{profiling: ["true"], egress-snat-audit: ["true"], egress-snat-scope: [%s]}`, scope)
+	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: arguments}), samples: map[string][]sampled{}}
+	s.rules = s.members[0].RuleArguments()
 	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.podStarted, s.podEnding
 	for _, m := range s.members {
 		m.Start()
@@ -123,7 +147,7 @@ func newSoak(t *testing.T) *soak {
 		s.residents.Stop()
 		s.others.Stop()
 	})
-	for i := range 8 { // who waits for a busy API server is not waited for
+	for i := range 8 { // several, so that one that waits for a busy API server does not delay the others
 		s.changers = append(s.changers, newChanger(s, fmt.Sprintf("soak-%d", i), uint64(i)))
 	}
 	return s
@@ -180,7 +204,7 @@ func (s *soak) made() (total int64) {
 	return total
 }
 
-// ask asks for a change, of any who has not enough to do. It tells whether there is one.
+// ask asks any changer that is not busy for a change, and returns whether there is one.
 func (s *soak) ask(r *rand.Rand) bool {
 	for _, i := range r.Perm(len(s.changers)) {
 		if s.changers[i].ask() {
@@ -190,11 +214,11 @@ func (s *soak) ask(r *rand.Rand) bool {
 	return false
 }
 
-// quiet waits until everybody knows everything, looks, and has everybody asked who he is.
+// quiet waits until all nodes know all objects, compares their kernels, and lets every pod ask once.
 func (s *soak) quiet() {
 	s.Helper()
 	began := time.Now()
-	var objects egress.Objects
+	var objects oracle.Cluster
 	s.eventually(func() (err error) {
 		if err := s.controllersAreDone(); err != nil {
 			return err
@@ -203,7 +227,7 @@ func (s *soak) quiet() {
 			return err
 		}
 		for _, m := range s.members {
-			if err := s.knows(m, objects); err != nil {
+			if err := m.Knows(objects, s.families...); err != nil {
 				return err
 			}
 		}
@@ -219,46 +243,6 @@ func (s *soak) quiet() {
 	for _, m := range s.members {
 		s.measure(m)
 	}
-}
-
-// knows returns an error unless a node knows all that the API server has, not only something with the
-// same plan, has written that plan, and has ended the flows that contradict it.
-func (s *soak) knows(m *member, objects egress.Objects) error {
-	snapshot, err := status.NewClient(m.Socket()).Snapshot(s.Context())
-	if err != nil {
-		return err
-	}
-	if problems := snapshot.Problems(); len(problems) > 0 || len(snapshot.Families) != len(s.families) {
-		return fmt.Errorf("%s: %s", m.Name, strings.Join(problems, "; "))
-	}
-	for _, f := range snapshot.Families {
-		want, err := egress.InputFor(v1.IPFamily(f.Family), s.config, objects)
-		if err != nil {
-			return err
-		}
-		if got, want := claimed(f.Input), claimed(want); !f.Written || !slices.Equal(got, want) {
-			return fmt.Errorf("%s, %s: written: %v; the node knows of\n%s\nwant\n%s", m.Name, f.Family, f.Written, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-	return nil
-}
-
-// claimed has a line for each Service with its addresses and each claim with its endpoints.
-func claimed(in plan.Input) []string {
-	var lines []string
-	for _, h := range in.Holdings {
-		lines = append(lines, fmt.Sprint(h.Service, h.Created.Unix(), h.Addresses))
-	}
-	for _, c := range in.Claims {
-		var endpoints []string
-		for _, e := range c.Endpoints {
-			endpoints = append(endpoints, fmt.Sprint(e.Addr, e.Pod))
-		}
-		slices.Sort(endpoints)
-		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.EgressIP, c.Refused, slices.Compact(endpoints)))
-	}
-	slices.Sort(lines)
-	return lines
 }
 
 // sampled is what a node needs in a quiet moment.
@@ -282,8 +266,9 @@ func (s *soak) measure(m *member) {
 		s.Errorf("%s: %g syncs have failed", m.Name, failures)
 	}
 	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
-		s.Errorf("%s: the log speaks of a panic, or of somebody else", m.Name)
+		s.Errorf("%s: the log has a panic, or says that somebody else has changed the rules", m.Name)
 	}
+	m.FollowedThePlan()
 	if !s.Failed() {
 		m.Printed.Reset()
 	}
@@ -304,15 +289,15 @@ func (s *soak) metric(text, name string) (sum float64) {
 	return sum
 }
 
-// report tells what was done and what came of it, and fails if anything was not as it should be.
+// report logs what was done and the results, and fails if any of them is wrong.
 func (s *soak) report(took time.Duration, least int64) {
 	s.Helper()
 	residents, others := s.residents.Stop(), s.others.Stop()
 	if residents.Wrong+residents.Unanswered+residents.Broken > 0 {
-		s.Errorf("those who never change noticed something: %s", residents)
+		s.Errorf("the traffic of pods that never change was disturbed: %s", residents)
 	}
 	if others.Wrong > 0 || others.Answered == 0 {
-		s.Errorf("those who change: %s", others)
+		s.Errorf("pods that change were seen from wrong addresses, or got no answer: %s", others)
 	}
 	var made []string
 	for kind := range kinds {

@@ -13,27 +13,28 @@ import (
 
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 const (
 	// soon bounds everything that takes a second or two on an idle machine, or that comes after a
-	// fault: who watches may wait up to a minute before he asks an API server again that was away.
+	// fault: a watcher may wait up to a minute before it asks an API server again that was away.
 	soon = 3 * time.Minute
-	// port is the one at which everybody who serves does.
+	// port is the port of all servers.
 	port = 8080
 )
 
 // The IP families of a world, unless its settings say otherwise.
 var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 
-// world is a cluster with somebody outside, who tells whom he sees.
+// world is a cluster with a host outside, which answers with the address that it sees.
 type world struct {
 	*testing.T
 	*lab.Lab
@@ -41,8 +42,6 @@ type world struct {
 	members []*member
 	// families are those of the cluster.
 	families []v1.IPFamily
-	// config is what the nodes' arguments make of the extension.
-	config egress.Config
 
 	// network reaches OpenShift's Network; nil in a cluster that has none.
 	network configclient.Interface
@@ -63,8 +62,6 @@ type settings struct {
 	backend   lab.Backend
 	nftables  bool   // the mode of that name
 	arguments string // YAML for proxyArguments
-	// config changes what settled compares the kernel with to what the arguments say; may be nil.
-	config func(*egress.Config)
 }
 
 // newWorld makes a cluster with all nodes running and nothing else in it. Pods run on them, made by
@@ -100,10 +97,6 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
 	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
 	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families}
-	w.config = defaultConfig()
-	if s.config != nil {
-		s.config(&w.config)
-	}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
 		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s))
@@ -112,9 +105,6 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	w.serve(l.Outside())
 	return w
 }
-
-// defaultConfig is what the nodes' own arguments make of the extension.
-func defaultConfig() egress.Config { return process.PlanConfig(lab.ClusterV4, lab.ClusterV6) }
 
 // newMember makes a node of the cluster, whose process does not run yet.
 func (w *world) newMember(name string, host *lab.Host, s settings) *member {
@@ -179,7 +169,7 @@ func (w *world) runPod(namespace, name string, on *member, labels map[string]str
 	return w.pod(namespace, name)
 }
 
-// serve lets a host tell its clients who they are seen as, at the port.
+// serve starts servers on a host that answer each client with the address that they see it from, at the port.
 func (w *world) serve(host *lab.Host) {
 	w.Helper()
 	w.must(cluster.Serve(host, port))
@@ -255,9 +245,10 @@ func (w *world) eventually(check func() error) {
 	process.Eventually(w.T, soon, check)
 }
 
-// objects are those in the API server that a plan is made of.
-func (w *world) objects() (egress.Objects, error) {
-	var objects egress.Objects
+// objects are those in the API server that decide which address a pod leaves from, with the arguments of the nodes, all
+// of which have the same.
+func (w *world) objects() (oracle.Cluster, error) {
+	objects := oracle.Cluster{Arguments: w.members[0].RuleArguments()}
 	ctx, client := w.Context(), w.Client()
 	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -276,7 +267,10 @@ func (w *world) objects() (egress.Objects, error) {
 		return objects, err
 	}
 	if w.network != nil {
-		if objects.Network, err = egress.ClusterNetwork(ctx, w.network); err != nil {
+		objects.Network, err = w.network.ConfigV1().Networks().Get(ctx, "cluster", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			objects.Network = nil
+		} else if err != nil {
 			return objects, err
 		}
 	}
@@ -290,7 +284,7 @@ func (w *world) objects() (egress.Objects, error) {
 		objects.Nodes = append(objects.Nodes, &nodes.Items[i])
 	}
 	for i := range cidrs.Items {
-		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidrs.Items[i].Spec.CIDRs...)
+		objects.ServiceCIDRs = append(objects.ServiceCIDRs, &cidrs.Items[i])
 	}
 	return objects, nil
 }
@@ -308,7 +302,7 @@ func (w *world) settled(members ...*member) {
 			return err
 		}
 		for _, m := range members {
-			if err := m.CheckPlan(w.config, objects, w.families...); err != nil {
+			if err := m.CheckPlan(objects, w.families...); err != nil {
 				return err
 			}
 		}
@@ -316,7 +310,7 @@ func (w *world) settled(members ...*member) {
 	})
 }
 
-// bound waits until the plan binds this many pods to a Service in each family, and the nodes hold it.
+// bound waits until the documented rules bind this many pods to a Service in each family, and the nodes hold that.
 // EndpointSlices follow Pods with a delay.
 func (w *world) bound(namespace, service string, pods int) {
 	w.Helper()
@@ -325,19 +319,15 @@ func (w *world) bound(namespace, service string, pods int) {
 		if err != nil {
 			return err
 		}
+		found := map[v1.IPFamily]map[netip.Addr]bool{v1.IPv4Protocol: {}, v1.IPv6Protocol: {}}
+		for _, b := range objects.Bindings() {
+			if b.Service.Namespace == namespace && b.Service.Name == service {
+				found[familyOf(b.Pod)][b.Pod] = true
+			}
+		}
 		for _, family := range w.families {
-			plan, err := egress.PlanFor(family, w.config, objects)
-			if err != nil {
-				return err
-			}
-			found := map[netip.Addr]bool{}
-			for _, b := range plan.Bindings {
-				if b.Service.Namespace == namespace && b.Service.Name == service {
-					found[b.Pod] = true
-				}
-			}
-			if len(found) != pods {
-				return fmt.Errorf("%s: %s/%s has %d pods that are bound, want %d", family, namespace, service, len(found), pods)
+			if len(found[family]) != pods {
+				return fmt.Errorf("%s: %d pods of %s/%s are bound, want %d", family, len(found[family]), namespace, service, pods)
 			}
 		}
 		return nil
@@ -345,13 +335,13 @@ func (w *world) bound(namespace, service string, pods int) {
 	w.settled()
 }
 
-// identities is who each pod has to be seen as, from a time on.
+// identities are the addresses that each pod has to be seen from.
 type identities struct {
 	mu   sync.Mutex
 	want map[*lab.Host][]netip.Addr // IPv4 and IPv6
 }
 
-// expect has the pods seen as these addresses from now on; without addresses they may be seen as anybody.
+// expect requires these addresses of the pods from now on; without addresses any will do.
 func (i *identities) expect(addrs []string, pods ...*lab.Host) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

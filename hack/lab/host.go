@@ -154,7 +154,7 @@ func onThread(fn func() error) error {
 
 // DialContext connects from the namespace; it fits fields named Dial and
 // DialContext. The address must be a literal: a resolver would ask from another
-// goroutine, so from another namespace. Who connects closes.
+// goroutine, so from another namespace. The caller closes the connection.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := h.connect(ctx, &net.Dialer{}, network, address)
 	if err != nil {
@@ -175,7 +175,7 @@ func (h *Host) connect(ctx context.Context, d *net.Dialer, network, address stri
 }
 
 // Listen listens in the namespace, on a literal address like ":6443". The listener
-// ends with the host at the latest; who accepts a connection closes it.
+// ends with the host at the latest; the caller closes the connections that it accepts.
 func (h *Host) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
 	var config net.ListenConfig
 	err = h.Do(func() error {
@@ -192,13 +192,13 @@ func (h *Host) Listen(ctx context.Context, network, address string) (l net.Liste
 }
 
 // XtablesLock is the file that iptables locks in processes of the host: a node's own,
-// as if each were a machine. Who holds it (flock(2)) makes them wait.
+// as if each were a machine. They wait as long as somebody holds it (flock(2)).
 func (h *Host) XtablesLock() string { return filepath.Join(h.lab.dir, h.Name+".lock") }
 
 // Command is exec.CommandContext for a process in the namespace, with the
 // environment of [Lab.Env] and its own [Host.XtablesLock]. Its PID is that of the named program. It has a /sys
 // of its own (see ip-netns(8)) and is killed at the latest with the host, and so
-// are its children; who starts it waits for it.
+// are its children. The caller waits for its end.
 func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	// The namespace cannot tell of a process that is only on its way into it, so
 	// killAll alone would miss one.

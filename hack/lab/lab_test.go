@@ -89,7 +89,7 @@ func forBackends(t *testing.T, test func(*testing.T, Backend)) {
 	}
 }
 
-func TestBackendIsOnPath(t *testing.T) {
+func TestBackend_IsOnPath(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := ForTest(t, Config{Backend: b})
 		want := map[Backend]string{Legacy: "(legacy)", NFT: "(nf_tables)"}[b]
@@ -102,7 +102,7 @@ func TestBackendIsOnPath(t *testing.T) {
 	})
 }
 
-func TestWhoPodsAreSeenAs(t *testing.T) {
+func TestLab_WhoPodsAreSeenAs(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		for name, masquerade := range map[string]bool{"masquerade": true, "plain": false} {
 			t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestWhoPodsAreSeenAs(t *testing.T) {
 	})
 }
 
-func TestSNATRuleChangesWhoIsSeen(t *testing.T) {
+func TestLab_SNATRuleChangesTheSource(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})
 		serveAll(t, l.Outside())
@@ -152,7 +152,7 @@ func TestSNATRuleChangesWhoIsSeen(t *testing.T) {
 
 // The ports of an SCTP packet are inside its checksum: a packet whose port NAT
 // changed arrives only if netfilter summed it anew.
-func TestSCTPPortIsTranslated(t *testing.T) {
+func TestSCTP_PortIsTranslated(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := ForTest(t, Config{Pods: 1, IPv6: true, Backend: b})
 		servers := serveAll(t, l.Outside())
@@ -169,7 +169,7 @@ func TestSCTPPortIsTranslated(t *testing.T) {
 
 // What a proxy does on the node works: an external IP leads to a pod, from
 // outside, from the neighbour on the same bridge and from the pod itself.
-func TestExternalIPLeadsToPod(t *testing.T) {
+func TestLab_ExternalIPLeadsToPod(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})
 		serveAll(t, l.Pod(1))
@@ -201,7 +201,7 @@ func TestExternalIPLeadsToPod(t *testing.T) {
 	})
 }
 
-func TestKeptFlowSurvivesNewRule(t *testing.T) {
+func TestFlow_SurvivesANewRule(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := ForTest(t, Config{Pods: 1, IPv6: true, Backend: b, Masquerade: true})
 		serveAll(t, l.Outside())
@@ -236,7 +236,7 @@ func TestKeptFlowSurvivesNewRule(t *testing.T) {
 	})
 }
 
-func TestUnansweredQuestionEnds(t *testing.T) {
+func TestAsk_EndsWithoutAnAnswer(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1})
 	serveAll4 := []string{"tcp4", "udp4", "sctp4"}
 	for _, network := range serveAll4 {
@@ -259,7 +259,7 @@ func TestUnansweredQuestionEnds(t *testing.T) {
 	}
 }
 
-func TestAnswerComesFromAddressAsked(t *testing.T) {
+func TestWhoami_AnswersFromTheAddressAsked(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1, IPv6: true})
 	serveAll(t, l.Outside())
 	second := map[bool]netip.Addr{
@@ -279,7 +279,7 @@ func TestAnswerComesFromAddressAsked(t *testing.T) {
 }
 
 // An external IP that the node holds is not what the node or its masquerade wear.
-func TestAddedAddressIsNoSource(t *testing.T) {
+func TestAddAddr_IsNoSource(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1, IPv6: true, Masquerade: true})
 	serveAll(t, l.Outside())
 	for _, addr := range []netip.Addr{egressV4, egressV6, netip.MustParseAddr("2001:db8:113::2")} {
@@ -313,7 +313,7 @@ func TestAddedAddressIsNoSource(t *testing.T) {
 	}
 }
 
-func TestPodsComeAndGo(t *testing.T) {
+func TestAddPod_AgainAndAgain(t *testing.T) {
 	l := ForTest(t, Config{IPv6: true})
 	serveAll(t, l.Outside())
 	for range 3 {
@@ -341,7 +341,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 }
 
-func TestWithoutIPv6(t *testing.T) {
+func TestLab_WithoutIPv6(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1, Masquerade: true})
 	for _, h := range []*Host{l.Node(), l.Pod(1), l.Outside()} {
 		out, err := h.Run(t.Context(), "ip", "-6", "-brief", "address")
@@ -351,7 +351,7 @@ func TestWithoutIPv6(t *testing.T) {
 	}
 }
 
-func TestDo(t *testing.T) {
+func TestDo_RunsInTheNamespace(t *testing.T) {
 	l := ForTest(t, Config{})
 	home := currentNamespace(t)
 	var inside string
@@ -427,7 +427,7 @@ func lookAround(t *testing.T) traces {
 	}
 }
 
-func TestCloseLeavesNothing(t *testing.T) {
+func TestClose_LeavesNothing(t *testing.T) {
 	ForTest(t, Config{}) // skips where nothing can be built
 	t.Setenv("TMPDIR", t.TempDir())
 	before := lookAround(t)
@@ -459,7 +459,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestNewCleansUp(t *testing.T) {
+func TestNew_CleansUpAfterAnError(t *testing.T) {
 	ForTest(t, Config{})
 	t.Setenv("TMPDIR", t.TempDir())
 	before := lookAround(t)
@@ -479,7 +479,7 @@ func TestNewCleansUp(t *testing.T) {
 	}
 }
 
-func TestPrefix(t *testing.T) {
+func TestPrefix_IsOfOneLab(t *testing.T) {
 	l := ForTest(t, Config{Prefix: "labtest"})
 	if l.Node().Name != "labtest-node" || l.Outside().Name != "labtest-outside" {
 		t.Errorf("got names %s and %s", l.Node().Name, l.Outside().Name)
@@ -493,7 +493,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-func TestNewRemovesLeftovers(t *testing.T) {
+func TestNew_RemovesLeftovers(t *testing.T) {
 	crashed := ForTest(t, Config{Prefix: "labcrash", Nodes: 2, Pods: 2, Control: true})
 	survivor := startInside(t, crashed.Node(), "exec sleep 1000")
 	// What a run leaves that is killed while it makes a namespace.
@@ -541,9 +541,9 @@ type killed struct {
 	Kept          string
 }
 
-// TestNewRemovesWhatAKilledProcessLeft: namespaces, links, processes and files of a lab that nobody
+// TestNew_RemovesWhatAKilledProcessLeft: namespaces, links, processes and files of a lab that nobody
 // wants. A lab with a prefix is somebody's.
-func TestNewRemovesWhatAKilledProcessLeft(t *testing.T) {
+func TestNew_RemovesWhatAKilledProcessLeft(t *testing.T) {
 	if prefix := os.Getenv(ofAKilledProcess); prefix != "" {
 		beKilled(t, prefix)
 	}
@@ -600,7 +600,7 @@ func ownerToBeKilled(t *testing.T) (got killed, kill func()) {
 	})
 	t.Cleanup(kill)
 	if err := json.NewDecoder(out).Decode(&got); err != nil {
-		t.Fatalf("the process that was to make labs does not tell of them: %v", err)
+		t.Fatalf("the process that should make labs does not print them: %v", err)
 	}
 	return got, kill
 }
@@ -654,12 +654,12 @@ func namesOf(t *testing.T, prefixes ...string) []string {
 	return names
 }
 
-// TestLogFile: it goes with a test that passes, and only with that.
-func TestLogFile(t *testing.T) {
+// TestLogFile_StaysIfTheTestFails: it goes with a test that passes, and only with that.
+func TestLogFile_StaysIfTheTestFails(t *testing.T) {
 	var file, second string
 	t.Run("passes", func(t *testing.T) {
 		file, second = LogFile(t, "node"), LogFile(t, "node")
-		if want := "_output/e2e/TestLogFile/passes/node.log"; !strings.HasSuffix(file, want) || file == second {
+		if want := "_output/e2e/TestLogFile_StaysIfTheTestFails/passes/node.log"; !strings.HasSuffix(file, want) || file == second {
 			t.Errorf("got %s and %s, want .../%s and another", file, second, want)
 		}
 		for _, name := range []string{file, second} {

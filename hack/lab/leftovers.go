@@ -54,7 +54,7 @@ func Remove(ctx context.Context, prefix string) error {
 	return errors.Join(remove(ctx, prefix), lock.Close())
 }
 
-// remove is Remove for who holds the lock.
+// remove is Remove for a caller that holds the lock.
 func remove(ctx context.Context, prefix string) error {
 	names, err := matching(netnsDir, regexp.MustCompile("^"+regexp.QuoteMeta(prefix)+"-(outside|control|node(-[0-9]+)?|pod-[0-9]+)$"))
 	errs := []error{err}
@@ -85,8 +85,7 @@ func matching(dir string, pattern *regexp.Regexp) (names []string, err error) {
 	return names, nil
 }
 
-// makeDir makes the directory of temporary files. Whoever knows what is in it says
-// who may read that.
+// makeDir makes the directory of temporary files. Each file in it has permissions of its own.
 func (l *Lab) makeDir(context.Context) (err error) {
 	if l.dir, err = os.MkdirTemp("", dirPrefix+l.cfg.Prefix+"-"); err != nil {
 		return err

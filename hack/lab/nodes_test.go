@@ -38,7 +38,7 @@ func addressesOf(hosts ...*Host) map[string]addresses {
 	return all
 }
 
-func TestAddresses(t *testing.T) {
+func TestNodes_Addresses(t *testing.T) {
 	l := ForTest(t, Config{Prefix: "labaddr", Nodes: 3, Pods: 4, IPv6: true, Control: true})
 	addr := netip.MustParseAddr
 	want := map[string]addresses{
@@ -78,7 +78,7 @@ func threeNodes(t *testing.T, cfg Config) *Lab {
 	return l
 }
 
-func TestSeveralNodes(t *testing.T) {
+func TestNodes_WhoPodsAreSeenAs(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := threeNodes(t, Config{Backend: b, Masquerade: true})
 		for _, n := range networks {
@@ -118,7 +118,7 @@ func gateway(node *Host, network string) netip.Addr {
 
 // Every node wears the same egress IP, which is routed to one of them: an answer
 // that came in by that one would be lost to the pods of the others.
-func TestAnswersReturnToTheNodeOfTheFlow(t *testing.T) {
+func TestNodes_AnswersReturnToTheNodeOfTheFlow(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := threeNodes(t, Config{Backend: b, Masquerade: true})
 		for _, n := range networks {
@@ -145,7 +145,7 @@ func TestAnswersReturnToTheNodeOfTheFlow(t *testing.T) {
 }
 
 // Nodes that wear the same egress IP choose ports without knowing of each other.
-func TestNodesMayWearTheSamePort(t *testing.T) {
+func TestNodes_SamePortOfOneAddress(t *testing.T) {
 	l := threeNodes(t, Config{})
 	for _, n := range networks[:4] { // those of flows that are kept
 		wears := netip.AddrPortFrom(egressV4, 5000)
@@ -173,7 +173,7 @@ func TestNodesMayWearTheSamePort(t *testing.T) {
 	}
 }
 
-func TestRouteViaMovesWhatComesIn(t *testing.T) {
+func TestRouteVia_MovesWhatComesIn(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
 	for _, n := range networks {
 		external, want := egressV4, l.Outside().address(n.name)
@@ -214,7 +214,7 @@ func bracketed(addr netip.Addr) string {
 	return addr.String()
 }
 
-func TestAddressIsUsedAgain(t *testing.T) {
+func TestAddPodAt_AddressIsUsedAgain(t *testing.T) {
 	l := threeNodes(t, Config{})
 	pod, other := l.Pod(2), l.Nodes()[1]
 	v4, v6 := pod.V4, pod.V6
@@ -256,7 +256,7 @@ func TestAddressIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestOneFamily(t *testing.T) {
+func TestLab_OneIPFamily(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"IPv4": {Nodes: 2, Pods: 2, Control: true, Masquerade: true},
 		"IPv6": {Nodes: 2, Pods: 2, Control: true, Masquerade: true, IPv6Only: true},
@@ -305,7 +305,7 @@ func TestOneFamily(t *testing.T) {
 	}
 }
 
-func TestSetLink(t *testing.T) {
+func TestSetLink_CutsOffAndConnects(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
 	other := l.Pod(3)
 	for _, cut := range []*Host{l.Nodes()[1], l.Pod(2), l.Control()} {
@@ -340,7 +340,7 @@ func TestSetLink(t *testing.T) {
 	}
 }
 
-func TestPodsAtOnce(t *testing.T) {
+func TestAddPodOn_ManyAtOnce(t *testing.T) {
 	const count = 30
 	l := ForTest(t, Config{Nodes: 3, IPv6: true})
 	var pods [count]*Host
@@ -379,7 +379,7 @@ func TestPodsAtOnce(t *testing.T) {
 	}
 }
 
-func TestXtablesLockIsOfOneNode(t *testing.T) {
+func TestXtablesLock_IsOfOneNode(t *testing.T) {
 	l := ForTest(t, Config{Nodes: 2, Backend: Legacy})
 	lock, err := os.Create(l.Nodes()[1].XtablesLock())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // ForTest is New for a test, which fails if the lab cannot be built and closes
 // the lab at its end. Without root or the tools the test is skipped, but fails
 // when the environment has CI=true. KEEP=1 keeps the namespaces and the temporary
-// files to look into, under a prefix that nobody removes but who wanted it.
+// files to look into, under a prefix that no other lab removes.
 func ForTest(t testing.TB, cfg Config) *Lab {
 	t.Helper()
 	if reason := unusable(); reason != "" {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TrafficConfig says who is asked what, how often, and what is right.
+// TrafficConfig says which servers are asked, how often, and which answers are right.
 type TrafficConfig struct {
 	// To are the servers. A host asks those of the families that it has.
 	To []netip.AddrPort
@@ -45,9 +45,9 @@ type Question struct {
 	// its first question.
 	Kept   bool
 	Opened time.Time
-	// Seen is who the server saw, at some time from Start to End: an answer to an
+	// Seen is the address that the server saw, at some time from Start to End: an answer to an
 	// earlier question is never taken for that to this one. An answer on a kept TCP
-	// flow is about Opened, when the server saw who connects.
+	// flow is about Opened, when the server saw the connection.
 	Seen       netip.Addr
 	Start, End time.Time
 	// Err is why there is no answer; nil when there is.
@@ -68,7 +68,7 @@ func (q Question) String() string {
 
 const clock = "15:04:05.000"
 
-// Traffic asks servers who the hosts are seen as, again and again: every host, on
+// Traffic asks servers again and again which addresses they see the hosts from: every host, on
 // every network, in new flows and in one that it keeps (TCP and UDP). A kept flow
 // is opened anew when the connection broke, not for want of an answer.
 type Traffic struct {
@@ -77,7 +77,7 @@ type Traffic struct {
 	stop  chan struct{}
 	wg    sync.WaitGroup
 
-	checking sync.Mutex // held by who calls Check
+	checking sync.Mutex // held while Check runs
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when a question has ended
@@ -94,7 +94,7 @@ type stream struct {
 	to      netip.AddrPort
 	kept    bool
 
-	// Of who has made it busy.
+	// For the goroutine that has made it busy.
 	flow   *Flow
 	opened time.Time
 

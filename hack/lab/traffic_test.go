@@ -44,7 +44,7 @@ func startTraffic(t *testing.T, cfg TrafficConfig, from ...*Host) *Traffic {
 	return traffic
 }
 
-func TestTrafficFindsNothingWrong(t *testing.T) {
+func TestTraffic_NothingIsWrong(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
 	asked := map[string]int{} // Check is called one at a time
 	check := func(q Question) error {
@@ -83,7 +83,7 @@ func TestTrafficFindsNothingWrong(t *testing.T) {
 }
 
 // One flow among many wears another source.
-func TestTrafficFindsOneWrongAnswer(t *testing.T) {
+func TestTraffic_OneWrongAnswer(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := threeNodes(t, Config{Masquerade: true, Backend: b})
 		for _, network := range []string{"tcp4", "udp6"} {
@@ -109,7 +109,7 @@ func TestTrafficFindsOneWrongAnswer(t *testing.T) {
 	})
 }
 
-func TestTrafficNoticesSilence(t *testing.T) {
+func TestTraffic_Silence(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
 	traffic := startTraffic(t, TrafficConfig{To: outsideOf(l), Rate: 500, Timeout: 100 * time.Millisecond}, l.Pod(1), l.Pod(2))
 	round(t, traffic)
@@ -138,7 +138,7 @@ func TestTrafficNoticesSilence(t *testing.T) {
 	}
 }
 
-func TestTrafficNoticesBrokenFlows(t *testing.T) {
+func TestTraffic_BrokenFlows(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1})
 	server, err := l.Outside().ServeWhoami("tcp4", port)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestTrafficNoticesBrokenFlows(t *testing.T) {
 }
 
 // Pods that ask come and go, and so does one with the address of another.
-func TestTrafficOfPodsThatComeAndGo(t *testing.T) {
+func TestTraffic_PodsComeAndGo(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
 	traffic := startTraffic(t, TrafficConfig{To: outsideOf(l), Rate: 500, Timeout: answered, Check: seenAsNode}, l.Pod(1))
 	for range 5 {

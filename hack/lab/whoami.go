@@ -28,7 +28,7 @@ const (
 	askAgain = 200 * time.Millisecond
 )
 
-// Server tells its clients who it sees them as: "address:port\n" when a TCP
+// Server tells each client the address that it sees it from: "address:port\n" when a TCP
 // client connects and again for every line that it sends, and in answer to every
 // UDP datagram and SCTP INIT. A line or datagram that is a token, "#...\n", is
 // answered with "address:port #...\n", so that a client knows late answers.

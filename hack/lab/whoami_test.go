@@ -23,7 +23,7 @@ var truth = netip.MustParseAddr("10.9.9.9")
 
 func answerTo(token string) string { return truth.String() + ":9 " + token + "\n" }
 
-func TestAnswerToAnotherTCPQuestion(t *testing.T) {
+func TestAsk_AnswerToAnotherTCPQuestion(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1})
 	listener, err := l.Outside().Listen(t.Context(), "tcp4", ":9000")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestAnswerToAnotherTCPQuestion(t *testing.T) {
 	}
 }
 
-func TestAnswerToAnotherUDPQuestion(t *testing.T) {
+func TestAsk_AnswerToAnotherUDPQuestion(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1})
 	var c net.PacketConn
 	err := l.Outside().Do(func() (err error) {
@@ -86,7 +86,7 @@ func TestAnswerToAnotherUDPQuestion(t *testing.T) {
 	}
 }
 
-func TestKeptUDPFlow(t *testing.T) {
+func TestFlow_KeptOfUDP(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1, IPv6: true, Masquerade: true})
 	servers := serveAll(t, l.Outside())
 	for _, network := range []string{"udp4", "udp6"} {
@@ -111,7 +111,7 @@ func TestKeptUDPFlow(t *testing.T) {
 	}
 }
 
-func TestDialContextAndListen(t *testing.T) {
+func TestDialContext_ToAListener(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1, Control: true, IPv6: true})
 	for _, addr := range []netip.Addr{l.Control().V4, l.Control().V6} {
 		listener, err := l.Control().Listen(t.Context(), "tcp", netip.AddrPortFrom(addr, 6443).String())

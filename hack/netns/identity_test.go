@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 // putService puts a Service of a namespace, of an age in seconds, in front of these pods.
@@ -71,9 +72,9 @@ func (n *node) refused(service, reason string, words ...string) {
 	})
 }
 
-// TestThief: a namespace that claims another's address does not get it, learns why by an
+// TestOwnership_OtherNamespaceIsRefused: a namespace that claims another's address does not get it, learns why by an
 // Event, and gets the address when its owner's last Service is gone.
-func TestThief(t *testing.T) {
+func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
 		ips := []string{egressV4.String(), egressV6.String()}
@@ -86,9 +87,11 @@ func TestThief(t *testing.T) {
 			n.Sees(network, thief, n.outside(network), n.nodeIP(network))
 		}
 		n.refused("thief/web", "OwnedByOtherNamespace")
+		n.holdsPlan(soon)
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="OwnedByOtherNamespace"} 1`)
 		n.metric(`egress_snat_claims{ip_family="IPv6"} 2`)
-		n.Says(`"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`)
+		const event = `"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`
+		n.Says(event)
 
 		n.removeService("shop", "web")
 		for _, network := range []string{"udp4", "udp6"} {
@@ -96,19 +99,15 @@ func TestThief(t *testing.T) {
 			n.Sees(network, owner, n.outside(network), n.nodeIP(network))
 		}
 		n.refused("thief/web", "")
-		n.Eventually(soon, func() error {
-			for line := range strings.Lines(n.Printed.String()) {
-				if strings.Contains(line, `"Event deleted"`) && strings.Contains(line, `reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`) {
-					return nil
-				}
-			}
-			return errors.New("the Event is still there")
-		})
+		n.holdsPlan(soon)
+		if times := strings.Count(n.Printed.String(), event); times != 1 {
+			n.Errorf("the Event was written %d times, want once", times)
+		}
 	})
 }
 
-// TestSliceNamesAForeignPod: whoever writes an EndpointSlice binds no pod of others.
-func TestSliceNamesAForeignPod(t *testing.T) {
+// TestEndpoint_PodOfAnotherNamespaceIsRefused: an EndpointSlice binds no pod that it names as another namespace's.
+func TestEndpoint_PodOfAnotherNamespaceIsRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		mine, theirs := n.Pod(1), n.Pod(2)
@@ -121,12 +120,13 @@ func TestSliceNamesAForeignPod(t *testing.T) {
 		n.Sees("tcp4", mine, n.outside("tcp4"), egressV4)
 		n.Sees("tcp4", theirs, n.outside("tcp4"), n.Node().V4)
 		n.refused("shop/web", "PodOfOtherNamespace")
+		n.holdsPlan(soon)
 	})
 }
 
-// TestForbiddenAddresses: what no Service may wear, although the API server lets it have
-// it as an external IP.
-func TestForbiddenAddresses(t *testing.T) {
+// TestAddress_ForbiddenOnesAreRefused: addresses that no Service may use, although the API server accepts
+// most of them as external IPs.
+func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.put("cidrs.yaml", &networkingv1.ServiceCIDR{
 			TypeMeta: typeMeta("networking.k8s.io/v1", "ServiceCIDR"), ObjectMeta: objectMeta("", "kubernetes"),
@@ -159,14 +159,10 @@ func TestForbiddenAddresses(t *testing.T) {
 				n.Eventually(soon, func() error { return n.brokenBy(address) })
 			} else {
 				n.refused("shop/web", reason, address)
+				n.holdsPlan(soon)
 			}
 			for _, network := range []string{"tcp4", "tcp6"} {
 				n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
-			}
-			for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-				if save := n.Save(family); strings.Contains(save, "--to-source") {
-					n.Errorf("%s: there are rules:\n%s", address, save)
-				}
 			}
 		}
 	})
@@ -182,8 +178,8 @@ func (n *node) brokenBy(value string) error {
 	return fmt.Errorf("the log does not say that %q is what is wrong", value)
 }
 
-// TestNodeIPs: a node's own address as an external IP, where that is allowed.
-func TestNodeIPs(t *testing.T) {
+// TestAddress_OfANodeWhereAllowed: a node's own address as an external IP, where that is allowed.
+func TestAddress_OfANodeWhereAllowed(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-allow-node-ips: ["true"]`)
 		n.serve(n.Outside(), whoamiPort, "udp4")
@@ -192,33 +188,19 @@ func TestNodeIPs(t *testing.T) {
 		n.start()
 		n.Ready()
 		n.metric(`egress_snat_bindings{ip_family="IPv4"} 3`)
+		n.holdsPlan(soon)
 		const port = 4000
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		id := n.tracked("udp", n.Pod(1).V4, port)
-		// Unbound, the pod wears the same address, masqueraded: its flows are right.
+		// Unbound, the pod is masqueraded to the same address, so its flows are right.
 		n.removeService("shop", "web")
-		n.holdsNothing()
+		n.holdsPlan(soon) // no rule at all
 		n.Stop()
 		n.restart()
 		n.asks("udp4", n.Pod(1), port, n.Node().V4)
 		if now := n.tracked("udp", n.Pod(1).V4, port); now != id {
 			n.Errorf("the flow was made anew: %s, then %s", id, now)
 		}
-	})
-}
-
-// holdsNothing waits until no rule of ours is in the kernel.
-func (n *node) holdsNothing() {
-	n.Helper()
-	n.Eventually(soon, func() error {
-		for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-			for line := range strings.Lines(n.Save(family)) {
-				if strings.HasPrefix(line, "-A OPENSHIFT-EGRESS-SNAT") {
-					return fmt.Errorf("%s", line)
-				}
-			}
-		}
-		return nil
 	})
 }
 
@@ -266,10 +248,10 @@ func (n *node) tracked(protocol string, pod netip.Addr, port int) string {
 	return strings.Fields(id)[0]
 }
 
-// TestExistingFlows: UDP flows from fixed ports, which conntrack would let live on, wear
-// another identity as soon as a binding is added, changed, moved or removed; others stay
-// the same flows.
-func TestExistingFlows(t *testing.T) {
+// TestFlows_EndWhenTheirBindingChanges: UDP flows from fixed ports, which conntrack would keep, get another
+// source address as soon as a binding is added, changed, moved or removed; flows of other pods
+// stay the same.
+func TestFlows_EndWhenTheirBindingChanges(t *testing.T) {
 	everyWay(t, func(n *node) {
 		const port, other = 4000, 4001
 		pod1, pod2 := n.Pod(1), n.Pod(2)
@@ -334,9 +316,9 @@ func TestExistingFlows(t *testing.T) {
 	})
 }
 
-// TestFlowsAcrossAKill: what changes while no node runs, or is killed in the middle of it,
+// TestFlows_EndAfterAKill: what changes while no node runs, or is killed in the middle of it,
 // is made good at the next start; flows that are right live on.
-func TestFlowsAcrossAKill(t *testing.T) {
+func TestFlows_EndAfterAKill(t *testing.T) {
 	onBackends(t, func(n *node) {
 		const port = 4000
 		pod1, pod2 := n.Pod(1), n.Pod(2)
@@ -406,9 +388,9 @@ func (n *node) flowsEnd(end func()) {
 	}
 }
 
-// TestFlowsOfAFlushEnd: a flow that began while somebody had removed the rules ends when they are
+// TestFlows_BegunDuringAFlush: a flow that began while somebody had removed the rules ends when they are
 // back, also where a change is what brings them back.
-func TestFlowsOfAFlushEnd(t *testing.T) {
+func TestFlows_BegunDuringAFlush(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "udp4")
 		bind := func(pods ...netip.Addr) {
@@ -424,7 +406,7 @@ func TestFlowsOfAFlushEnd(t *testing.T) {
 				n.Iptables("-t", "nat", "-F")
 			}
 			ctx, cancel := context.WithTimeout(n.Context(), time.Second)
-			_, _ = n.Pod(1).Ask(ctx, "udp4", n.outside("udp4"), port) // as the node, or as nobody
+			_, _ = n.Pod(1).Ask(ctx, "udp4", n.outside("udp4"), port) // seen as the node, or unanswered
 			cancel()
 			if port%2 == 0 {
 				bind(n.Pod(1).V4, n.Pod(2).V4)
@@ -436,8 +418,8 @@ func TestFlowsOfAFlushEnd(t *testing.T) {
 	})
 }
 
-// TestFlowsEndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
-func TestFlowsEndWithEgressSNAT(t *testing.T) {
+// TestFlows_EndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
+func TestFlows_EndWithEgressSNAT(t *testing.T) {
 	t.Run("switched off", func(t *testing.T) {
 		everyWay(t, func(n *node) {
 			n.flowsEnd(func() {
@@ -459,19 +441,17 @@ func TestFlowsEndWithEgressSNAT(t *testing.T) {
 	})
 }
 
-// TestFlowsOfAnOldSnapshot: somebody restores rules of ours from before, under which flows
+// TestFlows_OfARestoredSnapshot: somebody restores rules of ours from before, under which flows
 // begin; they end with the repair.
-func TestFlowsOfAnOldSnapshot(t *testing.T) {
+func TestFlows_OfARestoredSnapshot(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.flowsEnd(func() {
-			snapshots := map[string]string{"iptables-restore": n.Save(v1.IPv4Protocol), "ip6tables-restore": n.Save(v1.IPv6Protocol)}
+			restore := n.snapshot()
 			n.removeService("shop", "web")
-			n.holdsNothing()
+			n.holdsPlan(soon) // no rule at all
 			// The node sleeps while the old rules do their work.
 			n.Signal(syscall.SIGSTOP)
-			for name, save := range snapshots {
-				n.AsSomebodyElse(save, name, "-w")
-			}
+			restore()
 			for _, network := range []string{"udp4", "udp6"} {
 				n.asks(network, n.Pod(1), 4000, of(network, egressV4, egressV6))
 			}
@@ -480,9 +460,30 @@ func TestFlowsOfAnOldSnapshot(t *testing.T) {
 	})
 }
 
-// TestFlowsOfTheOtherBackend: a node that begins to use the other iptables ends the flows of
+// snapshot returns what restores the rules that the kernel holds now.
+func (n *node) snapshot() (restore func()) {
+	n.Helper()
+	if n.Backend != reconcile.NFTables {
+		v4, v6 := n.Save(v1.IPv4Protocol), n.Save(v1.IPv6Protocol)
+		return func() {
+			n.AsSomebodyElse(v4, "iptables-restore", "-w")
+			n.AsSomebodyElse(v6, "ip6tables-restore", "-w")
+		}
+	}
+	var tables string
+	for _, family := range []string{"ip", "ip6"} {
+		table, err := n.Node().Run(n.Context(), "nft", "list", "table", family, nftables.Table)
+		if err != nil {
+			n.Fatal(err)
+		}
+		tables += "table " + family + " " + nftables.Table + "\ndelete table " + family + " " + nftables.Table + "\n" + table
+	}
+	return func() { n.AsSomebodyElse(tables, "nft", "-f", "-") }
+}
+
+// TestFlows_OfTheOtherBackend: a node that begins to use the other iptables ends the flows of
 // bindings that its earlier run had written there.
-func TestFlowsOfTheOtherBackend(t *testing.T) {
+func TestFlows_OfTheOtherBackend(t *testing.T) {
 	for _, backend := range lab.Backends() {
 		t.Run(string(backend), func(t *testing.T) {
 			t.Parallel()
@@ -500,8 +501,8 @@ func TestFlowsOfTheOtherBackend(t *testing.T) {
 	}
 }
 
-// TestManyServicesOfOnePod: for each protocol the oldest Service's address counts.
-func TestManyServicesOfOnePod(t *testing.T) {
+// TestConflict_AHundredServicesOfOnePod: for each protocol the oldest Service's address counts.
+func TestConflict_AHundredServicesOfOnePod(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
 		var objects []runtime.Object
@@ -519,12 +520,13 @@ func TestManyServicesOfOnePod(t *testing.T) {
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.198"))
 		n.Sees("udp4", n.Pod(1), n.outside("udp4"), netip.MustParseAddr("203.0.113.199"))
 		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 98`)
+		n.holdsPlan(soon)
 	})
 }
 
-// TestStaysAsWithoutUs: pods reach each other, Services by any of their addresses, their
+// TestExclusions_InsideTheCluster: pods reach each other, Services by any of their addresses, their
 // own external IP, and nodes, exactly as if they were not bound.
-func TestStaysAsWithoutUs(t *testing.T) {
+func TestExclusions_InsideTheCluster(t *testing.T) {
 	everyWay(t, func(n *node) {
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		ports := allProtocols[:2]
@@ -615,9 +617,9 @@ func TestStaysAsWithoutUs(t *testing.T) {
 	})
 }
 
-// TestAllProtocols: with egress-snat-protocols=all everything leaves from the egress IP,
+// TestProtocols_All: with egress-snat-protocols=all everything leaves from the egress IP,
 // whatever the Service's ports are.
-func TestAllProtocols(t *testing.T) {
+func TestProtocols_All(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`egress-snat-protocols: ["all"]`)
 		n.serve(n.Outside(), whoamiPort, networks...)
@@ -634,10 +636,11 @@ func TestAllProtocols(t *testing.T) {
 			}
 			n.Eventually(soon, func() error { return n.ping(pod, network, to, want) })
 		}
+		n.holdsPlan(soon)
 	})
 }
 
-// ping sends an echo request and looks in the node's conntrack for who it was seen as.
+// ping sends an echo request and looks in the node's conntrack for the source address that it left from.
 func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 	request, protocol := []byte{8, 0, 0xf7, 0xfd, 0, 1, 0, 1}, "icmp" // with its checksum
 	family := "ipv4"
@@ -673,9 +676,9 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 	return err
 }
 
-// TestLoadBalancerIPs: they serve where a Service has no external IPs, and external IPs
+// TestLoadBalancerIPs_WithoutExternalIPs: they serve where a Service has no external IPs, and external IPs
 // serve for egress where the proxier does not know them any more.
-func TestLoadBalancerIPs(t *testing.T) {
+func TestLoadBalancerIPs_WithoutExternalIPs(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`{egress-snat-load-balancer-ips: ["true"]` + n.withoutExternalIPs() + `}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
@@ -689,12 +692,13 @@ func TestLoadBalancerIPs(t *testing.T) {
 			n.Sees(network, n.Pod(1), n.outside(network), of(network, egressV4, egressV6))
 			n.Sees(network, n.Pod(2), n.outside(network), of(network, anotherV4, anotherV6))
 		}
+		n.holdsPlan(soon)
 	})
 }
 
-// TestNetworkConfiguration: OpenShift's Network object gives the cluster CIDRs where none
+// TestNetwork_GivesClusterCIDRsAndPolicy: OpenShift's Network object gives the cluster CIDRs where none
 // are configured, and its policy takes effect while the node runs.
-func TestNetworkConfiguration(t *testing.T) {
+func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	everyWay(t, func(n *node) {
 		network := &configv1.Network{TypeMeta: typeMeta("config.openshift.io/v1", "Network"), ObjectMeta: objectMeta("", "cluster")}
 		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: lab.ClusterV4.String(), HostPrefix: 24}, {CIDR: lab.ClusterV6.String(), HostPrefix: 64}}
@@ -715,7 +719,7 @@ func TestNetworkConfiguration(t *testing.T) {
 			n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), v6)
 		}
 		sees(egressV4, egressV6)
-		n.Says("Taking the cluster CIDRs from the cluster's network configuration")
+		n.Says("Using the cluster CIDRs of the cluster's network configuration")
 		policy(&configv1.ExternalIPPolicy{})
 		sees(n.Node().V4, n.Node().V6)
 		n.refused("shop/web", "NotAllowed")
@@ -724,12 +728,13 @@ func TestNetworkConfiguration(t *testing.T) {
 		policy(nil)
 		sees(egressV4, egressV6)
 		n.refused("shop/web", "")
+		n.holdsPlan(soon)
 	})
 }
 
-// TestConfiguredPolicy: what the node's own configuration allows, everywhere and by
+// TestPolicy_OfTheArguments: what the node's own configuration allows, everywhere and by
 // namespace, and the annotation that names an address.
-func TestConfiguredPolicy(t *testing.T) {
+func TestPolicy_OfTheArguments(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`{egress-snat-allowed-cidrs: ["203.0.113.0/24,198.51.100.0/24"], egress-snat-namespace-cidrs: ["bank=198.51.100.0/24"]}`)
 		n.serve(n.Outside(), whoamiPort, "tcp4")
@@ -744,11 +749,12 @@ func TestConfiguredPolicy(t *testing.T) {
 		n.Sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
 		n.putService("shop", 0, service("web", webIPs, []string{egressV4.String()}), n.Pod(1).V4)
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+		n.holdsPlan(soon)
 	})
 }
 
-// TestEgressCommands: as an operator uses them, on the binary.
-func TestEgressCommands(t *testing.T) {
+// TestCommands_AsAnOperatorUsesThem: as an operator uses them, on the binary.
+func TestCommands_AsAnOperatorUsesThem(t *testing.T) {
 	onBackends(t, func(n *node) {
 		socket := "--socket=" + n.Socket()
 		if _, errs, status := n.Openshift("egress", "list", socket); status != 1 || !strings.Contains(errs, n.Socket()) {
@@ -781,7 +787,7 @@ func TestEgressCommands(t *testing.T) {
 		if status != 0 {
 			n.Errorf("verify: status %d, %s%s", status, out, errs)
 		}
-		n.breakRestore() // so that nobody repairs what is broken now
+		n.breakRestore() // so that the node cannot repair what is broken now
 		n.Iptables("-t", "nat", "-F", "OPENSHIFT-EGRESS-SNAT")
 		out, _, status = n.Openshift("egress", "verify", socket)
 		if status != 1 || !strings.Contains(out, "lacks the rule") || !strings.Contains(out, "--to-source "+egressV4.String()) {

@@ -27,9 +27,9 @@ func (n *node) nft(command string) {
 	n.AsSomebodyElse("", "nft", strings.Fields(command)...)
 }
 
-// TestTableIsRepaired: whatever somebody does to the table, or to the proxier's, is repaired
+// TestRepair_NFTablesTable: whatever somebody does to the table, or to the proxier's, is repaired
 // within the sync period, and pods leave from their egress IP again.
-func TestTableIsRepaired(t *testing.T) {
+func TestRepair_NFTablesTable(t *testing.T) {
 	const table = "ip " + nftables.Table
 	inWays(t, ways[2:], func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
@@ -76,9 +76,9 @@ func (n *node) proxierIsWhole() {
 	})
 }
 
-// TestJournalOfTheTable: a node that was killed between a write of the table and the deletion of the
+// TestTable_JournalEndsFlowsAfterAKill: a node that was killed between a write of the table and the deletion of the
 // flows has left a journal, by which the next one ends them, and no others.
-func TestJournalOfTheTable(t *testing.T) {
+func TestTable_JournalEndsFlowsAfterAKill(t *testing.T) {
 	inWays(t, ways[2:], func(n *node) {
 		const port = 4000
 		pod1, pod2 := n.Pod(1), n.Pod(2)
@@ -127,10 +127,10 @@ func unbind(ctx context.Context, pod netip.Addr) error {
 	return err
 }
 
-// TestBackEndsChange goes from each back end to each other, with an orderly end of the node and
+// TestBackend_ChangesKeepTheEgressIP goes from each back end to each other, with an orderly end of the node and
 // without: a bound pod leaves under its egress IP and no other address throughout, and
 // nothing of the one before is left.
-func TestBackEndsChange(t *testing.T) {
+func TestBackend_ChangesKeepTheEgressIP(t *testing.T) {
 	n := newNode(t, lab.Config{IPv6: true, Pods: 2, Masquerade: true})
 	outside := []netip.AddrPort{}
 	for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
@@ -169,12 +169,12 @@ func TestBackEndsChange(t *testing.T) {
 	summary := traffic.Stop()
 	t.Log(summary)
 	if summary.Wrong > 0 || summary.Unanswered > 0 || summary.Broken > 0 {
-		t.Error("the pod was seen as somebody else, or not at all")
+		t.Error("the pod was seen from another address than its egress IP, or got no answer")
 	}
 }
 
-// TestTableIsRemoved by the clean-up, and when egress SNAT is switched off.
-func TestTableIsRemoved(t *testing.T) {
+// TestTable_IsRemoved by the clean-up, and when egress SNAT is switched off.
+func TestTable_IsRemoved(t *testing.T) {
 	inWays(t, ways[2:], func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.putWeb([]string{egressV4.String()})
@@ -206,8 +206,8 @@ func TestTableIsRemoved(t *testing.T) {
 	})
 }
 
-// TestTableIsTold: the commands speak of the table as they do of iptables' rules.
-func TestTableIsTold(t *testing.T) {
+// TestTable_CommandsShowIt: the commands speak of the table as they do of iptables' rules.
+func TestTable_CommandsShowIt(t *testing.T) {
 	inWays(t, ways[2:], func(n *node) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		printed, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run")
@@ -235,8 +235,8 @@ func TestTableIsTold(t *testing.T) {
 	})
 }
 
-// TestWithoutIPTables: in the nftables mode the node does without the iptables programs.
-func TestWithoutIPTables(t *testing.T) {
+// TestTable_WithoutIPTables: in the nftables mode the node does without the iptables programs.
+func TestTable_WithoutIPTables(t *testing.T) {
 	inWays(t, ways[2:3], func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		for _, name := range []string{"iptables", "ip6tables"} {
@@ -253,13 +253,13 @@ func TestWithoutIPTables(t *testing.T) {
 	})
 }
 
-// TestBackendIsChecked: what cannot be is refused when the configuration is read.
-func TestBackendIsChecked(t *testing.T) {
+// TestBackend_InvalidIsRefused: what cannot be is refused when the configuration is read.
+func TestBackend_InvalidIsRefused(t *testing.T) {
 	n := simpleNode(t)
 	for arguments, want := range map[string]string{
-		`{egress-snat-backend: [ipset]}`:                            `proxyArguments.egress-snat-backend: "ipset" does not do; expected "iptables", "nftables" or "auto"`,
-		`{egress-snat-backend: [iptables], proxy-mode: [nftables]}`: `"iptables" does not do in the proxy mode "nftables"`,
-		`{proxy-mode: [ipvs]}`:                                      `egress SNAT does not serve the mode "ipvs"`,
+		`{egress-snat-backend: [ipset]}`:                            `proxyArguments.egress-snat-backend: invalid value "ipset": expected "iptables", "nftables" or "auto"`,
+		`{egress-snat-backend: [iptables], proxy-mode: [nftables]}`: `invalid value "iptables" in the proxy mode "nftables"`,
+		`{proxy-mode: [ipvs]}`:                                      `egress SNAT does not support the mode "ipvs"`,
 	} {
 		n.Configure(arguments)
 		if _, stderr, status := n.Openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.Config()); status != 1 || !strings.Contains(stderr, want) {
@@ -273,6 +273,6 @@ func TestBackendIsChecked(t *testing.T) {
 	n.Ready()
 	n.Eventually(soon, func() error {
 		objects, err := n.objects()
-		return errors.Join(err, n.CheckPlan(process.PlanConfig(lab.ClusterV4, lab.ClusterV6), objects, v1.IPv4Protocol))
+		return errors.Join(err, n.CheckPlan(objects, v1.IPv4Protocol))
 	})
 }

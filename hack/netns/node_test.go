@@ -16,7 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
@@ -86,13 +86,23 @@ func newNode(t *testing.T, config lab.Config) *node {
 			t.Fatal(err)
 		}
 	}
-	n.put("node.yaml", &v1.Node{
-		TypeMeta: typeMeta("v1", "Node"), ObjectMeta: objectMeta("", "node-1"),
-		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{
-			{Type: v1.NodeInternalIP, Address: l.Node().V4.String()}, {Type: v1.NodeInternalIP, Address: "2001:db8:0:2::2"},
-		}},
-	})
+	n.putNode()
 	return n
+}
+
+// putNode puts the Node, with these networks for its pods.
+func (n *node) putNode(podCIDRs ...netip.Prefix) {
+	n.Helper()
+	object := &v1.Node{
+		TypeMeta: typeMeta("v1", "Node"), ObjectMeta: objectMeta("", n.Name),
+		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{
+			{Type: v1.NodeInternalIP, Address: n.Node().V4.String()}, {Type: v1.NodeInternalIP, Address: "2001:db8:0:2::2"},
+		}},
+	}
+	for _, cidr := range podCIDRs {
+		object.Spec.PodCIDRs = append(object.Spec.PodCIDRs, cidr.String())
+	}
+	n.put("node.yaml", object)
 }
 
 var kubernetes = regexp.MustCompile(`(?m)^kubernetes v1\.(\d+)\.`)
@@ -154,7 +164,7 @@ func (n *node) ask(network string, from *lab.Host, to netip.AddrPort) (netip.Add
 	return process.Ask(n.Context(), network, from, to)
 }
 
-// serve lets host tell its clients who they are seen as.
+// serve starts servers on host that answer each client with the address that they see it from.
 func (n *node) serve(host *lab.Host, port int, networks ...string) {
 	n.Helper()
 	for _, network := range networks {
@@ -176,18 +186,18 @@ func (n *node) checkPlan() error {
 	if err != nil {
 		return err
 	}
-	return n.CheckPlan(process.PlanConfig(lab.ClusterV4, lab.ClusterV6), objects, v1.IPv4Protocol, v1.IPv6Protocol)
+	return n.CheckPlan(objects, v1.IPv4Protocol, v1.IPv6Protocol)
 }
 
-// objects are those in the manifests.
-func (n *node) objects() (egress.Objects, error) {
+// objects are those in the manifests, with the arguments of the node's configuration.
+func (n *node) objects() (oracle.Cluster, error) {
 	loaded, err := manifests.Load(n.manifests())
 	if err != nil {
-		return egress.Objects{}, err
+		return oracle.Cluster{}, err
 	}
-	objects := egress.Objects{Services: loaded.Services, EndpointSlices: loaded.EndpointSlices, Nodes: loaded.Nodes}
-	for _, cidr := range loaded.ServiceCIDRs {
-		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidr.Spec.CIDRs...)
+	objects := oracle.Cluster{
+		Services: loaded.Services, EndpointSlices: loaded.EndpointSlices, Nodes: loaded.Nodes, ServiceCIDRs: loaded.ServiceCIDRs,
+		Arguments: n.RuleArguments(),
 	}
 	if len(loaded.Networks) > 0 {
 		objects.Network = loaded.Networks[0]

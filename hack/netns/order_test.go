@@ -6,9 +6,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
-// TestTheProxiersJumpIsKnown: as the proxier writes it and iptables-save prints it. Where it were not
+// TestProxiersJump_IsRecognised: as the proxier writes it and iptables-save prints it. Where it were not
 // recognised, a node would look for it until the proxier's first sync is over.
-func TestTheProxiersJumpIsKnown(t *testing.T) {
+func TestProxiersJump_IsRecognised(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.start()
 		n.Ready()

@@ -59,7 +59,7 @@ func simpleNode(t *testing.T) *node {
 	return newNode(t, lab.Config{Pods: 1, Masquerade: true})
 }
 
-func TestSignals(t *testing.T) {
+func TestNode_EndsOnSignals(t *testing.T) {
 	n := simpleNode(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		n.Printed.Reset()
@@ -69,8 +69,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestSignalWhileTheLockIsHeld: a node that has not got to run ends as well.
-func TestSignalWhileTheLockIsHeld(t *testing.T) {
+// TestNode_EndsWhileTheLockIsHeld: a node that has not got to run ends as well.
+func TestNode_EndsWhileTheLockIsHeld(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, lab.Config{Pods: 1, Backend: lab.Legacy})
 	socket := n.listenForNotifications()
@@ -81,8 +81,8 @@ func TestSignalWhileTheLockIsHeld(t *testing.T) {
 	n.told(socket, "STOPPING=1")
 }
 
-// TestSignalBeforeTheAPIServerAnswers: a node that waits for its API server ends as well.
-func TestSignalBeforeTheAPIServerAnswers(t *testing.T) {
+// TestNode_EndsBeforeTheAPIServerAnswers: a node that waits for its API server ends as well.
+func TestNode_EndsBeforeTheAPIServerAnswers(t *testing.T) {
 	n := simpleNode(t)
 	n.useKubeconfig("http://127.0.0.1:1")
 	n.Start()
@@ -104,8 +104,8 @@ clusters: [{name: x, cluster: {server: %q}}], users: [{name: x, user: {}}]}`, se
 	})
 }
 
-// TestFromAnAPIServer: the objects come over HTTP from what the kubeconfig names.
-func TestFromAnAPIServer(t *testing.T) {
+// TestNode_ObjectsFromAnAPIServer: the objects come over HTTP from what the kubeconfig names.
+func TestNode_ObjectsFromAnAPIServer(t *testing.T) {
 	n := simpleNode(t)
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
@@ -133,7 +133,7 @@ func TestFromAnAPIServer(t *testing.T) {
 	}
 }
 
-func TestCleanup(t *testing.T) {
+func TestCleanup_LeavesTheKernelAsBefore(t *testing.T) {
 	everyWay(t, func(n *node) {
 		families := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 		n.Iptables("-t", "nat", "-N", "SOMEBODY") // and so all tables that there will be
@@ -172,9 +172,9 @@ func (n *node) useOtherBackend(backend lab.Backend) (other string) {
 	return other
 }
 
-// TestCleanupOfTheOtherBackend: the node ran with the other iptables once, and the
+// TestCleanup_OfTheOtherBackend: the node ran with the other iptables once, and the
 // configuration has another mode by now.
-func TestCleanupOfTheOtherBackend(t *testing.T) {
+func TestCleanup_OfTheOtherBackend(t *testing.T) {
 	t.Parallel()
 	for _, backend := range lab.Backends() {
 		t.Run(string(backend), func(t *testing.T) {
@@ -222,7 +222,7 @@ func chainsAndRules(save string) string {
 	return strings.Join(lines, "")
 }
 
-func TestDryRun(t *testing.T) {
+func TestDryRun_PrintsRulesAndChangesNothing(t *testing.T) {
 	onBackends(t, func(n *node) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		before := n.Save(v1.IPv4Protocol) + n.Save(v1.IPv6Protocol)
@@ -245,7 +245,7 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-func TestEndpointsOfTheProxy(t *testing.T) {
+func TestKubeProxy_ServesItsEndpoints(t *testing.T) {
 	n := simpleNode(t)
 	n.start()
 	n.Ready()
@@ -267,9 +267,9 @@ func TestEndpointsOfTheProxy(t *testing.T) {
 	n.metric(`egress_snat_bindings{ip_family="IPv4"} 0`)
 }
 
-// TestUpstreamSettings: conntrack sysctls, node IP and feature gates are kube-proxy's own.
+// TestKubeProxy_SettingsTakeEffect: conntrack sysctls, node IP and feature gates are kube-proxy's own.
 // Egress SNAT does not depend on the gate by which Services lose their external IPs.
-func TestUpstreamSettings(t *testing.T) {
+func TestKubeProxy_SettingsTakeEffect(t *testing.T) {
 	n := simpleNode(t)
 	n.Configure(`{conntrack-tcp-timeout-established: ["1234s"]` + n.withoutExternalIPs() + `}`)
 	n.serve(n.Outside(), whoamiPort, "tcp4")
@@ -292,8 +292,8 @@ func TestUpstreamSettings(t *testing.T) {
 	}
 }
 
-// TestKubeProxysOwnFile: proxyArguments.config names a file that is noticed as well.
-func TestKubeProxysOwnFile(t *testing.T) {
+// TestKubeProxy_ConfigFile: proxyArguments.config names a file that is noticed as well.
+func TestKubeProxy_ConfigFile(t *testing.T) {
 	n := simpleNode(t)
 	file := n.File("kube-proxy.yaml")
 	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nclusterCIDR: 10.128.0.0/14\nconntrack: {maxPerCore: 0}\n"
@@ -311,7 +311,7 @@ func TestKubeProxysOwnFile(t *testing.T) {
 	}
 }
 
-func TestChangedConfiguration(t *testing.T) {
+func TestConfiguration_ChangeEndsTheNode(t *testing.T) {
 	n := simpleNode(t)
 	n.putWeb([]string{egressV4.String()})
 	n.start()
@@ -325,7 +325,13 @@ func TestChangedConfiguration(t *testing.T) {
 	n.Write(n.Config(), append(good, "noSuchField: 1\n"...))
 	n.Says("The configuration has changed but is not valid")
 	n.Says("noSuchField")
-	n.Write(n.Config(), good) // what it runs with is no change
+	// What it runs with is no change: it goes on, which takes a moment to see.
+	n.Write(n.Config(), good)
+	select {
+	case <-n.Ended():
+		t.Fatalf("the node ended with status %d, although its configuration is as before", n.Exit())
+	case <-time.After(2 * time.Second):
+	}
 
 	n.Configure(`v: ["3"]`)
 	if status := n.Exit(); status != 75 {
@@ -340,8 +346,8 @@ func TestChangedConfiguration(t *testing.T) {
 	}
 }
 
-// TestChangedBehindALink: the configuration is a link, and what is behind it is edited.
-func TestChangedBehindALink(t *testing.T) {
+// TestConfiguration_ChangeBehindALink: the configuration is a link, and what is behind it is edited.
+func TestConfiguration_ChangeBehindALink(t *testing.T) {
 	n := simpleNode(t)
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere.yaml")
 	text, err := os.ReadFile(n.Config())
@@ -360,7 +366,7 @@ func TestChangedBehindALink(t *testing.T) {
 	}
 }
 
-func TestChangedKubeconfig(t *testing.T) {
+func TestConfiguration_ChangeOfTheKubeconfig(t *testing.T) {
 	n := simpleNode(t)
 	n.useKubeconfig("http://127.0.0.1:1")
 	n.Start()
@@ -373,7 +379,7 @@ func TestChangedKubeconfig(t *testing.T) {
 	}
 }
 
-func TestBrokenManifestKeepsTheLastState(t *testing.T) {
+func TestManifests_BrokenOneKeepsTheLastState(t *testing.T) {
 	n := simpleNode(t)
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
@@ -382,12 +388,15 @@ func TestBrokenManifestKeepsTheLastState(t *testing.T) {
 	n.Write(filepath.Join(n.manifests(), "broken.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  nmespace: y\n"))
 	n.Says("broken.yaml:5")
 	n.putWeb([]string{anotherV4.String()}) // not before the folder is good again
+	n.Write(filepath.Join(n.manifests(), "worse.yaml"), []byte("nonsense"))
+	n.Says("worse.yaml") // so the folder was read with the change in it
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	n.remove("broken.yaml")
+	n.remove("worse.yaml")
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
 
-func TestModes(t *testing.T) {
+func TestMode_WithoutEgressSNAT(t *testing.T) {
 	n := simpleNode(t)
 	n.Configure(`{proxy-mode: ["nftables"], egress-snat: ["false"]}`)
 	n.start()
@@ -415,9 +424,9 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestErrors: what a user can do wrong is one message that says where and what to do, and
-// status 1, before anybody is contacted.
-func TestErrors(t *testing.T) {
+// TestStart_ErrorsSayWhatToDo: what a user can do wrong is one message that says where and what to do, and
+// status 1, before any server is contacted.
+func TestStart_ErrorsSayWhatToDo(t *testing.T) {
 	n := simpleNode(t)
 	for _, test := range []struct {
 		name, arguments string
@@ -436,7 +445,7 @@ func TestErrors(t *testing.T) {
 		{"kube-proxy refuses", `iptables-masquerade-bit: ["99"]`, nil, []string{"proxyArguments", "kube-proxy refuses", "MasqueradeBit"}},
 		{"no configuration", "", []string{"--config="}, []string{"--config=FILE is required"}},
 		{"missing configuration", "", []string{"--config=/nowhere.yaml"}, []string{"/nowhere.yaml"}},
-		{"kubelet asked for", "", []string{"--enable=kubelet"}, []string{"kubelet", "proxy only"}},
+		{"kubelet asked for", "", []string{"--enable=kubelet"}, []string{"kubelet", "only the proxy"}},
 		{"proxy disabled", "", []string{"--disable=proxy"}, []string{"--disable=proxy", "nothing is left"}},
 		{"unknown component", "", []string{"--enable=sdn"}, []string{"unknown component", "dns, kubelet, plugins, proxy"}},
 		{"missing manifests", "", []string{"--manifests=/nowhere"}, []string{"/nowhere"}},
@@ -464,7 +473,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestManifestsAndKubeconfigExclude(t *testing.T) {
+func TestStart_RefusesManifestsWithAKubeconfig(t *testing.T) {
 	n := simpleNode(t)
 	n.useKubeconfig("http://127.0.0.1:1")
 	_, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests())
@@ -473,7 +482,7 @@ func TestManifestsAndKubeconfigExclude(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestValidate_NodeConfig(t *testing.T) {
 	n := simpleNode(t)
 	if stdout, stderr, status := n.Openshift("ex", "validate", "node-config", "--manifests="+n.manifests(), n.Config()); status != 0 || !strings.Contains(stdout, "is valid") {
 		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
@@ -561,7 +570,7 @@ func (n *node) readyAt() time.Time {
 	n.Ready()
 	line := regexp.MustCompile(`(?m)^I(\d{4} \S+) .*"Egress SNAT rules are in place"`).FindStringSubmatch(n.Printed.String())
 	if line == nil {
-		n.Fatal("the log does not tell the time")
+		n.Fatal("the log line has no time")
 	}
 	at, err := time.ParseInLocation("2006 0102 15:04:05.000000", fmt.Sprint(time.Now().Year())+" "+line[1], time.Local)
 	if err != nil {
@@ -570,7 +579,7 @@ func (n *node) readyAt() time.Time {
 	return at
 }
 
-func TestServiceManagerIsTold(t *testing.T) {
+func TestServiceManager_IsToldTheStatus(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
 	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
@@ -584,7 +593,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 	refused := 1
 	if n.minor() < 36 {
-		refused = 0 // kube-proxy has an IPv6 proxier all the same, and there is nobody to bind
+		refused = 0 // kube-proxy runs an IPv6 proxier all the same, and no pod has an IPv6 address
 	}
 	n.told(socket, fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
 	n.told(socket, "WATCHDOG=1")
@@ -598,8 +607,8 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 }
 
-// TestWatchdogStarves: without successful syncs there are no signs of life.
-func TestWatchdogStarves(t *testing.T) {
+// TestWatchdog_StopsWithoutWrites: without successful syncs there are no signs of life.
+func TestWatchdog_StopsWithoutWrites(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
 	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
@@ -616,7 +625,7 @@ func TestWatchdogStarves(t *testing.T) {
 	// Due for longer than twice the sync period.
 	n.Eventually(2*process.SyncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {
-			return errors.New("the status does not tell")
+			return errors.New("the status does not say that rules are not written")
 		}
 		return nil
 	})
@@ -639,8 +648,8 @@ func TestWatchdogStarves(t *testing.T) {
 	})
 }
 
-// TestWatchdogStarvesWithoutAFirstSync: a proxier that never gets to write is not alive.
-func TestWatchdogStarvesWithoutAFirstSync(t *testing.T) {
+// TestWatchdog_StopsWithoutAFirstSync: a proxier that never gets to write is not alive.
+func TestWatchdog_StopsWithoutAFirstSync(t *testing.T) {
 	n := simpleNode(t)
 	socket := n.listenForNotifications()
 	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
@@ -648,7 +657,7 @@ func TestWatchdogStarvesWithoutAFirstSync(t *testing.T) {
 	n.start()
 	n.Eventually(2*process.SyncPeriod+soon, func() error {
 		if socket.count("rules not written for") == 0 {
-			return errors.New("the status does not tell")
+			return errors.New("the status does not say that rules are not written")
 		}
 		return nil
 	})
@@ -657,7 +666,7 @@ func TestWatchdogStarvesWithoutAFirstSync(t *testing.T) {
 	}
 }
 
-func TestShippedConfiguration(t *testing.T) {
+func TestShippedConfiguration_IsValid(t *testing.T) {
 	n := simpleNode(t)
 	shipped, err := os.ReadFile("../../images/node/node-config.yaml")
 	if err != nil {
@@ -670,8 +679,8 @@ func TestShippedConfiguration(t *testing.T) {
 	}
 }
 
-// TestShippedPermissions: what is shipped is what an API server takes.
-func TestShippedPermissions(t *testing.T) {
+// TestShippedPermissions_AreValid: what is shipped is what an API server takes.
+func TestShippedPermissions_AreValid(t *testing.T) {
 	text, err := os.ReadFile("../../images/node/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -692,7 +701,7 @@ func TestShippedPermissions(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_NamesCommitAndPatches(t *testing.T) {
 	n := simpleNode(t)
 	stdout, _, status := n.Openshift("version")
 	for _, want := range []string{"openshift ", "commit ", "kubernetes v1.", "0001 UPSTREAM: <carry>:", "0002 UPSTREAM: <carry>:"} {

@@ -3,17 +3,16 @@ package node
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
-	"github.com/openshift/origin-node/pkg/kubeproxy"
 )
 
 // Save returns what iptables-save prints of the family.
@@ -52,16 +51,12 @@ func (n *Node) AsSomebodyElse(stdin, name string, args ...string) {
 	}
 }
 
-// CheckPlan returns an error unless the kernel holds this node's part of the plan for the objects
-// and nothing else of ours, in these IP families, with the jump in front.
-func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families ...v1.IPFamily) error {
-	config.NodeName, config.Scope = n.Name, n.Scope
+// CheckPlan returns an error unless the kernel holds, in these IP families, the rules that hack/oracle
+// asks of this node and nothing else of ours, with the jump in front.
+func (n *Node) CheckPlan(cluster oracle.Cluster, families ...v1.IPFamily) error {
+	bindings := cluster.BindingsOn(n.Name)
 	for _, family := range families {
-		planned, err := egress.PlanFor(family, config, objects)
-		if err != nil {
-			return err
-		}
-		differences, err := n.compare(family, planned.Desired())
+		differences, err := n.compare(family, expected(family, cluster, bindings))
 		if err != nil {
 			return err
 		}
@@ -70,6 +65,36 @@ func (n *Node) CheckPlan(config egress.Config, objects egress.Objects, families 
 		}
 	}
 	return nil
+}
+
+// expected is what the kernel should hold of a family that has these bindings.
+func expected(family v1.IPFamily, cluster oracle.Cluster, bindings []oracle.Binding) kernel.Desired {
+	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: ofFamily(family, cluster.PodNetworks()), Exclusions: ofFamily(family, cluster.Exclusions())}}
+	for _, b := range bindings {
+		if familyOf(b.Pod) == family {
+			d.Bindings = append(d.Bindings, kernel.Binding{Pod: b.Pod, Protocol: kernel.Protocol(b.Protocol), EgressIP: b.EgressIP})
+		}
+	}
+	d.Bindings = kernel.Sorted(d.Bindings)
+	return d
+}
+
+// ofFamily returns the networks of a family, sorted and without duplicates, as a plan has them.
+func ofFamily(family v1.IPFamily, cidrs []netip.Prefix) (result []netip.Prefix) {
+	for _, cidr := range cidrs {
+		if familyOf(cidr.Addr()) == family {
+			result = append(result, cidr.Masked())
+		}
+	}
+	slices.SortFunc(result, netip.Prefix.Compare)
+	return slices.Compact(result)
+}
+
+func familyOf(addr netip.Addr) v1.IPFamily {
+	if addr.Is4() {
+		return v1.IPv4Protocol
+	}
+	return v1.IPv6Protocol
 }
 
 // compare says how the kernel differs from a plan. What the node's back end is not must hold nothing.
@@ -87,13 +112,4 @@ func (n *Node) compare(family v1.IPFamily, d kernel.Desired) (differences []stri
 		return err
 	})
 	return append(differences, iptables.Differences(iptables.Render(rules), held)...), err
-}
-
-// PlanConfig is what [Node.Configure] without arguments makes of the extensions of all nodes together.
-func PlanConfig(clusterCIDRs ...netip.Prefix) egress.Config {
-	config := egress.Config{Scope: placement.Cluster, ClusterCIDRs: clusterCIDRs, ExcludeNodes: true}
-	for _, text := range kubeproxy.DefaultExclusions {
-		config.Exclusions = append(config.Exclusions, netip.MustParsePrefix(text))
-	}
-	return config
 }

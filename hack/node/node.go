@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -49,8 +49,6 @@ type Node struct {
 	Fields, Arguments map[string]any
 	// Backend is what Arguments say of how the rules are written.
 	Backend reconcile.Backend
-	// Scope is what Arguments say of whose pods rules are written for.
-	Scope placement.Scope
 
 	t       testing.TB
 	dir     string
@@ -77,11 +75,21 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 	n.Configure("")
 	t.Cleanup(func() {
 		n.Kill()
+		n.removeLock()
 		if t.Failed() {
 			t.Logf("the log of %s:\n%s", name, n.Printed)
 		}
 	})
 	return n
+}
+
+// removeLock removes the lock file that a killed process leaves in the machine's /run.
+func (n *Node) removeLock() {
+	namespace, err := os.Stat(filepath.Join("/run/netns", n.Host.Name))
+	if err != nil {
+		return // it is gone, and nothing runs in it
+	}
+	_ = os.Remove(fmt.Sprintf("/run/origin-node/netns-%d.lock", namespace.Sys().(*syscall.Stat_t).Ino))
 }
 
 // File returns the path of a file in the node's folder.
@@ -127,6 +135,26 @@ func (n *Node) WriteConfig(fields map[string]any) {
 		n.t.Fatal(err)
 	}
 	n.Write(n.Config(), text)
+}
+
+// RuleArguments are those of the configuration that decide which rules the kernel should hold.
+func (n *Node) RuleArguments() oracle.Arguments {
+	n.t.Helper()
+	text, err := os.ReadFile(n.Config())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var config struct {
+		ProxyArguments map[string][]string `json:"proxyArguments"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		n.t.Fatal(err)
+	}
+	arguments, err := oracle.ParseArguments(config.ProxyArguments)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return arguments
 }
 
 // Write replaces a file as editors do, in one step.
@@ -233,7 +261,7 @@ func (n *Node) End(signal syscall.Signal) {
 	}
 }
 
-// Kill ends the process as nobody should.
+// Kill ends the process at once, by SIGKILL.
 func (n *Node) Kill() {
 	if n.process != nil {
 		_ = n.process.Process.Kill() // it may have ended
@@ -278,6 +306,15 @@ func (n *Node) Says(text string) {
 func (n *Node) Ready() {
 	n.t.Helper()
 	n.Says("Egress SNAT rules are in place")
+}
+
+// FollowedThePlan fails if a process with egress-snat-audit has found, since the last Reset of its output, that
+// the plan which follows changes is not the one that is made of all objects.
+func (n *Node) FollowedThePlan() {
+	n.t.Helper()
+	if strings.Contains(n.Printed.String(), "The plan that followed the changes") {
+		n.t.Errorf("%s: the plan that follows changes is not the one that is made of all objects", n.Name)
+	}
 }
 
 // Sees waits until from, with a new flow to the address, is seen as want.

@@ -17,17 +17,10 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
-// goCommand runs go on our own packages, against another branch than the vendored one if asked to.
+// goCommand runs go on our own packages, against a branch.
 func (p *project) goCommand(*flag.FlagSet) func(context.Context, []string) error {
 	return func(ctx context.Context, arguments []string) error {
-		if len(arguments) < 2 {
-			return fmt.Errorf("arguments %q: want a branch, and what go shall do, for example: 1.36 build ./cmd/openshift", arguments)
-		}
-		branches, err := branch.Load(p.patches)
-		if err != nil {
-			return err
-		}
-		b, err := branches.Find(arguments[0])
+		b, err := p.find(arguments, 2)
 		if err != nil {
 			return err
 		}
@@ -35,7 +28,7 @@ func (p *project) goCommand(*flag.FlagSet) func(context.Context, []string) error
 		if err != nil {
 			return err
 		}
-		command.Stdout, command.Stderr = p.stdout, p.stderr
+		command.Stdout, command.Stderr = p.stdout, os.Stderr
 		if err := command.Run(); err != nil {
 			return fmt.Errorf("go %s against %s: %w", arguments[1], b.Version, err)
 		}
@@ -43,15 +36,15 @@ func (p *project) goCommand(*flag.FlagSet) func(context.Context, []string) error
 	}
 }
 
-// against returns a go command that works on our own packages with Kubernetes as a branch has it. The
-// sources are ours. Kubernetes is the branch's pinned release with the series applied, the staging modules
-// are those of that release, and whatever else both of us require comes in the version that
-// the release was made with. vendor/ and go.mod stay as they are.
+// against returns a go command that works on our own packages with Kubernetes as a branch has it.
+// Kubernetes is the branch's pinned release with the series applied, the staging modules are those of
+// that release, and whatever else both of us require comes in the version that the release was made
+// with. vendor/ and go.mod stay as they are.
 func (p *project) against(ctx context.Context, b branch.Branch, verb string, arguments ...string) (*exec.Cmd, error) {
 	if b.Vendored {
 		return tree.Go(ctx, p.root, append([]string{verb, "-mod=vendor"}, arguments...)...), nil
 	}
-	made, err := p.tree(ctx, b, false)
+	made, err := p.Tree(ctx, b, true)
 	if err != nil {
 		return nil, err
 	}
@@ -64,39 +57,30 @@ func (p *project) against(ctx context.Context, b branch.Branch, verb string, arg
 }
 
 // modfile returns a go.mod for our own packages with the tree's Kubernetes. go completes it with the
-// indirect requirements, and its go.sum; so that it is made once, below the cache.
+// indirect requirements, and its go.sum, so it is made once, beside the tree.
 func (p *project) modfile(ctx context.Context, made *tree.Tree) (string, error) {
 	mod, err := p.requirements(ctx, made)
 	if err != nil {
 		return "", err
 	}
-	sums, err := checksums(p.root, made.Dir)
-	if err != nil {
-		return "", err
-	}
 	key := sha256.Sum256([]byte(mod))
-	dir, err := filepath.Abs(filepath.Join(p.cache, "modules", made.Version+"-"+hex.EncodeToString(key[:6])))
-	if err != nil {
-		return "", fmt.Errorf("make a go.mod: %w", err)
-	}
-	file := filepath.Join(dir, "go.mod")
-	if _, err := os.Stat(file); err == nil {
+	file := made.Dir + "-" + hex.EncodeToString(key[:6]) + ".mod"
+	if exists(file) {
 		return file, nil
 	}
-	if err := put(filepath.Join(dir, "go.sum"), sums); err != nil {
+	var sums []string
+	for _, dir := range []string{p.root, made.Dir} {
+		content, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+		if err != nil {
+			return "", fmt.Errorf("read the checksums: %w", err)
+		}
+		sums = slices.AppendSeq(sums, strings.Lines(string(content)))
+	}
+	slices.Sort(sums)
+	if err := write(strings.TrimSuffix(file, "mod")+"sum", strings.Join(slices.Compact(sums), "")); err != nil {
 		return "", err
 	}
-	return file, put(file, mod)
-}
-
-// module is what `go mod edit -json` says of a go.mod.
-type module struct {
-	Module  struct{ Path string }
-	Go      string
-	Require []struct {
-		Path, Version string
-		Indirect      bool
-	}
+	return file, write(file, mod)
 }
 
 // requirements returns the go.mod that go begins with.
@@ -126,27 +110,23 @@ func (p *project) requirements(ctx context.Context, made *tree.Tree) (string, er
 	return text.String(), nil
 }
 
-// checksums returns the lines of the directories' go.sum.
-func checksums(dirs ...string) (string, error) {
-	var lines []string
-	for _, dir := range dirs {
-		content, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-		if err != nil {
-			return "", fmt.Errorf("read the checksums: %w", err)
-		}
-		lines = slices.AppendSeq(lines, strings.Lines(string(content)))
+// module is what `go mod edit -json` says of a go.mod.
+type module struct {
+	Module  struct{ Path string }
+	Go      string
+	Require []struct {
+		Path, Version string
+		Indirect      bool
 	}
-	slices.Sort(lines)
-	return strings.Join(slices.Compact(lines), ""), nil
 }
 
 func readModule(ctx context.Context, dir string) (module, error) {
-	output, err := tree.Go(ctx, dir, "mod", "edit", "-json").Output()
-	if err != nil {
-		return module{}, fmt.Errorf("read %s: %w", filepath.Join(dir, "go.mod"), err)
-	}
 	var m module
-	if err := json.Unmarshal(output, &m); err != nil {
+	output, err := tree.Go(ctx, dir, "mod", "edit", "-json").Output()
+	if err == nil {
+		err = json.Unmarshal(output, &m)
+	}
+	if err != nil {
 		return module{}, fmt.Errorf("read %s: %w", filepath.Join(dir, "go.mod"), err)
 	}
 	return m, nil

@@ -6,17 +6,27 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
+
+	"github.com/openshift/origin-node/hack/patchtool/branch"
+	"github.com/openshift/origin-node/hack/patchtool/patch"
+	"github.com/openshift/origin-node/hack/patchtool/scratch"
+	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
 const usage = `usage: patchtool COMMAND [FLAGS] [ARGUMENTS], at the top of the repository
 
   verify                 prove that the series holds on every supported branch
   rebase VERSION         try the series on a release, and write it as it is there
-  review FROM TO         tell a reviewer what a change of releases means for the series
-  tree BRANCH|VERSION    make a patched tree and print its directory
+  review FROM TO         report in Markdown what a change of releases means for the series
+  tree BRANCH            make a patched tree and print its directory
   go BRANCH VERB ...     run go on our own packages, against a branch's patched tree
 
 patchtool COMMAND -h lists the flags.
@@ -25,25 +35,35 @@ patchtool COMMAND -h lists the flags.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	root, err := os.Getwd()
+	if err == nil {
+		err = newProject(root, "patches", "_output", os.Stdout).command(ctx, os.Args[1:])
+	}
 	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// run runs the command that the arguments begin with. What was asked for goes to stdout, what the
-// command line is like to stderr.
-func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) error {
-	root, err := os.Getwd()
-	if err != nil {
-		return fmt.Errorf("find the repository: %w", err)
+// project is the repository that a command works on.
+type project struct {
+	tree.Maker
+	// root is where our own go.mod is, absolute; output takes what is made.
+	root, output string
+	stdout       io.Writer
+	unwritten    error // why something did not reach stdout
+}
+
+func newProject(root, patches, output string, stdout io.Writer) *project {
+	return &project{Maker: tree.Maker{Patches: patches, Cache: filepath.Join(output, "patched")}, root: root, output: output, stdout: stdout}
+}
+
+// printf writes to stdout. An error is for the end of the command.
+func (p *project) printf(format string, arguments ...any) {
+	if _, err := fmt.Fprintf(p.stdout, format, arguments...); err != nil && p.unwritten == nil {
+		p.unwritten = fmt.Errorf("print: %w", err)
 	}
-	p := &project{root: root, patches: "patches", cache: "_output/patched", stdout: stdout, stderr: stderr}
-	return p.command(ctx, arguments)
 }
 
 func (p *project) command(ctx context.Context, arguments []string) error {
@@ -51,32 +71,144 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 		return fmt.Errorf("no command\n%s", usage)
 	}
 	flags := flag.NewFlagSet("patchtool "+arguments[0], flag.ContinueOnError)
-	flags.SetOutput(p.stderr)
-	flags.StringVar(&p.patches, "patches", p.patches, "the folder of the series")
-	flags.StringVar(&p.cache, "cache", p.cache, "where patched trees are kept")
-	var command func(context.Context, []string) error
-	switch arguments[0] {
-	case "verify":
-		command = p.verifyCommand(flags)
-	case "rebase":
-		command = p.rebaseCommand(flags)
-	case "review":
-		command = p.reviewCommand(flags)
-	case "tree":
-		command = p.treeCommand(flags)
-	case "go":
-		command = p.goCommand(flags)
-	case "help", "-h", "-help", "--help":
-		p.printf("%s", usage)
-		return p.unwritten
-	default:
-		return fmt.Errorf("%q is no command\n%s", arguments[0], usage)
+	command, known := map[string]func(*flag.FlagSet) func(context.Context, []string) error{
+		"verify": p.verifyCommand, "rebase": p.rebaseCommand, "review": p.reviewCommand, "tree": p.treeCommand, "go": p.goCommand,
+	}[arguments[0]]
+	if !known {
+		return fmt.Errorf("%q is not a command\n%s", arguments[0], usage)
 	}
+	run := command(flags)
 	if err := flags.Parse(arguments[1:]); err != nil {
 		return err
 	}
-	if err := command(ctx, flags.Args()); err != nil {
+	return errors.Join(run(ctx, flags.Args()), p.unwritten)
+}
+
+func (p *project) treeCommand(*flag.FlagSet) func(context.Context, []string) error {
+	return func(ctx context.Context, arguments []string) error {
+		b, err := p.find(arguments, 1)
+		if err != nil {
+			return err
+		}
+		made, err := p.Tree(ctx, b, true)
+		if err != nil {
+			return err
+		}
+		p.printf("%s\n", made.Dir)
+		return nil
+	}
+}
+
+// find returns the branch that the first argument names, of at least so many.
+func (p *project) find(arguments []string, least int) (branch.Branch, error) {
+	if len(arguments) < least {
+		return branch.Branch{}, fmt.Errorf("arguments %q: too few\n%s", arguments, usage)
+	}
+	all, err := branch.Load(p.Patches)
+	if err != nil {
+		return branch.Branch{}, err
+	}
+	return all.Find(arguments[0])
+}
+
+// patched are the packages that the series is about. They are compiled and merged as a whole.
+var patched = []string{"cmd/kube-proxy", "pkg/proxy"}
+
+// member is a patch of a branch's series.
+type member struct {
+	branch.Entry
+	file, content string
+}
+
+// series reads the patches of a branch in their order.
+func (p *project) series(b branch.Branch) ([]member, error) {
+	entries, err := branch.Series(os.DirFS(p.Patches), b)
+	if err != nil {
+		return nil, err
+	}
+	var series []member
+	for _, entry := range entries {
+		file, err := filepath.Abs(filepath.Join(p.Patches, entry.Path))
+		if err != nil {
+			return nil, fmt.Errorf("find a patch: %w", err)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read a patch: %w", err)
+		}
+		series = append(series, member{entry, file, string(content)})
+	}
+	return series, nil
+}
+
+// directories returns what a scratch repository needs of a release: the patched packages, and whatever
+// else the series touches.
+func directories(series []member) []string {
+	names := slices.Clone(patched)
+	for _, m := range series {
+		for _, file := range patch.Files(m.content) {
+			if !slices.ContainsFunc(names, func(dir string) bool { return strings.HasPrefix(file, dir+"/") }) {
+				names = append(names, path.Dir(file))
+			}
+		}
+	}
+	return names
+}
+
+// release commits into a scratch repository what a series needs of a release, and tags it.
+func (p *project) release(ctx context.Context, r *scratch.Repository, tag, version string, series []member) error {
+	release, err := p.Release(ctx, version)
+	if err != nil {
 		return err
 	}
-	return p.unwritten
+	return r.Release(ctx, tag, release.Module, directories(series))
+}
+
+// apply applies a series to what is checked out, and tags the commit of each patch with the prefix and
+// its number from 0.
+func apply(ctx context.Context, r *scratch.Repository, series []member, prefix, version string) error {
+	for i, m := range series {
+		if _, err := r.Apply(ctx, m.file); err != nil {
+			return fmt.Errorf("%s on %s: %w; run 'make rebase-patches VERSION=%s'", m.Path, version, err, version)
+		}
+		if _, err := r.Git(ctx, "tag", fmt.Sprint(prefix, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inScratch runs work with a temporary scratch repository.
+func inScratch(ctx context.Context, work func(*scratch.Repository) error) error {
+	dir, err := os.MkdirTemp("", "patchtool-")
+	if err != nil {
+		return fmt.Errorf("make a scratch repository: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r, err := scratch.New(ctx, dir)
+	if err != nil {
+		return err
+	}
+	return work(r)
+}
+
+// write writes a file of patches/, whose folder it makes.
+func write(file, content string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
+
+// exists tells whether a file or folder is there.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return !errors.Is(err, fs.ErrNotExist)
 }

@@ -30,29 +30,24 @@ func dryRun(t *testing.T, environment []string, arguments ...string) string {
 	return string(said)
 }
 
-// TestMake fails when make takes something for an answer that nobody gave, or that means nothing.
-func TestMake(t *testing.T) {
-	for name, test := range map[string]struct {
+// TestMake_PatchTargets fails when make takes something for an answer that nobody gave, or that means nothing.
+func TestMake_PatchTargets(t *testing.T) {
+	for _, test := range []struct {
 		environment, arguments []string
 		want                   string
 	}{
-		"a release":                 {arguments: []string{"rebase-patches", "VERSION=v1.37.1"}, want: "go run ./hack/patchtool rebase   'v1.37.1'\n"},
-		"all of rebase":             {arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=1", "DIR=a"}, want: "rebase -merge -dir 'a' 'v1.37.1'\n"},
-		"no release":                {arguments: []string{"rebase-patches"}, want: "give the release of Kubernetes, for example: make rebase-patches VERSION=v1.37.1"},
-		"our own version":           {environment: []string{"VERSION=4.9"}, arguments: []string{"rebase-patches"}, want: "give the release of Kubernetes"},
-		"what the environment says": {environment: []string{"MERGE=1", "DIR=a", "TO=a"}, arguments: []string{"rebase-patches", "VERSION=v1.37.1"}, want: "rebase   'v1.37.1'\n"},
-		"not to merge":              {arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=0"}, want: "MERGE=0: want MERGE=1 or nothing"},
-		"not everything":            {arguments: []string{"review-patches", "FULL=no"}, want: "FULL=no: want FULL=1 or nothing"},
-		"everything":                {environment: []string{"FROM=x"}, arguments: []string{"review-patches", "FULL=1", "TO=b"}, want: "review -lines=0  '' 'b'\n"},
+		{arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=1", "DIR=a"}, want: "go run ./hack/patchtool rebase -merge -dir 'a' 'v1.37.1'\n"},
+		{arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=0"}, want: "MERGE=0: want MERGE=1 or nothing"},
+		{environment: []string{"VERSION=4.9"}, arguments: []string{"rebase-patches"}, want: "give the release of Kubernetes, for example: make rebase-patches VERSION=v1.37.1"},
+		{environment: []string{"MERGE=1", "DIR=a", "FROM=a"}, arguments: []string{"rebase-patches", "VERSION=v1.37.1"}, want: "rebase   'v1.37.1'\n"},
+		{environment: []string{"FROM=x"}, arguments: []string{"review-patches", "TO=b"}, want: "go run ./hack/patchtool review '' 'b'\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			wantText(t, dryRun(t, test.environment, test.arguments...), test.want)
-		})
+		wantText(t, dryRun(t, test.environment, test.arguments...), test.want)
 	}
 }
 
-// TestMakeForABranch fails when a binary is built against another branch than the one that was meant.
-func TestMakeForABranch(t *testing.T) {
+// TestMake_Kube fails when a binary is built against another branch than the one that was meant.
+func TestMake_Kube(t *testing.T) {
 	all, err := branch.Load("../../patches")
 	wantError(t, err)
 	for _, b := range all {

@@ -2,337 +2,323 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/patch"
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
+	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
 // rebase is one run of the rebase command.
 type rebase struct {
 	*project
-	version string
-	// merge writes also what was merged, with other lines around it than those it was made for.
+	// merge writes also what git had to merge.
 	merge bool
 	// dir takes the series as it is on the release; empty writes to patches/.
 	dir string
 
-	all    branch.Branches
-	base   branch.Branch // whose release a patch that does not apply is merged from
-	target branch.Branch // the release's own; without a version if no such branch is pinned
-	// beside tells that the release's branch is supported beside the vendored one, for which the shared
-	// series is written.
-	beside bool
+	target branch.Branch // the release's own
+	base   branch.Branch // whose release the series was made for
 	series []member
-	// began is patches/ as it was when all of this was read.
-	began folder
-	// hasOld tells that the repository has the series on the base's release too.
-	hasOld bool
+	repo   *scratch.Repository
 }
 
-// result is what became of a member of the series.
-type result struct {
-	merged bool
-	// unresolved are its places that a person has to look at.
-	unresolved int
-}
+// The tags of the scratch repository: the release that the series was made for, the commits of the series
+// on it, numbered from 0, and the release that it goes to.
+const oldRelease, oldPatch, newRelease = "old", "old-patch", "new"
 
 func (p *project) rebaseCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	r := &rebase{project: p}
 	flags.BoolVar(&r.merge, "merge", false, "write also what had to be merged, after you have read it")
-	flags.StringVar(&r.dir, "dir", "", "write the series as it is on the release into this directory, which is empty or not there, and nothing else")
+	flags.StringVar(&r.dir, "dir", "", "write the series as it is on the release into this directory, and nothing else")
 	return func(ctx context.Context, arguments []string) error {
-		if err := exactly(1, "a release, for example v1.37.1", arguments); err != nil {
-			return err
+		if len(arguments) != 1 {
+			return fmt.Errorf("arguments %q: expected a release, for example v1.37.1", arguments)
 		}
-		r.version = arguments[0]
-		unlock, err := lock(r.patches)
+		all, err := branch.Load(p.Patches)
 		if err != nil {
 			return err
 		}
-		defer unlock()
+		if r.target, err = all.Of(arguments[0]); err != nil {
+			return err
+		}
+		if r.series, err = p.series(r.target); err != nil {
+			return err
+		}
+		r.base = all.Vendored()
+		if slices.ContainsFunc(r.series, func(m member) bool { return m.Own }) {
+			if r.base, err = all.Find(r.target.Name); err != nil {
+				return err
+			}
+		}
 		return r.run(ctx)
 	}
 }
 
+// run takes the series to the release in a scratch repository. That stays if a person has to look at it,
+// and the next run continues with what is there.
 func (r *rebase) run(ctx context.Context) error {
-	if err := r.prepare(); err != nil {
-		return err
-	}
-	repo, remove, err := repository(ctx)
+	dir, err := r.scratchDir(ctx)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	module, err := r.module(ctx, r.version)
-	if err != nil {
-		return err
+	r.repo = &scratch.Repository{Dir: dir}
+	if exists(dir) {
+		r.printf("Continuing with what is in %s; remove it to start again.\n", dir)
+	} else if err := r.pick(ctx); err != nil {
+		return errors.Join(err, os.RemoveAll(dir)) // nobody can continue with half of it
 	}
-	if err := repo.Release(ctx, newRelease, module, directories(r.series)); err != nil {
-		return err
-	}
-	r.printf("The series on %s, merged from %s where it does not apply:\n", r.version, r.base.Version)
-	var results []result
-	unresolved, merged := 0, 0
-	for _, m := range r.series {
-		result, err := r.try(ctx, repo, m)
+	if r.picking() {
+		status, err := r.repo.Git(ctx, "status")
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Path, err)
+			return err
 		}
-		results = append(results, result)
-		unresolved += result.unresolved
-		if result.merged {
-			merged++
+		conflicts, err := r.repo.Git(ctx, "diff")
+		if err != nil {
+			return err
 		}
+		r.printf("%s\n%s", status, conflicts)
+		return fmt.Errorf("%s: nothing was written: git cannot merge the series. Go on in %s, as git says above; then run 'make rebase-patches VERSION=%s MERGE=1'", r.target.Version, dir, r.target.Version)
 	}
-	switch {
-	case unresolved > 0:
-		return fmt.Errorf("%s: %d places want a decision; nothing was written. CONTRIBUTING.adoc, \"A conflict\", says how to go on", r.version, unresolved)
-	case merged > 0 && !r.merge:
-		return fmt.Errorf("%s: %d patches had to be merged; nothing was written. Read the places above; if they are right, MERGE=1 writes them", r.version, merged)
+	if err := r.finish(ctx); err != nil {
+		return err
 	}
-	return r.write(ctx, repo, results)
+	return os.RemoveAll(dir)
 }
 
-// prepare finds the branches that the release and the series belong to.
-func (r *rebase) prepare() error {
-	if r.dir != "" {
-		if entries, err := os.ReadDir(r.dir); err == nil && len(entries) > 0 {
-			return fmt.Errorf("%s is not empty; give a directory that is, or that is not there", r.dir)
-		}
+// scratchDir returns where the scratch repository is for this release and this series.
+func (r *rebase) scratchDir(ctx context.Context) (string, error) {
+	release, err := r.Release(ctx, r.target.Version)
+	if err != nil {
+		return "", err
 	}
-	name, err := branch.Of(r.version)
+	var files []string
+	for _, m := range r.series {
+		files = append(files, m.file)
+	}
+	key, err := tree.Key(release, files)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(filepath.Join(r.output, "rebase", key))
+}
+
+// picking tells whether git waits for a person.
+func (r *rebase) picking() bool {
+	return exists(filepath.Join(r.repo.Dir, ".git/CHERRY_PICK_HEAD")) || exists(filepath.Join(r.repo.Dir, ".git/sequencer"))
+}
+
+// pick fills the scratch repository, and merges the series into the release as far as git can.
+func (r *rebase) pick(ctx context.Context) error {
+	repo, err := scratch.New(ctx, r.repo.Dir)
 	if err != nil {
 		return err
 	}
-	if r.began, err = readFolder(r.patches); err != nil {
+	if err := r.release(ctx, repo, oldRelease, r.base.Version, r.series); err != nil {
 		return err
 	}
-	if r.all, err = branch.Load(r.patches); err != nil {
+	if err := apply(ctx, repo, r.series, oldPatch, r.base.Version); err != nil {
 		return err
 	}
-	r.base, r.target = r.all.Vendored(), branch.Branch{Name: name}
-	for _, b := range r.all {
-		if b.Name == name {
-			r.target = b
-		}
-	}
-	r.beside = !r.target.Vendored
-	if r.target.Version == "" {
-		r.beside = branch.Before(name, r.base.Name)
-	}
-	if r.series, err = r.project.series(r.target); err != nil {
+	if err := r.release(ctx, repo, newRelease, r.target.Version, r.series); err != nil {
 		return err
 	}
-	if r.target.Version != "" && slices.ContainsFunc(r.series, func(m member) bool { return m.Own }) {
-		r.base = r.target // its own patches were made for it
+	last := fmt.Sprint(oldPatch, len(r.series)-1)
+	if _, err := repo.Git(ctx, "cherry-pick", "--allow-empty", oldRelease+".."+last); err != nil && !r.picking() {
+		return err
 	}
 	return nil
 }
 
-// The tags of the scratch repository.
-const (
-	oldRelease = "old"
-	newRelease = "new"
-)
+// result is what became of a patch of the series.
+type result struct {
+	member
+	// merged tells that the former file does not apply, or lands elsewhere.
+	merged bool
+}
 
-// oldPatch is the tag of a patch on the release that the series is merged from.
-func oldPatch(m member) string { return oldRelease + "-" + m.Number() }
-
-// old sees to it that the repository has the series on the release that it is merged from, and leaves
-// checked out what is.
-func (r *rebase) old(ctx context.Context, repo *scratch.Repository) error {
-	if r.hasOld {
-		return nil
-	}
-	head, err := repo.Head(ctx)
+// finish reports what became of each patch, and writes the series.
+func (r *rebase) finish(ctx context.Context) error {
+	commits, err := r.repo.Commits(ctx, newRelease+"..HEAD")
 	if err != nil {
 		return err
 	}
-	module, err := r.module(ctx, r.base.Version)
-	if err != nil {
-		return err
+	if len(commits) == 0 {
+		return fmt.Errorf("%s: nothing is left of the series", r.target.Version)
 	}
-	if err := repo.Release(ctx, oldRelease, module, directories(r.series)); err != nil {
-		return err
-	}
-	for _, m := range r.series {
-		_, applied, err := repo.Apply(ctx, m.file, m.patch)
+	r.printf("The series of %s on %s:\n", r.base.Version, r.target.Version)
+	var results []result
+	merged := 0
+	for _, commit := range commits {
+		result, err := r.judge(ctx, commit)
 		if err != nil {
-			return fmt.Errorf("%s on %s: %w", m.Path, r.base.Version, err)
+			return err
 		}
-		if !applied {
-			return fmt.Errorf("%s does not apply to %s, which the series is for, so that nothing can be merged from there; if you have resolved a conflict, resolve all that follow, as CONTRIBUTING.adoc, \"A conflict\", says; else 'make verify-patches' says more", m.Path, r.base.Version)
+		if result.merged {
+			merged++
 		}
-		if err := repo.Tag(ctx, oldPatch(m)); err != nil {
+		results = append(results, result)
+	}
+	if _, err := r.repo.Git(ctx, "checkout", "-q", commits[len(commits)-1]); err != nil {
+		return err
+	}
+	if merged > 0 && !r.merge {
+		return fmt.Errorf("%s: nothing was written: %d patches had to be merged. Read the differences above; if they are right, 'make rebase-patches VERSION=%s MERGE=1' writes them", r.target.Version, merged, r.target.Version)
+	}
+	return r.write(ctx, results)
+}
+
+// judge tells whether a commit is what the former file gives, and prints git's words on the difference.
+func (r *rebase) judge(ctx context.Context, commit string) (result, error) {
+	subject, err := r.repo.Git(ctx, "show", "--no-patch", "--format=%s", commit)
+	if err != nil {
+		return result{}, err
+	}
+	i := slices.IndexFunc(r.series, func(m member) bool { return patch.Subject(m.content) == strings.TrimSpace(subject) })
+	if i < 0 {
+		return result{}, fmt.Errorf("%s: no patch has the subject %q of a commit there; keep the subjects", r.repo.Dir, strings.TrimSpace(subject))
+	}
+	judged := result{member: r.series[i]}
+	r.printf("  %s\n", judged.Path)
+	if _, err := r.repo.Git(ctx, "checkout", "-q", commit+"^"); err != nil {
+		return result{}, err
+	}
+	said, err := r.repo.Apply(ctx, judged.file)
+	if err != nil && !errors.Is(err, scratch.ErrDoesNotApply) {
+		return result{}, err
+	}
+	if err == nil {
+		same, err := r.repo.Same(ctx, "HEAD", commit)
+		if err != nil {
+			return result{}, err
+		}
+		if same {
+			r.printf("%s\n", indent(said))
+			return judged, nil
+		}
+	}
+	judged.merged = true
+	difference, err := r.repo.Git(ctx, "range-diff", "--no-color", fmt.Sprint(oldPatch, i, "^!"), commit+"^!")
+	r.printf("    merged; git range-diff:\n%s\n", indent(difference))
+	return judged, err
+}
+
+// write writes the series as it is in the repository.
+func (r *rebase) write(ctx context.Context, results []result) error {
+	if r.dir != "" {
+		written, err := r.repo.Format(ctx, newRelease, r.dir)
+		r.printf("\nWrote %d patches to %s.\n", len(written), r.dir)
+		return err
+	}
+	dir, err := os.MkdirTemp("", "series-")
+	if err != nil {
+		return fmt.Errorf("write the series: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	files, err := r.repo.Format(ctx, newRelease, dir)
+	if err != nil {
+		return err
+	}
+	if r.target.Vendored {
+		err = r.replace(r.series, files, ".")
+	} else {
+		err = r.replaceOwn(results, files)
+	}
+	if err := errors.Join(err, r.pin(), r.headers()); err != nil {
+		return fmt.Errorf("%w; 'git checkout patches' takes back what was written", err)
+	}
+	r.printf("\npatches/ has the series for %s. Read 'git diff patches'.\n", r.target.Version)
+	if r.target.Vendored && r.target.Version != r.base.Version {
+		r.printf("Next: require %s in go.mod, then make update-vendor verify-patches verify-vendor test.\n", r.target.Version)
+	} else {
+		r.printf("Next: make verify-patches.\n")
+	}
+	return nil
+}
+
+// replace removes former patches, and puts the files into a folder of patches/.
+func (r *rebase) replace(former []member, files []string, folder string) error {
+	for _, m := range former {
+		if err := os.Remove(m.file); err != nil {
+			return fmt.Errorf("replace a patch: %w", err)
+		}
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read the series: %w", err)
+		}
+		if err := write(filepath.Join(r.Patches, folder, filepath.Base(file)), string(content)); err != nil {
 			return err
 		}
 	}
-	r.hasOld = true
-	return repo.Checkout(ctx, head)
+	return nil
 }
 
-// try puts a patch onto what is checked out, and tells of each hunk.
-func (r *rebase) try(ctx context.Context, repo *scratch.Repository, m member) (result, error) {
-	r.printf("\n%s\n", m.patch.Subject)
-	ambiguous := ambiguities(ctx, repo, m.patch)
-	hunks, applied, err := repo.Apply(ctx, m.file, m.patch)
-	if err != nil {
-		return result{}, err
+// replaceOwn writes for a branch beside the vendored one the patches that are its own, or have to be from
+// now on. The shared ones stay as they are.
+func (r *rebase) replaceOwn(results []result, files []string) error {
+	if len(results) != len(r.series) {
+		return fmt.Errorf("%s: one branch cannot leave out a shared patch; see patches/README.md", r.target.Name)
 	}
-	if !applied {
-		return r.pick(ctx, repo, m, hunks)
-	}
-	unresolved := 0
-	for _, h := range hunks {
-		word := outcome(h)
-		if places := ambiguous[hunkID{h.Path, h.Number}]; h.Offset != 0 && len(places) > 0 {
-			unresolved++
-			word = fmt.Sprintf("conflict: its lines are there %d times, at lines %v; which place is meant only a reader can tell", len(places), places)
-		}
-		r.tell(h, word, "")
-	}
-	return result{unresolved: unresolved}, nil
-}
-
-// pick merges a patch that does not apply, and tells of each hunk.
-func (r *rebase) pick(ctx context.Context, repo *scratch.Repository, m member, hunks []scratch.Hunk) (result, error) {
-	if err := r.old(ctx, repo); err != nil {
-		for _, h := range hunks {
-			r.tell(h, outcome(h), "")
-		}
-		return result{}, err
-	}
-	var outcomes []merged
-	for _, h := range hunks {
-		outcome, err := r.merged(ctx, repo, m, h)
-		if err != nil {
-			return result{}, err
-		}
-		outcomes = append(outcomes, outcome)
-	}
-	picked, unmerged, err := repo.Pick(ctx, oldPatch(m))
-	if err != nil {
-		return result{}, err
-	}
-	if picked {
-		if outcomes, err = r.followed(ctx, repo, m, hunks, outcomes); err != nil {
-			return result{}, err
-		}
-	}
-	unresolved, there := 0, 0
-	for i, h := range hunks {
-		r.tell(h, outcomes[i].word, outcomes[i].sides)
-		if outcomes[i].conflict {
-			unresolved++
-		}
-		if outcomes[i].there {
-			there++
-		}
-	}
-	switch {
-	case picked:
-		return result{merged: true}, nil
-	case there == len(hunks) && len(unmerged) == 0:
-		r.printf("  nothing of it is left to do: drop it, as CONTRIBUTING.adoc says\n")
-	case unresolved == 0:
-		r.printf("  conflict: git cannot merge it as a whole: %s\n", strings.Join(unmerged, ", "))
-	}
-	r.printf("  left out below\n")
-	return result{unresolved: max(unresolved, 1)}, nil
-}
-
-// followed tells of hunks that seemed to be in conflict and that git has merged all the same: it follows a file
-// that upstream has moved.
-func (r *rebase) followed(ctx context.Context, repo *scratch.Repository, m member, hunks []scratch.Hunk, outcomes []merged) ([]merged, error) {
-	moved, err := repo.Moved(ctx, oldPatch(m)+"^", "HEAD^")
-	if err != nil {
-		return nil, err
-	}
-	diff, err := repo.Changes(ctx, "HEAD^", "HEAD")
-	if err != nil {
-		return nil, err
-	}
-	files, err := patch.ParseDiff(diff)
-	if err != nil {
-		return nil, err
-	}
-	for i, h := range hunks {
-		if !outcomes[i].conflict {
+	for i, result := range results {
+		var former []member
+		switch {
+		case result.Own:
+			former = append(former, result.member)
+		case !result.merged:
 			continue
+		default:
+			r.printf("\n%s has a patch of its own now; add a paragraph \"Why it differs: …\" to its header.\n", r.target.Name)
 		}
-		path := h.Path
-		if moved[path] != "" {
-			path = moved[path]
+		if err := r.replace(former, files[i:i+1], r.target.Name); err != nil {
+			return err
 		}
-		outcomes[i] = merged{word: "merged, in " + path}
-		for _, file := range files {
-			if file.Path == path && h.Number == 1 { // all of them: git may have cut them otherwise
-				outcomes[i].sides = file.String()
+	}
+	return nil
+}
+
+// pin writes the release into patches/branches.
+func (r *rebase) pin() error {
+	file := filepath.Join(r.Patches, branch.File)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the pinned versions: %w", err)
+	}
+	pinned, err := branch.Pin(string(content), r.target)
+	if err != nil {
+		return err
+	}
+	return write(file, pinned)
+}
+
+// headers has the headers of all patches name the releases that they are for.
+func (r *rebase) headers() error {
+	all, err := branch.Load(r.Patches)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		series, err := r.project.series(b)
+		if err != nil {
+			return err
+		}
+		for _, m := range series {
+			versions, err := branch.Checked(os.DirFS(r.Patches), all, m.Entry)
+			if err != nil {
+				return err
+			}
+			if err := write(m.file, patch.WithVersions(m.content, versions)); err != nil {
+				return err
 			}
 		}
 	}
-	return outcomes, nil
-}
-
-func (r *rebase) tell(h scratch.Hunk, word, sides string) {
-	r.printf("  %s, hunk %d: %s\n", h.Path, h.Number, word)
-	if sides != "" {
-		r.printf("%s\n", indent(sides))
-	}
-}
-
-// merged is what a three-way merge makes of a hunk.
-type merged struct {
-	word, sides string
-	conflict    bool
-	// there tells that upstream has what it does.
-	there bool
-}
-
-// merged merges one hunk into what is checked out.
-func (r *rebase) merged(ctx context.Context, repo *scratch.Repository, m member, h scratch.Hunk) (merged, error) {
-	if h.Failed == "" {
-		return merged{word: outcome(h)}, nil
-	}
-	hunk := hunkOf(m.patch, h)
-	ours, there := repo.File(ctx, "HEAD", h.Path)
-	base, _ := repo.File(ctx, oldPatch(m)+"^", h.Path)
-	if there && hunk.There(ours) {
-		return merged{word: "upstream has it", there: true}, nil
-	}
-	if !there || hunk.OldLines == 0 {
-		if !there {
-			ours = "(there is no " + h.Path + ")"
-		}
-		sides := fmt.Sprintf("<<<<<<< upstream %s\n%s\n=======\n%s\n>>>>>>> %s", r.version, strings.TrimSuffix(ours, "\n"), strings.Join(hunk.Lines, "\n"), m.Path)
-		return merged{word: "conflict: " + h.Failed, sides: sides, conflict: true}, nil
-	}
-	theirs, ok := scratch.Only(base, hunk)
-	if !ok {
-		return merged{}, fmt.Errorf("%s, hunk %d: its lines are not in %s", h.Path, h.Number, r.base.Version)
-	}
-	regions, err := repo.Merge(ctx, scratch.Side{Label: "upstream " + r.version, Text: ours},
-		scratch.Side{Label: "upstream " + r.base.Version, Text: base}, scratch.Side{Label: m.Path, Text: theirs})
-	if err != nil {
-		return merged{}, err
-	}
-	if len(regions) == 0 {
-		return merged{word: "merged: upstream changed the lines around it", sides: strings.Join(hunk.Lines, "\n")}, nil
-	}
-	return merged{word: "conflict", sides: strings.Join(regions, "\n"), conflict: true}, nil
-}
-
-func hunkOf(p *patch.Patch, h scratch.Hunk) patch.Hunk {
-	for _, file := range p.Files {
-		if file.Path == h.Path {
-			return file.Hunks[h.Number-1]
-		}
-	}
-	return patch.Hunk{} // what was tried is the patch's own
+	return nil
 }

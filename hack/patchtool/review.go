@@ -2,232 +2,202 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/patch"
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
-	"github.com/openshift/origin-node/hack/patchtool/source"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
-
-// upstreamPrefix is what the import paths of Kubernetes and of its staging modules begin with.
-const upstreamPrefix = "k8s.io/"
-
-// review is one run of the review command.
-type review struct {
-	*project
-	// code is what may rely on upstream besides the series; results has what tests gave.
-	code, results string
-	// most is how many lines of a diff are shown; 0 is for all.
-	most     int
-	from, to *side
-
-	repo *scratch.Repository
-	// used is what the series and our own code use of upstream's, of either release.
-	used source.Users
-	// exact is the series as it is on the release that is left, by number.
-	exact map[string]*patch.Patch
-}
 
 // side is one of the two releases that are compared.
 type side struct {
 	branch.Branch
 	series []member
-	// module is upstream's source, patched the same with the series, and key names that tree.
-	module, patched, key string
-	// pinned tells that the release is the one of its branch.
-	pinned bool
-	// packages are those of the patched release, and of our code as it is built against it.
-	packages *source.Packages
-	// added are the lines of the patched files that the series adds, and folders where these files lie.
-	added   map[string]map[int]bool
-	folders []string
-	own     ourCode
+	tree   *tree.Tree
+	// packages has the folders of the packages that we rely on, by import path; an empty one if the release
+	// does not have the package.
+	packages map[string]string
 }
 
-// tag returns a name in the scratch repository.
-func (s *side) tag(what string) string { return what + "-" + s.Version }
-
-// buildTags returns the build tags of our code, with which pkg/upstream knows the branch.
-func (s *side) buildTags() []string {
-	if s.Vendored {
-		return nil
-	}
-	return []string{"kube" + strings.TrimPrefix(s.Name, "release-")}
-}
-
-// isAdded tells whether a line is the series' own.
-func (s *side) isAdded(file string, line int) bool { return s.added[file][line] }
-
-func (p *project) reviewCommand(flags *flag.FlagSet) func(context.Context, []string) error {
-	r := &review{project: p}
-	flags.StringVar(&r.code, "code", "cmd,pkg", "the folders of our repository whose code may rely on upstream, with commas between them")
-	flags.StringVar(&r.results, "results", "_output/upstream", "where 'make test-upstream' leaves the results of tests")
-	flags.IntVar(&r.most, "lines", 30, "how many lines of a diff are shown; 0 for all")
+func (p *project) reviewCommand(*flag.FlagSet) func(context.Context, []string) error {
 	return func(ctx context.Context, arguments []string) error {
-		if err := exactly(2, "the release that is left and the one that is gone to", arguments); err != nil {
-			return err
+		if len(arguments) != 2 || arguments[0] == arguments[1] {
+			return fmt.Errorf("arguments %q: expected two releases, for example v1.36.4 v1.37.1", arguments)
 		}
-		from, err := r.find(arguments[0])
+		all, err := branch.Load(p.Patches)
 		if err != nil {
 			return err
 		}
-		to, err := r.find(arguments[1])
-		switch {
-		case err != nil:
-			return err
-		case from.Version == to.Version:
-			return fmt.Errorf("%s and %s are the same release: %s", arguments[0], arguments[1], from.Version)
-		}
-		if r.from, err = r.side(ctx, from); err != nil {
+		from, err := p.side(ctx, all, arguments[0])
+		if err != nil {
 			return err
 		}
-		if r.to, err = r.side(ctx, to); err != nil {
+		to, err := p.side(ctx, all, arguments[1])
+		if err != nil {
 			return err
 		}
-		return r.write(ctx)
+		return inScratch(ctx, func(r *scratch.Repository) error { return p.review(ctx, r, from, to) })
 	}
 }
 
-// find returns the branch of a release, or the vendored one if none is pinned for it, with that release.
-func (r *review) find(version string) (branch.Branch, error) {
-	all, err := branch.Load(r.patches)
-	if err != nil {
-		return branch.Branch{}, err
-	}
-	if b, err := all.Find(version); err == nil {
-		return b, nil
-	}
-	b, err := ofRelease(all, version)
-	b.Version = version
-	return b, err
-}
-
-// side applies the series to a release.
-func (r *review) side(ctx context.Context, b branch.Branch) (*side, error) {
-	series, err := r.project.series(b)
+// side makes the patched tree of a release, and finds the packages that we rely on: those that our code
+// imports, and those that the series changes.
+func (p *project) side(ctx context.Context, all branch.Branches, version string) (*side, error) {
+	b, err := all.Of(version)
 	if err != nil {
 		return nil, err
 	}
-	release, err := r.release(ctx, b.Version)
+	s := &side{Branch: b, packages: map[string]string{}}
+	if s.series, err = p.series(b); err != nil {
+		return nil, err
+	}
+	if s.tree, err = p.Tree(ctx, b, true); err != nil {
+		return nil, err
+	}
+	imports, err := output(tree.Go(ctx, p.root, "list", "-mod=vendor", "-f", `{{join .Imports "\n"}}`, "./cmd/...", "./pkg/..."))
 	if err != nil {
 		return nil, err
 	}
-	made, err := tree.Ensure(ctx, r.cache, release, files(series))
-	if err != nil {
-		return nil, fmt.Errorf("%w; 'make rebase-patches VERSION=%s' says more", err, b.Version)
+	wanted := slices.DeleteFunc(strings.Fields(imports), func(name string) bool { return !strings.HasPrefix(name, "k8s.io/") })
+	for _, file := range touched(s.series) {
+		wanted = append(wanted, tree.Kubernetes+"/"+path.Dir(file))
 	}
-	all, err := branch.Load(r.patches)
-	if err != nil {
-		return nil, err
+	listed, err := output(tree.Go(ctx, s.tree.Dir, append([]string{"list", "-e", "-f", "{{.ImportPath}} {{.Dir}}"}, wanted...)...))
+	for line := range strings.Lines(listed) {
+		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		s.packages[name] = dir
 	}
-	return &side{Branch: b, series: series, module: release.Module, patched: made.Dir, key: made.Key(), pinned: slices.Contains(all, b)}, nil
+	return s, err
 }
 
-// ofRelease returns the branch of a release, or the vendored one.
-func ofRelease(all branch.Branches, version string) (branch.Branch, error) {
-	name, err := branch.Of(version)
-	if err != nil {
-		return branch.Branch{}, err
+// touched returns the files that a series touches.
+func touched(series []member) (files []string) {
+	for _, m := range series {
+		files = append(files, patch.Files(m.content)...)
 	}
-	for _, b := range all {
-		if b.Name == name {
-			return b, nil
+	return files
+}
+
+// output runs a command and returns what it prints to stdout.
+func output(command *exec.Cmd) (string, error) {
+	printed, err := command.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%s in %s: %w\n%s", strings.Join(command.Args, " "), command.Dir, err, exit.Stderr)
+	}
+	return string(printed), err
+}
+
+// review writes the page: a summary first, then what it is made of.
+func (p *project) review(ctx context.Context, r *scratch.Repository, from, to *side) error {
+	for _, s := range []*side{from, to} {
+		if err := p.release(ctx, r, s.Version, s.Version, slices.Concat(from.series, to.series)); err != nil {
+			return err
 		}
-	}
-	return all.Vendored(), nil
-}
-
-// write writes the page: what decides comes first.
-func (r *review) write(ctx context.Context) error {
-	repo, remove, err := repository(ctx)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	r.repo = repo
-	if err := r.apply(ctx); err != nil {
-		return err
-	}
-	for _, s := range []*side{r.from, r.to} {
-		if err := r.open(ctx, s); err != nil {
+		if err := apply(ctx, r, s.series, s.Version+"-patch", s.Version); err != nil {
 			return err
 		}
 	}
-	touched, err := r.touched(ctx)
+	series := func(s *side) string { return fmt.Sprintf("%s..%s-patch%d", s.Version, s.Version, len(s.series)-1) }
+	rangeDiff, err := r.Git(ctx, "range-diff", "--no-color", series(from), series(to))
 	if err != nil {
 		return err
 	}
-	relied, err := r.relied()
+	stat, err := r.Git(ctx, append([]string{"diff", "--stat=100", from.Version, to.Version, "--"}, touched(from.series)...)...)
 	if err != nil {
 		return err
 	}
-	tests, err := r.tests()
+	changes, err := p.apiChanges(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	rangeDiff, err := r.repo.RangeDiff(ctx, r.from.tag("release"), r.from.tag("series"), r.to.tag("release"), r.to.tag("series"))
-	if err != nil {
-		return err
+	p.printf("# Kubernetes %s to %s: what it means for patches/\n\n", from.Version, to.Version)
+	p.printf("* **The series** applies to both releases: %s.\n", sameness(rangeDiff))
+	p.printf("* **Files that it changes**: upstream made these changes to them: %s.\n", lastLine(stat))
+	p.printf("* **API that our code and the series rely on**: of %d packages, %d have incompatible changes.\n\n", len(from.packages), len(changes))
+	p.printf("## The series on both releases: git range-diff\n\n\"=\" marks a patch that is the same, \"!\" one whose lines or context differ.\n\n```diff\n%s```\n\n", rangeDiff)
+	p.printf("## What upstream changed in these files: git diff --stat\n\n```\n%s```\n\n", stat)
+	p.printf("## Incompatible changes of the packages that we rely on: apidiff\n\n")
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		p.printf("### %s\n\n%s\n", name, changes[name])
 	}
-	r.printf("# Kubernetes %s to %s: what it means for the patches\n\n", r.from.Version, r.to.Version)
-	r.summary(touched, relied, tests, rangeDiff)
-	if err := r.reliance(ctx, relied); err != nil {
-		return err
-	}
-	if err := r.patchSections(ctx, touched); err != nil {
-		return err
-	}
-	r.printf("## The series on both: git range-diff\n\n\"=\" is a patch that is the same, \"!\" one whose lines or whose context differ.\n\n```diff\n%s```\n\n", rangeDiff)
-	r.testSection(tests)
-	r.unchanged(relied)
 	return nil
 }
 
-// summary writes what a reviewer wants to know first.
-func (r *review) summary(touched []touched, relied *reliances, tests *tests, rangeDiff string) {
-	r.printf("* **The series** applies to both without fuzz: %s, %s.\n", count(len(r.from.series), "patch", "patches"), sameness(rangeDiff))
-	r.printf("* **What it touches**: %s.\n", summarize(count(len(touched), "upstream function or type", "upstream functions and types"), changed(touched)))
-	r.printf("* **Signatures** of what it and our code rely on: %s.\n", summarize(count(len(relied.all), "declaration", "declarations"), names(relied.signatures)))
-	r.printf("* **Meaning** of what they rely on: %d changed in their bodies or values, %d in their doc comments alone, %d types in members that are not used.\n",
-		len(relied.of(source.Body)), len(relied.of(source.Doc)), len(relied.of(source.Members)))
-	r.printf("* **Upstream's tests**: %s\n", tests.summary())
-	if unknown := r.unknown(); len(unknown) > 0 {
-		r.printf("* **Not looked at**, because they were not found: calls into %s.\n", strings.Join(unknown, ", "))
-	}
-	r.printf("\n")
-}
-
-// summarize names those of something that changed.
-func summarize(what string, changed []string) string {
-	if len(changed) == 0 {
-		return fmt.Sprintf("of %s, none changed", what)
-	}
-	return fmt.Sprintf("of %s, %d changed: %s", what, len(changed), strings.Join(changed, ", "))
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+var compared = regexp.MustCompile(`(?m)^ *[0-9-]+: +\S+ ([=!<>])`)
 
 // sameness tells how many patches a range-diff does not call the same.
 func sameness(rangeDiff string) string {
-	differ := 0
-	for line := range strings.Lines(rangeDiff) {
-		// For example "1:  ad9c4ff = 1:  2ad6d0a SUBJECT"; a diff is indented.
-		if words := strings.Fields(line); len(words) > 2 && !strings.HasPrefix(line, "  ") && strings.HasSuffix(words[0], ":") && words[2] != "=" {
-			differ++
+	all := compared.FindAllStringSubmatch(rangeDiff, -1)
+	differ := len(slices.DeleteFunc(slices.Clone(all), func(match []string) bool { return match[1] == "=" }))
+	if differ == 0 {
+		return fmt.Sprintf("%d patches, the same on both", len(all))
+	}
+	return fmt.Sprintf("**%d of %d patches differ**, in lines or context", differ, len(all))
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return "none"
+	}
+	return strings.TrimSpace(text[strings.LastIndex(text, "\n")+1:])
+}
+
+// apiChanges returns what apidiff says of the incompatible changes of each package; nothing of one that has
+// none.
+func (p *project) apiChanges(ctx context.Context, from, to *side) (map[string]string, error) {
+	apidiff, err := filepath.Abs(filepath.Join(p.output, "tools/apidiff"))
+	if err != nil {
+		return nil, fmt.Errorf("find apidiff: %w", err)
+	}
+	if _, err := output(tree.Go(ctx, filepath.Join(p.root, "hack/tools"), "build", "-o", apidiff, "golang.org/x/exp/cmd/apidiff")); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "apidiff-")
+	if err != nil {
+		return nil, fmt.Errorf("compare packages: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	run := func(s *side, arguments ...string) (string, error) {
+		command := tree.Go(ctx, s.tree.Dir)
+		command.Path, command.Args = apidiff, append([]string{apidiff}, arguments...)
+		return output(command)
+	}
+	changes := map[string]string{}
+	for name, folder := range from.packages {
+		other := to.packages[name]
+		switch {
+		case folder == "":
+			continue // we cannot have relied on it
+		case other == "":
+			changes[name] = "- the package: removed\n"
+			continue
+		case exec.CommandContext(ctx, "diff", "-q", "--exclude=*_test.go", folder, other).Run() == nil:
+			continue // its files are the same
+		}
+		export := filepath.Join(dir, "export")
+		if _, err := run(from, "-w", export, name); err != nil {
+			return nil, err
+		}
+		said, err := run(to, "-incompatible", export, name)
+		if err != nil {
+			return nil, err
+		}
+		if said != "" {
+			changes[name] = said
 		}
 	}
-	if differ == 0 {
-		return "the same on both"
-	}
-	return fmt.Sprintf("**not the same: %d**, in lines or context", differ)
+	return changes, nil
 }

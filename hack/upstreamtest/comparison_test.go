@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
@@ -86,13 +88,12 @@ func module() map[string]string {
 	files := map[string]string{
 		"go.mod":                 "module k8s.io/kubernetes\n\ngo 1.24\n",
 		"cmd/kube-proxy/main.go": "package main\n\nfunc main() {}\n",
-		"pkg/proxy/topology.go":  "package proxy\n\nfunc count(endpointsMap map[string]int) (n int) {\n\tfor range endpointsMap {\n\t\tn++\n\t}\n\treturn n\n}\n",
+		"pkg/proxy/topology.go":  "package proxy\n\nfunc count(endpointsMap map[string]int) (n int) {\n\tfor _ = range endpointsMap {\n\t\tn++\n\t}\n\treturn n\n}\n",
 		"pkg/proxy/topology_test.go": "package proxy\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar left bool\n\nfunc first() bool { return os.Mkdir(os.Getenv(\"UPSTREAMTEST_ONCE\"), 0o755) == nil }\n\n" +
 			"func TestA(t *testing.T) { left = true }\n\nfunc TestB(t *testing.T) {}\n",
 		"pkg/util/iptables/iptables.go":     "package iptables\n\ntype (\n\tFlushFlag bool\n\tRestoreCountersFlag bool\n)\n",
 		"pkg/util/iptables/testing/fake.go": fakeSource,
 	}
-	files["pkg/proxy/topology.go"] = strings.Replace(files["pkg/proxy/topology.go"], "for range", "for _ = range", 1)
 	for _, proxier := range proxiers {
 		files["pkg/proxy/"+proxier+"/proxier.go"] = strings.Replace(proxierSource, "PROXIER", proxier, 1)
 		files["pkg/proxy/"+proxier+"/proxier_test.go"] = strings.Replace(proxierTest, "PROXIER", proxier, 1)
@@ -151,55 +152,46 @@ func write(t *testing.T, files map[string]string) *tree.Tree {
 	return &tree.Tree{Version: "v1.2.0", Dir: dir}
 }
 
-// compared returns a comparison, and what it reports and tells.
-func compared(t *testing.T) (c *comparison, said, progress *strings.Builder) {
+// compared returns a comparison, and what it prints.
+func compared(t *testing.T) (*comparison, *strings.Builder) {
 	t.Helper()
-	said, progress = &strings.Builder{}, &strings.Builder{}
-	return &comparison{laid: laid(t), runs: runs{alone: 2, whole: 2}, output: t.TempDir(), stdout: said, stderr: progress}, said, progress
+	said := &strings.Builder{}
+	return &comparison{laid: laid(t), reruns: 2, output: t.TempDir(), stdout: said}, said
 }
 
-func TestIdentity(t *testing.T) {
-	const proxier = "pkg/proxy/nftables/proxier.go"
-	output := t.TempDir() // the unpatched tree is always the same
+func TestIdentity_OneByte(t *testing.T) {
+	const nft = "pkg/proxy/nftables/proxier.go"
 	for name, test := range map[string]struct {
 		file, old, replacement string
 		differs                []string // the only lines of the report that begin with this word
 	}{
-		"alike": {file: proxier, old: "package", replacement: "// A comment.\npackage"},
-		"a byte": {
-			file: proxier, old: `COMMIT\n`, replacement: `COMMIT \n`,
-			differs: []string{
-				"DIFFERS nftables, upstream's tests, without an extension, from line 8 on:", "DIFFERS nftables, upstream's tests, with an extension, from line 8 on:",
-				"DIFFERS nftables, random clusters, without an extension, from line 9 on:", "DIFFERS nftables, random clusters, with an extension, from line 9 on:",
-			},
-		},
+		"alike": {file: nft, old: "package", replacement: "// A comment.\npackage"},
 		"a byte for an extension": {
-			file: proxier, old: "	if err := proxier.ipt", replacement: "	if proxier.extension != nil {\n\t\ttext += \"x\"\n\t}\n	if err := proxier.ipt",
-			differs: []string{"DIFFERS nftables, upstream's tests, with an extension, from line 8 on:", "DIFFERS nftables, random clusters, with an extension, from line 9 on:"},
+			file: nft, old: "	if err := proxier.ipt", replacement: "	if proxier.extension != nil {\n\t\ttext += \"x\"\n\t}\n	if err := proxier.ipt",
+			differs: []string{"nftables, upstream's tests, with an extension, from line 8 on:", "nftables, random clusters, with an extension, from line 9 on:"},
 		},
 		"another order": {
 			file: "pkg/proxy/iptables/proxier.go", old: `text += "-A " + name + "\n"`, replacement: `text = text[:5] + "-A " + name + "\n" + text[5:]`,
 			differs: []string{
-				"DIFFERS iptables, upstream's tests, without an extension, from line 4 on:", "DIFFERS iptables, upstream's tests, with an extension, from line 4 on:",
-				"DIFFERS iptables, random clusters, without an extension, from line 5 on:", "DIFFERS iptables, random clusters, with an extension, from line 5 on:",
+				"iptables, upstream's tests, without an extension, from line 4 on:", "iptables, random clusters, without an extension, from line 5 on:",
+				"iptables, upstream's tests, with an extension, from line 4 on:", "iptables, random clusters, with an extension, from line 5 on:",
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, said, _ := compared(t)
-			c.output = output
+			c, said := compared(t)
 			err := c.identity(t.Context(), pair(t, test.file, test.old, test.replacement))
 			if want := len(test.differs) > 0; errors.Is(err, errDiffers) != want || err != nil && !want {
 				t.Fatalf("error %v", err)
 			}
 			var got []string
 			for line := range strings.Lines(said.String()) {
-				if strings.HasPrefix(line, "  DIFFERS") {
-					got = append(got, strings.TrimSpace(line))
+				if found, ok := strings.CutPrefix(strings.TrimSpace(line), "DIFFERS "); ok {
+					got = append(got, found)
 				}
 			}
-			if strings.Join(got, "\n") != strings.Join(test.differs, "\n") {
-				t.Errorf("it reports\n%s\nwant\n%s", said, strings.Join(test.differs, "\n"))
+			if diff := cmp.Diff(test.differs, got); diff != "" {
+				t.Errorf("it reports (-want +got):\n%s", diff)
 			}
 			if same := strings.Contains(said.String(), "byte for byte the same"); same != (err == nil) {
 				t.Errorf("it reports\n%s", said)
@@ -208,30 +200,12 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestIdentityKeeps fails when what the unpatched tree wrote is recorded once more, or is not what was recorded.
-func TestIdentityKeeps(t *testing.T) {
-	c, said, progress := compared(t)
-	both := pair(t, "pkg/proxy/iptables/proxier.go", `COMMIT\n`, `COMMIT \n`)
-	for range 2 {
-		if err := c.identity(t.Context(), both); !errors.Is(err, errDiffers) {
-			t.Fatalf("error %v", err)
-		}
-	}
-	reports := strings.SplitAfter(said.String(), "release-1.2 (v1.2.0)\n")
-	if len(reports) != 3 || strings.TrimSuffix(reports[1], "release-1.2 (v1.2.0)\n") != reports[2] {
-		t.Errorf("it reports\n%s", said)
-	}
-	if got := strings.Count(progress.String(), "recording "+both.unpatched.Dir); got != 2 {
-		t.Errorf("the unpatched tree was recorded %d times, want twice, to compare both", got)
-	}
-}
-
-// TestIdentityOfWhatVaries fails when a tree that never writes the same twice proves anything.
-func TestIdentityOfWhatVaries(t *testing.T) {
-	c, _, _ := compared(t)
-	both := pair(t, "pkg/proxy/iptables/proxier.go", "package", "package")
-	varying := module()
+// TestIdentity_VaryingTree fails when a tree that never writes the same twice is blamed on the series.
+func TestIdentity_VaryingTree(t *testing.T) {
+	c, _ := compared(t)
 	const file = "pkg/proxy/iptables/proxier.go"
+	both := pair(t, file, "package", "package")
+	varying := module()
 	varying[file] = strings.NewReplacer(`text := "*nat\n"`, `text := time.Now().String()`, `import "k8s`, "import \"time\"\n\nimport \"k8s").Replace(varying[file])
 	both.unpatched = write(t, varying)
 	if err := c.identity(t.Context(), both); err == nil || !strings.Contains(err.Error(), "two runs of the unpatched tree differ from line") {
@@ -239,23 +213,22 @@ func TestIdentityOfWhatVaries(t *testing.T) {
 	}
 }
 
-// TestTests fails when a test that ends otherwise on the patched tree is not told of, or a flaky one is.
-func TestTests(t *testing.T) {
+// TestTests_Outcome fails when a test that ends otherwise on the patched tree is not told of, or a flaky one is.
+func TestTests_Outcome(t *testing.T) {
 	const file = "pkg/proxy/topology_test.go"
 	for name, test := range map[string]struct {
 		old, replacement string
 		differs          bool
 		says             string
 	}{
-		"alike":                 {"package", "package", false, "the same tests, the same results"},
-		"a test fails":          {"TestB(t *testing.T) {}", "TestB(t *testing.T) { t.Fail() }", true, "DIFFERS pkg/proxy TestB: fail alone patched, pass alone unpatched\n"},
-		"a test is not there":   {"TestB(", "TestC(", true, "DIFFERS pkg/proxy TestB: absent alone patched, pass alone unpatched\n"},
-		"after another test":    {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "DIFFERS pkg/proxy TestB: fail with its package patched, pass with its package unpatched\n"},
-		"once, and never again": {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif first() {\n\t\tt.Fail()\n\t}\n}", false, "flaky: pkg/proxy TestB: fail patched, pass unpatched; run again on each tree it ended alike: alone 2 times, pass; with its package 2 times, pass\n"},
+		"alike":                 {"package", "package", false, "  patched:   4 tests passed, 0 failed, 0 skipped\n  unpatched: 4 tests passed, 0 failed, 0 skipped\n  the same tests, the same results\n"},
+		"a test is not there":   {"TestB(", "TestC(", true, "DIFFERS: pkg/proxy TestB: absent patched, pass unpatched; in 2 more runs absent patched, pass unpatched\n"},
+		"after another test":    {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "DIFFERS: pkg/proxy TestB: fail patched, pass unpatched; in 2 more runs fail patched, pass unpatched\n"},
+		"once, and never again": {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif first() {\n\t\tt.Fail()\n\t}\n}", false, "flaky: pkg/proxy TestB: fail patched, pass unpatched; in 2 more runs pass patched, pass unpatched\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("UPSTREAMTEST_ONCE", filepath.Join(t.TempDir(), "once"))
-			c, said, _ := compared(t)
+			c, said := compared(t)
 			err := c.tests(t.Context(), pair(t, file, test.old, test.replacement))
 			if errors.Is(err, errDiffers) != test.differs || err != nil && !test.differs {
 				t.Fatalf("error %v", err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -12,20 +13,32 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/openshift/origin-node/hack/patchtool/testlog"
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
-// runs is how often a test that did not end alike is run again on each tree, for upstream has flaky ones: alone,
-// and with all of its package, for what it differs by may be what another test has left.
-type runs struct{ alone, whole int }
+// tested are the packages whose tests count: the patched ones, and the one through which they write.
+var tested = []string{"./cmd/kube-proxy/...", "./pkg/proxy/...", "./pkg/util/iptables/..."}
+
+// test names a test or a subtest; with an empty Name, the package as a whole.
+type test struct{ Package, Name string }
+
+func (t test) String() string { return strings.TrimSpace(t.Package + " " + t.Name) }
+
+// outcomes has how each test ended: "pass", "skip" or "fail".
+type outcomes map[test]string
+
+// of returns how a test ended, also if it did not run.
+func (found outcomes) of(name test) string {
+	if outcome, ran := found[name]; ran {
+		return outcome
+	}
+	return "absent"
+}
 
 // tests compares the results of upstream's tests on both trees of a branch.
 func (c *comparison) tests(ctx context.Context, both *trees) error {
-	c.report("%s (%s): %s\n", both.Name, both.Version, strings.Join(testlog.Patterns(), " "))
-	began := time.Now()
 	unpatched, err := c.unpatchedResults(ctx, both)
 	if err != nil {
 		return err
@@ -34,31 +47,40 @@ func (c *comparison) tests(ctx context.Context, both *trees) error {
 	if err != nil {
 		return err
 	}
-	if err := writeReport(c.stdout, patched, unpatched); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	remaining, err := c.rerun(ctx, both, compare(patched, unpatched))
-	if err != nil {
-		return err
-	}
-	if len(remaining) > 0 {
-		for _, d := range remaining {
-			c.report("  DIFFERS %s\n", d)
+	names := different(patched, unpatched)
+	c.printf("  patched:   %s\n  unpatched: %s\n", patched, unpatched)
+	differs := false
+	var again [2][]outcomes // of the package of the test
+	for i, name := range names {
+		if i == 0 || name.Package != names[i-1].Package {
+			for tree, in := range []*tree.Tree{both.patched, both.unpatched} {
+				if again[tree], err = c.rerun(ctx, in, name.Package); err != nil {
+					return err
+				}
+			}
 		}
+		inPatched, inUnpatched := ways(again[0], name), ways(again[1], name)
+		word := "flaky"
+		if inPatched != inUnpatched {
+			word, differs = "DIFFERS", true
+		}
+		c.printf("  %s: %s: %s patched, %s unpatched; in %d more runs %s patched, %s unpatched\n",
+			word, name, patched.of(name), unpatched.of(name), c.reruns, inPatched, inUnpatched)
+	}
+	if differs {
 		return errDiffers
 	}
-	c.report("  the same tests, the same results (%s)\n", time.Since(began).Round(time.Second))
+	c.printf("  the same tests, the same results\n")
 	return nil
 }
 
-// unpatchedResults returns those of the unpatched tree. A release does not change, so that they are
-// kept; whatever failed is not trusted and run again.
+// unpatchedResults returns those of the unpatched tree. A release does not change, so they are kept. Where
+// something failed, the tests run again.
 func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcomes, error) {
 	file := filepath.Join(c.output, "unpatched", both.Version+"-"+runtime.Version()+".json")
 	if kept, err := os.ReadFile(file); err == nil {
-		found, err := parse(bytes.NewReader(kept))
-		if err == nil && !slices.Contains(slices.Collect(maps.Values(found)), "fail") {
-			c.progress("  the results of the unpatched tree are known from before: %s\n", file)
+		found, err := read(bytes.NewReader(kept))
+		if err == nil && found.sound() == nil && !slices.Contains(slices.Collect(maps.Values(found)), "fail") {
 			return found, nil
 		}
 	}
@@ -67,9 +89,7 @@ func (c *comparison) unpatchedResults(ctx context.Context, both *trees) (outcome
 
 // results runs the tests of a tree and leaves what go printed in the file.
 func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (outcomes, error) {
-	c.progress("  testing %s\n", in.Dir)
-	arguments := append([]string{"test", "-json", "-count=1"}, testlog.Patterns()...)
-	output, err := goTest(ctx, in.Dir, arguments...)
+	output, err := goTest(ctx, in.Dir, tested...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,17 +99,19 @@ func (c *comparison) results(ctx context.Context, in *tree.Tree, file string) (o
 	if err := os.WriteFile(file, output, 0o600); err != nil {
 		return nil, fmt.Errorf("keep the results: %w", err)
 	}
-	found, err := parse(bytes.NewReader(output))
+	found, err := read(bytes.NewReader(output))
+	if err == nil {
+		err = found.sound()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return found, nil
 }
 
-// goTest runs go and returns what it printed. That tests failed is no error: the output says so.
-// That go ran none at all is one.
-func goTest(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
-	command := tree.Go(ctx, dir, arguments...)
+// goTest runs tests and returns what go printed. Failed tests are no error: the output tells of them.
+func goTest(ctx context.Context, dir string, packages ...string) ([]byte, error) {
+	command := tree.Go(ctx, dir, append([]string{"test", "-json", "-count=1"}, packages...)...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()
@@ -97,79 +119,102 @@ func goTest(ctx context.Context, dir string, arguments ...string) ([]byte, error
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(err, &exit) && len(output) > 0:
+	case errors.As(err, &exit) && len(output) > 0, err == nil:
 		return output, nil
-	case err != nil:
-		return nil, fmt.Errorf("go %s in %s: %w: %s", strings.Join(arguments, " "), dir, err, strings.TrimSpace(stderr.String()))
 	}
-	return output, nil
+	return nil, fmt.Errorf("%s in %s: %w: %s", strings.Join(command.Args, " "), dir, err, strings.TrimSpace(stderr.String()))
 }
 
-// rerun runs the tests that differ several times on both trees, and returns those that are
-// still no different from run to run but from tree to tree. It tells of the others: they are flaky.
-func (c *comparison) rerun(ctx context.Context, both *trees, differences []difference) ([]difference, error) {
-	var remaining []difference
-	for _, d := range differences {
-		if d.Name == "" && slices.ContainsFunc(differences, func(other difference) bool { return other.Package == d.Package && other.Name != "" }) {
-			continue // told by its tests
-		}
-		if d.Name == "" {
-			remaining = append(remaining, d)
-			continue
-		}
-		ended, err := c.again(ctx, both, &d)
+// rerun runs the tests of a package again.
+func (c *comparison) rerun(ctx context.Context, in *tree.Tree, folder string) (runs []outcomes, err error) {
+	for range c.reruns {
+		output, err := goTest(ctx, in.Dir, "./"+folder)
 		if err != nil {
 			return nil, err
 		}
-		if ended == "" {
-			remaining = append(remaining, d)
-			continue
-		}
-		c.report("  flaky: %s; run again on each tree it ended alike: %s\n", d, ended)
-	}
-	return remaining, nil
-}
-
-// again tells how a test ended that was run again on both trees; nothing if it did not end alike, of which the
-// difference then tells.
-func (c *comparison) again(ctx context.Context, both *trees, d *difference) (string, error) {
-	var ended []string
-	for _, way := range []struct {
-		name  string
-		runs  int
-		flags []string
-	}{{"alone", c.runs.alone, []string{"-run", "^" + d.root() + "$"}}, {"with its package", c.runs.whole, nil}} {
-		inPatched, err := repeat(ctx, both.patched, d.test, way.runs, way.flags)
-		if err != nil {
-			return "", err
-		}
-		inUnpatched, err := repeat(ctx, both.unpatched, d.test, way.runs, way.flags)
-		if err != nil {
-			return "", err
-		}
-		if inPatched != inUnpatched {
-			d.patched, d.unpatched = inPatched+" "+way.name, inUnpatched+" "+way.name
-			return "", nil
-		}
-		ended = append(ended, fmt.Sprintf("%s %d times, %s", way.name, way.runs, inPatched))
-	}
-	return strings.Join(ended, "; "), nil
-}
-
-// repeat runs a test's package with the flags and returns the different ways in which the test ended, sorted.
-func repeat(ctx context.Context, in *tree.Tree, name test, times int, flags []string) (string, error) {
-	var ended []string
-	for range times {
-		output, err := goTest(ctx, in.Dir, slices.Concat([]string{"test", "-json", "-count=1"}, flags, []string{"./" + name.Package})...)
-		if err != nil {
-			return "", err
-		}
 		found, err := read(bytes.NewReader(output))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		ended = append(ended, orAbsent(found[name]))
+		runs = append(runs, found)
+	}
+	return runs, nil
+}
+
+// ways returns the different ways in which a test ended, for example "fail/pass".
+func ways(runs []outcomes, name test) string {
+	var ended []string
+	for _, found := range runs {
+		ended = append(ended, found.of(name))
 	}
 	slices.Sort(ended)
-	return strings.Join(slices.Compact(ended), "/"), nil
+	return strings.Join(slices.Compact(ended), "/")
+}
+
+// read reads what `go test -json` printed. That something does not compile is an error.
+func read(r io.Reader) (outcomes, error) {
+	found := outcomes{}
+	said := map[string]string{} // what the compiler said, by package
+	var broken []string
+	err := testlog.Read(r, func(e testlog.Event) {
+		switch {
+		case e.Action == "build-output":
+			said[e.ImportPath] += e.Output
+		case e.Action == "build-fail":
+			broken = append(broken, e.ImportPath)
+		case e.Ended():
+			found[test{strings.TrimPrefix(e.Package, tree.Kubernetes+"/"), e.Test}] = e.Action
+		}
+	})
+	if err == nil && len(broken) > 0 {
+		err = fmt.Errorf("%s does not compile:\n%s", broken[0], strings.TrimSpace(said[broken[0]]))
+	}
+	return found, err
+}
+
+// sound returns an error if the results prove nothing, however alike they are on both trees: if a package
+// failed and none of its tests did, or if no test passed.
+func (found outcomes) sound() error {
+	passed := false
+	explained := map[string]bool{} // the packages of which a test failed
+	for name, outcome := range found {
+		passed = passed || name.Name != "" && outcome == "pass"
+		explained[name.Package] = explained[name.Package] || name.Name != "" && outcome == "fail"
+	}
+	for name, outcome := range found {
+		if name.Name == "" && outcome == "fail" && !explained[name.Package] {
+			return fmt.Errorf("%s failed, but none of its tests did: see what it printed", name.Package)
+		}
+	}
+	if !passed {
+		return errors.New("no test passed")
+	}
+	return nil
+}
+
+// String counts the tests and subtests.
+func (found outcomes) String() string {
+	counts := map[string]int{}
+	for name, outcome := range found {
+		if name.Name != "" {
+			counts[outcome]++
+		}
+	}
+	return fmt.Sprintf("%d tests passed, %d failed, %d skipped", counts["pass"], counts["fail"], counts["skip"])
+}
+
+// different returns the tests that did not end alike, sorted; packages only where their tests do not tell.
+func different(patched, unpatched outcomes) []test {
+	all := maps.Clone(unpatched)
+	maps.Copy(all, patched)
+	var names []test
+	for name := range all {
+		if patched.of(name) != unpatched.of(name) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b test) int { return strings.Compare(a.String(), b.String()) })
+	return slices.DeleteFunc(names, func(name test) bool {
+		return name.Name == "" && slices.ContainsFunc(names, func(other test) bool { return other.Package == name.Package && other.Name != "" })
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
 const printed = `# a compiler's words
@@ -19,16 +21,16 @@ const printed = `# a compiler's words
 {"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"}
 `
 
-func parsed(t *testing.T, text string) outcomes {
-	t.Helper()
-	found, err := parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
+// parse reads what go printed, and judges it.
+func parse(printed string) (outcomes, error) {
+	found, err := read(strings.NewReader(printed))
+	if err == nil {
+		err = found.sound()
 	}
-	return found
+	return found, err
 }
 
-func TestParse(t *testing.T) {
+func TestRead_Outcomes(t *testing.T) {
 	want := outcomes{
 		{"pkg/proxy", "TestA"}:     "pass",
 		{"pkg/proxy", "TestA/sub"}: "pass",
@@ -37,12 +39,16 @@ func TestParse(t *testing.T) {
 		{"pkg/proxy", ""}:          "fail",
 		{"pkg/proxy/apis", ""}:     "skip",
 	}
-	if diff := cmp.Diff(want, parsed(t, printed)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	got, err := parse(printed)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	if got, want := got.String(), "2 tests passed, 1 failed, 1 skipped"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestOutcomes_ProveNothing(t *testing.T) {
 	const pass = `{"Action":"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}` + "\n"
 	for name, tc := range map[string]struct{ printed, want string }{
 		"what does not compile": {
@@ -60,65 +66,41 @@ func TestParseRefuses(t *testing.T) {
 		"what go never says": {"panic: go", "no test passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parse(strings.NewReader(tc.printed)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := parse(tc.printed); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
 	}
 }
 
-func TestCompare(t *testing.T) {
+func TestDifferent_Tests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old, new string // in what the patched tree printed
-		want     []string
+		want     []test
 	}{
-		"alike": {},
-		"a test fails": {
-			old: `"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"`, new: `"fail","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"`,
-			want: []string{"pkg/proxy TestA/sub: fail patched, pass unpatched"},
-		},
-		"a test is skipped": {
-			old: `"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"`, new: `"skip","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"`,
-			want: []string{"pkg/proxy TestA: skip patched, pass unpatched"},
-		},
-		"a test is another": {
-			old: `"Test":"TestB"`, new: `"Test":"TestD"`,
-			want: []string{"pkg/proxy TestB: absent patched, skip unpatched", "pkg/proxy TestD: skip patched, absent unpatched"},
-		},
-		"a package has tests": {
-			old: `"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, new: `"pass","Package":"k8s.io/kubernetes/pkg/proxy/apis"`,
-			want: []string{"pkg/proxy/apis: pass patched, skip unpatched"},
-		},
+		"alike":               {},
+		"a subtest fails":     {old: `"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"`, new: `"fail","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"`, want: []test{{"pkg/proxy", "TestA/sub"}}},
+		"a test is another":   {old: `"Test":"TestB"`, new: `"Test":"TestD"`, want: []test{{"pkg/proxy", "TestB"}, {"pkg/proxy", "TestD"}}},
+		"a package has tests": {old: `"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, new: `"pass","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, want: []test{{"pkg/proxy/apis", ""}}},
+		"told by its tests":   {old: `"fail","Package":"k8s.io/kubernetes/pkg/proxy"`, new: `"pass","Package":"k8s.io/kubernetes/pkg/proxy"`, want: []test{{"pkg/proxy", "TestC"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, d := range compare(parsed(t, strings.Replace(printed, tc.old, tc.new, 1)), parsed(t, printed)) {
-				got = append(got, d.String())
+			unpatched, err := parse(printed)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			patched, err := parse(strings.ReplaceAll(printed, tc.old, tc.new))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, different(patched, unpatched)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestReport(t *testing.T) {
-	var report strings.Builder
-	if err := writeReport(&report, parsed(t, printed), parsed(t, strings.Replace(printed, "TestA/sub", "TestA", 1))); err != nil {
-		t.Fatal(err)
-	}
-	var got [][]string
-	for _, line := range strings.Split(strings.TrimSpace(report.String()), "\n")[1:] {
-		got = append(got, strings.Fields(line))
-	}
-	numbers := []string{"4", "2", "1", "1", "3", "1", "1", "1"}
-	want := [][]string{append([]string{"pkg/proxy"}, numbers...), append([]string{"sum"}, numbers...)}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestFirstDifference(t *testing.T) {
+func TestFirstDifference_Line(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want int
@@ -135,15 +117,15 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-func TestSummary(t *testing.T) {
+func TestSummary_Counts(t *testing.T) {
 	const recording = "=== proxier\n=== restore flush=0 counters=1\n*nat\nCOMMIT\n=== sync full=true succeeded=true\n=== refused\n*nat\n=== sync full=false succeeded=false\n"
-	const want = "1 proxiers, 2 payloads for iptables-restore, 2 syncs (1 full, 1 in vain), "
+	const want = "1 proxiers, 2 writes, 2 syncs (1 full, 1 failed), "
 	if got := summary([]byte(recording)); !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestRanges(t *testing.T) {
+func TestOrderRanges_Maps(t *testing.T) {
 	const source = `	for svcName, svc := range proxier.svcPortMap {
 	for chain := range existingNATChains.Difference(activeNATChains) {
 	for key := range s.elements {
@@ -168,7 +150,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-func TestEditProxierTest(t *testing.T) {
+func TestEditProxierTest_Places(t *testing.T) {
 	const source = "import (\n\t\"fmt\"\n)\n\t\tnftables:            nft,\n\tp.setInitialized(true)\n"
 	const want = "import (\n\tiptablestest \"k8s.io/kubernetes/pkg/util/iptables/testing\"\n\t\"fmt\"\n)\n\t\tnftables:            record(nft),\n" +
 		"\tp.setInitialized(true)\n\tattachExtension(p)\n\tiptablestest.Record(\"proxier\", \"\")\n"
@@ -184,19 +166,18 @@ func TestEditProxierTest(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
+func TestRun_InvalidArguments(t *testing.T) {
 	for _, tc := range []struct {
 		arguments []string
 		says      string
 	}{
-		{nil, "no command"},
-		{[]string{"test"}, `"test" is no command`},
-		{[]string{"tests", "-patches", "../../patches", "1.2"}, "no supported branch"},
-		{[]string{"tests", "-patches", "../../patches", "1.37", "1.36"}, "2 arguments"},
-		{[]string{"identity", "-patches", "no/such/folder"}, "pinned versions"},
+		{nil, "invalid arguments"},
+		{[]string{"test"}, "invalid arguments"},
+		{[]string{"tests", "1.37", "1.36"}, "invalid arguments"},
+		{[]string{"tests", "1.2"}, "not a supported branch"},
 	} {
-		var stdout, stderr strings.Builder
-		if err := run(t.Context(), tc.arguments, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), tc.says) {
+		c := &comparison{stdout: &strings.Builder{}}
+		if err := c.run(t.Context(), tree.Maker{Patches: "../../patches"}, tc.arguments); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%q gave %v, want %q", tc.arguments, err, tc.says)
 		}
 	}

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// elsewhere says who runs the components of origin's node that this program does not.
+// elsewhere describes how the other components of origin's node are run.
 var elsewhere = map[string]string{
-	"kubelet": "it is the kubelet's own service, kubelet.service",
-	"plugins": "the network plugin runs as the cluster's network operator has deployed it",
-	"dns":     "the cluster's DNS operator runs it",
+	"kubelet": "kubelet.service runs the kubelet",
+	"plugins": "the cluster's network operator deploys the network plugin",
+	"dns":     "the cluster's DNS operator deploys DNS",
 }
 
 const proxyComponent = "proxy"
 
-// checkComponents makes sure that the proxy is what is asked for, as origin's --enable and
-// --disable have it: enable names what to run, disable takes away from that.
+// checkComponents returns an error unless origin's flags --enable and --disable select the proxy and
+// nothing else: enable names the components to run, disable removes some of these.
 func checkComponents(enable, disable []string) error {
 	for _, name := range slices.Concat(enable, disable) {
 		if name != proxyComponent && elsewhere[name] == "" {
-			return fmt.Errorf("unknown component %q; the components of a node are %s", name, strings.Join([]string{"dns", "kubelet", "plugins", proxyComponent}, ", "))
+			return fmt.Errorf("unknown component %q: the components of a node are %s", name, strings.Join([]string{"dns", "kubelet", "plugins", proxyComponent}, ", "))
 		}
 	}
 	for _, name := range enable {
 		if where := elsewhere[name]; where != "" {
-			return fmt.Errorf("--enable=%s: this program runs the proxy only; %s", name, where)
+			return fmt.Errorf("--enable=%s: this program runs only the proxy; %s", name, where)
 		}
 	}
 	if slices.Contains(disable, proxyComponent) {
-		return fmt.Errorf("--disable=%s: the proxy is all that this program runs, so nothing is left to start", proxyComponent)
+		return fmt.Errorf("--disable=%s: this program runs only the proxy, so nothing is left to start", proxyComponent)
 	}
 	return nil
 }

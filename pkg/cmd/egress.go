@@ -15,14 +15,14 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const egressLong = `Shows egress SNAT on this node: which pod leaves from which Service's egress IP, what
-is refused and why, what becomes of a packet, and whether the kernel agrees.
+const egressLong = `Shows egress SNAT on this node: the pods and their egress IPs, the refused claims and their
+reasons, the source address of a single packet, and whether the rules in the kernel are
+those of the plan.
 
-The running node answers, on a local socket that only root may use. The node's
-configuration names the socket in proxyArguments.egress-snat-socket; --socket does
-so here.`
+The commands ask the running node on a local socket, which only root may use. --socket has
+to be the same as proxyArguments.egress-snat-socket in the node's configuration.`
 
-// egressOptions are the flags that several of the egress commands have.
+// egressOptions are the flags that several egress commands share.
 type egressOptions struct {
 	socket    string
 	output    string
@@ -37,11 +37,11 @@ func newEgressCommand() *cobra.Command {
 	c := group("egress", "Show egress SNAT on this node",
 		newEgressListCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o))
 	c.Long = egressLong
-	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket at which the node is asked.")
+	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
 	return c
 }
 
-// Forms of output.
+// The values of --output.
 const (
 	asTable = "table"
 	asWide  = "wide"
@@ -51,48 +51,48 @@ const (
 
 var outputs = []string{asTable, asWide, asJSON, asYAML}
 
-// addOutput adds the flag that selects the form of output.
+// addOutput adds the flag --output.
 func (o *egressOptions) addOutput(c *cobra.Command) {
-	c.Flags().StringVarP(&o.output, "output", "o", asTable, "The form of the output: "+strings.Join(outputs, ", ")+".")
+	c.Flags().StringVarP(&o.output, "output", "o", asTable, "Format of the output: "+strings.Join(outputs, ", ")+".")
 	complete(c, "output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addListing adds the flags of the commands that print one row for each of many things.
+// addListing adds the flags of the commands that print a table.
 func (o *egressOptions) addListing(c *cobra.Command) {
 	o.addOutput(c)
-	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Only Services of this namespace.")
+	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Show only Services of this namespace.")
 	complete(c, "namespace", func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return o.complete(c.Context(), namespacesOf)
 	})
-	c.Flags().BoolVar(&o.all, "all", false, "Those of the whole cluster, not only of this node.")
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "After that, print what changes, until interrupted.")
-	c.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print no line of headers above a table.")
+	c.Flags().BoolVar(&o.all, "all", false, "List those of the whole cluster, not only those of this node.")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the table, then each change, until interrupted.")
+	c.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the headers of a table.")
 }
 
 // complete sets the completion of a flag that c has.
 func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // the flag does not exist: a mistake in this program, found by any test
+		panic(err) // the flag does not exist: a bug that any test finds
 	}
 }
 
 func (o *egressOptions) checkOutput() error {
 	if !slices.Contains(outputs, o.output) {
-		return fmt.Errorf("--output=%q: use %s", o.output, strings.Join(outputs, ", "))
+		return fmt.Errorf("--output: invalid value %q: expected %s or %s", o.output, strings.Join(outputs[:len(outputs)-1], ", "), outputs[len(outputs)-1])
 	}
 	return nil
 }
 
 func (o *egressOptions) client() *status.Client { return status.NewClient(o.socket) }
 
-// standing is what every JSON and YAML document of the egress commands begins with. Like
-// the rest of those documents it is an interface of the project: fields may be added.
+// standing has the fields that every JSON and YAML document of the egress commands has. These
+// documents are an interface of the project: fields may be added, but not changed or removed.
 type standing struct {
 	// Node is the node's name.
 	Node string `json:"node"`
-	// Ready: the node has written its rules once since it started.
+	// Ready: the node has written all of its rules since it started.
 	Ready bool `json:"ready"`
-	// Problems keep the kernel from holding the plan; none if all is well.
+	// Problems are the reasons for which the kernel may not have the planned rules.
 	Problems []string `json:"problems"`
 }
 
@@ -100,7 +100,7 @@ func standingOf(s status.Snapshot) standing {
 	return standing{Node: s.Node, Ready: s.Ready, Problems: append([]string{}, s.Problems()...)}
 }
 
-// warn prints what is wrong.
+// warn prints problems as warnings.
 func warn(w io.Writer, problems []string) error {
 	var errs []error
 	for _, problem := range problems {
@@ -119,7 +119,7 @@ func ofCluster(s status.Snapshot) status.Snapshot {
 	return s
 }
 
-// explainers returns one for each IP family of a snapshot, in the same order.
+// explainers returns an Explainer for each IP family of a snapshot, in the same order.
 func explainers(s status.Snapshot) []*plan.Explainer {
 	var result []*plan.Explainer
 	for _, f := range s.Families {
@@ -128,10 +128,10 @@ func explainers(s status.Snapshot) []*plan.Explainer {
 	return result
 }
 
-// complete asks the node for what may be typed. Without an answer there is nothing to
-// offer; an error would garble the line that is being typed.
+// complete asks the node for completions. If the node does not answer there are none: an error
+// would garble the command line that the user is typing.
 func (o *egressOptions) complete(ctx context.Context, offers func(status.Snapshot) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if ctx == nil { // completion runs without Main's in tests
+	if ctx == nil { // in tests completion runs without Main's context
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)

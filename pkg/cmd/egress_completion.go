@@ -11,10 +11,10 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// completionTimeout is how long somebody who presses Tab is let wait.
+// completionTimeout limits how long the shell waits after Tab.
 const completionTimeout = 2 * time.Second
 
-// namespacesOf returns those of the Services that claim egress IPs.
+// namespacesOf returns the namespaces of the Services that claim egress IPs.
 func namespacesOf(s status.Snapshot) []cobra.Completion {
 	var result []cobra.Completion
 	for _, f := range s.Families {

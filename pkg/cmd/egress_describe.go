@@ -9,10 +9,10 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// mostRefusals is how many refusals of one packet are shown without -o wide.
+// mostRefusals is the number of refusals of a packet that are printed without -o wide.
 const mostRefusals = 3
 
-// describePod says in text what becomes of a pod's packets.
+// describePod returns the text about the packets of a pod.
 func describePod(pod explainedPod, wide bool) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Pod %s%s\n", pod.Pod.IP, entries(pod.Pod.Endpoints))
@@ -27,7 +27,7 @@ func describePod(pod explainedPod, wide bool) string {
 	return out.String()
 }
 
-// entries says what EndpointSlices have for an address.
+// entries returns the pods and nodes that EndpointSlices have for an address, in parentheses.
 func entries(endpoints []plan.Endpoint) string {
 	var texts []string
 	for _, e := range endpoints {
@@ -58,7 +58,7 @@ func describeDecision(out *strings.Builder, d decision, wide bool) {
 	}
 	label := "Rules:"
 	if d.Outcome == plan.EndpointDecides {
-		label = "Otherwise:" // if the proxier does not replace it
+		label = "Otherwise:" // if the proxier does not replace the destination
 	}
 	if d.Binding != nil && !d.Here {
 		line(label, "none on this node; the node that the pod runs on has them")
@@ -70,11 +70,11 @@ func describeDecision(out *strings.Builder, d decision, wide bool) {
 	fmt.Fprintf(out, "  This packet would %s.\n", fate(d.Decision))
 }
 
-// describeRefusals says what other claims on a bound pod met.
+// describeRefusals prints the refused claims on a bound pod.
 func describeRefusals(line func(label, text string), refusals []plan.Refusal, wide bool) {
 	for i, r := range refusals {
 		if i == mostRefusals && !wide {
-			line("", fmt.Sprintf("… and %d more, which -o wide shows", len(refusals)-i))
+			line("", fmt.Sprintf("… and %d more: use -o wide", len(refusals)-i))
 			return
 		}
 		label := "Refused:"
@@ -87,27 +87,27 @@ func describeRefusals(line func(label, text string), refusals []plan.Refusal, wi
 
 const (
 	asPluginDecides = "leave as the network plugin decides, usually as the node's address"
-	asWithout       = "go as without egress SNAT"
+	unchanged       = "be unchanged by egress SNAT"
 )
 
-// fate says what becomes of a packet, after "would".
+// fate completes the sentence "This packet would …".
 func fate(d plan.Decision) string {
 	switch {
 	case d.Outcome == plan.EgressIP:
 		return "leave as " + d.LeavesAs.String()
 	case d.Outcome == plan.EndpointDecides && d.To.Kind == plan.ExternalIP && d.LeavesAs.IsValid():
-		return fmt.Sprintf("go to an endpoint, as without egress SNAT unless that is outside, if it is for a port of the Service; else it would leave as %s", d.LeavesAs)
+		return fmt.Sprintf("go to an endpoint if it is for a port of the Service, unchanged if that endpoint is inside the cluster. Otherwise it would leave as %s", d.LeavesAs)
 	case d.Outcome == plan.EndpointDecides:
-		return fmt.Sprintf("go to an endpoint as without egress SNAT, or leave as %s if the endpoint is outside", d.Binding.EgressIP)
+		return fmt.Sprintf("go to an endpoint, unchanged if that is inside the cluster. Otherwise it would leave as %s", d.Binding.EgressIP)
 	case d.To == nil || d.To.Kind == plan.Outside:
 		return asPluginDecides
 	case d.To.Kind == plan.InClusterCIDR:
-		return asWithout + ", usually as the pod's own address"
+		return unchanged + ", and usually keep the pod's own address"
 	}
-	return asWithout
+	return unchanged
 }
 
-// describeService says in text what became of a Service's claims.
+// describeService prints the text about the claims of a Service.
 func describeService(out io.Writer, s explainedService, wide bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Service %s\n", s.Service)
@@ -122,16 +122,16 @@ func describeService(out io.Writer, s explainedService, wide bool) error {
 	return err
 }
 
-// describeClaim says whether a claim is granted, and whose the address is.
+// describeClaim prints whether a claim is granted, and which namespace has the address.
 func describeClaim(out *strings.Builder, c plan.ClaimState) {
 	owner := ""
 	if c.Owner != (plan.Service{}) {
-		owner = fmt.Sprintf("the address belongs to the namespace %s, for its Service %s is the oldest that has it", c.Owner.Namespace, c.Owner)
+		owner = fmt.Sprintf("the address belongs to the namespace %s, because its Service %s is the oldest that has it", c.Owner.Namespace, c.Owner)
 	}
 	switch {
 	case c.Refusal == nil:
 		fmt.Fprintf(out, "  Granted: %s\n", owner)
-	case owner == "" || c.Refusal.Reason == plan.OwnedByOtherNamespace: // whose message has it
+	case owner == "" || c.Refusal.Reason == plan.OwnedByOtherNamespace: // its message names the owner
 		fmt.Fprintf(out, "  Refused (%s): %s\n", c.Refusal.Reason, kernel.Printable(c.Refusal.Message))
 	default:
 		fmt.Fprintf(out, "  Refused (%s): %s; %s\n", c.Refusal.Reason, kernel.Printable(c.Refusal.Message), owner)
@@ -139,7 +139,7 @@ func describeClaim(out *strings.Builder, c plan.ClaimState) {
 }
 
 func claimText(c plan.ClaimState) string {
-	text := addrOr(c.EgressIP, "no address that can be read")
+	text := addrOr(c.EgressIP, "unreadable address")
 	if c.Field != "" {
 		text += " (" + c.Field + ")"
 	}
@@ -189,7 +189,7 @@ func endpointCells(e plan.EndpointState, wide bool) []string {
 	return cells
 }
 
-// leavesAs is a decision in a cell.
+// leavesAs returns the cell for a decision.
 func leavesAs(d plan.Decision) string {
 	switch d.Outcome {
 	case plan.EgressIP:

@@ -18,16 +18,18 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
-const egressExplainLong = `Says what becomes of the first packet of a pod's new flow: which Service gives the pod an
-egress IP or why none does, what the destination is, which rules the packet matches, and
-what it leaves as. Packets of flows that exist already go as their first one did.
+const egressExplainLong = `Explains the source address of the first packet of a pod's new connection: which Service
+gives the pod an egress IP, or why none does, where the destination is, which rules match,
+and the address from which the packet leaves. Existing connections keep the address of
+their first packet.
 
-Without --protocol there is one answer for each protocol that Services claim for the
-pod, and one for all others, ICMP among them. Without a DESTINATION it is one outside.
+Without --protocol there is an answer for each protocol that Services claim for the pod,
+and one for all other protocols, such as ICMP. Without DESTINATION the packet goes to a host
+outside of the cluster.
 
-For NAMESPACE/SERVICE it says whether its claim is granted, whose the egress IP is, and
-what that means for each of its endpoints. -o wide adds columns, and shows all refusals
-where a table has the first of them only.
+For NAMESPACE/SERVICE it explains whether the claim is granted, which namespace has the
+egress IP, and the result for each endpoint. -o wide adds columns, and prints all refusals
+instead of the first ones.
 
 A JSON or YAML document has
 
@@ -37,9 +39,9 @@ A JSON or YAML document has
               addr, pod {namespace, name}, node
   decisions   pod, protocol, destination, outcome, leavesAs, binding {pod, protocol,
               egressIP, service}, field, owner {namespace, name}, refusals, because,
-              to {addr, kind, cidr, node, service, excluded}, here (this node writes the
-              binding's rules), rules {chain, rule} of iptables or {table, rule,
-              element} of nftables
+              to {addr, kind, cidr, node, service, excluded}, here (whether this node
+              writes the rules of the binding), rules {chain, rule} of iptables or
+              {table, rule, element} of nftables
 
 or, for a Service,
 
@@ -48,13 +50,14 @@ or, for a Service,
               refusal, owner {namespace, name}, and endpoints: endpoint, decision
               (as above), refusal
 
-An outcome is EgressIP (leaves as leavesAs), Unchanged (goes as without egress SNAT) or
-EndpointDecides (the destination is a Service's, and the proxier replaces it).`
+An outcome is EgressIP (the packet leaves from the address in leavesAs), Unchanged (egress
+SNAT does not change it) or EndpointDecides (the destination is a Service's, and the proxier
+replaces it by an endpoint).`
 
-const egressExplainExample = `  # What becomes of a pod's packets to the outside
+const egressExplainExample = `  # The source address of a pod's packets to the outside
   openshift egress explain 10.128.0.11
 
-  # And of its pings of one host there
+  # That of its pings to one host there
   openshift egress explain 10.128.0.11 198.51.100.7 --protocol=icmp
 
   # Why the pods of a Service do not leave from its external IP
@@ -75,12 +78,12 @@ func newEgressExplainCommand(common *egressOptions) *cobra.Command {
 	o := &explainOptions{egressOptions: common}
 	c := &cobra.Command{
 		Use:     "explain POD-IP|NAMESPACE/SERVICE [DESTINATION]",
-		Short:   "Say what a pod's packets leave as, and why",
+		Short:   "Explain the source address of a pod's packets, or the claim of a Service",
 		Long:    egressExplainLong,
 		Example: egressExplainExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("say whose packets: a pod's IP address or NAMESPACE/SERVICE, and after it the destination's IP address, if it matters")
+				return errors.New("expected the IP address of a pod or NAMESPACE/SERVICE, and optionally the IP address of the destination")
 			}
 			return nil
 		},
@@ -127,8 +130,8 @@ func asErrors(texts []string) []error {
 	return errs
 }
 
-// unwritten says of which families the plan that is explained is not in effect, if
-// nothing else says so.
+// unwritten returns a warning for each IP family whose plan is not in the kernel yet, unless
+// another warning covers that.
 func unwritten(s status.Snapshot) []string {
 	var result []string
 	for _, f := range s.Families {
@@ -139,7 +142,7 @@ func unwritten(s status.Snapshot) []string {
 	return result
 }
 
-// parse reads the arguments and --protocol.
+// parse parses the arguments and --protocol.
 func (o *explainOptions) parse(args []string) error {
 	var err error
 	if namespace, name, isService := strings.Cut(args[0], "/"); isService {
@@ -156,32 +159,32 @@ func (o *explainOptions) parse(args []string) error {
 		}
 	}
 	if o.pod.IsValid() && o.destination.IsValid() && o.pod.Is4() != o.destination.Is4() {
-		return fmt.Errorf("no packet goes from %s to %s: they are of different IP families", o.pod, o.destination)
+		return fmt.Errorf("%s and %s are of different IP families", o.pod, o.destination)
 	}
 	o.only, err = parseProtocol(o.protocol)
 	return err
 }
 
-// parseAddr reads an IP address that a packet in the cluster can have.
+// parseAddr parses an IP address that a packet in the cluster can have.
 func parseAddr(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	switch {
 	case err != nil:
 		return netip.Addr{}, errors.New("not an IP address")
 	case ip.Zone() != "":
-		return netip.Addr{}, errors.New("an address with a zone means something on one link only; write it without")
+		return netip.Addr{}, errors.New("an address with a zone is valid on one link only; remove the zone")
 	}
 	return ip.Unmap(), nil
 }
 
-// protocolNumbers are the names that are known beside those of the plan's protocols
-// (IANA, Assigned Internet Protocol Numbers).
+// protocolNumbers are the IP protocols that --protocol accepts by name (IANA, Assigned Internet
+// Protocol Numbers).
 var protocolNumbers = map[string]int{
 	"icmp": 1, "igmp": 2, "ipencap": 4, "tcp": 6, "egp": 8, "udp": 17, "dccp": 33, "ipv6": 41, "rsvp": 46, "gre": 47, "esp": 50,
 	"ah": 51, "ipv6-icmp": 58, "ospf": 89, "ipip": 94, "pim": 103, "vrrp": 112, "l2tp": 115, "sctp": 132, "udplite": 136,
 }
 
-// parseProtocol reads the name or number of an IP protocol.
+// parseProtocol parses the name or number of an IP protocol.
 func parseProtocol(text string) (plan.Protocol, error) {
 	name := strings.ToLower(text)
 	if name == "icmpv6" || name == "icmp6" {
@@ -192,7 +195,7 @@ func parseProtocol(text string) (plan.Protocol, error) {
 	}
 	number, err := strconv.ParseUint(name, 10, 8)
 	if err != nil {
-		return "", fmt.Errorf("--protocol=%q: use the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255", text)
+		return "", fmt.Errorf("--protocol: invalid value %q: expected the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255", text)
 	}
 	for name, n := range protocolNumbers {
 		if n == int(number) {
@@ -204,7 +207,8 @@ func parseProtocol(text string) (plan.Protocol, error) {
 
 // rule is a rule that a packet matches.
 type rule struct {
-	// Chain is iptables'; Table and Element, what the rule finds in a set, are nftables'.
+	// Chain is set for iptables. Table and Element, the matching element of a map, are set for
+	// nftables.
 	Chain   string `json:"chain,omitempty"`
 	Table   string `json:"table,omitempty"`
 	Rule    string `json:"rule"`
@@ -218,7 +222,7 @@ func (r rule) String() string {
 	return "-A " + r.Chain + " " + r.Rule
 }
 
-// decision is what becomes of a packet, with the rules that it matches.
+// decision is the plan's decision about a packet, with the rules that it matches.
 type decision struct {
 	plan.Decision
 	// Here: this node writes the rules of the binding.
@@ -226,7 +230,7 @@ type decision struct {
 	Rules []rule `json:"rules"`
 }
 
-// explainedPod is what -o json and -o yaml have for a pod.
+// explainedPod is the JSON and YAML document about a pod.
 type explainedPod struct {
 	standing
 	Pod struct {
@@ -244,7 +248,7 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	}
 	i := slices.IndexFunc(s.Families, func(f status.Family) bool { return f.Family == name })
 	if i < 0 {
-		return fmt.Errorf("the node has no plan for %s, which %s is of", name, o.pod)
+		return fmt.Errorf("the node has no %s plan, which would include %s", name, o.pod)
 	}
 	family := s.Families[i]
 	e := plan.NewExplainer(family.Input, family.OfCluster().Plan)
@@ -268,7 +272,7 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	return err
 }
 
-// tracer returns what tells the rules that a packet matches, in the back end of the node.
+// tracer returns a function that returns the rules that a packet matches in the node's back end.
 func tracer(family status.Family) func(iptables.Packet) []rule {
 	if reconcile.Backend(family.Backend) == reconcile.NFTables {
 		content := nftables.Render(family.Plan.Desired())
@@ -291,12 +295,11 @@ func tracer(family status.Family) func(iptables.Packet) []rule {
 	}
 }
 
-// matched returns the rules that a packet matches, if the proxier leaves its destination
-// as it is.
+// matched returns the rules that a packet matches if the proxier does not replace its destination.
 func matched(trace func(iptables.Packet) []rule, packet plan.Packet) []rule {
 	p := iptables.Packet{Source: packet.Pod, Destination: packet.Destination, Protocol: packet.Protocol}
 	if !slices.Contains([]plan.Protocol{plan.TCP, plan.UDP, plan.SCTP}, p.Protocol) {
-		p.Protocol = plan.All // which stands for any other there
+		p.Protocol = plan.All // stands for any other protocol in rules
 	}
 	return trace(p)
 }
@@ -307,7 +310,7 @@ type claimOfFamily struct {
 	plan.ClaimState
 }
 
-// explainedService is what -o json and -o yaml have for a Service.
+// explainedService is the JSON and YAML document about a Service.
 type explainedService struct {
 	standing
 	Service plan.Service    `json:"service"`
@@ -334,9 +337,9 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 	}
 	switch {
 	case len(result.Claims) == 0 && elsewhere != "":
-		return fmt.Errorf("the Service %s claims an egress IP for %s only, which %s is not of", o.service, elsewhere, o.destination)
+		return fmt.Errorf("the Service %s claims an egress IP for %s only, and %s is of the other IP family", o.service, elsewhere, o.destination)
 	case len(result.Claims) == 0:
-		return fmt.Errorf("the node knows no claim of the Service %s: there is no such Service, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", o.service)
+		return fmt.Errorf("the node has no claim of the Service %s: it does not exist, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", o.service)
 	case o.output == asJSON || o.output == asYAML:
 		return printDocument(out, result, o.output, false, true)
 	}

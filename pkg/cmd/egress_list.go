@@ -15,24 +15,24 @@ import (
 const egressListLong = `Lists the bindings that this node writes: one row for each pod and the egress IP that a
 Service gives it, sorted by address. --all lists those of the whole cluster.
 
-NODE is where the pod runs, as its EndpointSlice says. AGE is for how long the running
-node process has had all of the row in the kernel; <pending> if some is not written yet,
-<elsewhere> if this node does not write it.
--o wide adds POD, FIELD (where in the Service the egress IP comes from) and OWNER (the
-oldest Service that claims the egress IP, whose namespace nobody else's may follow).
+NODE is the pod's node according to its EndpointSlice. AGE is the time since this node
+process wrote the last part of the row to the kernel, <pending> before that, or
+<elsewhere> if another node writes it. -o wide adds POD, FIELD (the field of the Service
+that has the egress IP) and OWNER (the oldest Service that has the egress IP; only Services
+of its namespace may use the address).
 
-With --watch each further line is a row that was ADDED, MODIFIED or DELETED; JSON has one
-document in a line, YAML one after each "---". A document has
+With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
+document per line, YAML separates documents by "---". A document has
 
   node        the node's name
-  ready       whether it has written its rules once since it started
-  problems    what keeps the kernel from holding the plan; empty if all is well
+  ready       whether the node has written all of its rules since it started
+  problems    the reasons for which the kernel may not have the planned rules
   bindings    podIP, protocols, egressIP, service {namespace, name}, field,
               owner {namespace, name}, pod {namespace, name}, node, here, since
-              (pod, node and since only if known; here tells whether this node
-              writes it)`
+              (pod, node and since are omitted if unknown; here tells whether this
+              node writes the rules)`
 
-const egressListExample = `  # Who leaves from where
+const egressListExample = `  # All pods with an egress IP
   openshift egress list
 
   # The pods of the namespace shop, with their names
@@ -41,13 +41,13 @@ const egressListExample = `  # Who leaves from where
   # The egress IP of a pod
   openshift egress list -o json | jq -r '.bindings[] | select(.podIP == "10.128.0.11").egressIP'
 
-  # Who leaves from where in the whole cluster, with the nodes
+  # Those of the whole cluster, with their nodes
   openshift egress list --all
 
-  # What changes from now on
+  # All pods with an egress IP, then each change
   openshift egress list -w`
 
-// listedBinding is a row: the bindings of one pod to one egress IP by one Service.
+// listedBinding is a row: the bindings of a pod to an egress IP by one Service.
 type listedBinding struct {
 	PodIP     netip.Addr      `json:"podIP"`
 	Protocols []plan.Protocol `json:"protocols"`
@@ -59,11 +59,11 @@ type listedBinding struct {
 	Node      string          `json:"node,omitempty"`
 	// Here: this node writes it.
 	Here bool `json:"here"`
-	// Since is zero while one of them has not been written.
+	// Since is zero until all of the row's bindings are written.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// bindingList is what -o json and -o yaml have.
+// bindingList is the JSON and YAML document.
 type bindingList struct {
 	standing
 	Bindings []listedBinding `json:"bindings"`
@@ -72,7 +72,7 @@ type bindingList struct {
 func newEgressListCommand(o *egressOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "list",
-		Short:             "List which pod leaves from which egress IP",
+		Short:             "List pods and their egress IPs",
 		Long:              egressListLong,
 		Example:           egressListExample,
 		Args:              cobra.NoArgs,

@@ -19,29 +19,29 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// listing is what is shown with one row for each of many things.
+// listing describes a table and its rows.
 type listing[T any] struct {
 	columns []column[T]
-	// empty is what is said in place of a table without rows.
+	// empty is printed instead of a table without rows.
 	empty string
-	// rows returns the things in the order that they are printed in: those of wanted, which is the
+	// rows returns the rows in the order of the table, those of wanted, which is the
 	// snapshot of this node, or that with the plans of the whole cluster.
 	rows func(node, wanted status.Snapshot) []T
-	// key tells two rows apart, and one row before a change from the same after it.
+	// key identifies a row, before and after a change.
 	key       func(T) any
 	namespace func(T) string
-	// document returns what JSON and YAML have.
+	// document returns the JSON and YAML document.
 	document func(standing, []T) any
 }
 
 type column[T any] struct {
 	title string
-	// wide: it is printed with -o wide only.
+	// wide: the column is printed with -o wide only.
 	wide bool
 	cell func(row T, now time.Time) string
 }
 
-// run prints the listing as the flags say.
+// run prints the listing according to the flags.
 func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
 	if err := o.checkOutput(); err != nil {
 		return err
@@ -58,20 +58,20 @@ func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
 	return p.show(snapshot)
 }
 
-// listingPrinter prints a listing, once or again with each change.
+// listingPrinter prints a listing once, or again after each change.
 type listingPrinter[T any] struct {
 	listing[T]
 	options     *egressOptions
 	out, errOut io.Writer
 	table       table
 
-	// What was printed last.
+	// The state at the last print.
 	printed  bool
 	standing standing
 	rows     []T
 }
 
-// show prints what differs from what was printed last.
+// show prints the differences from the last print.
 func (p *listingPrinter[T]) show(s status.Snapshot) error {
 	wanted := s
 	if p.options.all {
@@ -116,8 +116,7 @@ const (
 	eventDeleted  = "DELETED"
 )
 
-// printChanges prints the rows of after that before does not have like that, and those
-// that only before has, each with what happened to it.
+// printChanges prints each row that was added, modified or deleted between before and after.
 func (p *listingPrinter[T]) printChanges(before, after []T, first bool, now time.Time) error {
 	var lines [][]string
 	for _, header := range p.header(first) {
@@ -149,7 +148,7 @@ func (p *listingPrinter[T]) printChanges(before, after []T, first bool, now time
 	return p.table.write(lines...)
 }
 
-// header returns the line of headers, if it is due.
+// header returns the row of headers, or none if it must not be printed.
 func (p *listingPrinter[T]) header(first bool) [][]string {
 	if !first || p.options.noHeaders {
 		return nil
@@ -173,15 +172,15 @@ func (p *listingPrinter[T]) cells(row T, now time.Time) []string {
 	return cells
 }
 
-// printDocument prints JSON or YAML. Of several documents each JSON one is a line, and
-// each YAML one begins with one that has three dashes. Names of pods come from objects that
-// many may write and nobody validates.
+// printDocument prints JSON or YAML. Of several documents each JSON document is one line, and YAML
+// documents are separated by three dashes. The API server does not validate the names of pods in
+// EndpointSlices, so they may have any characters.
 func printDocument(out io.Writer, document any, output string, several, first bool) error {
 	text, err := json.Marshal(document)
 	switch {
 	case err != nil:
 	case output == asYAML:
-		// What YAML does not allow raw, JSON may have.
+		// JSON allows characters that YAML does not.
 		text, err = yaml.JSONToYAML([]byte(kernel.Printable(string(text))))
 		if several && !first {
 			text = append([]byte("---\n"), text...)
@@ -200,8 +199,8 @@ func printDocument(out io.Writer, document any, output string, several, first bo
 	return err
 }
 
-// escapeJSON escapes what is not printable and JSON allows in strings all the same, among it
-// control characters of terminals (U+0080 to U+009F).
+// escapeJSON escapes unprintable characters that JSON allows in strings, for example the control
+// characters of terminals (U+0080 to U+009F).
 func escapeJSON(text []byte) []byte {
 	escaped := make([]byte, 0, len(text))
 	for _, r := range string(text) {

@@ -11,28 +11,43 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-const egressRefusedLong = `Lists what Services claim and do not get, sorted by Service: the whole claim, where POD
-IP and PROTOCOL have <all>, or one pod, or one protocol of one pod.
+const egressRefusedLong = `Lists the refused claims of Services, sorted by Service. A refusal is of the whole claim, if
+POD IP and PROTOCOL are <all>, of one pod, or of one protocol of one pod.
 
-The reasons are explained in README.md. -o wide adds FIELD (where in the Service the
-egress IP comes from), OWNER (the oldest Service that may claim the egress IP), POD and
-NODE.
+The reasons, of whole claims first:
 
-With --watch each further line is a row that was ADDED, MODIFIED or DELETED; JSON has one
-document in a line, YAML one after each "---". A document has
+  OwnedByOtherNamespace   an older Service of another namespace has the address
+  NotAllowed              a policy does not allow the address; MESSAGE names the policy
+  AddressInCluster        the address lies in a cluster CIDR or a service CIDR
+  NodeAddress             the address is a node's primary address
+  APIServerAddress        the address is an API server's
+  InvalidAddress          packets cannot come from the address
+  InvalidAnnotation       the Service's annotation cannot be understood
+  InvalidProtocol         a port of the Service is neither TCP, UDP nor SCTP
+  NoClusterCIDR           no cluster CIDR of the IP family is known
+  NoProxier               no proxier of the IP family runs on this node
+  BoundByOlderService     an older Service gives the pod another egress IP
+  EndpointOutsideCluster  the endpoint is a node's address, or in no cluster CIDR
+  PodOfOtherNamespace     the endpoint is a pod of another namespace
+
+-o wide adds FIELD (the field of the Service that has the
+egress IP), OWNER (the oldest Service that has the egress IP), POD and NODE.
+
+With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
+document per line, YAML separates documents by "---". A document has
 
   node        the node's name
-  ready       whether it has written its rules once since it started
-  problems    what keeps the kernel from holding the plan; empty if all is well
+  ready       whether the node has written all of its rules since it started
+  problems    the reasons for which the kernel may not have the planned rules
   refusals    service {namespace, name}, egressIP, field, owner {namespace, name},
               podIP, protocol, pod {namespace, name}, node, reason, message
-              (no egressIP: it cannot be read; no podIP or protocol: all of them;
-              no owner: nobody's; pod and node only if known)`
+              (egressIP is omitted if it is unreadable, podIP and protocol if all are
+              refused, owner if the address has none, pod and node if unknown)`
 
-const egressRefusedExample = `  # What is refused, and why
+const egressRefusedExample = `  # All refusals with their reasons
   openshift egress refused
 
-  # How much is refused for which reason
+  # The number of refusals by reason
   openshift egress refused -o json | jq '.refusals | group_by(.reason)[] | {(.[0].reason): length}' `
 
 // listedRefusal is a row.
@@ -49,7 +64,7 @@ type listedRefusal struct {
 	Message  string        `json:"message"`
 }
 
-// refusalList is what -o json and -o yaml have.
+// refusalList is the JSON and YAML document.
 type refusalList struct {
 	standing
 	Refusals []listedRefusal `json:"refusals"`
@@ -58,7 +73,7 @@ type refusalList struct {
 func newEgressRefusedCommand(o *egressOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "refused",
-		Short:             "List what Services claim and do not get, with the reasons",
+		Short:             "List the refused claims of Services, with the reasons",
 		Long:              egressRefusedLong,
 		Example:           egressRefusedExample,
 		Args:              cobra.NoArgs,
@@ -118,12 +133,12 @@ func refusalsOf(_, s status.Snapshot) []listedRefusal {
 	return result
 }
 
-// refusal returns what of a row came from the plan.
+// refusal returns the plan's part of a row.
 func (r listedRefusal) refusal() plan.Refusal {
 	return plan.Refusal{Service: r.Service, EgressIP: r.EgressIP, Pod: r.PodIP, Protocol: r.Protocol, Reason: r.Reason, Message: r.Message}
 }
 
-// addrOr returns an address's text, or another if there is no address.
+// addrOr returns the text of an address, or without if it is invalid.
 func addrOr(ip netip.Addr, without string) string {
 	if !ip.IsValid() {
 		return without

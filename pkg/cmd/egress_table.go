@@ -11,10 +11,10 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// gap is between two columns.
+// gap separates two columns.
 const gap = "   "
 
-// table prints rows of cells in columns. The columns are as wide as all rows so far need.
+// table prints rows of cells in columns, each as wide as its widest cell so far.
 type table struct {
 	out    io.Writer
 	indent string
@@ -46,7 +46,7 @@ func (t *table) write(rows ...[]string) error {
 	return err
 }
 
-// orNone returns text, or what stands in a cell without any.
+// orNone returns text, or <none> if it is empty.
 func orNone(text string) string {
 	if text == "" {
 		return "<none>"
@@ -54,8 +54,8 @@ func orNone(text string) string {
 	return text
 }
 
-// age returns a time's distance from now as kubectl prints it (k8s.io/apimachinery,
-// pkg/util/duration): the longer, the coarser.
+// age returns the time since then as kubectl prints it (k8s.io/apimachinery, pkg/util/duration):
+// the longer, the coarser.
 func age(since, now time.Time) string {
 	d := max(now.Sub(since), 0).Truncate(time.Second)
 	const day, year = 24 * time.Hour, 365 * 24 * time.Hour

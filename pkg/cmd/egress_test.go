@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -180,6 +181,7 @@ const (
 	listYAML = `bindings:
 - egressIP: 203.0.113.11
   field: spec.externalIPs[0]
+  here: true
   owner:
     name: db
     namespace: shop
@@ -191,6 +193,7 @@ const (
     namespace: shop
 - egressIP: 203.0.113.10
   field: spec.externalIPs[0]
+  here: true
   node: node-1
   owner:
     name: web
@@ -208,6 +211,7 @@ const (
   since: "2026-11-20T11:00:00Z"
 - egressIP: 203.0.113.10
   field: spec.externalIPs[0]
+  here: true
   node: node-2
   owner:
     name: web
@@ -225,6 +229,7 @@ const (
   since: "2026-11-18T11:00:00Z"
 - egressIP: 2001:db8::10
   field: spec.externalIPs[0]
+  here: true
   node: node-1
   owner:
     name: web
@@ -288,7 +293,7 @@ tcp to 10.128.0.9
   Refused:      the claim of the Service shop/db (BoundByOlderService): pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
   Destination:  in the cluster CIDR 10.128.0.0/14, so never SNATed
   Rules:        -A OPENSHIFT-EGRESS-SNAT -d 10.128.0.0/14 -j RETURN
-  This packet would go as without egress SNAT, usually as the pod's own address.
+  This packet would be unchanged by egress SNAT, and usually keep the pod's own address.
 `
 	explainExternalIP = `Pod 10.128.0.12 (shop/web-1 on node-2)
 
@@ -297,7 +302,7 @@ tcp to 203.0.113.11
   Refused:      the claim of the Service shop/db (BoundByOlderService): pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
   Destination:  an address of the Service shop/db: what is for its ports the proxier sends to an endpoint, whose address decides
   Otherwise:    -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
-  This packet would go to an endpoint, as without egress SNAT unless that is outside, if it is for a port of the Service; else it would leave as 203.0.113.10.
+  This packet would go to an endpoint if it is for a port of the Service, unchanged if that endpoint is inside the cluster. Otherwise it would leave as 203.0.113.10.
 `
 	explainClusterIP = `Pod 10.128.0.12 (shop/web-1 on node-2)
 
@@ -306,7 +311,7 @@ tcp to 172.30.0.1
   Refused:      the claim of the Service shop/db (BoundByOlderService): pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
   Destination:  in the service CIDR 172.30.0.0/16: the proxier sends it to an endpoint, whose address decides
   Otherwise:    -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
-  This packet would go to an endpoint as without egress SNAT, or leave as 203.0.113.10 if the endpoint is outside.
+  This packet would go to an endpoint, unchanged if that is inside the cluster. Otherwise it would leave as 203.0.113.10.
 `
 	explainThief = `Pod 10.128.0.66 (thief/t on node-1)
 
@@ -314,7 +319,7 @@ tcp to 192.0.2.2
   Not bound:    the claim of the Service thief/web is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
   Destination:  an address of the node node-1, and nodes are excluded, so never SNATed
   Rules:        -A OPENSHIFT-EGRESS-SNAT -d 192.0.2.2/32 -j RETURN
-  This packet would go as without egress SNAT.
+  This packet would be unchanged by egress SNAT.
 `
 	explainNobody = `Pod 10.128.0.77
 
@@ -363,6 +368,7 @@ ipv6
         "node": "node-1",
         "excluded": true
       },
+      "here": true,
       "rules": [
         {
           "chain": "OPENSHIFT-EGRESS-SNAT",
@@ -376,7 +382,7 @@ ipv6
 	explainDB = `Service shop/db
 
 IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
-  Granted: the address belongs to the namespace shop, for its Service shop/db is the oldest that has it
+  Granted: the address belongs to the namespace shop, because its Service shop/db is the oldest that has it
   POD IP        PROTOCOL   LEAVES AS      GIVEN BY   POD          NODE     REFUSED
   10.128.0.9    tcp        203.0.113.11   shop/db    <none>       <none>   <none>
   10.128.0.12   tcp        203.0.113.10   shop/web   shop/web-1   node-2   BoundByOlderService
@@ -384,7 +390,7 @@ IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
 	explainDBWide = `Service shop/db
 
 IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
-  Granted: the address belongs to the namespace shop, for its Service shop/db is the oldest that has it
+  Granted: the address belongs to the namespace shop, because its Service shop/db is the oldest that has it
   The destination 172.30.0.1 is in the service CIDR 172.30.0.0/16: the proxier sends it to an endpoint, whose address decides.
   POD IP        PROTOCOL   LEAVES AS            GIVEN BY   POD          NODE     REFUSED               MESSAGE
   10.128.0.9    tcp        <endpoint decides>   shop/db    <none>       <none>   <none>                <none>
@@ -421,8 +427,8 @@ service:
 `
 )
 
-// TestEgressOutput has the whole output of each command.
-func TestEgressOutput(t *testing.T) {
+// TestEgress_Output compares the whole output of each command.
+func TestEgress_Output(t *testing.T) {
 	socket := serveNode(t, &fakeNode{snapshot: cluster(), differences: map[string][]string{"IPv4": nil, "IPv6": {}}})
 	tests := []struct {
 		args string
@@ -458,7 +464,7 @@ fd00:10::11   tcp       2001:db8::10   shop/web   node-1   90s
 		{"explain shop/db 172.30.0.1 --protocol=tcp -o wide", explainDBWide},
 		{"explain thief/web", explainThiefs},
 		{"explain shop/typo -o yaml", explainTypo},
-		{"explain shop/typo --protocol=udp", "Service shop/typo\n\nIPv4: no address that can be read (spec.externalIPs[1])\n" +
+		{"explain shop/typo --protocol=udp", "Service shop/typo\n\nIPv4: unreadable address (spec.externalIPs[1])\n" +
 			"  Refused (InvalidAddress): external IP \"x\" is not an IP address\n  No endpoints.\n"},
 		{"verify", "IPv4: in agreement\nIPv6: in agreement\n"},
 	}
@@ -475,8 +481,49 @@ fd00:10::11   tcp       2001:db8::10   shop/web   node-1   90s
 	}
 }
 
-// TestEgressOutputIsPrintable: nobody validates the names of pods in EndpointSlices.
-func TestEgressOutputIsPrintable(t *testing.T) {
+// TestEgress_PodsElsewhere: without --all there is what this node writes. A pod of another node is explained
+// by the cluster's plan.
+func TestEgress_PodsElsewhere(t *testing.T) {
+	place := placement.Placement{Scope: placement.Node, NodeName: "node-1"}
+	f := family("IPv4", clusterInput())
+	f.Plan, f.Scope = plan.Build(place.Of(f.Input)), string(place.Scope)
+	f.Since = []time.Time{{}, now.Add(-time.Hour), now.Add(-time.Hour)}
+	socket := serveNode(t, &fakeNode{snapshot: status.Snapshot{Node: "node-1", Time: now, Ready: true, Families: []status.Family{f}}})
+	for _, test := range []struct{ args, want string }{
+		{"list", `POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
+10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>
+10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m
+`},
+		{"list --all", `POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
+10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>
+10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m
+10.128.0.12   tcp,udp     203.0.113.10   shop/web   node-2   <elsewhere>
+`},
+		{"refused -n shop --no-headers", "shop/typo   <unreadable>   <all>   <all>   InvalidAddress   external IP \"x\" is not an IP address\n"},
+		{"refused -n shop --no-headers --all", "shop/db     203.0.113.11   10.128.0.12   tcp     BoundByOlderService   pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web\n" +
+			"shop/typo   <unreadable>   <all>         <all>   InvalidAddress        external IP \"x\" is not an IP address\n"},
+		{"explain 10.128.0.12 --protocol=udp", `Pod 10.128.0.12 (shop/web-1 on node-2)
+
+udp
+  Bound:        the Service shop/web gives it 203.0.113.10 (spec.externalIPs[0]) for udp, an address that belongs to the namespace shop
+  Rules:        none on this node; the node that the pod runs on has them
+  This packet would leave as 203.0.113.10.
+`},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			stdout, stderr, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(test.args)...)...)
+			if err != nil || stderr != "" {
+				t.Errorf("error %v, stderr %q", err, stderr)
+			}
+			if diff := cmp.Diff(test.want, stdout); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEgress_OutputIsPrintable: the API server does not validate the names of pods in EndpointSlices.
+func TestEgress_OutputIsPrintable(t *testing.T) {
 	name := "x\x1b[2J\u009b31m\u202e\u2028\n\x7f\U000e0001\"\\ é"
 	in := clusterInput()
 	in.Claims = append(in.Claims, claimOf("shop", "odd", 1, "203.0.113.12", []plan.Protocol{plan.TCP}, plan.Endpoint{
@@ -506,23 +553,23 @@ func TestEgressOutputIsPrintable(t *testing.T) {
 	}
 }
 
-func TestEgressErrors(t *testing.T) {
+func TestEgress_Errors(t *testing.T) {
 	socket := serveNode(t, &fakeNode{snapshot: cluster()})
 	for args, want := range map[string]string{
-		"list -o xml":                       `--output="xml": use table, wide, json, yaml`,
+		"list -o xml":                       `--output: invalid value "xml": expected table, wide, json or yaml`,
 		"list something":                    `unknown command "something" for "openshift egress list"`,
 		"frobnicate":                        `unknown command "frobnicate" for "openshift egress"`,
-		"explain":                           "say whose packets: a pod's IP address or NAMESPACE/SERVICE, and after it the destination's IP address, if it matters",
+		"explain":                           "expected the IP address of a pod or NAMESPACE/SERVICE, and optionally the IP address of the destination",
 		"explain web":                       `"web" is neither a pod's IP address nor NAMESPACE/SERVICE: not an IP address`,
 		"explain /web":                      `"/web" is neither a pod's IP address nor NAMESPACE/SERVICE`,
 		"explain a/b/c":                     `"a/b/c" is neither a pod's IP address nor NAMESPACE/SERVICE`,
-		"explain fe80::1%eth0":              `"fe80::1%eth0" is neither a pod's IP address nor NAMESPACE/SERVICE: an address with a zone means something on one link only; write it without`,
+		"explain fe80::1%eth0":              `"fe80::1%eth0" is neither a pod's IP address nor NAMESPACE/SERVICE: an address with a zone is valid on one link only; remove the zone`,
 		"explain 10.128.0.9 example.com":    `the destination "example.com": not an IP address`,
-		"explain 10.128.0.9 ::1":            "no packet goes from 10.128.0.9 to ::1: they are of different IP families",
-		"explain 10.128.0.9 --protocol=x":   `--protocol="x": use the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255`,
-		"explain 10.128.0.9 --protocol=256": `--protocol="256": use the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255`,
-		"explain shop/db ::1":               "the Service shop/db claims an egress IP for IPv4 only, which ::1 is not of",
-		"explain shop/none": "the node knows no claim of the Service shop/none: there is no such Service, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", " +
+		"explain 10.128.0.9 ::1":            "10.128.0.9 and ::1 are of different IP families",
+		"explain 10.128.0.9 --protocol=x":   `--protocol: invalid value "x": expected the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255`,
+		"explain 10.128.0.9 --protocol=256": `--protocol: invalid value "256": expected the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255`,
+		"explain shop/db ::1":               "the Service shop/db claims an egress IP for IPv4 only, and ::1 is of the other IP family",
+		"explain shop/none": "the node has no claim of the Service shop/none: it does not exist, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", " +
 			"or it is headless or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name",
 	} {
 		stdout, _, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...)
@@ -532,7 +579,7 @@ func TestEgressErrors(t *testing.T) {
 	}
 }
 
-func TestEgressWithoutANode(t *testing.T) {
+func TestEgress_NoNode(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "egress.sock")
 	for _, args := range []string{"list", "list -w", "refused -o json", "explain 10.128.0.9", "verify"} {
 		_, _, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...)
@@ -542,7 +589,7 @@ func TestEgressWithoutANode(t *testing.T) {
 	}
 }
 
-func TestEgressVerifyDifferences(t *testing.T) {
+func TestEgressVerify_Differences(t *testing.T) {
 	n := &fakeNode{differences: map[string][]string{"IPv6": {"not there: -A X"}, "IPv4": nil}}
 	socket := serveNode(t, n)
 	verify := func(wantOut, wantErr string) {
@@ -559,8 +606,8 @@ func TestEgressVerifyDifferences(t *testing.T) {
 	verify("", "asking the node at "+socket+": iptables-save: exit status 4")
 }
 
-// TestEgressWarnings: the table of a node that is not well says so, on stderr.
-func TestEgressWarnings(t *testing.T) {
+// TestEgress_Warnings: the problems of a node are printed on stderr.
+func TestEgress_Warnings(t *testing.T) {
 	s := cluster()
 	s.Ready = false
 	s.Families[0].Error = "exit status 4"
@@ -637,7 +684,7 @@ func changed() status.Snapshot {
 	return s
 }
 
-func TestEgressListWatch(t *testing.T) {
+func TestEgressList_Watch(t *testing.T) {
 	n := &fakeNode{snapshot: cluster()}
 	next := watchLines(t, "egress", "list", "-w", "--socket="+serveNode(t, n))
 	want := `EVENT      POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
@@ -663,7 +710,7 @@ DELETED    10.128.0.12   tcp,udp     203.0.113.10   shop/web    node-2   2d1h
 	}
 }
 
-func TestEgressRefusedWatchJSON(t *testing.T) {
+func TestEgressRefused_WatchJSON(t *testing.T) {
 	n := &fakeNode{snapshot: cluster()}
 	next := watchLines(t, "egress", "refused", "-w", "-o", "json", "--socket="+serveNode(t, n))
 	services := func() (result []string) {
@@ -686,7 +733,7 @@ func TestEgressRefusedWatchJSON(t *testing.T) {
 	}
 }
 
-func TestEgressListWatchYAML(t *testing.T) {
+func TestEgressList_WatchYAML(t *testing.T) {
 	n := &fakeNode{snapshot: status.Snapshot{Node: "a"}}
 	next := watchLines(t, "egress", "list", "-w", "-o", "yaml", "--socket="+serveNode(t, n))
 	problem := "problems:\n- the node has not written all of its rules since it started\nready: false\n"
@@ -699,7 +746,7 @@ func TestEgressListWatchYAML(t *testing.T) {
 	}
 }
 
-func TestEgressCompletion(t *testing.T) {
+func TestEgress_Completion(t *testing.T) {
 	socket := serveNode(t, &fakeNode{snapshot: cluster()})
 	for args, want := range map[string]string{
 		"explain ":             "shop/db\nshop/typo\nshop/web\nthief/web\n10.128.0.9\n10.128.0.11\tshop/web-0\n10.128.0.12\tshop/web-1\n10.128.0.66\tthief/t\nfd00:10::11\tshop/web-0\n:4\n",
@@ -726,7 +773,7 @@ func TestEgressCompletion(t *testing.T) {
 	}
 }
 
-func TestAge(t *testing.T) {
+func TestAge_LikeKubectl(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 1500 * time.Millisecond: "1s", 119 * time.Second: "119s", 2 * time.Minute: "2m", 9*time.Minute + 59*time.Second: "9m59s",
 		10*time.Minute + time.Second: "10m", 3 * time.Hour: "3h", 7*time.Hour + 59*time.Minute: "7h59m", 47 * time.Hour: "47h", 49 * time.Hour: "2d1h",
@@ -738,9 +785,9 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestExplanationsAreWhatTheRulesDo holds what is said of a packet against the way that it
-// takes through the rules, for random clusters.
-func TestExplanationsAreWhatTheRulesDo(t *testing.T) {
+// TestEgressExplain_AgreesWithTheRules compares explanations with the path of the packet through
+// the rules, in random clusters.
+func TestEgressExplain_AgreesWithTheRules(t *testing.T) {
 	seen := map[plan.Outcome]int{}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))

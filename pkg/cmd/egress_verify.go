@@ -10,18 +10,18 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const egressVerifyLong = `Lets the node compare the rules in the kernel with its plan, in each IP family that it
-serves. Prints what differs, a line for each difference, and exits with status 1 then.
+const egressVerifyLong = `Makes the node compare the rules in the kernel with its plan, in each IP family that it
+serves. Prints one line for each difference, and exits with status 1 if there is any.
 
-The node itself looks twice in each sync period and repairs what it finds.`
+The node itself does this twice in each sync period, and repairs all differences.`
 
 const egressVerifyExample = `  # In a script
-  openshift egress verify >/dev/null || logger -p daemon.warning 'egress SNAT rules are not as planned'`
+  openshift egress verify >/dev/null || logger -p daemon.warning 'egress SNAT rules differ from the plan'`
 
 func newEgressVerifyCommand(o *egressOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:               "verify",
-		Short:             "Compare the kernel with the plan",
+		Short:             "Compare the rules in the kernel with the plan",
 		Long:              egressVerifyLong,
 		Example:           egressVerifyExample,
 		Args:              cobra.NoArgs,
@@ -52,7 +52,7 @@ func (o *egressOptions) verify(c *cobra.Command) error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("1 difference between the plan and the kernel; the node repairs it within its sync period, unless its log says why it cannot")
+		return fmt.Errorf("1 difference between the plan and the kernel; the node repairs it within its sync period, or logs why it cannot")
 	}
-	return fmt.Errorf("%d differences between the plan and the kernel; the node repairs them within its sync period, unless its log says why it cannot", n)
+	return fmt.Errorf("%d differences between the plan and the kernel; the node repairs them within its sync period, or logs why it cannot", n)
 }

@@ -11,18 +11,19 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
-const nodeLong = `Runs the node's service proxy: the Kubernetes proxier that proxyArguments in the
-node's configuration selects, and egress SNAT, by which the pods behind a Service
-with externalIPs leave the cluster from the first of them.
+const nodeLong = `Runs the node's service proxy: the Kubernetes proxier that proxyArguments in the node's
+configuration selects, and egress SNAT: pods behind a Service with externalIPs leave the
+cluster from the first of these.
 
-The process ends with status 0 on SIGTERM and SIGINT, leaving its rules in the
-kernel, and with status 75 when the configuration has changed and is valid, to be
-started anew.`
+On SIGTERM and SIGINT the process leaves its rules in the kernel and exits with status 0.
+When the configuration has changed and is valid it exits with status 75 and has to be
+started again. After an error it exits with status 1.`
 
 // nodeOptions are the flags of start node.
 type nodeOptions struct {
@@ -50,19 +51,19 @@ func newStartNodeCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.config, "config", "", "The node's configuration file (kind NodeConfig, apiVersion v1). Required.")
-	f.StringVar(&o.manifests, "manifests", "", "A folder of YAML or JSON files with Services, EndpointSlices, Endpoints, Nodes and Namespaces that takes the API server's place. It is watched. Goes with a configuration without masterKubeConfig.")
-	f.StringVar(&o.loglevel, "loglevel", "", "The log's verbosity from 0, the default, to 9, unless proxyArguments.v says it.")
-	f.StringSliceVar(&o.enable, "enable", nil, "The components to run. This program has one: proxy.")
-	f.StringSliceVar(&o.disable, "disable", nil, "The components not to run.")
+	f.StringVar(&o.manifests, "manifests", "", "A folder of YAML and JSON files that replaces the API server, with Services, EndpointSlices, Endpoints, Nodes, Namespaces, ServiceCIDRs and OpenShift's Network. The node follows changes in it. The configuration must not have masterKubeConfig.")
+	f.StringVar(&o.loglevel, "loglevel", "", "Verbosity of the log, from 0 (the default) to 9. proxyArguments.v overrides it.")
+	f.StringSliceVar(&o.enable, "enable", nil, "Components to run. The only one of this program is proxy.")
+	f.StringSliceVar(&o.disable, "disable", nil, "Components not to run.")
 	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy and of egress SNAT, and exit.")
-	f.BoolVar(&o.dryRun, "dry-run", false, "Print the egress rules for the Services as they are now, as input of iptables-restore, change nothing, and exit.")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the egress rules for the current objects, as input of iptables-restore or nft, change nothing, and exit.")
 	c.MarkFlagsMutuallyExclusive("cleanup", "dry-run")
 	return c
 }
 
 func (o *nodeOptions) run(c *cobra.Command) error {
 	if o.config == "" {
-		return errors.New("--config=FILE is required: the node's configuration, for example /etc/origin/node/node-config.yaml")
+		return errors.New("--config=FILE is required: name the node's configuration, for example --config=/etc/origin/node/node-config.yaml")
 	}
 	if err := checkComponents(o.enable, o.disable); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 	return proxy.DryRun(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 }
 
-// load reads the configuration and sets the log up as it says.
+// load reads the configuration and applies its log settings.
 func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
 	config, err := nodeconfig.Load(o.config)
 	if err != nil {
@@ -104,9 +105,8 @@ func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
 func newArgumentsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "proxy-arguments",
-		Short: "What proxyArguments in a node's configuration may have",
-		Long: "Each is written without the dashes, with a list of values, in proxyArguments of the\n" +
-			"node's configuration. cluster-cidr takes as many networks as the cluster has.\n\n" + kubeproxy.ArgumentUsages(),
+		Short: "Every argument of proxyArguments in node-config.yaml, with its default and meaning",
+		Long:  kubeproxy.ArgumentsHelp(),
 	}
 }
 
@@ -114,7 +114,7 @@ func newArgumentsTopic() *cobra.Command {
 // valid; then it returns errConfigChanged.
 func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 	outliveLog()
-	w, err := o.watch()
+	w, err := o.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,23 +134,22 @@ func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), errConfigChanged) {
-		klog.FromContext(ctx).Info("The configuration has changed and is valid: exiting to be started anew", "file", config.File, "exitStatus", ExitConfigChanged)
+		klog.FromContext(ctx).Info("The configuration has changed and is valid; exiting to be restarted", "file", config.File, "exitStatus", ExitConfigChanged)
 		return errConfigChanged
 	}
 	return nil
 }
 
-// outliveLog keeps the process alive when nobody reads its log any more: Go ends one that
-// writes to a broken pipe as its standard output or error. Programs that it starts are not
-// affected.
+// outliveLog keeps the process alive when the reader of its log has ended: Go ends a process that
+// writes to a broken pipe as its standard output or error. Child processes are not affected.
 func outliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// watch watches the files that make the configuration. They are read after this for use,
-// so that no change falls in between.
-func (o *nodeOptions) watch() (*configWatch, error) {
+// watch watches the files of the configuration. They are loaded for use after that, so that no
+// change is missed in between.
+func (o *nodeOptions) watch(ctx context.Context) (*configWatch, error) {
 	config, err := nodeconfig.Load(o.config)
 	if err != nil {
 		return nil, err
 	}
-	return newConfigWatch(config.Files())
+	return newConfigWatch(ctx, config.Files(), clock.RealClock{}), nil
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOutliveLog: without outliveLog this process would end here.
-func TestOutliveLog(t *testing.T) {
+// TestOutliveLog_BrokenPipe: without outliveLog this process would end here.
+func TestOutliveLog_BrokenPipe(t *testing.T) {
 	outliveLog()
 	stderr, err := unix.Dup(2)
 	if err != nil {

@@ -15,86 +15,166 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
-// errConfigChanged ends a node whose configuration has changed and is valid.
+// errConfigChanged is the reason to end a node whose configuration has changed and is valid.
 var errConfigChanged = errors.New("the configuration has changed")
 
-// settleTime is how long files must be left alone before they are read: editors write in
-// several steps.
-const settleTime = 200 * time.Millisecond
+const (
+	// settleTime is how long files must stay the same before they are checked: editors write
+	// in several steps.
+	settleTime = 200 * time.Millisecond
+	// recheckInterval is how often files are compared without an event. There is none for a
+	// change on a network file system, for a folder on the way that is replaced, and beyond
+	// the kernel's limits on watches.
+	recheckInterval = time.Minute
+)
 
-// configWatch notices when the content of files changes. It watches their folders, so that
-// files that are replaced, and links that are turned, are noticed too.
+// configWatch notices when the content of files changes. It watches every folder in which a
+// file or a link on the way to it can be replaced, and compares the files once a minute.
 type configWatch struct {
-	files   []string
-	began   fingerprint
+	files []string
+	began fingerprint
+	clock clock.WithTicker
+	// watcher is nil if the kernel gives none.
 	watcher *fsnotify.Watcher
 }
 
-func newConfigWatch(files []string) (*configWatch, error) {
-	watcher, err := fsnotify.NewWatcher()
+// newConfigWatch begins to watch files, whose names are absolute. Folders that cannot be
+// watched are logged: changes in them are noticed within a minute.
+func newConfigWatch(ctx context.Context, files []string, c clock.WithTicker) *configWatch {
+	w := &configWatch{files: files, clock: c}
+	var err error
+	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
+		w.watcher = nil
+	} else {
+		err = w.follow()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("watching the configuration: %w", err)
+		klog.FromContext(ctx).Error(err, "The configuration's folders cannot all be watched; changes are noticed within the interval", "interval", recheckInterval)
 	}
-	for _, dir := range foldersOf(files) {
-		if err := watcher.Add(dir); err != nil {
-			return nil, errors.Join(fmt.Errorf("watching %s: %w", dir, err), watcher.Close())
-		}
-	}
-	return &configWatch{files: files, began: fingerprintOf(files), watcher: watcher}, nil
+	w.began = fingerprintOf(files)
+	return w
 }
 
-// foldersOf returns where files are, and where they really are: behind a link, an edit is
-// an event in that folder only.
-func foldersOf(files []string) []string {
+// follow watches the folders that lead to the files now, and no others.
+func (w *configWatch) follow() error {
+	if w.watcher == nil {
+		return nil
+	}
 	var folders []string
-	for _, file := range files {
-		folders = append(folders, filepath.Dir(file))
-		if target, err := filepath.EvalSymlinks(file); err == nil {
-			folders = append(folders, filepath.Dir(target))
+	for _, file := range w.files {
+		folders = append(folders, foldersTo(file)...)
+	}
+	for _, folder := range w.watcher.WatchList() {
+		if !slices.Contains(folders, folder) {
+			_ = w.watcher.Remove(folder) // it may be gone
 		}
 	}
-	slices.Sort(folders)
-	return slices.Compact(folders)
+	var errs []error
+	for _, folder := range folders {
+		if err := w.watcher.Add(folder); err != nil {
+			errs = append(errs, fmt.Errorf("watching %s: %w", folder, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
-func (w *configWatch) close() { _ = w.watcher.Close() }
+// foldersTo returns the folders in which a change of a name changes what file leads to:
+// that of each symbolic link on the way, resolved step by step (path_resolution(7)), and
+// that of the file itself. Several may be the same.
+func foldersTo(file string) []string {
+	const mostLinks = 40 // the kernel follows no more
+	var folders []string
+	path, links := "/", 0
+	for rest := strings.Split(file, "/"); len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == ".." {
+			path = filepath.Dir(path)
+			continue
+		}
+		next := filepath.Join(path, name)
+		target, err := os.Readlink(next)
+		if err != nil || name == "" || links == mostLinks {
+			path = next // no link, or none that leads anywhere
+			continue
+		}
+		links++
+		folders = append(folders, path)
+		if filepath.IsAbs(target) {
+			path = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return append(folders, filepath.Dir(path))
+}
 
-// wait returns true when the files have changed and validate accepts them, false when ctx
-// ends. What validate does not accept is logged, once for each version of the files.
+func (w *configWatch) close() {
+	if w.watcher != nil {
+		_ = w.watcher.Close()
+	}
+}
+
+// events returns the kernel's events, and errors in getting them. Without a watcher both channels
+// are never ready.
+func (w *configWatch) events() (<-chan fsnotify.Event, <-chan error) {
+	if w.watcher == nil {
+		return nil, nil
+	}
+	return w.watcher.Events, w.watcher.Errors
+}
+
+// wait returns true when the files have changed and validate accepts them, false when ctx ends.
+// Errors of validate are logged, once for each version of the files.
 func (w *configWatch) wait(ctx context.Context, validate func(context.Context) error) bool {
 	logger := klog.FromContext(ctx)
-	rejected := w.began
-	settled := time.NewTimer(0) // a change between the first reading and now counts too
+	events, failures := w.events()
+	recheck := w.clock.NewTicker(recheckInterval)
+	defer recheck.Stop()
+	seen, rejected := w.began, w.began
+	settled, settling := w.clock.NewTimer(0), true // the files may have changed since newConfigWatch
 	defer settled.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
-		case err := <-w.watcher.Errors:
-			logger.Error(err, "A change of the configuration may have gone unnoticed")
-			settled.Reset(settleTime)
-		case <-w.watcher.Events:
-			settled.Reset(settleTime)
-		case <-settled.C:
-			now := fingerprintOf(w.files)
-			if now == w.began || now == rejected {
-				continue
+		case err := <-failures:
+			logger.Error(err, "Events of the configuration's folders were lost; comparing the files")
+		case <-events:
+		case <-recheck.C():
+		case <-settled.C():
+			settling = false
+			if err := w.follow(); err != nil {
+				logger.V(2).Info("The configuration's folders cannot all be watched", "err", err)
 			}
-			if err := validate(ctx); err != nil {
-				logger.Error(err, "The configuration has changed but is not valid; running on with the old one")
+			now := fingerprintOf(w.files)
+			switch {
+			case now != seen:
+				seen = now // the write may not be complete: compare again
+			case now == w.began || now == rejected:
+				continue
+			default:
+				err := validate(ctx)
+				if err == nil {
+					return true
+				}
+				logger.Error(err, "The configuration has changed but is not valid; the node continues with the old one. Correct the file")
 				rejected = now
 				continue
 			}
-			return true
+		}
+		if !settling {
+			settling = true
+			settled.Reset(settleTime)
 		}
 	}
 }
 
 type fingerprint [sha256.Size]byte
 
-// fingerprintOf depends on the content of files, and on which of them cannot be read.
+// fingerprintOf returns a hash of the content of files. An unreadable file counts as a content.
 func fingerprintOf(files []string) fingerprint {
 	hash := sha256.New()
 	for _, file := range files {
@@ -105,8 +185,8 @@ func fingerprintOf(files []string) fingerprint {
 	return fingerprint(hash.Sum(nil))
 }
 
-// validateAnew checks the configuration in a process of its own, running the same program:
-// feature gates and the like are a process's, and this one is in use.
+// validateAnew checks the configuration in a new process of the same program: feature gates belong
+// to a process and cannot be set twice.
 func validateAnew(ctx context.Context, file, manifests string) error {
 	args := []string{"ex", "validate", "node-config", file}
 	if manifests != "" {

@@ -13,9 +13,8 @@ import (
 	"k8s.io/component-base/logs"
 )
 
-// ExitConfigChanged is the exit status of a node that ended because its configuration
-// changed and is valid, for its service manager to start it anew (EX_TEMPFAIL of
-// sysexits.h).
+// ExitConfigChanged is the exit status of a node whose configuration has changed and is valid: its
+// service manager starts it again (EX_TEMPFAIL of sysexits.h).
 const ExitConfigChanged = 75
 
 const errorPrefix = "error: "
@@ -38,12 +37,12 @@ func Main() int {
 }
 
 func newRootCommand() *cobra.Command {
-	// kube-proxy's packages add flags to every command line. They are proxyArguments here.
+	// kube-proxy's packages add flags to every command line. Here they are proxyArguments.
 	pflag.CommandLine = pflag.NewFlagSet("", pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use:   "openshift",
-		Short: "An OpenShift node's service proxy, whose pods leave from their Service's first external IP",
-		// Main prints errors, once, and a wrong field needs no list of flags below it.
+		Short: "An OpenShift node's service proxy with egress SNAT: pods leave from their Service's first external IP",
+		// Main prints errors, and a list of flags does not help after a wrong field.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -51,7 +50,7 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// group returns a command that only has other commands.
+// group returns a command that has only subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(commands...)

@@ -10,7 +10,7 @@ import (
 )
 
 func newExCommand() *cobra.Command {
-	return group("ex", "Commands beside the node's daily work", group("validate", "Check files without running anything", newValidateNodeConfigCommand()))
+	return group("ex", "Commands that a running node does not need", group("validate", "Check files without running anything", newValidateNodeConfigCommand()))
 }
 
 func newValidateNodeConfigCommand() *cobra.Command {
@@ -31,6 +31,6 @@ func newValidateNodeConfigCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&manifests, "manifests", "", "Check for a node that is started with this --manifests.")
+	c.Flags().StringVar(&manifests, "manifests", "", "Check the configuration of a node that is started with this --manifests.")
 	return c
 }

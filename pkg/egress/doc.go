@@ -1,5 +1,5 @@
 // Package egress lets the pods behind a Service leave the cluster from the Service's first
-// external IP. It is an extension of kube-proxy's proxier, kept beside it.
+// external IP. It is an extension of kube-proxy's proxier (package extension).
 //
 // # The packet
 //
@@ -7,38 +7,69 @@
 //	                                                             1. OPENSHIFT-EGRESS-SNAT: bound source,
 //	                                                                destination outside ──► SNAT to the egress IP
 //	                                                             2. KUBE-POSTROUTING: marked ──► MASQUERADE
-//	                                                             3. the CNI's own masquerade
+//	                                                             3. the network plugin's own masquerade
 //
-// Ours must come before 2 and 3, for the first NAT decision about a flow is the only one.
+// Step 1 must come before 2 and 3 because the first NAT decision about a flow is the only one.
 // Packets of established flows, and replies, never come here again.
 //
 // # The parts
 //
-// An [Extension] wraps the proxier ([Extension.Wrap]): it sees every Service, EndpointSlice
-// and ServiceCIDR, and passes them on; Nodes and OpenShift's Network it watches itself
-// ([Extension.Watch]). Of all these it keeps what a plan needs. The proxier tells it of
-// its syncs ([Extension.AfterSync]), most of all of full ones, in which the order of
-// POSTROUTING may change. One goroutine, started by the proxier's SyncLoop,
-// turns all that into writes:
+//	Services, EndpointSlices ─► extension.Host ─┐
+//	Nodes, ServiceCIDRs, Network ─► informers ──┴─► objects.go ─► state ─► placement ─► plan.Planner
+//	                                                                                        │ plan.Change
+//	                                 Events, metrics, log ◄─────────────────────────────────┤
+//	                                                                                        ▼ kernel.Change
+//	                                          one loop and one reconcile.Reconciler for each IP family
+//	                                                                                        │
+//	                                  iptables rules or an nftables table, tracked flows ◄──┘
 //
-//	object ─► objects.go ─► state ─► plan.Planner ─► plan.Change ─► writer: iptables rules or an nftables table, with what they take away recorded
-//	                          │                          │     └──► conntrack: flows that wear a wrong identity are deleted
-//	                          │                          └────────► Events, metrics, log
-//	                          └────► plan.Build ─► status, for 'openshift egress'; and a check of the Planner after full syncs
+//	state ─► plan.Build ─► status, for 'openshift egress'
 //
-// A change costs what it is about, on all of this way, not how much else there is. Whatever
-// throws doubt on what the kernel holds (the start, an error, a look that finds it altered) has
-// the whole plan written, as if nothing had been.
+// An [Extension] keeps what plans need of the objects. Nothing is written until all kinds of objects
+// are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
+// refused. Then each IP family has a loop (extension.Loop) that makes a plan and brings it into the
+// kernel. The families never wait for each other's programs.
 //
-// Nothing is written until all kinds of objects are known: a plan made before could drop
-// what is right, or grant what is to be refused.
+// A change costs what it is about, on all of this way. Endpoints of pods on other nodes are left out
+// before anything is planned (package placement), so a change of a pod elsewhere asks for no sync.
+// Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
+// has the whole plan written, as if nothing had been.
 //
-// The loop looks at the kernel when it starts, until it has seen the proxier's jump or the end of
-// the proxier's first sync, after each later full sync, after a failed write, and twice in each sync
-// period, and repairs what differs; it also tells the proxier to repair its own rules, whose
-// monitor misses the flush of a single table.
-// Otherwise it writes what changed in the plan, and nothing if nothing did.
+// No lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The proxier
+// tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
 //
-// A fault of this package never stops Service programming: it acts after the proxier's
-// transaction, never inside of it, and holds no lock of the proxier's.
+// # Behaviour
+//
+//   - Start: the first look tells what the kernel holds. Rules of before that are right stay as they
+//     are. The loop looks again until it has seen the proxier's jump, or the end of the proxier's
+//     first sync: from then on the proxier does not write in front of our jump.
+//   - Stop: all rules stay in the kernel. New and established flows go on.
+//   - Flush or restore by somebody else: a look finds it, at the latest after half a sync period, and
+//     the rules are repaired. The proxier is asked to write its own rules, too, because its monitor
+//     misses the flush of a single table. Flows that began meanwhile by other rules are ended.
+//   - Regular looks run no program as long as the fingerprint of the kernel's tables is that of the
+//     last look (package reconcile). Every ten minutes they read everything all the same. A rule that
+//     was replaced by one of the same size in a legacy table is found then.
+//   - Failure: a write is one transaction, all or nothing. The old rules stay, and it is tried again
+//     after 0.5 s, then twice as long each time, up to the sync period. A failure never keeps the
+//     proxier from programming Services.
+//   - Flows: after a change, tracked flows that have the wrong source address are ended, in one pass
+//     for all changed pods. Both sides of a TCP connection get a reset (package conntrack). Flows that are right are never touched, also not by a restart. The
+//     bindings that a write removes are recorded in the kernel by the same transaction, so the next
+//     start ends what a killed process has not.
+//
+// # Back ends
+//
+//	proxy mode   rules                                        egress-snat-backend: nftables
+//	iptables     a tree of chains in the nat table, before    a table of their own, as below, beside
+//	             KUBE-POSTROUTING, by iptables-legacy or      the proxier's iptables rules
+//	             iptables-nft, whichever is on PATH
+//	nftables     a table of their own (ip openshift-egress    the default
+//	             and ip6 openshift-egress): one map lookup
+//	             for a new flow, at priority srcnat - 1
+//
+// In the table, the cost of a packet does not depend on the number of bound pods, nor does the cost of
+// a change. The plan is the same either way. Changing the mode or the back end restarts the node:
+// what the former one wrote is removed when the new rules are in place, and no bound pod leaves under
+// another address in between.
 package egress

@@ -1,103 +1,95 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 const (
-	// eventController is who reports the Events, for those who look for them.
-	eventController = "network.openshift.io/egress-snat"
-	eventAction     = "RefuseEgressSNAT"
-	// eventRate and eventBurst limit the requests about Events, in requests per second.
+	// eventSource is the component that Events come from.
+	eventSource = "network.openshift.io/egress-snat"
+	// eventWriters is how many nodes write each Event. One would do if all nodes ran this program;
+	// of three, one mostly does.
+	eventWriters = 3
+	// eventRepeat is how long an Event is not repeated, and up to half of that more. API servers
+	// forget it after an hour.
+	eventRepeat = 20 * time.Minute
+	// eventLook is how often the recorder looks for Events that are due.
+	eventLook = 30 * time.Second
+	// eventRate and eventBurst limit what is recorded, in Events per second. client-go's recorder
+	// limits the Events about one object further.
 	eventRate, eventBurst = 5, 25
-	// eventLife is how often an Event is asserted again: API servers forget it after an
-	// hour.
-	eventLife = 20 * time.Minute
-	// eventRetry is after which time a failed request is tried again.
-	eventRetry = 30 * time.Second
-	// eventWriters is how many nodes may write an Event, one after the other, each
-	// eventTurn after the one before: for the first ones may not run this program. What
-	// holds on some nodes only, any may, each localTurn after the one before.
-	eventWriters = 10
-	eventTurn    = 15 * time.Second
-	localTurn    = time.Second
-	// maxNote is the API's limit of an Event's note.
+	// maxNote is the limit of an Event's note in events.k8s.io, in bytes. The core API has none.
 	maxNote = 1024
-	// maxInstance is that of its reporting instance.
-	maxInstance = 128
 )
 
-// nodeReasons are those that hold on one node, not in the whole cluster.
+// nodeReasons depend on a node's own configuration, so that they may hold on one node alone.
 var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 
-// eventRecorder keeps an Event on each Service for each reason for which something of it
-// is refused, as long as it is. All nodes of a cluster come to the same refusals, so the
-// Event's name follows from what it says, and few nodes write it, in an order that
-// follows from its name and theirs.
+// eventRecorder writes an Event about each Service for each reason for which something of it is
+// refused, and repeats it as long as that holds. It never reads, changes or deletes the Events of
+// others: the API server deletes what is not repeated.
+//
+// All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
+// Event and the nodes' names alone. What is refused of a single pod only the nodes know that would
+// bind it, so each of them writes. A refusal that may hold on one node alone is in an Event about that
+// Node as well, which the node itself writes.
 type eventRecorder struct {
 	logger   klog.Logger
 	nodeName string
-	state    *state
-	limit    flowcontrol.RateLimiter
-	wake     chan struct{}
+	// allKnowPods: all nodes know what is refused of single pods.
+	allKnowPods bool
+	state       *state
+	limit       flowcontrol.RateLimiter
+	wake        chan struct{}
 
 	mu sync.Mutex // protects the following fields
-	// refusals are those of each Service that has some, by IP family.
+	// refusals has the first refusal for each reason, of each Service that has some.
 	refusals map[plan.Service]map[v1.IPFamily][]plan.Refusal
-	// wanted are the Events that follow, named those of each Service among them. They are
-	// nil before the first plan.
-	wanted map[types.NamespacedName]*eventsv1.Event
-	named  map[plan.Service][]types.NamespacedName
-
-	// For run's goroutine alone:
-
-	records    map[types.NamespacedName]*record
-	complained map[string]bool
+	// warnings are the Events that follow for each Service. Those about this node have no Service.
+	warnings map[plan.Service][]warning
 }
 
-// record is what is known of a wanted Event, or of one that exists.
-type record struct {
-	// due is when to make sure that it exists, for the first time or again.
+// warning is an Event that is repeated as long as its reason holds.
+type warning struct {
+	about  v1.ObjectReference
+	reason plan.Reason
+	note   string
+	// ofPod: it is about a single pod.
+	ofPod bool
+	// due is when to write it, for the first time or again.
 	due time.Time
-	// exists: it did when it was last asked for. mine: this node wrote it, so it keeps it
-	// alive. local: it is about nodes, so only who wrote it may take it back.
-	exists, mine, local bool
-	count               int32
 }
 
-func newEventRecorder(logger klog.Logger, nodeName string, state *state) *eventRecorder {
+func newEventRecorder(logger klog.Logger, config Config, state *state) *eventRecorder {
 	return &eventRecorder{
-		logger: logger, nodeName: nodeName, state: state,
-		limit:   flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
-		wake:    make(chan struct{}, 1),
-		records: map[types.NamespacedName]*record{}, complained: map[string]bool{},
+		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
+		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
+		wake:     make(chan struct{}, 1),
+		refusals: map[plan.Service]map[v1.IPFamily][]plan.Refusal{},
+		warnings: map[plan.Service][]warning{},
 	}
 }
 
-// update says what is refused now, where the plans of the IP families changed. It does not block. All
-// families come at once: the Events that nobody wants are deleted.
+// update says what is refused now, where the plans of the IP families changed. It does not block.
 func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
 	refusals := map[v1.IPFamily]map[plan.Service][]plan.Refusal{}
 	for family, change := range changes {
@@ -106,7 +98,7 @@ func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
 	r.set(refusals)
 }
 
-// refusalsOf returns what those Services are refused by a plan which a change of it is about.
+// refusalsOf returns the refusals of those Services that a change of a plan is about.
 func refusalsOf(change plan.Change, p planned) map[plan.Service][]plan.Refusal {
 	services := maps.Clone(change.Services) // another Service of the same name needs other Events
 	for _, refusal := range slices.Concat(change.Refused, change.Lifted) {
@@ -126,266 +118,197 @@ func refusalsOf(change plan.Change, p planned) map[plan.Service][]plan.Refusal {
 func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news := r.wanted == nil
-	if news {
-		r.refusals, r.wanted, r.named = map[plan.Service]map[v1.IPFamily][]plan.Refusal{}, map[types.NamespacedName]*eventsv1.Event{}, map[plan.Service][]types.NamespacedName{}
-	}
+	changed := map[plan.Service]bool{}
 	for family, byService := range refusals {
 		for service, of := range byService {
 			if len(of) > 0 || r.refusals[service] != nil {
-				r.replace(service, family, of)
-				news = true
+				r.refuse(service, family, of)
+				changed[service] = true
 			}
 		}
 	}
-	if !news {
+	if len(changed) == 0 {
 		return
 	}
+	for service := range changed {
+		r.replace(service, r.warningsAbout(service))
+	}
+	r.replace(plan.Service{}, r.warningsAboutNode())
 	select {
 	case r.wake <- struct{}{}:
-	default:
+	default: // a request waits already
 	}
 }
 
-// replace has the Events of a Service made anew.
-func (r *eventRecorder) replace(service plan.Service, family v1.IPFamily, refusals []plan.Refusal) {
-	for _, name := range r.named[service] {
-		delete(r.wanted, name)
-	}
-	delete(r.named, service)
+// refuse notes all refusals of a Service in an IP family.
+func (r *eventRecorder) refuse(service plan.Service, family v1.IPFamily, refusals []plan.Refusal) {
 	if r.refusals[service] == nil {
 		r.refusals[service] = map[v1.IPFamily][]plan.Refusal{}
 	}
-	if r.refusals[service][family] = refusals; len(refusals) == 0 {
+	if r.refusals[service][family] = oneForEachReason(refusals); len(refusals) == 0 {
 		delete(r.refusals[service], family)
 	}
 	if len(r.refusals[service]) == 0 {
 		delete(r.refusals, service)
-		return
-	}
-	for _, event := range r.eventsFor(slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])) {
-		name := types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
-		r.wanted[name] = event
-		r.named[service] = append(r.named[service], name)
 	}
 }
 
-// eventsFor returns one Event for each reason for which a Service is refused something.
-func (r *eventRecorder) eventsFor(refusals []plan.Refusal) []*eventsv1.Event {
-	var events []*eventsv1.Event
-	seen := map[plan.Reason]bool{}
+// oneForEachReason returns the first refusal for each reason.
+func oneForEachReason(refusals []plan.Refusal) []plan.Refusal {
+	var first []plan.Refusal
 	for _, refusal := range refusals {
-		if !seen[refusal.Reason] {
-			seen[refusal.Reason] = true
-			events = append(events, r.event(refusal))
+		if !slices.ContainsFunc(first, func(r plan.Refusal) bool { return r.Reason == refusal.Reason }) {
+			first = append(first, refusal)
 		}
 	}
-	return events
+	return first
 }
 
-func (r *eventRecorder) event(refusal plan.Refusal) *eventsv1.Event {
+// replace makes these the warnings of a Service. One that was there before is not due earlier.
+func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
+	for i := range warnings {
+		for _, old := range r.warnings[service] {
+			if w := &warnings[i]; old.about == w.about && old.reason == w.reason && old.note == w.note {
+				w.due = old.due
+			}
+		}
+	}
+	if r.warnings[service] = warnings; len(warnings) == 0 {
+		delete(r.warnings, service)
+	}
+}
+
+// warningsAbout returns one warning for each reason for which a Service is refused something.
+func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.uid(service)}
+	refusals := slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])
+	// What was told of a family stays, though the other one has the same reason: another note is
+	// another Event.
+	slices.SortStableFunc(refusals, func(a, b plan.Refusal) int { return r.untold(service, a) - r.untold(service, b) })
+	var warnings []warning
+	for _, refusal := range oneForEachReason(refusals) {
+		warnings = append(warnings, warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: refusal.Pod.IsValid()})
+	}
+	return warnings
+}
+
+// untold returns 0 for a refusal that a warning about the Service tells of, else 1.
+func (r *eventRecorder) untold(service plan.Service, refusal plan.Refusal) int {
+	if slices.ContainsFunc(r.warnings[service], func(w warning) bool { return w.reason == refusal.Reason && w.note == r.note(refusal) }) {
+		return 0
+	}
+	return 1
+}
+
+// note returns what an Event about a Service says.
+func (r *eventRecorder) note(refusal plan.Refusal) string {
 	note := "No egress IP: " + refusal.Message
 	if refusal.Pod.IsValid() {
 		note = "No egress IP for some endpoints: " + refusal.Message + ". 'openshift egress refused' on a node lists all."
 	}
-	uid := r.state.uid(refusal.Service)
-	sum := sha256.Sum256([]byte(string(uid) + "\x00" + string(refusal.Reason) + "\x00" + note))
-	if isLocal(refusal.Reason) {
+	if slices.Contains(nodeReasons, refusal.Reason) {
 		note = "On some nodes, for example " + r.nodeName + ": " + note
 	}
-	note = strings.ToValidUTF8(note[:min(len(note), maxNote)], "")
-	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: refusal.Service.Namespace,
-			Name:      refusal.Service.Name + "." + hex.EncodeToString(sum[:8]),
-		},
-		ReportingController: eventController,
-		ReportingInstance:   r.instance(),
-		Action:              eventAction,
-		Reason:              string(refusal.Reason),
-		Type:                v1.EventTypeWarning,
-		Note:                note,
-		Regarding: v1.ObjectReference{
-			APIVersion: "v1", Kind: "Service", Namespace: refusal.Service.Namespace, Name: refusal.Service.Name, UID: uid,
-		},
-	}
+	return validNote(note)
 }
 
-// instance is this node's name as Events have it.
-func (r *eventRecorder) instance() string { return r.nodeName[:min(len(r.nodeName), maxInstance)] }
+// warningsAboutNode returns one warning for each reason of this node's own for which it refuses
+// something to a Service.
+func (r *eventRecorder) warningsAboutNode() []warning {
+	// Nodes have their name for a UID in Events, as kube-proxy and the kubelet write them.
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.nodeName, UID: types.UID(r.nodeName)}
+	var warnings []warning
+	for _, reason := range nodeReasons {
+		if example, found := r.example(reason); found {
+			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
+			warnings = append(warnings, warning{about: about, reason: reason, note: validNote(note)})
+		}
+	}
+	return warnings
+}
 
-func isLocal(reason plan.Reason) bool { return slices.Contains(nodeReasons, reason) }
+// example returns a refusal for a reason, the same one as long as it is there, if possible: another
+// note is another Event.
+func (r *eventRecorder) example(reason plan.Reason) (first plan.Refusal, found bool) {
+	for _, byFamily := range r.refusals {
+		for _, refusals := range byFamily {
+			for _, refusal := range refusals {
+				if refusal.Reason == reason && (!found || compareRefusals(refusal, first) < 0) {
+					first, found = refusal, true
+				}
+			}
+		}
+	}
+	return first, found
+}
 
-// run brings the wanted Events about, and those of before away, until the context ends.
-func (r *eventRecorder) run(ctx context.Context, client eventsclient.EventsV1Interface) {
-	adopted := false
-	ticker := time.NewTicker(5 * time.Second)
-	defer ticker.Stop()
+func compareRefusals(a, b plan.Refusal) int {
+	return cmp.Or(cmp.Compare(a.Service.String(), b.Service.String()), a.EgressIP.Compare(b.EgressIP))
+}
+
+// validNote returns as much of a note as an Event takes.
+func validNote(note string) string { return strings.ToValidUTF8(cut(note, maxNote), "") }
+
+// run records Events until the context ends. What cannot be written is tried again for two minutes,
+// and then when the Event is repeated.
+func (r *eventRecorder) run(ctx context.Context, client coreclient.EventsGetter) {
+	broadcaster := record.NewBroadcaster(record.WithContext(klog.NewContext(ctx, r.logger)))
+	broadcaster.StartRecordingToSink(&coreclient.EventSinkImpl{Interface: client.Events("")})
+	r.record(ctx, broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: eventSource, Host: r.nodeName}))
+}
+
+// record records the warnings that are due until the context ends.
+func (r *eventRecorder) record(ctx context.Context, recorder record.EventRecorder) {
+	look := time.NewTicker(eventLook)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
-		case <-ticker.C:
+		case <-look.C:
 		}
-		r.mu.Lock()
-		wanted := maps.Clone(r.wanted)
-		r.mu.Unlock()
-		if wanted == nil {
-			continue // no plan yet
+		for w, found := r.next(time.Now()); found; w, found = r.next(time.Now()) {
+			if r.limit.Wait(ctx) != nil {
+				return
+			}
+			recorder.Event(&w.about, v1.EventTypeWarning, string(w.reason), w.note)
 		}
-		adopted = adopted || r.adopt(ctx, client)
-		r.sync(ctx, client, wanted)
 	}
 }
 
-// adopt takes over the Events that an earlier run has left, and tells whether that is done.
-// Events about the whole cluster are everybody's.
-func (r *eventRecorder) adopt(ctx context.Context, client eventsclient.EventsV1Interface) bool {
-	list, err := client.Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("reportingController", eventController).String(),
-	})
-	if err != nil {
-		r.complain("list", err)
-		return apierrors.IsForbidden(err) // they go by themselves, after an hour
+// next returns a warning that is due and that this node has to write; the caller does.
+func (r *eventRecorder) next(now time.Time) (warning, bool) {
+	nodes := sync.OnceValue(r.state.nodeNames)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for service, warnings := range r.warnings {
+		for i := range warnings {
+			w := &warnings[i]
+			if now.Before(w.due) {
+				continue
+			}
+			w.due = now.Add(wait.Jitter(eventRepeat, 0.5))
+			ownToTell := service == (plan.Service{}) || w.ofPod && !r.allKnowPods
+			if ownToTell || isWriter(r.nodeName, nodes(), service.String()+" "+string(w.reason)) {
+				return *w, true
+			}
+		}
 	}
-	for _, event := range list.Items {
-		mine, local := event.ReportingInstance == r.instance(), isLocal(plan.Reason(event.Reason))
-		name := types.NamespacedName{Namespace: event.Namespace, Name: event.Name}
-		if r.records[name] == nil && (mine || !local) {
-			r.records[name] = &record{due: time.Now().Add(eventLife), exists: true, mine: mine, local: local, count: seriesCount(&event)}
+	return warning{}, false
+}
+
+// isWriter tells whether a node is among the first eventWriters of all, in an order that is as random
+// as the names and the same on all nodes: rendezvous hashing.
+func isWriter(node string, nodes []string, event string) bool {
+	weight := func(name string) [sha256.Size]byte { return sha256.Sum256([]byte(event + "\x00" + name)) }
+	own, before := weight(node), 0
+	for _, name := range nodes {
+		if other := weight(name); slices.Compare(other[:], own[:]) < 0 {
+			if before++; before == eventWriters {
+				return false
+			}
 		}
 	}
 	return true
-}
-
-// sync stops when there is news, which may make the rest needless.
-func (r *eventRecorder) sync(ctx context.Context, client eventsclient.EventsV1Interface, wanted map[types.NamespacedName]*eventsv1.Event) {
-	idle := func() bool { return len(r.wake) == 0 && ctx.Err() == nil }
-	for name := range r.records {
-		if wanted[name] == nil && idle() {
-			r.remove(ctx, client, name)
-		}
-	}
-	for name, event := range wanted {
-		known := r.records[name]
-		if known == nil {
-			known = &record{local: isLocal(plan.Reason(event.Reason)), due: time.Now().Add(r.turn(name, event))}
-			r.records[name] = known
-		}
-		if !time.Now().Before(known.due) && idle() {
-			r.assert(ctx, client, event, known)
-		}
-	}
-}
-
-// turn returns how long this node leaves it to others to write an Event first. The order of
-// the nodes is as random as their and the Event's names.
-func (r *eventRecorder) turn(name types.NamespacedName, event *eventsv1.Event) time.Duration {
-	weight := func(node string) uint64 {
-		sum := sha256.Sum256([]byte(name.String() + "\x00" + node))
-		return binary.BigEndian.Uint64(sum[:])
-	}
-	own, before := weight(r.nodeName), 0
-	for _, node := range r.state.nodeNames() {
-		if node != r.nodeName && weight(node) < own {
-			before++
-		}
-	}
-	switch {
-	case isLocal(plan.Reason(event.Reason)):
-		return time.Duration(before) * localTurn
-	case before < eventWriters:
-		return time.Duration(before) * eventTurn
-	}
-	return math.MaxInt64 // never
-}
-
-func (r *eventRecorder) remove(ctx context.Context, client eventsclient.EventsV1Interface, name types.NamespacedName) {
-	known := r.records[name]
-	if !known.exists || known.local && !known.mine {
-		delete(r.records, name)
-		return
-	}
-	if time.Now().Before(known.due) && known.due.Before(time.Now().Add(eventRetry)) || r.limit.Wait(ctx) != nil {
-		return // it failed just now
-	}
-	err := client.Events(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		r.complain("delete", err)
-		if !apierrors.IsForbidden(err) {
-			known.due = time.Now().Add(eventRetry)
-			return
-		}
-	}
-	delete(r.records, name)
-}
-
-// assert makes sure that an Event exists. Whoever wrote it says from time to time that it
-// still holds, before the API server forgets it; others look whether it is still there.
-func (r *eventRecorder) assert(ctx context.Context, client eventsclient.EventsV1Interface, event *eventsv1.Event, known *record) {
-	if r.limit.Wait(ctx) != nil {
-		return
-	}
-	var err error
-	verb := "create"
-	if known.mine {
-		verb, err = "patch", r.repeat(ctx, client, event, known)
-		if apierrors.IsNotFound(err) {
-			verb, err = "create", r.create(ctx, client, event, known)
-		}
-	} else {
-		err = r.create(ctx, client, event, known)
-	}
-	known.due = time.Now().Add(eventLife)
-	if err != nil {
-		r.complain(verb, err)
-		if !apierrors.IsForbidden(err) {
-			known.due = time.Now().Add(eventRetry)
-		}
-	}
-}
-
-func (r *eventRecorder) create(ctx context.Context, client eventsclient.EventsV1Interface, event *eventsv1.Event, known *record) error {
-	event = event.DeepCopy()
-	event.EventTime = metav1.NowMicro()
-	_, err := client.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
-	switch {
-	case err == nil:
-		known.exists, known.mine, known.count = true, true, 1
-	case apierrors.IsAlreadyExists(err):
-		known.exists, known.mine = true, false
-	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
-		// A namespace on its way out takes no Events.
-	default:
-		return err
-	}
-	return nil
-}
-
-// repeat says that what an Event tells still holds.
-func (r *eventRecorder) repeat(ctx context.Context, client eventsclient.EventsV1Interface, event *eventsv1.Event, known *record) error {
-	count := max(known.count+1, 2) // a series begins with the second time
-	patch := fmt.Appendf(nil, `{"series":{"count":%d,"lastObservedTime":%q}}`, count, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
-	_, err := client.Events(event.Namespace).Patch(ctx, event.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err == nil {
-		known.count = count
-	}
-	return err
-}
-
-func seriesCount(event *eventsv1.Event) int32 {
-	if event.Series == nil {
-		return 1
-	}
-	return event.Series.Count
-}
-
-// complain says once of each verb that Events cannot be kept as they should be; the log,
-// the metrics and the status have the refusals all the same.
-func (r *eventRecorder) complain(verb string, err error) {
-	if !r.complained[verb] {
-		r.complained[verb] = true
-		r.logger.Error(err, "Events about refusals are not as they should be; the node's user must list, create, patch and delete events of events.k8s.io", "verb", verb)
-	}
 }

@@ -4,79 +4,108 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/manifests"
 )
 
-// apiServer serves an empty folder, and keeps Events.
-func newAPIServer(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	source, err := manifests.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig, remove, err := source.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(remove)
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS, config.Burst = 1000, 1000
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+// eventServer is an API server that has Events and nothing else.
+type eventServer struct {
+	client kubernetes.Interface
+
+	mu sync.Mutex
+	// requests are the methods of all requests.
+	requests []string
+	events   map[string]v1.Event
+	// refused, if set, is the answer to all.
+	refused *metav1.Status
 }
 
-// newTestRecorder runs the recorder of a node until the test or stop ends it.
-func newTestRecorder(t *testing.T, client kubernetes.Interface, node string) (r *eventRecorder, stop func()) {
+func newEventServer(t *testing.T) *eventServer {
 	t.Helper()
-	r = newEventRecorder(klog.Background(), node, stateWith("web", "db"))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		r.run(ctx, client.EventsV1())
-		close(done)
-	}()
-	stop = func() {
-		cancel()
-		<-done
-	}
-	t.Cleanup(stop)
-	return r, stop
-}
-
-// stateWith knows these Services.
-func stateWith(names ...string) *state {
-	s := newState(testConfig)
-	for _, name := range names {
-		s.setService(newService(name, func(svc *v1.Service) { svc.UID = types.UID("uid of " + name) }))
+	s := &eventServer{events: map[string]v1.Event{}}
+	server := httptest.NewServer(http.HandlerFunc(s.handle))
+	t.Cleanup(server.Close)
+	var err error
+	s.client, err = kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
+}
+
+func (s *eventServer) handle(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r.Method)
+	w.Header().Set("Content-Type", "application/json")
+	if s.refused != nil {
+		w.WriteHeader(int(s.refused.Code))
+		_ = json.NewEncoder(w).Encode(s.refused)
+		return
+	}
+	event := s.events[path.Base(r.URL.Path)] // what a patch is of
+	_ = json.NewDecoder(r.Body).Decode(&event)
+	s.events[event.Name] = event
+	_ = json.NewEncoder(w).Encode(event)
+}
+
+func (s *eventServer) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// told are the Events: about what, why, and how often.
+func (s *eventServer) told() (told []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, event := range s.events {
+		told = append(told, fmt.Sprintf("%s %s %d", event.InvolvedObject.Name, event.Reason, event.Count))
+	}
+	slices.Sort(told)
+	return told
+}
+
+// stateWith knows Services "web" and "db" and so many nodes, "node-0" and so on.
+func stateWith(nodes int) *state {
+	s := newState(testConfig)
+	for _, name := range []string{"web", "db"} {
+		s.setService(newService(name, func(svc *v1.Service) { svc.UID = types.UID("uid of " + name) }))
+	}
+	for i := range nodes {
+		s.setNode(&v1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
+			Status:     v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i)}}},
+		})
+	}
+	return s
+}
+
+func newTestRecorder(node string, s *state) *eventRecorder {
+	r := newEventRecorder(klog.Background(), node, s)
+	r.limit = flowcontrol.NewFakeAlwaysRateLimiter()
+	return r
 }
 
 func refusal(name string, reason plan.Reason, pod string) plan.Refusal {
@@ -87,31 +116,8 @@ func refusal(name string, reason plan.Reason, pod string) plan.Refusal {
 	return r
 }
 
-func events(t *testing.T, client kubernetes.Interface) []eventsv1.Event {
-	t.Helper()
-	list, err := client.EventsV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list.Items
-}
-
-// haveEvents waits until there are Events for these Services and reasons, and no others.
-func haveEvents(t *testing.T, client kubernetes.Interface, want ...string) {
-	t.Helper()
-	slices.Sort(want)
-	eventually(t, fmt.Sprintf("Events %q", want), func() bool {
-		var got []string
-		for _, event := range events(t, client) {
-			got = append(got, event.Regarding.Name+" "+event.Reason)
-		}
-		slices.Sort(got)
-		return slices.Equal(got, want)
-	})
-}
-
 // say says that these refusals, and no others, hold.
-func say(r *eventRecorder, refusals []plan.Refusal) {
+func say(r *eventRecorder, refusals ...plan.Refusal) {
 	said := map[plan.Service][]plan.Refusal{}
 	for service := range r.refusals {
 		said[service] = nil
@@ -122,169 +128,260 @@ func say(r *eventRecorder, refusals []plan.Refusal) {
 	r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{v1.IPv4Protocol: said})
 }
 
-func wantedFor(r *eventRecorder, refusals []plan.Refusal) map[types.NamespacedName]*eventsv1.Event {
-	say(r, refusals)
-	<-r.wake // nobody else hears it
-	return r.wanted
+// dueAt returns the warnings that a node writes at a time.
+func dueAt(r *eventRecorder, now time.Time) (due []warning) {
+	for w, found := r.next(now); found; w, found = r.next(now) {
+		due = append(due, w)
+	}
+	return due
 }
 
-func TestEvents(t *testing.T) {
-	client := newAPIServer(t)
-	first, stop := newTestRecorder(t, client, "node-1")
-	second, _ := newTestRecorder(t, client, "node-2")
-	both := func(refusals ...plan.Refusal) {
-		say(first, refusals)
-		say(second, refusals)
+// texts are what warnings are about, and why.
+func texts(warnings []warning) (texts []string) {
+	for _, w := range warnings {
+		texts = append(texts, strings.Join([]string{w.about.Kind, w.about.Name, string(w.reason)}, " "))
 	}
-	stolen, outside := refusal("web", plan.OwnedByOtherNamespace, ""), refusal("web", plan.EndpointOutsideCluster, "192.0.2.1")
-	another := outside
-	another.Pod, another.Message = netip.MustParseAddr("192.0.2.2"), "for another"
-
-	both(stolen, outside, another)
-	haveEvents(t, client, "web OwnedByOtherNamespace", "web EndpointOutsideCluster") // one for each reason, not for each node or endpoint
-	for _, event := range events(t, client) {
-		if event.Regarding.Kind != "Service" || event.Regarding.UID != "uid of web" || event.Namespace != "ns" || event.Type != "Warning" || !strings.Contains(event.Note, "for a reason") {
-			t.Errorf("Event %+v", event)
-		}
-	}
-	both(stolen)
-	haveEvents(t, client, "web OwnedByOtherNamespace")
-	both()
-	haveEvents(t, client)
-
-	// What holds on some nodes is told once, and taken back by who told it.
-	local := []plan.Refusal{refusal("web", plan.NoProxier, "")}
-	say(first, local)
-	haveEvents(t, client, "web NoProxier")
-	say(second, local)
-	say(second, nil)
-	say(second, []plan.Refusal{refusal("db", plan.NotAllowed, "")})
-	haveEvents(t, client, "web NoProxier", "db NotAllowed")
-	say(first, nil)
-	say(second, nil)
-	haveEvents(t, client)
-
-	// A node that starts again finds what it, or another, has told before.
-	say(first, []plan.Refusal{stolen, refusal("db", plan.NotAllowed, "")})
-	haveEvents(t, client, "web OwnedByOtherNamespace", "db NotAllowed")
-	stop()
-	again, _ := newTestRecorder(t, client, "node-1")
-	say(again, []plan.Refusal{stolen})
-	haveEvents(t, client, "web OwnedByOtherNamespace")
+	slices.Sort(texts)
+	return texts
 }
 
-// TestEventsLiveOn: an Event that the API server would forget, or has forgotten, is
-// asserted again.
-func TestEventsLiveOn(t *testing.T) {
-	client := newAPIServer(t)
-	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
-	wanted := wantedFor(r, []plan.Refusal{refusal("web", plan.NotAllowed, "")})
-	grow := func() {
-		for _, known := range r.records {
-			known.due = time.Now()
+func TestEventRecorder_OneEventForEachReason(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	outside, another := refusal("web", plan.EndpointOutsideCluster, "192.0.2.1"), refusal("web", plan.EndpointOutsideCluster, "192.0.2.2")
+	another.Message = "for another"
+	say(r, refusal("web", plan.OwnedByOtherNamespace, ""), outside, another, refusal("db", plan.NotAllowed, ""))
+	due := dueAt(r, time.Now())
+	want := []string{"Service db NotAllowed", "Service web EndpointOutsideCluster", "Service web OwnedByOtherNamespace"}
+	if diff := cmp.Diff(want, texts(due)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, w := range due {
+		name := w.about.Name
+		if want := (v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: name, UID: types.UID("uid of " + name)}); w.about != want {
+			t.Errorf("an Event is about %v, want %v", w.about, want)
 		}
-	}
-	for count, want := range []int32{0, 2, 3} { // the first has no series
-		r.sync(t.Context(), client.EventsV1(), wanted)
-		r.sync(t.Context(), client.EventsV1(), wanted) // which is young and left alone
-		got := events(t, client)
-		if len(got) != 1 || got[0].Series == nil && want > 0 || got[0].Series != nil && got[0].Series.Count != want {
-			t.Fatalf("round %d: %+v", count, got)
+		if !strings.Contains(w.note, "for a reason") {
+			t.Errorf("an Event of %s says %q", w.reason, w.note)
 		}
-		grow()
-	}
-	if err := client.EventsV1().Events("ns").Delete(t.Context(), events(t, client)[0].Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r.sync(t.Context(), client.EventsV1(), wanted)
-	if got := events(t, client); len(got) != 1 {
-		t.Errorf("%d Events after one was forgotten, want 1", len(got))
 	}
 }
 
-// TestEventsAreLimited: many refusals at once do not flood the API server.
-func TestEventsAreLimited(t *testing.T) {
-	client := newAPIServer(t)
-	r, _ := newTestRecorder(t, client, "node-1")
+func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	of := map[plan.Service][]plan.Refusal{{Namespace: "ns", Name: "web"}: {refusal("web", plan.NotAllowed, "")}}
+	r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
+	if got := texts(dueAt(r, time.Now())); len(got) != 1 {
+		t.Errorf("Events %q, want one", got)
+	}
+}
+
+// TestEventRecorder_FewNodesWrite, also when all nodes start again: none knows what was written before.
+func TestEventRecorder_FewNodesWrite(t *testing.T) {
+	const nodes, services = 100, 10
+	s := stateWith(nodes)
+	for range 2 { // starts
+		written, writers := map[string]int{}, map[string]bool{}
+		for node := range nodes {
+			r := newTestRecorder(fmt.Sprintf("node-%d", node), s)
+			var refusals []plan.Refusal
+			for i := range services {
+				refusals = append(refusals, refusal(fmt.Sprintf("s%d", i), plan.NotAllowed, ""))
+			}
+			say(r, refusals...)
+			for _, text := range texts(dueAt(r, time.Now())) {
+				written[text]++
+				writers[r.nodeName] = true
+			}
+		}
+		if len(written) != services {
+			t.Errorf("Events about %d Services are written, want %d", len(written), services)
+		}
+		for text, n := range written {
+			if n != eventWriters {
+				t.Errorf("%d nodes write %q, want %d", n, text, eventWriters)
+			}
+		}
+		if len(writers) < services { // each would be alone with probability 0.7
+			t.Errorf("%d nodes write all Events", len(writers))
+		}
+	}
+}
+
+// TestEventRecorder_WriterIsGone: another node takes its place when the Event is due again.
+func TestEventRecorder_WriterIsGone(t *testing.T) {
+	const nodes = 10
+	s := stateWith(nodes)
+	now := time.Now()
+	recorders := map[string]*eventRecorder{}
+	for i := range nodes {
+		r := newTestRecorder(fmt.Sprintf("node-%d", i), s)
+		say(r, refusal("web", plan.NotAllowed, ""))
+		recorders[r.nodeName] = r
+	}
+	writers := func() (names []string) {
+		for name, r := range recorders {
+			if len(dueAt(r, now)) > 0 {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	before := writers()
+	gone := before[0]
+	delete(recorders, gone)
+	s.deleteNode(gone)
+	now = now.Add(2 * eventRepeat)
+	after := writers()
+	kept := slices.DeleteFunc(slices.Clone(after), func(name string) bool { return !slices.Contains(before, name) })
+	if len(after) != eventWriters || len(kept) != eventWriters-1 {
+		t.Errorf("writers %q before %s was gone, %q after", before, gone, after)
+	}
+}
+
+func TestEventRecorder_NodesOwnReasonIsAboutTheNodeToo(t *testing.T) {
+	const nodes = 20
+	s := stateWith(nodes)
+	written := map[string]int{}
+	for node := range nodes {
+		r := newTestRecorder(fmt.Sprintf("node-%d", node), s)
+		say(r, refusal("web", plan.NoProxier, ""), refusal("db", plan.NoProxier, ""))
+		for _, w := range dueAt(r, time.Now()) {
+			written[texts([]warning{w})[0]]++
+			if !strings.Contains(w.note, r.nodeName) && w.about.Kind == "Service" || w.about.Kind == "Node" && !strings.Contains(w.note, "ns/db") {
+				t.Errorf("Event of %s says %q", r.nodeName, w.note)
+			}
+		}
+	}
+	want := map[string]int{"Service web NoProxier": eventWriters, "Service db NoProxier": eventWriters}
+	for node := range nodes { // each about itself, however many Services it is about
+		want[fmt.Sprintf("Node node-%d NoProxier", node)] = 1
+	}
+	if diff := cmp.Diff(want, written); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEventRecorder_RepeatsWhatStillHolds(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	now := time.Now()
+	say(r, refusal("web", plan.NotAllowed, ""), refusal("db", plan.NotAllowed, ""))
+	if got := texts(dueAt(r, now)); len(got) != 2 {
+		t.Fatalf("at first Events %q, want two", got)
+	}
+	say(r, refusal("web", plan.NotAllowed, ""), refusal("db", plan.NotAllowed, "")) // as a change of something else of theirs does
+	if got := texts(dueAt(r, now.Add(eventRepeat-time.Second))); len(got) != 0 {
+		t.Errorf("within %s Events %q", eventRepeat, got)
+	}
+	say(r, refusal("web", plan.NotAllowed, "")) // db's is lifted
+	if diff := cmp.Diff([]string{"Service web NotAllowed"}, texts(dueAt(r, now.Add(3*eventRepeat/2)))); diff != "" {
+		t.Errorf("after half an hour, -want +got:\n%s", diff)
+	}
+	say(r)
+	if got := texts(dueAt(r, now.Add(24*time.Hour))); len(got) != 0 {
+		t.Errorf("nothing is refused, Events %q", got)
+	}
+}
+
+// TestEventRecorder_ServiceIsAnother: an Event about a Service of the same name that is gone is not
+// found by 'kubectl describe'.
+func TestEventRecorder_ServiceIsAnother(t *testing.T) {
+	s := stateWith(1)
+	r := newTestRecorder("node-0", s)
+	say(r, refusal("web", plan.NotAllowed, ""))
+	dueAt(r, time.Now())
+	s.setService(newService("web", func(svc *v1.Service) { svc.UID = "another" }))
+	say(r, refusal("web", plan.NotAllowed, ""))
+	due := dueAt(r, time.Now())
+	if len(due) != 1 || due[0].about.UID != "another" {
+		t.Errorf("Events %+v, want one about the new Service", due)
+	}
+}
+
+// TestEventRecorder_LongNoteIsCut: a message may be as long as an annotation.
+func TestEventRecorder_LongNoteIsCut(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	long := refusal("web", plan.InvalidAnnotation, "")
+	long.Message = strings.Repeat("ß", maxNote)
+	say(r, long)
+	due := dueAt(r, time.Now())
+	if len(due) != 1 || len(due[0].note) > maxNote || !utf8.ValidString(due[0].note) {
+		t.Errorf("%+v", due)
+	}
+}
+
+// TestEventRecorder_ManyRefusalsAreLimited: they do not flood the API server.
+func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
+	r := newEventRecorder(klog.Background(), "node-0", stateWith(1))
+	recorder := record.NewFakeRecorder(1000)
+	began := time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go r.record(ctx, recorder)
 	var refusals []plan.Refusal
 	for i := range 500 {
 		refusals = append(refusals, refusal(fmt.Sprintf("s%d", i), plan.NotAllowed, ""))
 	}
-	began := time.Now()
-	say(r, refusals)
-	eventually(t, "more Events than the burst", func() bool { return len(events(t, client)) > eventBurst })
-	got := len(events(t, client))
-	if most := eventBurst + 2 + int(time.Since(began).Seconds()*eventRate); got > most {
+	say(r, refusals...)
+	eventually(t, "more Events than the burst", func() bool { return len(recorder.Events) > eventBurst })
+	got := len(recorder.Events)
+	if most := eventBurst + 1 + int(time.Since(began).Seconds()*eventRate); got > most {
 		t.Errorf("%d Events within %s, want %d at most", got, time.Since(began), most)
 	}
 }
 
-// TestFewNodesWrite: of many nodes few ever write an Event, one of them at once; every one
-// is asked for some.
-func TestFewNodesWrite(t *testing.T) {
-	s := stateWith()
-	const nodes = 100
-	for i := range nodes {
-		s.setNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}, Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i)}}}})
+// TestEventRecorder_OnlyCreatesAndPatches: nothing is asked of it but to take Events, whoever has written some there
+// under our name.
+func TestEventRecorder_OnlyCreatesAndPatches(t *testing.T) {
+	server := newEventServer(t)
+	forged := v1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "forged"}, InvolvedObject: v1.ObjectReference{Name: "forged"}, Reason: "NotAllowed",
+		ReportingController: eventSource, ReportingInstance: "node-0", Source: v1.EventSource{Component: eventSource, Host: "node-0"}, Count: 7}
+	server.events["forged"] = forged
+	r := newTestRecorder("node-0", stateWith(1))
+	go r.run(t.Context(), server.client.CoreV1())
+	has := func(want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("Events %q", want), func() bool { return slices.Equal(server.told(), want) })
 	}
-	asked := map[string]bool{}
-	for _, reason := range []plan.Reason{plan.NotAllowed, plan.NoProxier} {
-		for i := range 50 {
-			turns := map[time.Duration]int{}
-			for node := range nodes {
-				r := newEventRecorder(klog.Background(), fmt.Sprintf("node-%d", node), s)
-				event := r.event(refusal(fmt.Sprintf("s%d", i), reason, ""))
-				turn := r.turn(types.NamespacedName{Namespace: event.Namespace, Name: event.Name}, event)
-				turns[turn]++
-				if turn == 0 {
-					asked[r.nodeName] = true
-				}
-			}
-			if turns[0] != 1 {
-				t.Errorf("%d nodes write %s of s%d at once, want one", turns[0], reason, i)
-			}
-			if writers := nodes - turns[math.MaxInt64]; reason == plan.NotAllowed && writers != eventWriters || reason == plan.NoProxier && writers != nodes {
-				t.Errorf("%d nodes may write %s", writers, reason)
-			}
+	say(r, refusal("web", plan.NotAllowed, ""))
+	has("forged NotAllowed 7", "web NotAllowed 1")
+
+	r.mu.Lock()
+	r.warnings[plan.Service{Namespace: "ns", Name: "web"}][0].due = time.Time{}
+	r.mu.Unlock()
+	say(r, refusal("web", plan.NotAllowed, ""))
+	has("forged NotAllowed 7", "web NotAllowed 2") // the same Event
+
+	say(r, refusal("db", plan.NotAllowed, ""))
+	has("db NotAllowed 1", "forged NotAllowed 7", "web NotAllowed 2")
+	if diff := cmp.Diff([]string{http.MethodPost, http.MethodPatch, http.MethodPost}, server.asked()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	for _, event := range server.events {
+		if event.Source != (v1.EventSource{Component: eventSource, Host: "node-0"}) || event.ReportingController != eventSource || event.Type != v1.EventTypeWarning && event.Name != "forged" {
+			t.Errorf("Event %+v", event)
 		}
-	}
-	if len(asked) < nodes/3 {
-		t.Errorf("only %d nodes are ever the first", len(asked))
 	}
 }
 
-// TestEventsForbidden: a node that may not write Events does not ask again and again.
-func TestEventsForbidden(t *testing.T) {
-	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(eventsv1.Resource("events"), "", nil).ErrStatus)
-	}))
-	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
+// TestEventRecorder_ForbiddenIsNotRetried: a node that may not write Events does not ask again at every change.
+func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
+	server := newEventServer(t)
+	refused := apierrors.NewForbidden(v1.Resource("events"), "", nil).ErrStatus
+	refused.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	server.refused = &refused
+	r := newTestRecorder("node-0", stateWith(1))
+	go r.run(t.Context(), server.client.CoreV1())
+	web, db := refusal("web", plan.NotAllowed, ""), refusal("db", plan.NotAllowed, "")
+	say(r, web)
+	eventually(t, "the first Event", func() bool { return len(server.asked()) > 0 })
+	for range 100 {
+		say(r, web)
 	}
-	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
-	for range 5 {
-		if !r.adopt(t.Context(), client.EventsV1()) {
-			t.Error("the list is asked for again")
-		}
-		r.sync(t.Context(), client.EventsV1(), wantedFor(r, []plan.Refusal{refusal("web", plan.NotAllowed, "")}))
+	say(r, web, db)
+	eventually(t, "the second Event", func() bool { return len(server.asked()) > 1 })
+	if got := server.asked(); len(got) != 2 {
+		t.Errorf("requests %q, want two", got)
 	}
-	if got := asked.Load(); got != 5+1 {
-		t.Errorf("%d requests, want one to create", got-5)
-	}
-}
-
-// TestLongNotes: the API refuses notes above its limit, and text that is not UTF-8.
-func TestLongNotes(t *testing.T) {
-	client := newAPIServer(t)
-	r := newEventRecorder(klog.Background(), "node-1", stateWith("web"))
-	long := refusal(strings.Repeat("s", 63), plan.InvalidAnnotation, "")
-	long.Message = strings.Repeat("ß", maxNote)
-	r.sync(t.Context(), client.EventsV1(), wantedFor(r, []plan.Refusal{long}))
-	haveEvents(t, client, long.Service.Name+" InvalidAnnotation")
 }

@@ -39,8 +39,8 @@ type Config struct {
 	AllowNodeIPs bool
 	// AllowedCIDRs are where egress IPs may lie; nil for anywhere.
 	AllowedCIDRs []netip.Prefix
-	// NamespacePolicies are where those of a namespace may lie, by its name.
-	NamespacePolicies map[string]plan.Policy
+	// NamespaceCIDRs are the networks that namespaces are pinned to, as in [plan.Input].
+	NamespaceCIDRs map[string][]netip.Prefix
 	// AllProtocols: a pod is bound for every IP protocol, not only for those of the ports
 	// of its Service.
 	AllProtocols bool
@@ -87,6 +87,9 @@ const (
 	serviceCIDRs = "ServiceCIDRs"
 	nodes        = "Nodes"
 	networks     = networkSource
+
+	headlessSlices   = "EndpointSlices of headless Services"
+	otherProxySlices = "EndpointSlices for other proxies"
 )
 
 // Summary tells how things stand, in short.
@@ -115,14 +118,14 @@ func New(ctx context.Context, config Config) *Extension {
 		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
 		config:   config,
 		state:    newState(config),
-		barrier:  extension.NewBarrier(services, slicesKind, serviceCIDRs, nodes, networks),
+		barrier:  extension.NewBarrier(services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks),
 		families: map[v1.IPFamily]*family{},
 		explain:  func(err error) error { return err },
 	}
 	for _, name := range families {
 		e.families[name] = newFamily(e, name)
 	}
-	e.events = newEventRecorder(e.logger, config.NodeName, e.state)
+	e.events = newEventRecorder(e.logger, config, e.state)
 	registerMetrics(e)
 	return e
 }
@@ -208,7 +211,9 @@ func (e *Extension) changed(changed bool, at time.Time) {
 
 // known tells that all objects of a kind are known. What came before the last of them was not due.
 func (e *Extension) known(kind string) {
-	if !e.barrier.Known(kind) {
+	opens := e.barrier.Known(kind)
+	waitingForObjects.WithLabelValues(kind).Set(0)
+	if !opens {
 		return
 	}
 	for _, f := range e.families {

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
@@ -22,17 +23,22 @@ type family struct {
 	logger     klog.Logger
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
+	refusals   *refusalLog
 	// planned: there was a sync, so there is a plan.
 	planned atomic.Bool
+	// wrote: the last sync has changed the kernel.
+	wrote bool
 	// warnedOfCIDR: the log says that a cluster CIDR is missing.
 	warnedOfCIDR bool
 }
 
 func newFamily(e *Extension, name v1.IPFamily) *family {
+	logger := klog.LoggerWithValues(e.logger, "ipFamily", name)
 	return &family{
 		extension: e,
 		name:      name,
-		logger:    klog.LoggerWithValues(e.logger, "ipFamily", name),
+		logger:    logger,
+		refusals:  newRefusalLog(logger, clock.RealClock{}),
 		loop:      extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
@@ -58,8 +64,9 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	}
 	began := time.Now()
 	result := f.reconciler.Sync(ctx, p, change.InKernel(), e.state.primary(e.config.NodeName, f.name))
+	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return result.Wake, result.Err != nil
+	return result.Wake, result.Err != nil || result.Waiting
 }
 
 // update brings the plan up to date and returns what that changed.
@@ -76,15 +83,9 @@ func (f *family) update(regular bool) plan.Change {
 
 // report tells people what a change means, whether or not it can be written.
 func (f *family) report(change plan.Change, numbers plan.Numbers) {
-	setPlanMetrics(f.name, numbers, len(change.Networks.ClusterCIDRs) > 0)
+	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
-	const most = 20 // lines in the log for one change; metrics have the full number
-	for _, r := range change.Refused[:min(len(change.Refused), most)] {
-		f.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
-	}
-	if more := len(change.Refused) - most; more > 0 {
-		f.logger.Info("Refused egress SNAT for more", "count", more)
-	}
+	f.refusals.log(change.Refused)
 }
 
 func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
@@ -102,20 +103,24 @@ func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed 
 	if result.Rules > 0 || result.Written {
 		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
 	}
-	switch {
-	case result.Err != nil:
-		syncFailures.WithLabelValues(name).Inc()
-	case !result.Idle:
+	if result.Idle {
+		return
+	}
+	observeSync(f.name, elapsed, result.Err)
+	if result.Err == nil {
 		lastSuccess.WithLabelValues(name).SetToCurrentTime()
-		syncDuration.WithLabelValues(name).Observe(elapsed.Seconds())
 		f.logger.V(2).Info("Synced egress SNAT rules", "bindings", numbers.Bindings, "looked", result.Looked, "changed", result.Written, "elapsed", elapsed)
 	}
 }
 
-// observeLatency is told the times of the changes that are in the kernel now.
+// observeLatency is told the times of the changes that are in the kernel now, if that is another one
+// for them.
 func (f *family) observeLatency(changes []time.Time) {
+	if !f.wrote {
+		return
+	}
 	for _, at := range changes {
-		programmingLatency.Observe(time.Since(at).Seconds())
+		programmingLatency.WithLabelValues(string(f.name)).Observe(time.Since(at).Seconds())
 	}
 }
 

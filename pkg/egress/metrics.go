@@ -3,13 +3,17 @@ package egress
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
+
+// images/node/README.md says what each metric means; keep it up to date.
 
 const subsystem = "egress_snat"
 
@@ -18,45 +22,54 @@ var (
 		Subsystem: subsystem, Name: "bindings", StabilityLevel: metrics.ALPHA,
 		Help: "Pod addresses and protocols that leave from an egress IP, by IP family.",
 	}, []string{"ip_family"})
-	refusals = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "refusals", StabilityLevel: metrics.ALPHA,
-		Help: "Claims and bindings that are refused now, by IP family and reason.",
-	}, []string{"ip_family", "reason"})
 	claims = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "claims", StabilityLevel: metrics.ALPHA,
 		Help: "Services that claim an egress IP, granted or refused, by IP family.",
 	}, []string{"ip_family"})
+	refusals = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "refusals", StabilityLevel: metrics.ALPHA,
+		Help: "Claims and bindings that are refused now, by IP family and reason.",
+	}, []string{"ip_family", "reason"})
 	rulesGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "rules", StabilityLevel: metrics.ALPHA,
 		Help: "Rules in the chains of egress SNAT, by IP family.",
 	}, []string{"ip_family"})
 	flowDeletions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "conntrack_deletions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Tracked flows that were deleted because they wore a wrong identity, by IP family.",
+		Help: "Tracked flows that were deleted because they used a wrong source address, by IP family.",
 	}, []string{"ip_family"})
-	programmingLatency = metrics.NewHistogram(&metrics.HistogramOpts{
+	programmingLatency = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem, Name: "network_programming_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time from a change of an object (for EndpointSlices, the time that their controller gives; for others, when the change came here) until the rules of both IP families that follow from it were in the kernel.",
-		Buckets: metrics.ExponentialBuckets(0.01, 2, 16),
-	})
-	noClusterCIDR = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "no_cluster_cidr", StabilityLevel: metrics.ALPHA,
-		Help: "1 if no rules are written in this IP family because no cluster CIDR of it is known, else 0.",
+		Help:    "Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.",
+		Buckets: proxymetrics.NetworkProgrammingLatency.Buckets, // as kube-proxy's, so that the two compare
 	}, []string{"ip_family"})
 	syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem, Name: "sync_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time that a successful sync with the kernel took, by IP family.",
+		Help:    "Time that a sync with the kernel took, by IP family and result: success or error. A sync that finds nothing to do is not counted.",
 		Buckets: metrics.ExponentialBuckets(0.001, 2, 15),
-	}, []string{"ip_family"})
+	}, []string{"ip_family", "result"})
 	syncFailures = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "sync_failures_total", StabilityLevel: metrics.ALPHA,
-		Help: "Syncs that failed: rules were not written, and are as they were, or flows with a wrong identity could not be deleted. By IP family.",
+		Help: "Syncs that failed: rules could not be written and are as before, or flows with a wrong source address could not be deleted. By IP family.",
 	}, []string{"ip_family"})
 	lastSuccess = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "last_sync_success_timestamp_seconds", StabilityLevel: metrics.ALPHA,
-		Help: "Unix time at which rules were last written, or looked at and found to be the plan, by IP family.",
+		Help: "Unix time at which rules were last written, or compared with the plan and found equal, by IP family.",
 	}, []string{"ip_family"})
+	syncPeriod = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "sync_period_seconds", StabilityLevel: metrics.ALPHA,
+		Help: "The configured sync period. The rules are compared with the plan twice in it.",
+	})
+	waitingForObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "waiting_for_objects", StabilityLevel: metrics.ALPHA,
+		Help: "1 as long as the objects of a kind have not all arrived from the API server, else 0. No rules are written while any is 1.",
+	}, []string{"kind"})
 )
+
+// collectors are all metrics but those of usageCollector.
+var collectors = []metrics.Registerable{
+	bindings, claims, refusals, rulesGauge, flowDeletions, programmingLatency, syncDuration, syncFailures, lastSuccess, syncPeriod, waitingForObjects,
+}
 
 // current is the Extension whose egress IPs are counted at a scrape.
 var current atomic.Pointer[Extension]
@@ -66,10 +79,14 @@ var current atomic.Pointer[Extension]
 func registerMetrics(e *Extension) {
 	current.Store(e)
 	register()
+	syncPeriod.Set(e.config.SyncPeriod.Seconds())
+	for _, kind := range e.barrier.Missing() {
+		waitingForObjects.WithLabelValues(kind).Set(1)
+	}
 }
 
 var register = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(bindings, claims, refusals, rulesGauge, noClusterCIDR, syncDuration, syncFailures, lastSuccess, flowDeletions, programmingLatency)
+	legacyregistry.MustRegister(collectors...)
 	legacyregistry.CustomMustRegister(&usageCollector{})
 	for _, family := range families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
@@ -77,15 +94,20 @@ var register = sync.OnceFunc(func() {
 	}
 })
 
-func setPlanMetrics(family v1.IPFamily, numbers plan.Numbers, clusterCIDR bool) {
+func setPlanMetrics(family v1.IPFamily, numbers plan.Numbers) {
 	claims.WithLabelValues(string(family)).Set(float64(numbers.Claims))
 	bindings.WithLabelValues(string(family)).Set(float64(numbers.Bindings))
 	for _, reason := range plan.Reasons {
 		refusals.WithLabelValues(string(family), string(reason)).Set(float64(numbers.Refusals[reason]))
 	}
-	missing := 1.0
-	if clusterCIDR {
-		missing = 0
+}
+
+// observeSync records how long a sync took that ended with err.
+func observeSync(family v1.IPFamily, elapsed time.Duration, err error) {
+	result := "success"
+	if err != nil {
+		result = "error"
+		syncFailures.WithLabelValues(string(family)).Inc()
 	}
-	noClusterCIDR.WithLabelValues(string(family)).Set(missing)
+	syncDuration.WithLabelValues(string(family), result).Observe(elapsed.Seconds())
 }

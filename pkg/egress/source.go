@@ -14,8 +14,8 @@ import (
 
 var _ status.Source = &Extension{}
 
-// Snapshot returns how things stand, for the status's readers, who must not change it. It is made
-// for each from all objects, which costs as much as there are; syncs do not.
+// Snapshot returns the status. The caller must not change it. Each call makes it of all objects, at a
+// cost that grows with the cluster; syncs do not.
 func (e *Extension) Snapshot() status.Snapshot {
 	summary := e.Summary()
 	return status.Snapshot{

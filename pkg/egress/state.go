@@ -33,6 +33,8 @@ type state struct {
 	slices map[types.NamespacedName][]*discovery.EndpointSlice
 	// serviceOf has the name of the Service of every EndpointSlice in slices.
 	serviceOf map[types.NamespacedName]string
+	// unserved has the pods that EndpointSlices name which the proxier does not serve.
+	unserved map[unservedName][]plan.Endpoint
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods         podNames
 	nodes        map[string]map[v1.IPFamily]plan.Node
@@ -54,6 +56,7 @@ func newState(config Config) *state {
 		services:  map[types.NamespacedName]service{},
 		slices:    map[types.NamespacedName][]*discovery.EndpointSlice{},
 		serviceOf: map[types.NamespacedName]string{},
+		unserved:  map[unservedName][]plan.Endpoint{},
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
 		placement: placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
@@ -176,8 +179,12 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed effect, err e
 	owner := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[discovery.LabelServiceName]}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if unserved(object) {
+		return max(s.removeSlice(name), s.replaceUnserved(slicesKind, name, namedPods(object))), nil
+	}
+	changed = s.replaceUnserved(slicesKind, name, nil)
 	if old, known := s.serviceOf[name]; known && old != owner.Name {
-		changed = s.removeSlice(name)
+		changed = max(changed, s.removeSlice(name))
 	}
 	if owner.Name == "" {
 		return changed, nil
@@ -210,7 +217,8 @@ func (s *state) needsEndpoints(name types.NamespacedName) bool {
 func (s *state) deleteSlice(object *discovery.EndpointSlice) (changed effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.removeSlice(nameOf(object))
+	name := nameOf(object)
+	return max(s.removeSlice(name), s.replaceUnserved(slicesKind, name, nil))
 }
 
 func (s *state) removeSlice(name types.NamespacedName) (changed effect) {
@@ -242,9 +250,7 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 	if _, claimed := s.services[owner]; claimed {
 		changed = elsewhere
 	}
-	if s.rename(owner, before, after) {
-		changed = here
-	}
+	changed = max(changed, s.renamePods(owner.Namespace, before, after))
 	if owner == apiServer {
 		s.move()
 		changed = here
@@ -258,20 +264,6 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 	return here, err
 }
 
-// rename takes note of the pods that the EndpointSlices of a Service name, and tells whether a plan
-// may change with that.
-func (s *state) rename(owner types.NamespacedName, before, after []plan.Endpoint) (changed bool) {
-	if s.pods == nil {
-		return false
-	}
-	s.pods.count(owner.Namespace, before, -1)
-	s.pods.count(owner.Namespace, after, 1)
-	for _, e := range slices.Concat(before, after) {
-		changed = s.planners[familyOf(e.Addr)].Renamed(e.Addr) || changed
-	}
-	return changed
-}
-
 // podAt returns the pod at an address whose own endpoint does not name it. The first time that
 // somebody asks, the pods that all EndpointSlices name are counted.
 func (s *state) podAt(addr netip.Addr) plan.Pod {
@@ -281,6 +273,9 @@ func (s *state) podAt(addr netip.Addr) plan.Pod {
 			for endpoints := range s.endpointsOf(owner) {
 				s.pods.count(owner.Namespace, endpoints, 1)
 			}
+		}
+		for name, endpoints := range s.unserved {
+			s.pods.count(name.slice.Namespace, endpoints, 1)
 		}
 	}
 	return s.pods.at(addr)
@@ -410,7 +405,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 		claim := *part.claim
 		for endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
-				if e.Pod.Namespace == "" { // who leaves the name out binds no pod of another namespace either
+				if e.Pod.Namespace == "" { // leaving the name out binds no pod of another namespace either
 					e.Pod = s.podAt(e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)
@@ -426,14 +421,14 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 func (s *state) surroundings(family v1.IPFamily) plan.Input {
 	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
 	in := plan.Input{
-		ClusterCIDRs:      of(s.clusterCIDRs()),
-		ServiceCIDRs:      of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
-		Exclusions:        of(s.config.Exclusions),
-		ExcludeNodes:      s.config.ExcludeNodes,
-		AllowNodeIPs:      s.config.AllowNodeIPs,
-		Policies:          s.policies(),
-		NamespacePolicies: s.config.NamespacePolicies,
-		NoProxier:         !slices.Contains(s.served, family),
+		ClusterCIDRs:   of(s.clusterCIDRs()),
+		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
+		Exclusions:     of(s.config.Exclusions),
+		ExcludeNodes:   s.config.ExcludeNodes,
+		AllowNodeIPs:   s.config.AllowNodeIPs,
+		Policies:       s.policies(),
+		NamespaceCIDRs: s.config.NamespaceCIDRs,
+		NoProxier:      !slices.Contains(s.served, family),
 	}
 	for endpoints := range s.endpointsOf(apiServer) {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {

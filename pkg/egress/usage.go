@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -14,7 +13,7 @@ import (
 
 var (
 	flowsDesc = metrics.NewDesc(subsystem+"_tracked_flows",
-		"Tracked flows on this node that wear an egress IP.",
+		"Tracked flows on this node that use an egress IP as source address. Only egress IPs of bindings that this node has written have series.",
 		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
 	portsDesc = metrics.NewDesc(subsystem+"_port_usage_ratio",
 		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.",
@@ -53,10 +52,10 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 		return c.usage
 	}
 	c.counted, c.usage = time.Now(), map[netip.Addr]conntrack.Usage{}
-	for family, ips := range e.egressIPs() {
-		usage, err := conntrack.Count(e.ctx, kernel.Family(family), ips)
+	for family, f := range e.families {
+		usage, err := conntrack.Count(e.ctx, kernel.Family(family), f.reconciler.EgressIPs())
 		if err != nil {
-			// What is not known is not told: a scraper sees the series end.
+			// Series that cannot be computed are omitted.
 			e.logger.Error(err, "Cannot count the flows of egress IPs")
 			continue
 		}
@@ -65,13 +64,4 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 		}
 	}
 	return c.usage
-}
-
-// egressIPs returns those that pods are bound to by this node, by IP family.
-func (e *Extension) egressIPs() map[v1.IPFamily][]netip.Addr {
-	result := map[v1.IPFamily][]netip.Addr{}
-	for _, family := range families {
-		result[family] = e.families[family].reconciler.EgressIPs()
-	}
-	return result
 }

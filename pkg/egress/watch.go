@@ -38,11 +38,14 @@ func (e *Extension) Watch(clients Clients) {
 	if clients.Explain != nil {
 		e.explain = clients.Explain
 	}
+	for kind := range unservedSelectors {
+		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
+	}
 	e.running.Go(func() { e.watchNodes(clients.Kube) })
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
 	e.running.Go(func() { e.watchNetwork(clients.Config) })
-	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.EventsV1()) })
+	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.CoreV1()) })
 }
 
 // watchNodes returns when the context ends.
@@ -104,7 +107,7 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 		case exists && answers.IsZero():
 			answers = time.Now()
 		case !exists || time.Since(answers) > patience:
-			e.logger.Error(nil, "The API server tells no ServiceCIDRs, so external IPs that are Services' cluster IPs are not recognised; if it has them, the node's user must list and watch servicecidrs of networking.k8s.io", "hasThem", exists)
+			e.logger.Error(nil, "ServiceCIDRs are unavailable, so external IPs that are Services' cluster IPs are not recognised. If the API server has ServiceCIDRs, give the node's user the right to list and watch servicecidrs of networking.k8s.io", "hasThem", exists)
 			e.known(serviceCIDRs)
 			return
 		}
@@ -129,7 +132,7 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 			wait = askAfterError
 			if err.Error() != complained {
 				complained = err.Error()
-				e.logger.Error(e.explain(err), "Cannot tell whether the cluster has a policy on external IPs; asking again, without saying so", "object", networkSource)
+				e.logger.Error(e.explain(err), "Cannot tell whether the cluster has a policy on external IPs; will retry, further failures are not logged", "object", networkSource)
 			}
 		case exists:
 			e.watchExistingNetwork(client)
@@ -192,10 +195,10 @@ func (e *Extension) setNetwork(object *configv1.Network) {
 	before := e.state.networkCIDRs()
 	changed, err := e.state.setNetwork(object)
 	if err != nil {
-		e.logger.Error(err, "The cluster's network configuration cannot be read in full; what it allows in a list with such an entry is not allowed")
+		e.logger.Error(err, "The cluster's network configuration has invalid entries. A list with such an entry allows nothing")
 	}
 	if cidrs := e.state.networkCIDRs(); len(e.config.ClusterCIDRs) == 0 && !slices.Equal(before, cidrs) {
-		e.logger.Info("Taking the cluster CIDRs from the cluster's network configuration, for proxyArguments.cluster-cidr is not set",
+		e.logger.Info("Using the cluster CIDRs of the cluster's network configuration because proxyArguments.cluster-cidr is not set",
 			"object", networkSource, "clusterCIDRs", cidrs)
 	}
 	e.changed(changed, time.Now())

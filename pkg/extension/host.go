@@ -65,8 +65,8 @@ type Host struct {
 	// told counts the kinds of objects of which the proxier knows that it knows them all.
 	told atomic.Int32
 
-	topology sync.Mutex // held while the proxier is told its labels
-	labels   map[string]string
+	// labels are the node's that the proxier was told last; nil if it was told none.
+	labels atomic.Pointer[map[string]string]
 }
 
 var _ proxy.SyncExtension = &Host{}
@@ -135,17 +135,24 @@ func (h *Host) Served() []v1.IPFamily { return h.served }
 // for it. The proxier's lock may be held for as long as a sync takes, hence the goroutine.
 func (h *Host) Repair() {
 	go func() {
-		h.topology.Lock()
-		defer h.topology.Unlock()
-		h.Provider.OnTopologyChange(h.labels)
+		for told := h.labels.Load(); ; {
+			var labels map[string]string
+			if told != nil {
+				labels = *told
+			}
+			h.Provider.OnTopologyChange(labels)
+			now := h.labels.Load()
+			if now == told {
+				return
+			}
+			told = now // it was told others meanwhile, perhaps before these
+		}
 	}()
 }
 
 // OnTopologyChange keeps the labels, for Repair.
 func (h *Host) OnTopologyChange(labels map[string]string) {
-	h.topology.Lock()
-	defer h.topology.Unlock()
-	h.labels = labels
+	h.labels.Store(&labels)
 	h.Provider.OnTopologyChange(labels)
 }
 

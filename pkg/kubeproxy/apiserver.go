@@ -21,10 +21,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// sayWhatItWaitsFor says in the log and to the service manager why the API server gives nothing,
-// until ctx ends. kube-proxy waits for it as long as it takes, at the default log level without
-// a word if the server cannot be reached.
-func (p *Proxy) sayWhatItWaitsFor(ctx context.Context, n *notifier) {
+// reportWaiting reports to the log and the service manager why the API server does not answer, until
+// ctx ends. kube-proxy waits for it without a limit, and at the default log level without a message.
+func (p *Proxy) reportWaiting(ctx context.Context, n *notifier) {
 	const first, again, patience = 5 * time.Second, 30 * time.Second, 10 * time.Second
 	logger := klog.FromContext(ctx)
 	for wait := first; ; wait = again {
@@ -39,15 +38,15 @@ func (p *Proxy) sayWhatItWaitsFor(ctx context.Context, n *notifier) {
 		}
 		waiting := "Waiting for the API server"
 		if apierrors.IsNotFound(err) {
-			waiting = "Waiting for the Node object of this node" // kube-proxy does, for half a minute
+			waiting = "Waiting for the Node object of this node" // kube-proxy waits for it for 30 s
 		}
 		logger.Error(err, waiting+"; the rules in the kernel stay as they are", "kubeconfig", p.options.Config().ClientConnection.Kubeconfig)
 		n.tell(logger, []string{"STATUS=" + waiting + ": " + strings.ReplaceAll(err.Error(), "\n", " ")})
 	}
 }
 
-// askAPIServer asks for what a node asks for first, its own Node, and in the same way: a node may
-// list and watch Nodes, and get none.
+// askAPIServer lists the node's own Node, as kube-proxy does first: a node has the right to list and
+// watch Nodes, but not to get one.
 func (p *Proxy) askAPIServer(ctx context.Context, patience time.Duration) error {
 	config, err := p.clientConfig()
 	if err != nil {
@@ -67,8 +66,8 @@ func (p *Proxy) askAPIServer(ctx context.Context, patience time.Duration) error 
 	return p.explain(err)
 }
 
-// explain adds to an error of the API server's client what an operator needs to act on it,
-// where the error itself does not say it.
+// explain adds to an error of the API server's client what an operator needs to fix it: the
+// kubeconfig, the credentials and their end, or the missing right.
 func (p *Proxy) explain(err error) error {
 	unauthorized := apierrors.IsUnauthorized(err)
 	stranger := errors.As(err, new(x509.UnknownAuthorityError))
@@ -80,15 +79,15 @@ func (p *Proxy) explain(err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; bind the ClusterRole of images/node/rbac.yaml to that user", err)
-	case failed != nil: // the file has been changed meanwhile
+	case failed != nil: // the file was changed meanwhile
 		return errors.Join(err, failed)
 	case stranger:
-		return fmt.Errorf("%w: the certificate authority in %s is not the one of the API server at %s", err, file, config.Host)
+		return fmt.Errorf("%w: the certificate authority in %s did not sign the certificate of the API server at %s", err, file, config.Host)
 	}
 	return fmt.Errorf("%w: the API server at %s does not accept %s in %s", err, config.Host, credentials(config), file)
 }
 
-// credentials says which ones a client has, and until when they are good.
+// credentials names the credentials of a client, and the time at which they expire.
 func credentials(config *rest.Config) string {
 	token := config.BearerToken
 	if config.BearerTokenFile != "" {
@@ -98,7 +97,7 @@ func credentials(config *rest.Config) string {
 	}
 	certificate := config.CertData
 	if len(certificate) == 0 && config.CertFile != "" {
-		certificate, _ = os.ReadFile(config.CertFile) // unreadable, there would be no client
+		certificate, _ = os.ReadFile(config.CertFile) // if it were unreadable there would be no client
 	}
 	switch block, _ := pem.Decode(certificate); {
 	case block != nil:
@@ -117,11 +116,11 @@ func credentials(config *rest.Config) string {
 	return "the credentials"
 }
 
-// endOfToken returns until when a JSON web token is good.
+// endOfToken returns when a JSON web token expires.
 func endOfToken(token string) (time.Time, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return time.Time{}, errors.New("it is not a JSON web token")
+		return time.Time{}, errors.New("not a JSON web token")
 	}
 	text, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
@@ -131,14 +130,14 @@ func endOfToken(token string) (time.Time, error) {
 		Expires int64 `json:"exp"`
 	}
 	if err := json.Unmarshal(text, &claims); err != nil || claims.Expires == 0 {
-		return time.Time{}, errors.Join(err, errors.New("it does not say how long it is good"))
+		return time.Time{}, errors.Join(err, errors.New("no expiry time"))
 	}
 	return time.Unix(claims.Expires, 0), nil
 }
 
 func lifetime(end time.Time) string {
 	if end.Before(time.Now()) {
-		return "ended at " + end.UTC().Format(time.RFC3339)
+		return "expired at " + end.UTC().Format(time.RFC3339)
 	}
-	return "is good until " + end.UTC().Format(time.RFC3339)
+	return "expires at " + end.UTC().Format(time.RFC3339)
 }

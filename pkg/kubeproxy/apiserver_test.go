@@ -41,8 +41,8 @@ func certificate(t *testing.T, until time.Time) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// TestExplain: what an operator can act on, and nothing where the error says it itself.
-func TestExplain(t *testing.T) {
+// TestExplain_APIServerErrors: what an operator needs to fix the cause is added, unless the error has it.
+func TestExplain_APIServerErrors(t *testing.T) {
 	past := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	encode := base64.RawURLEncoding.EncodeToString
 	token := func(claims string) string {
@@ -59,14 +59,14 @@ func TestExplain(t *testing.T) {
 		err        error
 		want       string
 	}{
-		{"certificate that has ended", clientCertificate(past), unauthorized, `the API server at https://192.0.2.254 does not accept the client certificate of "system:origin-node:node-1", which ended at 2020-01-02T03:04:05Z, in FILE`},
-		{"certificate", clientCertificate(time.Now().Add(time.Hour)), unauthorized, "which is good until 20"},
-		{"token that has ended", token(`{"exp": 1577934245}`), unauthorized, "does not accept the token, which ended at 2020-01-02T03:04:05Z, in FILE"},
+		{"certificate that has ended", clientCertificate(past), unauthorized, `the API server at https://192.0.2.254 does not accept the client certificate of "system:origin-node:node-1", which expired at 2020-01-02T03:04:05Z, in FILE`},
+		{"certificate", clientCertificate(time.Now().Add(time.Hour)), unauthorized, "which expires at 20"},
+		{"token that has ended", token(`{"exp": 1577934245}`), unauthorized, "does not accept the token, which expired at 2020-01-02T03:04:05Z, in FILE"},
 		{"token of another kind", "token: secret", unauthorized, "does not accept the token in FILE"},
 		{"token without an end", token(`{}`), unauthorized, "does not accept the token in FILE"},
 		{"nothing", "{}", unauthorized, "does not accept the credentials in FILE"},
 		{"no rights", "{}", forbidden, "bind the ClusterRole of images/node/rbac.yaml"},
-		{"another authority", "{}", stranger, "the certificate authority in FILE is not the one of the API server at https://192.0.2.254"},
+		{"another authority", "{}", stranger, "the certificate authority in FILE did not sign the certificate of the API server at https://192.0.2.254"},
 		{"something else", "{}", errors.New("connection refused"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestAskAPIServer: with no more than the right to list Nodes.
-func TestAskAPIServer(t *testing.T) {
+// TestAskAPIServer_OnlyListsNodes: the client has no right to get one.
+func TestAskAPIServer_OnlyListsNodes(t *testing.T) {
 	for name, nodes := range map[string][]v1.Node{"the Node": {{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}, "no Node": nil} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
-// egressFlags are the proxyArguments that kube-proxy does not have.
+// egressFlags are the values of this project's own proxyArguments.
 type egressFlags struct {
 	enabled         bool
 	minSyncPeriod   time.Duration
@@ -38,7 +38,7 @@ type egressFlags struct {
 	socket          string
 }
 
-// Their names, where messages have them.
+// The names of arguments that messages mention.
 const (
 	excludeCIDRsKey   = "egress-snat-exclude-cidrs"
 	allowedCIDRsKey   = "egress-snat-allowed-cidrs"
@@ -49,7 +49,7 @@ const (
 	scopeKey          = "egress-snat-scope"
 )
 
-// autoBackend is the value of egress-snat-backend by which the kernel decides.
+// autoBackend is the value of egress-snat-backend that selects nftables if the kernel has it.
 const autoBackend = "auto"
 
 // The values of egress-snat-protocols.
@@ -58,44 +58,60 @@ const (
 	allProtocols     = "all"
 )
 
+// add adds the flags in the order of their help.
 func (f *egressFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.enabled, "egress-snat", true, "Let the pods behind a Service with external IPs leave from the first of them.")
-	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP: 'service', those of the protocols of the Service's ports, or 'all', ICMP included.")
-	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. A list replaces the default: link-local addresses and multicast.")
-	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Never SNAT packets to the addresses of the cluster's nodes either.")
-	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "Networks that egress IPs may lie in; any if it is not given. On OpenShift the external IP policy of Network.config.openshift.io/cluster holds as well.")
-	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the egress IPs of that namespace may lie in these networks only. Several for one namespace add up.")
-	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "Let an external IP that is a node's primary address be an egress IP.")
-	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "Let the pods behind a Service of type LoadBalancer without external IPs leave from its first load-balancer IP of mode VIP.")
-	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules (e.g. '100ms', '1s'). Changes that come in between are written together.")
-	fs.StringVar(&f.scope, scopeKey, string(placement.Node), "Whose pods rules are written for: 'node', those of this node, whose packets leave through it; or 'cluster', all, for network plugins whose pods leave through other nodes.")
-	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging: twice in a sync period, also make the plan of all objects at once and log a difference. It costs as much as the cluster is large.")
-	fs.StringVar(&f.backend, backendKey, "", "How the rules are written: 'iptables', 'nftables' in a table of their own, or 'auto', nftables where the kernel has it. The default is that of the proxy mode.")
-	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket at which 'openshift egress' asks this node; empty for none.")
+	fs.BoolVar(&f.enabled, "egress-snat", true, "Pods behind a Service with external IPs leave the cluster from the first of these. "+
+		"'false' switches that off and removes its rules when the node starts.")
+	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP. "+
+		"'service': those of the protocols of the Service's ports. Behind a TCP-only Service, UDP (DNS!) and ICMP leave as without egress SNAT. "+
+		"'all': those of every IP protocol, ICMP included.")
+	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. "+
+		"A list replaces the default, which is link-local addresses and multicast groups.")
+	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Packets to the addresses of the cluster's nodes are never SNATed either.")
+	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere. "+
+		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
+	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the network is reserved for the egress IPs of this namespace, which may lie nowhere else. "+
+		"Several values for a namespace add up, and one network may be given to several namespaces. "+
+		"*=CIDR: where the egress IPs of all namespaces that are not named may lie; without it, wherever nothing is reserved.")
+	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "An external IP that is a node's primary address (its first InternalIP) may be an egress IP.")
+	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
+		"(status.loadBalancer.ingress, of ipMode VIP).")
+	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+
+		"Changes in between are written together. At most half of the proxy's sync period.")
+	fs.StringVar(&f.scope, scopeKey, string(placement.Node), "Whose pods a node writes rules for. 'node': those whose packets leave through this node, "+
+		"which are the pods that EndpointSlices place on it or on no node, and those with addresses in the Node's podCIDRs. "+
+		"'cluster': all, for network plugins whose pods leave through other nodes than their own.")
+	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
+		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
+	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress', to root alone: an absolute path, or empty for no socket.")
+	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
+		"It costs as much as the cluster is large.")
 }
 
-// arguments are kube-proxy's flags with values, and those of the project.
+// arguments are the flags of kube-proxy and of this project, with values.
 type arguments struct {
 	options *app.Options
 	flags   *pflag.FlagSet
-	egress  egressFlags
-	// clusterCIDRs is the whole list, of which kube-proxy gets the first of each family.
+	// own has this project's flags, which are in flags as well; they set egress.
+	own    *pflag.FlagSet
+	egress egressFlags
+	// clusterCIDRs is the whole list. kube-proxy gets the first of each IP family.
 	clusterCIDRs []netip.Prefix
 }
 
-// versionFlag is kube-proxy's --version, which registers itself on every command line.
+// versionFlag is kube-proxy's --version. Its package registers it on every command line.
 var versionFlag = pflag.Lookup("version")
 
-// DefaultExclusions are what egress-snat-exclude-cidrs has if it is not given: packets to
-// link-local addresses and multicast groups do not leave the node's network.
+// DefaultExclusions is the default of egress-snat-exclude-cidrs: packets to link-local addresses
+// and multicast groups do not leave the node's network.
 var DefaultExclusions = []string{"169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "ff00::/8"}
 
-// clusterCIDRKey is the one argument that takes a list although kube-proxy's flag does not.
+// clusterCIDRKey is the only argument that takes a list where kube-proxy's flag does not.
 const clusterCIDRKey = "cluster-cidr"
 
-// setArguments gives kube-proxy's flags their values, in origin's order: what origin sets
-// for every node, then the NodeConfig's fields, then the proxyArguments, which override
-// both. All errors of the proxyArguments are returned together.
+// setArguments sets the flags in origin's order: first the defaults of a node, then the fields of
+// the NodeConfig, then proxyArguments. Later ones override earlier ones. All errors in
+// proxyArguments are returned together.
 func setArguments(config *nodeconfig.Config) (*arguments, error) {
 	a := newArguments()
 	given := map[string]bool{}
@@ -107,7 +123,7 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 			continue
 		}
 		if err := a.flags.Set(field.flag, field.value); err != nil {
-			return nil, config.Errorf(field.path, "%q does not do: %v", field.value, err)
+			return nil, config.Errorf(field.path, "invalid value %q: %w", field.value, err)
 		}
 	}
 	a.options.Config().ClientConnection.AcceptContentTypes = config.NodeConfig.MasterClientConnectionOverrides.AcceptContentTypes
@@ -127,22 +143,26 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 
 // newArguments returns the flags with kube-proxy's defaults.
 func newArguments() *arguments {
-	a := &arguments{options: app.NewOptions(), flags: pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError)}
+	a := &arguments{
+		options: app.NewOptions(),
+		flags:   pflag.NewFlagSet("proxyArguments", pflag.ContinueOnError),
+		own:     pflag.NewFlagSet("egress SNAT", pflag.ContinueOnError),
+	}
 	a.flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	a.options.AddFlags(a.flags)
-	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command takes --boot-id-file and --machine-id-file from there
+	a.flags.AddGoFlagSet(goflag.CommandLine) // kube-proxy's command gets --boot-id-file and --machine-id-file from there
 	a.flags.AddFlag(versionFlag)
-	a.egress.add(a.flags)
+	a.own.SortFlags = false
+	a.egress.add(a.own)
+	a.flags.AddFlagSet(a.own)
 	return a
 }
 
-// ArgumentUsages returns the help text for all proxyArguments.
-func ArgumentUsages() string { return newArguments().flags.FlagUsages() }
-
-// nodeField is a NodeConfig field that a flag takes its value from.
+// nodeField is a field of the NodeConfig that sets a flag.
 type nodeField struct{ path, flag, value string }
 
-// nodeFields are the flags' values before proxyArguments, later ones over earlier ones.
+// nodeFields returns the values of flags before proxyArguments override them. A path is empty for a
+// default without a field.
 func nodeFields(config *nodeconfig.Config) []nodeField {
 	node := config.NodeConfig
 	host, _, _ := net.SplitHostPort(node.ServingInfo.BindAddress)
@@ -164,7 +184,7 @@ func (a *arguments) normalize(key string) string {
 	return string(a.flags.GetNormalizeFunc()(a.flags, key))
 }
 
-// set gives the flag that key names its values, in order.
+// set sets the flag that key names to each of the values, in order.
 func (a *arguments) set(config *nodeconfig.Config, key string, values []string) error {
 	path := "proxyArguments." + key
 	flag := a.flags.Lookup(key)
@@ -177,7 +197,7 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 	var errs []error
 	for i, value := range values {
 		if err := a.flags.Set(key, value); err != nil {
-			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v; expected a value of the type %s", err, flag.Value.Type()))
+			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%w; expected a value of the type %s", err, flag.Value.Type()))
 		}
 	}
 	return errors.Join(errs...)
@@ -192,8 +212,8 @@ func (a *arguments) unknown(config *nodeconfig.Config, path, key string) error {
 	return config.Errorf(path, "%q is not a valid flag; see 'openshift help proxy-arguments' for those that are", key)
 }
 
-// setClusterCIDRs reads the cluster CIDRs, one or several in each value. kube-proxy
-// accepts and uses one of each IP family, so it gets the first of each.
+// setClusterCIDRs reads the cluster CIDRs, one or several in each value. kube-proxy accepts only
+// one of each IP family, so it gets the first of each.
 func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, values []string) error {
 	var errs []error
 	var first [2]string // of IPv4 and IPv6
@@ -202,7 +222,7 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 		for _, text := range strings.Split(value, ",") {
 			prefix, err := parseInside(text, "the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48")
 			if err != nil {
-				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%v", err))
+				errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%w", err))
 				continue
 			}
 			a.clusterCIDRs = append(a.clusterCIDRs, prefix)
@@ -226,8 +246,8 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 	return errors.Join(errs...)
 }
 
-// parseInside reads a network of destinations that are never SNATed. what says what is
-// expected.
+// parseInside parses a network of destinations that are never SNATed. The error describes the
+// expected network as what.
 func parseInside(text, what string) (netip.Prefix, error) {
 	prefix, err := parseCIDR(text, what)
 	if err == nil && prefix.Bits() == 0 {
@@ -236,7 +256,7 @@ func parseInside(text, what string) (netip.Prefix, error) {
 	return prefix, err
 }
 
-// parseCIDR accepts what kube-proxy accepts. what says what is expected.
+// parseCIDR parses a network as kube-proxy does. The error describes the expected network as what.
 func parseCIDR(text, what string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
 	if err != nil || prefix.Addr().Is4In6() {

@@ -35,9 +35,9 @@ func set(t *testing.T, text string) *arguments {
 	return a
 }
 
-// TestOrder: what origin sets for every node, then the NodeConfig's fields, then
+// TestSetArguments_Order: defaults of a node, then the fields of the NodeConfig, then
 // proxyArguments.
-func TestOrder(t *testing.T) {
+func TestSetArguments_Order(t *testing.T) {
 	for _, test := range []struct{ name, config, flag, want string }{
 		{"default mode", "", "proxy-mode", "iptables"},
 		{"default OOM score", "", "oom-score-adj", "0"},
@@ -69,7 +69,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestKubeconfigIsRelativeToTheConfiguration(t *testing.T) {
+func TestSetArguments_KubeconfigIsRelativeToTheConfiguration(t *testing.T) {
 	config := parse(t, "masterKubeConfig: node.kubeconfig")
 	a, err := setArguments(config)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestKubeconfigIsRelativeToTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestClusterCIDRs(t *testing.T) {
+func TestSetArguments_ClusterCIDRs(t *testing.T) {
 	a := set(t, "proxyArguments: {cluster-cidr: ['10.128.0.0/14', '10.200.0.1/16,fd01::/48']}")
 	want := []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("10.200.0.0/16"), netip.MustParsePrefix("fd01::/48")}
 	if diff := cmp.Diff(want, a.clusterCIDRs, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
@@ -89,27 +89,27 @@ func TestClusterCIDRs(t *testing.T) {
 	}
 }
 
-func TestEgressArguments(t *testing.T) {
+func TestSetArguments_Egress(t *testing.T) {
 	unexported := cmp.AllowUnexported(egressFlags{})
 	if diff := cmp.Diff(egressFlags{
 		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
-		protocols: "service", socket: "/run/origin-node/egress.sock",
+		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock",
 	}, set(t, "").egress, unexported); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s], egress-snat-exclude-cidrs: ['192.0.2.0/24', '2001:db8::/32,10.0.0.0/8'], "+
 		"egress-snat-exclude-nodes: ['false'], egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24,b=::/0'], "+
-		"egress-snat-allow-node-ips: ['true'], egress-snat-protocols: [all], egress-snat-load-balancer-ips: ['true'], egress-snat-socket: ['']}").egress
+		"egress-snat-allow-node-ips: ['true'], egress-snat-protocols: [all], egress-snat-load-balancer-ips: ['true'], egress-snat-scope: [cluster], egress-snat-audit: ['true'], egress-snat-socket: ['']}").egress
 	if diff := cmp.Diff(egressFlags{
 		minSyncPeriod: time.Second, excludeCIDRs: []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}, allowedCIDRs: []string{"0.0.0.0/0"},
-		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true,
+		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true, scope: "cluster", audit: true,
 	}, got, unexported); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// TestEveryFlagOfKubeProxy: each is an argument, and takes its own default.
-func TestEveryFlagOfKubeProxy(t *testing.T) {
+// TestSetArguments_EveryFlagOfKubeProxy: each is an argument, and accepts its own default.
+func TestSetArguments_EveryFlagOfKubeProxy(t *testing.T) {
 	app.NewProxyCommand().Flags().VisitAll(func(f *pflag.Flag) {
 		if strings.HasPrefix(f.Name, "test.") {
 			return // the testing package's
@@ -125,7 +125,7 @@ func TestEveryFlagOfKubeProxy(t *testing.T) {
 	})
 }
 
-func TestArgumentErrors(t *testing.T) {
+func TestSetArguments_Errors(t *testing.T) {
 	for _, test := range []struct{ name, config, want string }{
 		{"unknown", "proxyArguments:\n  proxy-mod: [iptables]", `:4: proxyArguments.proxy-mod: "proxy-mod" is not a valid flag; did you mean "proxy-mode"?`},
 		{"unknown and like nothing", "proxyArguments:\n  xyzzy: [a]", `:4: proxyArguments.xyzzy: "xyzzy" is not a valid flag; see 'openshift help proxy-arguments'`},
@@ -145,21 +145,24 @@ func TestArgumentErrors(t *testing.T) {
 	}
 }
 
-func TestJSONLogging(t *testing.T) {
+func TestNew_JSONLogging(t *testing.T) {
 	if _, err := New(parse(t, "proxyArguments: {logging-format: [json]}"), Overrides{Manifests: t.TempDir()}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestEgressArgumentErrors(t *testing.T) {
+func TestNew_EgressArgumentErrors(t *testing.T) {
 	for _, test := range []struct{ argument, value, want string }{
 		{"exclude-cidrs", "192.0.2.1", `"192.0.2.1" is not a CIDR; expected`},
 		{"exclude-cidrs", "0.0.0.0/0", "covers every address"},
 		{"allowed-cidrs", "203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
-		{"namespace-cidrs", "203.0.113.0/24", "expected NAMESPACE=CIDR"},
-		{"namespace-cidrs", "no_name=203.0.113.0/24", "expected NAMESPACE=CIDR"},
-		{"namespace-cidrs", "shop=203.0.113.10", `"203.0.113.10" is not a CIDR; expected`},
-		{"protocols", "icmp", `"icmp" does not do; expected "service" or "all"`},
+		{"namespace-cidrs", "203.0.113.0/24", `invalid value "203.0.113.0/24": expected NAMESPACE=CIDR, or *=CIDR`},
+		{"namespace-cidrs", "no_name=203.0.113.0/24", `invalid value "no_name=203.0.113.0/24": expected NAMESPACE=CIDR`},
+		{"namespace-cidrs", "shop*=203.0.113.0/24", `invalid value "shop*=203.0.113.0/24": expected NAMESPACE=CIDR`},
+		{"namespace-cidrs", "shop=203.0.113.10", `invalid value "shop=203.0.113.10": "203.0.113.10" is not a CIDR; expected`},
+		{"namespace-cidrs", "*=", `invalid value "*=": "" is not a CIDR; expected`},
+		{"scope", "rack", `invalid value "rack": expected "node" or "cluster"`},
+		{"protocols", "icmp", `invalid value "icmp": expected "service" or "all"`},
 		{"socket", "egress.sock", "expected the absolute path"},
 		{"socket", "/" + strings.Repeat("s", 95), "at most 95 bytes"},
 	} {
@@ -170,12 +173,12 @@ func TestEgressArgumentErrors(t *testing.T) {
 	}
 }
 
-func TestPolicyArguments(t *testing.T) {
-	p, err := New(parse(t, "proxyArguments: {egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24', 'a=2001:db8::/32', 'b=198.51.100.0/24']}"), Overrides{Manifests: t.TempDir()})
+func TestNew_PolicyArguments(t *testing.T) {
+	p, err := New(parse(t, "proxyArguments: {egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24', 'a=2001:db8::/32', 'b=198.51.100.0/24,*=203.0.113.0/24']}"), Overrides{Manifests: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(p.extension.AllowedCIDRs, p.extension.NamespacePolicies["a"].Allowed, p.extension.NamespacePolicies["b"].Allowed); got != "[0.0.0.0/0] [192.0.2.0/24 2001:db8::/32] [198.51.100.0/24]" {
+	if got := fmt.Sprint(p.extension.AllowedCIDRs, p.extension.NamespaceCIDRs); got != "[0.0.0.0/0] map[*:[203.0.113.0/24] a:[192.0.2.0/24 2001:db8::/32] b:[198.51.100.0/24]]" {
 		t.Errorf("got %s", got)
 	}
 	if p, err = New(parse(t, ""), Overrides{Manifests: t.TempDir()}); err != nil || p.extension.AllowedCIDRs != nil {
@@ -183,7 +186,7 @@ func TestPolicyArguments(t *testing.T) {
 	}
 }
 
-func TestModeFromKubeProxysOwnFile(t *testing.T) {
+func TestNew_ModeFromKubeProxysOwnFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kube-proxy.yaml")
 	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nclusterCIDR: 10.128.0.0/14\nclientConnection: {kubeconfig: ''}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

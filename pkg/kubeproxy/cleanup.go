@@ -13,32 +13,31 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
-// Cleanup removes every rule and chain of the egress extension and of all modes of the
-// proxier from the kernel, in both iptables back ends. It changes PATH while it runs: the
-// process must do nothing else meanwhile. It is an error if a node's process runs: that would
-// write them again.
+// Cleanup removes every rule and chain of egress SNAT and of all proxy modes from the kernel, in
+// both iptables back ends. It changes PATH while it runs, so the process must do nothing else
+// meanwhile. It is an error if a node process runs: that would write the rules again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
-	release, err := claimInstance(ctx)
+	release, err := claimInstance(ctx, instanceFolder)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips what it cannot have
+	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
 		return err
 	}
-	// Ours first: without them pods leave as the network plugin decides, while without the
-	// proxier's they could not even be reached.
+	// Egress SNAT first: without its rules pods leave as the network plugin decides, but without
+	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
 	err = errors.Join(cleanupEgress(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
 	if err != nil {
-		return fmt.Errorf("rules are left in the kernel, the log above says which; run --cleanup again when the cause is gone: %w", err)
+		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
 	return nil
 }
 
-// cleanupEgress removes the rules of egress SNAT, and the tracked flows that they have given
-// an egress IP: as from now on, these go without. Until the flows are gone a journal of the rules
-// stays, in which the next attempt would find whose they were.
+// cleanupEgress removes the rules of egress SNAT, and the tracked connections that have an egress
+// IP. A record of the rules stays until the connections are removed: after a failure the next
+// attempt finds the pods in it.
 func cleanupEgress(ctx context.Context) error {
 	rules, rulesErr := iptables.Withdraw(ctx)
 	tables, tablesErr := nftables.Withdraw(ctx)
@@ -54,19 +53,19 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx), conntrack.Cleanup(ctx))
 }
 
-// Chains that the kubelet shares with the proxier, or has for itself
+// A chain that the kubelet shares with the proxier, and one that only the kubelet has
 // (pkg/kubelet/kubelet_network_linux.go).
 const (
 	kubeletFirewall utiliptables.Chain = "KUBE-FIREWALL"
 	kubeletCanary   utiliptables.Chain = "KUBE-KUBELET-CANARY"
 )
 
-// cleanupKubeletFirewall removes the proxier's copy of the kubelet's firewall chain, which
-// upstream's clean-up leaves in place because it cannot tell whose it is. Where a kubelet
-// runs its canary stands beside the chain, and both stay.
+// cleanupKubeletFirewall removes the proxier's copy of the kubelet's firewall chain. Upstream's
+// clean-up leaves it in place because it may be the kubelet's. Where a kubelet runs, its canary
+// chain exists as well, and both stay.
 func cleanupKubeletFirewall() error {
 	var errs []error
 	for _, ipt := range utiliptables.NewBestEffort() {

@@ -1,11 +1,11 @@
 // Package kubeproxy runs the vendored kube-proxy as OpenShift's node does.
 //
-// It owns the way from a NodeConfig to kube-proxy's options ([New]): first defaults, then
-// the NodeConfig's own fields, then its proxyArguments, which are kube-proxy's flags and
-// this project's. It attaches the egress extension and runs the server ([Proxy.Run]),
-// tells systemd how that goes, removes all rules ([Proxy.Cleanup]), or says which egress
-// rules it would write ([Proxy.DryRun]).
+// It turns a NodeConfig into kube-proxy's options ([New]): first defaults, then the NodeConfig's own
+// fields, then its proxyArguments, which are the flags of kube-proxy and of this project
+// ([ArgumentsHelp]). It attaches the egress extension and runs the server ([Proxy.Run]), notifies
+// systemd, removes all rules ([Proxy.Cleanup]), or prints the egress rules that it would write
+// ([Proxy.DryRun]). One node process runs in a network namespace.
 //
-// It is the only importer of kube-proxy's command package. What it needs of that beyond
-// upstream's exports is patches/0002.
+// It is the only importer of kube-proxy's command package. patches/0002 exports what it needs
+// beyond upstream's exports.
 package kubeproxy

@@ -6,55 +6,78 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 )
 
-// instanceSocket is the abstract unix socket (unix(7)) of the one process that writes the
-// rules of a network namespace. The kernel keeps such a name for each network namespace, as
-// it keeps the rules, wherever the process has its files: a container on the host's network
-// and a process of the host are noticed. It ends with its process, however that ends.
+// instanceSocket is an abstract unix socket (unix(7)). The kernel keeps such a name for each
+// network namespace, as it keeps the rules, wherever the process has its files: a container
+// on the host's network and a process of the host meet here.
 const instanceSocket = "@openshift/origin-node"
 
-// claimInstance makes this process the one of its network namespace until release is called
-// or it ends. It is an error if another node's process is: the two would undo each other's
-// work. The name may be taken by anybody, so whoever has neither root's nor this process's
-// user is not taken for a node, which the log says.
-func claimInstance(ctx context.Context) (release func(), err error) {
-	const patience, pause = time.Second, 50 * time.Millisecond
-	for deadline := time.Now().Add(patience); ; {
+// instanceFolder has the lock files. It is also the unit's runtime directory.
+const instanceFolder = "/run/origin-node"
+
+// instancePatience is how long a holder is given to answer or to go: another node process may
+// just have begun, or just have ended.
+const instancePatience, instancePause = time.Second, 50 * time.Millisecond
+
+// claimInstance makes this process the only node process of its network namespace until
+// release is called or it ends, however it ends. It is an error if there is another one: the
+// two would undo each other's changes.
+//
+// Two things are claimed. The lock file in folder decides among processes that share /run:
+// only root can open it. The socket is for a container that does not share /run. Any process
+// can take its name, so only a holder that looks like a node keeps this process away; for any
+// other one the log says which process to end.
+func claimInstance(ctx context.Context, folder string) (release func(), err error) {
+	releaseSocket, err := claimSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	releaseLock, err := claimLock(ctx, folder)
+	if err != nil {
+		releaseSocket()
+		return nil, err
+	}
+	return func() { releaseLock(); releaseSocket() }, nil
+}
+
+func errSecondInstance(first holder) error {
+	return fmt.Errorf("another node process runs in this network namespace: %s. Two would undo each other's changes: stop that one first, or do not start this one", first)
+}
+
+// claimSocket listens on the socket. It is an error if a node process does.
+func claimSocket(ctx context.Context) (release func(), err error) {
+	for deadline := time.Now().Add(instancePatience); ; time.Sleep(instancePause) {
 		listener, err := net.Listen("unix", instanceSocket)
 		if err == nil {
 			go hangUp(listener)
 			return func() { _ = listener.Close() }, nil
 		}
 		if !errors.Is(err, unix.EADDRINUSE) {
-			return nil, fmt.Errorf("seeing whether another node's process runs in this network namespace: %w", err)
+			return nil, fmt.Errorf("checking for another node process in this network namespace: %w", err)
 		}
-		holder, err := askInstance()
-		unanswered := errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
-		switch {
-		case unanswered && time.Now().Before(deadline):
-			time.Sleep(pause) // it has just begun, or ended
-			continue
-		case unanswered:
-			err = fmt.Errorf("nobody answers there: %w", err)
-		case err != nil:
-			return nil, fmt.Errorf("another process has the socket %s, so a node's process may run in this network namespace already, and it cannot be asked: %w", instanceSocket, err)
-		case holder.Uid == 0 || int(holder.Uid) == os.Geteuid():
-			return nil, fmt.Errorf("a node's process runs in this network namespace already: %s. Two would undo each other's work: end that one first, or do not start this one", nameOf(holder.Pid))
-		default:
-			err = fmt.Errorf("it is %s, of user %d", nameOf(holder.Pid), holder.Uid)
+		first, err := askSocket()
+		if err != nil {
+			if time.Now().Before(deadline) {
+				continue
+			}
+			first = findSocketHolder()
 		}
-		klog.FromContext(ctx).Error(err, "Somebody who is no node has the socket by which a second node's process would be noticed; running without", "socket", instanceSocket)
+		if first.isNode() {
+			return nil, errSecondInstance(first)
+		}
+		klog.FromContext(ctx).Error(fmt.Errorf("the socket %s is held by %s", instanceSocket, first),
+			"A process that is not a node has taken the socket by which node processes find each other; starting without it. End that process, then restart this node")
 		return func() {}, nil
 	}
 }
 
-// hangUp lets those who ask know who listens, and no more.
+// hangUp lets those who connect see which process listens, and nothing else.
 func hangUp(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -65,32 +88,62 @@ func hangUp(listener net.Listener) {
 	}
 }
 
-// askInstance returns who listens.
-func askInstance() (*unix.Ucred, error) {
-	conn, err := net.DialTimeout("unix", instanceSocket, time.Second)
+// claimLock locks the file in folder that stands for this network namespace. It is an error
+// if another process has locked it. Without a file that only root can open there is no lock,
+// which is logged: the node's work does not depend on it.
+func claimLock(ctx context.Context, folder string) (release func(), err error) {
+	path, err := lockPath(folder)
 	if err != nil {
-		return nil, err
+		klog.FromContext(ctx).Error(err, "Starting without the lock file that keeps a second node process away; make its folder one that only root can write to", "folder", folder)
+		return func() {}, nil
 	}
-	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return nil, err
+	for deadline := time.Now().Add(instancePatience); ; time.Sleep(instancePause) {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err == nil {
+			err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		}
+		held := errors.Is(err, unix.EWOULDBLOCK)
+		switch {
+		case err == nil && isAt(file, path):
+			return func() { _ = os.Remove(path); file.Close() }, nil
+		case held && time.Now().After(deadline):
+			err = errSecondInstance(findLockHolder(file))
+			file.Close()
+			return nil, err
+		case err != nil && !held:
+			file.Close()
+			klog.FromContext(ctx).Error(err, "Starting without the lock file that keeps a second node process away", "file", path)
+			return func() {}, nil
+		}
+		file.Close() // the holder has just removed the file, or is about to end
 	}
-	var holder *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { holder, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	return holder, errors.Join(err, failed)
 }
 
-// nameOf names a process for people. One that lives among processes that this one does not
-// see, in another container, has no number.
-func nameOf(pid int32) string {
-	if pid == 0 {
-		return "a process in another container"
+// lockPath returns the name of the lock file of this network namespace. The folder is made if
+// it is missing.
+func lockPath(folder string) (string, error) {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
 	}
-	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	var in, namespace unix.Stat_t
+	if err := unix.Lstat(folder, &in); err != nil {
+		return "", fmt.Errorf("looking at %s: %w", folder, err)
+	}
+	if in.Mode&unix.S_IFMT != unix.S_IFDIR || int(in.Uid) != os.Geteuid() || in.Mode&0o022 != 0 {
+		return "", fmt.Errorf("%s is not a folder that only this process's user can write to", folder)
+	}
+	if err := unix.Stat("/proc/thread-self/ns/net", &namespace); err != nil {
+		return "", fmt.Errorf("finding the network namespace: %w", err)
+	}
+	return filepath.Join(folder, fmt.Sprintf("netns-%d.lock", namespace.Ino)), nil
+}
+
+// isAt tells whether a file still has its name.
+func isAt(file *os.File, path string) bool {
+	opened, err := file.Stat()
 	if err != nil {
-		return fmt.Sprintf("process %d", pid)
+		return false
 	}
-	return fmt.Sprintf("process %d, %q", pid, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " ")))
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, there)
 }

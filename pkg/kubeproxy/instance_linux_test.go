@@ -1,12 +1,17 @@
 package kubeproxy
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
-	"runtime"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -16,104 +21,231 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestClaimInstance: one node in a network namespace, whoever else has the name.
-func TestClaimInstance(t *testing.T) {
-	self := fmt.Sprintf("process %d", os.Getpid())
+// squat is the environment variable by which this program holds something as a process of its
+// own: "listen", "bind", or the name of a file to lock.
+const squat = "TEST_SQUAT"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(squat); how != "" {
+		_, _ = fmt.Fprintln(os.Stdout, hold(how))
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// hold holds something until the process ends.
+func hold(how string) error {
+	switch how {
+	case "listen":
+		listener, err := net.Listen("unix", instanceSocket)
+		if err == nil {
+			go hangUp(listener)
+		}
+		return err
+	case "bind":
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrUnix{Name: instanceSocket})
+	}
+	fd, err := unix.Open(how, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// instance is what tests of one network namespace share.
+type instance struct {
+	*testing.T
+	host   *lab.Host
+	folder string
+	log    []string
+}
+
+func newInstance(t *testing.T) *instance {
+	return &instance{T: t, host: lab.ForTest(t, lab.Config{}).Node(), folder: filepath.Join(t.TempDir(), "run")}
+}
+
+// claim claims the instance until the test ends.
+func (i *instance) claim() (release func(), err error) {
+	ctx := klog.NewContext(context.Background(), funcr.New(func(_, args string) { i.log = append(i.log, args) }, funcr.Options{}))
+	err = i.host.Do(func() error {
+		release, err = claimInstance(ctx, i.folder)
+		return err
+	})
+	if err == nil {
+		i.Cleanup(release)
+	}
+	return release, err
+}
+
+// squatter starts a process of a user that holds something until the test ends, and returns
+// what that said. The program is this one, under a name of its own if one is given.
+func (i *instance) squatter(uid int, program, how string) (*exec.Cmd, string) {
+	i.Helper()
+	self := "/proc/self/exe"
+	if program != "" {
+		own, err := os.Executable()
+		self = filepath.Join(i.TempDir(), program)
+		if err = errors.Join(err, os.Link(own, self)); err != nil {
+			i.Fatal(err)
+		}
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), squat+"="+how)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, Pdeathsig: syscall.SIGKILL}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		i.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		i.Fatal(err)
+	}
+	if err := i.host.Do(cmd.Start); err != nil {
+		i.Fatal(err)
+	}
+	i.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	})
+	said, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		i.Fatal(err)
+	}
+	return cmd, strings.TrimSpace(said)
+}
+
+// TestClaimInstance_SocketHeld: only what may be a node keeps a node away, and the message
+// names the process.
+func TestClaimInstance_SocketHeld(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		hold func(t *testing.T)
-		want string // of the error
-		said string // in the log
+		name    string
+		uid     int
+		program string
+		how     string
+		refused bool
 	}{
-		{"nobody", func(*testing.T) {}, "", ""},
-		{"a node", func(t *testing.T) { claim(t) }, self, ""},
-		{"a node that has ended", func(t *testing.T) { claim(t)() }, "", ""},
-		{"somebody else's process", listenAsSomebodyElse, "", "of user 1000"},
-		{"somebody who does not answer", bindOnly, "", "nobody answers"},
+		{"a node", 0, "", "listen", true},
+		{"a node that does not answer", 0, "", "bind", true},
+		{"a node of another build", 0, "openshift-1.36", "listen", true},
+		{"root's other program", 0, "squatter", "listen", false},
+		{"root's other program that does not answer", 0, "squatter", "bind", false},
+		{"another user's process", 1000, "", "listen", false},
+		{"another user's process that does not answer", 1000, "", "bind", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			node := lab.ForTest(t, lab.Config{}).Node()
-			var log []string
-			ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}))
-			err := node.Do(func() error {
-				test.hold(t)
-				release, err := claimInstance(ctx)
-				if err == nil {
-					defer release()
-					if _, again := claimInstance(ctx); test.said == "" && (again == nil || !strings.Contains(again.Error(), self)) {
-						t.Errorf("claimed twice: got %v, want %q in it", again, self)
-					}
-				}
-				return err
-			})
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q in it", err, test.want)
+			i := newInstance(t)
+			process, said := i.squatter(test.uid, test.program, test.how)
+			if said != "<nil>" {
+				t.Fatal(said)
 			}
-			if said := strings.Join(log, "\n"); (said == "") != (test.said == "") || !strings.Contains(said, test.said) {
-				t.Errorf("the log says %q, want %q in it", said, test.said)
+			_, err := i.claim()
+			if (err != nil) != test.refused {
+				t.Errorf("got %v, want an error: %v", err, test.refused)
+			}
+			program, readErr := os.Readlink(fmt.Sprintf("/proc/%d/exe", process.Process.Pid))
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			message := fmt.Sprint(err, i.log)
+			for _, want := range []string{fmt.Sprintf("process %d ", process.Process.Pid), program, fmt.Sprintf("of user %d", test.uid)} {
+				if !strings.Contains(message, want) {
+					t.Errorf("got %q, want %q in it", message, want)
+				}
 			}
 		})
 	}
 }
 
-// TestInstancesOfTwoNamespaces do not know each other.
-func TestInstancesOfTwoNamespaces(t *testing.T) {
-	l := lab.ForTest(t, lab.Config{Nodes: 2})
-	for _, node := range l.Nodes() {
-		if err := node.Do(func() error { claim(t); return nil }); err != nil {
+func TestClaimInstance_Free(t *testing.T) {
+	i := newInstance(t)
+	release, err := i.claim()
+	if err != nil || len(i.log) > 0 {
+		t.Fatalf("the first: %v, %q", err, i.log)
+	}
+	if _, err := i.claim(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) {
+		t.Errorf("the second: got %v, want this process in it", err)
+	}
+	release()
+	if left, err := os.ReadDir(i.folder); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if _, err := i.claim(); err != nil {
+		t.Errorf("after the first has ended: %v", err)
+	}
+}
+
+// TestClaimInstance_SquatterBesideANode: the lock file tells the node from the process that has
+// taken the socket.
+func TestClaimInstance_SquatterBesideANode(t *testing.T) {
+	i := newInstance(t)
+	if _, said := i.squatter(1000, "", "listen"); said != "<nil>" {
+		t.Fatal(said)
+	}
+	release, err := i.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.claim(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) {
+		t.Errorf("the second: got %v, want this process in it", err)
+	}
+	release()
+	if _, err := i.claim(); err != nil {
+		t.Errorf("after the first has ended: %v", err)
+	}
+}
+
+func TestClaimInstance_LockFileOfAnotherUser(t *testing.T) {
+	i := newInstance(t)
+	if _, err := i.claim(); err != nil {
+		t.Fatal(err)
+	}
+	for dir := i.folder; dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-func claim(t *testing.T) (release func()) {
-	release, err := claimInstance(context.Background())
-	if err != nil {
-		t.Error(err)
-		return func() {}
+	files, err := filepath.Glob(i.folder + "/*")
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
 	}
-	t.Cleanup(release)
-	return release
-}
-
-// listenAsSomebodyElse listens on a thread that has another user, and ends with it.
-func listenAsSomebodyElse(t *testing.T) {
-	namespace, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer namespace.Close()
-	listening := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever
-		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
-			listening <- err
-			return
-		}
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 1000, 1000, 1000); errno != 0 {
-			listening <- errno
-			return
-		}
-		listener, err := net.Listen("unix", instanceSocket)
-		if err == nil {
-			t.Cleanup(func() { _ = listener.Close() })
-		}
-		listening <- err
-	}()
-	if err := <-listening; err != nil {
-		t.Error(err)
+	if _, said := i.squatter(1000, "", files[0]); !strings.Contains(said, "permission") {
+		t.Errorf("another user opens the lock file: %s", said)
 	}
 }
 
-func bindOnly(t *testing.T) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Error(err)
-		return
+// TestClaimInstance_NoLockFolder: a folder that others can write to holds no lock that counts.
+func TestClaimInstance_NoLockFolder(t *testing.T) {
+	for name, spoil := range map[string]func(folder string) error{
+		"writable for others": func(folder string) error { return errors.Join(os.Mkdir(folder, 0o700), os.Chmod(folder, 0o777)) },
+		"another user's":      func(folder string) error { return errors.Join(os.Mkdir(folder, 0o700), os.Chown(folder, 1000, 0)) },
+		"a link":              func(folder string) error { return os.Symlink(filepath.Dir(folder), folder) },
+		"no parent":           func(folder string) error { return os.Remove(filepath.Dir(folder)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInstance(t)
+			if err := spoil(i.folder); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := i.claim(); err != nil || !strings.Contains(strings.Join(i.log, "\n"), "without the lock file") {
+				t.Errorf("got %v, and the log %q", err, i.log)
+			}
+		})
 	}
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: instanceSocket}); err != nil {
-		t.Error(err)
+}
+
+func TestClaimInstance_TwoNamespaces(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2})
+	folder := t.TempDir()
+	for _, host := range l.Nodes() {
+		i := &instance{T: t, host: host, folder: folder}
+		if _, err := i.claim(); err != nil || len(i.log) > 0 {
+			t.Errorf("%v, %q", err, i.log)
+		}
 	}
 }

@@ -12,24 +12,24 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// ApplyLogging sets klog up as the configuration says. It must be called before the other
-// methods, and while no other goroutine may log.
+// ApplyLogging configures klog. It must be called before the other methods, and while no other
+// goroutine logs.
 func (p *Proxy) ApplyLogging() error {
 	logs.InitLogs()
 	config := &p.options.Config().Logging
-	entries := config.Format == logsapi.DefaultLogFormat && !config.Options.Text.SplitStream // else a write may be several
+	entries := config.Format == logsapi.DefaultLogFormat && !config.Options.Text.SplitStream // otherwise a write may have several entries
 	return logsapi.ValidateAndApplyWithOptions(config, &logsapi.LoggingOptions{
 		ErrorStream: plainLog{os.Stderr, entries}, InfoStream: plainLog{os.Stdout, entries},
 	}, utilfeature.DefaultFeatureGate)
 }
 
-// plainLog writes a log that says what it seems to say. klog prints a value with a line break
-// as it is, and such a value may be an annotation that anybody wrote: with control
-// characters for a terminal, or with a line that looks like an entry of the log once
-// journald has removed the white space in front. And it may be as long as an object.
+// plainLog writes a log in which no value can imitate a log entry. klog prints a value with line
+// breaks unchanged, and such a value may come from an annotation that any user wrote: it may have
+// control characters for a terminal, a line that looks like a log entry after journald has removed
+// the leading white space, or the length of a whole object.
 type plainLog struct {
 	to io.Writer
-	// entries: each write is one entry, whose further lines are marked as such.
+	// entries: each write is one entry. Its lines after the first get a mark.
 	entries bool
 }
 
@@ -43,11 +43,11 @@ func (w plainLog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// maxLine is how many bytes a line may have. journald makes several of a line of more than 48
-// KiB (LineMax= of journald.conf), which begin anywhere.
+// maxLine is the longest line in bytes. journald splits a line of more than 48 KiB (LineMax= of
+// journald.conf) at any place.
 const maxLine = 40 << 10
 
-// isPlain tells whether a text is a line without anything special, as nearly all are.
+// isPlain tells whether a text is a single short line of printable ASCII, as nearly all are.
 func isPlain(text []byte) bool {
 	if len(text) > maxLine {
 		return false

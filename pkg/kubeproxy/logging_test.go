@@ -10,9 +10,9 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// TestLogSaysWhatItSeemsToSay: whatever is in a value, no line but the first of an entry
-// looks like one, also without the white space in front, and nothing moves a cursor.
-func TestLogSaysWhatItSeemsToSay(t *testing.T) {
+// TestPlainLog_Values: no value has a line that looks like an entry, even without the leading white
+// space, or a character that controls a terminal.
+func TestPlainLog_Values(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
 		"plain":   {"shop/web", `"message" key="shop/web"` + "\n"},
 		"unicode": {"é\x1b", `"message" key="é\x1b"` + "\n"},
@@ -31,8 +31,8 @@ func TestLogSaysWhatItSeemsToSay(t *testing.T) {
 	}
 }
 
-// TestLogLinesAreNotTooLong: for journald, which would make several of one.
-func TestLogLinesAreNotTooLong(t *testing.T) {
+// TestPlainLog_LongLines: journald would split them.
+func TestPlainLog_LongLines(t *testing.T) {
 	for _, value := range []string{strings.Repeat("é", maxLine), "x\n" + strings.Repeat("é", maxLine)} {
 		var log strings.Builder
 		textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(plainLog{&log, true}))).Info("message", "key", value)
@@ -44,7 +44,7 @@ func TestLogLinesAreNotTooLong(t *testing.T) {
 	}
 }
 
-func TestLogOfSeveralEntriesInAWrite(t *testing.T) {
+func TestPlainLog_SeveralEntriesInAWrite(t *testing.T) {
 	const text = "I0101 one\nI0101 two\x1b\n"
 	var log strings.Builder
 	n, err := plainLog{&log, false}.Write([]byte(text))
@@ -59,7 +59,7 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 var errBroken = errors.New("no space left on device")
 
-func TestLogThatCannotBeWritten(t *testing.T) {
+func TestPlainLog_WriteFails(t *testing.T) {
 	for _, text := range []string{"plain\n", "\x1b\n"} {
 		if n, err := (plainLog{broken{}, true}).Write([]byte(text)); n != 0 || !errors.Is(err, errBroken) {
 			t.Errorf("%q: got %d, %v; want 0, %v", text, n, err, errBroken)

@@ -17,12 +17,12 @@ import (
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
-// notifyPeriod is how often things are looked at for systemd's sake.
+// notifyPeriod is how often the state for systemd is checked.
 const notifyPeriod = 250 * time.Millisecond
 
-// notifier tells systemd, if it listens, how the proxy is: READY=1 after the first
-// complete sync, STATUS= what is programmed, WATCHDOG=1 while syncs succeed or none is
-// due, STOPPING=1 at the end (sd_notify(3)).
+// notifier notifies systemd, if it listens, of the proxy's state (sd_notify(3)): READY=1 after the
+// first complete sync, STATUS= with the number of bindings, WATCHDOG=1 while syncs succeed or none
+// is due, STOPPING=1 at the end.
 type notifier struct {
 	mode       string
 	syncPeriod time.Duration
@@ -38,11 +38,11 @@ type notifier struct {
 	debts      map[string]debt
 }
 
-// debt is what the proxier of an IP family owes.
+// debt is the sync that the proxier of an IP family has not done yet.
 type debt struct {
 	// done is when it last synced.
 	done float64
-	// since is when a sync first was due after that; zero if none is.
+	// since is when a sync first was due after that, or zero.
 	since time.Time
 }
 
@@ -51,7 +51,7 @@ func (n *notifier) run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		logger.Error(err, "The service manager's watchdog settings cannot be read, so it gets no signs of life")
+		logger.Error(err, "Cannot read the watchdog settings of the service manager; the watchdog is not notified")
 	}
 	ticker := time.NewTicker(notifyPeriod)
 	defer ticker.Stop()
@@ -75,12 +75,12 @@ func (n *notifier) tell(logger klog.Logger, state []string) {
 		return
 	}
 	if _, err := daemon.SdNotify(false, strings.Join(state, "\n")); err != nil {
-		logger.Error(err, "The service manager cannot be told of the node's state", "state", state)
+		logger.Error(err, "Cannot notify the service manager", "state", state)
 	}
 }
 
-// look returns what is new for systemd at now. queued and done are when the proxier of each
-// IP family was last asked for a sync and last completed one.
+// look returns the notifications that are due at now. queued and done are the times at which the
+// proxier of each IP family was last asked for a sync and last completed one.
 func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[string]float64) []string {
 	synced, overdue := n.proxier(now, queued, done)
 	status := n.mode + " proxy "
@@ -113,7 +113,7 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 		n.lastStatus = status
 		state = append(state, "STATUS="+status)
 	}
-	// Thrice as often as systemd demands it, for one that comes late.
+	// Three times as often as systemd requires, because one may be late.
 	if watchdog > 0 && healthy && now.Sub(n.lastAlive) >= watchdog/3 {
 		n.lastAlive = now
 		state = append(state, daemon.SdNotifyWatchdog)
@@ -121,11 +121,11 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 	return state
 }
 
-// patience is how long work may be due: as long as kube-proxy's healthz allows.
+// patience is how long a sync may be due: as long as in kube-proxy's healthz.
 func (n *notifier) patience() time.Duration { return max(2*n.syncPeriod, 10*time.Second) }
 
-// proxier tells whether the proxiers of all IP families have synced, and for how long the
-// slowest has owed a sync. A sync pays the debt, even if the next one is due by then.
+// proxier returns whether the proxiers of all IP families have synced, and for how long a sync of
+// the slowest has been due. A completed sync counts even if the next one is due already.
 func (n *notifier) proxier(now time.Time, queued, done map[string]float64) (synced bool, overdue time.Duration) {
 	if n.debts == nil {
 		n.debts = map[string]debt{}
@@ -169,8 +169,8 @@ func since(now, then time.Time) time.Duration {
 	return now.Sub(then)
 }
 
-// byFamily returns the values of one of kube-proxy's gauges by its label ip_family. It
-// collects them, for asking for the gauge of a family would make one.
+// byFamily returns the values of one of kube-proxy's gauges by its label ip_family. It collects
+// them, because a lookup by label would create the gauge.
 func byFamily(vec *metrics.GaugeVec) map[string]float64 {
 	values := map[string]float64{}
 	if !vec.IsCreated() {
@@ -184,7 +184,7 @@ func byFamily(vec *metrics.GaugeVec) map[string]float64 {
 	for metric := range collected {
 		var m dto.Metric
 		if err := metric.Write(&m); err != nil {
-			continue // a gauge has no way to fail
+			continue // a gauge cannot fail
 		}
 		for _, label := range m.GetLabel() {
 			if label.GetName() == "ip_family" {

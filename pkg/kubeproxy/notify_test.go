@@ -26,13 +26,13 @@ func newClock() *clock {
 	return c
 }
 
-// after moves on and returns what systemd is told.
+// after moves the time and returns the notifications.
 func (c *clock) after(d time.Duration, queued, done map[string]float64) string {
 	c.now = c.now.Add(d)
 	return strings.Join(c.look(c.now, 30*time.Second, queued, done), "\n")
 }
 
-func TestReadyAfterEverythingHasSynced(t *testing.T) {
+func TestNotifier_ReadyAfterEverythingHasSynced(t *testing.T) {
 	c := newClock()
 	both := map[string]float64{"IPv4": at(0), "IPv6": at(0)}
 	for _, step := range []struct {
@@ -58,7 +58,7 @@ func TestReadyAfterEverythingHasSynced(t *testing.T) {
 
 func alive(told string) bool { return strings.Contains(told, "WATCHDOG=1") }
 
-func TestWatchdogWhileNothingIsDue(t *testing.T) {
+func TestNotifier_WatchdogWhileNothingIsDue(t *testing.T) {
 	c := newClock()
 	for range 100 {
 		if told := c.after(10*time.Second, map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}); !alive(told) {
@@ -67,9 +67,9 @@ func TestWatchdogWhileNothingIsDue(t *testing.T) {
 	}
 }
 
-// TestWatchdogInABusyCluster: there is always a change that is not written yet, and a sync
-// every few seconds.
-func TestWatchdogInABusyCluster(t *testing.T) {
+// TestNotifier_WatchdogInABusyCluster: a change is always due, and a sync happens every few
+// seconds.
+func TestNotifier_WatchdogInABusyCluster(t *testing.T) {
 	c := newClock()
 	for i := range 400 {
 		seconds := float64(i) / 4
@@ -81,7 +81,7 @@ func TestWatchdogInABusyCluster(t *testing.T) {
 	}
 }
 
-func TestWatchdogStarvesWhenTheProxierIsStuck(t *testing.T) {
+func TestNotifier_NoWatchdogWhileTheProxierIsStuck(t *testing.T) {
 	c := newClock()
 	queued, done := map[string]float64{"IPv4": at(5), "IPv6": at(1)}, map[string]float64{"IPv4": at(1), "IPv6": at(2)}
 	c.after(0, queued, done)
@@ -97,7 +97,7 @@ func TestWatchdogStarvesWhenTheProxierIsStuck(t *testing.T) {
 	}
 }
 
-func TestWatchdogStarvesWhenEgressIsStuck(t *testing.T) {
+func TestNotifier_NoWatchdogWhileEgressIsStuck(t *testing.T) {
 	c := newClock()
 	c.status = egress.Summary{Ready: true, Bindings: 2, EgressIPs: 1, Refusals: 3, DueSince: start}
 	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
@@ -109,7 +109,7 @@ func TestWatchdogStarvesWhenEgressIsStuck(t *testing.T) {
 	}
 }
 
-func TestNothingNewNothingTold(t *testing.T) {
+func TestNotifier_NothingNew(t *testing.T) {
 	c := newClock()
 	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
 	c.after(time.Second, queued, done)

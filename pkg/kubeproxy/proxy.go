@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
@@ -25,22 +24,22 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/placement"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
-// Overrides are what the command line adds to a NodeConfig.
+// Overrides are the settings of the command line, which are not in the NodeConfig.
 type Overrides struct {
-	// LogLevel is klog's verbosity, unless proxyArguments has v. Empty leaves it alone.
+	// LogLevel is klog's verbosity unless proxyArguments has v. If it is empty klog's default
+	// applies.
 	LogLevel string
-	// Manifests is a folder whose objects take the API server's place. With it the
-	// NodeConfig must not name an API server.
+	// Manifests is a folder whose objects replace the API server. With it the NodeConfig must
+	// not name an API server.
 	Manifests string
-	// Version is the program's, to be told to who asks the node.
+	// Version is the program's version, for 'openshift egress'.
 	Version string
-	// Cleanup is for a Proxy that is only to remove its rules: it needs no objects.
+	// Cleanup: the Proxy only removes rules, and needs no API server.
 	Cleanup bool
 }
 
@@ -49,16 +48,16 @@ type Proxy struct {
 	options   *app.Options
 	config    *nodeconfig.Config
 	overrides Overrides
-	// flags are the project's own, of which extension is made.
+	// flags are the project's own. extension is their checked form.
 	flags     egressFlags
 	extension egress.Config
-	// withoutNFTables is why nftables was not chosen where that was left to the program.
+	// withoutNFTables is why egress-snat-backend=auto did not select nftables.
 	withoutNFTables error
 }
 
-// New returns the Proxy that config and overrides describe, or all that is wrong with
-// them. It reads the files that they name but contacts nobody. Feature gates are the
-// process's: New must not be called again while a Proxy runs.
+// New returns the Proxy that config and overrides describe, or all errors in them. It reads the
+// files that they name but opens no connection. Feature gates belong to the process: New must not
+// be called again while a Proxy runs.
 func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 	args, err := setArguments(config)
 	if err != nil {
@@ -94,10 +93,10 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 
 func (p *Proxy) validate() error {
 	if p.overrides.Cleanup {
-		return nil // whatever the mode is, its rules are to go
+		return nil // rules of all modes are removed
 	}
 	if err := p.validateMode(p.options.Config().Mode); err != nil {
-		return err // kube-proxy would say of the mode the same, in other words
+		return err // kube-proxy would report the mode again, in other words
 	}
 	proxy := p.options.Config()
 	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags()}
@@ -110,29 +109,28 @@ func (p *Proxy) validate() error {
 	return errors.Join(errs...)
 }
 
-// validatePeriods makes sure that there is time to look at the kernel twice in a sync
-// period.
+// validatePeriods leaves time to check the kernel twice in a sync period.
 func (p *Proxy) validatePeriods() error {
 	const path = "proxyArguments.egress-snat-min-sync-period"
 	least, most := p.extension.MinSyncPeriod, p.extension.SyncPeriod/2
 	if p.flags.enabled && (least < 0 || least > most) {
-		return p.config.Errorf(path, "%s does not do; expected a duration from 0s to %s, half of the sync period", least, most)
+		return p.config.Errorf(path, "invalid value \"%s\": expected a duration from 0s to %s, half of the sync period", least, most)
 	}
 	return nil
 }
 
-// takeEgressFlags reads those of the project's flags that are more than a switch.
+// takeEgressFlags parses this project's flags that are not booleans.
 func (p *Proxy) takeEgressFlags() error {
 	var errs [3]error
 	p.extension.Exclusions, errs[0] = p.parseCIDRs(excludeCIDRsKey, p.flags.excludeCIDRs, parseInside, "a network that pods reach under their own address, for example 192.0.2.0/24")
 	if p.flags.allowedCIDRs != nil {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
-	p.extension.NamespacePolicies, errs[2] = p.parseNamespaceCIDRs()
+	p.extension.NamespaceCIDRs, errs[2] = p.parseNamespaceCIDRs()
 	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.validateSocket())...)
 }
 
-// parseCIDRs reads the values of an argument. The result is not nil.
+// parseCIDRs parses the values of an argument. The result is not nil.
 func (p *Proxy) parseCIDRs(key string, texts []string, parse func(text, what string) (netip.Prefix, error), what string) ([]netip.Prefix, error) {
 	var errs []error
 	cidrs := []netip.Prefix{}
@@ -147,34 +145,13 @@ func (p *Proxy) parseCIDRs(key string, texts []string, parse func(text, what str
 	return cidrs, errors.Join(errs...)
 }
 
-// parseNamespaceCIDRs reads where the egress IPs of single namespaces may lie.
-func (p *Proxy) parseNamespaceCIDRs() (map[string]plan.Policy, error) {
-	const path = "proxyArguments." + namespaceCIDRsKey
-	policies := map[string]plan.Policy{}
-	var errs []error
-	for _, text := range p.flags.namespaceCIDRs {
-		namespace, cidrText, found := strings.Cut(strings.TrimSpace(text), "=")
-		if wrong := validation.IsDNS1123Label(namespace); !found || len(wrong) > 0 {
-			errs = append(errs, p.config.Errorf(path, "%q does not do; expected NAMESPACE=CIDR, for example shop=203.0.113.0/28", text))
-			continue
-		}
-		cidr, err := parseCIDR(cidrText, "a network of egress IPs, for example 203.0.113.0/28")
-		if err != nil {
-			errs = append(errs, p.config.Errorf(path, "%w", err))
-			continue
-		}
-		policies[namespace] = plan.Policy{Source: path + " for the namespace " + namespace, Allowed: append(policies[namespace].Allowed, cidr)}
-	}
-	return policies, errors.Join(errs...)
-}
-
 func (p *Proxy) takeProtocols() error {
 	switch p.flags.protocols {
 	case serviceProtocols, allProtocols:
 		p.extension.AllProtocols = p.flags.protocols == allProtocols
 		return nil
 	}
-	return p.config.Errorf("proxyArguments."+protocolsKey, "%q does not do; expected %q or %q", p.flags.protocols, serviceProtocols, allProtocols)
+	return p.config.Errorf("proxyArguments."+protocolsKey, "invalid value %q: expected %q or %q", p.flags.protocols, serviceProtocols, allProtocols)
 }
 
 func (p *Proxy) validateScope() error {
@@ -184,8 +161,8 @@ func (p *Proxy) validateScope() error {
 	return nil
 }
 
-// takeBackend takes how rules are written. Beside the nftables proxier it is a table of their own:
-// at the priority of iptables the order would be that of loading.
+// takeBackend selects the back end. With the nftables proxier it is always nftables: iptables
+// rules have the same priority as the proxier's, so the order in which they were loaded would decide.
 func (p *Proxy) takeBackend() error {
 	p.extension.Proxier, p.extension.Backend = reconcile.IPTables, reconcile.IPTables
 	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
@@ -204,21 +181,21 @@ func (p *Proxy) takeBackend() error {
 		}
 		return nil
 	case backend == string(reconcile.IPTables):
-		return p.config.Errorf(path, "%q does not do in the proxy mode \"nftables\", whose rules could come first; leave it out, or use \"nftables\"", backend)
+		return p.config.Errorf(path, "invalid value %q in the proxy mode \"nftables\", whose rules could come first: remove the argument, or use \"nftables\"", backend)
 	}
-	return p.config.Errorf(path, "%q does not do; expected \"iptables\", \"nftables\" or \"auto\"", p.flags.backend)
+	return p.config.Errorf(path, "invalid value %q: expected \"iptables\", \"nftables\" or \"auto\"", p.flags.backend)
 }
 
 func (p *Proxy) validateSocket() error {
-	const most = 95 // bytes: of the 107 of unix(7) some are for the name that it is made under
+	const most = 95 // bytes: unix(7) allows 107, and the temporary name of the socket is longer
 	if socket := p.flags.socket; socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
-		return p.config.Errorf("proxyArguments."+socketKey, "%q does not do; expected the absolute path of a socket, at most %d bytes, or nothing", socket, most)
+		return p.config.Errorf("proxyArguments."+socketKey, "invalid value %q: expected the absolute path of a socket, at most %d bytes, or nothing", socket, most)
 	}
 	return nil
 }
 
-// takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if one
-// is given and proxyArguments have none.
+// takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if there is one
+// and proxyArguments has none.
 func (p *Proxy) takeClusterCIDRs(texts []string) error {
 	if p.extension.ClusterCIDRs != nil {
 		return nil
@@ -235,8 +212,8 @@ func (p *Proxy) takeClusterCIDRs(texts []string) error {
 	return errors.Join(errs...)
 }
 
-// validateMode refuses modes that do not exist, and those in which the pods would leave
-// under another address than the configuration promises.
+// validateMode refuses modes that do not exist, and modes in which egress SNAT is on but would not
+// work.
 func (p *Proxy) validateMode(mode proxyconfig.ProxyMode) error {
 	const path = "proxyArguments.proxy-mode"
 	switch mode {
@@ -244,25 +221,25 @@ func (p *Proxy) validateMode(mode proxyconfig.ProxyMode) error {
 		return nil
 	case proxyconfig.ProxyModeIPVS:
 		if p.flags.enabled {
-			return p.config.Errorf(path, "egress SNAT does not serve the mode %q, so pods would not leave from their Service's external IP; use \"iptables\" or \"nftables\", or set proxyArguments.egress-snat to \"false\" to run without", mode)
+			return p.config.Errorf(path, "egress SNAT does not support the mode %q, so pods would not leave from their Service's external IP: use \"iptables\" or \"nftables\", or set proxyArguments.egress-snat to \"false\"", mode)
 		}
 		return nil
 	case "userspace":
-		return p.config.Errorf(path, "the mode \"userspace\" was removed in Kubernetes 1.26; use \"iptables\"")
+		return p.config.Errorf(path, "the mode \"userspace\" was removed in Kubernetes 1.26: use \"iptables\" or \"nftables\"")
 	}
-	return p.config.Errorf(path, "unknown mode %q; expected \"iptables\", \"nftables\" or \"ipvs\"", mode)
+	return p.config.Errorf(path, "unknown mode %q: expected \"iptables\", \"nftables\" or \"ipvs\"", mode)
 }
 
-// validateObjects makes sure that there is one place that Services come from.
+// validateObjects requires exactly one source of Services: an API server or a folder.
 func (p *Proxy) validateObjects() error {
 	kubeconfig, master := p.options.Config().ClientConnection.Kubeconfig, p.master()
 	switch {
 	case p.overrides.Manifests != "" && (kubeconfig != "" || master != ""):
-		return p.config.Errorf(p.kubeconfigPath(), "--manifests=%s takes the API server's place; name no API server, or run without --manifests", p.overrides.Manifests)
+		return p.config.Errorf(p.kubeconfigPath(), "--manifests=%s replaces the API server: remove this field, or start without --manifests", p.overrides.Manifests)
 	case p.overrides.Manifests != "" || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
 		return nil
 	case kubeconfig == "" && master == "":
-		return p.config.Errorf("masterKubeConfig", "is required: name the kubeconfig of this node, or run with --manifests=DIR")
+		return p.config.Errorf("masterKubeConfig", "missing: set it to the kubeconfig of this node, or start with --manifests=DIR")
 	}
 	if _, err := p.clientConfig(); err != nil {
 		return p.config.Errorf(p.kubeconfigPath(), "%s: %w", kubeconfig, err)
@@ -270,7 +247,7 @@ func (p *Proxy) validateObjects() error {
 	return nil
 }
 
-// master is the API server's address that overrides the kubeconfig's.
+// master returns the API server's address that overrides the kubeconfig's, or "".
 func (p *Proxy) master() string {
 	if values := p.config.NodeConfig.ProxyArguments["master"]; len(values) > 0 {
 		return values[len(values)-1]
@@ -278,7 +255,7 @@ func (p *Proxy) master() string {
 	return ""
 }
 
-// kubeconfigPath is the field that the kubeconfig's name comes from.
+// kubeconfigPath returns the field that names the kubeconfig.
 func (p *Proxy) kubeconfigPath() string {
 	for _, argument := range []string{"config", "kubeconfig"} {
 		if len(p.config.NodeConfig.ProxyArguments[argument]) > 0 && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
@@ -295,20 +272,20 @@ func (p *Proxy) clientConfig() (*rest.Config, error) {
 		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: p.master()}}).ClientConfig()
 }
 
-// logStart says in one place what somebody who reads the log later will want to know.
+// logStart logs the settings that explain the rest of the log.
 func (p *Proxy) logStart(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, path := range p.config.Unused() {
-		logger.Info("Configured but not used: this program runs the node's service proxy only", "file", p.config.File, "field", path)
+		logger.Info("The field is set but has no effect: this program runs only the node's service proxy", "file", p.config.File, "field", path)
 	}
 	if p.withoutNFTables != nil {
-		logger.Info("Egress SNAT is done by iptables rules, for nftables does not do", "because", p.withoutNFTables)
+		logger.Info("Egress SNAT uses iptables rules because nftables is unavailable", "err", p.withoutNFTables)
 	}
 	switch {
 	case !p.flags.enabled:
 		logger.Info("Egress SNAT is off: pods leave as the network plugin decides", "proxyMode", p.options.Config().Mode)
 	case len(p.extension.ClusterCIDRs) == 0:
-		logger.Info("Egress SNAT is on, and proxyArguments.cluster-cidr is not set: without OpenShift's Network object, which would tell the cluster CIDRs, it writes no rules", "file", p.config.File)
+		logger.Info("Egress SNAT is on, but proxyArguments.cluster-cidr is not set: it writes no rules unless OpenShift's Network object has the cluster CIDRs", "file", p.config.File)
 	default:
 		logger.Info("Egress SNAT is on", "clusterCIDRs", joinPrefixes(p.extension.ClusterCIDRs), "exclusions", joinPrefixes(p.extension.Exclusions))
 	}

@@ -29,13 +29,12 @@ import (
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
-// stopTime is how long the end of a node waits for what it has begun: a write that is
-// killed, a temporary file that is removed.
+// stopTime is how long a stopping node waits for its unfinished work, such as a write or the
+// removal of a temporary file.
 const stopTime = 2 * time.Second
 
-// Run runs the proxy until ctx ends, and returns nil then. The rules stay in the kernel. It
-// is an error, before anything is changed, if another node's process runs in the network
-// namespace.
+// Run runs the proxy until ctx ends, and returns nil then. The rules stay in the kernel. If another
+// node process runs in the network namespace, Run changes nothing and returns an error.
 func (p *Proxy) Run(ctx context.Context) error {
 	p.logStart(ctx)
 	utilfeature.DefaultMutableFeatureGate.AddMetrics()
@@ -45,7 +44,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if p.options.WriteConfigTo != "" || p.options.InitAndExit {
 		return p.options.Run(ctx)
 	}
-	release, err := claimInstance(ctx)
+	release, err := claimInstance(ctx, instanceFolder)
 	if err != nil {
 		return err
 	}
@@ -54,26 +53,26 @@ func (p *Proxy) Run(ctx context.Context) error {
 	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration}
 	defer n.stopping()
 	failed := make(chan error, 1)
-	idle := make(chan struct{}) // closed when nothing must be waited for any more
+	idle := make(chan struct{}) // closed when no work is left to wait for
 	go func() { failed <- p.serve(ctx, n, idle) }()
 	select {
 	case err := <-failed:
 		if ctx.Err() != nil {
-			return nil // it failed because it was told to stop
+			return nil // it failed because it was stopped
 		}
 		return err
 	case <-ctx.Done():
 	}
 	select {
 	case <-idle:
-	case <-failed: //nolint:errcheck // it failed because it was told to stop
+	case <-failed: //nolint:errcheck // it failed because it was stopped
 	case <-time.After(stopTime):
 	}
 	return nil
 }
 
-// serve builds the server and runs it. It does not return while that goes well, not even
-// when ctx ends: kube-proxy has no end but the process's.
+// serve builds the server and runs it. Without an error it never returns, not even when ctx ends:
+// kube-proxy runs until the process ends.
 func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) error {
 	if _, err := iptables.AwaitLock(ctx); err != nil {
 		return err
@@ -87,11 +86,9 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 	if err != nil {
 		return err
 	}
-	n.synced = syncsOf(host)
-	if p.options.Config().Mode == proxyconfig.ProxyModeIPVS {
-		n.synced = syncsByMetric
+	if n.synced = syncsByMetric; p.options.Config().Mode != proxyconfig.ProxyModeIPVS {
+		server.Proxier, n.synced = host.Wrap(server.Proxier, servedFamilies(server)...), syncsOf(host)
 	}
-	server.Proxier = host.Wrap(server.Proxier, servedFamilies(server)...)
 	go func() {
 		n.run(ctx) // until ctx ends
 		close(idle)
@@ -99,7 +96,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
 }
 
-// serveEgress is serve with the extension around the proxier.
+// serveEgress is serve with the egress extension around the proxier.
 func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct{}) error {
 	p.extension.NodeName = p.nodeName()
 	snat := egress.New(ctx, p.extension)
@@ -129,13 +126,13 @@ func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct
 	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
 }
 
-// tell answers 'openshift egress' until ctx ends. That it cannot keeps no packet from its way.
+// tell answers 'openshift egress' until ctx ends. Its errors are only logged: no rule depends on it.
 func (p *Proxy) tell(ctx context.Context, extension *egress.Extension) {
 	if p.flags.socket == "" {
 		return
 	}
 	if err := status.Serve(ctx, p.flags.socket, extension); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "'openshift egress' gets no answer from this node", "socket", p.flags.socket)
+		klog.FromContext(ctx).Error(err, "'openshift egress' does not work on this node: its socket failed", "socket", p.flags.socket)
 	}
 }
 
@@ -143,13 +140,13 @@ func (p *Proxy) tell(ctx context.Context, extension *egress.Extension) {
 func (p *Proxy) nodeName() string {
 	name, err := nodeutil.GetHostname(p.options.Config().HostnameOverride)
 	if err != nil {
-		return "" // kube-proxy ends with the same error
+		return "" // kube-proxy fails with the same error
 	}
 	return name
 }
 
-// servedFamilies returns the IP families that server's proxier writes rules for: both, or
-// the primary one where the node can do only that.
+// servedFamilies returns the IP families for which server's proxier writes rules: both, or only
+// the primary one on a node that supports no other.
 func servedFamilies(server *app.ProxyServer) []v1.IPFamily {
 	switch server.Proxier.(type) {
 	case *proxyiptables.Proxier, *proxynftables.Proxier:
@@ -158,8 +155,8 @@ func servedFamilies(server *app.ProxyServer) []v1.IPFamily {
 	return []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 }
 
-// checkServed returns an error if the proxier does without an IP family in which it could
-// write: it looked when somebody held the lock of iptables, and would not look again.
+// checkServed returns an error if the proxier does not serve an IP family although it could: it
+// checks once, and found iptables locked by another process.
 func checkServed(ctx context.Context, served []v1.IPFamily) error {
 	if len(served) > 1 {
 		return nil
@@ -168,13 +165,13 @@ func checkServed(ctx context.Context, served []v1.IPFamily) error {
 	for _, family := range usable {
 		family := v1.IPFamily(family)
 		if !slices.Contains(served, family) && (family != v1.IPv6Protocol || ipv6Enabled()) {
-			err = errors.Join(err, fmt.Errorf("kube-proxy could not use iptables for %s and now it can: somebody else held its lock; ending, to be started again", family))
+			err = errors.Join(err, fmt.Errorf("kube-proxy could not use iptables for %s while another process held the iptables lock, and does not try again: restart the node", family))
 		}
 	}
 	return err
 }
 
-// ipv6Enabled tells whether kube-proxy can serve IPv6, as far as that depends on the kernel.
+// ipv6Enabled tells whether the kernel has IPv6.
 func ipv6Enabled() bool {
 	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
 		return false
@@ -183,22 +180,22 @@ func ipv6Enabled() bool {
 	return err != nil || strings.TrimSpace(string(disabled)) != "1"
 }
 
-// newServer builds kube-proxy's server, and clients for what it does not watch. It waits for
-// the API server as long as ctx lasts.
+// newServer builds kube-proxy's server, and clients for the objects that it does not watch. It
+// waits for the API server until ctx ends.
 func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, egress.Clients, error) {
 	if p.overrides.Manifests != "" {
 		remove, err := p.serveManifests(ctx)
 		if err != nil {
 			return nil, egress.Clients{}, err
 		}
-		defer remove() // the clients have read it by then
+		defer remove() // the clients have read the kubeconfig when newServer returns
 	}
 	waiting, arrived := context.WithCancel(ctx)
-	var said sync.WaitGroup
-	said.Go(func() { p.sayWhatItWaitsFor(waiting, n) })
+	var reported sync.WaitGroup
+	reported.Go(func() { p.reportWaiting(waiting, n) })
 	server, err := p.options.NewProxyServer(ctx)
 	arrived()
-	said.Wait()
+	reported.Wait()
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
@@ -219,7 +216,7 @@ func (p *Proxy) configClient() (configclient.Interface, error) {
 	return client, nil
 }
 
-// serveManifests makes the objects in the manifests folder what the server's client sees.
+// serveManifests serves the manifests folder as an API server and connects the server's client to it.
 func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 	source, err := manifests.Open(ctx, p.overrides.Manifests)
 	if err != nil {
@@ -235,16 +232,16 @@ func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 	return remove, nil
 }
 
-// cleanupOtherModes removes the rules that an earlier run in another mode has left. As in
-// kube-proxy itself, failing at that does not keep the proxier from starting.
+// cleanupOtherModes removes the rules of an earlier run in another mode. As in kube-proxy itself,
+// the proxier starts even if that fails.
 func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	if err := p.options.Cleanup(ctx, false); err != nil {
-		logger.Error(err, "Rules of another proxy mode may be left in the kernel")
+		logger.Error(err, "Failed to remove the rules of other proxy modes; run 'openshift start node --cleanup' to try again")
 	}
 	if !p.flags.enabled {
 		if err := cleanupEgress(ctx); err != nil {
-			logger.Error(err, "Egress SNAT rules of an earlier run may be left in the kernel; run 'openshift start node --cleanup'")
+			logger.Error(err, "Failed to remove the egress SNAT rules of an earlier run; run 'openshift start node --cleanup' to try again")
 		}
 	}
 }

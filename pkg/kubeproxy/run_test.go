@@ -10,8 +10,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestCheckServed: a proxier that lacks a family in which iptables works is not what was asked for.
-func TestCheckServed(t *testing.T) {
+// TestCheckServed_Families: it is an error if the proxier lacks a family in which iptables works.
+func TestCheckServed_Families(t *testing.T) {
 	v4, v6 := v1.IPv4Protocol, v1.IPv6Protocol
 	for _, test := range []struct {
 		name   string

@@ -12,8 +12,8 @@ import (
 	utilnet "k8s.io/utils/net"
 )
 
-// assemble puts the objects of all files together and finds what is right in
-// each file but wrong between them.
+// assemble puts the objects of all files together and finds the conflicts
+// between files.
 func assemble(objects []*object) (*Objects, []*Error) {
 	objects = append(slices.Clip(objects), mirrored(objects)...)
 	errs := conflicts(objects)
@@ -45,8 +45,7 @@ func assemble(objects []*object) (*Objects, []*Error) {
 // The API server's own Endpoints are labelled skip-mirror because slices of the
 // same endpoints exist beside them. So the label is heeded where the folder has
 // slices for the Service. Where it has none (somebody saved only Services and
-// Endpoints) heeding it would leave the Service without endpoints, and nobody
-// told.
+// Endpoints) heeding it would silently leave the Service without endpoints.
 func mirrored(objects []*object) []*object {
 	sliced := map[string]bool{}
 	for _, o := range objects {

@@ -89,8 +89,8 @@ func decodeFile(file string, data []byte) ([]*object, []*Error) {
 // decodeDocument returns the objects of a document: one, or those of a list.
 func decodeDocument(doc *document, isJSON bool) (objects []*object, errs []*Error) {
 	defer func() {
-		// What reads the text here is five decoders, defaulters and
-		// validators of others. A file must not be able to end the node.
+		// Decoders, defaulters and validators of several modules read the
+		// text. A panic in one of them must not end the node.
 		if r := recover(); r != nil {
 			objects, errs = nil, []*Error{doc.errorf(doc.start, "this document cannot be handled: %v", r)}
 		}

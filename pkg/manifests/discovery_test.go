@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-func TestDiscovery(t *testing.T) {
+func TestServe_Discovery(t *testing.T) {
 	w := newWorld(t, nil)
 	client := discovery.NewDiscoveryClientForConfigOrDie(w.config)
 	for groupVersion, want := range map[string][]string{
@@ -29,7 +29,7 @@ func TestDiscovery(t *testing.T) {
 		},
 		"config.openshift.io/v1": {"networks network Network false [get list watch]"},
 		"discovery.k8s.io/v1":    {"endpointslices endpointslice EndpointSlice true [get list watch]"},
-		"events.k8s.io/v1":       {"events event Event true [create delete get list patch watch]"},
+		"events.k8s.io/v1":       {"events event Event true [create patch]"},
 		"networking.k8s.io/v1":   {"servicecidrs servicecidr ServiceCIDR false [get list watch]"},
 	} {
 		list, err := client.ServerResourcesForGroupVersion(groupVersion)
@@ -72,8 +72,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestNetwork reads the cluster's configuration as OpenShift's clients do.
-func TestNetwork(t *testing.T) {
+// TestServe_NetworkForOpenShiftsClients reads the cluster's configuration as OpenShift's clients do.
+func TestServe_NetworkForOpenShiftsClients(t *testing.T) {
 	for _, watchList := range []bool{true, false} {
 		t.Run(fmt.Sprintf("WatchList=%t", watchList), func(t *testing.T) {
 			setWatchList(t, watchList)
@@ -117,7 +117,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-func TestServiceCIDR(t *testing.T) {
+func TestServe_ServiceCIDRs(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.yaml": serviceCIDR("kubernetes", "172.30.0.0/16")})
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	cidrs := factory.Networking().V1().ServiceCIDRs()

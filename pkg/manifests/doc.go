@@ -1,7 +1,8 @@
 // Package manifests lets a node run without an API server: it reads the
 // Services, EndpointSlices, Endpoints, Nodes, Namespaces, ServiceCIDRs and the
 // Network (config.openshift.io) of a folder and serves them as a Kubernetes API
-// on loopback.
+// on loopback. That is 'openshift start node --manifests=DIR', with a NodeConfig
+// without masterKubeConfig.
 //
 //	DIR/*.yaml ─► document ─► object ─► Objects ─► store ─► HTTPS on 127.0.0.1
 //	              (decode,    (default,  (sorted,  (resource   (discovery, get,
@@ -10,22 +11,50 @@
 //	                             events that clients ─┘    client-go informers
 //	                             create, patch, delete
 //
-// The vendored kube-proxy knows only a kubeconfig, so that is what it gets. Its
-// informers and handlers are then fed exactly as by a real API server, and
-// nothing in it has to know where the objects come from.
+// The vendored kube-proxy accepts only a kubeconfig, so it gets one. Its informers
+// and handlers then work exactly as with a real API server.
 //
-// What a file says is held to the API server's standard: decoding is strict,
+// # Files
+//
+// The files are those of the folder that end in .yaml, .yml or .json; subfolders
+// are not read. Each may hold Services, EndpointSlices, Endpoints, Nodes,
+// Namespaces, ServiceCIDRs, OpenShift's Network "cluster" (config.openshift.io/v1),
+// and lists of these.
+//
+// They are checked as strictly as by an API server: decoding is strict,
 // upstream's own defaulting and validation are applied, and every error names
-// the file, the line and the field. Where the API server would fill in a value
-// that it allocates (a cluster IP, a node port), there is nobody to allocate,
-// so the file has to say it.
+// the file, the line and the field.
 //
-// While it watches, a folder that is broken in any way changes nothing: the
-// last good state stays, whole, until the folder is good again.
+// The folder is watched, and every change is followed at once. While anything in
+// the folder is wrong nothing changes: the last good state stays, whole, until
+// the folder is good again.
 //
-// Events are the one thing that clients write. Those of events.k8s.io are
-// validated as by the API server and kept in memory, the last thousand for an
-// hour; the end of the process forgets them. Those of core are logged only.
+// # What the files must have
+//
+// Nothing fills in the values that an API server and its controllers allocate,
+// so the files must have them:
+//   - clusterIPs and node ports of Services;
+//   - endpoints, as EndpointSlices or Endpoints: a Service's selector selects
+//     nothing here;
+//   - this node's Node, with an InternalIP: without it kube-proxy waits 30 s
+//     before it starts.
+//
+// An object without creationTimestamp counts as the oldest. It matters where two
+// Services claim one egress IP.
+//
+// # The Node
+//
+// As with an API server, kube-proxy ends with status 1 when the Node of its node
+// is deleted or changes its addresses.
+//
+// # Events
+//
+// Events are the only objects that clients write. Those of events.k8s.io are
+// validated as by the API server and logged at level 2. The last thousand of them
+// are kept in memory, for an hour and until the process ends. Those of core are
+// only logged.
+//
+// # Limits
 //
 // The package never writes to the folder, never listens on anything but
 // loopback, never changes an object of a file because a client asks for it, and

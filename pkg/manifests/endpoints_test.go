@@ -36,7 +36,7 @@ func describe(slice *discoveryv1.EndpointSlice) string {
 
 const head1 = "apiVersion: v1\nkind: Endpoints\nmetadata:\n  name: web\n  namespace: shop\n"
 
-func TestMirror(t *testing.T) {
+func TestMirror_SlicesOfEndpoints(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       []string
@@ -116,7 +116,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-func TestMirrorMetadata(t *testing.T) {
+func TestMirror_Metadata(t *testing.T) {
 	slice := mustLoad(t, "a.yaml", head1+`  uid: the-uid
   creationTimestamp: 2024-01-02T03:04:05Z
   labels: {app: web, service.kubernetes.io/headless: "", kubernetes.io/service-name: wrong}
@@ -144,7 +144,7 @@ subsets:
 	}
 }
 
-func TestMirrorSplits(t *testing.T) {
+func TestMirror_TooManyAddressesForOneSlice(t *testing.T) {
 	seen := map[string]bool{}
 	names := map[string]bool{}
 	for _, slice := range mustLoad(t, "a.yaml", manyEndpoints(strings.Repeat("long.", 12)+"abc", 2500)).EndpointSlices {
@@ -164,8 +164,8 @@ func TestMirrorSplits(t *testing.T) {
 	}
 }
 
-// TestMirrorName: a slice must not be replaced because an address changed.
-func TestMirrorName(t *testing.T) {
+// TestMirror_NameStaysWhenAnAddressChanges: a slice must not be replaced because an address changed.
+func TestMirror_NameStaysWhenAnAddressChanges(t *testing.T) {
 	name := func(ip string) string {
 		return mustLoad(t, "a.yaml", head1+"subsets:\n- addresses: [{ip: "+ip+"}]\n  ports: [{port: 80}]\n").EndpointSlices[0].Name
 	}
@@ -174,7 +174,7 @@ func TestMirrorName(t *testing.T) {
 	}
 }
 
-func TestMirrorBesideSlices(t *testing.T) {
+func TestMirror_BesideSlicesOfTheSameService(t *testing.T) {
 	const slice = "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\nendpoints: [{addresses: [10.0.0.9]}]\n"
 	const subsets = "subsets:\n- addresses: [{ip: 10.0.0.1}]\n"
 	const skip = "  labels: {endpointslice.kubernetes.io/skip-mirror: \"true\"}\n"

@@ -17,7 +17,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// writeTimeout is how long a client may take no bytes before it is dropped.
+// writeTimeout is how long a client may read nothing before it is dropped.
 const writeTimeout = 30 * time.Second
 
 // A handler is the API endpoint. Its token is the only way in.
@@ -114,8 +114,6 @@ func (t target) verb(method string) string {
 		return "create"
 	case method == http.MethodPatch && one:
 		return "patch"
-	case method == http.MethodDelete && one:
-		return "delete"
 	}
 	return ""
 }

@@ -100,8 +100,8 @@ func child(node *yamlv3.Node, path []string) (*yamlv3.Node, *yamlv3.Node) {
 	return nil, nil
 }
 
-// entry returns the last entry of a mapping with this key, as that is the one
-// which a duplicate error is about, looking through merged mappings last.
+// entry returns the last entry of a mapping with this key, because an error about
+// duplicates is about the last one. Merged mappings are searched last.
 func entry(node *yamlv3.Node, name string, depth int) (key, value *yamlv3.Node) {
 	const maxMerges = 16 // a chain of merges has no bound of its own
 	for i := 0; i+1 < len(node.Content); i += 2 {

@@ -46,7 +46,7 @@ type loader struct {
 	files map[string]*parsedFile
 }
 
-// parsedFile is what became of the data of a file.
+// parsedFile is a file's data and the objects or errors in it.
 type parsedFile struct {
 	data    []byte
 	objects []*object
@@ -92,7 +92,7 @@ func (l *loader) load() (*Objects, error) {
 	return result, nil
 }
 
-// manifestNames lists the names of dir that stand for manifests, sorted.
+// manifestNames returns the names of the manifests in dir, sorted.
 func manifestNames(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -79,7 +79,7 @@ func serviceCIDR(name, cidrs string) string {
 	return fmt.Sprintf("---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: %s}\nspec:\n  cidrs: [%s]\n", name, cidrs)
 }
 
-func TestLoadErrors(t *testing.T) {
+func TestLoad_BrokenObject(t *testing.T) {
 	tests := []struct {
 		name string
 		file string // a.yaml if empty
@@ -366,7 +366,7 @@ a.yaml:17: Network cluster: status.serviceNetwork[0]: Invalid value: "fd02::/129
 	}
 }
 
-func TestLoadFolderErrors(t *testing.T) {
+func TestLoad_BrokenFolder(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Load(filepath.Join(dir, "none"))
 	if !errors.Is(err, os.ErrNotExist) || err.Error() != dir+"/none: read folder: no such file or directory" {
@@ -396,9 +396,9 @@ DIR/e.yaml:1: Service default/web: the same object is written twice, first as Se
 	}
 }
 
-// TestLoadDeep: neither the decoders nor what walks their trees may run out of
+// TestLoad_DeepNesting: neither the decoders nor what walks their trees may run out of
 // stack.
-func TestLoadDeep(t *testing.T) {
+func TestLoad_DeepNesting(t *testing.T) {
 	const n = 200_000
 	for name, text := range map[string]string{
 		"a.yaml": "a: " + strings.Repeat("[", n) + strings.Repeat("]", n),
@@ -422,7 +422,7 @@ func createFile(t *testing.T, path string) string {
 	return path
 }
 
-func TestLoadManyErrors(t *testing.T) {
+func TestLoad_ManyErrors(t *testing.T) {
 	text := "apiVersion: v1\nkind: List\nitems:\n"
 	for i := range maxReported + 5 {
 		text += fmt.Sprintf("- {apiVersion: v1, kind: Secret, metadata: {name: s%d}}\n", i)
@@ -434,8 +434,8 @@ func TestLoadManyErrors(t *testing.T) {
 	}
 }
 
-// TestLoad is about everything that a folder may look like.
-func TestLoad(t *testing.T) {
+// TestLoad_AnyFolder is about everything that a folder may look like.
+func TestLoad_AnyFolder(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
 		"a.yaml": "# a comment\n--- # another\n" + goodService + "---\n---\n# nothing\n...\n---\nnull\n--- {apiVersion: v1, kind: Namespace, metadata: {name: flow}}\n",
@@ -487,8 +487,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestServiceDefaults compares what is derived with what the API server makes.
-func TestServiceDefaults(t *testing.T) {
+// TestLoad_ServiceDefaults compares what is derived with what the API server makes.
+func TestLoad_ServiceDefaults(t *testing.T) {
 	tests := []struct {
 		name, spec string
 		want       string // type, clusterIP, clusterIPs, policy, families
@@ -524,7 +524,7 @@ func TestServiceDefaults(t *testing.T) {
 	}
 }
 
-func TestLoadIsDeterministic(t *testing.T) {
+func TestLoad_IsDeterministic(t *testing.T) {
 	parts := []string{
 		goodService,
 		strings.NewReplacer("web", "api", "0.10", "0.11").Replace(goodService),
@@ -550,7 +550,7 @@ func manyEndpoints(name string, n int) string {
 	return b.String()
 }
 
-func TestLoaderKeepsWhatIsUnchanged(t *testing.T) {
+func TestLoader_KeepsWhatIsUnchanged(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"a.yaml": goodService, "b.yaml": manyEndpoints("web", 3)})
 	l := newLoader(dir)

@@ -39,9 +39,9 @@ func validateServiceCIDR(cidr *networkingv1.ServiceCIDR) field.ErrorList {
 	return errs
 }
 
-// validateNetwork refuses what nobody could make use of: a Network under a name
-// at which nobody looks, and CIDRs that cannot be read. OpenShift leaves the
-// latter to the operators that read the object.
+// validateNetwork refuses a Network of another name, which no component reads, and
+// CIDRs that cannot be parsed. OpenShift leaves the latter to the operators that
+// read the object.
 func validateNetwork(network *configv1.Network) field.ErrorList {
 	errs := validateMeta(&network.ObjectMeta)
 	if network.Name != "" && network.Name != networkName {

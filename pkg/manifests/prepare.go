@@ -33,7 +33,7 @@ func prepare(k kind, obj apiObject) field.ErrorList {
 	if obj.GetUID() == "" {
 		obj.SetUID(derivedUID(k.name, obj.GetNamespace(), obj.GetName()))
 	}
-	// It is the store that gives these out.
+	// The store assigns it.
 	obj.SetResourceVersion("")
 	legacyscheme.Scheme.Default(obj)
 	switch obj := obj.(type) {

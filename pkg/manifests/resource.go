@@ -21,17 +21,16 @@ type resource struct {
 	namespaced bool
 	verbs      metav1.Verbs
 
-	// fields are the selectable fields besides the metadata, with what they
-	// are of an object. They are upstream's.
+	// fields has a function for each selectable field besides the metadata that
+	// returns an object's value. The fields are upstream's.
 	fields map[string]func(apiObject) string
 }
 
-// What can be done with the objects of files, with the events that are kept,
-// and with those that only become log lines.
+// What can be done with the objects of files, and with Events, which only become
+// log lines.
 var (
 	fileVerbs  = metav1.Verbs{"get", "list", "watch"}
-	eventVerbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "watch"}
-	logVerbs   = metav1.Verbs{"create", "patch"}
+	eventVerbs = metav1.Verbs{"create", "patch"}
 )
 
 // resources are all that is served.
@@ -70,29 +69,13 @@ var resources = []*resource{
 		GroupVersionResource: configv1.SchemeGroupVersion.WithResource("networks"),
 		kind:                 "Network", verbs: fileVerbs,
 	},
-	keptEvents,
 	{
 		GroupVersionResource: v1.SchemeGroupVersion.WithResource("events"),
-		kind:                 "Event", namespaced: true, verbs: logVerbs,
+		kind:                 "Event", namespaced: true, verbs: eventVerbs,
 	},
-}
-
-// keptEvents are the events that clients have posted. The names of the fields
-// are those of pkg/apis/events/v1.
-var keptEvents = &resource{
-	GroupVersionResource: eventsv1.SchemeGroupVersion.WithResource("events"),
-	kind:                 "Event", namespaced: true, verbs: eventVerbs,
-	fields: map[string]func(apiObject) string{
-		"reason":                    func(o apiObject) string { return o.(*eventsv1.Event).Reason },
-		"regarding.kind":            func(o apiObject) string { return o.(*eventsv1.Event).Regarding.Kind },
-		"regarding.namespace":       func(o apiObject) string { return o.(*eventsv1.Event).Regarding.Namespace },
-		"regarding.name":            func(o apiObject) string { return o.(*eventsv1.Event).Regarding.Name },
-		"regarding.uid":             func(o apiObject) string { return string(o.(*eventsv1.Event).Regarding.UID) },
-		"regarding.apiVersion":      func(o apiObject) string { return o.(*eventsv1.Event).Regarding.APIVersion },
-		"regarding.resourceVersion": func(o apiObject) string { return o.(*eventsv1.Event).Regarding.ResourceVersion },
-		"regarding.fieldPath":       func(o apiObject) string { return o.(*eventsv1.Event).Regarding.FieldPath },
-		"reportingController":       func(o apiObject) string { return o.(*eventsv1.Event).ReportingController },
-		"type":                      func(o apiObject) string { return o.(*eventsv1.Event).Type },
+	{
+		GroupVersionResource: eventsv1.SchemeGroupVersion.WithResource("events"),
+		kind:                 "Event", namespaced: true, verbs: eventVerbs,
 	},
 }
 
@@ -104,13 +87,10 @@ func resourceOf(gvr schema.GroupVersionResource) *resource {
 	return resources[i]
 }
 
-// gvk is of its objects.
+// gvk is the kind of its objects.
 func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }
 
-// posted says whether its objects come from clients, not from files.
-func (r *resource) posted() bool { return slices.Contains(r.verbs, "create") }
-
-// selectable says whether a field selector may name the field.
+// selectable tells whether a field selector may name the field.
 func (r *resource) selectable(name string) bool {
 	return name == "metadata.name" || name == "metadata.namespace" && r.namespaced || r.fields[name] != nil
 }

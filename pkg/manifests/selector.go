@@ -53,7 +53,7 @@ func newQuery(r *resource, namespace, name string, values url.Values) (*query, e
 		}
 	}
 	for _, name := range []string{"continue", "shardSelector"} {
-		// Nothing here hands out the one or knows the other.
+		// No list here has pages or shards.
 		if values.Get(name) != "" {
 			return nil, apierrors.NewBadRequest(name + " is not supported")
 		}
@@ -100,7 +100,7 @@ func (r *resource) parseFields(text string) (fields.Selector, error) {
 	return selector, nil
 }
 
-// matches says whether the query is about the item.
+// matches tells whether the query is about the item.
 func (q *query) matches(it *item) bool {
 	return (q.namespace == "" || q.namespace == it.object.GetNamespace()) &&
 		(q.name == "" || q.name == it.object.GetName()) &&

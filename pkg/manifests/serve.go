@@ -58,7 +58,7 @@ func run(ctx context.Context, server *http.Server, listener net.Listener) {
 	logger := klog.FromContext(ctx)
 	logger.V(2).Info("Serving manifests", "address", listener.Addr().String())
 	stop := context.AfterFunc(ctx, func() {
-		// Watches never end by themselves, so there is no use in waiting.
+		// Do not wait for watches: they do not end by themselves.
 		_ = server.Close()
 	})
 	defer stop()
@@ -126,8 +126,8 @@ func writeKubeconfig(server, token string, pemCA []byte) (path string, remove fu
 		return "", nil, errors.Join(fmt.Errorf("write kubeconfig: %w", err), os.RemoveAll(dir))
 	}
 	return path, sync.OnceFunc(func() {
-		// It is in a folder that only this user can read, so one that
-		// cannot be removed is untidy and no more.
+		// Only this user can read the folder, so a file that cannot be
+		// removed does no harm.
 		_ = os.RemoveAll(dir)
 	}), nil
 }

@@ -33,13 +33,13 @@ func look(dir string) snapshot {
 	return s
 }
 
-// same says whether nothing seems to have changed.
+// same tells whether nothing seems to have changed.
 func (s snapshot) same(o snapshot) bool {
 	return sameFolder(s, o) && maps.EqualFunc(s.files, o.files, sameFile)
 }
 
-// sameFolder says whether both are of one folder, not of another one under the
-// same name.
+// sameFolder tells whether both snapshots are of the same folder, not of another
+// one with its name.
 func sameFolder(s, o snapshot) bool {
 	if s.dir == nil || o.dir == nil {
 		return s.dir == o.dir

@@ -49,7 +49,7 @@ func errNotFound() error {
 func errMethod(method string) error {
 	message := method + " is not supported on the requested resource"
 	if method != http.MethodGet {
-		message += "; the objects of files are read-only, events can be created, patched and deleted one by one"
+		message += "; the objects of files are read-only"
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,

@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strconv"
 	"sync"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
@@ -17,7 +16,7 @@ import (
 )
 
 // historyLength is how many changes of a resource are kept for watches that
-// come back, besides all those of the last load.
+// reconnect, in addition to those of the last load.
 const historyLength = 1000
 
 // A store holds the current objects and the recent changes of every resource.
@@ -43,14 +42,13 @@ type item struct {
 	key     string
 	object  apiObject // without a version
 	version uint64
-	written time.Time
 	raw     []byte // its JSON, with the version
 	labels  labels.Set
 	fields  fields.Set
 }
 
 func newItem(r *resource, o apiObject) *item {
-	return &item{key: keyOf(o), object: o, written: time.Now(), labels: o.GetLabels(), fields: r.attributes(o)}
+	return &item{key: keyOf(o), object: o, labels: o.GetLabels(), fields: r.attributes(o)}
 }
 
 // A change turns old into new; one of the two is nil for an added or a deleted
@@ -58,8 +56,8 @@ func newItem(r *resource, o apiObject) *item {
 type change struct {
 	version  uint64
 	old, new *item
-	// gone is old with the version of the change. It is what the watch of a
-	// selector gets that matches old, but not new.
+	// gone is old with the version of the change. A watch whose selector matches
+	// old but not new gets it.
 	gone []byte
 }
 
@@ -75,9 +73,9 @@ func newStore(history int) *store {
 // tally counts what a replace did.
 type tally struct{ added, updated, deleted int }
 
-// replace makes objects what the store holds of files: nothing happens to an
-// object that is the same, and watches learn of the others. The error, an object that
-// has no JSON, leaves the store as it was.
+// replace makes objects what the store holds: nothing happens to an object that
+// is the same, and watches learn of the others. The error, an object that has no
+// JSON, leaves the store as it was.
 func (s *store) replace(objects *Objects) (tally, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,9 +83,6 @@ func (s *store) replace(objects *Objects) (tally, error) {
 	var total tally
 	pending := map[*resource][]change{}
 	for _, r := range resources {
-		if r.posted() {
-			continue
-		}
 		changes, err := s.collections[r].diff(r, r.of(objects), &version)
 		if err != nil {
 			return tally{}, err
@@ -111,8 +106,9 @@ func (s *store) replace(objects *Objects) (tally, error) {
 	return total, nil
 }
 
-// diff returns what makes wanted of the collection, each with its version:
-// first what goes, so that an address is free before another object takes it.
+// diff returns the changes that turn the collection into wanted, each with its
+// version: deletions first, so that an address is free before another object
+// takes it.
 func (c *collection) diff(r *resource, wanted []apiObject, version *uint64) ([]change, error) {
 	stays := make(map[string]bool, len(wanted))
 	for _, o := range wanted {
@@ -131,18 +127,13 @@ func (c *collection) diff(r *resource, wanted []apiObject, version *uint64) ([]c
 		}
 		changes = append(changes, change{old: old, new: newItem(r, o)})
 	}
-	return changes, encodeAll(changes, version)
-}
-
-// encodeAll gives every change its version.
-func encodeAll(changes []change, version *uint64) error {
 	for i := range changes {
 		*version++
 		if err := changes[i].encode(*version); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return changes, nil
 }
 
 func keyOf(o apiObject) string { return o.GetNamespace() + "/" + o.GetName() }
@@ -173,8 +164,8 @@ func encode(o apiObject, version uint64) ([]byte, error) {
 	return raw, nil
 }
 
-// apply makes the changes and wakes the watches. However many there are, a
-// watch that knew of all before finds all of these.
+// apply makes the changes and wakes the watches. All of these changes are kept,
+// however many there are, for the watches that are up to date.
 func (c *collection) apply(changes []change, history int) {
 	if len(changes) == 0 {
 		return
@@ -196,7 +187,7 @@ func (c *collection) apply(changes []change, history int) {
 }
 
 // list returns the objects of a resource that match, sorted by key, and the
-// version at which they are all there is.
+// version of the list.
 func (s *store) list(r *resource, match func(*item) bool) ([]*item, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

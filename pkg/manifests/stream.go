@@ -18,7 +18,7 @@ const bookmarkInterval = time.Minute
 // flushSize is how much of a long stream is written at once.
 const flushSize = 256 << 10
 
-// A stream is one watch being answered.
+// A stream answers one watch.
 type stream struct {
 	store   *store
 	query   *query
@@ -28,8 +28,8 @@ type stream struct {
 	version uint64 // the client knows all changes up to and with this one
 }
 
-// begin decides what the watch begins with. The error, a status, is for the
-// client in place of a stream.
+// begin returns the objects that the watch begins with, or the status with which
+// to answer instead.
 func (s *stream) begin() ([]*item, error) {
 	q := s.query
 	if q.initial {
@@ -103,8 +103,8 @@ func (s *stream) advance() (next <-chan struct{}, ok bool) {
 	return next, s.flush()
 }
 
-// see returns what a change is to one who sees only what matches: an object
-// that stops matching is deleted, one that starts is added.
+// see returns what a change means to a watch with a selector: an object that
+// stops matching is deleted, one that starts to match is added.
 func (q *query) see(c change) (watch.EventType, []byte) {
 	before := c.old != nil && q.matches(c.old)
 	after := c.new != nil && q.matches(c.new)

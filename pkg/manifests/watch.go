@@ -15,11 +15,11 @@ const (
 	// settleTime is how long a folder must be quiet before it is read: an
 	// editor or a copy writes a file in several steps.
 	settleTime = 100 * time.Millisecond
-	// maxSettleTime is after how long it is read although it is not quiet.
+	// maxSettleTime is how long to wait for a quiet moment at most.
 	maxSettleTime = 5 * time.Second
-	// recheckInterval is how often the folder is looked at without an event:
-	// there are none for a file behind a link, on a network file system, or
-	// beyond the kernel's limits.
+	// recheckInterval is how often the folder is polled. The kernel sends no
+	// notifications for a file behind a link, on a network file system, or
+	// beyond its limits.
 	recheckInterval = 500 * time.Millisecond
 )
 
@@ -61,7 +61,7 @@ func Open(ctx context.Context, dir string) (*Source, error) {
 	return s, nil
 }
 
-// settling is a change that is waited for to be over.
+// settling is a change that may not be complete.
 type settling struct {
 	since time.Time
 	seen  snapshot
@@ -88,9 +88,8 @@ func (s *Source) follow(ctx context.Context) {
 				continue
 			}
 		case err := <-s.notifier.errors():
-			klog.FromContext(ctx).V(2).Info("Events of the manifests were lost", "err", err)
+			klog.FromContext(ctx).V(2).Info("Lost change notifications of the manifests; polling finds the changes", "err", err)
 		case <-recheck.C:
-			s.expire(ctx)
 			if change != nil || !s.outdated() {
 				continue
 			}
@@ -107,15 +106,15 @@ func (s *Source) follow(ctx context.Context) {
 	}
 }
 
-// concerns says whether an event of this name may change what is read: a
+// concerns tells whether a notification about this name may change what is read: a
 // manifest, the link that a mounted ConfigMap swaps ("..data"), or the folder.
 func (s *Source) concerns(name string) bool {
 	base := filepath.Base(name)
 	return name == s.dir || filepath.Dir(name) == s.dir && (isManifest(base) || strings.HasPrefix(base, ".."))
 }
 
-// outdated says whether the folder should be read although no event says so. A
-// broken one should: what broke it may be nothing that look sees.
+// outdated tells whether the folder should be read without a notification. An
+// invalid one should: look may not see the change that repairs it.
 func (s *Source) outdated() bool {
 	return len(s.reported) > 0 || !s.loaded.same(look(s.dir))
 }
@@ -146,7 +145,7 @@ func (s *Source) settle(ctx context.Context, change *settling) bool {
 	return true
 }
 
-// replace makes objects what is served.
+// replace serves objects instead of those of before.
 func (s *Source) replace(ctx context.Context, objects *Objects) error {
 	total, err := s.store.replace(objects)
 	if err != nil {
@@ -159,15 +158,7 @@ func (s *Source) replace(ctx context.Context, objects *Objects) error {
 	return nil
 }
 
-// expire forgets the events whose time is over.
-func (s *Source) expire(ctx context.Context) {
-	if err := s.store.expireEvents(time.Now()); err != nil {
-		klog.FromContext(ctx).Error(err, "Expired events are kept")
-	}
-}
-
-// report logs every error that was not there the last time, and the end of all
-// of them.
+// report logs every new error, and when there are none any more.
 func (s *Source) report(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx)
 	before := s.reported
@@ -183,8 +174,8 @@ func (s *Source) report(ctx context.Context, err error) {
 	}
 }
 
-// A notifier has the kernel's events of a folder. They only make things faster,
-// so it is no error that they cannot be had.
+// A notifier has the kernel's notifications about a folder. They only save time,
+// so a node works without.
 type notifier struct {
 	dir     string
 	watcher *fsnotify.Watcher // nil if there can be none
@@ -195,7 +186,7 @@ func newNotifier(ctx context.Context, dir string) *notifier {
 	var err error
 	if e.watcher, err = fsnotify.NewWatcher(); err != nil {
 		e.watcher = nil
-		klog.FromContext(ctx).Error(err, "Manifests are only looked at now and then", "dir", dir, "interval", recheckInterval)
+		klog.FromContext(ctx).Error(err, "Cannot watch the manifests for changes; polling them instead", "dir", dir, "interval", recheckInterval)
 		return e
 	}
 	e.add(ctx, dir)
@@ -206,7 +197,7 @@ func newNotifier(ctx context.Context, dir string) *notifier {
 
 func (e *notifier) add(ctx context.Context, dir string) {
 	if err := e.watcher.Add(dir); err != nil {
-		klog.FromContext(ctx).V(2).Info("No events of a folder", "dir", dir, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot watch a folder for changes; polling it instead", "dir", dir, "err", err)
 	}
 }
 
@@ -218,7 +209,7 @@ func (e *notifier) renew(ctx context.Context) {
 	}
 }
 
-// names is never ready if there are no events.
+// names is never ready without a watcher.
 func (e *notifier) names() <-chan fsnotify.Event {
 	if e.watcher == nil {
 		return nil
@@ -233,7 +224,7 @@ func (e *notifier) errors() <-chan error {
 	return e.watcher.Errors
 }
 
-// close may be called more than once. There are no events afterwards.
+// close may be called more than once. There are no notifications afterwards.
 func (e *notifier) close() {
 	if e.watcher != nil {
 		_ = e.watcher.Close()

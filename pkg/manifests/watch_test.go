@@ -52,7 +52,7 @@ const (
 	good   = "Manifests are good again"
 )
 
-func TestBrokenKeeps(t *testing.T) {
+func TestSource_BrokenFileKeepsTheLastGoodState(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"a.yaml": service("a", "10.0.0.1", ""),
 		"b.yaml": service("b", "10.0.0.2", ""),
@@ -88,7 +88,7 @@ func TestBrokenKeeps(t *testing.T) {
 	w.logged(broken, 3)
 }
 
-func TestFolderVanishes(t *testing.T) {
+func TestSource_FolderVanishes(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.yaml": service("a", "10.0.0.1", "")})
 	moved := w.dir + "-moved"
 	if err := os.Rename(w.dir, moved); err != nil {
@@ -114,8 +114,8 @@ func TestFolderVanishes(t *testing.T) {
 	w.logged(broken, 1)
 }
 
-// TestFolderIsLink swaps the link, the way releases are switched.
-func TestFolderIsLink(t *testing.T) {
+// TestSource_FolderIsLink swaps the link, the way releases are switched.
+func TestSource_FolderIsLink(t *testing.T) {
 	base := t.TempDir()
 	for name, service := range map[string]string{"one": service("a", "10.0.0.1", ""), "two": service("b", "10.0.0.2", "")} {
 		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
@@ -151,8 +151,8 @@ func swap(t *testing.T, target, link string) {
 	}
 }
 
-// TestConfigMap is a folder as the kubelet mounts a ConfigMap.
-func TestConfigMap(t *testing.T) {
+// TestSource_MountedConfigMap is a folder as the kubelet mounts a ConfigMap.
+func TestSource_MountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name string, files map[string]string) {
 		t.Helper()
@@ -182,8 +182,8 @@ func TestConfigMap(t *testing.T) {
 	w.logged(broken, 0)
 }
 
-// TestLinkedFile is one of which the kernel has no events.
-func TestLinkedFile(t *testing.T) {
+// TestSource_LinkedFile is one of which the kernel has no events.
+func TestSource_LinkedFile(t *testing.T) {
 	other := t.TempDir()
 	writeFiles(t, other, map[string]string{"x": service("a", "10.0.0.1", "")})
 	w := newWorld(t, nil)
@@ -195,9 +195,9 @@ func TestLinkedFile(t *testing.T) {
 	w.serves("bb")
 }
 
-// TestWrittenInPlace writes a file in many steps. Each state in between is
+// TestSource_FileIsWrittenInPlace writes a file in many steps. Each state in between is
 // broken or lacks objects; none of them may be taken.
-func TestWrittenInPlace(t *testing.T) {
+func TestSource_FileIsWrittenInPlace(t *testing.T) {
 	text := service("a", "10.0.0.1", "") + service("b", "10.0.0.2", "") + service("c", "10.0.0.3", "")
 	w := newWorld(t, map[string]string{"a.yaml": text})
 	version := w.source.store.current()
@@ -220,7 +220,7 @@ func TestWrittenInPlace(t *testing.T) {
 	}
 }
 
-func TestTruncatedKeeps(t *testing.T) {
+func TestSource_TruncatedFileKeepsTheLastGoodState(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.yaml": service("a", "10.0.0.1", "")})
 	if err := os.Truncate(filepath.Join(w.dir, "a.yaml"), 0); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestTruncatedKeeps(t *testing.T) {
 	}
 }
 
-func TestOpenFails(t *testing.T) {
+func TestOpen_BrokenFolder(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"a.yaml": "{"})
 	_, want := Load(dir)
@@ -241,7 +241,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-func TestStoreOrder(t *testing.T) {
+func TestStore_OrderOfChanges(t *testing.T) {
 	s := newStore(2)
 	step := func(text string) []string {
 		t.Helper()

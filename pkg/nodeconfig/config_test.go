@@ -20,7 +20,7 @@ func quantity(s string) *resource.Quantity {
 	return &q
 }
 
-func TestUnused(t *testing.T) {
+func TestUnused_Fields(t *testing.T) {
 	data, err := os.ReadFile("testdata/node-config.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
+func TestFiles_ResolvedSortedUnique(t *testing.T) {
 	c := mustParse(t, header+"masterKubeConfig: b/../a\nproxyArguments: {config: [z, z], kubeconfig: [/k, ''], write-config-to: [w]}\n")
 	want := []string{"/etc/origin/node/a", "/etc/origin/node/node-config.yaml", "/etc/origin/node/z", "/k"}
 	if diff := cmp.Diff(want, c.Files()); diff != "" {
@@ -66,7 +66,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestErrorf(t *testing.T) {
+func TestErrorf_Line(t *testing.T) {
 	c := mustParse(t, "# first line\n"+header+"proxyArguments:\n  cluster-cidr:\n  - 10.0.0.0/8\n  a.b: [x]\n")
 	for _, tc := range []struct {
 		path string
@@ -93,7 +93,7 @@ func TestErrorf(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
+func TestNearest_Misspellings(t *testing.T) {
 	candidates := []string{"cluster-cidr", "cleanup", "v", "proxy-mode", "proxy-port-range"}
 	for word, want := range map[string]string{
 		"cluster-cidr":  "cluster-cidr",
@@ -113,7 +113,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
+func TestDistance_Symmetric(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want int
@@ -130,10 +130,9 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestAllFields sets every field of the type, so that a field of a type that
-// the walker cannot fill is found when the vendored type gets one, and so that
-// none is lost on the way.
-func TestAllFields(t *testing.T) {
+// TestParse_AllFields sets every field of the type: the walker can fill each of
+// them, also a new one of the vendored type, and loses none.
+func TestParse_AllFields(t *testing.T) {
 	var want legacyconfigv1.NodeConfig
 	fill(t, reflect.ValueOf(&want).Elem())
 	want.Kind, want.APIVersion = kind, apiVersion

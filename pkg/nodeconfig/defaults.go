@@ -4,9 +4,16 @@ import (
 	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
-// setDefaults fills the empty fields for which origin had a default (its
-// SetDefaults_NodeConfig, and what "oc adm create-node-config" wrote) and
-// whose component this binary runs or a reader may ask for.
+// Default returns the Config of a file that has only kind and apiVersion.
+func Default() *Config {
+	c := &Config{}
+	c.NodeConfig.Kind, c.NodeConfig.APIVersion = kind, apiVersion
+	setDefaults(&c.NodeConfig)
+	return c
+}
+
+// setDefaults fills empty fields with origin's defaults (its
+// SetDefaults_NodeConfig, and the output of "oc adm create-node-config").
 func setDefaults(n *legacyconfigv1.NodeConfig) {
 	setDefault(&n.ServingInfo.BindAddress, "0.0.0.0:10250")
 	setDefault(&n.ServingInfo.BindNetwork, "tcp4")
@@ -15,8 +22,8 @@ func setDefaults(n *legacyconfigv1.NodeConfig) {
 	setDefault(&n.NetworkConfig.NetworkPluginName, n.DeprecatedNetworkPluginName)
 	setDefault(&n.EnableUnidling, new(true))
 
-	// Each override has its default, so that setting one of them does not
-	// silently turn the others into the client library's.
+	// Each override has a default: setting one of them must not replace the
+	// others by the defaults of the client library.
 	setDefault(&n.MasterClientConnectionOverrides, &legacyconfigv1.ClientConnectionOverrides{})
 	overrides := n.MasterClientConnectionOverrides
 	setDefault(&overrides.AcceptContentTypes, "application/vnd.kubernetes.protobuf,application/json")

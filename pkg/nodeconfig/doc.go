@@ -10,13 +10,12 @@
 // case-sensitive, and all errors of a file are reported together.
 //
 // It is lenient in one place where origin was strict. The values of
-// proxyArguments and kubeletArguments are strings, but almost everybody forgets
-// the quotes of `v: [4]`. An unquoted scalar in these lists is therefore taken
-// as its literal source text ("4", "true", "0x4000", "2001-01-01"), which is
-// what the flag would have got on a command line.
+// proxyArguments and kubeletArguments are strings, but the quotes are easily
+// forgotten, as in `v: [4]`. An unquoted scalar in these lists is therefore
+// taken as its literal source text ("4", "true", "0x4000", "2001-01-01"), as on
+// a command line.
 //
-// It never starts anything, opens no file but the one given to Load, does not
-// look whether the files named inside exist, and knows no proxy flag: what
-// proxyArguments may hold is for the owner of the flags to say, who reports its
-// errors through Config.Errorf.
+// It never starts anything, opens only the file given to Load, does not check
+// whether the files named inside exist, and knows no flag of the proxy. Package
+// kubeproxy checks proxyArguments and reports errors through Config.Errorf.
 package nodeconfig

@@ -14,18 +14,16 @@ import (
 type Error struct {
 	// File is the file's name as it was given to Load or Parse.
 	File string
-	// Line counts from 1. It is 0 when no line is to blame: the file cannot
-	// be read or is empty.
+	// Line counts from 1. It is 0 if the file cannot be read or is empty.
 	Line int
 	// Path is the field, for example "proxyArguments.cluster-cidr[0]". It is
 	// empty when the error is about the file as a whole.
 	Path string
-	// Err says what is wrong and what was expected.
+	// Err is the problem, and what was expected instead.
 	Err error
 }
 
-// Error returns "file:line: path: what is wrong", without the parts that are
-// not known.
+// Error returns "file:line: path: problem", without unknown parts.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -40,7 +38,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what is wrong, without file, line and path.
+// Unwrap returns the problem without file, line and path.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errorf returns an *Error about the field at path, which is written as in
@@ -86,7 +84,7 @@ func printable(s string) string {
 	return s
 }
 
-// shorten keeps what a user typed from filling the screen.
+// shorten cuts a long value of the file for a message.
 func shorten(s string) string {
 	const limit = 64
 	runes := 0

@@ -8,9 +8,9 @@ import (
 	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
-// Files returns the sorted absolute names of the files whose change must be
-// noticed: the config itself, masterKubeConfig, and the files that the proxy
-// arguments config and kubeconfig name. They need not exist.
+// Files returns the sorted absolute names of the files to watch: the config
+// itself, masterKubeConfig, and the files that the proxy arguments config and
+// kubeconfig name. They need not exist.
 func (c *Config) Files() []string {
 	names := []string{c.absolute, c.NodeConfig.MasterKubeConfig}
 	names = append(names, c.NodeConfig.ProxyArguments["config"]...)
@@ -23,9 +23,9 @@ func (c *Config) Files() []string {
 	return slices.Compact(names)
 }
 
-// resolveFiles makes the names of files in n absolute; relative ones are
-// relative to folder. The fields are those that origin resolved
-// (GetNodeFileReferences), and the proxy arguments that name files.
+// resolveFiles makes the names of files in n absolute. Relative names are
+// relative to folder. It covers the fields that origin resolved
+// (GetNodeFileReferences) and the proxy arguments that name files.
 func resolveFiles(n *legacyconfigv1.NodeConfig, folder string) {
 	names := []*string{
 		&n.ServingInfo.CertFile,

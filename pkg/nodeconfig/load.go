@@ -22,8 +22,8 @@ const (
 	kind       = "NodeConfig"
 	apiVersion = "v1"
 
-	// maxBytes is far above any real config (about 2 KiB) and low enough that
-	// a wrong file name (an image, a log) cannot exhaust the node's memory.
+	// maxBytes is far above any real config (about 2 KiB). A wrong file, such as
+	// an image or a log, must not exhaust the node's memory.
 	maxBytes = 1 << 20
 )
 
@@ -39,9 +39,9 @@ type Config struct {
 	set      []string       // paths of the leaves whose value is not empty
 }
 
-// Load reads, checks and completes the NodeConfig in file. Relative names of
-// files inside are resolved against the folder of file as named: a symbolic
-// link is not followed for that. The error is an *Error, or errors.Join of
+// Load reads and checks the NodeConfig in file, and sets its defaults. Relative
+// names of files are relative to the folder of file as named: if file is a
+// symbolic link, to the folder of the link. The error is an *Error, or errors.Join of
 // several, ordered by line.
 func Load(file string) (*Config, error) {
 	data, err := read(file)
@@ -65,8 +65,8 @@ func read(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
-// Parse is Load on data. It reads nothing: file appears in messages, and its
-// folder is where relative names are resolved. JSON is YAML here, but for its
+// Parse is Load on data. It reads no file: file appears in messages, and
+// relative names are relative to its folder. JSON is YAML here, but for its
 // escapes \/ and \ud83d\ude00 (surrogates), which the YAML parser refuses.
 func Parse(file string, data []byte) (*Config, error) {
 	absolute, err := filepath.Abs(file)
@@ -83,7 +83,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	problems := c.decode(root)
 	header := c.checkHeader(problems)
 	if c.isOtherKind() {
-		// What is wrong with the fields is that they are another kind's.
+		// The errors in the fields only say that they belong to another kind.
 		return nil, join(header)
 	}
 	problems = append(problems, header...)
@@ -96,8 +96,8 @@ func Parse(file string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-// checkHeader returns what is wrong with kind and apiVersion. One that is
-// missing only because it has been refused is among the known problems.
+// checkHeader returns the problems with kind and apiVersion. One that is
+// missing because its value was refused is among the known problems.
 func (c *Config) checkHeader(known []*Error) []*Error {
 	var problems []*Error
 	for _, field := range []struct{ path, value, want string }{
@@ -196,7 +196,7 @@ func syntaxErrorLine(data []byte, problem error) int {
 }
 
 // invalidUTF8 returns the offset of the first byte of data that is not UTF-8, or
-// -1. YAML may also be UTF-16, but nobody's node config is.
+// -1. YAML may also be UTF-16, which is not supported.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])

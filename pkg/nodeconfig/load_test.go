@@ -30,8 +30,8 @@ func mustParse(t *testing.T, data string) *Config {
 	return c
 }
 
-// TestParseOrigin loads what "oc adm create-node-config" wrote.
-func TestParseOrigin(t *testing.T) {
+// TestParse_Origin loads a file that "oc adm create-node-config" wrote.
+func TestParse_Origin(t *testing.T) {
 	data, err := os.ReadFile("testdata/node-config.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +56,7 @@ func TestParseOrigin(t *testing.T) {
 	}
 }
 
-func TestParseDefaults(t *testing.T) {
-	got := mustParse(t, header).NodeConfig
+func TestParse_Defaults(t *testing.T) {
 	want := legacyconfigv1.NodeConfig{
 		ServingInfo:        legacyconfigv1.ServingInfo{BindAddress: "0.0.0.0:10250", BindNetwork: "tcp4"},
 		IPTablesSyncPeriod: "30s",
@@ -71,12 +70,14 @@ func TestParseDefaults(t *testing.T) {
 		},
 	}
 	want.Kind, want.APIVersion = "NodeConfig", "v1"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("defaults differ (-want +got):\n%s", diff)
+	for name, got := range map[string]*Config{"Parse": mustParse(t, header), "Default": Default()} {
+		if diff := cmp.Diff(want, got.NodeConfig); diff != "" {
+			t.Errorf("%s: defaults differ (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
-func TestParseValues(t *testing.T) {
+func TestParse_Values(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		data string
@@ -167,15 +168,15 @@ func TestParseValues(t *testing.T) {
 	}
 }
 
-func TestParseJSON(t *testing.T) {
+func TestParse_JSON(t *testing.T) {
 	c := mustParse(t, `{"kind":"NodeConfig","apiVersion":"v1","nodeName":"a\u002fb","proxyArguments":{"v":["4"]}}`)
 	if got := c.NodeConfig.NodeName; got != "a/b" {
 		t.Errorf("nodeName is %q", got)
 	}
 }
 
-// TestParseErrors pins whole messages: they are what a user has to go by.
-func TestParseErrors(t *testing.T) {
+// TestParse_Errors compares whole messages: a user has nothing else to find the error by.
+func TestParse_Errors(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		data string
@@ -426,7 +427,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestParseLimits(t *testing.T) {
+func TestParse_Limits(t *testing.T) {
 	list := strings.Repeat("a,", 1000)
 	uses := strings.Repeat("  use%d: *a\n", 1000)
 	names := make([]any, 1000)
@@ -459,7 +460,7 @@ func TestParseLimits(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoad_Link(t *testing.T) {
 	folder, other := t.TempDir(), t.TempDir()
 	file := filepath.Join(other, "real.yaml")
 	if err := os.WriteFile(file, []byte(header+"masterKubeConfig: node.kubeconfig\n"), 0o600); err != nil {
@@ -484,7 +485,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestLoadErrors(t *testing.T) {
+func TestLoad_Errors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, err := Load("absent.yaml")
 	if !errors.Is(err, fs.ErrNotExist) {

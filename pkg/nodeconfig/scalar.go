@@ -81,8 +81,8 @@ func setQuantity(n *yaml.Node, v reflect.Value) bool {
 	return err == nil && set(v.Set, reflect.ValueOf(q))
 }
 
-// isPrintable reports characters that would corrupt a log, or that look like
-// something else (a no-break space), and that no value needs.
+// isPrintable reports characters that no value needs and that would corrupt a
+// log or look like another character (a no-break space).
 func (w *walker) isPrintable(path, text string) bool {
 	for _, r := range text {
 		if !unicode.IsPrint(r) {
@@ -93,8 +93,7 @@ func (w *walker) isPrintable(path, text string) bool {
 	return true
 }
 
-// dealias returns what an alias stands for. An alias of an alias cannot be
-// written in YAML.
+// dealias returns the target of an alias. YAML has no alias of an alias.
 func dealias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -117,7 +116,7 @@ func isLiteral(n *yaml.Node) bool {
 	return isText(n) || n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float" || n.Tag == "!!bool")
 }
 
-// describe names what is in the file, for "found …".
+// describe describes a node of the file, after "found".
 func describe(n *yaml.Node) string {
 	value := shorten(n.Value)
 	switch n.Tag {
@@ -139,7 +138,7 @@ func describe(n *yaml.Node) string {
 	return fmt.Sprintf("a value with the tag %q", shorten(n.Tag))
 }
 
-// expectation names what belongs into v where n is, for "expected …".
+// expectation describes the values of v, after "expected". n is the value found.
 func expectation(v reflect.Value, n *yaml.Node) string {
 	if v.Type() == quantityType {
 		return `a quantity such as "512Mi"`

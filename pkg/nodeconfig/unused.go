@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// used are the fields that this binary acts on; those below a struct count.
+// used are the fields that have an effect, including all fields below them.
 var used = []string{
 	"apiVersion",
 	"iptablesSyncPeriod",
@@ -21,7 +21,7 @@ var used = []string{
 // belong to components that this binary does not run, for example
 // "servingInfo.certFile". Lists and argument maps are one field each. A field
 // with the value null, "", 0, false or [] is not set: origin wrote every field
-// of its type, whether anybody wanted it or not.
+// of its type.
 func (c *Config) Unused() []string {
 	var paths []string
 	for _, path := range c.set {

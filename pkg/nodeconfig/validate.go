@@ -9,9 +9,8 @@ import (
 )
 
 // validate returns the fields of c.NodeConfig, before defaults, that have the
-// right type and a wrong value. Fields of components that this binary does not
-// run are checked too, for their form: a file with a typo should not wait for
-// its next reader.
+// right type and a wrong value. It also checks the form of fields that belong to
+// components of other binaries, so that a typo is found at once.
 func (c *Config) validate() []*Error {
 	v := &validator{config: c}
 	v.addresses()
@@ -26,8 +25,7 @@ type validator struct {
 	problems []*Error
 }
 
-// check reports value unless it is empty or valid. expected continues "…" is
-// not.
+// check reports value unless it is empty or valid. expected follows "is not".
 func (v *validator) check(path, value string, valid func(string) bool, expected string) {
 	if value != "" && !valid(value) {
 		v.errorf(path, "%q is not %s", shorten(value), expected)
@@ -69,7 +67,7 @@ func (v *validator) durations() {
 	v.check("authConfig.authorizationCacheTTL", n.AuthConfig.AuthorizationCacheTTL, func(s string) bool { return durationAtLeast(s, 0) }, notNegative)
 }
 
-// numbers checks the signed ones; a negative mtu does not fit its type.
+// numbers checks signed numbers. The type of mtu excludes negative values.
 func (v *validator) numbers() {
 	n := &v.config.NodeConfig
 	notNegative := func(path string, value int64) {
@@ -90,8 +88,8 @@ func (v *validator) numbers() {
 	}
 }
 
-// networkPlugin accepts the plugin's name in its old place, its new one, or
-// both, as long as there is one name.
+// networkPlugin accepts the plugin's name in its old field, its new one, or in
+// both if they are equal.
 func (v *validator) networkPlugin() {
 	old, name := v.config.NodeConfig.DeprecatedNetworkPluginName, v.config.NodeConfig.NetworkConfig.NetworkPluginName
 	if old != "" && name != "" && old != name {
@@ -100,7 +98,7 @@ func (v *validator) networkPlugin() {
 	}
 }
 
-// isIP refuses zones: they mean nothing outside the node.
+// isIP refuses zones: they are valid only on the node itself.
 func isIP(s string) bool {
 	addr, err := netip.ParseAddr(s)
 	return err == nil && addr.Zone() == ""

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxValues bounds what aliases can expand to: a short file of aliases of
-	// lists can name billions of values.
+	// maxValues limits the expansion of aliases: a short file with aliases of
+	// lists can expand to billions of values.
 	maxValues = 100_000
 
-	// maxName bounds a name in a path, because the name of an argument is part
-	// of the path of each of the argument's values.
+	// maxName limits a name in a path: the name of an argument is part of the
+	// path of each of its values.
 	maxName = 128
 )
 
@@ -27,9 +27,9 @@ var (
 	quantityType  = reflect.TypeFor[resource.Quantity]()
 )
 
-// walker fills a Go value from a YAML tree, guided by the value's type and its
-// json tags, and notes the line of every field on its way. Decoding by yaml.v3
-// or via JSON would lose the lines, and the paths of what is wrong.
+// walker fills a Go value from a YAML tree according to the value's type and its
+// json tags, and records the line of every field. Decoding by yaml.v3 or via
+// JSON would lose the lines and paths of errors.
 type walker struct {
 	config   *Config
 	problems []*Error
@@ -47,8 +47,8 @@ func (w *walker) errorf(path, format string, args ...any) {
 	w.problems = append(w.problems, w.config.Errorf(path, format, args...))
 }
 
-// note records the line of path. It returns false when the file holds too much
-// to go on, which it reports once.
+// note records the line of path. It returns false if the file has too many
+// values, which it reports once.
 func (w *walker) note(path string, line int) bool {
 	w.config.lines[path] = line
 	w.values++
@@ -195,7 +195,7 @@ func (w *walker) mapping(path string, n *yaml.Node, expected string, entry func(
 	}
 }
 
-// errorAt is errorf for what is not on the line of path.
+// errorAt is errorf for an error on another line than that of path.
 func (w *walker) errorAt(line int, path, format string, args ...any) {
 	e := w.config.Errorf(path, format, args...)
 	e.Line = line
@@ -241,7 +241,7 @@ func fieldsOf(t reflect.Type) map[string][]int {
 	return fields
 }
 
-// isLeaf returns whether t is written as something else than named fields.
+// isLeaf returns whether t is not a mapping of named fields.
 func isLeaf(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -249,8 +249,8 @@ func isLeaf(t reflect.Type) bool {
 	return t.Kind() != reflect.Struct || t == quantityType
 }
 
-// isSet returns whether v asks for anything: null, "", 0, false and empty
-// lists are what origin wrote for fields that nobody had set.
+// isSet returns whether v is set: origin wrote null, "", 0, false or an empty
+// list for fields that were not.
 func isSet(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer {
 		return !v.IsNil() && isSet(v.Elem())

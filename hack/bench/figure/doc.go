@@ -1,11 +1,10 @@
-// Package figure is what every benchmark of the program bench has in common: what it is
-// called, how it measures in rounds, and what it hands over.
+// Package figure is what all benchmarks of the program bench share: their names, how they measure in
+// rounds, and the rows that they return.
 //
-// A Figure measures some cases against each other in one run, [Settings.Measure] takes one
-// value of each in every round, in another order each time, and [Ratio] compares two of
-// them round by round: what the machine does besides is mostly the same within a round. Each
-// value is recorded as a line that benchstat reads; the Results are the lines of the
-// table, with the targets that they are held against.
+// A Figure compares several cases in one run. [Settings.Measure] measures each case once per round, in
+// random order, and [Ratio] divides the values of two cases round by round, so that whatever else the
+// machine does hits both sides. Every value is recorded as a line for benchstat. Results are the rows of
+// the table, with their targets.
 //
 // The package measures nothing itself and knows no particular figure.
 package figure

@@ -7,28 +7,22 @@ import (
 	"strconv"
 )
 
-// Result is a line of the table.
+// Result is a row of the table.
 type Result struct {
-	// Name says what was measured, for people; Results that differ in At alone have the
-	// same, and become one line of README.md.
-	Name string
-	// At is the size: 1k for example. It may be empty.
-	At string
-	// Measured is one value per round, a ratio if Unit is empty.
+	// Name says what was measured, and At at which size, for example 1k. Both together identify a row.
+	Name, At string
+	// Measured has one value per round, ratios if Unit is empty.
 	Measured Distribution
 	Unit     string
 	Target   Target
 }
-
-// Met tells whether the median meets the target. There may be none to meet.
-func (r Result) Met() bool { return r.Target.met(r.Measured.Median()) }
 
 // Verdict is "met", "missed", or empty where there is no target.
 func (r Result) Verdict() string {
 	switch {
 	case r.Target == None:
 		return ""
-	case r.Met():
+	case r.Target.met(r.Measured.Median()):
 		return "met"
 	default:
 		return "missed"
@@ -38,7 +32,7 @@ func (r Result) Verdict() string {
 // Value is the median with its unit.
 func (r Result) Value() string { return withUnit(Number(r.Measured.Median()), r.Unit) }
 
-// Spread is the range that the middle half of the rounds lies in; empty for a single one.
+// Spread is the range of the middle half of the rounds; empty for a single round.
 func (r Result) Spread() string {
 	if len(r.Measured) < 2 {
 		return ""
@@ -62,19 +56,19 @@ func withUnit(number, unit string) string {
 	return number + " " + unit
 }
 
-// Target is what a Result should reach.
+// Target is a limit for a Result.
 type Target struct {
 	relation rune
 	limit    float64
 }
 
-// None is the target of what is only shown.
+// None is for values without a target.
 var None Target
 
-// AtLeast is the target of what should be large.
+// AtLeast is for values that should be large.
 func AtLeast(limit float64) Target { return Target{'≥', limit} }
 
-// AtMost is the target of what should be small.
+// AtMost is for values that should be small.
 func AtMost(limit float64) Target { return Target{'≤', limit} }
 
 func (t Target) met(value float64) bool {
@@ -93,11 +87,20 @@ type Distribution []float64
 
 // Ratio divides two distributions round by round.
 func Ratio(dividend, divisor Distribution) Distribution {
-	ratios := make(Distribution, min(len(dividend), len(divisor)))
-	for i := range ratios {
-		ratios[i] = dividend[i] / divisor[i]
+	return combine(dividend, divisor, func(a, b float64) float64 { return a / b })
+}
+
+// Difference subtracts two distributions round by round.
+func Difference(minuend, subtrahend Distribution) Distribution {
+	return combine(minuend, subtrahend, func(a, b float64) float64 { return a - b })
+}
+
+func combine(a, b Distribution, operation func(a, b float64) float64) Distribution {
+	combined := make(Distribution, min(len(a), len(b)))
+	for i := range combined {
+		combined[i] = operation(a[i], b[i])
 	}
-	return ratios
+	return combined
 }
 
 // Scale multiplies every value, for another unit.
@@ -109,13 +112,13 @@ func (d Distribution) Scale(factor float64) Distribution {
 	return scaled
 }
 
-// Median is the one in the middle; not a number if there are no values.
+// Median returns NaN if there are no values.
 func (d Distribution) Median() float64 { return d.quantile(0.5) }
 
 // Quartiles enclose the middle half.
 func (d Distribution) Quartiles() (low, high float64) { return d.quantile(0.25), d.quantile(0.75) }
 
-// quantile interpolates between the two values next to it.
+// quantile interpolates between the two nearest values.
 func (d Distribution) quantile(q float64) float64 {
 	if len(d) == 0 {
 		return math.NaN()
@@ -127,7 +130,7 @@ func (d Distribution) quantile(q float64) float64 {
 	return sorted[below] + (position-float64(below))*(sorted[above]-sorted[below])
 }
 
-// Number prints three significant digits, and all before the decimal point.
+// Number prints three significant digits, and all digits before the decimal point.
 func Number(value float64) string {
 	if math.Abs(value) >= 100 || value == 0 {
 		return strconv.FormatFloat(value, 'f', 0, 64)

@@ -1,43 +1,40 @@
 package flows
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const (
-	// patience is how long the kernel may take for what takes it no time.
+	// patience bounds every wait for the kernel.
 	patience = 10 * time.Second
-	// sample is how many flows of a load are looked at.
+	// sample is how many flows of a load are checked.
 	sample = 500
 )
 
 // host is a structure in a kernel: a node with its pod and its outside.
 type host struct {
 	structure
-	lab    *lab.Lab
-	pod    *sender
-	sink   *sender
-	tables *netlink.Handle
-	count  *os.File
+	lab       *lab.Lab
+	pod       *sender
+	sink      *sender
+	conntrack *netlink.Handle
 }
 
 // newHost builds one with the rules for p.
-func newHost(ctx context.Context, s structure, p plan.Plan) (h *host, err error) {
+func newHost(ctx context.Context, s structure, p kernel.Desired) (h *host, err error) {
 	h = &host{structure: s}
 	defer func() {
 		if err != nil {
@@ -56,7 +53,7 @@ func newHost(ctx context.Context, s structure, p plan.Plan) (h *host, err error)
 	if h.sink, err = newSender(h.lab.Outside(), "sink0"); err != nil {
 		return h, err
 	}
-	if err := h.openTables(); err != nil {
+	if err := h.lab.Node().Do(func() error { h.conntrack, err = netlink.NewHandle(unix.NETLINK_NETFILTER); return err }); err != nil {
 		return h, err
 	}
 	if err := s.proxier(ctx, h); err != nil {
@@ -84,7 +81,7 @@ neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
 		{h.lab.Outside(), "link set sink0 up\n"},
 	}
 	for _, b := range batches {
-		if err := feed(ctx, b.host, b.text, "ip", "-batch", "-"); err != nil {
+		if err := tables.Feed(ctx, b.host, b.text, "ip", "-batch", "-"); err != nil {
 			return err
 		}
 	}
@@ -93,22 +90,6 @@ neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
 
 func mac(last byte) string { return fmt.Sprintf("02:00:00:00:00:%02x", last) }
 
-// openTables opens the node's conntrack.
-func (h *host) openTables() error {
-	ns, err := netns.GetFromName(h.lab.Node().Name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = ns.Close() }() // the handle has its own
-	if h.tables, err = netlink.NewHandleAt(ns, unix.NETLINK_NETFILTER); err != nil {
-		return err
-	}
-	return h.lab.Node().Do(func() (err error) {
-		h.count, err = os.Open("/proc/sys/net/netfilter/nf_conntrack_count")
-		return err
-	})
-}
-
 func (h *host) close() error {
 	var errs []error
 	for _, s := range []*sender{h.pod, h.sink} {
@@ -116,11 +97,8 @@ func (h *host) close() error {
 			errs = append(errs, s.close())
 		}
 	}
-	if h.tables != nil {
-		h.tables.Close()
-	}
-	if h.count != nil {
-		errs = append(errs, h.count.Close())
+	if h.conntrack != nil {
+		h.conntrack.Close()
 	}
 	if h.lab != nil {
 		errs = append(errs, h.lab.Close())
@@ -130,21 +108,19 @@ func (h *host) close() error {
 
 // flush empties the node's conntrack.
 func (h *host) flush() error {
-	if err := h.tables.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+	if err := h.conntrack.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
 		return fmt.Errorf("%s: empty conntrack: %w", h.name, err)
 	}
 	return nil
 }
 
-// tracks waits until conntrack has so many entries: flows that are missing were not forwarded.
+// tracks waits until conntrack has so many flows: missing ones were not forwarded.
 func (h *host) tracks(want int) error {
-	var text [16]byte
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		n, err := h.count.ReadAt(text[:], 0)
-		have, failed := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
+		have, err := tables.Flows(h.lab.Node())
 		switch {
-		case failed != nil:
-			return fmt.Errorf("%s: count conntrack: %w", h.name, errors.Join(err, failed))
+		case err != nil:
+			return fmt.Errorf("%s: count flows: %w", h.name, err)
 		case have == want:
 			return nil
 		case time.Now().After(deadline):
@@ -153,29 +129,21 @@ func (h *host) tracks(want int) error {
 	}
 }
 
-// elapsed is what sending took.
-type elapsed struct{ cpu, wall time.Duration }
-
 // timed sends frames from a thread that stays on one CPU.
-func (h *host) timed(frames []byte) (took elapsed, err error) {
-	result := make(chan error, 1)
+func (h *host) timed(frames []byte) (took figure.Spent, err error) {
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-		result <- func() error {
-			if err := stay(); err != nil {
-				return err
-			}
-			wall, cpu := time.Now(), threadTime()
-			err := h.pod.send(frames)
-			took = elapsed{threadTime() - cpu, time.Since(wall)}
-			return err
-		}()
+		if err = stay(); err == nil {
+			took, err = figure.Time(figure.ThreadCPU, func() error { return h.pod.send(frames) })
+		}
 	}()
-	return took, <-result
+	<-done
+	return took, err
 }
 
-// stay binds the thread to the last CPU that it may use: the first ones have most of the
-// interrupts.
+// stay pins the thread to its last CPU; the first ones have most of the interrupts.
 func stay() error {
 	var may, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
@@ -195,16 +163,8 @@ func stay() error {
 	return nil
 }
 
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		panic(err) // every Linux has this clock
-	}
-	return time.Duration(t.Nano())
-}
-
-// begins sends the first frames of flows, and returns what that took.
-func (h *host) begins(frames []byte) (took elapsed, err error) {
+// begins sends the first frames of flows, each of another one, and returns what that took.
+func (h *host) begins(frames []byte) (took figure.Spent, err error) {
 	if err := h.flush(); err != nil {
 		return took, err
 	}
@@ -217,8 +177,8 @@ func (h *host) begins(frames []byte) (took elapsed, err error) {
 	return took, h.flush()
 }
 
-// check begins some of the load's flows and looks from where the far side sees them come. It
-// returns what the far side saw; the flows stay.
+// check begins a load's flows and checks which source addresses the far side sees. It returns what the far
+// side saw; the flows stay.
 func (h *host) check(load []flow) ([]segment, error) {
 	if err := h.awaitLinks(load); err != nil {
 		return nil, err
@@ -241,7 +201,7 @@ func (h *host) check(load []flow) ([]segment, error) {
 	return seen, h.judge(load, seen)
 }
 
-// judge tells what is wrong with what was seen of a load.
+// judge returns an error unless each flow of a load was seen once, from the right address.
 func (h *host) judge(load []flow, seen []segment) error {
 	there := make([]bool, len(load))
 	for _, s := range seen {
@@ -260,7 +220,7 @@ func (h *host) judge(load []flow, seen []segment) error {
 	return nil
 }
 
-// awaitLinks returns when the links carry packets, which takes a moment after they are up.
+// awaitLinks returns when the links carry packets, a moment after they are up.
 func (h *host) awaitLinks(load []flow) error {
 	sink, err := newListener(h.lab.Outside(), "sink0")
 	if err != nil {
@@ -278,8 +238,8 @@ func (h *host) awaitLinks(load []flow) error {
 	return fmt.Errorf("%s: no packet of pod %s arrives outside within %s", h.name, load[0].pod, patience)
 }
 
-// establish begins the load's flows and has the far side answer them. It begins again if they are not
-// all seen established: the list of flows may miss one while others come and go.
+// establish begins a load's flows and has the far side answer them. It tries again if some are not listed as
+// established: the list can miss a flow while others come and go.
 func (h *host) establish(ctx context.Context, load []flow) (err error) {
 	const tries = 5
 	for range tries {

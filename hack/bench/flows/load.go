@@ -6,19 +6,18 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 var (
-	// singleIP is what the single rule makes of every source.
+	// singleIP is the source address that the single rule gives to all flows.
 	singleIP = netip.MustParseAddr("198.19.255.1")
-	// toOutside is routed to the sink. RFC 2544 gives it and what follows to benchmarks.
+	// toOutside is routed to the sink. It and the next /16 are for benchmarks, by RFC 2544.
 	toOutside = netip.MustParsePrefix("198.18.0.0/16")
 )
 
 const (
-	// podsPerNode have the first addresses of a /23, as on a node of OpenShift. Every fifth is
-	// not bound.
+	// podsPerNode have the first addresses of a /23, as on a node of OpenShift. Every fifth is unbound.
 	podsPerNode  = 250
 	nodeNetwork  = 512
 	firstPod     = 3
@@ -29,7 +28,7 @@ const (
 // podAddr returns the address of a pod, bound or not.
 func podAddr(i int) netip.Addr {
 	base := binary.BigEndian.Uint32(lab.ClusterV4.Addr().AsSlice())
-	// The first network is the lab's own.
+	// The first /23 is the lab's own.
 	return fromUint(base + uint32((1+i/podsPerNode)*nodeNetwork+firstPod+i%podsPerNode))
 }
 
@@ -42,10 +41,12 @@ func fromUint(ip uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, ip)))
 }
 
-// planOf binds so many pods for TCP, a hundred to each egress IP, and excludes what the
-// default configuration does in a cluster of so many nodes.
-func planOf(bindings, nodes int) plan.Plan {
-	p := plan.Plan{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, Exclusions: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")}}
+// planOf binds so many pods for TCP, a hundred to each egress IP, and excludes what the default configuration
+// excludes in a cluster of so many nodes.
+func planOf(bindings, nodes int) kernel.Desired {
+	p := kernel.Desired{Networks: kernel.Networks{
+		ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, Exclusions: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
+	}}
 	node := netip.MustParseAddr("192.0.2.2")
 	for range nodes {
 		p.Exclusions = append(p.Exclusions, netip.PrefixFrom(node, 32))
@@ -53,58 +54,49 @@ func planOf(bindings, nodes int) plan.Plan {
 	}
 	p.Exclusions = append(p.Exclusions, netip.MustParsePrefix("224.0.0.0/4"))
 	for i := range bindings {
-		p.Bindings = append(p.Bindings, plan.Binding{
-			Pod: boundPod(i), Protocol: plan.TCP, EgressIP: egressIP(i % max(1, bindings/100)),
-			Service: plan.Service{Namespace: "bench", Name: "service"},
-		})
+		p.Bindings = append(p.Bindings, kernel.Binding{Pod: boundPod(i), Protocol: kernel.TCP, EgressIP: egressIP(i % max(1, bindings/100))})
 	}
 	return p
 }
 
-// flow is what distinguishes the flows of a load.
+// flow is a new flow.
 type flow struct {
 	pod netip.Addr
-	// leavesAs is the pod's egress IP; the pod itself if it is not bound.
+	// leavesAs is the pod's egress IP; its own address if it is unbound.
 	leavesAs netip.Addr
 }
 
-// oneOf, randomOf, oneUnboundOf and unboundOf are the loads.
-func oneOf(p plan.Plan, flows int) []flow {
-	b := p.Bindings[len(p.Bindings)/2]
-	load := make([]flow, flows)
-	for i := range load {
-		load[i] = flow{b.Pod, b.EgressIP}
-	}
-	return load
+// load is which pods send.
+type load struct {
+	name, title string
+	// next returns the pod of the next flow, bound or not, by its number.
+	next    func(bindings int, random *rand.Rand) (pod int)
+	unbound bool
 }
 
-func randomOf(p plan.Plan, flows int) []flow {
+// A quarter as many pods are unbound as bound.
+var (
+	onePod     = load{"one", "new flows of one pod", func(n int, _ *rand.Rand) int { return n / 2 }, false}
+	randomPods = load{"random", "new flows of random pods", func(n int, r *rand.Rand) int { return r.IntN(n) }, false}
+	oneUnbound = load{"unbound", "new flows of one unbound pod", func(n int, _ *rand.Rand) int { return n / 8 }, true}
+	unbound    = load{"unbound-random", "new flows of random unbound pods", func(n int, r *rand.Rand) int { return r.IntN(max(1, n/4)) }, true}
+
+	loads = []load{onePod, randomPods, oneUnbound, unbound}
+)
+
+// of returns so many flows of a plan's pods.
+func (l load) of(p kernel.Desired, count int) []flow {
 	random := rand.New(rand.NewPCG(1, uint64(len(p.Bindings))))
-	load := make([]flow, flows)
-	for i := range load {
-		b := p.Bindings[random.IntN(len(p.Bindings))]
-		load[i] = flow{b.Pod, b.EgressIP}
+	all := make([]flow, count)
+	for i := range all {
+		pod := l.next(len(p.Bindings), random)
+		if l.unbound {
+			all[i] = flow{unboundPod(pod), unboundPod(pod)}
+		} else {
+			all[i] = flow{p.Bindings[pod].Pod, p.Bindings[pod].EgressIP}
+		}
 	}
-	return load
-}
-
-func oneUnboundOf(p plan.Plan, flows int) []flow {
-	pod := unboundPod(len(p.Bindings) / 8) // a quarter as many as the bound ones
-	load := make([]flow, flows)
-	for i := range load {
-		load[i] = flow{pod, pod}
-	}
-	return load
-}
-
-func unboundOf(p plan.Plan, flows int) []flow {
-	random := rand.New(rand.NewPCG(2, uint64(len(p.Bindings))))
-	load := make([]flow, flows)
-	for i := range load {
-		pod := unboundPod(random.IntN(max(1, len(p.Bindings)/4)))
-		load[i] = flow{pod, pod}
-	}
-	return load
+	return all
 }
 
 // MAC addresses, the last byte of 02:00:00:00:00:xx.
@@ -163,7 +155,7 @@ func checksum(data []byte, sum uint32) uint16 {
 	return ^uint16(sum)
 }
 
-// parse is the inverse of put, but for MAC addresses.
+// parse is the inverse of put, except for MAC addresses.
 func parse(frame []byte) (s segment, ok bool) {
 	if len(frame) < frameSize || frame[12] != 8 || frame[13] != 0 || frame[14] != 0x45 || frame[23] != 6 {
 		return s, false
@@ -176,7 +168,7 @@ func parse(frame []byte) (s segment, ok bool) {
 	return s, true
 }
 
-// first is the segment that begins flow i of a load: its sequence number tells i.
+// first is the segment that begins flow i of a load; i is its sequence number.
 func first(load []flow, i int) segment {
 	return segment{
 		from: macGenerator, to: macFrom, flags: syn, sequence: uint32(i),
@@ -198,7 +190,7 @@ func begin(load []flow) []byte {
 	return frames
 }
 
-// carryOn returns n frames of the load's flows in turn, after the far side's answer.
+// carryOn returns n frames of the load's flows in turn, as sent after the far side's answer.
 func carryOn(load []flow, n int) []byte {
 	frames := make([]byte, n*frameSize)
 	for k := range n {
@@ -209,7 +201,7 @@ func carryOn(load []flow, n int) []byte {
 	return frames
 }
 
-// answer is the far side's to the segment that it saw.
+// answer is the far side's answer to a segment.
 func answer(seen segment) segment {
 	return segment{
 		from: macSink, to: macTo, source: seen.destination, destination: seen.source,

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-func TestPlan(t *testing.T) {
+func TestPlanOf_SortedAndUnique(t *testing.T) {
 	for _, size := range sizes {
 		p := planOf(size.bindings, size.nodes)
-		if len(p.Bindings) != size.bindings || !slices.IsSortedFunc(p.Bindings, plan.CompareBindings) {
+		if len(p.Bindings) != size.bindings || !slices.IsSortedFunc(p.Bindings, kernel.CompareBindings) {
 			t.Errorf("%+v: %d bindings, or they are not sorted", size, len(p.Bindings))
 		}
 		if !slices.IsSortedFunc(p.Exclusions, netip.Prefix.Compare) {
@@ -29,7 +29,7 @@ func TestPlan(t *testing.T) {
 			}
 			bound[b.Pod] = true
 		}
-		for _, f := range append(unboundOf(p, 1000), oneUnboundOf(p, 1)...) {
+		for _, f := range append(unbound.of(p, 1000), oneUnbound.of(p, 1)...) {
 			if bound[f.pod] || !lab.ClusterV4.Contains(f.pod) {
 				t.Fatalf("%+v: unbound %s is bound, or outside of %s", size, f.pod, lab.ClusterV4)
 			}
@@ -37,7 +37,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestFrame(t *testing.T) {
+func TestSegment_FrameRoundTrip(t *testing.T) {
 	want := segment{
 		from: macGenerator, to: macFrom, source: netip.MustParseAddrPort("10.128.2.3:1024"),
 		destination: netip.MustParseAddrPort("198.18.0.1:443"), sequence: 7, acks: 8, flags: syn | ack,
@@ -46,12 +46,12 @@ func TestFrame(t *testing.T) {
 	want.put(frame)
 	got, ok := parse(frame)
 	if !ok {
-		t.Fatal("a frame is not read")
+		t.Fatal("the frame cannot be parsed")
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(segment{}), cmpopts.IgnoreFields(segment{}, "from", "to"), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// What includes its own checksum sums up to nothing (RFC 1071).
+	// The sum over data with its own checksum is 0 (RFC 1071).
 	if sum := checksum(frame[14:34], 0); sum != 0 {
 		t.Errorf("the IPv4 checksum is wrong by %#x", sum)
 	}
@@ -60,15 +60,14 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestCheck has rules that do not do what their plan says.
-func TestCheck(t *testing.T) {
-	lab.ForTest(t, lab.Config{}) // or skips
-	p := planOf(10, nodes)
+func TestHostCheck_FindsRulesThatDifferFromThePlan(t *testing.T) {
+	lab.ForTest(t, lab.Config{}) // skips without root
+	p := planOf(10, fewNodes)
 	broken := nftablesMap
-	broken.write = func(ctx context.Context, h *host, p plan.Plan) error {
+	broken.write = func(ctx context.Context, h *host, p kernel.Desired) error {
 		p.Bindings = slices.Clone(p.Bindings)
 		p.Bindings[3].EgressIP = singleIP
-		return nftablesTable(ctx, h, p)
+		return nftablesMap.write(ctx, h, p)
 	}
 	for _, test := range []struct {
 		structure
@@ -78,7 +77,7 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.check(randomOf(p, 200)); (err == nil) != test.right {
+		if _, err := h.check(randomPods.of(p, 200)); (err == nil) != test.right {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if err := h.close(); err != nil {

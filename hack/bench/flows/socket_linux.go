@@ -75,7 +75,7 @@ func (s *sender) send(frames []byte) error {
 		for i := range n {
 			s.vectors[i].Base = &frames[i*frameSize]
 		}
-		// Raw: the scheduler would take a blocked thread's place away, and it had to wait for it.
+		// A raw system call: a blocking one would give this thread to another goroutine.
 		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.messages[0])), uintptr(n), 0, 0, 0)
 		switch {
 		case errno == unix.EINTR:
@@ -91,7 +91,7 @@ func (s *sender) send(frames []byte) error {
 
 func (s *sender) close() error { return unix.Close(s.fd) }
 
-// listener receives what arrives at a link.
+// listener receives frames from a link.
 type listener struct{ fd int }
 
 // receiveBuffer is enough for the frames of a sample.
@@ -113,8 +113,7 @@ func newListener(host *lab.Host, link string) (*listener, error) {
 	return l, nil
 }
 
-// receive returns the segments that have arrived, n at most, and waits for them for some
-// time.
+// receive waits for n segments, and returns those that arrive in time.
 func (l *listener) receive(n int, patience time.Duration) ([]segment, error) {
 	var all []segment
 	frame := make([]byte, 2048)

@@ -23,7 +23,17 @@ type Size struct {
 	Nodes int
 }
 
-// Bindings is how many (pod, protocol) leave from an egress IP.
+// Typical is a cluster of so many Services, a tenth of them with external IPs, with 10 endpoints each. On each node
+// are 250 endpoints, a tenth of them bound.
+func Typical(services int) Size {
+	const endpoints, onNode = 10, 250
+	return Size{Services: services, Endpoints: endpoints, Every: 10, Nodes: max(2, services*endpoints/onNode)}
+}
+
+// All is how many endpoints there are.
+func (s Size) All() int { return s.Services * s.Endpoints }
+
+// Bindings is how many endpoints belong to Services with external IPs.
 func (s Size) Bindings() int { return s.External() * s.Endpoints }
 
 // External is how many Services have an external IP.
@@ -75,23 +85,23 @@ func (s Size) Slice(i int) *discovery.EndpointSlice {
 	return slice
 }
 
-// endpoint is a pod, by its number in the whole cluster.
+// endpoint is a pod, by its number in the whole cluster. Of as many pods in a row as there are nodes each is on
+// another one, in another order than those before, so that the pods of a node belong to all kinds of Services.
 func (s Size) endpoint(pod int) discovery.Endpoint {
 	return discovery.Endpoint{
 		Addresses:  []string{above(firstPod, pod).String()},
 		Conditions: discovery.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
-		NodeName:   ptr.To(Node(pod % s.Nodes)),
+		NodeName:   ptr.To(Node((pod + pod/s.Nodes) % s.Nodes)),
 		TargetRef:  &v1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("pod-%06d", pod)},
 	}
 }
 
-// Replace returns the slice with a new pod in the place of its first one, as a rolling restart
-// does it. change counts the replacements in the whole cluster from 0: each pod is another. There
-// are addresses for more than a hundred thousand in the largest cluster.
-func (s Size) Replace(slice *discovery.EndpointSlice, change int) *discovery.EndpointSlice {
+// Replace returns the slice with a new pod in the place of its first one, on a node, as a rolling restart does it.
+// change counts the replacements in the whole cluster from 0: each pod is another. There are addresses for more than
+// a hundred thousand in the largest cluster.
+func (s Size) Replace(slice *discovery.EndpointSlice, change int, node string) *discovery.EndpointSlice {
 	slice = slice.DeepCopy()
-	node := slice.Endpoints[0].NodeName
-	slice.Endpoints[0] = s.endpoint(s.Services*s.Endpoints + change)
-	slice.Endpoints[0].NodeName = node
+	slice.Endpoints[0] = s.endpoint(s.All() + change)
+	slice.Endpoints[0].NodeName = &node
 	return slice
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestSize: every address is a pod's or a Service's alone, and what Bindings says is so.
-func TestSize(t *testing.T) {
+func TestSize_EveryAddressOnce(t *testing.T) {
 	s := Size{Services: 25, Endpoints: 4, Every: 10, Nodes: 3}
 	pods, external := map[string]bool{}, map[string]bool{}
 	bindings := 0
@@ -27,10 +26,10 @@ func TestSize(t *testing.T) {
 		for _, endpoint := range slice.Endpoints {
 			note(pods, endpoint.Addresses[0])
 		}
-		replaced := s.Replace(slice, i)
-		note(pods, replaced.Endpoints[0].Addresses[0])
-		if got, want := *replaced.Endpoints[0].NodeName, *slice.Endpoints[0].NodeName; got != want {
-			t.Errorf("the new pod is on %s, want %s", got, want)
+		replaced := s.Replace(slice, i, Node(2)).Endpoints[0]
+		note(pods, replaced.Addresses[0])
+		if *replaced.NodeName != Node(2) {
+			t.Errorf("the new pod is on %s, want %s", *replaced.NodeName, Node(2))
 		}
 	}
 	if len(external) != s.External() || bindings != s.Bindings() || bindings != 12 {
@@ -41,8 +40,23 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s is outside of the cluster", address)
 		}
 	}
-	largest := Size{Services: 10_000, Endpoints: 10, Every: 10, Nodes: 1000}
-	if last := largest.Replace(largest.Slice(9999), 100_000).Endpoints[0].Addresses[0]; !lab.ClusterV4.Contains(netip.MustParseAddr(last)) {
+}
+
+func TestTypical_250EndpointsOnANodeAndATenthOfThemBound(t *testing.T) {
+	s := Typical(10_000)
+	here, bound := 0, 0
+	for i := range s.Services {
+		for _, endpoint := range s.Slice(i).Endpoints {
+			if *endpoint.NodeName == Node(0) {
+				here++
+				bound += len(s.Service(i).Spec.ExternalIPs)
+			}
+		}
+	}
+	if s.All() != 100_000 || s.External() != 1_000 || here != 250 || bound < 20 || bound > 30 {
+		t.Errorf("of %d endpoints of %d Services with external IPs %d are here, %d of them bound", s.All(), s.External(), here, bound)
+	}
+	if last := s.Replace(s.Slice(9999), 100_000, Node(0)).Endpoints[0].Addresses[0]; !lab.ClusterV4.Contains(netip.MustParseAddr(last)) {
 		t.Errorf("%s is outside of the cluster", last)
 	}
 }

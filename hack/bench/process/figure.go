@@ -4,80 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// Figures are those of this package.
+// way is how the proxier writes rules.
+type way struct {
+	name, mode string
+	iptables   lab.Backend
+	services   int
+}
+
+var ways = []way{
+	{"iptables-legacy", "iptables", lab.Legacy, 10_000},
+	{"iptables-nft", "iptables", lab.NFT, 1_000},
+	{"nftables", "nftables", lab.NFT, 10_000},
+}
+
+// Figures returns process/iptables-legacy, process/iptables-nft and process/nftables.
 func Figures() []figure.Figure {
-	return []figure.Figure{{Name: "process", Run: run, Lacks: lacks}}
-}
-
-// variant is one program in one mode.
-type variant struct {
-	// name is for benchstat, mode and backend as in proxyArguments.
-	name, mode, backend string
-	// against is the variant of stock kube-proxy that it is compared with; nil for those.
-	against *variant
-}
-
-// String is the mode, for people.
-func (v *variant) String() string {
-	switch {
-	case v.against == nil:
-		return v.mode + ", stock kube-proxy"
-	case v.backend != v.mode:
-		return v.mode + ", egress in " + v.backend
+	var all []figure.Figure
+	for _, way := range ways {
+		all = append(all, figure.Figure{Name: "process/" + way.name, Lacks: lacks, Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
+			return run(ctx, s, way)
+		}})
 	}
-	return v.mode
-}
-
-// variants are all, each stock one in front of those that are compared with it.
-func variants() []*variant {
-	iptables := &variant{name: "stock/mode=iptables", mode: "iptables"}
-	nftables := &variant{name: "stock/mode=nftables", mode: "nftables"}
-	return []*variant{
-		iptables,
-		{name: "ours/mode=iptables", mode: "iptables", backend: "iptables", against: iptables},
-		{name: "ours/mode=iptables,egress=nftables", mode: "iptables", backend: "nftables", against: iptables},
-		nftables,
-		{name: "ours/mode=nftables", mode: "nftables", backend: "nftables", against: nftables},
-	}
-}
-
-// What a visit measures.
-const (
-	toComplete = iota // seconds from the start to complete rules
-	idle              // milliseconds of CPU time in a second in which nothing happens
-	perChange         // milliseconds of CPU time for a change, without what idleness costs
-	resident          // MiB
-	heap              // MiB
-	quantities
-)
-
-var units = [quantities]string{"s/op", "cpu-ms/s", "cpu-ms/op", "MiB", "MiB"}
-var benchmarks = [quantities]string{"Start", "Idle", "Change", "Resident", "Heap"}
-
-// pace says how long things go on.
-type pace struct {
-	rounds int
-	// window is how long the CPU time is counted without changes. Both programs look at the
-	// kernel every so often; it is a multiple of that.
-	window  time.Duration
-	changes int
-	// pause is between two changes.
-	pause time.Duration
-	// look is how often to look whether a program has become quiet.
-	look time.Duration
+	return all
 }
 
 // binaryVariable names the built binary.
@@ -93,183 +53,125 @@ func lacks() error {
 	return nil
 }
 
-func run(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
-	size := objects.Size{Services: 10_000, Endpoints: 10, Every: 10, Nodes: 1000}
-	p := pace{rounds: 3, window: 15 * time.Second, changes: 200, pause: 50 * time.Millisecond, look: time.Second}
+// What a visit measures.
+const (
+	toComplete = iota // from the start to complete rules
+	idle              // CPU time while nothing happens
+	perChange         // CPU time for a change, without what idleness costs
+	resident          // memory
+	heap              // live, after a collection
+	quantities
+)
+
+// pace says how long things go on.
+type pace struct {
+	// window is how long the CPU time is counted without changes: a multiple of the time between two looks at the
+	// kernel.
+	window  time.Duration
+	changes int
+	// pause is between two changes.
+	pause time.Duration
+	// look is between two looks whether a program has become quiet.
+	look time.Duration
+}
+
+func run(ctx context.Context, s figure.Settings, by way) (results []figure.Result, err error) {
+	size := objects.Typical(by.services)
+	p := pace{window: 15 * time.Second, changes: 300, pause: 50 * time.Millisecond, look: time.Second}
 	if s.Smoke {
-		size.Services = 50
-		p = pace{rounds: 1, window: time.Second, changes: 10, pause: 50 * time.Millisecond, look: 100 * time.Millisecond}
+		size = objects.Typical(100)
+		p = pace{window: time.Second, changes: 10, pause: 50 * time.Millisecond, look: 100 * time.Millisecond}
+		s = s.AtMost(1)
 	}
-	openshift := os.Getenv(binaryVariable)
 	kubeProxy, err := stock(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	s.Log("making %d Services with %d endpoints", size.Services, size.Services*size.Endpoints)
-	w, err := newWorld(ctx, size)
+	s.Log("creating %d Services with %d endpoints", size.Services, size.All())
+	w, err := newWorld(ctx, by, size)
 	if err != nil {
 		return nil, err
 	}
-	results, err := w.measure(ctx, s, p, openshift, kubeProxy)
-	return results, errors.Join(err, w.close())
-}
-
-// measure visits all variants in every round, in an order of chance.
-func (w *world) measure(ctx context.Context, s figure.Settings, p pace, openshift, kubeProxy string) ([]figure.Result, error) {
-	all := variants()
-	values := map[*variant]*[quantities]figure.Distribution{}
-	for _, v := range all {
-		values[v] = &[quantities]figure.Distribution{}
+	defer func() { err = errors.Join(err, w.close()) }()
+	start := map[string]func(context.Context) (*program, error){
+		"stock": func(ctx context.Context) (*program, error) { return w.startStock(ctx, kubeProxy) },
+		"ours":  func(ctx context.Context) (*program, error) { return w.startOurs(ctx, os.Getenv(binaryVariable)) },
 	}
-	for round := range min(s.Rounds, p.rounds) {
-		for _, i := range rand.Perm(len(all)) {
-			v := all[i]
-			command, err := w.command(ctx, v, openshift, kubeProxy)
-			if err != nil {
-				return nil, err
-			}
-			seen, err := w.visit(ctx, p, v, values[v][idle], command)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", v.name, err)
-			}
-			s.Log("round %d: %s: %s", round+1, v.name, seen)
-			for q, value := range seen {
-				if q == idle && round > 0 {
-					continue // that of the first round
-				}
-				values[v][q] = append(values[v][q], value)
-				s.Record(benchmarks[q]+"/program="+v.name, p.operations(q), value, units[q])
-			}
-		}
-	}
-	var results []figure.Result
-	at := figure.Size(w.size.Services * w.size.Endpoints)
-	for _, v := range all {
-		if v.against != nil {
-			results = append(results, compare(v, at, values[v], values[v.against])...)
-		}
-	}
-	for _, v := range all {
-		results = append(results, figure.Result{
-			Name: "CPU while idle, " + v.String(), At: at, Measured: values[v][idle], Unit: "ms/s",
+	var cases []figure.Case
+	for _, name := range []string{"stock", "ours"} {
+		cases = append(cases, figure.Case{
+			Name: fmt.Sprintf("program=%s/rules=%s/endpoints=%d", name, by.name, size.All()),
+			Quantities: []figure.Quantity{
+				toComplete: {Name: "Start", Unit: "s/op", N: 1}, idle: {Name: "Idle", Unit: "cpu-ms/s", N: 1},
+				perChange: {Name: "Change", Unit: "cpu-ms/op", N: p.changes}, resident: {Name: "Resident", Unit: "MiB", N: 1}, heap: {Name: "Heap", Unit: "MiB", N: 1},
+			},
+			Measure: func(ctx context.Context) ([]float64, error) { return w.visit(ctx, p, name, start[name]) },
 		})
 	}
-	return results, nil
+	values, err := s.AtMost(3).Measure(ctx, cases...)
+	if err != nil {
+		return nil, err
+	}
+	return by.rows(figure.Size(size.All()), values[0], values[1]), nil
 }
 
-func (p pace) operations(quantity int) int {
-	if quantity == perChange {
-		return p.changes
+func (by way) rows(at string, stock, ours []figure.Distribution) (results []figure.Result) {
+	row := func(name string, measured figure.Distribution, unit string, target figure.Target) {
+		results = append(results, figure.Result{Name: name + ", " + by.name, At: at, Measured: measured, Unit: unit, Target: target})
 	}
-	return 1
-}
-
-// compare makes the lines of the table for a variant.
-func compare(v *variant, at string, ours, stock *[quantities]figure.Distribution) []figure.Result {
-	lines := []struct {
-		quantity int
-		name     string
-		target   figure.Target
-	}{
-		{perChange, "CPU per change", figure.AtMost(1.05)},
-		{resident, "resident memory", figure.AtMost(1.10)},
-		{toComplete, "start to complete rules", figure.AtMost(1.05)},
-		{heap, "live heap", figure.None},
-	}
-	var results []figure.Result
-	for _, line := range lines {
-		results = append(results, figure.Result{
-			Name: fmt.Sprintf("%s ÷ stock kube-proxy, %s", line.name, v), At: at,
-			Measured: figure.Ratio(ours[line.quantity], stock[line.quantity]), Target: line.target,
-		})
-	}
+	ratio := func(q int) figure.Distribution { return figure.Ratio(ours[q], stock[q]) }
+	row("CPU per change ÷ stock kube-proxy", ratio(perChange), "", figure.AtMost(1.03))
+	row("resident memory ÷ stock kube-proxy", ratio(resident), "", figure.AtMost(1.05))
+	row("live heap ÷ stock kube-proxy", ratio(heap), "", figure.None)
+	row("start to complete rules ÷ stock kube-proxy", ratio(toComplete), "", figure.AtMost(1.02))
+	row("CPU while idle, above stock kube-proxy", figure.Difference(ours[idle], stock[idle]), "ms/s", figure.AtMost(2))
+	row("CPU while idle of stock kube-proxy", stock[idle], "ms/s", figure.None)
 	return results
 }
 
-// seen is what a visit has measured.
-type seen [quantities]float64
-
-func (v seen) String() string {
-	var texts []string
-	for q, value := range v {
-		texts = append(texts, fmt.Sprintf("%s %s %s", strings.ToLower(benchmarks[q]), figure.Number(value), units[q]))
+// visit runs a program on an empty kernel and measures it.
+func (w *world) visit(ctx context.Context, p pace, name string, start func(context.Context) (*program, error)) (values []float64, err error) {
+	if err := tables.Empty(ctx, w.lab.Node()); err != nil {
+		return nil, err
 	}
-	return strings.Join(texts, ", ")
-}
-
-// visit runs a program on an empty kernel and measures it, but for what is known of it when it is
-// idle, which hardly differs from one time to another.
-func (w *world) visit(ctx context.Context, p pace, v *variant, known figure.Distribution, command *exec.Cmd) (values seen, err error) {
-	awaited := ""
-	if v.against != nil {
-		awaited = inPlace
-	}
-	if err := w.forget(ctx); err != nil {
-		return values, err
-	}
-	program, err := start(w.lab.Node(), command, awaited)
+	program, err := start(ctx)
 	if err != nil {
-		return values, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, program.stop()) }()
-	start, err := program.complete(ctx)
+	values = make([]float64, quantities)
+	complete, err := program.complete(ctx)
 	if err != nil {
-		return values, err
+		return nil, err
 	}
-	values[toComplete] = start.Seconds()
-	if err := w.check(ctx, v); err != nil {
-		return values, err
+	values[toComplete] = complete.Seconds()
+	if err := errors.Join(w.check(ctx), program.quiet(ctx, p.look)); err != nil {
+		return nil, err
 	}
-	if err := program.quiet(ctx, p.look); err != nil {
-		return values, err
+	unused, err := figure.Time(program.cpu, func() error { return sleep(ctx, p.window) })
+	if err != nil {
+		return nil, err
 	}
-	if len(known) > 0 {
-		values[idle] = known.Median()
-	} else {
-		unused, took, err := program.during(func() error { return sleep(ctx, p.window) })
-		if err != nil {
-			return values, err
-		}
-		values[idle] = milliseconds(unused) / took.Seconds()
-	}
-	used, took, err := program.during(func() error {
-		defer program.profile(ctx, v.name, fmt.Sprintf("profile?seconds=%.0f", p.window.Seconds()))()
+	values[idle] = figure.Milliseconds(unused.CPU) / unused.Wall.Seconds()
+	used, err := figure.Time(program.cpu, func() error {
+		defer program.profile(ctx, name+"-"+w.by.name, fmt.Sprintf("profile?seconds=%.0f", p.window.Seconds()))()
 		if err := w.change(ctx, p.changes, p.pause); err != nil {
 			return err
 		}
 		return program.quiet(ctx, p.look)
 	})
 	if err != nil {
-		return values, err
+		return nil, err
 	}
-	// Less than a tick cannot be told.
-	values[perChange] = max(milliseconds(used)-values[idle]*took.Seconds(), milliseconds(tick)) / float64(p.changes)
+	values[perChange] = max(figure.Milliseconds(used.CPU)-values[idle]*used.Wall.Seconds(), 0.01) / float64(p.changes)
 	if values[resident], err = program.resident(); err != nil {
-		return values, err
+		return nil, err
 	}
-	program.profile(ctx, v.name, "heap?gc=1")()
+	program.profile(ctx, name+"-"+w.by.name, "heap?gc=1")()
 	values[heap], err = program.heap(ctx)
 	values[resident] /= 1 << 20
 	values[heap] /= 1 << 20
 	return values, err
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// during returns the CPU time that the program uses while something is done, and how long that
-// takes.
-func (p *program) during(do func() error) (used, took time.Duration, err error) {
-	before, err := p.cpu()
-	if err != nil {
-		return 0, 0, err
-	}
-	start := time.Now()
-	if err := do(); err != nil {
-		return 0, 0, err
-	}
-	took = time.Since(start)
-	after, err := p.cpu()
-	return after - before, took, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -281,60 +183,43 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// command is that of a variant.
-func (w *world) command(ctx context.Context, v *variant, openshift, kubeProxy string) (*exec.Cmd, error) {
-	arguments := [][2]string{
-		{"proxy-mode", v.mode},
+// arguments are those that both programs get.
+func (w *world) arguments() [][2]string {
+	return [][2]string{
+		{"proxy-mode", w.by.mode},
 		{"cluster-cidr", lab.ClusterV4.String()},
 		{"nodeport-addresses", "primary"},
 		{"conntrack-max-per-core", "0"}, // the limit is the machine's, not the namespace's
 		{"oom-score-adj", "0"},
 		{"profiling", "true"}, // for the heap; it costs nothing unless somebody asks
 	}
-	if v.against == nil {
-		command := w.lab.Node().Command(ctx, kubeProxy, "--kubeconfig="+w.file("kubeconfig"), "--hostname-override="+nodeName)
-		for _, a := range arguments {
-			command.Args = append(command.Args, "--"+a[0]+"="+a[1])
-		}
-		return command, nil
+}
+
+func (w *world) startStock(ctx context.Context, kubeProxy string) (*program, error) {
+	command := w.lab.Node().Command(ctx, kubeProxy, "--kubeconfig="+w.file("kubeconfig"), "--hostname-override="+nodeName)
+	for _, a := range w.arguments() {
+		command.Args = append(command.Args, "--"+a[0]+"="+a[1])
 	}
-	arguments = append(arguments, [2]string{"egress-snat-backend", v.backend}, [2]string{"egress-snat-socket", w.file("sock")})
+	return start(w.lab.Node(), command, "")
+}
+
+func (w *world) startOurs(ctx context.Context, openshift string) (*program, error) {
 	var config strings.Builder
 	fmt.Fprintf(&config, "kind: NodeConfig\napiVersion: v1\nnodeName: %s\nmasterKubeConfig: %s\nproxyArguments:\n", nodeName, filepath.Base(w.file("kubeconfig")))
-	for _, a := range arguments {
+	for _, a := range append(w.arguments(), [2]string{"egress-snat-socket", w.file("sock")}) {
 		fmt.Fprintf(&config, "  %s: [%q]\n", a[0], a[1])
 	}
 	if err := os.WriteFile(w.file("node-config.yaml"), []byte(config.String()), 0o600); err != nil {
 		return nil, err
 	}
-	return w.lab.Node().Command(ctx, openshift, "start", "node", "--config="+w.file("node-config.yaml")), nil
-}
-
-// forget empties the node's kernel.
-func (w *world) forget(ctx context.Context) error {
-	node := w.lab.Node()
-	var tables strings.Builder
-	for _, table := range []string{"nat", "filter", "mangle"} {
-		fmt.Fprintf(&tables, "*%s\nCOMMIT\n", table)
-	}
-	for _, tool := range []string{"iptables-restore", "ip6tables-restore"} {
-		command := node.Command(ctx, tool, "-w")
-		command.Stdin = strings.NewReader(tables.String())
-		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", tool, err, output)
-		}
-	}
-	if _, err := node.Run(ctx, "nft", "flush", "ruleset"); err != nil {
-		return err
-	}
-	_, err := node.Run(ctx, "conntrack", "-F")
-	return err
+	command := w.lab.Node().Command(ctx, openshift, "start", "node", "--config="+w.file("node-config.yaml"))
+	return start(w.lab.Node(), command, inPlace)
 }
 
 // check returns an error unless the kernel has rules for all Services.
-func (w *world) check(ctx context.Context, v *variant) error {
+func (w *world) check(ctx context.Context) error {
 	command, mark := []string{"iptables-save", "-t", "nat"}, "\n:KUBE-SVC-"
-	if v.mode == "nftables" {
+	if w.by.mode == "nftables" {
 		command, mark = []string{"nft", "list", "map", "ip", "kube-proxy", "service-ips"}, "-default/service-"
 	}
 	rules, err := w.lab.Node().Run(ctx, command[0], command[1:]...)

@@ -17,27 +17,27 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // metricsURL is kube-proxy's, by default.
 const metricsURL = "http://127.0.0.1:10249"
 
-// inPlace is what the node's log says when the rules of egress SNAT are complete.
+// inPlace is the node's log message when the rules of egress SNAT are complete.
 const inPlace = "Egress SNAT rules are in place"
 
-// program is a program that runs.
+// program is a running program.
 type program struct {
 	host    *lab.Host
 	client  *http.Client
 	process *exec.Cmd
 	printed *output
 	began   time.Time
-	ended   <-chan struct{} // closed when it has
+	ended   <-chan struct{} // closed when it has ended
 }
 
-// start starts a command of the host. Its rules are complete when it has said what is awaited,
-// which may be nothing.
+// start starts a command of the host. Its rules are complete when it has printed what is awaited, if anything.
 func start(host *lab.Host, command *exec.Cmd, awaited string) (*program, error) {
 	p := &program{
 		host: host, process: command,
@@ -65,11 +65,11 @@ func (p *program) stop() error {
 	case <-p.ended:
 		return nil
 	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("%s does not end", p.process), p.process.Process.Kill())
+		return errors.Join(fmt.Errorf("%s did not end within %s", p.process, patience), p.process.Process.Kill())
 	}
 }
 
-// poll calls done until it returns true. It is an error if the program ends meanwhile.
+// poll calls done until it returns true. It fails if the program ends meanwhile.
 func (p *program) poll(ctx context.Context, what string, patience, pause time.Duration, done func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -87,8 +87,8 @@ func (p *program) poll(ctx context.Context, what string, patience, pause time.Du
 	return nil
 }
 
-// complete waits until the rules are complete and returns how long after the start that was:
-// the proxier's first sync, which has all objects, and what is awaited in the log.
+// complete returns how long after the start the rules were complete: after the proxier's first sync, which has all
+// objects, and the awaited message.
 func (p *program) complete(ctx context.Context) (time.Duration, error) {
 	const patience, pause = 5 * time.Minute, 100 * time.Millisecond
 	var at time.Time
@@ -107,15 +107,15 @@ func (p *program) complete(ctx context.Context) (time.Duration, error) {
 	return at.Sub(p.began), nil
 }
 
-// lastSync is the time of the IPv4 proxier's last successful sync. Its health server does not do: that
-// takes the beginning of the loop for an update.
+// lastSync is the time of the IPv4 proxier's last successful sync. The health server cannot tell: for it the start
+// of the loop is an update.
 var lastSync = regexp.MustCompile(`(?m)^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} (\S+)$`)
 
-// synced returns when the proxier of IPv4 has synced; zero if it has not.
+// synced returns when the IPv4 proxier synced last; zero if it has not.
 func (p *program) synced(ctx context.Context) time.Time {
 	text, err := p.get(ctx, metricsURL+"/metrics")
 	if err != nil {
-		return time.Time{} // it does not listen yet
+		return time.Time{} // not listening yet
 	}
 	microseconds, err := number(lastSync, text, 1e6)
 	if err != nil || microseconds == 0 {
@@ -141,8 +141,8 @@ func (p *program) get(ctx context.Context, url string) ([]byte, error) {
 	return text, err
 }
 
-// quiet waits until the program has nothing more to do: it has used hardly any time between two
-// looks, several times in a row.
+// quiet waits until the program has nothing more to do: until it has used hardly any CPU time between two looks,
+// several times in a row.
 func (p *program) quiet(ctx context.Context, look time.Duration) error {
 	const patience, inARow = 3 * time.Minute, 3
 	little := look / 30
@@ -150,7 +150,7 @@ func (p *program) quiet(ctx context.Context, look time.Duration) error {
 	return p.poll(ctx, "no rest", patience, look, func(context.Context) bool {
 		now, err := p.cpu()
 		if err != nil {
-			return false // it has ended, which poll finds
+			return false // it has ended; poll reports it
 		}
 		if last >= 0 && now-last <= little {
 			calm++
@@ -162,23 +162,30 @@ func (p *program) quiet(ctx context.Context, look time.Duration) error {
 	})
 }
 
-// tick is what the kernel tells times in (1 / USER_HZ).
-const tick = 10 * time.Millisecond
-
 // cpu is the time that the process has used, and its children that have ended.
 func (p *program) cpu() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.Process.Pid))
+	pid := p.process.Process.Pid
+	own, err := figure.CPUOf(pid)
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may have blanks. Behind it come the state and others (proc_pid_stat(5)).
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	const utime, cstime = 14 - 3, 17 - 3
-	if len(fields) <= cstime {
-		return 0, fmt.Errorf("/proc/PID/stat is %q", text)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
 	}
-	var sum time.Duration
-	for _, field := range fields[utime : cstime+1] {
+	children, err := childrenCPU(text)
+	return own + children, err
+}
+
+// childrenCPU reads cutime and cstime of /proc/PID/stat (proc_pid_stat(5)).
+func childrenCPU(stat []byte) (sum time.Duration, err error) {
+	const tick = 10 * time.Millisecond // 1 / USER_HZ
+	const cutime, cstime = 16 - 3, 17 - 3
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name before may have blanks
+	if len(fields) <= cstime {
+		return 0, fmt.Errorf("/proc/PID/stat is %q", stat)
+	}
+	for _, field := range fields[cutime : cstime+1] {
 		count, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return 0, err
@@ -190,7 +197,7 @@ func (p *program) cpu() (time.Duration, error) {
 
 var vmRSS = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
-// resident is the memory that the process has, in bytes.
+// resident is the process's memory in bytes.
 func (p *program) resident() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
 	if err != nil {
@@ -210,8 +217,8 @@ func (p *program) heap(ctx context.Context) (float64, error) {
 	return number(heapAlloc, text, 1)
 }
 
-// profile begins to fetch a profile if the environment variable PROFILE names a directory for it, and
-// returns what waits for its end. The values of such a run are for nothing else.
+// profile begins to fetch a profile if the environment variable PROFILE names a directory for it. wait returns when it
+// is there. Values of such a run do not count.
 func (p *program) profile(ctx context.Context, name, query string) (wait func()) {
 	dir := os.Getenv("PROFILE")
 	if dir == "" {
@@ -226,7 +233,7 @@ func (p *program) profile(ctx context.Context, name, query string) (wait func())
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		_ = os.WriteFile(file, text, 0o600) // who looks for it sees whether it is there
+		_ = os.WriteFile(file, text, 0o600) // a missing file is noticed
 	}()
 	return func() { <-done }
 }
@@ -234,13 +241,13 @@ func (p *program) profile(ctx context.Context, name, query string) (wait func())
 func number(pattern *regexp.Regexp, text []byte, unit float64) (float64, error) {
 	match := pattern.FindSubmatch(text)
 	if match == nil {
-		return 0, fmt.Errorf("%s is not in the answer", pattern)
+		return 0, fmt.Errorf("no match of %s in the answer", pattern)
 	}
 	value, err := strconv.ParseFloat(string(match[1]), 64)
 	return value * unit, err
 }
 
-// output keeps the end of what is printed, and notes when it says something.
+// output keeps the end of what is printed, and the time of an awaited text.
 type output struct {
 	awaited []byte
 
@@ -264,7 +271,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// saidAt is when it said what was awaited; nil if it has not.
+// saidAt is when the awaited text was printed; nil if it was not.
 func (o *output) saidAt() *time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

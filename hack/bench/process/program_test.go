@@ -11,8 +11,7 @@ import (
 // self is this process as a program.
 func self() *program { return &program{process: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}} }
 
-// TestCPU: what /proc says of this process and its children is what the kernel tells it itself.
-func TestCPU(t *testing.T) {
+func TestProgramCPU_SameAsTheKernelReports(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -24,17 +23,18 @@ func TestCPU(t *testing.T) {
 		}
 		want += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	}
+	// The two times of children are rounded down to 10 ms.
+	const rounding = 20 * time.Millisecond
 	got, err := self().cpu()
-	// Each of four times is rounded down.
-	if err != nil || got < want-4*tick || got > want+4*tick {
+	if err != nil || got < want-rounding || got > want+rounding {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
-	if want < 8*tick {
-		t.Errorf("%s is too little to see anything", want)
+	if want < 2*rounding {
+		t.Errorf("%s is too little for a comparison", want)
 	}
 }
 
-func TestResident(t *testing.T) {
+func TestProgramResident_GrowsWithMappedMemory(t *testing.T) {
 	before, err := self().resident()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestResident(t *testing.T) {
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestNumber_FromMetricsAndProfiles(t *testing.T) {
 	scraped := []byte(`kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} 1.795216512345e+09
 kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv6"} 0
 # HeapAlloc = 12345
@@ -65,25 +65,21 @@ kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv6"} 0
 		t.Errorf("heap %f, %v", got, err)
 	}
 	if _, err := number(vmRSS, scraped, 1); err == nil {
-		t.Error("what is not there is no error")
+		t.Error("a missing number is no error")
 	}
 }
 
-// TestOutput: what is awaited is found also where it comes in pieces, and the end is kept.
-func TestOutput(t *testing.T) {
+func TestOutput_FindsTextThatComesInPieces(t *testing.T) {
 	o := &output{awaited: []byte("in place")}
-	for _, text := range []string{"not yet ", "in pl", "ace", " now"} {
+	for _, text := range []string{"not yet ", "in pl", "ace"} {
 		if o.saidAt() != nil {
-			t.Errorf("it was said before %q", text)
+			t.Errorf("found before %q", text)
 		}
 		if _, err := o.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if text == "ace" {
-			break
-		}
 	}
 	if o.saidAt() == nil || o.String() != "not yet in place" {
-		t.Errorf("%q, said at %v", o, o.saidAt())
+		t.Errorf("%q, found at %v", o, o.saidAt())
 	}
 }

@@ -17,8 +17,7 @@ const (
 	built   = "_output/bench"
 )
 
-// stock returns the kube-proxy of the vendored release without any patch, and builds it if it
-// is not there.
+// stock returns the path of the vendored release's kube-proxy without any patch, built if necessary.
 func stock(ctx context.Context, s figure.Settings) (string, error) {
 	branches, err := branch.Load(patches)
 	if err != nil {

@@ -16,21 +16,22 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// world is a cluster full of Services, with one node.
+// world is a cluster full of Services, of which one node runs.
 type world struct {
+	by      way
 	size    objects.Size
 	dir     string
 	lab     *lab.Lab
 	control *cluster.ControlPlane
 	// slices are the EndpointSlices as they are now, by their Services' numbers.
 	slices []*discovery.EndpointSlice
-	// changes is how many there have been.
+	// changes is how many EndpointSlices have changed.
 	changes int
 }
 
 // newWorld returns when all objects are there.
-func newWorld(ctx context.Context, size objects.Size) (w *world, err error) {
-	w = &world{size: size, slices: make([]*discovery.EndpointSlice, size.Services)}
+func newWorld(ctx context.Context, by way, size objects.Size) (w *world, err error) {
+	w = &world{by: by, size: size, slices: make([]*discovery.EndpointSlice, size.Services)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -39,21 +40,18 @@ func newWorld(ctx context.Context, size objects.Size) (w *world, err error) {
 	if w.dir, err = os.MkdirTemp("", "bench-"); err != nil {
 		return w, err
 	}
-	if w.lab, err = lab.New(ctx, lab.Config{Control: true, Backend: lab.Legacy}); err != nil {
+	if w.lab, err = lab.New(ctx, lab.Config{Control: true, Backend: by.iptables}); err != nil {
 		return w, err
 	}
 	config := cluster.Config{Host: w.lab.Control(), Binaries: os.Getenv(cluster.BinariesVariable), Dir: filepath.Join(w.dir, "control-plane")}
 	if w.control, err = cluster.New(ctx, config); err != nil {
 		return w, err
 	}
-	// Nobody needs its controllers, and what it does would be in everybody's way.
+	// Nothing needs its controllers, and their work would disturb the measurement.
 	if err := w.control.ControllerManager.Kill(); err != nil {
 		return w, err
 	}
 	if err := w.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
-		return w, err
-	}
-	if _, err := w.control.CreateNode(ctx, nodeName, w.lab.Node().V4); err != nil {
 		return w, err
 	}
 	if err := w.control.NodeKubeconfig(ctx, w.file("kubeconfig"), nodeName, ""); err != nil {
@@ -62,13 +60,20 @@ func newWorld(ctx context.Context, size objects.Size) (w *world, err error) {
 	return w, w.populate(ctx)
 }
 
-// nodeName is the name of the node that programs run as.
+// nodeName is the node that programs run as.
 var nodeName = objects.Node(0)
 
 func (w *world) file(name string) string { return filepath.Join(w.dir, name) }
 
-// populate makes the Services and EndpointSlices.
+// populate creates the Nodes, the Services and the EndpointSlices.
 func (w *world) populate(ctx context.Context) error {
+	address := w.lab.Node().V4
+	for i := range w.size.Nodes {
+		if _, err := w.control.CreateNode(ctx, objects.Node(i), address); err != nil {
+			return err
+		}
+		address = address.Next()
+	}
 	const workers = 16
 	client := w.control.Client()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -86,8 +91,8 @@ func (w *world) populate(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// change replaces a pod in each of so many EndpointSlices, one after the other at an even pace. Of
-// these as many belong to Services with external IPs as do in the cluster.
+// change replaces a pod in each of so many EndpointSlices, one after the other at an even pace. The share of
+// Services with external IPs is the cluster's.
 func (w *world) change(ctx context.Context, count int, pause time.Duration) error {
 	pace := time.NewTicker(pause)
 	defer pace.Stop()
@@ -101,7 +106,7 @@ func (w *world) change(ctx context.Context, count int, pause time.Duration) erro
 		i := w.changes % w.size.Every
 		i += (w.changes / w.size.Every * 7919 % w.size.External()) * w.size.Every
 		i %= w.size.Services
-		changed := w.size.Replace(w.slices[i], w.changes)
+		changed := w.size.Replace(w.slices[i], w.changes, *w.slices[i].Endpoints[0].NodeName)
 		w.changes++
 		updated, err := w.control.Client().DiscoveryV1().EndpointSlices(changed.Namespace).Update(ctx, changed, metav1.UpdateOptions{})
 		if err != nil {

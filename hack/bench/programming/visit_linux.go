@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +15,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 )
 
-// visit is an agent in a lab of its own.
+// visit is an agent in a lab of its own. After an error its methods do nothing.
 type visit struct {
+	err     error
 	lab     *lab.Lab
 	dir     string
 	process *exec.Cmd
@@ -31,7 +34,7 @@ type visit struct {
 }
 
 // newVisit starts an agent.
-func newVisit(ctx context.Context, m means, size objects.Size) (v *visit, err error) {
+func newVisit(ctx context.Context, m means, scope placement.Scope, size objects.Size) (v *visit, err error) {
 	v = &visit{}
 	defer func() {
 		if err != nil {
@@ -44,16 +47,18 @@ func newVisit(ctx context.Context, m means, size objects.Size) (v *visit, err er
 	if v.dir, err = os.MkdirTemp("", "bench-"); err != nil {
 		return v, err
 	}
-	manifest := fmt.Sprintf("kind: Node\napiVersion: v1\nmetadata: {name: %s}\nstatus: {addresses: [{type: InternalIP, address: %s}]}\n",
-		objects.Node(0), v.lab.Node().V4)
-	if err := os.WriteFile(filepath.Join(v.dir, "node.yaml"), []byte(manifest), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(v.dir, "nodes.yaml"), nodes(size, v.lab.Node().V4), 0o600); err != nil {
 		return v, err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return v, err
 	}
-	v.process = v.lab.Node().Command(ctx, self, agentArguments(m.backend, size, v.dir)...)
+	argument, err := json.Marshal(spec{m.backend, scope, size, v.dir})
+	if err != nil {
+		return v, err
+	}
+	v.process = v.lab.Node().Command(ctx, self, agentCommand, string(argument))
 	v.process.Stderr = &v.printed
 	if v.orders, err = v.process.StdinPipe(); err != nil {
 		return v, err
@@ -66,17 +71,29 @@ func newVisit(ctx context.Context, m means, size objects.Size) (v *visit, err er
 	return v, v.process.Start()
 }
 
-// order has the agent do something.
-func (v *visit) order(do string, count int) (a answer, err error) {
-	err = json.NewEncoder(v.orders).Encode(order{do, count})
-	if err == nil {
-		err = v.answers.Decode(&a)
+// nodes are the manifests of a cluster's nodes, of which the first has this address.
+func nodes(size objects.Size, address netip.Addr) []byte {
+	var text bytes.Buffer
+	for i := range size.Nodes {
+		fmt.Fprintf(&text, "---\nkind: Node\napiVersion: v1\nmetadata: {name: %s}\nstatus: {addresses: [{type: InternalIP, address: %s}]}\n",
+			objects.Node(i), address)
+		address = address.Next()
 	}
-	if err != nil {
-		ended := v.end()
-		return a, fmt.Errorf("the agent has not done its %s: %w, %w; its log:\n%s", do, err, ended, strings.TrimSpace(v.printed.String()))
+	return text.Bytes()
+}
+
+// order has the agent do something so often, and returns what one time took.
+func (v *visit) order(do string, count int) (took figure.Spent) {
+	if v.err != nil {
+		return took
 	}
-	return a, nil
+	if v.err = json.NewEncoder(v.orders).Encode(order{do, count}); v.err == nil {
+		v.err = v.answers.Decode(&took)
+	}
+	if v.err != nil {
+		v.err = fmt.Errorf("%s: %w, %w; the agent's log:\n%s", do, v.err, v.end(), strings.TrimSpace(v.printed.String()))
+	}
+	return took
 }
 
 // end ends the agent.
@@ -99,45 +116,66 @@ func (v *visit) close() error {
 	return errors.Join(errs...)
 }
 
+// holds checks that the kernel has so many bindings.
+func (v *visit) holds(ctx context.Context, want int) {
+	if v.err == nil {
+		v.err = holds(ctx, v.lab.Node(), want)
+	}
+}
+
 var (
-	execs    = regexp.MustCompile(`(?m)^\d+ +execve(?:at)?\(`)
-	messages = regexp.MustCompile(`(?m)^\d+ +(?:sendto|sendmsg|sendmmsg|write|writev)\(\d+<NETLINK:`)
+	execsTraced    = regexp.MustCompile(`(?m)^\d+ +execve(?:at)?\(`)
+	messagesTraced = regexp.MustCompile(`(?m)^\d+ +(?:sendto|sendmsg|sendmmsg|write|writev)\(\d+<NETLINK:`)
 )
 
-// traced returns how many programs the agent and its children run, and how often they send to netlink,
-// for an order.
-func (v *visit) traced(ctx context.Context, do string) (ran, sent int, err error) {
+// traced returns how many programs the agent and its children run for the last orders together, and how often they
+// send to netlink. The first order must show.
+func (v *visit) traced(ctx context.Context, shows string, do ...string) (ran, sent float64) {
+	for _, orders := range [][]string{{shows}, do} {
+		if v.err == nil {
+			ran, sent, v.err = v.trace(ctx, orders)
+		}
+		if v.err == nil && orders[0] == shows && ran+sent == 0 {
+			v.err = fmt.Errorf("strace saw nothing of %s, so it cannot be trusted", shows)
+		}
+	}
+	return ran, sent
+}
+
+func (v *visit) trace(ctx context.Context, orders []string) (ran, sent float64, err error) {
 	file := filepath.Join(v.dir, "strace")
 	// In the namespace, where it can tell which sockets are netlink's.
 	tracer := v.lab.Node().Command(ctx, "strace", "-f", "-yy", "-o", file,
 		"-e", "trace=execve,execveat,sendto,sendmsg,sendmmsg,write,writev", "-p", strconv.Itoa(v.process.Process.Pid))
-	said, err := tracer.StderrPipe()
+	printed, err := tracer.StderrPipe()
 	if err != nil {
 		return 0, 0, err
 	}
 	if err := tracer.Start(); err != nil {
 		return 0, 0, err
 	}
-	if err := attached(said); err != nil {
+	if err := attached(printed); err != nil {
 		return 0, 0, errors.Join(err, tracer.Process.Kill(), tracer.Wait())
 	}
-	_, err = v.order(do, 1)
+	for _, do := range orders {
+		v.order(do, 1)
+	}
 	detach := tracer.Process.Signal(syscall.SIGINT)
-	_, _ = io.Copy(io.Discard, said)
+	_, _ = io.Copy(io.Discard, printed)
 	_ = tracer.Wait() // ended by the signal
-	if err := errors.Join(err, detach); err != nil {
+	if err := errors.Join(v.err, detach); err != nil {
 		return 0, 0, err
 	}
-	trace, err := os.ReadFile(file)
-	return len(execs.FindAll(trace, -1)), len(messages.FindAll(trace, -1)), err
+	text, err := os.ReadFile(file)
+	return float64(len(execsTraced.FindAll(text, -1))), float64(len(messagesTraced.FindAll(text, -1))), err
 }
 
-// attached returns when strace says that it sees all.
-func attached(said io.Reader) error {
+// attached returns when strace says that it has attached to all threads.
+func attached(printed io.Reader) error {
 	var text []byte
 	buffer := make([]byte, 4096)
 	for {
-		n, err := said.Read(buffer)
+		n, err := printed.Read(buffer)
 		text = append(text, buffer[:n]...)
 		switch {
 		case bytes.Contains(text, []byte(" attached")):
@@ -147,6 +185,3 @@ func attached(said io.Reader) error {
 		}
 	}
 }
-
-// milliseconds is a time as a number.
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -2,8 +2,7 @@ package programming
 
 import "testing"
 
-// TestTrace: what strace prints of programs and netlink is found, and nothing else.
-func TestTrace(t *testing.T) {
+func TestTraced_FindsProgramsAndNetlinkMessagesAlone(t *testing.T) {
 	for line, want := range map[string][2]int{
 		`123   execve("/usr/sbin/iptables-restore", ["iptables-restore"], 0xc0001 /* 9 vars */ <unfinished ...>`: {1, 0},
 		`123   <... execve resumed>)             = 0`:                                                            {0, 0},
@@ -15,7 +14,7 @@ func TestTrace(t *testing.T) {
 	} {
 		// As in the middle of a file.
 		text := []byte("1     +++ exited with 0 +++\n" + line + "\n")
-		if got := [2]int{len(execs.FindAll(text, -1)), len(messages.FindAll(text, -1))}; got != want {
+		if got := [2]int{len(execsTraced.FindAll(text, -1)), len(messagesTraced.FindAll(text, -1))}; got != want {
 			t.Errorf("%s\n%v programs and messages, want %v", line, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/testlog"
 )
 
-func TestReport(t *testing.T) {
+func TestReport_OfEveryResult(t *testing.T) {
 	const printed = `{"Time":"2026-05-04T03:02:00Z","Action":"start","Package":"p"}
 {"Time":"2026-05-04T03:02:01Z","Action":"run","Package":"p","Test":"TestA"}
 {"Time":"2026-05-04T03:02:01Z","Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
@@ -57,8 +57,8 @@ r.go:1: undefined: x
 	}
 }
 
-// TestRunFailsWithItsTests: of a real go test.
-func TestRunFailsWithItsTests(t *testing.T) {
+// TestRun_FailsWithItsTests: of a real go test.
+func TestRun_FailsWithItsTests(t *testing.T) {
 	for verb, fails := range map[string]bool{"t.Error": true, "t.Log": false} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{

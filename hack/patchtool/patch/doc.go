@@ -1,4 +1,3 @@
-// Package patch knows what a file of the series in patches/ says: its header, its diffstat, its
-// files and their hunks, and what makes it well-formed. It reads bytes and judges them; it
-// never applies a patch and never looks at a file system.
+// Package patch knows what the header of a file in patches/ must say. It judges text; it never applies
+// a patch. The rest of the file is what git format-patch writes, which only git can judge.
 package patch

@@ -1,3 +1,2 @@
-// Package testlog knows which of upstream's packages are tested, and reads what `go test -json` printed of
-// them. It runs nothing.
+// Package testlog reads what `go test -json` prints. It runs nothing.
 package testlog

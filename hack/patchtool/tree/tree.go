@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/hack/patchtool/branch"
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 )
 
@@ -29,14 +29,12 @@ type Tree struct {
 	Version string
 	// Dir is the module's root, with its go.mod.
 	Dir string
-	// Patches are the files that were applied, in order.
-	Patches []string
 	// Replace has what a go.mod must say so that a build uses this tree and the staging modules of its
-	// release, as "OLD => NEW" or "OLD => NEW VERSION", sorted.
+	// release, as "OLD => NEW" or "OLD => NEW VERSION".
 	Replace []string
 }
 
-// Key names what the tree was made of, as [Key] does.
+// Key names what the tree was made of.
 func (t *Tree) Key() string { return filepath.Base(t.Dir) }
 
 // Release is what a tree is made of.
@@ -48,20 +46,57 @@ type Release struct {
 	Sums []string
 }
 
+// Maker makes the trees of branches.
+type Maker struct {
+	// Patches is the folder of the series, Cache where trees are kept.
+	Patches, Cache string
+	// Download returns the directory of a release's module; nil stands for [Download].
+	Download func(ctx context.Context, version string) (string, error)
+}
+
+// Release returns what a tree of a version is made of.
+func (m Maker) Release(ctx context.Context, version string) (Release, error) {
+	download := m.Download
+	if download == nil {
+		download = Download
+	}
+	module, err := download(ctx, version)
+	if err != nil {
+		return Release{}, err
+	}
+	sums, err := branch.Sums(m.Patches)
+	return Release{Version: version, Module: module, Sums: sums}, err
+}
+
+// Tree returns the tree of a branch, with its series applied if patched.
+func (m Maker) Tree(ctx context.Context, b branch.Branch, patched bool) (*Tree, error) {
+	var patches []string
+	if patched {
+		series, err := branch.Series(os.DirFS(m.Patches), b)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range series {
+			patches = append(patches, filepath.Join(m.Patches, entry.Path))
+		}
+	}
+	release, err := m.Release(ctx, b.Version)
+	if err != nil {
+		return nil, err
+	}
+	return Ensure(ctx, m.Cache, release, patches)
+}
+
 // Download returns the directory of the module in the module cache, where it is put if it is
 // not there. Nothing in it may be changed.
 func Download(ctx context.Context, version string) (string, error) {
-	command := Go(ctx, os.TempDir(), "mod", "download", "-json", Kubernetes+"@"+version)
-	output, err := command.Output()
+	output, err := Go(ctx, os.TempDir(), "mod", "download", "-json", Kubernetes+"@"+version).Output()
 	var result struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(output, &result); jsonErr == nil && result.Error != "" {
-		return "", fmt.Errorf("download %s %s: %s", Kubernetes, version, result.Error)
+		err = errors.New(result.Error)
 	}
 	if err != nil {
 		return "", fmt.Errorf("download %s %s: %w", Kubernetes, version, exitText(err))
-	}
-	if result.Dir == "" {
-		return "", fmt.Errorf("download %s %s: go names no directory", Kubernetes, version)
 	}
 	return result.Dir, nil
 }
@@ -84,54 +119,45 @@ func exitText(err error) error {
 	return err
 }
 
-// Key names the tree that Make would make: the same release and the same patches give the same.
+// Key names the tree that Ensure would make: the same release and the same patches give the same.
 func Key(release Release, patches []string) (string, error) {
-	var all strings.Builder
 	// A change of how trees are made makes all of them anew: raise the number.
-	fmt.Fprintf(&all, "2 %s %q\n", release.Version, release.Sums)
+	all := fmt.Sprintf("3 %s %q\n", release.Version, release.Sums)
 	for _, patch := range patches {
 		content, err := os.ReadFile(patch)
 		if err != nil {
 			return "", fmt.Errorf("read a patch: %w", err)
 		}
-		fmt.Fprintf(&all, "%d\n%s", len(content), content)
+		all += fmt.Sprintf("%d\n%s", len(content), content)
 	}
-	sum := sha256.Sum256([]byte(all.String()))
+	sum := sha256.Sum256([]byte(all))
 	return release.Version + "-" + hex.EncodeToString(sum[:6]), nil
 }
 
-// Ensure returns the tree of the release with the patches applied. It lies below cache, where it is
-// made once. Nobody but go, which adds to its go.mod and go.sum, may change it, for what it holds is not looked at
-// again: whoever needs to copies it. Where one is made, the release's trees that nobody has used for a week
-// are removed.
+// Ensure returns the tree of the release with the patches applied, without fuzz. It lies below cache,
+// where it is made once and not checked again: copy it to change it. go adds to its go.mod and go.sum. Where
+// one is made, what has not been used for a week is removed.
 func Ensure(ctx context.Context, cache string, release Release, patches []string) (*Tree, error) {
 	key, err := Key(release, patches)
 	if err != nil {
 		return nil, err
 	}
-	cache, err = filepath.Abs(cache)
+	dir, err := filepath.Abs(filepath.Join(cache, key))
 	if err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
-	dir := filepath.Join(cache, key)
-	if use(dir) {
-		return describe(dir, release.Version, patches)
+	if now := time.Now(); os.Chtimes(dir, now, now) == nil { // it is there, and stays for another week
+		return describe(dir, release.Version)
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, fmt.Errorf("make a tree: %w", err)
-	}
-	if err := prune(cache, release.Version, time.Now().Add(-kept)); err != nil {
+	if err := prune(filepath.Dir(dir), time.Now().Add(-7*24*time.Hour)); err != nil {
 		return nil, err
 	}
-	unfinished, err := os.MkdirTemp(cache, unfinishedPrefix)
+	unfinished, err := os.MkdirTemp(filepath.Dir(dir), "unfinished-")
 	if err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
-	if err := Make(ctx, release, unfinished, patches); err != nil {
-		return nil, err
-	}
-	if err := protect(unfinished); err != nil {
+	if err := fill(ctx, unfinished, release, patches); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(unfinished, dir); err != nil {
@@ -139,133 +165,66 @@ func Ensure(ctx context.Context, cache string, release Release, patches []string
 			return nil, fmt.Errorf("make a tree: %w", err)
 		}
 	}
-	return describe(dir, release.Version, patches)
+	return describe(dir, release.Version)
 }
 
-const (
-	// kept is how long a tree stays that nobody uses.
-	kept = 7 * 24 * time.Hour
-	// unfinishedPrefix begins the names of what is being made, or was when a process died.
-	unfinishedPrefix = "unfinished-"
-)
-
-// use tells whether a tree is there, and notes that it is used.
-func use(dir string) bool {
-	now := time.Now()
-	return os.Chtimes(dir, now, now) == nil
-}
-
-// prune removes the trees of a version that were last used before a time, and what dead processes have left
-// from before it. A tree gets another name first, so that nobody finds a half of it.
-func prune(cache, version string, before time.Time) error {
+// prune makes the cache if it is not there, and removes from it what was last used before a time.
+func prune(cache string, before time.Time) error {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return fmt.Errorf("make a tree: %w", err)
+	}
 	entries, err := os.ReadDir(cache)
 	if err != nil {
 		return fmt.Errorf("look for old trees: %w", err)
 	}
 	for _, entry := range entries {
-		name := filepath.Join(cache, entry.Name())
-		isTree := of(entry.Name()) == version
-		info, err := entry.Info()
-		if err != nil || info.ModTime().After(before) || !isTree && !strings.HasPrefix(entry.Name(), unfinishedPrefix) {
-			continue // an error tells that it is gone
-		}
-		if isTree {
-			dead := filepath.Join(cache, unfinishedPrefix+entry.Name())
-			if err := os.Rename(name, dead); errors.Is(err, fs.ErrNotExist) {
-				continue // another process does the same
-			} else if err != nil {
+		if info, err := entry.Info(); err == nil && info.ModTime().Before(before) {
+			if err := os.RemoveAll(filepath.Join(cache, entry.Name())); err != nil {
 				return fmt.Errorf("remove an old tree: %w", err)
 			}
-			name = dead
-		}
-		if err := os.RemoveAll(name); err != nil {
-			return fmt.Errorf("remove an old tree: %w", err)
 		}
 	}
 	return nil
 }
 
-var key = regexp.MustCompile(`^(v.*)-[0-9a-f]{12}$`)
+// notBuilt is what the module has and a build outside of Kubernetes' repository must not see.
+var notBuilt = []string{"vendor", "staging", "go.work", "go.work.sum"}
 
-// of returns the version of the tree that has a name; empty if no tree has it.
-func of(name string) string {
-	if match := key.FindStringSubmatch(name); match != nil {
-		return match[1]
+// fill fills a directory with the patched module, whose go.mod takes the staging modules from where they
+// are published.
+func fill(ctx context.Context, dir string, release Release, patches []string) error {
+	if err := os.CopyFS(dir, os.DirFS(release.Module)); err != nil {
+		return fmt.Errorf("copy the module: %w", err)
 	}
-	return ""
-}
-
-// protect lets nobody write into the files of a tree but those that go changes.
-func protect(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path == filepath.Join(dir, "go.mod") || path == filepath.Join(dir, "go.sum") {
-			return err
+	for _, name := range notBuilt {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("copy the module: %w", err)
 		}
-		return os.Chmod(path, 0o444)
-	})
-	if err != nil {
-		return fmt.Errorf("protect a tree: %w", err)
-	}
-	return nil
-}
-
-func describe(dir, version string, patches []string) (*Tree, error) {
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return nil, fmt.Errorf("read a tree: %w; remove it if it is broken", err)
-	}
-	replace := []string{Kubernetes + " => " + strconv.Quote(dir)}
-	for _, match := range published.FindAllStringSubmatch(string(mod), -1) {
-		replace = append(replace, match[1])
-	}
-	slices.Sort(replace)
-	return &Tree{Version: version, Dir: dir, Patches: patches, Replace: replace}, nil
-}
-
-// Make fills the directory with the module's source, applies the patches without fuzz, and
-// has go.mod take the staging modules from where they are published.
-func Make(ctx context.Context, release Release, dir string, patches []string) error {
-	if err := Copy(ctx, release.Module, dir); err != nil {
-		return err
 	}
 	for _, patch := range patches {
-		if err := apply(ctx, dir, patch); err != nil {
-			return fmt.Errorf("%s on %s %s: %w", filepath.Base(patch), Kubernetes, release.Version, err)
+		file, err := filepath.Abs(patch)
+		if err != nil {
+			return fmt.Errorf("find a patch: %w", err)
+		}
+		if _, err := scratch.Git(ctx, dir, "apply", "--whitespace=nowarn", file); err != nil {
+			return fmt.Errorf("%s does not apply to %s %s: %w; run 'make rebase-patches VERSION=%s'", patch, Kubernetes, release.Version, err, release.Version)
 		}
 	}
-	name := filepath.Join(dir, "go.mod")
-	mod, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("read go.mod: %w", err)
-	}
-	if err := os.WriteFile(name, []byte(Publish(string(mod), release.Version)), 0o600); err != nil {
-		return fmt.Errorf("write go.mod: %w", err)
-	}
-	return addSums(filepath.Join(dir, "go.sum"), release)
+	return errors.Join(
+		edit(filepath.Join(dir, "go.mod"), func(mod string) string { return publish(mod, release.Version) }),
+		edit(filepath.Join(dir, "go.sum"), func(sums string) string { return sums + strings.Join(release.Sums, "\n") + "\n" }))
 }
 
-// addSums adds to go.sum what the release's own modules need.
-func addSums(file string, release Release) error {
-	known, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read go.sum: %w", err)
+// edit changes a file, which is empty if it is not there.
+func edit(file string, change func(string) string) error {
+	content, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("make a tree: %w", err)
 	}
-	sums := strings.SplitAfter(string(known), "\n")
-	for _, line := range release.Sums {
-		if Sums(line, release.Version) {
-			sums = append(sums, line+"\n")
-		}
-	}
-	if err := os.WriteFile(file, []byte(strings.Join(sums, "")), 0o600); err != nil {
-		return fmt.Errorf("write go.sum: %w", err)
+	if err := os.WriteFile(file, []byte(change(string(content))), 0o600); err != nil {
+		return fmt.Errorf("make a tree: %w", err)
 	}
 	return nil
-}
-
-// Sums tells whether a line of go.sum is for a staging module as a release of Kubernetes has it.
-func Sums(line, version string) bool {
-	words := strings.Fields(line)
-	return len(words) == 3 && strings.TrimSuffix(words[1], "/go.mod") == "v0"+strings.TrimPrefix(version, "v1")
 }
 
 var (
@@ -274,53 +233,24 @@ var (
 	published = regexp.MustCompile(`(?m)^\s*(k8s\.io/\S+ => k8s\.io/\S+ v0\.\S+)$`)
 )
 
-// Publish returns a go.mod of Kubernetes whose staging modules come from where they are
+// publish returns a go.mod of Kubernetes whose staging modules come from where they are
 // published, at the version that belongs to the release: v0.37.1 to v1.37.1. The requirements name
 // that version too, so that go has nothing to correct and reads only the modules that a build needs.
-func Publish(mod, version string) string {
+func publish(mod, version string) string {
 	of := "v0" + strings.TrimPrefix(version, "v1")
 	mod = required.ReplaceAllString(mod, "${1} "+of+"${2}")
 	return staging.ReplaceAllString(mod, "${1}${2} "+of)
 }
 
-// leftOut is what the module has but no build outside of its repository may see.
-var leftOut = []string{"vendor", "staging", "go.work", "go.work.sum"}
-
-// Copy copies a module from the module cache, writable. Other files than the module's own are left out.
-func Copy(ctx context.Context, module, dir string) error {
-	err := filepath.WalkDir(module, func(path string, entry fs.DirEntry, err error) error {
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		name, err := filepath.Rel(module, path)
-		switch {
-		case err != nil:
-			return err
-		case slices.Contains(leftOut, name) && entry.IsDir():
-			return fs.SkipDir
-		case slices.Contains(leftOut, name):
-			return nil
-		case entry.IsDir():
-			return os.MkdirAll(filepath.Join(dir, name), 0o755)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, name), content, 0o644)
-	})
+func describe(dir, version string) (*Tree, error) {
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
-		return fmt.Errorf("copy the module: %w", err)
+		return nil, fmt.Errorf("%s is broken, remove it: %w", dir, err)
 	}
-	return nil
-}
-
-// apply applies a patch with all of its context.
-func apply(ctx context.Context, dir, patch string) error {
-	patch, err := filepath.Abs(patch)
-	if err != nil {
-		return fmt.Errorf("find the patch: %w", err)
+	replace := []string{Kubernetes + " => " + strconv.Quote(dir)}
+	for _, match := range published.FindAllStringSubmatch(string(mod), -1) {
+		replace = append(replace, match[1])
 	}
-	_, err = scratch.Git(ctx, dir, "apply", "--whitespace=nowarn", patch)
-	return err
+	slices.Sort(replace)
+	return &Tree{Version: version, Dir: dir, Replace: replace}, nil
 }

@@ -2,7 +2,6 @@ package typecheck
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 	"sync"
 )
 
-// maxFaults is how many are told of a package; the rest mostly follows from the first.
+// maxFaults is how many are reported of a package; the others mostly follow from these.
 const maxFaults = 10
 
 // listed is what `go list -json` says of a package.
@@ -34,27 +33,25 @@ type listed struct {
 func Arguments() []string { return []string{"list", "-deps", "-test", "-json"} }
 
 // Check type-checks the packages that the command lists, which is `go` with [Arguments], with their
-// tests. Of what they depend on it reads the declarations only. It returns how many packages were
+// tests. Of their dependencies it reads only the declarations. It returns how many packages were
 // asked for, tests included, and what is wrong with them; the error is one of listing or reading them.
-func Check(ctx context.Context, list *exec.Cmd) (count int, faults []string, err error) {
+func Check(list *exec.Cmd) (count int, faults []string, err error) {
 	packages, err := read(list)
 	if err != nil {
 		return 0, nil, err
 	}
 	c := &checker{files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe}}
-	parsed, err := c.parse(ctx, packages)
+	parsed, err := c.parse(packages)
 	if err != nil {
 		return 0, nil, err
 	}
-	for i, p := range packages { // each after those that it imports
-		if ctx.Err() != nil {
-			return 0, nil, ctx.Err()
-		}
+	for i, p := range packages { // go lists each after those that it imports
 		if strings.HasSuffix(p.ImportPath, ".test") || p.ImportPath == "unsafe" {
-			continue // a generated main
+			continue // the main package that go generates for a test
 		}
-		faults = append(faults, c.check(p, parsed[i])...)
-		if !p.DepOnly {
+		found := c.check(p, parsed[i])
+		if !p.DepOnly { // a fault of a dependency shows in the package that uses what is wrong
+			faults = append(faults, found[:min(len(found), maxFaults)]...)
 			count++
 		}
 	}
@@ -76,7 +73,7 @@ func read(list *exec.Cmd) ([]listed, error) {
 		case errors.Is(err, io.EOF):
 			return packages, nil
 		case err != nil:
-			return nil, fmt.Errorf("read what go lists: %w", err)
+			return nil, fmt.Errorf("read the output of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}
@@ -87,10 +84,9 @@ type checker struct {
 	done  map[string]*types.Package
 }
 
-// parse parses the files of all packages. What is no Go is an error: go has listed it before.
-func (c *checker) parse(ctx context.Context, packages []listed) ([][]*ast.File, error) {
-	parsed := make([][]*ast.File, len(packages))
-	faults := make([]error, len(packages))
+// parse parses the files of all packages. A syntax error is an error here: go has read the files before.
+func (c *checker) parse(packages []listed) ([][]*ast.File, error) {
+	parsed, failed := make([][]*ast.File, len(packages)), make([]error, len(packages))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 4)
 	for i, p := range packages {
@@ -98,28 +94,20 @@ func (c *checker) parse(ctx context.Context, packages []listed) ([][]*ast.File, 
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			for _, name := range p.GoFiles {
-				if ctx.Err() != nil {
-					faults[i] = ctx.Err()
-					return
+				if !filepath.IsAbs(name) { // those that go generates are
+					name = filepath.Join(p.Dir, name)
 				}
-				file, err := parser.ParseFile(c.files, absolute(p.Dir, name), nil, parser.SkipObjectResolution)
-				faults[i] = errors.Join(faults[i], err)
+				file, err := parser.ParseFile(c.files, name, nil, parser.SkipObjectResolution)
+				failed[i] = errors.Join(failed[i], err)
 				parsed[i] = append(parsed[i], file)
 			}
 		})
 	}
 	wait.Wait()
-	return parsed, errors.Join(faults...)
+	return parsed, errors.Join(failed...)
 }
 
-func absolute(dir, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(dir, name)
-}
-
-// check type-checks one package; a fault of a dependency is one of the package that uses what is wrong.
+// check type-checks one package.
 func (c *checker) check(p listed, files []*ast.File) []string {
 	var faults []string
 	config := types.Config{
@@ -132,12 +120,8 @@ func (c *checker) check(p listed, files []*ast.File) []string {
 		config.GoVersion = "go" + p.Module.GoVersion
 	}
 	path, _, _ := strings.Cut(p.ImportPath, " ") // "p [p.test]"
-	made, _ := config.Check(path, c.files, files, nil)
-	c.done[p.ImportPath] = made
-	if p.DepOnly {
-		return nil
-	}
-	return faults[:min(len(faults), maxFaults)]
+	c.done[p.ImportPath], _ = config.Check(path, c.files, files, nil)
+	return faults
 }
 
 // importer knows the packages that are checked, and as what a package imports them.
@@ -153,5 +137,5 @@ func (i importer) Import(path string) (*types.Package, error) {
 	if found := i.done[path]; found != nil {
 		return found, nil
 	}
-	return nil, fmt.Errorf("%s is not listed before the package that imports it", path)
+	return nil, fmt.Errorf("go does not list %s before the package that imports it", path)
 }

@@ -1,8 +1,6 @@
 package typecheck
 
 import (
-	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +23,7 @@ func list(t *testing.T, source string) *exec.Cmd {
 	return command
 }
 
-func TestCheck(t *testing.T) {
+func TestCheck_Module(t *testing.T) {
 	for name, test := range map[string]struct {
 		source string
 		count  int
@@ -38,7 +36,7 @@ func TestCheck(t *testing.T) {
 		"no language": {source: "package m\n\nvar\n", err: "m.go:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count, faults, err := Check(t.Context(), list(t, test.source))
+			count, faults, err := Check(list(t, test.source))
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("error %v; want %q", err, test.err)
@@ -52,13 +50,5 @@ func TestCheck(t *testing.T) {
 				t.Errorf("faults %q; want %q", got, test.fault)
 			}
 		})
-	}
-}
-
-func TestCheckStopped(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := Check(ctx, list(t, "package m\n")); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
 	}
 }

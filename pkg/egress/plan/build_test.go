@@ -55,7 +55,7 @@ func binding(pod string, protocol Protocol, egressIP, service string) Binding {
 	return Binding{Pod: addr(pod), Protocol: protocol, EgressIP: addr(egressIP), Service: Service{"ns", service}}
 }
 
-func TestBuild(t *testing.T) {
+func TestBuild_BindsEndpoints(t *testing.T) {
 	tcp := []Protocol{TCP}
 	v4, v6 := prefixes("10.128.0.0/14"), prefixes("fd00:10::/32")
 	tests := []struct {
@@ -157,7 +157,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestUnusableEgressIPs(t *testing.T) {
+func TestBuild_UnusableEgressIPs(t *testing.T) {
 	for _, ip := range []string{
 		"0.0.0.0", "0.1.2.3", "127.0.0.1", "169.254.1.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
 		"::", "::1", "fe80::1", "ff02::1", "::ffff:203.0.113.1", "2001:db8::1%eth0",
@@ -191,7 +191,7 @@ func randomInput(r *rand.Rand) Input {
 		},
 	}
 	if r.IntN(2) == 0 {
-		in.NamespacePolicies = map[string]Policy{"a": {Source: "a's", Allowed: prefixes("203.0.113.2/32")}}
+		in.NamespaceCIDRs = map[string][]netip.Prefix{"a": prefixes("203.0.113.2/32")}
 	}
 	for i := range r.IntN(8) {
 		c := claim(fmt.Sprintf("s%d", i), r.IntN(3), fmt.Sprintf("203.0.113.%d", r.IntN(4)), nil)
@@ -232,7 +232,7 @@ func shuffled(r *rand.Rand, in Input) Input {
 	return out
 }
 
-func TestBuildProperties(t *testing.T) {
+func TestBuild_Properties(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		in := randomInput(r)
@@ -298,7 +298,7 @@ func everyWishIsAnswered(t *testing.T, seed uint64, in Input, p Plan) {
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestDiff_Applied(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		before, after := Build(randomInput(r)), Build(randomInput(r))
@@ -312,7 +312,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestEgressIPs(t *testing.T) {
+func TestPlan_EgressIPs(t *testing.T) {
 	p := Build(Input{ClusterCIDRs: prefixes("10.128.0.0/14"), Claims: []Claim{
 		claim("a", 1, "203.0.113.9", []Protocol{TCP, UDP}, "10.128.0.5"),
 		claim("b", 1, "203.0.113.1", []Protocol{TCP}, "10.128.0.6"),

@@ -2,9 +2,137 @@
 //
 // It owns the rules of that decision and nothing else: [Build] is a pure function of
 // plain input, the same for the same input in any order, and a [Plan] can be compared
-// with another. A [Planner] comes to the same plans by following changes: it judges anew the
-// addresses, claims and pods that a change is about, and says what came of it. What a plan means for the kernel is the writers' business; how Kubernetes
-// objects become an [Input] is package egress's.
+// with another. A [Planner] comes to the same plans by following changes: it judges only the
+// addresses, claims and pods that a change is about, and says what came of it. What a plan means for
+// the kernel is the writers' business; how Kubernetes objects become an [Input] is package egress's.
 //
-// The package imports the standard library only.
+// The plan is the whole cluster's. Which part of it is one node's to write: package placement.
+//
+// The package imports the standard library and package kernel only.
+//
+// The rest of this page is the rules in full. They hold for each IP family by itself.
+//
+// # Claims
+//
+// A Service claims its first external IP, in the order of spec.externalIPs: that is its egress IP. The
+// first entry counts even if it is refused: no later one takes its place.
+//
+// A Service of type LoadBalancer without external IPs claims its first load-balancer IP of ipMode VIP, if
+// proxyArguments.egress-snat-load-balancer-ips is true. In ipMode Proxy the address is the load
+// balancer's own, so no pod leaves from it.
+//
+// The annotation network.openshift.io/egress-snat on the Service changes that. "true" is the default.
+// "false": the Service claims nothing. Otherwise it names one of the Service's addresses of each IP
+// family, separated by commas: the Service claims these. It claims nothing in a family that is not named.
+//
+// Some Services claim nothing and have no address: those of type ExternalName, headless ones, and those
+// with the label service.kubernetes.io/service-proxy-name. The proxier does not serve them either.
+//
+// # Who owns an address
+//
+// An address belongs to one namespace at a time, for all ports and protocols: the namespace of the oldest
+// Service that has it. Of two Services the one with the earlier creationTimestamp is older; of the same
+// time, the first by namespace, then by name.
+//
+// A Service has all its external IPs, and all IPs of ipMode VIP that a load balancer gave it. It has them
+// even if its pods leave from another address, if it claims nothing because of its annotation, or if its
+// claim is refused for a fault of its own (InvalidAnnotation, InvalidProtocol). So a typing error gives
+// no address away.
+//
+// When the owner's last Service with the address is gone, the address belongs to the namespace of the
+// next oldest.
+//
+// A Service whose namespace may not have an address does not count: it neither leaves from the address
+// nor owns it, however old it is.
+//
+// # Who may have an address
+//
+// Nobody may have an address that
+//   - packets cannot come from: unspecified, loopback, link-local, multicast, of 0.0.0.0/8 or 240.0.0.0/4,
+//     an IPv4 address in IPv6 form, or one with a zone (InvalidAddress);
+//   - lies in a cluster CIDR or a service CIDR (AddressInCluster);
+//   - is the primary address of a node, its first InternalIP, unless
+//     proxyArguments.egress-snat-allow-node-ips is true (NodeAddress);
+//   - is an endpoint of the Service default/kubernetes, so an API server's; where node addresses are
+//     allowed, an API server on a node's primary address is no obstacle (APIServerAddress).
+//
+// Besides, every policy must allow the address (NotAllowed):
+//   - proxyArguments.egress-snat-allowed-cidrs: the address lies in one of these networks, if there are any.
+//   - spec.externalIP.policy of OpenShift's Network object: rejectedCIDRs win, then allowedCIDRs allow. An
+//     empty policy forbids all, no policy allows all. It is on external IPs: the IPs that load balancers
+//     gave are no concern of it.
+//   - proxyArguments.egress-snat-namespace-cidrs: see the next section.
+//
+// # Pinned networks
+//
+// Entries of proxyArguments.egress-snat-namespace-cidrs pin a namespace to a network: NAMESPACE=CIDR.
+//   - An address inside a pinned network is for the namespaces one of whose own networks contains it, and
+//     for nobody else.
+//   - A namespace that is pinned gets no address outside of its own networks. One that is pinned to networks
+//     of one IP family only gets none of the other.
+//   - A namespace may have several networks, and several namespaces may have the same. Networks may overlap:
+//     an address that lies in networks of two namespaces is for both, and belongs to the older Service.
+//     A smaller network takes nothing from a larger one around it.
+//   - *=CIDR says where the egress IPs of all other namespaces may lie, those without an entry of their own.
+//     What of it is pinned is not for them. Without such an entry they may have any address that is not
+//     pinned. Namespaces with entries of their own do not profit from it.
+//
+// # Pods
+//
+// A claim that is granted binds the addresses in the Service's EndpointSlices, ready or not, serving or
+// terminating: a pod may need its egress IP to become ready, and one that ends still sends. It binds them
+// for the protocols of the Service's ports, TCP, UDP and SCTP, or for every IP protocol if
+// proxyArguments.egress-snat-protocols is "all". Packets of other protocols leave as without egress SNAT:
+// of a Service with TCP ports only, also DNS over UDP and ICMP.
+//
+// Not bound is an endpoint
+//   - that names, as its targetRef, a pod of another namespace (PodOfOtherNamespace);
+//   - that names no pod, if an EndpointSlice of another namespace names a pod of its own at the address
+//     (PodOfOtherNamespace); of several pods that are named so, the first by name counts;
+//   - whose address is a node's, or lies in no cluster CIDR (EndpointOutsideCluster).
+//
+// EndpointSlices with the label service.kubernetes.io/headless or
+// service.kubernetes.io/service-proxy-name bind nothing, whichever Service they are labelled with: the
+// proxier does not serve them. But they name pods as others do.
+//
+// Where two Services of a namespace would give a pod different egress IPs for the same protocol, the older
+// Service wins (BoundByOlderService). Two that give it the same egress IP agree, and the older is said to
+// bind it.
+//
+// # Reasons of refusals
+//
+// What is not granted is a [Refusal] with a reason, never left out silently. These refuse a claim as a
+// whole. If several hold, the first of this list is told:
+//   - InvalidAddress: the external IP is not a unicast address that packets can come from.
+//   - InvalidAnnotation, if the Service has no address of the family at all: it names one.
+//   - AddressInCluster: the address lies in a cluster CIDR or a service CIDR.
+//   - NodeAddress: the address is a node's primary one.
+//   - APIServerAddress: the address is an endpoint of the Service default/kubernetes.
+//   - NotAllowed: a policy does not allow the address. The message names the policy.
+//   - OwnedByOtherNamespace: an older Service of another namespace has the address.
+//   - InvalidAnnotation: the annotation cannot be understood, or names an address that the Service does not
+//     have.
+//   - InvalidProtocol: a port of the Service is neither TCP, UDP nor SCTP.
+//   - NoClusterCIDR: no cluster CIDR of the IP family is known, so nothing says which destinations are inside.
+//   - NoProxier: no proxier of the IP family runs on this node, as on one without IPv6. A dry run does not
+//     judge that.
+//
+// These refuse one endpoint, the first that holds:
+//   - PodOfOtherNamespace: the address is a pod of another namespace, as EndpointSlices say.
+//   - EndpointOutsideCluster: the address is a node's or lies in no cluster CIDR. Mostly it is a pod on the
+//     host's network.
+//
+// This refuses one pod and protocol:
+//   - BoundByOlderService: an older Service gives the pod another egress IP for the protocol.
+//
+// # What is never SNATed
+//
+// Packets of a bound pod keep their source, whatever the plan binds it to, on their way to
+//   - the cluster CIDRs;
+//   - the networks of proxyArguments.egress-snat-exclude-cidrs;
+//   - the addresses of the cluster's nodes, unless proxyArguments.egress-snat-exclude-nodes is false;
+//   - the pod's own egress IP.
+//
+// So a pod reaches pods, Services by any of their addresses, its own external IP and its node exactly as
+// without egress SNAT. Of a packet to a Service's address the endpoint decides that the proxier chooses.
 package plan

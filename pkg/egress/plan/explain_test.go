@@ -42,7 +42,7 @@ func world() Input {
 
 const webGives = "the Service ns/web gives it 203.0.113.10 (spec.externalIPs[0]) for tcp, an address that belongs to the namespace ns"
 
-func TestExplain(t *testing.T) {
+func TestExplainer_Packets(t *testing.T) {
 	in := world()
 	e := NewExplainer(in, Build(in))
 	tests := []struct {
@@ -116,7 +116,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestExplainNodesThatAreNotExcluded(t *testing.T) {
+func TestExplainer_NodesThatAreNotExcluded(t *testing.T) {
 	in := world()
 	in.ExcludeNodes = false
 	e := NewExplainer(in, Build(in))
@@ -126,8 +126,8 @@ func TestExplainNodesThatAreNotExcluded(t *testing.T) {
 	}
 }
 
-// TestExplainExternalIPOnANode: what the proxier does not serve there goes to the node.
-func TestExplainExternalIPOnANode(t *testing.T) {
+// TestExplainer_ExternalIPOnNode: what the proxier does not serve there goes to the node.
+func TestExplainer_ExternalIPOnNode(t *testing.T) {
 	in := world()
 	in.AllowNodeIPs = true
 	in.Claims = append(in.Claims, claim("onnode", 2, "192.0.2.2", []Protocol{TCP}, "10.128.0.77"))
@@ -138,7 +138,7 @@ func TestExplainExternalIPOnANode(t *testing.T) {
 	}
 }
 
-func TestProtocols(t *testing.T) {
+func TestExplainer_Protocols(t *testing.T) {
 	in := world()
 	e := NewExplainer(in, Build(in))
 	for pod, want := range map[string][]Protocol{
@@ -151,7 +151,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-func TestExplainService(t *testing.T) {
+func TestExplainer_Service(t *testing.T) {
 	in := world()
 	web := &in.Claims[0]
 	web.Protocols = []Protocol{UDP, TCP, UDP}
@@ -217,7 +217,7 @@ func summaries(state ClaimState) []string {
 	return result
 }
 
-func TestEndpointOfAClaim(t *testing.T) {
+func TestExplainer_Endpoint(t *testing.T) {
 	in := world()
 	in.Claims[0].Endpoints = []Endpoint{
 		{Addr: addr("10.128.0.12"), Pod: Pod{"a", "theirs"}}, {Addr: addr("10.128.0.12"), Pod: Pod{"ns", "mine"}, Node: "node-1"}, {Addr: addr("10.128.0.13")},
@@ -239,8 +239,8 @@ func TestEndpointOfAClaim(t *testing.T) {
 	}
 }
 
-// TestExplainAgreesWithThePlan: for any packet, what is said is what the plan holds.
-func TestExplainAgreesWithThePlan(t *testing.T) {
+// TestExplainer_AgreesWithPlan: for any packet, what is said is what the plan holds.
+func TestExplainer_AgreesWithPlan(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		in := randomInput(r)

@@ -15,6 +15,7 @@ type surroundings struct {
 	serviceCIDRs kernel.CIDRSet
 	nodes        map[netip.Addr]string // names by primary address
 	nodeIPs      map[netip.Addr]string // names by any address
+	pins         pins
 }
 
 func newSurroundings(in Input) *surroundings {
@@ -25,14 +26,14 @@ func newSurroundings(in Input) *surroundings {
 		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
 		nodes:        namesByAddress(in.Nodes, func(n Node) []netip.Addr { return []netip.Addr{n.Primary} }),
 		nodeIPs:      namesByAddress(in.Nodes, func(n Node) []netip.Addr { return n.Addresses }),
+		pins:         newPins(in.NamespaceCIDRs),
 	}
 }
 
 // mayOwn tells whether a namespace may have an address, if no older Service's does.
 func (s *surroundings) mayOwn(namespace string, address Address) bool {
 	reason, _ := s.judgeAddress(address.IP)
-	_, forbidden := s.forbidding(namespace, address)
-	return reason == "" && !forbidden
+	return reason == "" && s.forbid(namespace, address) == ""
 }
 
 // judge returns why a claim as a whole is refused, or an empty reason. The owner is that of its
@@ -44,8 +45,8 @@ func (s *surroundings) judge(claim Claim, owner Service) (Reason, string) {
 	if reason, message := s.judgeAddress(claim.EgressIP); reason != "" {
 		return reason, message
 	}
-	if source, forbidden := s.forbidding(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); forbidden {
-		return NotAllowed, fmt.Sprintf("%s does not allow %s as an egress IP", source, claim.EgressIP)
+	if because := s.forbid(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); because != "" {
+		return NotAllowed, because
 	}
 	switch {
 	case owner.Namespace != claim.Service.Namespace:
@@ -81,18 +82,14 @@ func (s *surroundings) judgeAddress(ip netip.Addr) (Reason, string) {
 	return "", ""
 }
 
-// forbidding tells whether a policy does not let a namespace have an address, and returns
-// the policy's source.
-func (s *surroundings) forbidding(namespace string, address Address) (source string, forbidden bool) {
+// forbid returns why a policy does not let a namespace have an address, or nothing.
+func (s *surroundings) forbid(namespace string, address Address) (because string) {
 	for _, policy := range s.in.Policies {
 		if !policy.allows(address) {
-			return policy.Source, true
+			return fmt.Sprintf("%s does not allow %s as an egress IP", policy.Source, address.IP)
 		}
 	}
-	if policy, ok := s.in.NamespacePolicies[namespace]; ok && !policy.allows(address) {
-		return policy.Source, true
-	}
-	return "", false
+	return s.pins.forbid(namespace, address.IP)
 }
 
 func (p Policy) allows(address Address) bool {

@@ -147,8 +147,11 @@ type Input struct {
 	AllowNodeIPs bool `json:"allowNodeIPs"`
 	// Policies must all allow an egress IP.
 	Policies []Policy `json:"policies"`
-	// NamespacePolicies further restrict the claims of one namespace each.
-	NamespacePolicies map[string]Policy `json:"namespacePolicies"`
+	// NamespaceCIDRs are the networks that namespaces are pinned to, by name: an address inside
+	// is for the namespaces that have such a network around it and for nobody else, and these
+	// get no address outside of their networks. EveryOther has those of all namespaces that are
+	// not named.
+	NamespaceCIDRs map[string][]netip.Prefix `json:"namespaceCIDRs,omitempty"`
 	// NoProxier: no proxier of the IP family runs on the node, for want of ip6tables for
 	// example. Nothing is bound then.
 	NoProxier bool `json:"noProxier,omitempty"`

@@ -19,20 +19,18 @@ type Planner struct {
 	networks     kernel.Networks
 
 	services map[Service]*service
-	// holders are the Services that the outside knows by an address, owners those of them
-	// whose namespaces own it.
-	holders map[netip.Addr][]*service
-	owners  map[netip.Addr]Service
-	pods    map[netip.Addr]*pod
+	// addresses are those that Services have.
+	addresses map[netip.Addr]*address
+	pods      map[netip.Addr]*pod
 	// uses counts the bindings of each egress IP.
 	uses    map[netip.Addr]int
 	numbers Numbers
 
 	// What the next Update has to judge.
-	dirtyIPs      map[netip.Addr]bool
-	dirtyClaims   map[*service]bool
-	dirtyPods     map[netip.Addr]bool
-	dirtyNetworks bool
+	dirtyAddresses []*address
+	dirtyClaims    map[*service]bool
+	dirtyPods      map[netip.Addr]bool
+	dirtyNetworks  bool
 	// change is what the next Update returns, as far as it is known.
 	change Change
 }
@@ -66,9 +64,10 @@ func (c Change) InKernel() kernel.Change {
 
 // service is what a Service takes part with.
 type service struct {
-	name      Service
-	created   time.Time
-	addresses []Address
+	name    Service
+	created time.Time
+	// holds has it as the holder of each of its addresses, whose lists point to these.
+	holds []holder
 	// claim has no endpoints; nil if there is none. refusal is why it is refused as a whole.
 	claim   *Claim
 	refusal *Refusal
@@ -103,8 +102,8 @@ func NewPlanner(podAt func(netip.Addr) Pod) *Planner {
 		podAt:        podAt,
 		surroundings: newSurroundings(Input{}),
 		services:     map[Service]*service{},
-		holders:      map[netip.Addr][]*service{}, owners: map[netip.Addr]Service{},
-		pods: map[netip.Addr]*pod{}, uses: map[netip.Addr]int{},
+		addresses:    map[netip.Addr]*address{},
+		pods:         map[netip.Addr]*pod{}, uses: map[netip.Addr]int{},
 		numbers: Numbers{Refusals: map[Reason]int{}},
 	}
 	p.forgetDirt()
@@ -113,15 +112,15 @@ func NewPlanner(podAt func(netip.Addr) Pod) *Planner {
 
 // forgetDirt makes the maps anew: one that was large once would cost that much to clear.
 func (p *Planner) forgetDirt() {
-	p.dirtyIPs, p.dirtyClaims, p.dirtyPods = map[netip.Addr]bool{}, map[*service]bool{}, map[netip.Addr]bool{}
+	p.dirtyAddresses, p.dirtyClaims, p.dirtyPods = nil, map[*service]bool{}, map[netip.Addr]bool{}
 }
 
 // SetSurroundings takes all of in but for its Holdings and Claims. Everything is judged anew.
 func (p *Planner) SetSurroundings(in Input) {
 	p.surroundings = newSurroundings(in)
 	p.dirtyNetworks = true
-	for ip := range p.holders {
-		p.dirtyIPs[ip] = true
+	for _, a := range p.addresses {
+		p.judgeLater(a)
 	}
 	for _, s := range p.services {
 		p.dirtyClaims[s] = true
@@ -141,17 +140,40 @@ func (p *Planner) SetService(holding Holding, claim *Claim) {
 	}
 	p.countClaims(s, claim)
 	p.withdraw(s)
-	s.created, s.addresses, s.claim = holding.Created, slices.Clone(holding.Addresses), claim
-	if claim != nil && claim.EgressIP.IsValid() {
-		s.addresses = append(s.addresses, Address{claim.EgressIP, claim.LoadBalancer})
-	}
-	for _, address := range s.addresses {
-		p.dirtyIPs[address.IP] = true
-		if !slices.Contains(p.holders[address.IP], s) {
-			p.holders[address.IP] = append(p.holders[address.IP], s)
-		}
-	}
+	s.created, s.claim = holding.Created, claim
+	p.hold(s, holding.Addresses)
 	p.touch(s)
+}
+
+// hold makes a Service a holder of these addresses and of its egress IP.
+func (p *Planner) hold(s *service, addresses []Address) {
+	s.holds = make([]holder, 0, len(addresses)+1)
+	for _, held := range addresses {
+		s.holds = append(s.holds, holder{service: s, address: p.addressOf(held.IP), loadBalancer: held.LoadBalancer})
+	}
+	if claim := s.claim; claim != nil && claim.EgressIP.IsValid() {
+		s.holds = append(s.holds, holder{service: s, address: p.addressOf(claim.EgressIP), loadBalancer: claim.LoadBalancer})
+	}
+	for i := range s.holds {
+		s.holds[i].link()
+		p.judgeLater(s.holds[i].address)
+	}
+}
+
+func (p *Planner) addressOf(ip netip.Addr) *address {
+	a := p.addresses[ip]
+	if a == nil {
+		a = &address{ip: ip}
+		p.addresses[ip] = a
+	}
+	return a
+}
+
+// judgeLater has the next Update judge an address.
+func (p *Planner) judgeLater(a *address) {
+	if !a.dirty {
+		a.dirty, p.dirtyAddresses = true, append(p.dirtyAddresses, a)
+	}
 }
 
 func (p *Planner) countClaims(s *service, claim *Claim) {
@@ -165,13 +187,11 @@ func (p *Planner) countClaims(s *service, claim *Claim) {
 
 // withdraw takes a Service from the addresses that it holds.
 func (p *Planner) withdraw(s *service) {
-	for _, address := range s.addresses {
-		p.dirtyIPs[address.IP] = true
-		p.holders[address.IP] = without(p.holders[address.IP], s)
-		if len(p.holders[address.IP]) == 0 {
-			delete(p.holders, address.IP)
-		}
+	for i := range s.holds {
+		s.holds[i].unlink()
+		p.judgeLater(s.holds[i].address)
 	}
+	s.holds = nil
 }
 
 // without returns list, changed, without s.
@@ -267,8 +287,8 @@ func (p *Planner) Renamed(addr netip.Addr) (matters bool) {
 // Update brings the plan up to date and returns what that changed.
 func (p *Planner) Update() Change {
 	p.sortNetworks()
-	for ip := range p.dirtyIPs {
-		p.judgeIP(ip)
+	for _, a := range p.dirtyAddresses {
+		p.judgeAddress(a)
 	}
 	for s := range p.dirtyClaims {
 		p.judgeClaim(s)
@@ -297,34 +317,31 @@ func (p *Planner) sortNetworks() {
 	p.networks = networks
 }
 
-// judgeIP finds the owner of an address, and has the claims on it judged if it is another.
-func (p *Planner) judgeIP(ip netip.Addr) {
-	var oldest *service
-	for _, s := range p.holders[ip] {
-		if (oldest == nil || s.compare(oldest) < 0) && s.mayOwn(p.surroundings, ip) {
-			oldest = s
-		}
+// judgeAddress finds the owner of an address, and has the claims on it judged if it is another. An
+// address that no Service has is forgotten.
+func (p *Planner) judgeAddress(a *address) {
+	a.dirty = false
+	if a.first == nil {
+		delete(p.addresses, a.ip)
 	}
-	var owner Service
-	if oldest != nil {
-		owner = oldest.name
-	}
-	if owner == p.owners[ip] {
+	owner := a.oldest(p.surroundings)
+	if owner == a.owner {
 		return
 	}
-	p.owners[ip] = owner
-	if oldest == nil {
-		delete(p.owners, ip)
-	}
-	for _, s := range p.holders[ip] {
-		if s.claim != nil && s.claim.EgressIP == ip {
-			p.dirtyClaims[s] = true
+	a.owner = owner
+	for h := a.first; h != nil; h = h.next {
+		if h.service.claim != nil && h.service.claim.EgressIP == a.ip {
+			p.dirtyClaims[h.service] = true
 		}
 	}
 }
 
-func (s *service) mayOwn(surroundings *surroundings, ip netip.Addr) bool {
-	return slices.ContainsFunc(s.addresses, func(a Address) bool { return a.IP == ip && surroundings.mayOwn(s.name.Namespace, a) })
+// owner returns the Service that makes its namespace the owner of an address; zero if nobody owns it.
+func (p *Planner) owner(ip netip.Addr) Service {
+	if a := p.addresses[ip]; a != nil && a.owner != nil {
+		return a.owner.name
+	}
+	return Service{}
 }
 
 // judgeClaim has the pods of a Service judged if its claim is granted now and was refused as a
@@ -332,7 +349,7 @@ func (s *service) mayOwn(surroundings *surroundings, ip netip.Addr) bool {
 func (p *Planner) judgeClaim(s *service) {
 	var refused *Refusal
 	if s.claim != nil {
-		if reason, message := p.surroundings.judge(*s.claim, p.owners[s.claim.EgressIP]); reason != "" {
+		if reason, message := p.surroundings.judge(*s.claim, p.owner(s.claim.EgressIP)); reason != "" {
 			r := refusal(*s.claim, target{}, reason, message)
 			refused = &r
 		}
@@ -472,9 +489,4 @@ func (p *Planner) Numbers() Numbers {
 	numbers := p.numbers
 	numbers.EgressIPs, numbers.Refusals = len(p.uses), maps.Clone(p.numbers.Refusals)
 	return numbers
-}
-
-// EgressIPs returns the addresses that the bindings of the last Update use, sorted.
-func (p *Planner) EgressIPs() []netip.Addr {
-	return slices.SortedFunc(maps.Keys(p.uses), netip.Addr.Compare)
 }

@@ -134,14 +134,17 @@ func (c *cluster) surround(r *rand.Rand, p *Planner) {
 		in.Policies = []Policy{{Source: "policy", Allowed: prefixes("203.0.113.0/31"), ExternalIPsOnly: true}}
 	}
 	if r.IntN(3) == 0 {
-		in.NamespacePolicies = map[string]Policy{"ns0": {Source: "its namespace", Rejected: prefixes("203.0.113.2/31"), Allowed: prefixes("0.0.0.0/0")}}
+		in.NamespaceCIDRs = map[string][]netip.Prefix{"ns0": prefixes("203.0.113.0/31")}
+	}
+	if r.IntN(3) == 0 {
+		in.NamespaceCIDRs = map[string][]netip.Prefix{"ns1": prefixes("203.0.113.2/32"), EveryOther: prefixes("203.0.113.2/31")}
 	}
 	c.surroundings = in
 	p.SetSurroundings(in)
 }
 
-// TestPlannerPlansAsBuildDoes: after any sequence of changes, in any portions.
-func TestPlannerPlansAsBuildDoes(t *testing.T) {
+// TestPlanner_PlansAsBuildDoes: after any sequence of changes, in any portions.
+func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := newCluster()
@@ -214,7 +217,7 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 	for _, b := range want.Bindings {
 		pods[b.Pod] = true
 	}
-	if diff := cmp.Diff(want.Desired(), p.Desired(pods), compareNetip); diff != "" || !slices.Equal(p.EgressIPs(), want.EgressIPs()) {
+	if diff := cmp.Diff(want.Desired(), p.Desired(pods), compareNetip); diff != "" {
 		t.Errorf("of the bound pods (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want.Desired(), p.Desired(nil), compareNetip); diff != "" {
@@ -222,8 +225,56 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 	}
 }
 
-// TestPlannerForgets: when everything is deleted nothing is kept.
-func TestPlannerForgets(t *testing.T) {
+// TestPlanner_ManyExternalIPs: Services of two namespaces have thousands of addresses, most in common,
+// some twice in one Service; the owners are those that Build finds, whoever comes, grows older or goes.
+func TestPlanner_ManyExternalIPs(t *testing.T) {
+	c := newCluster()
+	c.surroundings.Policies = []Policy{{Source: "policy", Allowed: prefixes("198.18.0.0/15"), Rejected: prefixes("198.18.1.0/24"), ExternalIPsOnly: true}}
+	p := NewPlanner(c.podAt)
+	p.SetSurroundings(c.surroundings)
+	service := func(namespace string, number int) Service { return Service{namespace, fmt.Sprint("s", number)} }
+	set := func(name Service, created, from, to int) {
+		holding := manyAddresses(name, created, to)
+		holding.Addresses = holding.Addresses[from:]
+		for i := 0; i < len(holding.Addresses); i += 3 { // a load balancer gave it, too
+			holding.Addresses = append(holding.Addresses, Address{IP: holding.Addresses[i].IP, LoadBalancer: true})
+		}
+		claimed := holding.Addresses[len(name.Name)*100%len(holding.Addresses)]
+		c.holdings[name] = holding
+		c.claims[name] = Claim{Service: name, Created: holding.Created, EgressIP: claimed.IP, LoadBalancer: claimed.LoadBalancer, Protocols: []Protocol{TCP}}
+		c.tell(p, name)
+	}
+	for n := range 200 { // all want the same address
+		set(service("many", n), 5+n%7, 300, 301)
+	}
+	for step, change := range []func(){
+		func() { set(service("a", 0), 3, 0, 3000); set(service("b", 0), 2, 200, 2500) },
+		func() { set(service("a", 0), 1, 0, 3000) },
+		func() { set(service("b", 0), 0, 299, 302) },
+		func() { p.DeleteService(service("a", 0)); delete(c.holdings, service("a", 0)) },
+		func() { p.DeleteService(service("b", 0)); delete(c.holdings, service("b", 0)) },
+		func() { c.surroundings.Policies = nil; p.SetSurroundings(c.surroundings) },
+	} {
+		change()
+		p.Update()
+		in := c.input()
+		owners := map[netip.Addr]Service{}
+		for ip, a := range p.addresses {
+			if a.owner != nil {
+				owners[ip] = a.owner.name
+			}
+		}
+		if diff := cmp.Diff(findOwners(newSurroundings(in), in), owners, compareNetip); diff != "" {
+			t.Fatalf("step %d, owners (-want +got):\n%s", step, diff)
+		}
+		if want, got := Build(in), p.Plan(); !got.Equal(want) {
+			t.Fatalf("step %d (-want +got):\n%s", step, cmp.Diff(want, got, compareNetip))
+		}
+	}
+}
+
+// TestPlanner_ForgetsWhatIsDeleted: when everything is deleted nothing is kept.
+func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	c := newCluster()
 	p := NewPlanner(c.podAt)
@@ -235,7 +286,7 @@ func TestPlannerForgets(t *testing.T) {
 		p.DeleteService(name)
 	}
 	p.Update()
-	if n := len(p.services) + len(p.holders) + len(p.owners) + len(p.pods) + len(p.uses); n != 0 || p.numbers.Bindings != 0 || p.numbers.Claims != 0 {
+	if n := len(p.services) + len(p.addresses) + len(p.pods) + len(p.uses); n != 0 || p.numbers.Bindings != 0 || p.numbers.Claims != 0 {
 		t.Errorf("kept: %+v", p)
 	}
 }

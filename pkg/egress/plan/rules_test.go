@@ -24,9 +24,9 @@ func held(namespace string, age int, ips ...string) Holding {
 	return h
 }
 
-// TestWhoMayWearAnAddress has the rules about claims, by the reason that each namespace's
+// TestBuild_WhoMayWearAnAddress has the rules about claims, by the reason that each namespace's
 // only Service is refused for; those that are bound are left out.
-func TestWhoMayWearAnAddress(t *testing.T) {
+func TestBuild_WhoMayWearAnAddress(t *testing.T) {
 	v4 := prefixes("10.128.0.0/14")
 	loadBalancer := owned("a", 0, "203.0.113.1", "10.128.0.5")
 	loadBalancer.LoadBalancer = true
@@ -57,7 +57,7 @@ func TestWhoMayWearAnAddress(t *testing.T) {
 			owned("thief", 1, "203.0.113.1", "10.128.0.6"),
 		}}, map[string]Reason{"thief": OwnedByOtherNamespace}},
 		{"who may not have it does not own it", Input{ClusterCIDRs: v4,
-			NamespacePolicies: map[string]Policy{"old": {Source: "its namespace", Allowed: prefixes("198.51.100.0/24")}},
+			NamespaceCIDRs: map[string][]netip.Prefix{"old": prefixes("198.51.100.0/24")},
 			Claims: []Claim{
 				owned("young", 1, "203.0.113.1", "10.128.0.6"), owned("old", 2, "203.0.113.1", "10.128.0.5"),
 			}}, map[string]Reason{"old": NotAllowed}},
@@ -106,9 +106,9 @@ func TestWhoMayWearAnAddress(t *testing.T) {
 	}
 }
 
-// TestOwnershipPassesOn: from the oldest to the next oldest when the owner's last Service
+// TestBuild_OwnershipPassesOn: from the oldest to the next oldest when the owner's last Service
 // is gone, whatever ports and protocols are.
-func TestOwnershipPassesOn(t *testing.T) {
+func TestBuild_OwnershipPassesOn(t *testing.T) {
 	claims := []Claim{owned("a", 9, "203.0.113.1", "10.128.0.5"), owned("b", 8, "203.0.113.1", "10.128.0.6"), owned("c", 7, "203.0.113.1", "10.128.0.7")}
 	claims[1].Protocols = []Protocol{UDP}
 	for i := range claims {
@@ -119,7 +119,7 @@ func TestOwnershipPassesOn(t *testing.T) {
 	}
 }
 
-func TestPodOfAnotherNamespace(t *testing.T) {
+func TestBuild_PodOfOtherNamespace(t *testing.T) {
 	c := owned("a", 0, "203.0.113.1", "10.128.0.5", "10.128.0.6", "10.128.0.7")
 	c.Endpoints[0].Pod = Pod{"a", "mine"}
 	c.Endpoints[1].Pod = Pod{"b", "theirs"}
@@ -136,8 +136,8 @@ func TestPodOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestAHundredServicesFightOverOnePod: the oldest wins, and each of the others learns it.
-func TestAHundredServicesFightOverOnePod(t *testing.T) {
+// TestBuild_HundredServicesOfOnePod: the oldest wins, and each of the others learns it.
+func TestBuild_HundredServicesOfOnePod(t *testing.T) {
 	in := Input{ClusterCIDRs: prefixes("10.128.0.0/14")}
 	for i := range 100 {
 		in.Claims = append(in.Claims, claim(fmt.Sprintf("s%02d", i), i, fmt.Sprintf("203.0.113.%d", 1+i), []Protocol{TCP}, "10.128.0.5"))
@@ -148,8 +148,8 @@ func TestAHundredServicesFightOverOnePod(t *testing.T) {
 	}
 }
 
-// TestNodesAreNotPods: where nodes have addresses in a cluster CIDR, none of these is bound.
-func TestNodesAreNotPods(t *testing.T) {
+// TestBuild_NodesAreNotPods: where nodes have addresses in a cluster CIDR, none of these is bound.
+func TestBuild_NodesAreNotPods(t *testing.T) {
 	p := Build(Input{ClusterCIDRs: prefixes("10.128.0.0/14"), Nodes: []Node{{Name: "n", Primary: addr("10.128.9.1"), Addresses: addrs("10.128.9.1", "10.128.9.2")}},
 		Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5", "10.128.9.1", "10.128.9.2")}})
 	if len(p.Bindings) != 1 || len(p.Refusals) != 2 || p.Refusals[0].Reason != EndpointOutsideCluster {
@@ -157,7 +157,7 @@ func TestNodesAreNotPods(t *testing.T) {
 	}
 }
 
-func TestNodesAreExcluded(t *testing.T) {
+func TestBuild_NodesAreExcluded(t *testing.T) {
 	in := Input{
 		Exclusions: prefixes("169.254.0.0/16"), ExcludeNodes: true,
 		Nodes: []Node{{Name: "n", Addresses: addrs("192.0.2.2", "198.51.100.2")}, {Name: "m", Addresses: addrs("192.0.2.2")}},

@@ -64,10 +64,10 @@ func (s *source) set(snapshot Snapshot) {
 // sample has n bindings of Services with 20 pods each.
 func sample(n int) Snapshot {
 	in := plan.Input{
-		ClusterCIDRs:      []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")},
-		Exclusions:        []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
-		Nodes:             []plan.Node{{Name: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
-		NamespacePolicies: map[string]plan.Policy{"ns": {Source: "its annotation", Allowed: []netip.Prefix{netip.MustParsePrefix("203.0.0.0/8")}}},
+		ClusterCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")},
+		Exclusions:     []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
+		Nodes:          []plan.Node{{Name: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
+		NamespaceCIDRs: map[string][]netip.Prefix{"ns": {netip.MustParsePrefix("203.0.0.0/8")}},
 	}
 	for i := range n {
 		if i%20 == 0 {

@@ -27,7 +27,8 @@ const (
 
 // Delete deletes the tracked flows of family that wear a wrong identity after a change, as
 // [Selector] says, and returns how many. The plan must be in the kernel already: a deleted
-// flow's next packet meets the rules at once. It goes through the table once, or again if
+// flow's next packet meets the rules at once. The flows end on both sides, and none is taken up again,
+// where the kernel can do that; if it cannot, the log says so. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
 // the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
 // the flows of a few pods it has the kernel look, once for each.
 //
@@ -58,7 +59,10 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 			d.delete(t)
 		}
 	})
-	if err = errors.Join(err, d.finish()); err != nil {
+	if err = errors.Join(err, d.finish()); d.lacks != nil {
+		klog.FromContext(ctx).Info("The kernel lacks what ends deleted flows on both sides: some may go on under a wrong address, or hang", "flows", d.deleted, "because", d.lacks)
+	}
+	if err != nil {
 		return d.deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
 	}
 	return d.deleted, nil
@@ -79,7 +83,7 @@ func Count(ctx context.Context, family kernel.Family, egressIPs []netip.Addr) (m
 	defer k.close()
 	err = k.dump(ctx, func() error {
 		counts = newCounter(egressIPs) // an interrupted dump counts for nothing
-		return k.table.dump(ctx, k.inet(), everyone, func(t *tracked) { counts.add(t.Flow) })
+		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { counts.add(t.Flow) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count %s flows: %w", family, err)
@@ -122,8 +126,8 @@ func (k *handle) close() {
 	}
 }
 
-func (k *handle) inet() uint8 {
-	if k.family == kernel.IPv6 {
+func inet(family kernel.Family) uint8 {
+	if family == kernel.IPv6 {
 		return unix.AF_INET6
 	}
 	return unix.AF_INET
@@ -135,7 +139,7 @@ func (k *handle) localAddresses(ctx context.Context) (kernel.CIDRSet, error) {
 	var routes []netlink.Route
 	err := retry(ctx, func() (err error) {
 		table := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
-		routes, err = k.routes.RouteListFiltered(int(k.inet()), table, netlink.RT_FILTER_TABLE)
+		routes, err = k.routes.RouteListFiltered(int(inet(k.family)), table, netlink.RT_FILTER_TABLE)
 		return err
 	})
 	if err != nil {
@@ -193,7 +197,7 @@ func (k *handle) sources(pods []netip.Addr) []netip.Addr {
 
 // lookAt calls see for the flows of source.
 func (k *handle) lookAt(ctx context.Context, source netip.Addr, see func(*tracked)) error {
-	return k.dump(ctx, func() error { return k.table.dump(ctx, k.inet(), source, see) })
+	return k.dump(ctx, func() error { return k.table.dump(ctx, inet(k.family), source, see) })
 }
 
 // dump calls read, which dumps the conntrack table, as often as it takes.

@@ -182,7 +182,7 @@ func (n *node) namesWith(prefix string) (names []string) {
 	return names
 }
 
-func TestDelete(t *testing.T) {
+func TestDelete_WrongIdentitiesOnly(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.entries())
 		if got := len(n.left()); got != len(n.entries()) {
@@ -199,9 +199,9 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestDeleteInScope: of two changed pods only the one in scope is judged, and a rebinding
+// TestDelete_InScopeOnly: of two changed pods only the one in scope is judged, and a rebinding
 // to the same address touches nothing.
-func TestDeleteInScope(t *testing.T) {
+func TestDelete_InScopeOnly(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.entries())
 		w := n.network
@@ -215,7 +215,7 @@ func TestDeleteInScope(t *testing.T) {
 	})
 }
 
-func TestDeleteUntilTheContextEnds(t *testing.T) {
+func TestDelete_UntilTheContextEnds(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.entries())
 		ended, end := context.WithCancel(n.Context())
@@ -248,7 +248,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestUnknownFamily(t *testing.T) {
+func TestOpen_RefusesUnknownFamilies(t *testing.T) {
 	n := networks[kernel.IPv4]
 	p := n.plan(binding(n.pod, kernel.TCP, n.egressIP))
 	if _, err := Delete(t.Context(), "IPv5", p, Scope{All: true}); err == nil || !strings.Contains(err.Error(), "IPv5") {
@@ -259,7 +259,7 @@ func TestUnknownFamily(t *testing.T) {
 	}
 }
 
-func TestLocalAddresses(t *testing.T) {
+func TestLocalAddresses_AreWhatTheNodeTakesForItself(t *testing.T) {
 	onNode(t, func(n *node) {
 		mine := map[kernel.Family][]netip.Addr{
 			kernel.IPv4: {addr("192.0.2.2"), addr("10.128.0.1"), addr("127.0.0.1"), addr("127.9.9.9"), addr("192.0.2.255"), addr(n.network.egressIP)},
@@ -314,7 +314,7 @@ func (n *node) localAddressesWith(ip netip.Addr) kernel.CIDRSet {
 	}
 }
 
-func TestCount(t *testing.T) {
+func TestCount_TellsTheBusiestDestination(t *testing.T) {
 	onNode(t, func(n *node) {
 		w := n.network
 		n.holds(n.entries())
@@ -343,7 +343,7 @@ func TestCount(t *testing.T) {
 	})
 }
 
-func TestCountOfNothing(t *testing.T) {
+func TestCount_NoAddressesNoLook(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if got, err := Count(ended, kernel.IPv4, nil); len(got) != 0 || err != nil {
@@ -351,9 +351,9 @@ func TestCountOfNothing(t *testing.T) {
 	}
 }
 
-// TestLivingFlows has real connections outlive a change of the rules, as long as they are
+// TestDelete_LivingFlows has real connections outlive a change of the rules, as long as they are
 // right.
-func TestLivingFlows(t *testing.T) {
+func TestDelete_LivingFlows(t *testing.T) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
@@ -432,7 +432,7 @@ func testLivingFlows(t *testing.T, l *lab.Lab, family kernel.Family, network net
 	}
 }
 
-func TestRetry(t *testing.T) {
+func TestRetry_InterruptedDumpsOnly(t *testing.T) {
 	broken := errors.New("broken")
 	tests := []struct {
 		name        string
@@ -461,7 +461,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
+func TestExplain_SaysWhatIsMissing(t *testing.T) {
 	for errno, want := range map[unix.Errno]string{
 		unix.EINVAL: "nf_conntrack_netlink", unix.EPROTONOSUPPORT: "nf_conntrack_netlink", unix.EPERM: "NET_ADMIN",
 	} {

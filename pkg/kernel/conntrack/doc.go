@@ -20,5 +20,42 @@
 // than the kernel's telling them (message.go decodes without allocating). The flows of a
 // few IPv4 pods the kernel selects itself, which costs a seventh of that for each; of IPv6
 // pods where the kernel can, see sources in conntrack_linux.go. Nothing here adds
-// or changes an entry, and nothing is remembered between calls.
+// or changes an entry.
+//
+// # The barrier
+//
+// Deletion alone does not end a flow. Where the far side sees the pod's own address, its next packet makes a
+// new entry, from the far side to the pod (net.netfilter.nf_conntrack_tcp_loose). From then on the pod's packets are
+// answers, which no SNAT rule ever meets: a download runs on under the wrong address. So before its entry is deleted
+// a flow is put behind a barrier, an nftables table of this package beside whichever back end writes the SNAT rules:
+//
+//	table ip openshift-egress-ended {
+//	    set flows { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
+//	    set hosts { type ipv4_addr . ipv4_addr . inet_proto; timeout 20m; }                   protocols without ports
+//	    chain prerouting {
+//	        type nat hook prerouting priority dstnat - 1; policy accept;
+//	        ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
+//	        meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
+//	    }
+//	    chain ended {
+//	        tcp flags syn accept                          a new connection between the same ports
+//	        meta l4proto tcp reject with tcp reset        either side goes on with the old one
+//	        reject                                        the far side goes on; the pod begins anew
+//	    }
+//	}
+//
+// The table of the other family is "ip6 openshift-egress-ended". A set has what packets of a flow look like where
+// they arrive, before any NAT: of TCP in both directions, of other protocols those of the far side, for the pod's next one
+// begins a right flow. Only the first packet of what conntrack takes for a flow comes here: established flows pay
+// nothing, and a new one a lookup. The table comes with the first deletion and goes with [Cleanup];
+// the kernel forgets a flow by itself.
+//
+// A side that only waits would wait for ever. So each side of a deleted TCP connection is nudged (nudge_linux.go): its
+// kernel answers, which meets the barrier, and the reset that comes back has the right sequence number. On the wire
+// outside there are a SYN+ACK and a RST under the former address, and nothing else.
+//
+// A process that is killed between barrier and deletion has changed nothing that the next one does not find: the entry is
+// there, and is judged at the start. Where the kernel cannot reject in prerouting (before Linux 5.9, or without nftables),
+// flows are deleted without a barrier, and the log says so. What conntrack calls invalid never meets the
+// barrier; kube-proxy drops that.
 package conntrack

@@ -93,9 +93,9 @@ func (n *node) flows(look func(k *handle, see func(*tracked)) error) (flows []Fl
 	return flows
 }
 
-// TestEveryLookDeletesTheSame: with flows, plans and scopes of chance, whether the kernel
+// TestLook_SelectedByTheKernelOrNot: with flows, plans and scopes of chance, whether the kernel
 // selects or not.
-func TestEveryLookDeletesTheSame(t *testing.T) {
+func TestLook_SelectedByTheKernelOrNot(t *testing.T) {
 	onNode(t, func(n *node) {
 		r := rand.New(rand.NewPCG(5, 5))
 		entries := n.network.someEntries(r, 400)
@@ -164,7 +164,7 @@ func (n *node) numbered(number int) map[string]entry {
 	return entries
 }
 
-func TestDeleteMoreThanAreSentAtOnce(t *testing.T) {
+func TestDelete_MoreThanAreSentAtOnce(t *testing.T) {
 	onNode(t, func(n *node) {
 		for _, number := range []int{deletions - 1, deletions, deletions + 1, 3*deletions + 7} {
 			entries := n.numbered(number)
@@ -177,9 +177,9 @@ func TestDeleteMoreThanAreSentAtOnce(t *testing.T) {
 	})
 }
 
-// TestReplacedMeanwhile: a flow that took the place of a wrong one after that was seen is
+// TestDeleter_FlowReplacedMeanwhile: a flow that took the place of a wrong one after that was seen is
 // kept; one that is gone is no error.
-func TestReplacedMeanwhile(t *testing.T) {
+func TestDeleter_FlowReplacedMeanwhile(t *testing.T) {
 	onNode(t, func(n *node) {
 		bystander := map[string]entry{"bystander": {Flow: flow(tcp, n.network.unbound, n.network.outside, n.network.node)}}
 		n.holds(bystander)
@@ -205,8 +205,8 @@ func TestReplacedMeanwhile(t *testing.T) {
 			n.Fatal(err)
 		}
 		defer d.close()
-		if d.pending != number {
-			n.Fatalf("%d deletions are pending, want %d", d.pending, number)
+		if len(d.entries) != number {
+			n.Fatalf("%d deletions are pending, want %d", len(d.entries), number)
 		}
 		// Somebody else deletes all of them, and the packets of some come again.
 		n.flush()
@@ -222,7 +222,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 		}
 		n.holds(successors)
 		want := n.left()
-		if err := d.finish(); err != nil || d.deleted != 0 {
+		if err := n.host.Do(d.finish); err != nil || d.deleted != 0 {
 			n.Errorf("deleted %d, error %v; want none", d.deleted, err)
 		}
 		if diff := cmp.Diff(want, n.left()); diff != "" || len(want) != number-4+1 {
@@ -231,8 +231,8 @@ func TestReplacedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNamesNothing: what cannot be named is not deleted, least of all everything.
-func TestNamesNothing(t *testing.T) {
+// TestDeleter_EntryWithoutAName: what cannot be named is not deleted, least of all everything.
+func TestDeleter_EntryWithoutAName(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.holds(n.numbered(5))
 		err := n.host.Do(func() error {
@@ -262,10 +262,10 @@ func TestNamesNothing(t *testing.T) {
 	})
 }
 
-// TestDeleterBreaks: what was sent in vain is not counted.
-func TestDeleterBreaks(t *testing.T) {
+// TestDeleter_BrokenSocket: what was sent in vain is not counted.
+func TestDeleter_BrokenSocket(t *testing.T) {
 	for family, n := range networks {
-		d := &deleter{socket: &socket{fd: -1, buffer: make([]byte, received)}}
+		d := &deleter{socket: &socket{fd: -1, buffer: make([]byte, received)}, family: family, lacks: errNoBarrier}
 		wrong := decode(bodyOf(family, wholeParts(n)))
 		for range 2 * deletions {
 			d.delete(&wrong)
@@ -276,8 +276,8 @@ func TestDeleterBreaks(t *testing.T) {
 	}
 }
 
-// TestRefusals counts what the kernel answers.
-func TestRefusals(t *testing.T) {
+// TestDeleter_CountsRefusals counts what the kernel answers.
+func TestDeleter_CountsRefusals(t *testing.T) {
 	d := &deleter{deleted: 5}
 	for _, err := range []error{nil, unix.ENOENT, unix.EBUSY, unix.EPERM, nil} {
 		d.count(err)

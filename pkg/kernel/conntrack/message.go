@@ -11,6 +11,7 @@ import (
 const (
 	attrOriginal = 1  // CTA_TUPLE_ORIG
 	attrReply    = 2  // CTA_TUPLE_REPLY
+	attrProtocol = 4  // CTA_PROTOINFO
 	attrID       = 12 // CTA_ID
 	attrZone     = 18 // CTA_ZONE
 	attrFilter   = 25 // CTA_FILTER
@@ -24,8 +25,12 @@ const (
 	sourceV6      = 3 // CTA_IP_V6_SRC
 	destinationV6 = 4 // CTA_IP_V6_DST
 
-	protocolNumber = 1 // CTA_PROTO_NUM
-	sourcePort     = 2 // CTA_PROTO_SRC_PORT
+	protocolNumber  = 1 // CTA_PROTO_NUM
+	sourcePort      = 2 // CTA_PROTO_SRC_PORT
+	destinationPort = 3 // CTA_PROTO_DST_PORT
+
+	protocolTCP = 1 // CTA_PROTOINFO_TCP
+	stateTCP    = 1 // CTA_PROTOINFO_TCP_STATE
 
 	filterOriginal = 1 // CTA_FILTER_ORIG_FLAGS
 	filterReply    = 2 // CTA_FILTER_REPLY_FLAGS
@@ -104,9 +109,22 @@ func aligned(length int) int { return (length + 3) &^ 3 }
 // tracked is an entry of the table. Its bytes belong to the message that told it.
 type tracked struct {
 	Flow
+	ends
 	// reply, zone and id are attributes that name the entry; zone is nil for zone 0.
 	reply, zone, id []byte
 }
+
+// ends are the two sides of an entry, as the node sees what they send.
+type ends struct {
+	// original is what packets of the flow's source have, replying what those of the far side have.
+	original, replying tuple
+	// state is that of a TCP connection.
+	state uint8
+}
+
+// connected tells that either end of a TCP connection may still think that it has one
+// (linux/netfilter/nf_conntrack_tcp.h: from TCP_CONNTRACK_SYN_RECV to TCP_CONNTRACK_LAST_ACK).
+func (e *ends) connected() bool { return e.state >= 2 && e.state <= 6 }
 
 // decode reads the body of a message that tells an entry. It allocates nothing. What the
 // message lacks, or tells in another shape than the kernel does, is missing in the result.
@@ -117,13 +135,15 @@ func decode(body []byte) (t tracked) {
 	for a, rest, ok := nextAttribute(body[generalLength:]); ok; a, rest, ok = nextAttribute(rest) {
 		switch a.kind {
 		case attrOriginal:
-			original := decodeTuple(a.value)
-			t.Protocol, t.Source = original.protocol, original.source
-			t.Zone |= original.zone
+			t.original = decodeTuple(a.value)
+			t.Protocol, t.Source = t.original.protocol, t.original.source.Addr()
+			t.Zone |= t.original.zone
 		case attrReply:
-			reply := decodeTuple(a.value)
-			t.reply, t.Destination, t.Wears = a.whole, netip.AddrPortFrom(reply.source, reply.sourcePort), reply.destination
-			t.Zone |= reply.zone
+			t.replying = decodeTuple(a.value)
+			t.reply, t.Destination, t.Wears = a.whole, t.replying.source, t.replying.destination.Addr()
+			t.Zone |= t.replying.zone
+		case attrProtocol:
+			t.state = decodeState(a.value)
 		case attrZone:
 			t.zone, t.Zone = a.whole, t.Zone|port(a.value)
 		case attrID:
@@ -133,49 +153,70 @@ func decode(body []byte) (t tracked) {
 	return t
 }
 
-// tuple is one direction of an entry.
+// tuple is what packets have in one direction of an entry. Ports are 0 for protocols without.
 type tuple struct {
 	protocol            uint8
-	source, destination netip.Addr
-	sourcePort          uint16
+	source, destination netip.AddrPort
 	// zone is told here if the entry has one in this direction only.
 	zone uint16
 }
 
 func decodeTuple(attributes []byte) (t tuple) {
+	var source, destination netip.Addr
+	var from, to uint16
 	for a, rest, ok := nextAttribute(attributes); ok; a, rest, ok = nextAttribute(rest) {
 		switch a.kind {
 		case tupleAddresses:
-			t.decodeAddresses(a.value)
+			source, destination = decodeAddresses(a.value)
 		case tupleProtocol:
-			t.decodeProtocol(a.value)
+			t.protocol, from, to = decodePorts(a.value)
 		case tupleZone:
 			t.zone = port(a.value)
 		}
 	}
+	t.source, t.destination = netip.AddrPortFrom(source, from), netip.AddrPortFrom(destination, to)
 	return t
 }
 
-func (t *tuple) decodeAddresses(attributes []byte) {
+func decodeAddresses(attributes []byte) (source, destination netip.Addr) {
 	for a, rest, ok := nextAttribute(attributes); ok; a, rest, ok = nextAttribute(rest) {
 		switch a.kind {
 		case sourceV4, sourceV6:
-			t.source = address(a.value)
+			source = address(a.value)
 		case destinationV4, destinationV6:
-			t.destination = address(a.value)
+			destination = address(a.value)
 		}
 	}
+	return source, destination
 }
 
-func (t *tuple) decodeProtocol(attributes []byte) {
+func decodePorts(attributes []byte) (protocol uint8, source, destination uint16) {
 	for a, rest, ok := nextAttribute(attributes); ok; a, rest, ok = nextAttribute(rest) {
 		switch {
 		case a.kind == protocolNumber && len(a.value) > 0:
-			t.protocol = a.value[0]
+			protocol = a.value[0]
 		case a.kind == sourcePort:
-			t.sourcePort = port(a.value)
+			source = port(a.value)
+		case a.kind == destinationPort:
+			destination = port(a.value)
 		}
 	}
+	return protocol, source, destination
+}
+
+// decodeState returns the state of a TCP connection, 0 for other protocols.
+func decodeState(attributes []byte) uint8 {
+	for _, kind := range [...]uint16{protocolTCP, stateTCP} {
+		a, rest, ok := nextAttribute(attributes)
+		for ok && a.kind != kind {
+			a, rest, ok = nextAttribute(rest)
+		}
+		attributes = a.value // nil if there is none
+	}
+	if len(attributes) == 0 {
+		return 0
+	}
+	return attributes[0]
 }
 
 // address returns the zero Addr for what is no address.

@@ -22,7 +22,7 @@ func attr(kind uint16, values ...[]byte) []byte {
 
 // parts are those of a message that tells an entry; each has a name.
 type parts struct {
-	source, destination, wears, port, protocol, zone, originalZone, replyZone, id []byte
+	source, destination, wears, port, protocol, state, zone, originalZone, replyZone, id []byte
 }
 
 const nested = 1 << 15 // NLA_F_NESTED
@@ -42,13 +42,14 @@ func bodyOf(family kernel.Family, p parts) []byte {
 	tuple := func(kind uint16, source, destination, port, zone []byte) []byte {
 		return attr(nested|kind,
 			attr(nested|tupleAddresses, optional(src, source), optional(dst, destination)),
-			attr(nested|tupleProtocol, optional(protocolNumber, p.protocol), optional(sourcePort, port), attr(3, []byte{9, 9})),
+			attr(nested|tupleProtocol, optional(protocolNumber, p.protocol), optional(sourcePort, port), attr(destinationPort, []byte{9, 9})),
 			optional(tupleZone, zone))
 	}
 	return slices.Concat([]byte{2, 0, 0, 0},
 		tuple(attrOriginal, p.source, p.destination, []byte{8, 8}, p.originalZone),
 		tuple(attrReply, p.destination, p.wears, p.port, p.replyZone),
 		attr(3, []byte{0, 0, 1, 14}), // CTA_STATUS
+		attr(nested|attrProtocol, attr(nested|protocolTCP, attr(9, []byte{9}), optional(stateTCP, p.state))),
 		optional(attrID, p.id), optional(attrZone, p.zone))
 }
 
@@ -60,7 +61,7 @@ func wholeParts(n network) parts {
 	}
 }
 
-func TestDecode(t *testing.T) {
+func TestDecode_WholeEntries(t *testing.T) {
 	for family, n := range networks {
 		whole := flow(tcp, n.pod, n.outside, n.node)
 		to := func(port uint16) Flow {
@@ -93,9 +94,34 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestDecodeMaimed: whatever the kernel left out, or the message was cut off, nothing panics
+func TestDecode_TellsBothEnds(t *testing.T) {
+	for family, n := range networks {
+		p := wholeParts(n)
+		p.originalZone, p.state = []byte{0, 7}, []byte{3} // TCP_CONNTRACK_ESTABLISHED
+		at := func(ip string, port uint16) netip.AddrPort { return netip.AddrPortFrom(addr(ip), port) }
+		want := ends{
+			original: tuple{tcp, at(n.pod, 0x808), at(n.outside, 0x909), 7},
+			replying: tuple{tcp, at(n.outside, 443), at(n.node, 0x909), 0},
+			state:    3,
+		}
+		if got := decode(bodyOf(family, p)).ends; got != want {
+			t.Errorf("%s: got %+v, want %+v", family, got, want)
+		}
+	}
+}
+
+// TestEnds_Connected: a connection that nobody has answered yet, or that both sides have ended, is none.
+func TestEnds_Connected(t *testing.T) {
+	for state, want := range []bool{false, false, true, true, true, true, true, false, false, false} {
+		if e := (ends{state: uint8(state)}); e.connected() != want {
+			t.Errorf("state %d: %t", state, e.connected())
+		}
+	}
+}
+
+// TestDecode_MaimedEntries: whatever the kernel left out, or the message was cut off, nothing panics
 // and nothing is deleted.
-func TestDecodeMaimed(t *testing.T) {
+func TestDecode_MaimedEntries(t *testing.T) {
 	for family, n := range networks {
 		s := NewSelector(n.plan(binding(n.pod, kernel.All, n.egressIP)), Scope{All: true}, kernel.CIDRSet{})
 		deletes := func(body []byte) bool {
@@ -132,7 +158,7 @@ func TestDecodeMaimed(t *testing.T) {
 	}
 }
 
-func TestDecodeAllocatesNothing(t *testing.T) {
+func TestDecode_AllocatesNothing(t *testing.T) {
 	for family, n := range networks {
 		body := bodyOf(family, wholeParts(n))
 		name := make([]byte, 0, len(body))

@@ -92,7 +92,7 @@ func (n network) local() kernel.CIDRSet {
 	return kernel.NewCIDRSet(local)
 }
 
-func TestSelects(t *testing.T) {
+func TestSelector_SelectsWrongIdentities(t *testing.T) {
 	all := Scope{All: true}
 	for family, n := range networks {
 		web := binding(n.pod, kernel.TCP, n.egressIP)
@@ -173,7 +173,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-func TestEmpty(t *testing.T) {
+func TestSelector_Empty(t *testing.T) {
 	n := networks[kernel.IPv4]
 	web := binding(n.pod, kernel.TCP, n.egressIP)
 	tests := []struct {
@@ -197,7 +197,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-func TestPods(t *testing.T) {
+func TestSelector_Pods(t *testing.T) {
 	v4, v6 := networks[kernel.IPv4], networks[kernel.IPv6]
 	bound := []kernel.Binding{binding(v4.pod, kernel.TCP, v4.egressIP), binding(v4.pod, kernel.UDP, v4.egressIP), binding(v4.other, kernel.TCP, v4.egressIP), binding(v6.pod, kernel.TCP, v6.egressIP)}
 	both := []netip.Addr{addr(v4.pod), addr(v4.other)}
@@ -251,9 +251,9 @@ func wrong(after kernel.Desired, scope Scope, local []netip.Prefix, f Flow) bool
 	})
 }
 
-// TestSelectsIsTheDefinition compares with the definition in small worlds, where most
+// TestSelector_SelectsByDefinition compares with the definition in small worlds, where most
 // addresses have to do with each other.
-func TestSelectsIsTheDefinition(t *testing.T) {
+func TestSelector_SelectsByDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	selected, spared := 0, 0
 	for range 3000 {
@@ -334,7 +334,7 @@ func (w world) flow(r *rand.Rand) Flow {
 	}
 }
 
-func TestSelectsAllocatesNothing(t *testing.T) {
+func TestSelector_AllocatesNothing(t *testing.T) {
 	for family, n := range networks {
 		s := NewSelector(n.plan(binding(n.pod, kernel.TCP, n.egressIP)), Scope{All: true, Removed: []kernel.Binding{binding(n.other, kernel.All, n.egressIP)}}, n.local())
 		flows := []Flow{flow(tcp, n.pod, n.outside, n.node), flow(tcp, n.pod, n.secondNode, n.node), flow(tcp, n.other, n.outside, n.egressIP), flow(udp, n.unbound, n.outside, n.node)}
@@ -348,7 +348,7 @@ func TestSelectsAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestUsage(t *testing.T) {
+func TestCounter_CountsByDestination(t *testing.T) {
 	n := networks[kernel.IPv4]
 	c := newCounter([]netip.Addr{addr(n.egressIP), addr(n.otherEgressIP)})
 	for _, f := range []Flow{
@@ -372,8 +372,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestEquallyBusyDestinations: the same one is named each time.
-func TestEquallyBusyDestinations(t *testing.T) {
+// TestCounter_EquallyBusyDestinations: the same one is named each time.
+func TestCounter_EquallyBusyDestinations(t *testing.T) {
 	n := networks[kernel.IPv4]
 	c := newCounter([]netip.Addr{addr(n.egressIP)})
 	for port := range 50 {

@@ -2,7 +2,6 @@ package conntrack
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,9 +14,6 @@ import (
 const (
 	// received is what the kernel may tell at once. It never fills more than 32 KiB.
 	received = 64 << 10
-	// deletions is how many are sent at once. The answers to all of them, should all
-	// fail, fit into the smallest receive buffer that is common.
-	deletions = 64
 )
 
 // everyone is the source of a dump of the whole table.
@@ -153,105 +149,4 @@ func timedOut(err error) error {
 		return fmt.Errorf("the kernel gave no answer in %s: %w", patience, err)
 	}
 	return err
-}
-
-// deleter deletes entries, some at a time.
-type deleter struct {
-	*socket
-	family   uint8
-	requests []byte // that were not sent yet
-	pending  int    // how many they are
-	last     int    // where the last of them begins
-	// deleted is how many entries were deleted.
-	deleted int
-	// refused is how many the kernel did not delete, though they are there, and why the first.
-	refused int
-	refusal error
-	// broken is why the kernel cannot be asked any more.
-	broken error
-}
-
-func (k *handle) newDeleter() (*deleter, error) {
-	s, err := openSocket()
-	if err != nil {
-		return nil, explain(err)
-	}
-	return &deleter{socket: s, family: k.inet()}, nil
-}
-
-// delete deletes t, unless it is gone: now, or when more have come together.
-func (d *deleter) delete(t *tracked) {
-	// A request that names no entry would empty the whole table.
-	if !t.nameable() {
-		return
-	}
-	d.sequence++
-	d.pending++
-	d.last = len(d.requests)
-	b := append(d.requests, make([]byte, headerLength)...)
-	b = append(b, d.family, nl.NFNETLINK_V0, 0, 0) // nfgenmsg
-	d.requests = t.appendName(b)
-	header := d.requests[d.last:]
-	binary.NativeEndian.PutUint32(header, uint32(len(header)))
-	binary.NativeEndian.PutUint16(header[4:], unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_DELETE)
-	binary.NativeEndian.PutUint16(header[6:], unix.NLM_F_REQUEST)
-	binary.NativeEndian.PutUint32(header[8:], d.sequence)
-	if d.pending == deletions {
-		d.flush()
-	}
-}
-
-// finish deletes what was not yet, and returns what went wrong since the beginning.
-func (d *deleter) finish() error {
-	d.flush()
-	if d.refused > 0 {
-		return errors.Join(d.broken, fmt.Errorf("the kernel refused to delete %d flows: %w", d.refused, d.refusal))
-	}
-	return d.broken
-}
-
-// flush sends the requests and waits for what the kernel says of them.
-func (d *deleter) flush() {
-	if d.pending > 0 && d.broken == nil {
-		before := d.deleted
-		d.deleted += d.pending
-		if d.broken = d.request(); d.broken != nil {
-			d.deleted = before // which of them the kernel met, nobody knows
-		}
-	}
-	d.requests, d.pending = d.requests[:0], 0
-}
-
-func (d *deleter) request() error {
-	// The kernel answers those that fail anyway, so all have been when the last is.
-	binary.NativeEndian.PutUint16(d.requests[d.last+6:], unix.NLM_F_REQUEST|unix.NLM_F_ACK)
-	if err := d.send(d.requests); err != nil {
-		return err
-	}
-	for answered := false; !answered; {
-		err := d.receive(func(m message) error {
-			answered = answered || m.sequence == d.sequence
-			d.count(errorOf(m))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// count takes note of an answer.
-func (d *deleter) count(err error) {
-	if err == nil {
-		return
-	}
-	d.deleted--
-	if errors.Is(err, unix.ENOENT) {
-		return // somebody else was faster, or another flow has its place
-	}
-	d.refused++
-	if d.refusal == nil {
-		d.refusal = err
-	}
 }

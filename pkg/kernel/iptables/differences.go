@@ -25,7 +25,7 @@ func ruleDifferences(want Ruleset, have Kernel) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
 		if name != RemovedChain && tooMuch(name, want, have) {
-			differences = append(differences, fmt.Sprintf("chain %s, with %d rules, is too much", name, len(have.Chains[name])))
+			differences = append(differences, fmt.Sprintf("chain %s, with %d rules, is unexpected", name, len(have.Chains[name])))
 		}
 	}
 	return differences
@@ -39,7 +39,7 @@ func jumpDifferences(want Ruleset, have Kernel) []string {
 			jumps++
 			continue
 		}
-		differences = append(differences, fmt.Sprintf("chain %s has a rule that is too much: %s", postrouting, rule))
+		differences = append(differences, fmt.Sprintf("chain %s has an unexpected rule: %s", postrouting, rule))
 	}
 	switch {
 	case !want.needsJump():
@@ -67,7 +67,7 @@ func chainDifferences(name string, want []string, k Kernel) []string {
 		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", name, rule))
 	}
 	for _, rule := range without(have, want) {
-		differences = append(differences, fmt.Sprintf("chain %s has a rule that is too much: %s", name, rule))
+		differences = append(differences, fmt.Sprintf("chain %s has an unexpected rule: %s", name, rule))
 	}
 	if len(differences) == 0 {
 		differences = append(differences, fmt.Sprintf("chain %s has its rules in the wrong order", name))

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-func TestDifferences(t *testing.T) {
+func TestDifferences_InWords(t *testing.T) {
 	want := Ruleset{RootChain: {"-j RETURN", "-g X"}, SourceChain: {"-g Y", "-g Y"}}
 	const stale = ChainPrefix + "STALE"
 	for name, test := range map[string]struct {
@@ -27,24 +27,24 @@ func TestDifferences(t *testing.T) {
 		"chain missing": {want, func(k *Kernel) { delete(k.Chains, SourceChain) }, []string{"chain " + SourceChain + ", with 2 rules, is missing"}},
 		"rule missing":  {want, func(k *Kernel) { k.Chains[SourceChain] = []string{"-g Y"} }, []string{"chain " + SourceChain + " lacks the rule -g Y"}},
 		"rule too much": {want, func(k *Kernel) { k.Chains[RootChain] = []string{"-g Z", "-j RETURN", "-g X"} },
-			[]string{"chain " + RootChain + " has a rule that is too much: -g Z"}},
+			[]string{"chain " + RootChain + " has an unexpected rule: -g Z"}},
 		"rule changed": {want, func(k *Kernel) { k.Chains[RootChain] = []string{"-g Z", "-g X"} },
-			[]string{"chain " + RootChain + " lacks the rule -j RETURN", "chain " + RootChain + " has a rule that is too much: -g Z"}},
+			[]string{"chain " + RootChain + " lacks the rule -j RETURN", "chain " + RootChain + " has an unexpected rule: -g Z"}},
 		"order":        {want, func(k *Kernel) { slices.Reverse(k.Chains[RootChain]) }, []string{"chain " + RootChain + " has its rules in the wrong order"}},
 		"jump missing": {want, func(k *Kernel) { k.jumps, k.jumpInFront = nil, false }, []string{"chain POSTROUTING lacks the rule " + jumpRule}},
 		"jump behind":  {want, func(k *Kernel) { k.jumpInFront = false }, []string{"chain POSTROUTING does not begin with the rule " + jumpRule}},
 		"jump twice":   {want, func(k *Kernel) { k.jumps = []string{jumpRule, jumpRule} }, []string{"chain POSTROUTING has the rule " + jumpRule + " 2 times"}},
 		"jump by hand": {want, func(k *Kernel) { k.jumps = append(k.jumps, "-j "+RootChain) },
-			[]string{"chain POSTROUTING has a rule that is too much: -j " + RootChain}},
-		"chain too much": {want, func(k *Kernel) { k.Chains[stale] = []string{"-j RETURN"} }, []string{"chain " + stale + ", with 1 rules, is too much"}},
+			[]string{"chain POSTROUTING has an unexpected rule: -j " + RootChain}},
+		"chain too much": {want, func(k *Kernel) { k.Chains[stale] = []string{"-j RETURN"} }, []string{"chain " + stale + ", with 1 rules, is unexpected"}},
 		"chain of ours that others hold": {want, func(k *Kernel) {
 			k.Chains[stale] = nil
 			k.held = map[string]bool{stale: true}
 		}, nil},
 		"all too much": {Ruleset{}, func(*Kernel) {}, []string{
-			"chain POSTROUTING has a rule that is too much: " + jumpRule,
-			"chain " + RootChain + ", with 2 rules, is too much",
-			"chain " + SourceChain + ", with 2 rules, is too much",
+			"chain POSTROUTING has an unexpected rule: " + jumpRule,
+			"chain " + RootChain + ", with 2 rules, is unexpected",
+			"chain " + SourceChain + ", with 2 rules, is unexpected",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreWhatAWriteChanges: nothing differs exactly if a write has nothing to do.
-func TestDifferencesAreWhatAWriteChanges(t *testing.T) {
+// TestDifferences_AreWhatAWriteChanges: nothing differs exactly if a write has nothing to do.
+func TestDifferences_AreWhatAWriteChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 14))
 	p := withNodes(r, randomPlan(r, clusterV4, 200), 100)
 	differ := 0
@@ -116,7 +116,7 @@ func damage(r *rand.Rand, k *Kernel) {
 	}
 }
 
-func TestJournalOfTheKernel(t *testing.T) {
+func TestKernel_BindingsOfTheJournal(t *testing.T) {
 	p := podPlan(clusterV4, "10.128.0.5")
 	want := Ruleset{}
 	want.Record(p.Bindings)

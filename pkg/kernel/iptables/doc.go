@@ -63,7 +63,7 @@
 //
 // # The journal
 //
-// Whoever takes a binding away has to see to the flows that still wear its address, and may
+// A process that removes a binding also has to end the flows that still use its address, and may
 // die before. So the transaction that removes the rules of bindings can keep them on record
 // ([Ruleset.Record]) in OPENSHIFT-EGRESS-REMOVED, a chain that nothing leads to. The next
 // start reads there what went ([Kernel.Bindings]); the next write deletes it.

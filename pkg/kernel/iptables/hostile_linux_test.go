@@ -8,9 +8,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// TestKernelTakesHostilePlans: what FuzzHostilePlan's own reading of iptables-restore says, the
+// TestTransaction_HostilePlansInTheKernel: what FuzzHostilePlan's own reading of iptables-restore says, the
 // real one says too, and iptables-save prints it as it was written.
-func TestKernelTakesHostilePlans(t *testing.T) {
+func TestTransaction_HostilePlansInTheKernel(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		written := 0
 		for seed := range uint64(12) {

@@ -27,7 +27,7 @@ func AwaitLock(ctx context.Context) (usable []kernel.Family, err error) {
 				break // if it cannot be used, kube-proxy says so
 			}
 			if !complained {
-				logger.Error(err, "Somebody else holds the lock of iptables; waiting for it, without saying so again")
+				logger.Error(err, "Another process holds the iptables lock; waiting for it, further waits are not logged")
 				complained = true
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// TestAwaitLock: it returns when the lock is free and not before, but for a back end that knows
+// TestAwaitLock_UntilItIsFree: it returns when the lock is free and not before, but for a back end that knows
 // no lock.
-func TestAwaitLock(t *testing.T) {
+func TestAwaitLock_UntilItIsFree(t *testing.T) {
 	for _, backend := range lab.Backends() {
 		t.Run(string(backend), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{IPv6: true, Backend: backend})

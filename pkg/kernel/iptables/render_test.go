@@ -99,7 +99,7 @@ func withNodes(r *rand.Rand, p kernel.Desired, n int) kernel.Desired {
 	return p
 }
 
-func TestGolden(t *testing.T) {
+func TestPayload_Golden(t *testing.T) {
 	var many []string
 	for i := range 70 {
 		many = append(many, fmt.Sprintf("10.128.%d.%d", i%3*16, 10+i))
@@ -133,7 +133,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestNothingBoundNothingWritten(t *testing.T) {
+func TestPayload_NothingBound(t *testing.T) {
 	if got := Payload(podPlan(clusterV4), nil); got != nil {
 		t.Errorf("want nothing for a plan without bindings, got:\n%s", got)
 	}
@@ -179,7 +179,7 @@ func destinations(r *rand.Rand, p kernel.Desired) []netip.Addr {
 
 var everyProtocol = []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP, kernel.All}
 
-func TestPacketsLeaveAsPlanned(t *testing.T) {
+func TestRender_PacketsLeaveAsPlanned(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		for seed := range uint64(60) {
 			r := rand.New(rand.NewPCG(seed, 2))
@@ -206,8 +206,8 @@ func TestPacketsLeaveAsPlanned(t *testing.T) {
 	}
 }
 
-// TestPacketsMeetFewRules: what a packet costs hardly grows with bindings and nodes.
-func TestPacketsMeetFewRules(t *testing.T) {
+// TestRender_PacketsMeetFewRules: what a packet costs hardly grows with bindings and nodes.
+func TestRender_PacketsMeetFewRules(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		r := rand.New(rand.NewPCG(5, 5))
 		p := withNodes(r, randomPlan(r, cidr, 5000), 5000)
@@ -231,8 +231,8 @@ func TestPacketsMeetFewRules(t *testing.T) {
 	}
 }
 
-// TestTrace shows the steps, in a small ruleset and from tree to tree.
-func TestTrace(t *testing.T) {
+// TestTrace_TellsTheRule shows the steps, in a small ruleset and from tree to tree.
+func TestTrace_TellsTheRule(t *testing.T) {
 	small := podPlan(clusterV4, "10.128.0.5")
 	large := withNodes(rand.New(rand.NewPCG(6, 6)), small, 0)
 	for i := range 65 {
@@ -320,7 +320,7 @@ func skewedPlan(cidr netip.Prefix) kernel.Desired {
 	return p
 }
 
-func TestSkewedTreesAreNotTooDeep(t *testing.T) {
+func TestRender_SkewedTreesAreNotTooDeep(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		p := skewedPlan(cidr)
 		rules := Render(p)
@@ -344,8 +344,8 @@ func TestSkewedTreesAreNotTooDeep(t *testing.T) {
 	}
 }
 
-// TestTraceEnds: a ruleset may come from anywhere.
-func TestTraceEnds(t *testing.T) {
+// TestTrace_LoopEnds: a ruleset may come from anywhere.
+func TestTrace_LoopEnds(t *testing.T) {
 	rules := Ruleset{RootChain: {"-j ACCEPT", "-g " + SourceChain}, SourceChain: {"-g " + RootChain}}
 	want := []Step{{RootChain, "-g " + SourceChain}, {SourceChain, "-g " + RootChain}}
 	got, snat := rules.Trace(Packet{})
@@ -401,8 +401,8 @@ func wellFormed(t *testing.T, rules Ruleset) {
 	}
 }
 
-// TestChangeIsLocal: what one changed binding costs does not grow with the others.
-func TestChangeIsLocal(t *testing.T) {
+// TestRender_ChangeIsLocal: what one changed binding costs does not grow with the others.
+func TestRender_ChangeIsLocal(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	p := randomPlan(r, clusterV4, 3000)
 	before := Render(p)
@@ -417,8 +417,8 @@ func TestChangeIsLocal(t *testing.T) {
 	}
 }
 
-// TestChangedNodeIsLocal: neither does what one changed node costs.
-func TestChangedNodeIsLocal(t *testing.T) {
+// TestRender_ChangedNodeIsLocal: neither does what one changed node costs.
+func TestRender_ChangedNodeIsLocal(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		r := rand.New(rand.NewPCG(2, 3))
 		p := withNodes(r, randomPlan(r, cidr, 1000), 3000)
@@ -444,14 +444,14 @@ func TestChangedNodeIsLocal(t *testing.T) {
 	}
 }
 
-func TestRules(t *testing.T) {
+func TestRuleset_Rules(t *testing.T) {
 	rules := Render(podPlan(clusterV4, "10.128.0.5", "10.128.0.6"))
 	if got := rules.Rules(); got != 3 {
 		t.Errorf("got %d rules, want 3: %v", got, rules)
 	}
 }
 
-func TestRecord(t *testing.T) {
+func TestRuleset_Record(t *testing.T) {
 	p := podPlan(clusterV4, "10.128.0.6", "10.128.0.5")
 	rules := Ruleset{}
 	rules.Record(nil)

@@ -14,9 +14,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// TestRenderingFollows: what a rendering becomes step by step is what is rendered at once, and no
+// TestRendering_FollowsThePlan: what a rendering becomes step by step is what is rendered at once, and no
 // chain has changed that it does not name.
-func TestRenderingFollows(t *testing.T) {
+func TestRendering_FollowsThePlan(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 8))
@@ -88,8 +88,8 @@ func nextPlan(r *rand.Rand, cidr netip.Prefix, p kernel.Desired) kernel.Desired 
 	return next
 }
 
-// TestFollowTouchesLittle: one changed binding among many makes few chains anew.
-func TestFollowTouchesLittle(t *testing.T) {
+// TestRendering_TouchesLittle: one changed binding among many makes few chains anew.
+func TestRendering_TouchesLittle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	p := randomPlan(r, clusterV4, 20_000)
 	rendering := NewRendering(p)
@@ -106,9 +106,9 @@ func TestFollowTouchesLittle(t *testing.T) {
 	}
 }
 
-// TestCollidingNames: names of chains are hashes, so two prefixes may have the same. No packet
+// TestRendering_CollidingNames: names of chains are hashes, so two prefixes may have the same. No packet
 // takes another's way for that, and no chain changes unsaid.
-func TestCollidingNames(t *testing.T) {
+func TestRendering_CollidingNames(t *testing.T) {
 	name := func(prefix netip.Prefix) string {
 		hash := fnv.New32a()
 		hash.Write([]byte(prefix.String()))

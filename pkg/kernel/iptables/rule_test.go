@@ -12,7 +12,7 @@ import (
 // addresses compares addresses, whose fields cmp cannot see.
 var addresses = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
-func TestBindingsOfTheKernel(t *testing.T) {
+func TestKernel_BindingsOfTheRules(t *testing.T) {
 	binding := func(pod string, protocol kernel.Protocol, egressIP string) kernel.Binding {
 		return kernel.Binding{Pod: netip.MustParseAddr(pod), Protocol: protocol, EgressIP: netip.MustParseAddr(egressIP)}
 	}
@@ -59,8 +59,8 @@ func TestBindingsOfTheKernel(t *testing.T) {
 	}
 }
 
-// TestAddressText: as inet_ntop of the C library prints them.
-func TestAddressText(t *testing.T) {
+// TestAddressText_AsIptablesPrintsIt: as inet_ntop of the C library prints them.
+func TestAddressText_AsIptablesPrintsIt(t *testing.T) {
 	for address, want := range map[string]string{
 		"203.0.113.1": "203.0.113.1",
 		"2001:db8::1": "2001:db8::1",

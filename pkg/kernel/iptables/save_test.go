@@ -29,7 +29,7 @@ COMMIT
 COMMIT
 `
 
-func TestParseSave(t *testing.T) {
+func TestParseSave_OwnedChains(t *testing.T) {
 	got, err := ParseSave(saved)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestParseSave(t *testing.T) {
 	}
 }
 
-func TestParseSaveRefuses(t *testing.T) {
+func TestParseSave_RefusesOtherText(t *testing.T) {
 	if _, err := ParseSave(saved[:len(saved)-len("COMMIT\n")]); err == nil {
 		t.Error("a table that is cut short: got no error")
 	}
@@ -64,7 +64,7 @@ func TestParseSaveRefuses(t *testing.T) {
 	}
 }
 
-func TestTarget(t *testing.T) {
+func TestTarget_OfAnyRule(t *testing.T) {
 	for rule, want := range map[string]string{
 		`-j KUBE-SERVICES`:                          "KUBE-SERVICES",
 		`-s 10.0.0.0/8 -g X`:                        "X",
@@ -83,7 +83,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-func TestMissingFromProxier(t *testing.T) {
+func TestMissingFromProxier_NamesWhatIsGone(t *testing.T) {
 	const whole = `*nat
 -A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
 -A OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES

@@ -114,7 +114,7 @@ func (n *node) look() (have Kernel) {
 	return have
 }
 
-func TestWriterFollowsThePlan(t *testing.T) {
+func TestWriter_FollowsThePlan(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(7, 7))
 		for _, size := range []int{0, 1, 64, 65, 400, 399, 80, 3, 0, 200} {
@@ -128,8 +128,8 @@ func TestWriterFollowsThePlan(t *testing.T) {
 	})
 }
 
-// TestWriterAfterRandomChanges: whatever the sequence of plans, the kernel holds the last.
-func TestWriterAfterRandomChanges(t *testing.T) {
+// TestWriter_RandomChanges: whatever the sequence of plans, the kernel holds the last.
+func TestWriter_RandomChanges(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(8, 8))
 		p := randomPlan(r, n.cidr, 150)
@@ -161,9 +161,9 @@ func merge(p, q kernel.Desired) kernel.Desired {
 	return p
 }
 
-// TestWriterProtocols: every protocol by itself and all of them, in the words of the
+// TestWriter_Protocols: every protocol by itself and all of them, in the words of the
 // real tools.
-func TestWriterProtocols(t *testing.T) {
+func TestWriter_Protocols(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		for _, protocol := range everyProtocol {
 			p := podPlan(n.cidr, n.cidr.Addr().Next().String())
@@ -178,9 +178,9 @@ func TestWriterProtocols(t *testing.T) {
 	})
 }
 
-// TestWriterUnusualAddresses: what iptables-save prints in another way than one might think
+// TestWriter_UnusualAddresses: what iptables-save prints in another way than one might think
 // is not taken for somebody's change.
-func TestWriterUnusualAddresses(t *testing.T) {
+func TestWriter_UnusualAddresses(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
 		p.Exclusions = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.0/25"), netip.MustParsePrefix("0.0.0.0/0")}
@@ -196,8 +196,8 @@ func TestWriterUnusualAddresses(t *testing.T) {
 	})
 }
 
-// TestWriterDeepTrees: addresses that somebody has chosen to be hard do not make writing fail.
-func TestWriterDeepTrees(t *testing.T) {
+// TestWriter_DeepTrees: addresses that somebody has chosen to be hard do not make writing fail.
+func TestWriter_DeepTrees(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		p := skewedPlan(n.cidr)
 		n.write(p)
@@ -205,9 +205,9 @@ func TestWriterDeepTrees(t *testing.T) {
 	})
 }
 
-// TestJournal: the bindings that a write takes away stay on record until the next one, for
+// TestWriter_Journal: the bindings that a write takes away stay on record until the next one, for
 // whoever starts in between.
-func TestJournal(t *testing.T) {
+func TestWriter_Journal(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		p := podPlan(n.cidr, n.cidr.Addr().Next().String(), n.cidr.Addr().Next().Next().String())
 		n.write(p)
@@ -233,9 +233,9 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-// TestKernelGoesThroughTheTrees: real packets leave as Trace says, whether a verdict comes in
+// TestWriter_KernelGoesThroughTheTrees: real packets leave as Trace says, whether a verdict comes in
 // the root chain or at the end of either tree.
-func TestKernelGoesThroughTheTrees(t *testing.T) {
+func TestWriter_KernelGoesThroughTheTrees(t *testing.T) {
 	withPods(t, 2, func(t *testing.T, n *node) {
 		if _, err := n.lab.Outside().ServeWhoami(n.udp(), 8080); err != nil {
 			t.Fatal(err)
@@ -306,8 +306,8 @@ func excluding(p kernel.Desired, ip netip.Addr) kernel.Desired {
 	return p
 }
 
-// TestLookChangesNothing: not even a table comes into being.
-func TestLookChangesNothing(t *testing.T) {
+// TestLook_ChangesNothing: not even a table comes into being.
+func TestLook_ChangesNothing(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		if k := n.look(); len(k.Chains) > 0 {
 			t.Errorf("got %v from an empty kernel", k)
@@ -322,9 +322,9 @@ func TestLookChangesNothing(t *testing.T) {
 	})
 }
 
-// TestReadKeepsNothing: what a caller does to what Read returns is nothing to the Writer,
+// TestWriter_ReadKeepsNothing: what a caller does to what Read returns is nothing to the Writer,
 // and the other way round.
-func TestReadKeepsNothing(t *testing.T) {
+func TestWriter_ReadKeepsNothing(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
 		n.write(p)
@@ -346,7 +346,7 @@ func TestReadKeepsNothing(t *testing.T) {
 	})
 }
 
-func TestWriterRepairs(t *testing.T) {
+func TestWriter_Repairs(t *testing.T) {
 	damage := map[string]func(n *node){
 		"table flushed":      func(n *node) { n.exec("-F") },
 		"root chain flushed": func(n *node) { n.exec("-F", RootChain) },
@@ -381,7 +381,7 @@ func TestWriterRepairs(t *testing.T) {
 
 // TestWriterDoesNotTrustMemory: a change that no longer fits what is in the kernel fails
 // as a whole, and the next try succeeds.
-func TestWriterRecoversFromAFailedWrite(t *testing.T) {
+func TestWriter_RecoversFromAFailedWrite(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(10, 10))
 		n.write(randomPlan(r, n.cidr, 100))
@@ -402,9 +402,9 @@ func TestWriterRecoversFromAFailedWrite(t *testing.T) {
 	})
 }
 
-// TestChangeOfAnotherState: who has restored what was there before is noticed by the next change, whichever chain
+// TestWriter_ChangeOfAnotherState: who has restored what was there before is noticed by the next change, whichever chain
 // that is about: flows may have begun by the old rules.
-func TestChangeOfAnotherState(t *testing.T) {
+func TestWriter_ChangeOfAnotherState(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		for _, size := range []int{3, 200} {
 			r := rand.New(rand.NewPCG(12, uint64(size)))
@@ -445,9 +445,9 @@ func TestChangeOfAnotherState(t *testing.T) {
 	})
 }
 
-// TestMarkThatOthersUse: a rule of somebody else in the chain that marks a write, or one that leads to it,
+// TestWriter_MarkThatOthersUse: a rule of somebody else in the chain that marks a write, or one that leads to it,
 // keeps nothing from being written.
-func TestMarkThatOthersUse(t *testing.T) {
+func TestWriter_MarkThatOthersUse(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		p, q := podPlan(n.cidr, n.cidr.Addr().Next().String()), podPlan(n.cidr, n.cidr.Addr().Next().Next().String())
 		n.write(p)
@@ -471,8 +471,8 @@ func TestMarkThatOthersUse(t *testing.T) {
 	})
 }
 
-// TestRulesWithoutAMark: those of an earlier version get one.
-func TestRulesWithoutAMark(t *testing.T) {
+// TestWriter_RulesWithoutAMark: those of an earlier version get one.
+func TestWriter_RulesWithoutAMark(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		p := podPlan(n.cidr, n.cidr.Addr().Next().String())
 		n.write(p)
@@ -488,7 +488,7 @@ func TestRulesWithoutAMark(t *testing.T) {
 	})
 }
 
-func TestWriterLeavesOthersAlone(t *testing.T) {
+func TestWriter_LeavesOthersAlone(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		n.exec("-N", "SOMEBODY")
 		n.exec("-A", "SOMEBODY", "-j", "RETURN")
@@ -502,9 +502,9 @@ func TestWriterLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// TestChainThatOthersUse: somebody's rule that leads to a chain of ours keeps the chain
+// TestWriter_ChainThatOthersUse: somebody's rule that leads to a chain of ours keeps the chain
 // from being deleted, but not the plan from being written.
-func TestChainThatOthersUse(t *testing.T) {
+func TestWriter_ChainThatOthersUse(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		n.write(podPlan(n.cidr, n.cidr.Addr().Next().String()))
 		n.exec("-N", "SOMEBODY")
@@ -524,7 +524,7 @@ func TestChainThatOthersUse(t *testing.T) {
 	})
 }
 
-func TestCleanup(t *testing.T) {
+func TestCleanup_RemovesAllOfIt(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		p := randomPlan(rand.New(rand.NewPCG(12, 12)), n.cidr, 100)
 		n.write(p)
@@ -555,8 +555,8 @@ func TestCleanup(t *testing.T) {
 	})
 }
 
-// TestPruneOtherBackend: rules that the other back end holds would act beside ours.
-func TestPruneOtherBackend(t *testing.T) {
+// TestWriter_PruneOtherBackend: rules that the other back end holds would act beside ours.
+func TestWriter_PruneOtherBackend(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		var other *Writer
 		n.run(func() error {
@@ -582,8 +582,8 @@ func TestPruneOtherBackend(t *testing.T) {
 	})
 }
 
-// TestPayloadsAreAccepted: what Payload returns is input for iptables-restore --test.
-func TestPayloadsAreAccepted(t *testing.T) {
+// TestPayload_IsAccepted: what Payload returns is input for iptables-restore --test.
+func TestPayload_IsAccepted(t *testing.T) {
 	onNode(t, func(_ *testing.T, n *node) {
 		r := rand.New(rand.NewPCG(13, 13))
 		for _, size := range []int{1, 64, 65, 1000} {
@@ -603,9 +603,9 @@ func TestPayloadsAreAccepted(t *testing.T) {
 	})
 }
 
-// TestHungCommand: a wrapper script in iptables' place is killed in time, although what it
+// TestRun_HungCommand: a wrapper script in iptables' place is killed in time, although what it
 // has started lives on and holds its output open.
-func TestHungCommand(t *testing.T) {
+func TestRun_HungCommand(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "hangs")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 5\n:\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -627,8 +627,8 @@ func TestHungCommand(t *testing.T) {
 	}
 }
 
-// TestComplaintQuotesTheLine: iptables-restore names a line, which nobody else has.
-func TestComplaintQuotesTheLine(t *testing.T) {
+// TestApply_ComplaintQuotesTheLine: iptables-restore names a line, which nobody else has.
+func TestApply_ComplaintQuotesTheLine(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		n.run(func() error {
 			err := n.writer.Test(n.Context(), []byte("*nat\n-A POSTROUTING -j SNAT --to-source NOWHERE\nCOMMIT\n"))
@@ -640,7 +640,7 @@ func TestComplaintQuotesTheLine(t *testing.T) {
 	})
 }
 
-func TestNothingIsDoneOnceStopped(t *testing.T) {
+func TestWriter_ContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := NewWriter(kernel.IPv4).Read(ctx); err == nil {

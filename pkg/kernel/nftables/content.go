@@ -139,7 +139,7 @@ func Differences(want, have Content) []string {
 			differences = append(differences, fmt.Sprintf("set %s of table %s lacks the element %s", set, Table, text(set, key, want[set][key])))
 		}
 		for _, key := range removed {
-			differences = append(differences, fmt.Sprintf("set %s of table %s has an element that is too much: %s", set, Table, text(set, key, have[set][key])))
+			differences = append(differences, fmt.Sprintf("set %s of table %s has an unexpected element: %s", set, Table, text(set, key, have[set][key])))
 		}
 	}
 	slices.Sort(differences)

@@ -23,7 +23,7 @@
 // The table of the other family is "ip6 openshift-egress". A packet costs the same however
 // many bindings there are. The chain comes before everybody's at the usual priority,
 // srcnat: iptables of both back ends, kube-proxy's own table, network plugins. The first
-// that gives a flow a source address decides, and who masquerades later changes nothing.
+// that gives a flow a source address decides, and a later masquerade changes nothing.
 // At the same priority the order would be that of loading. The two rules of a map
 // stand there only if there is something in it. As they are written, though not as nft prints
 // them, the first begins with the map: most packets of pods that are not bound end there.

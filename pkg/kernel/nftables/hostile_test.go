@@ -69,8 +69,8 @@ func FuzzHostileNames(f *testing.F) {
 	})
 }
 
-// TestHostileNamesAsNftReadsThem: they are nothing to it.
-func TestHostileNamesAsNftReadsThem(t *testing.T) {
+// TestPayload_HostileNamesAsNftReadsThem: they are nothing to it.
+func TestPayload_HostileNamesAsNftReadsThem(t *testing.T) {
 	onNode(t, 0, func(n *node) {
 		for _, name := range wicked {
 			p, comments := hostilePlan(n.family == kernel.IPv4, name)

@@ -12,9 +12,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// TestStateFollowsPlans: what a state becomes step by step is what is rendered at once, and what
+// TestState_FollowsPlans: what a state becomes step by step is what is rendered at once, and what
 // it says has changed turns the one content into the other.
-func TestStateFollowsPlans(t *testing.T) {
+func TestState_FollowsPlans(t *testing.T) {
 	for seed := range uint64(200) {
 		n := &node{T: t, family: []kernel.Family{kernel.IPv4, kernel.IPv6}[seed%2]}
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -99,7 +99,7 @@ func copied(c Content) Content {
 	return result
 }
 
-func TestRanges(t *testing.T) {
+func TestRanges_MergeAndDecode(t *testing.T) {
 	for _, test := range []struct {
 		prefixes []string
 		want     []string

@@ -259,7 +259,7 @@ func Compare(ctx context.Context, family kernel.Family, p kernel.Desired) ([]str
 	case fault != "":
 		return append([]string{fault}, differences...), nil
 	case len(want) == 0 && held != nil && len(held[removedSet]) == 0:
-		return append(differences, fmt.Sprintf("table %s is too much", Table)), nil
+		return append(differences, fmt.Sprintf("table %s is unexpected", Table)), nil
 	}
 	return differences, nil
 }
@@ -369,7 +369,7 @@ func (w *Writer) addRules(c *conn, want Content) {
 // look returns what the table holds, and what is wrong with it, if its rules or sets are not as this
 // package writes them, with the generation in which that was so.
 func (w *Writer) look(c *conn) (held Content, fault string, generation uint32, err error) {
-	const looks = 10 // while others write
+	const looks = 50 // while others write, or the kernel resizes a set
 	for range looks {
 		if generation, err = c.generation(); err != nil {
 			return nil, "", 0, err
@@ -379,13 +379,19 @@ func (w *Writer) look(c *conn) (held Content, fault string, generation uint32, e
 		switch {
 		case generationErr != nil:
 			return nil, "", 0, generationErr
-		case after != generation:
+		case after != generation, errors.Is(err, errRehashed):
 			continue // some of it is of before, some of after
 		}
 		return held, fault, generation, err
 	}
 	return nil, "", 0, fmt.Errorf("look at the nftables table %s: the ruleset has changed each of %d times meanwhile", Table, looks)
 }
+
+// errRehashed is returned for a set whose hash table the kernel was resizing, as it does a while after
+// many elements were added or removed. The kernel tells the elements in several messages, and goes on
+// in each where the last one ended, by number: in another order, elements are told twice and as many
+// are not told.
+var errRehashed = errors.New("a set was resized while it was read")
 
 func (w *Writer) lookOnce(c *conn) (held Content, fault string, err error) {
 	table, err := c.ListTableOfFamily(w.layout.table.Name, w.layout.table.Family)
@@ -405,6 +411,9 @@ func (w *Writer) lookOnce(c *conn) (held Content, fault string, err error) {
 		elements, ok := w.layout.decode(name, encoded)
 		if !ok {
 			fault = fmt.Sprintf("set %s of table %s has elements that do not belong there", name, Table)
+		}
+		if name != exclusionsSet && ok && len(elements) < len(encoded) {
+			return nil, "", fmt.Errorf("set %s of table %s: %w", name, Table, errRehashed)
 		}
 		held[name] = elements
 	}

@@ -95,6 +95,8 @@ type Status struct {
 type Result struct {
 	// Idle: there was nothing to do, or not yet.
 	Idle bool
+	// Waiting: the last try has failed, and it is too early for another one.
+	Waiting bool
 	// Looked tells whether the kernel was read or glanced at, Written whether it was changed.
 	Looked, Written bool
 	// FlowsDeleted counts the tracked flows that were ended.
@@ -193,6 +195,7 @@ func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Chan
 		r.setStatus(func(status *Status) { status.Failure, status.FlowsJudged, status.LastSuccess = nil, true, time.Now() })
 	}
 	s.result.Wake = r.state.Wake()
+	s.result.Waiting = s.result.Idle && !r.state.RetryAt.IsZero()
 	return s.result
 }
 

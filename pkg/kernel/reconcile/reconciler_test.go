@@ -262,8 +262,8 @@ func TestReconciler_FailureKeepsChanges(t *testing.T) {
 	if result := n.want(first, second); !errors.Is(result.Err, n.kernel.fail) || result.Wake.IsZero() || n.Status().Failure == nil {
 		t.Fatalf("%+v, status %+v; want the failure, and another try", result, n.Status())
 	}
-	if result := n.want(second); !result.Idle {
-		t.Errorf("%+v in the backoff, want nothing done", result)
+	if result := n.want(second); !result.Idle || !result.Waiting {
+		t.Errorf("%+v in the backoff, want nothing done, and the change still due", result)
 	}
 	n.kernel.fail = nil
 	n.forget()

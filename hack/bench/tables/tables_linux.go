@@ -1,0 +1,131 @@
+package tables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+)
+
+// Feed runs a command on a host with this standard input.
+func Feed(ctx context.Context, host *lab.Host, input, name string, arguments ...string) error {
+	command := host.Command(ctx, name, arguments...)
+	command.Stdin = strings.NewReader(input)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %s: %w: %s", host.Name, name, err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+// Empty removes all rules and tracked flows from a host. nft goes first: it removes in one step what
+// iptables-nft removes slowly.
+func Empty(ctx context.Context, host *lab.Host) error {
+	const tables = "*nat\nCOMMIT\n*filter\nCOMMIT\n*mangle\nCOMMIT\n"
+	_, err := host.Run(ctx, "nft", "flush", "ruleset")
+	for _, tool := range []string{"iptables-restore", "ip6tables-restore"} {
+		if err == nil {
+			err = Feed(ctx, host, tables, tool, "-w")
+		}
+	}
+	if err == nil {
+		_, err = host.Run(ctx, "conntrack", "-F")
+	}
+	return err
+}
+
+// As runs fn as if it were a process of the lab's node, whose iptables tools are on PATH. Nothing else may
+// run meanwhile: the environment is the whole process's.
+func As(l *lab.Lab, fn func() error) (err error) {
+	for name, value := range map[string]string{"PATH": l.Path(), "XTABLES_LOCKFILE": l.Node().XtablesLock()} {
+		before, set := os.LookupEnv(name)
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+		restore := func() error { return os.Unsetenv(name) }
+		if set {
+			restore = func() error { return os.Setenv(name, before) }
+		}
+		defer func() { err = errors.Join(err, restore()) }()
+	}
+	return l.Node().Do(fn)
+}
+
+// Writer is one of the product's, of a process that has just started.
+type Writer struct {
+	// Write writes all.
+	Write func(ctx context.Context, desired kernel.Desired) error
+	// Update writes what differs from what was written last.
+	Update func(ctx context.Context, change kernel.Change) error
+}
+
+// Rules returns a Writer of iptables rules.
+func Rules() Writer {
+	w := iptables.NewWriter(kernel.IPv4)
+	var written *iptables.Rendering
+	return Writer{
+		Write: func(ctx context.Context, desired kernel.Desired) error {
+			written = iptables.NewRendering(desired)
+			_, err := w.Write(ctx, written.Ruleset())
+			return err
+		},
+		Update: func(ctx context.Context, change kernel.Change) error {
+			touched := written.Follow(change, change.Removed)
+			_, err := w.WriteChains(ctx, written.Ruleset(), touched)
+			return err
+		},
+	}
+}
+
+// Table returns a Writer of an nftables table.
+func Table() Writer {
+	w := nftables.NewWriter(kernel.IPv4)
+	return Writer{
+		Write: func(ctx context.Context, desired kernel.Desired) error {
+			_, err := w.Write(ctx, desired, nil)
+			return err
+		},
+		Update: func(ctx context.Context, change kernel.Change) error {
+			_, err := w.Update(ctx, change, change.Removed)
+			return err
+		},
+	}
+}
+
+// Fit returns how many flows to track at a time, given how many are wanted: at most half of
+// nf_conntrack_max, the machine's limit, because a fuller table is slower.
+func Fit(flows int, log func(format string, args ...any)) (int, error) {
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
+	if errors.Is(err, os.ErrNotExist) {
+		return flows, nil // it comes with the first rule, and its default is enough
+	}
+	if err != nil {
+		return 0, err
+	}
+	limit, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || limit == 0 || flows <= limit/2 {
+		return flows, err
+	}
+	log("%d flows instead of %d: nf_conntrack_max is %d", limit/2, flows, limit)
+	return limit / 2, nil
+}
+
+// Flows returns how many flows a host tracks.
+func Flows(host *lab.Host) (count int, err error) {
+	err = host.Do(func() error {
+		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_count")
+		if err != nil {
+			return err
+		}
+		count, err = strconv.Atoi(string(bytes.TrimSpace(text)))
+		return err
+	})
+	return count, err
+}

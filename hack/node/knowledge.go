@@ -1,0 +1,67 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/hack/oracle"
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+// Knows returns an error unless the process knows all of these objects, not only others that have the
+// same plan, has written that plan, and has ended the flows that contradict it. Whether the plan is
+// right is for [Node.CheckPlan].
+func (n *Node) Knows(cluster oracle.Cluster, families ...v1.IPFamily) error {
+	snapshot, err := status.NewClient(n.Socket()).Snapshot(n.t.Context())
+	if err != nil {
+		return err
+	}
+	if problems := snapshot.Problems(); len(problems) > 0 {
+		return fmt.Errorf("%s: %s", n.Name, strings.Join(problems, "; "))
+	}
+	if len(snapshot.Families) != len(families) {
+		return fmt.Errorf("%s serves %d IP families, want %d", n.Name, len(snapshot.Families), len(families))
+	}
+	for _, f := range snapshot.Families {
+		want, err := egress.InputFor(v1.IPFamily(f.Family), claimConfig(cluster.Arguments), planObjects(cluster))
+		if err != nil {
+			return err
+		}
+		if got, want := knowledge(f.Input), knowledge(want); !f.Written || !slices.Equal(got, want) {
+			return fmt.Errorf("%s, %s: written: %v; the node knows of\n%s\nwant\n%s", n.Name, f.Family, f.Written, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	return nil
+}
+
+// claimConfig has the arguments that decide what a Service claims.
+func claimConfig(a oracle.Arguments) egress.Config {
+	return egress.Config{AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs}
+}
+
+func planObjects(cluster oracle.Cluster) egress.Objects {
+	return egress.Objects{Services: cluster.Services, EndpointSlices: cluster.EndpointSlices}
+}
+
+// knowledge has a line for each Service with its addresses and each claim with its endpoints.
+func knowledge(in plan.Input) []string {
+	var lines []string
+	for _, h := range in.Holdings {
+		lines = append(lines, fmt.Sprint(h.Service, h.Created.Unix(), h.Addresses))
+	}
+	for _, c := range in.Claims {
+		var endpoints []string
+		for _, e := range c.Endpoints {
+			endpoints = append(endpoints, fmt.Sprint(e.Addr, e.Pod))
+		}
+		slices.Sort(endpoints)
+		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.EgressIP, c.Refused, slices.Compact(endpoints)))
+	}
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,361 @@
+package oracle_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	configv1 "github.com/openshift/api/config/v1"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/origin-node/hack/oracle"
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// TestOracle_AgreesWithThePlan: for random objects and arguments the program plans what the documented rules say.
+// egress-snat-namespace-cidrs is not among the arguments.
+func TestOracle_AgreesWithThePlan(t *testing.T) {
+	const rounds = 4000
+	bindings := 0
+	for seed := range rounds {
+		c := random{rand.New(rand.NewPCG(uint64(seed), 1))}.cluster()
+		if disagreement(c) != "" {
+			c = smallest(c)
+			t.Fatalf("seed %d: the program does not plan what the documented rules say (-rules +plan):\n%s\nThe smallest such cluster:\n%s", seed, disagreement(c), text(c))
+		}
+		bindings += len(c.Bindings())
+	}
+	t.Logf("%d bindings in %d clusters", bindings, rounds)
+	if bindings < rounds/2 {
+		t.Errorf("%d random clusters have only %d bindings; the test compares too little", rounds, bindings)
+	}
+}
+
+// outcome is what becomes of the pods' packets.
+type outcome struct {
+	// Bindings are the whole cluster's, and those of each node.
+	Bindings map[string][]oracle.Binding
+	// Sources are by pod, protocol and destination, for those that are SNATed.
+	Sources map[string]netip.Addr
+}
+
+// disagreement is how the rules and the program differ; empty if they do not.
+func disagreement(c oracle.Cluster) string {
+	c.NodeScope = true
+	want := outcome{Bindings: map[string][]oracle.Binding{"all": c.Bindings()}, Sources: map[string]netip.Addr{}}
+	for _, node := range nodeNames {
+		want.Bindings[node] = c.BindingsOn(node)
+	}
+	for _, b := range want.Bindings["all"] {
+		for _, destination := range destinations {
+			if source := c.Source(b.Pod, b.Protocol, destination); source.IsValid() && destination.Is4() == b.Pod.Is4() {
+				want.Sources[fmt.Sprint(b.Pod, b.Protocol, destination)] = source
+			}
+		}
+	}
+	return cmp.Diff(want, planned(c), cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty())
+}
+
+// planned is what the program's plans say.
+func planned(c oracle.Cluster) outcome {
+	result := outcome{Bindings: map[string][]oracle.Binding{}, Sources: map[string]netip.Addr{}}
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		whole := planOf(c, family, placement.Cluster, "")
+		result.Bindings["all"] = append(result.Bindings["all"], bindingsOf(whole)...)
+		for _, node := range nodeNames {
+			here := planOf(c, family, placement.Node, node)
+			result.Bindings[node] = append(result.Bindings[node], bindingsOf(here)...)
+		}
+		for _, b := range whole.Bindings {
+			for _, destination := range destinations {
+				inside := func(cidr netip.Prefix) bool { return cidr.Contains(destination) }
+				if destination != b.EgressIP && !slices.ContainsFunc(whole.ClusterCIDRs, inside) && !slices.ContainsFunc(whole.Exclusions, inside) && destination.Is4() == b.Pod.Is4() {
+					result.Sources[fmt.Sprint(b.Pod, b.Protocol, destination)] = b.EgressIP
+				}
+			}
+		}
+	}
+	return result
+}
+
+// planOf is the program's plan on a node.
+func planOf(c oracle.Cluster, family v1.IPFamily, scope placement.Scope, node string) plan.Plan {
+	given := config(c.Arguments)
+	given.Scope, given.NodeName = scope, node
+	p, _ := egress.PlanFor(family, given, objects(c)) // it is complete without what cannot be read
+	return p
+}
+
+func bindingsOf(p plan.Plan) (bindings []oracle.Binding) {
+	for _, b := range p.Bindings {
+		bindings = append(bindings, oracle.Binding{
+			Pod: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP,
+			Service: types.NamespacedName{Namespace: b.Service.Namespace, Name: b.Service.Name},
+		})
+	}
+	return bindings
+}
+
+// smallest takes objects away, one by one, as long as there is a disagreement without them.
+func smallest(c oracle.Cluster) oracle.Cluster {
+	for {
+		candidates := smaller(c)
+		i := slices.IndexFunc(candidates, func(c oracle.Cluster) bool { return disagreement(c) != "" })
+		if i < 0 {
+			return c
+		}
+		c = candidates[i]
+	}
+}
+
+// smaller returns all clusters with one object less.
+func smaller(c oracle.Cluster) (clusters []oracle.Cluster) {
+	for i := range c.Services {
+		less := c
+		less.Services = without(c.Services, i)
+		clusters = append(clusters, less)
+	}
+	for i := range c.EndpointSlices {
+		less := c
+		less.EndpointSlices = without(c.EndpointSlices, i)
+		clusters = append(clusters, less)
+	}
+	for i := range c.Nodes {
+		less := c
+		less.Nodes = without(c.Nodes, i)
+		clusters = append(clusters, less)
+	}
+	return clusters
+}
+
+func without[T any](list []T, i int) []T { return slices.Delete(slices.Clone(list), i, i+1) }
+
+// text is a cluster as somebody would write it.
+func text(c oracle.Cluster) string {
+	written, err := yaml.Marshal(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(written)
+}
+
+func objects(c oracle.Cluster) egress.Objects {
+	objects := egress.Objects{Services: c.Services, EndpointSlices: c.EndpointSlices, Nodes: c.Nodes, Network: c.Network}
+	for _, cidr := range c.ServiceCIDRs {
+		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidr.Spec.CIDRs...)
+	}
+	return objects
+}
+
+func config(a oracle.Arguments) egress.Config {
+	return egress.Config{
+		ClusterCIDRs: a.ClusterCIDRs, Exclusions: a.ExcludeCIDRs, ExcludeNodes: a.ExcludeNodes, AllowNodeIPs: a.AllowNodeIPs,
+		AllowedCIDRs: a.AllowedCIDRs, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs,
+	}
+}
+
+// Few values, so that objects have much to do with each other.
+var (
+	namespaces = []string{"a", "b"}
+	nodeNames  = []string{"n0", "n1", "n2"}
+	egressIPs  = []string{"203.0.113.1", "203.0.113.2", "2001:db8:113::1", "2001:db8:113::2"}
+	oddIPs     = []string{
+		"203.0.113.01", "::ffff:203.0.113.2", "2001:DB8:113:0::1", // as others, written otherwise
+		"10.128.0.1", "fd00:10:128::1", "172.30.0.1", "172.31.0.1", "fd00:172:30::1", // in a cluster or service CIDR
+		"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.9", "2001:db8::1", "2001:db8::2", // nodes' or the API server's
+		"224.0.0.1", "127.0.0.1", "0.0.0.0", "0.1.2.3", "169.254.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "ff02::1",
+		"nonsense", "non:sense", "",
+	}
+	podIPs       = []string{"10.128.0.1", "10.128.0.2", "10.128.0.3", "fd00:10:128::1", "fd00:10:128::2", "10.129.0.1"}
+	oddPodIPs    = []string{"10.128.0.02", "192.0.2.1", "198.51.100.1", "203.0.113.1", "10.128.0.99", "2001:db8::1", "nonsense"}
+	nodeIPs      = []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8::2", "10.128.0.99", "203.0.113.2", "nonsense"}
+	destinations = []netip.Addr{
+		netip.MustParseAddr("198.51.100.7"), netip.MustParseAddr("10.128.0.3"), netip.MustParseAddr("10.129.0.3"), netip.MustParseAddr("172.30.0.1"),
+		netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("169.254.0.1"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"),
+		netip.MustParseAddr("2001:db8:ee::1"), netip.MustParseAddr("fd00:10:128::2"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:113::1"),
+	}
+)
+
+// random makes random objects.
+type random struct{ *rand.Rand }
+
+func one[T any](r random, of ...T) T { return of[r.IntN(len(of))] }
+
+// repeated returns up to a number of things.
+func repeated[T any](r random, most int, produce func() T) (made []T) {
+	for range r.IntN(most + 1) {
+		made = append(made, produce())
+	}
+	return made
+}
+
+// some are up to a number of these, in any order.
+func some[T any](r random, most int, of []T) []T {
+	return repeated(r, most, func() T { return one(r, of...) })
+}
+
+// mostly are up to a number of these, and seldom an odd one.
+func mostly(r random, most int, usual, odd []string) []string {
+	return repeated(r, most, func() string {
+		if r.IntN(8) == 0 {
+			return one(r, odd...)
+		}
+		return one(r, usual...)
+	})
+}
+
+func prefixes(texts ...string) (cidrs []netip.Prefix) {
+	for _, text := range texts {
+		cidrs = append(cidrs, netip.MustParsePrefix(text))
+	}
+	return cidrs
+}
+
+func (r random) cluster() oracle.Cluster {
+	// Two namespaces that name a pod of their own at one address are left out where other endpoints name
+	// none: the rules do not say whose it is.
+	lies := r.IntN(2) == 0
+	c := oracle.Cluster{
+		Services:  repeated(r, 8, r.service),
+		Nodes:     repeated(r, 3, r.node),
+		Arguments: r.arguments(),
+	}
+	for i, svc := range c.Services { // names are unique
+		svc.Name = fmt.Sprintf("s%d", i)
+		c.EndpointSlices = append(c.EndpointSlices, repeated(r, 2, func() *discovery.EndpointSlice { return r.slice(svc.Namespace, svc.Name, lies) })...)
+	}
+	c.EndpointSlices = append(c.EndpointSlices,
+		r.slice("default", "kubernetes", lies), r.slice(one(r, namespaces...), "unknown", lies), r.slice(one(r, namespaces...), "", lies))
+	for i, node := range c.Nodes {
+		node.Name = nodeNames[i]
+	}
+	for i, slice := range c.EndpointSlices {
+		slice.Name = fmt.Sprintf("e%d", i)
+	}
+	if r.IntN(4) > 0 {
+		c.ServiceCIDRs = append(c.ServiceCIDRs, &networkingv1.ServiceCIDR{Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/16", "fd00:172:30::/112"}}})
+	}
+	if r.IntN(2) == 0 {
+		c.Network = r.network()
+	}
+	return c
+}
+
+func (r random) arguments() oracle.Arguments {
+	a := oracle.Arguments{ClusterCIDRs: one(r, prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "10.129.0.0/16"), nil, prefixes("fd00:10:128::/48"))}
+	a.AllProtocols, a.AllowNodeIPs, a.LoadBalancerIPs, a.ExcludeNodes = r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+	a.AllowedCIDRs = one(r, nil, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"))
+	a.ExcludeCIDRs = one(r, prefixes("169.254.0.0/16", "224.0.0.0/4", "fe80::/10"), nil, prefixes("198.51.100.0/24"))
+	return a
+}
+
+func (r random) service() *v1.Service {
+	svc := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: one(r, namespaces...)},
+		Spec: v1.ServiceSpec{
+			Type: one(r, v1.ServiceTypeClusterIP, v1.ServiceTypeLoadBalancer), ClusterIP: "172.30.0.10",
+			ExternalIPs: mostly(r, 4, egressIPs, oddIPs),
+		},
+	}
+	svc.CreationTimestamp.Time = one(r, time.Time{}, time.Unix(1000, 0), time.Unix(2000, 0), time.Unix(3000, 0))
+	for range 1 + r.IntN(2) {
+		protocol := one(r, v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP, "")
+		svc.Spec.Ports = append(svc.Spec.Ports, v1.ServicePort{Port: 80, Protocol: protocol})
+	}
+	for _, ip := range some(r, 2, egressIPs) {
+		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{
+			IP: ip, IPMode: one(r, nil, ptr.To(v1.LoadBalancerIPModeVIP), ptr.To(v1.LoadBalancerIPModeProxy)),
+		})
+	}
+	if r.IntN(4) == 0 {
+		svc.Annotations = map[string]string{"network.openshift.io/egress-snat": one(r, "true", "false", "nonsense", "", strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))}
+	}
+	switch r.IntN(30) { // what claims nothing, or what cannot be understood
+	case 0:
+		svc.Spec.ClusterIP = v1.ClusterIPNone
+	case 1:
+		svc.Spec.Type, svc.Spec.ClusterIP = v1.ServiceTypeExternalName, ""
+	case 2:
+		svc.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
+	case 3:
+		svc.Spec.Ports = append(svc.Spec.Ports, v1.ServicePort{Port: 81, Protocol: "ICMP"})
+	}
+	return svc
+}
+
+// slice makes an EndpointSlice of a Service. With lies it calls any pod its own, and names one always.
+func (r random) slice(namespace, service string, lies bool) *discovery.EndpointSlice {
+	slice := &discovery.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{discovery.LabelServiceName: service}},
+		AddressType: discovery.AddressTypeIPv4,
+	}
+	if r.IntN(20) == 0 {
+		slice.AddressType = discovery.AddressTypeFQDN
+	}
+	pods := podIPs
+	if service == "kubernetes" {
+		pods = []string{"192.0.2.1", "192.0.2.9", "203.0.113.2"}
+	}
+	for _, ip := range mostly(r, 4, pods, oddPodIPs) {
+		e := discovery.Endpoint{Addresses: []string{ip}, Conditions: discovery.EndpointConditions{Ready: one(r, nil, ptr.To(true), ptr.To(false))}}
+		switch {
+		case lies:
+			e.TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: one(r, namespace, namespace, namespace, namespace, "b"), Name: "pod"}
+		case r.IntN(2) == 0:
+			e.TargetRef = &v1.ObjectReference{Kind: one(r, "Pod", "Pod", "Node"), Namespace: homeOf(ip), Name: "pod"}
+		}
+		if r.IntN(3) > 0 {
+			e.NodeName = ptr.To(one(r, nodeNames...))
+		}
+		slice.Endpoints = append(slice.Endpoints, e)
+	}
+	return slice
+}
+
+// homeOf is the namespace of the pod at an address.
+func homeOf(ip string) string { return namespaces[int(ip[len(ip)-1])%len(namespaces)] }
+
+func (r random) node() *v1.Node {
+	node := &v1.Node{Spec: v1.NodeSpec{PodCIDRs: some(r, 2, []string{"10.128.0.2/31", "10.129.0.0/24", "fd00:10:128::2/128"})}}
+	for _, ip := range some(r, 4, nodeIPs) {
+		node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{
+			Type: one(r, v1.NodeInternalIP, v1.NodeInternalIP, v1.NodeExternalIP, v1.NodeHostName), Address: ip,
+		})
+	}
+	return node
+}
+
+func (r random) network() *configv1.Network {
+	network := &configv1.Network{}
+	for _, cidr := range some(r, 2, []string{"10.128.0.0/16", "fd00:10:128::/48"}) {
+		network.Spec.ClusterNetwork = append(network.Spec.ClusterNetwork, configv1.ClusterNetworkEntry{CIDR: cidr})
+	}
+	network.Spec.ServiceNetwork = some(r, 1, []string{"172.31.0.0/16"})
+	if r.IntN(2) == 0 {
+		network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.129.0.0/16"}}
+		network.Status.ServiceNetwork = some(r, 1, []string{"172.30.0.0/16"})
+	}
+	switch r.IntN(4) {
+	case 0:
+		network.Spec.ExternalIP = &configv1.ExternalIPConfig{}
+	case 1, 2:
+		network.Spec.ExternalIP = &configv1.ExternalIPConfig{Policy: &configv1.ExternalIPPolicy{
+			AllowedCIDRs: some(r, 2, []string{"203.0.113.0/24", "2001:db8:113::/48"}), RejectedCIDRs: some(r, 2, []string{"203.0.113.2/32", "2001:db8:113::2/128"}),
+		}}
+	}
+	return network
+}

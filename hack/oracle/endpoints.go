@@ -1,0 +1,86 @@
+package oracle
+
+import (
+	"net/netip"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+)
+
+// endpoint is an address in an EndpointSlice.
+type endpoint struct {
+	namespace, service string
+	addr               netip.Addr
+	// podNamespace is that of the pod that the EndpointSlice names; empty for none.
+	podNamespace string
+	node         string
+}
+
+// "All addresses in its EndpointSlices count, ready or not."
+func (c Cluster) endpoints() (all []endpoint) {
+	for _, slice := range c.EndpointSlices {
+		all = append(all, endpointsIn(slice)...)
+	}
+	return all
+}
+
+func endpointsIn(slice *discovery.EndpointSlice) (all []endpoint) {
+	service := slice.Labels[discovery.LabelServiceName]
+	if service == "" || slice.AddressType == discovery.AddressTypeFQDN {
+		return nil
+	}
+	for _, object := range slice.Endpoints {
+		e := endpoint{namespace: slice.Namespace, service: service, node: ptr.Deref(object.NodeName, "")}
+		if ref := object.TargetRef; ref != nil && ref.Kind == "Pod" {
+			e.podNamespace = ref.Namespace
+		}
+		for _, text := range object.Addresses {
+			if e.addr = parseIP(text); e.addr.IsValid() {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+func (e endpoint) isOf(svc *v1.Service) bool {
+	return e.namespace == svc.Namespace && e.service == svc.Name
+}
+
+// "PodOfOtherNamespace: the EndpointSlice names a pod of another namespace (targetRef), or none, and that
+// namespace's own names it"
+func (e endpoint) isOfAnotherNamespace(named map[netip.Addr][]string) bool {
+	if e.podNamespace != "" {
+		return e.podNamespace != e.namespace
+	}
+	return slices.ContainsFunc(named[e.addr], func(namespace string) bool { return namespace != e.namespace })
+}
+
+// podNamespaces returns the namespaces whose own EndpointSlices name a pod at an address.
+func podNamespaces(endpoints []endpoint) map[netip.Addr][]string {
+	namespaces := map[netip.Addr][]string{}
+	for _, e := range endpoints {
+		if e.podNamespace == e.namespace {
+			namespaces[e.addr] = append(namespaces[e.addr], e.namespace)
+		}
+	}
+	return namespaces
+}
+
+// "EndpointOutsideCluster: its address is in no cluster CIDR, or a node's"
+func (c Cluster) isPod(addr netip.Addr) bool {
+	return contain(c.clusterCIDRs(), addr) && !slices.Contains(c.nodeAddresses(), addr)
+}
+
+func (c Cluster) nodeAddresses() (addrs []netip.Addr) {
+	for _, node := range c.Nodes {
+		for _, a := range node.Status.Addresses {
+			if ip := parseIP(a.Address); ip.IsValid() && (a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP) {
+				addrs = append(addrs, ip)
+			}
+		}
+	}
+	return addrs
+}

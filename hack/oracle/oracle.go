@@ -1,0 +1,117 @@
+package oracle
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Cluster is all that decides which address a pod leaves from: the objects in the API server, and the nodes'
+// arguments.
+type Cluster struct {
+	Services       []*v1.Service
+	EndpointSlices []*discovery.EndpointSlice
+	Nodes          []*v1.Node
+	ServiceCIDRs   []*networkingv1.ServiceCIDR
+	// Network is OpenShift's; nil if there is none.
+	Network *configv1.Network
+	Arguments
+}
+
+// Binding says that a pod's packets of a protocol leave from an egress IP.
+type Binding struct {
+	Pod netip.Addr
+	// Protocol is tcp, udp or sctp, or all.
+	Protocol string
+	EgressIP netip.Addr
+	// Service is the oldest that gives the pod the address.
+	Service types.NamespacedName
+}
+
+// Source returns the address that the first packet of a pod's flow leaves from; invalid if it leaves
+// as without egress SNAT. The protocol is tcp, udp, sctp, or any other text for another one. The
+// destination is the one behind the proxier, which has replaced a Service's address with an endpoint's.
+func (c Cluster) Source(pod netip.Addr, protocol string, destination netip.Addr) netip.Addr {
+	for _, b := range c.Bindings() {
+		if b.Pod == pod && (b.Protocol == protocol || b.Protocol == everyProtocol) && !c.neverSNATed(destination, b.EgressIP) {
+			return b.EgressIP
+		}
+	}
+	return netip.Addr{}
+}
+
+// Bindings returns all bindings of the cluster, sorted by pod and protocol.
+func (c Cluster) Bindings() []Binding {
+	return c.bindings(func(endpoint) bool { return true })
+}
+
+// BindingsOn returns those that a node writes rules for. With egress-snat-scope: node these are the bindings
+// that follow from the endpoints that an EndpointSlice places on this node, or on none, and from those in its
+// Node's spec.podCIDRs.
+func (c Cluster) BindingsOn(node string) []Binding {
+	if !c.NodeScope {
+		return c.Bindings()
+	}
+	podCIDRs := c.podCIDRs(node)
+	return c.bindings(func(e endpoint) bool { return e.node == node || e.node == "" || contain(podCIDRs, e.addr) })
+}
+
+// bindings returns those that follow from some of the endpoints.
+func (c Cluster) bindings(counts func(endpoint) bool) []Binding {
+	type target struct {
+		pod      netip.Addr
+		protocol string
+	}
+	bound := map[target]Binding{}
+	endpoints := c.endpoints()
+	named := podNamespaces(endpoints)
+	for _, svc := range c.oldestFirst() {
+		for _, claim := range c.claims(svc) {
+			if !c.mayHave(svc.Namespace, claim) || c.ownerOf(claim.ip) != svc.Namespace {
+				continue
+			}
+			for _, e := range endpoints {
+				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e.addr) || e.isOfAnotherNamespace(named) {
+					continue
+				}
+				for _, protocol := range c.protocolsOf(svc) {
+					// "Where two Services give one pod different addresses for a protocol, the older wins."
+					if _, taken := bound[target{e.addr, protocol}]; !taken {
+						bound[target{e.addr, protocol}] = Binding{e.addr, protocol, claim.ip, nameOf(svc)}
+					}
+				}
+			}
+		}
+	}
+	bindings := make([]Binding, 0, len(bound))
+	for _, b := range bound {
+		bindings = append(bindings, b)
+	}
+	slices.SortFunc(bindings, func(a, b Binding) int {
+		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Protocol, b.Protocol))
+	})
+	return bindings
+}
+
+func (c Cluster) podCIDRs(node string) (cidrs []netip.Prefix) {
+	for _, object := range c.Nodes {
+		if object.Name == node {
+			cidrs = append(cidrs, parsePrefixes(object.Spec.PodCIDRs)...)
+		}
+	}
+	return cidrs
+}
+
+func contain(cidrs []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(cidrs, func(cidr netip.Prefix) bool { return cidr.Contains(ip) })
+}
+
+func nameOf(svc *v1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+}

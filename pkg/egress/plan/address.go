@@ -1,0 +1,58 @@
+package plan
+
+import "net/netip"
+
+// address is one that the outside knows Services by.
+//
+// Its holders are a linked list, so that one comes and goes at the same cost however many there are:
+// anybody may write a Service with thousands of external IPs, or thousands of Services with one.
+type address struct {
+	ip    netip.Addr
+	first *holder
+	// owner is the oldest holder whose namespace may own the address, as of the last Update; nil
+	// if there is none.
+	owner *service
+	// dirty: the next Update has to judge it.
+	dirty bool
+}
+
+// holder is a Service that has an address.
+type holder struct {
+	service        *service
+	address        *address
+	loadBalancer   bool // which gave it
+	previous, next *holder
+}
+
+// link puts h into its address's list.
+func (h *holder) link() {
+	a := h.address
+	h.previous, h.next = nil, a.first
+	if a.first != nil {
+		a.first.previous = h
+	}
+	a.first = h
+}
+
+// unlink takes h out of its address's list.
+func (h *holder) unlink() {
+	if h.previous == nil {
+		h.address.first = h.next
+	} else {
+		h.previous.next = h.next
+	}
+	if h.next != nil {
+		h.next.previous = h.previous
+	}
+}
+
+// oldest returns the oldest holder whose namespace may own the address; nil if there is none.
+func (a *address) oldest(s *surroundings) *service {
+	var oldest *service
+	for h := a.first; h != nil; h = h.next {
+		if (oldest == nil || h.service.compare(oldest) < 0) && s.mayOwn(h.service.name.Namespace, Address{a.ip, h.loadBalancer}) {
+			oldest = h.service
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,105 @@
+package egress
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// How many lines the log has on refusals: so many at once, and one more each so often.
+const (
+	linesOfService, serviceLineEvery = 5, time.Minute
+	linesOfAll, lineEvery            = 20, 3 * time.Second
+	// leftOutEvery is how often it says how many it has left out.
+	leftOutEvery = time.Minute
+)
+
+// refusalLog logs refusals, of each Service and of all together no more than a few at a time: whoever
+// may write a Service could fill the logs of all nodes by having something refused again and again.
+// It is for one goroutine.
+type refusalLog struct {
+	logger   klog.Logger
+	clock    clock.PassiveClock
+	lines    flowcontrol.PassiveRateLimiter
+	services map[plan.Service]*serviceRefusals
+	// saidLeftOut is when it last said how many it has left out.
+	saidLeftOut time.Time
+}
+
+// serviceRefusals is what a refusalLog knows of a Service.
+type serviceRefusals struct {
+	lines   flowcontrol.PassiveRateLimiter
+	last    time.Time
+	leftOut int
+}
+
+func newRefusalLog(logger klog.Logger, clock clock.PassiveClock) *refusalLog {
+	return &refusalLog{
+		logger: logger, clock: clock,
+		lines:    newLineLimit(linesOfAll, lineEvery, clock),
+		services: map[plan.Service]*serviceRefusals{},
+	}
+}
+
+func newLineLimit(burst int, every time.Duration, clock clock.PassiveClock) flowcontrol.PassiveRateLimiter {
+	return flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/every.Seconds()), burst, clock)
+}
+
+// log logs refusals that are new, or counts them. Call it now and then without any, too, so that it
+// says how many it has left out.
+func (l *refusalLog) log(refused []plan.Refusal) {
+	for _, r := range refused {
+		service := l.of(r.Service)
+		if service.lines.TryAccept() && l.lines.TryAccept() {
+			l.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
+		} else {
+			service.leftOut++
+		}
+	}
+	if l.clock.Since(l.saidLeftOut) >= leftOutEvery {
+		l.sayLeftOut()
+	}
+}
+
+// of returns what is known of a Service that is refused something now.
+func (l *refusalLog) of(name plan.Service) *serviceRefusals {
+	service := l.services[name]
+	if service == nil {
+		service = &serviceRefusals{lines: newLineLimit(linesOfService, serviceLineEvery, l.clock)}
+		l.services[name] = service
+	}
+	service.last = l.clock.Now()
+	return service
+}
+
+// sayLeftOut says how many refusals were left out, and forgets Services that may have all their lines
+// again.
+func (l *refusalLog) sayLeftOut() {
+	count := 0
+	leftOut := map[plan.Service]int{}
+	for name, service := range l.services {
+		if service.leftOut > 0 {
+			count, leftOut[name] = count+service.leftOut, service.leftOut
+			service.leftOut = 0
+		}
+		if l.clock.Since(service.last) > linesOfService*serviceLineEvery {
+			delete(l.services, name)
+		}
+	}
+	if count == 0 {
+		return
+	}
+	most := slices.MaxFunc(slices.Collect(maps.Keys(leftOut)), func(a, b plan.Service) int {
+		return cmp.Or(cmp.Compare(leftOut[a], leftOut[b]), cmp.Compare(b.String(), a.String()))
+	})
+	l.saidLeftOut = l.clock.Now()
+	l.logger.Info("Refused egress SNAT for more, which the log leaves out; 'openshift egress refused' lists what is refused now",
+		"count", count, "services", len(leftOut), "mostOf", most)
+}

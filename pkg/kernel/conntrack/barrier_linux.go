@@ -1,0 +1,255 @@
+package conntrack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Names in the kernel. The table is "ip openshift-egress-ended" and "ip6 openshift-egress-ended".
+const (
+	barrierTable = "openshift-egress-ended"
+	flowsSet     = "flows"
+	hostsSet     = "hosts"
+	barrierChain = "prerouting"
+	endedChain   = "ended"
+)
+
+// remembered is how long a flow that was deleted cannot be taken up again: longer than TCP repeats
+// what nobody acknowledges, 15 minutes (net.ipv4.tcp_retries2).
+const remembered = 20 * time.Minute
+
+// portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).
+var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
+
+// errNoBarrier is returned where the kernel has no nftables, or, before Linux 5.9, cannot reject in prerouting.
+var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in prerouting")
+
+// barrier is the nftables table that keeps deleted flows of one IP family from being taken up
+// again; doc.go shows it.
+type barrier struct {
+	*nftables.Conn
+	raw          *netlink.Conn
+	table        *nftables.Table
+	flows, hosts *nftables.Set
+}
+
+// openBarrier makes the table in the network namespace of the thread, or makes it again as it should be;
+// what it holds stays. The error is [errNoBarrier] if the kernel does not have what that takes.
+func openBarrier(family kernel.Family) (*barrier, error) {
+	b, err := makeBarrier(family, false)
+	if errors.Is(err, unix.EEXIST) {
+		// Somebody has restored the table with nft, whose sets are not quite the same.
+		return makeBarrier(family, true)
+	}
+	return b, err
+}
+
+// makeBarrier makes the table, in the place of one that is there, or of what differs there.
+func makeBarrier(family kernel.Family, anew bool) (*barrier, error) {
+	b, err := connectBarrier(family)
+	if err != nil {
+		return nil, err
+	}
+	if anew {
+		b.DelTable(b.table)
+		b.AddTable(b.table)
+	}
+	if err = errors.Join(b.AddSet(b.flows, nil), b.AddSet(b.hosts, nil)); err == nil {
+		b.addRules(family)
+		err = b.commit()
+	}
+	if err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// connectBarrier connects to the kernel. The table is part of the next commit.
+func connectBarrier(family kernel.Family) (*barrier, error) {
+	b := &barrier{table: &nftables.Table{Name: barrierTable, Family: nftables.TableFamilyIPv4}}
+	address := nftables.TypeIPAddr
+	if family == kernel.IPv6 {
+		b.table.Family, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
+	}
+	set := func(name string, key ...nftables.SetDatatype) *nftables.Set {
+		return &nftables.Set{
+			Table: b.table, Name: name, KeyType: nftables.MustConcatSetType(key...), Concatenation: true,
+			HasTimeout: true, Timeout: remembered,
+		}
+	}
+	b.flows = set(flowsSet, address, address, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInetService)
+	b.hosts = set(hostsSet, address, address, nftables.TypeInetProto)
+	var err error
+	b.Conn, err = nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(raw *netlink.Conn) error {
+		b.raw = raw
+		return nil
+	}))
+	if err != nil {
+		return nil, barrierError(err)
+	}
+	b.AddTable(b.table)
+	return b, nil
+}
+
+func (b *barrier) close() { _ = b.CloseLasting() } // nothing is under way
+
+// commit has the kernel do what was asked for, all of it or nothing.
+func (b *barrier) commit() error {
+	if err := b.raw.SetDeadline(time.Now().Add(patience)); err != nil {
+		return barrierError(err)
+	}
+	return barrierError(b.Flush())
+}
+
+func barrierError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, lacks := range []error{unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.ENOENT, unix.EINVAL, unix.EBUSY} {
+		if errors.Is(err, lacks) {
+			err = errors.Join(errNoBarrier, err)
+			break
+		}
+	}
+	return fmt.Errorf("write the nftables table %s: %w", barrierTable, err)
+}
+
+// addRules replaces the chains' rules. A chain of the type nat sees the first packets of flows alone.
+func (b *barrier) addRules(family kernel.Family) {
+	first, policy := *nftables.ChainPriorityNATDest-1, nftables.ChainPolicyAccept
+	ended := b.AddChain(&nftables.Chain{Name: endedChain, Table: b.table})
+	prerouting := b.AddChain(&nftables.Chain{
+		Name: barrierChain, Table: b.table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPrerouting, Priority: &first, Policy: &policy,
+	})
+	rule := func(chain *nftables.Chain, exprs ...[]expr.Any) {
+		b.AddRule(&nftables.Rule{Table: b.table, Chain: chain, Exprs: slices.Concat(exprs...)})
+	}
+	hosts, ports := keys(family)
+	b.FlushChain(prerouting)
+	rule(prerouting, hosts, ports, in(b.flows), to(expr.VerdictGoto, endedChain))
+	rule(prerouting, compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_UDP),
+		hosts, in(b.hosts), to(expr.VerdictGoto, endedChain))
+	b.FlushChain(ended)
+	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), synchronizes(), to(expr.VerdictAccept, ""))
+	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})
+	rule(ended, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable[family]}})
+}
+
+// keys load what the sets' keys are made of: addresses and protocol, and the ports behind these.
+func keys(family kernel.Family) (hosts, ports []expr.Any) {
+	source, length := uint32(12), uint32(4)
+	if family == kernel.IPv6 {
+		source, length = 8, 16
+	}
+	register := uint32(unix.NFT_REG32_00)
+	next := func(length uint32) uint32 {
+		defer func() { register += uint32(aligned(int(length))) / 4 }()
+		return register
+	}
+	load := func(base expr.PayloadBase, offset, length uint32) expr.Any {
+		return &expr.Payload{DestRegister: next(length), Base: base, Offset: offset, Len: length}
+	}
+	hosts = []expr.Any{
+		load(expr.PayloadBaseNetworkHeader, source, length),
+		load(expr.PayloadBaseNetworkHeader, source+length, length),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: next(1)},
+	}
+	ports = []expr.Any{
+		load(expr.PayloadBaseTransportHeader, 0, 2),
+		load(expr.PayloadBaseTransportHeader, 2, 2),
+	}
+	return hosts, ports
+}
+
+func in(set *nftables.Set) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG32_00, SetName: set.Name, SetID: set.ID}}
+}
+
+func to(kind expr.VerdictKind, chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
+}
+
+func compareProtocol(op expr.CmpOp, number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: []byte{number}},
+	}
+}
+
+// synchronizes lets TCP packets pass that have the flag SYN.
+func synchronizes() []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 1, Mask: []byte{flagSYN}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: []byte{0}},
+	}
+}
+
+// add keeps entries from being taken up again once they are deleted, by packets of either side. Of protocols
+// other than TCP it stops only the far side's: the source's next packet begins a flow that the rules decide about.
+func (b *barrier) add(entries []ends) error {
+	var flows, hosts []nftables.SetElement
+	for _, t := range entries {
+		switch t.original.protocol {
+		case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6: // an echo reply begins no flow
+		case unix.IPPROTO_TCP:
+			flows = append(flows, elementOf(t.original, true), elementOf(t.replying, true))
+		default:
+			if t.replying.source.Port() != 0 {
+				flows = append(flows, elementOf(t.replying, true))
+			} else {
+				hosts = append(hosts, elementOf(t.replying, false))
+			}
+		}
+	}
+	if err := errors.Join(b.SetAddElements(b.flows, flows), b.SetAddElements(b.hosts, hosts)); err != nil {
+		return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
+	}
+	return b.commit()
+}
+
+// elementOf has the fields of a key one behind the other, each at a multiple of four bytes.
+func elementOf(t tuple, ports bool) nftables.SetElement {
+	key := slices.Concat(t.source.Addr().AsSlice(), t.destination.Addr().AsSlice(), []byte{t.protocol, 0, 0, 0})
+	if ports {
+		for _, end := range []netip.AddrPort{t.source, t.destination} {
+			key = append(binary.BigEndian.AppendUint16(key, end.Port()), 0, 0)
+		}
+	}
+	return nftables.SetElement{Key: key}
+}
+
+// Cleanup removes what [Delete] has left in the kernel, of both families. Where the kernel has no nftables there
+// is nothing.
+func Cleanup(ctx context.Context) error {
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b, err := connectBarrier(family)
+		if err == nil {
+			b.DelTable(b.table) // which is there, by the same transaction
+			err = b.commit()
+			b.close()
+		}
+		if !errors.Is(err, errNoBarrier) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,232 @@
+package conntrack
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// barrierOf is how nft prints the barrier of a family, without its elements.
+func barrierOf(family kernel.Family) string {
+	text := `table ip openshift-egress-ended {
+	set flows {
+		type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service
+		timeout 20m
+	}
+
+	set hosts {
+		type ipv4_addr . ipv4_addr . inet_proto
+		timeout 20m
+	}
+
+	chain ended {
+		tcp flags syn accept
+		reject with tcp reset
+		reject
+	}
+
+	chain prerouting {
+		type nat hook prerouting priority dstnat - 1; policy accept;
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
+		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
+	}
+}
+`
+	if family == kernel.IPv6 {
+		text = strings.NewReplacer("table ip ", "table ip6 ", "ipv4_addr", "ipv6_addr", "ip saddr", "ip6 saddr", "ip daddr", "ip6 daddr").Replace(text)
+	}
+	return text
+}
+
+var elementsOfSet = regexp.MustCompile(`(?s)\t\telements = \{.*?\}\n`)
+
+// barred returns what nft prints of the barrier, without the elements, and these.
+func (n *node) barred() (table string, elements string) {
+	n.Helper()
+	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.family]
+	table, err := n.host.Run(n.Context(), "nft", "list", "table", family, barrierTable)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return elementsOfSet.ReplaceAllString(table, ""), strings.Join(elementsOfSet.FindAllString(table, -1), "")
+}
+
+// wrongEntries are the wrong ones of n.entries.
+func (n *node) wrongEntries() map[string]entry {
+	wrong := map[string]entry{}
+	for name, e := range n.entries() {
+		if strings.HasPrefix(name, "wrong") {
+			wrong[name] = e
+		}
+	}
+	return wrong
+}
+
+// deleteOne deletes a flow.
+func (n *node) deleteOne() {
+	n.Helper()
+	n.flush()
+	n.holds(n.numbered(1))
+	n.deletes(n.bound(), Scope{All: true}, n.left()...)
+}
+
+func TestDelete_PutsFlowsBehindTheBarrier(t *testing.T) {
+	onNode(t, func(n *node) {
+		w := n.network
+		n.holds(n.wrongEntries())
+		n.deletes(n.bound(), Scope{All: true}, n.namesWith("wrong")...)
+		table, elements := n.barred()
+		if diff := cmp.Diff(barrierOf(n.family), table); diff != "" {
+			n.Errorf("(-want +got):\n%s", diff)
+		}
+		// Four of TCP, both directions each; UDP and SCTP, the far side's; ESP, which has no ports; no ICMP.
+		if got := strings.Count(elements, " expires "); got != 4*2+2+1 {
+			n.Errorf("%d elements:\n%s", got, elements)
+		}
+		for _, want := range []string{
+			fmt.Sprintf("%s . %s . tcp . 8080 . ", w.outside, w.node), // after DNAT, as the far side answers
+			fmt.Sprintf("%s . %s . tcp . ", w.pod, w.otherEgressIP),   // before, as the pod asks
+			fmt.Sprintf("%s . %s . udp . 53 . ", w.outside, w.node),   // as the far side answers
+			fmt.Sprintf("%s . %s . esp ", w.outside, w.node),          // without ports
+			fmt.Sprintf("%s . %s . sctp . ", w.outside, w.node),       // with ports
+			fmt.Sprintf("%s . %s . tcp . 443 . ", w.outside, w.pod),   // seen as itself
+		} {
+			if !strings.Contains(elements, want) {
+				n.Errorf("no element %q:\n%s", want, elements)
+			}
+		}
+	})
+}
+
+// TestDelete_RepairsTheBarrier: what somebody else did to the table is gone with the next deletion.
+func TestDelete_RepairsTheBarrier(t *testing.T) {
+	onNode(t, func(n *node) {
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.family]
+		for _, damage := range []string{
+			"flush table " + family + " " + barrierTable,
+			"delete table " + family + " " + barrierTable,
+			"insert rule " + family + " " + barrierTable + " " + barrierChain + " drop",
+		} {
+			n.deleteOne()
+			if _, err := n.host.Run(n.Context(), "nft", damage); err != nil {
+				n.Fatal(err)
+			}
+			n.deleteOne()
+			table, _ := n.barred()
+			if diff := cmp.Diff(barrierOf(n.family), table); diff != "" {
+				n.Errorf("after %q (-want +got):\n%s", damage, diff)
+			}
+		}
+	})
+}
+
+// TestDelete_WithABarrierThatWasRestored: somebody has saved the ruleset, and loads it again with nft.
+func TestDelete_WithABarrierThatWasRestored(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.deleteOne()
+		saved, err := n.host.Run(n.Context(), "nft", "list", "ruleset")
+		if err != nil {
+			n.Fatal(err)
+		}
+		nft := n.host.Command(n.Context(), "nft", "-f", "-")
+		nft.Stdin = strings.NewReader("flush ruleset\n" + saved)
+		if output, err := nft.CombinedOutput(); err != nil {
+			n.Fatalf("%v: %s", err, output)
+		}
+		n.deleteOne()
+		table, _ := n.barred()
+		if diff := cmp.Diff(barrierOf(n.family), table); diff != "" {
+			n.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestDelete_AfterAKillBehindTheBarrier: the entries that a process had put behind the barrier, but not deleted, are deleted
+// by the next.
+func TestDelete_AfterAKillBehindTheBarrier(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.holds(n.wrongEntries())
+		err := n.host.Do(func() error {
+			k, err := open(n.family)
+			if err != nil {
+				return err
+			}
+			defer k.close()
+			b, err := openBarrier(n.family)
+			if err != nil {
+				return err
+			}
+			defer b.close()
+			var entries []ends
+			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, t.ends) })
+			return errors.Join(err, b.add(entries))
+		})
+		if err != nil {
+			n.Fatal(err)
+		}
+		n.deletes(n.bound(), Scope{All: true}, n.namesWith("wrong")...)
+	})
+}
+
+// TestDeleter_WithoutBarrier: where the kernel cannot have one, entries are deleted all the same.
+func TestDeleter_WithoutBarrier(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.holds(n.wrongEntries())
+		err := n.host.Do(func() error {
+			k, err := open(n.family)
+			if err != nil {
+				return err
+			}
+			defer k.close()
+			d, err := k.newDeleter()
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			d.lacks = barrierError(unix.EOPNOTSUPP)
+			err = k.lookAt(n.Context(), everyone, d.delete)
+			return errors.Join(err, d.finish())
+		})
+		if left := n.left(); err != nil || len(left) > 0 {
+			n.Errorf("error %v, left %v", err, left)
+		}
+		if tables, err := n.host.Run(n.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, barrierTable) {
+			n.Errorf("error %v, tables %s", err, tables)
+		}
+	})
+}
+
+func TestBarrierError_TellsWhatTheKernelLacks(t *testing.T) {
+	for err, lacks := range map[error]bool{
+		unix.EOPNOTSUPP: true, unix.EPROTONOSUPPORT: true, unix.ENOENT: true, unix.EPERM: false, unix.ENOMEM: false,
+	} {
+		if got := barrierError(fmt.Errorf("flush: %w", err)); errors.Is(got, errNoBarrier) != lacks || !errors.Is(got, err) {
+			t.Errorf("%v: %v; want errNoBarrier: %t", err, got, lacks)
+		}
+	}
+	if err := barrierError(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCleanup_RemovesTheBarrier(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.deleteOne()
+		n.barred()
+		for range 2 { // the second time there is nothing
+			if err := n.host.Do(func() error { return Cleanup(n.Context()) }); err != nil {
+				n.Fatal(err)
+			}
+			if tables, err := n.host.Run(n.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, barrierTable) {
+				n.Errorf("error %v, tables %s", err, tables)
+			}
+		}
+	})
+}

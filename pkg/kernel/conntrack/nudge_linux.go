@@ -1,0 +1,94 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const (
+	flagSYN = 0x02
+	flagACK = 0x10
+
+	lengthTCP  = 20
+	hopLimit   = 64
+	checksumAt = 16 // in the TCP header
+)
+
+// nudger sends packets to the ends of connections.
+type nudger struct {
+	fd     int
+	family kernel.Family
+}
+
+// openNudger opens one in the network namespace of the thread.
+func openNudger(family kernel.Family) (*nudger, error) {
+	domain := unix.AF_INET
+	if family == kernel.IPv6 {
+		domain = unix.AF_INET6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW)
+	if err != nil {
+		return nil, fmt.Errorf("open a raw socket: %w", err)
+	}
+	return &nudger{fd: fd, family: family}, nil
+}
+
+func (n *nudger) close() { _ = unix.Close(n.fd) } // what was sent is on its way
+
+// nudge has both ends of a connection that was deleted send a packet, which the barrier answers by a reset. So an
+// end that only waits learns that the connection is gone.
+//
+// Each end gets a SYN+ACK of the other's, with the sequence number 0. Whoever has the connection answers by an
+// ACK, whatever the number is (RFC 5961, section 4), and whoever has not by a reset. The node's own
+// conntrack makes no entry of a SYN+ACK that it does not expect.
+func (n *nudger) nudge(t *ends) error {
+	return errors.Join(n.send(t.original), n.send(t.replying))
+}
+
+// send sends a nudge to the source of packets that have a tuple.
+func (n *nudger) send(t tuple) error {
+	to := t.source.Addr()
+	var address unix.Sockaddr = &unix.SockaddrInet6{Addr: to.As16()}
+	if n.family == kernel.IPv4 {
+		address = &unix.SockaddrInet4{Addr: to.As4()}
+	}
+	if err := unix.Sendto(n.fd, nudgeFrom(t.destination, t.source), 0, address); err != nil {
+		return fmt.Errorf("nudge %s as %s: %w", t.source, t.destination, err)
+	}
+	return nil
+}
+
+// nudgeFrom returns the packet, which is of the family of the addresses. The kernel fills in IPv4's checksum.
+func nudgeFrom(from, to netip.AddrPort) []byte {
+	addresses := append(from.Addr().AsSlice(), to.Addr().AsSlice()...)
+	segment := make([]byte, lengthTCP)
+	binary.BigEndian.PutUint16(segment, from.Port())
+	binary.BigEndian.PutUint16(segment[2:], to.Port())
+	segment[12], segment[13] = lengthTCP/4<<4, flagSYN|flagACK
+	pseudo := append(addresses[:len(addresses):len(addresses)], 0, 0, 0, unix.IPPROTO_TCP, 0, 0, 0, lengthTCP)
+	binary.BigEndian.PutUint16(segment[checksumAt:], checksum(append(pseudo, segment...)))
+
+	header := []byte{0x60, 0, 0, 0, 0, lengthTCP, unix.IPPROTO_TCP, hopLimit}
+	if from.Addr().Is4() {
+		header = []byte{0x45, 0, 0, 20 + lengthTCP, 0, 0, 0, 0, hopLimit, unix.IPPROTO_TCP, 0, 0}
+	}
+	return append(append(header, addresses...), segment...)
+}
+
+// checksum is that of the Internet protocols (RFC 1071), of an even number of bytes.
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for ; len(b) > 0; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
