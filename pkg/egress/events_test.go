@@ -103,7 +103,7 @@ func stateWith(nodes int) *state {
 }
 
 func newTestRecorder(node string, s *state) *eventRecorder {
-	r := newEventRecorder(klog.Background(), node, s)
+	r := newEventRecorder(klog.Background(), Config{NodeName: node}, s)
 	r.limit = flowcontrol.NewFakeAlwaysRateLimiter()
 	return r
 }
@@ -311,7 +311,7 @@ func TestEventRecorder_LongNoteIsCut(t *testing.T) {
 
 // TestEventRecorder_ManyRefusalsAreLimited: they do not flood the API server.
 func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
-	r := newEventRecorder(klog.Background(), "node-0", stateWith(1))
+	r := newEventRecorder(klog.Background(), Config{NodeName: "node-0"}, stateWith(1))
 	recorder := record.NewFakeRecorder(1000)
 	began := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -76,6 +76,8 @@ func (p *stubProxier) OnEndpointSliceDelete(s *discovery.EndpointSlice) { p.did(
 
 func (p *stubProxier) OnTopologyChange(labels map[string]string) {
 	p.did("is told its labels")
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.labels = append(p.labels, maps.Clone(labels))
 }
 
@@ -217,10 +219,8 @@ func TestHost_AfterSyncNeverBlocks(t *testing.T) {
 	e := &looping{plain{notes: &notes{}}, NewLoop(time.Second, time.Hour)}
 	h := NewHost(t.Context(), e)
 	h.Wrap(unlocked(e.notes), Families...)
-	for _, lock := range []*sync.Mutex{&h.topology, &e.loop.mu} {
-		lock.Lock()
-		defer lock.Unlock()
-	}
+	e.loop.mu.Lock()
+	defer e.loop.mu.Unlock()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
@@ -236,39 +236,43 @@ func TestHost_AfterSyncNeverBlocks(t *testing.T) {
 }
 
 // TestHost_Repair has the proxier write all of its rules, by the labels that it was told last, and does
-// not wait for its lock.
+// not wait for its lock. Where they change meanwhile, the proxier ends with the new ones, whichever
+// of the two gets the lock first.
 func TestHost_Repair(t *testing.T) {
-	last, newer := map[string]string{"zone": "a"}, map[string]string{"zone": "b"}
+	old, last, newer := map[string]string{"zone": "old"}, map[string]string{"zone": "last"}, map[string]string{"zone": "newer"}
 	for name, test := range map[string]struct {
-		before func(proxy.Provider)
-		// during happens while the proxier's lock keeps the repair waiting.
-		during func(proxy.Provider)
-		want   []map[string]string
+		before []map[string]string
+		// during are told while the proxier's lock keeps the repair waiting.
+		during []map[string]string
+		want   map[string]string
 	}{
-		"without labels": {func(proxy.Provider) {}, func(proxy.Provider) {}, []map[string]string{nil}},
-		"of the last change": {func(p proxy.Provider) {
-			p.OnTopologyChange(map[string]string{"zone": "old"})
-			p.OnTopologyChange(last)
-		}, func(proxy.Provider) {}, []map[string]string{last}},
-		"while they change": {func(p proxy.Provider) { p.OnTopologyChange(last) },
-			func(p proxy.Provider) { p.OnTopologyChange(newer) }, []map[string]string{last, newer}},
+		"without labels":     {nil, nil, nil},
+		"of the last change": {[]map[string]string{old, last}, nil, last},
+		"while they change":  {[]map[string]string{last}, []map[string]string{newer}, newer},
+		"while they come":    {nil, []map[string]string{newer}, newer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &plain{notes: &notes{}}
 				p, h := unlocked(e.notes), NewHost(t.Context(), e)
 				h.Wrap(p, Families...)
-				test.before(h)
+				for _, labels := range test.before {
+					h.OnTopologyChange(labels)
+				}
 				p.labels, p.locked = nil, make(chan struct{})
 				e.proxier.Repair() // returns although the lock is held
 				synctest.Wait()
-				var running sync.WaitGroup
-				running.Go(func() { test.during(h) })
-				close(p.locked)
-				running.Wait()
+				for _, labels := range test.during {
+					go h.OnTopologyChange(labels)
+				}
 				synctest.Wait()
-				if diff := cmp.Diff(test.want, p.labels); diff != "" {
-					t.Errorf("the proxier was told (-want +got):\n%s", diff)
+				close(p.locked)
+				synctest.Wait()
+				if len(p.labels) == 0 {
+					t.Fatal("the proxier was told nothing")
+				}
+				if diff := cmp.Diff(test.want, p.labels[len(p.labels)-1]); diff != "" {
+					t.Errorf("the proxier was told last (-want +got):\n%s", diff)
 				}
 			})
 		})
