@@ -103,7 +103,7 @@ func stateWith(nodes int) *state {
 }
 
 func newTestRecorder(node string, s *state) *eventRecorder {
-	r := newEventRecorder(klog.Background(), node, s)
+	r := newEventRecorder(klog.Background(), Config{NodeName: node}, s)
 	r.limit = flowcontrol.NewFakeAlwaysRateLimiter()
 	return r
 }
@@ -172,6 +172,29 @@ func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
 	if got := texts(dueAt(r, time.Now())); len(got) != 1 {
 		t.Errorf("Events %q, want one", got)
+	}
+}
+
+// TestEventRecorder_FamiliesAreIndependent: each family's plan follows the objects in its own time.
+func TestEventRecorder_FamiliesAreIndependent(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	web := plan.Service{Namespace: "ns", Name: "web"}
+	six := refusal("web", plan.NotAllowed, "")
+	six.Message = "for another"
+	for _, change := range []struct {
+		family   v1.IPFamily
+		refusals []plan.Refusal
+		events   int
+	}{
+		{v1.IPv6Protocol, []plan.Refusal{six}, 1},
+		{v1.IPv4Protocol, []plan.Refusal{refusal("web", plan.NotAllowed, "")}, 1},
+		{v1.IPv4Protocol, nil, 0},
+		{v1.IPv6Protocol, nil, 0},
+	} {
+		r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{change.family: {web: change.refusals}})
+		if got := texts(dueAt(r, time.Now())); len(got) != change.events {
+			t.Errorf("%s, %d refusals: Events %q, want %d", change.family, len(change.refusals), got, change.events)
+		}
 	}
 }
 
@@ -311,7 +334,7 @@ func TestEventRecorder_LongNoteIsCut(t *testing.T) {
 
 // TestEventRecorder_ManyRefusalsAreLimited: they do not flood the API server.
 func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
-	r := newEventRecorder(klog.Background(), "node-0", stateWith(1))
+	r := newEventRecorder(klog.Background(), Config{NodeName: "node-0"}, stateWith(1))
 	recorder := record.NewFakeRecorder(1000)
 	began := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
