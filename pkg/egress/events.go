@@ -45,7 +45,7 @@ const (
 var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 
 // eventRecorder writes an Event about each Service for each reason for which something of it is
-// refused, and repeats it as long as that holds. It never reads, changes or deletes the Events of
+// refused, in each IP family, and repeats it as long as that holds. It never reads, changes or deletes the Events of
 // others: the API server deletes what is not repeated.
 //
 // All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
@@ -178,26 +178,21 @@ func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
 	}
 }
 
-// warningsAbout returns one warning for each reason for which a Service is refused something.
+// warningsAbout returns one warning for each reason for which a Service is refused something, of each IP
+// family, and one for both if it says the same of both. The families' plans follow their own changes: a
+// warning that spoke for both would be another one, and written anew, when the first of them is lifted.
 func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.uid(service)}
-	refusals := slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])
-	// What was told of a family stays, though the other one has the same reason: another note is
-	// another Event.
-	slices.SortStableFunc(refusals, func(a, b plan.Refusal) int { return r.untold(service, a) - r.untold(service, b) })
 	var warnings []warning
-	for _, refusal := range oneForEachReason(refusals) {
-		warnings = append(warnings, warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: refusal.Pod.IsValid()})
+	for _, family := range families {
+		for _, refusal := range r.refusals[service][family] {
+			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: refusal.Pod.IsValid()}
+			if !slices.Contains(warnings, w) {
+				warnings = append(warnings, w)
+			}
+		}
 	}
 	return warnings
-}
-
-// untold returns 0 for a refusal that a warning about the Service tells of, else 1.
-func (r *eventRecorder) untold(service plan.Service, refusal plan.Refusal) int {
-	if slices.ContainsFunc(r.warnings[service], func(w warning) bool { return w.reason == refusal.Reason && w.note == r.note(refusal) }) {
-		return 0
-	}
-	return 1
 }
 
 // note returns what an Event about a Service says.
