@@ -230,7 +230,7 @@ func TestLoop_RequestDuringSync(t *testing.T) {
 func TestLoop_SyncsWithoutARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		l := runLoop(t, 50*time.Millisecond, 15*time.Second, func(l *looped, n int) (time.Time, bool) {
+		l := runLoop(t, 50*time.Millisecond, 15*time.Second, func(_ *looped, n int) (time.Time, bool) {
 			switch n {
 			case 1:
 				return time.Now().Add(2 * time.Second), false
