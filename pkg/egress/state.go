@@ -519,6 +519,11 @@ func (p planned) RefusalsOf(service plan.Service) (result []plan.Refusal) {
 	return result
 }
 
+func (p planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
+	p.ask(func(planner *plan.Planner) { result = planner.Placed(service, pod) })
+	return result
+}
+
 func (p planned) Numbers() (result plan.Numbers) {
 	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
 	return result
