@@ -323,25 +323,25 @@ func (tk *talk) sides() []string {
 	return nil
 }
 
+// told returns why one side's talk has ended; nil if it has not.
+func (tk *talk) told(side string) error {
+	tk.mu.Lock()
+	defer tk.mu.Unlock()
+	return tk.ended[side]
+}
+
 // areTold waits until all sides know that the talks have ended.
 func (n *node) areTold(talks []*talk, when string) {
 	n.Helper()
-	n.Eventually(soon, func() error {
-		for _, tk := range talks {
-			tk.mu.Lock()
-			ended := tk.ended
-			tk.mu.Unlock()
-			for _, side := range tk.sides() {
-				if ended[side] == nil {
-					return fmt.Errorf("%s: %s, %s: %s does not know that it has ended", when, tk.what, tk.network, side)
-				}
-			}
-		}
-		return nil
-	})
 	for _, tk := range talks {
 		for _, side := range tk.sides() {
-			if err := tk.ended[side]; !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EPIPE) {
+			n.Eventually(soon, func() error {
+				if tk.told(side) == nil {
+					return fmt.Errorf("%s: %s, %s: %s does not know that it has ended", when, tk.what, tk.network, side)
+				}
+				return nil
+			})
+			if err := tk.told(side); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EPIPE) {
 				n.Errorf("%s: %s, %s: %s ended by %v, want a reset", when, tk.what, tk.network, side, err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 )
 
 // BenchmarkChange is one endpoint that changes, from the EndpointSlice to the change of the plan,
@@ -13,10 +14,10 @@ func BenchmarkChange(b *testing.B) {
 	for _, count := range []int{100, 1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			s := filled(b, count)
-			slices := [2]func() (bool, error){}
+			slices := [2]func() (effect, error){}
 			for i := range slices {
 				slice := newSlice("web-0", "web", "10.128.255.1", fmt.Sprintf("10.128.255.%d", 2+i))
-				slices[i] = func() (bool, error) { return s.setSlice(slice) }
+				slices[i] = func() (effect, error) { return s.setSlice(slice) }
 			}
 			for i := 0; b.Loop(); i++ {
 				if _, err := slices[i%2](); err != nil {
@@ -27,6 +28,34 @@ func BenchmarkChange(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkState_PodElsewhere is one of a hundred endpoints of an EndpointSlice, all on other nodes, that
+// changes. This is what a node does most: it must be no work for its loop.
+func BenchmarkState_PodElsewhere(b *testing.B) {
+	config := testConfig
+	config.NodeName = "here"
+	s := newState(config)
+	s.setService(newService("web", nil))
+	versions := [2]*discovery.EndpointSlice{}
+	for i := range versions {
+		var endpoints []string
+		for n := range 100 {
+			endpoints = append(endpoints, fmt.Sprintf("10.128.255.%d@node-%d", n*37%100, n%50))
+		}
+		endpoints[50] = fmt.Sprintf("10.128.255.%d@node-7", 100+i)
+		versions[i] = placed("web-0", "web", endpoints...)
+	}
+	s.update(v1.IPv4Protocol)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if changed, err := s.setSlice(versions[i%2]); err != nil || changed != elsewhere {
+			b.Fatalf("changed %v, %v; want %v", changed, err, elsewhere)
+		}
+	}
+	if change := s.update(v1.IPv4Protocol); len(change.Added)+len(change.Removed)+len(change.Refused)+len(change.Lifted) > 0 {
+		b.Fatalf("changed %+v", change)
 	}
 }
 

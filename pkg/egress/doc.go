@@ -54,7 +54,7 @@
 //     after 0.5 s, then twice as long each time, up to the sync period. A failure never keeps the
 //     proxier from programming Services.
 //   - Flows: after a change, tracked flows that have the wrong source address are ended, in one pass
-//     for all changed pods. Flows that are right are never touched, also not by a restart. The
+//     for all changed pods. Both sides of a TCP connection get a reset (package conntrack). Flows that are right are never touched, also not by a restart. The
 //     bindings that a write removes are recorded in the kernel by the same transaction, so the next
 //     start ends what a killed process has not.
 //

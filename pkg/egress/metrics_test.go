@@ -1,7 +1,7 @@
 package egress
 
 import (
-	"net/netip"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -12,8 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
-
-	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 func TestMetrics_AllAreDocumented(t *testing.T) {
@@ -66,7 +64,7 @@ func TestMetrics_WaitingForObjects(t *testing.T) {
 	config := testConfig
 	config.SyncPeriod = 7 * time.Second
 	e := New(t.Context(), config)
-	kinds := []string{services, slicesKind, serviceCIDRs, nodes, networks}
+	kinds := e.barrier.Missing()
 	for i, known := range kinds {
 		for j, kind := range kinds {
 			want := 1.0
@@ -77,50 +75,39 @@ func TestMetrics_WaitingForObjects(t *testing.T) {
 				t.Errorf("waiting for %s: %g with %q known, want %g", kind, got, kinds[:i], want)
 			}
 		}
-		e.noteKnown(known)
+		e.known(known)
 	}
 	if got := gauge(t, syncPeriod); got != 7 {
 		t.Errorf("sync period %g, want 7", got)
 	}
 }
 
+// TestMetrics_SyncResult: a sync counts with its result, and a failure for itself, too.
 func TestMetrics_SyncResult(t *testing.T) {
-	iptablesStub(t, "exit 4", "exit 4")
-	e := New(t.Context(), Config{SyncPeriod: 4 * time.Second}) // registers the metrics
-	s := e.syncers[v1.IPv4Protocol]
-	stub(s)
-	p := newPlans("")
-	change := p.next(oneClaim())
-	count := func(result string) uint64 { return observed(t, syncDuration.WithLabelValues("IPv4", result)) }
-	errorsBefore, successesBefore := count("error"), count("success")
-	s.trySync(t.Context(), p, change, nil)
-	if count("error") != errorsBefore+1 || count("success") != successesBefore {
-		t.Error("a failed sync is not counted as an error")
+	New(t.Context(), testConfig) // registers the metrics
+	counts := func() [3]float64 {
+		failures, err := testutil.GetCounterMetricValue(syncFailures.WithLabelValues("IPv4"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := func(result string) float64 { return float64(observed(t, syncDuration.WithLabelValues("IPv4", result))) }
+		return [3]float64{failures, count("error"), count("success")}
 	}
-	kernelStub(t)
-	s.nextTry = time.Time{}
-	s.trySync(t.Context(), p, change, nil)
-	if count("error") != errorsBefore+1 || count("success") != successesBefore+1 {
-		t.Error("a sync that succeeded is not counted as a success")
-	}
-}
-
-// TestSyncer_EgressIPsOfWrittenBindings: a node has series for its own egress IPs, not for those of the cluster.
-func TestSyncer_EgressIPsOfWrittenBindings(t *testing.T) {
-	e := New(t.Context(), testConfig)
-	e.state.setService(newService("elsewhere", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.9"} }))
-	s := e.syncers[v1.IPv4Protocol]
-	if got := s.egressIPs(); len(got) != 0 {
-		t.Errorf("egress IPs %v before anything is written", got)
-	}
-	ip := netip.MustParseAddr("203.0.113.1")
-	bound := []plan.Binding{{Pod: netip.MustParseAddr("10.128.0.5"), Protocol: plan.TCP, EgressIP: ip}, {Pod: netip.MustParseAddr("10.128.0.6"), Protocol: plan.TCP, EgressIP: ip}}
-	s.noteWritten(plan.Change{Added: bound}, plan.Plan{}, 0)
-	if got := s.egressIPs(); !slices.Equal(got, []netip.Addr{ip}) {
-		t.Errorf("egress IPs %v, want %s", got, ip)
-	}
-	s.noteWritten(plan.Change{Removed: bound}, plan.Plan{}, 0)
-	if got := s.egressIPs(); len(got) != 0 {
-		t.Errorf("egress IPs %v after all bindings are removed", got)
+	for _, test := range []struct {
+		err  error
+		want [3]float64
+	}{
+		{errors.New("the lock is held"), [3]float64{1, 1, 0}},
+		{nil, [3]float64{0, 0, 1}},
+	} {
+		before := counts()
+		observeSync(v1.IPv4Protocol, time.Second, test.err)
+		got := counts()
+		for i := range got {
+			got[i] -= before[i]
+		}
+		if got != test.want {
+			t.Errorf("%v adds %v failures, errors and successes; want %v", test.err, got, test.want)
+		}
 	}
 }

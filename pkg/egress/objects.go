@@ -270,13 +270,13 @@ func protocols(object *v1.Service, all bool) (result []plan.Protocol, unknown st
 	return slices.Compact(result), ""
 }
 
-// convertSlice returns the endpoints of an EndpointSlice, which may be nil, sorted and without
-// duplicates. What is not an IP address is left out and in err.
+// convertSlice returns the endpoints of an EndpointSlice, which may be nil, in its order. What is not
+// an IP address is left out and in err.
 func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 	if object == nil || object.AddressType == discovery.AddressTypeFQDN {
 		return nil, nil
 	}
-	var result []plan.Endpoint
+	result := make([]plan.Endpoint, 0, len(object.Endpoints)) // an endpoint has one address mostly
 	var unreadable []string
 	for _, endpoint := range object.Endpoints {
 		converted := plan.Endpoint{}
@@ -296,8 +296,6 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 			result = append(result, converted)
 		}
 	}
-	slices.SortFunc(result, plan.Endpoint.Compare)
-	result = slices.Compact(result)
 	if len(unreadable) > 0 {
 		return result, fmt.Errorf("not IP addresses: %q", unreadable)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// TestSyncer_FlippingAnnotation: somebody writes a wrong annotation and takes it away, all the time. The
+// TestFamily_FlippingAnnotation: somebody writes a wrong annotation and takes it away, all the time. The
 // log has some lines on it; those that it leaves out are counted.
-func TestSyncer_FlippingAnnotation(t *testing.T) {
+func TestFamily_FlippingAnnotation(t *testing.T) {
 	var log refusalLines
 	hand := &handClock{now: time.Unix(1000, 0)}
-	s := newSyncer(v1.IPv4Protocol, klog.Background(), testConfig)
-	s.refusals = newRefusalLog(log.logger(), hand)
-	state := newState(testConfig)
+	e := New(t.Context(), testConfig)
+	f, state := e.families[v1.IPv4Protocol], e.state
+	f.refusals = newRefusalLog(log.logger(), hand)
 	const flips = 1000
 	for i := range 2 * flips {
 		state.setService(newService("web", func(svc *v1.Service) {
@@ -30,7 +30,7 @@ func TestSyncer_FlippingAnnotation(t *testing.T) {
 				svc.Annotations = map[string]string{Annotation: "nonsense"}
 			}
 		}))
-		s.report(state.update(v1.IPv4Protocol), planned{state, v1.IPv4Protocol})
+		f.report(state.update(v1.IPv4Protocol), planned{state, v1.IPv4Protocol}.Numbers())
 		hand.advance(serviceLineEvery / 200)
 	}
 	const minutes = 2 * flips / 200
@@ -38,7 +38,7 @@ func TestSyncer_FlippingAnnotation(t *testing.T) {
 		t.Errorf("%d refusals in %d minutes are %d lines and %d on those left out, want %d and more, of both %d at most", flips, minutes, log.told, log.others, linesOfService, most)
 	}
 	hand.advance(leftOutEvery)
-	s.report(plan.Change{}, planned{state, v1.IPv4Protocol})
+	f.report(plan.Change{}, planned{state, v1.IPv4Protocol}.Numbers())
 	if log.told+log.leftOut != flips {
 		t.Errorf("%d refusals have lines, %d are counted as left out; want %d together", log.told, log.leftOut, flips)
 	}

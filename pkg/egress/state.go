@@ -117,8 +117,16 @@ func (s *state) planService(family v1.IPFamily, name types.NamespacedName, known
 		return
 	}
 	for endpoints := range s.endpointsOf(name) {
-		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, s.placement.Only(endpoints), endpointAddr))
+		planner.ReplaceEndpoints(planName(name), nil, ofFamily(family, ownEndpoints(s.placement, endpoints), endpointAddr))
 	}
+}
+
+// ownEndpoints returns those of an EndpointSlice that are a node's to bind, as a Planner takes them:
+// sorted and without duplicates, in the same memory. Those elsewhere, which are most, cost no sorting.
+func ownEndpoints(place placement.Placement, endpoints []plan.Endpoint) []plan.Endpoint {
+	own := place.Only(endpoints)
+	slices.SortFunc(own, plan.Endpoint.Compare)
+	return slices.Compact(own)
 }
 
 // endpointsOf returns the endpoints of each of a Service's EndpointSlices. Addresses that cannot be
@@ -255,7 +263,7 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 		s.move()
 		changed = here
 	}
-	if before, after = s.placement.Only(before), s.placement.Only(after); changed == nothing || slices.Equal(before, after) {
+	if before, after = ownEndpoints(s.placement, before), ownEndpoints(s.placement, after); changed == nothing || slices.Equal(before, after) {
 		return changed, err
 	}
 	for _, family := range families {
@@ -306,7 +314,7 @@ func (s *state) setPodCIDRs(cidrs []netip.Prefix) (changed bool) {
 	s.placement = now
 	for name := range s.services {
 		for endpoints := range s.endpointsOf(name) {
-			had, has := before.Only(slices.Clone(endpoints)), now.Only(endpoints)
+			had, has := ownEndpoints(before, slices.Clone(endpoints)), ownEndpoints(now, endpoints)
 			for _, family := range families {
 				s.planners[family].ReplaceEndpoints(planName(name), ofFamily(family, had, endpointAddr), ofFamily(family, has, endpointAddr))
 			}
@@ -319,11 +327,14 @@ func (s *state) setPodCIDRs(cidrs []netip.Prefix) (changed bool) {
 func (s *state) deleteNode(name string) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed = len(s.nodes[name]) > 0
-	delete(s.nodes, name)
-	if changed {
-		s.move()
+	if name == s.config.NodeName {
+		changed = s.setPodCIDRs(nil)
 	}
+	if len(s.nodes[name]) > 0 {
+		s.move()
+		changed = true
+	}
+	delete(s.nodes, name)
 	return changed
 }
 

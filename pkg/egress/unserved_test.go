@@ -22,6 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/proxy/apis"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -69,8 +70,7 @@ func TestExtension_RefusesPodOfHeadlessService(t *testing.T) {
 		}
 		var node plan.Plan
 		eventually(t, step.name+": the node has the dry run's plan", func() bool {
-			e.state.update(v1.IPv4Protocol)
-			node = planned{e.state, v1.IPv4Protocol}.Plan()
+			node = followedPlan(e.state, v1.IPv4Protocol)
 			return node.Equal(dryRun)
 		})
 		if diff := cmp.Diff(dryRun, node, compareNetip); diff != "" {
@@ -104,7 +104,7 @@ func TestState_UnservedSlicesThatMatter(t *testing.T) {
 	if _, err := s.setSlice(newSlice("web-1", "web", "10.128.0.5")); err != nil {
 		t.Fatal(err)
 	}
-	if p := plan.Build(s.input(v1.IPv4Protocol)); len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.PodOfOtherNamespace {
+	if p := planOf(s, v1.IPv4Protocol); len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.PodOfOtherNamespace {
 		t.Errorf("refusals %v; want one, for the pod of another namespace", p.Refusals)
 	}
 	if !set(nil) || set(nil) || !set(db.pods) || !set(nil) {
@@ -152,7 +152,7 @@ func runAsNode(t *testing.T, dir string) *Extension {
 	config.ContentType, config.AcceptContentTypes, config.QPS = "application/json", "application/json", -1
 	clients := Clients{Kube: kubernetes.NewForConfigOrDie(config), Config: configclient.NewForConfigOrDie(config)}
 	e := New(t.Context(), testConfig)
-	p := e.Wrap(&deaf{}, families...)
+	p := extension.NewHost(t.Context(), e).Wrap(&deaf{}, families...)
 	e.Watch(clients)
 	go tellServices(t, clients.Kube, p)
 	go tellSlices(t, clients.Kube, p)

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestNetworkGroup: where the API group is absent nothing is assumed; as long as nobody
+// TestWatch_NetworkGroup: where the API group is absent nothing is assumed; as long as nobody
 // can tell, nothing is granted.
-func TestNetworkGroup(t *testing.T) {
+func TestWatch_NetworkGroup(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer any
 		exists bool
@@ -44,18 +44,18 @@ func TestNetworkGroup(t *testing.T) {
 			go e.watchNetwork(client)
 			if test.fails {
 				eventually(t, "asked by the loop", func() bool { return server.asked.Load() > 1 })
-				if !e.waitsFor(networks) {
+				if !e.barrier.WaitsFor(networks) {
 					t.Error("a plan is made although nobody knows the policy")
 				}
 				server.answer.Store(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
 			}
-			eventually(t, "the Network is not waited for", func() bool { return !e.waitsFor(networks) })
+			eventually(t, "the Network is not waited for", func() bool { return !e.barrier.WaitsFor(networks) })
 		})
 	}
 }
 
-// TestServiceCIDRsThatNobodyHas are not waited for; as long as nobody can tell, or some may come, they are.
-func TestServiceCIDRsThatNobodyHas(t *testing.T) {
+// TestWatch_ServiceCIDRsThatNobodyHas are not waited for; as long as nobody can tell, or some may come, they are.
+func TestWatch_ServiceCIDRsThatNobodyHas(t *testing.T) {
 	old := metav1.APIResourceList{GroupVersion: "networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "ingresses"}}}
 	for name, test := range map[string]struct {
 		answer any
@@ -73,12 +73,12 @@ func TestServiceCIDRsThatNobodyHas(t *testing.T) {
 			go e.doWithoutServiceCIDRs(client.Discovery())
 			if test.waits {
 				eventually(t, "asked again", func() bool { return server.asked.Load() > 1 })
-				if !e.waitsFor(serviceCIDRs) {
+				if !e.barrier.WaitsFor(serviceCIDRs) {
 					t.Error("a plan is made although ServiceCIDRs may come")
 				}
 				return
 			}
-			eventually(t, "ServiceCIDRs are not waited for", func() bool { return !e.waitsFor(serviceCIDRs) })
+			eventually(t, "ServiceCIDRs are not waited for", func() bool { return !e.barrier.WaitsFor(serviceCIDRs) })
 		})
 	}
 }
@@ -109,7 +109,7 @@ func newConfigClient(t *testing.T, handle http.HandlerFunc) configclient.Interfa
 	return client
 }
 
-func TestStripNode(t *testing.T) {
+func TestStripNode_LeavesWhatAPlanNeeds(t *testing.T) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}}}
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.2"}}
 	node.Status.Images = make([]v1.ContainerImage, 50)

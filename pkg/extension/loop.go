@@ -102,6 +102,9 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 		case <-l.wake:
 		}
 		l.awaitQuiet(ctx) // whatever was the reason, changes may be coming
+		if ctx.Err() != nil {
+			return
+		}
 		began := time.Now()
 		changes := l.take()
 		at, failed := sync(ctx, regular)
@@ -167,5 +170,6 @@ func (l *Loop) answered(began time.Time, changes []time.Time, failed bool) {
 	}
 	if failed {
 		l.changes = append(changes, l.changes...)
+		l.changes = l.changes[:min(len(l.changes), mostChanges)]
 	}
 }

@@ -59,8 +59,10 @@ type Endpoint struct {
 
 // Compare orders endpoints by address first.
 func (e Endpoint) Compare(o Endpoint) int {
+	if c := e.Addr.Compare(o.Addr); c != 0 { // as it is mostly: names cost more
+		return c
+	}
 	return cmp.Or(
-		e.Addr.Compare(o.Addr),
 		cmp.Compare(e.Pod.Namespace, o.Pod.Namespace),
 		cmp.Compare(e.Pod.Name, o.Pod.Name),
 		cmp.Compare(e.Node, o.Node),

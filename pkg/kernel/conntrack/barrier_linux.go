@@ -33,9 +33,8 @@ const remembered = 20 * time.Minute
 // portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).
 var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
 
-// errNoBarrier is returned where the kernel lacks what the barrier needs of nftables: before
-// Linux 5.9 it cannot reject in prerouting.
-var errNoBarrier = errors.New("this kernel cannot do what it takes of nftables")
+// errNoBarrier is returned where the kernel has no nftables, or, before Linux 5.9, cannot reject in prerouting.
+var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in prerouting")
 
 // barrier is the nftables table that keeps deleted flows of one IP family from being taken up
 // again; doc.go shows it.
@@ -200,14 +199,13 @@ func synchronizes() []expr.Any {
 	}
 }
 
-// add keeps entries from being taken up again once they are deleted; established flows never come by. A
-// packet of either side would, but for one: what is not TCP has no state at its ends, so the source's next packet
-// begins a new flow that meets the rules.
+// add keeps entries from being taken up again once they are deleted, by packets of either side. Of protocols
+// other than TCP it stops only the far side's: the source's next packet begins a flow that the rules decide about.
 func (b *barrier) add(entries []ends) error {
 	var flows, hosts []nftables.SetElement
 	for _, t := range entries {
 		switch t.original.protocol {
-		case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6: // an answer begins no flow
+		case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6: // an echo reply begins no flow
 		case unix.IPPROTO_TCP:
 			flows = append(flows, elementOf(t.original, true), elementOf(t.replying, true))
 		default:

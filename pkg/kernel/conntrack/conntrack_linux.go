@@ -27,7 +27,8 @@ const (
 
 // Delete deletes the tracked flows of family that wear a wrong identity after a change, as
 // [Selector] says, and returns how many. The plan must be in the kernel already: a deleted
-// flow's next packet meets the rules at once. It goes through the table once, or again if
+// flow's next packet meets the rules at once. The flows end on both sides, and none is taken up again,
+// where the kernel can do that; if it cannot, the log says so. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
 // the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
 // the flows of a few pods it has the kernel look, once for each.
 //
@@ -59,8 +60,7 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 		}
 	})
 	if err = errors.Join(err, d.finish()); d.lacks != nil {
-		klog.FromContext(ctx).Info("Deleted flows that wear a wrong identity; without help of the kernel a flow may be taken up again by the far side, or hang",
-			"flows", d.deleted, "because", d.lacks)
+		klog.FromContext(ctx).Info("The kernel lacks what ends deleted flows on both sides: some may go on under a wrong address, or hang", "flows", d.deleted, "because", d.lacks)
 	}
 	if err != nil {
 		return d.deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)

@@ -279,6 +279,30 @@ func TestReconciler_FailureKeepsChanges(t *testing.T) {
 	}
 }
 
+// TestReconciler_EgressIPs are those of the bindings that this process has written, each once.
+func TestReconciler_EgressIPs(t *testing.T) {
+	n := settledNode(t)
+	same := bind("10.128.0.3", first.EgressIP.String())
+	for _, step := range []struct {
+		what string
+		wish []kernel.Binding
+		fail error
+		want []netip.Addr
+	}{
+		{"nothing is written", nil, nil, nil},
+		{"two use the same", []kernel.Binding{first, same, second}, nil, []netip.Addr{first.EgressIP, second.EgressIP}},
+		{"one of the two is left", []kernel.Binding{same, second}, nil, []netip.Addr{first.EgressIP, second.EgressIP}},
+		{"none is", []kernel.Binding{second}, nil, []netip.Addr{second.EgressIP}},
+		{"another one cannot be written", []kernel.Binding{second, first}, errors.New("the lock is held"), []netip.Addr{second.EgressIP}},
+	} {
+		n.kernel.fail = step.fail
+		n.want(step.wish...)
+		if got := n.EgressIPs(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.what, got, step.want)
+		}
+	}
+}
+
 // TestReconciler_StaleBackEnds: rules of an earlier run go when ours are in place, and their flows are
 // judged after that. What cannot be read stays: its flows could not be judged.
 func TestReconciler_StaleBackEnds(t *testing.T) {

@@ -1,0 +1,407 @@
+package egress
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// stateTest is a state that objects are told to.
+type stateTest struct {
+	*testing.T
+	*state
+}
+
+func newStateTest(t *testing.T, change func(*Config)) stateTest {
+	config := testConfig
+	config.NodeName = "here"
+	if change != nil {
+		change(&config)
+	}
+	return stateTest{t, newState(config)}
+}
+
+// setSlice is that of the state, whose errors fail the test.
+func (s stateTest) setSlice(slice *discovery.EndpointSlice) effect {
+	s.Helper()
+	changed, err := s.state.setSlice(slice)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return changed
+}
+
+// follow brings the plan of IPv4 up to date, and returns the pods whose bindings that adds and removes.
+func (s stateTest) follow() (added, removed []string) {
+	change := s.update(v1.IPv4Protocol)
+	pods := func(bindings []plan.Binding) (list []string) {
+		for _, b := range bindings {
+			list = append(list, b.Pod.String())
+		}
+		return list
+	}
+	return pods(change.Added), pods(change.Removed)
+}
+
+// planOf is this node's plan, made of all that the state knows at once.
+func planOf(s *state, family v1.IPFamily) plan.Plan {
+	in, place := s.input(family)
+	return plan.Build(place.Of(in))
+}
+
+// placed is newSlice for endpoints that are told with their nodes, as "address@node", and name their pods.
+func placed(name, service string, endpoints ...string) *discovery.EndpointSlice {
+	var addresses []string
+	for _, endpoint := range endpoints {
+		address, _, _ := strings.Cut(endpoint, "@")
+		addresses = append(addresses, address)
+	}
+	slice := newSlice(name, service, addresses...)
+	for i, endpoint := range endpoints {
+		slice.Endpoints[i].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: slice.Namespace, Name: "pod-" + addresses[i]}
+		if _, node, named := strings.Cut(endpoint, "@"); named {
+			slice.Endpoints[i].NodeName = &node
+		}
+	}
+	return slice
+}
+
+// effectOf is what it means if plans may change.
+func effectOf(changed bool) effect {
+	if changed {
+		return here
+	}
+	return nothing
+}
+
+// step is an event, with what it may mean and what the plan of IPv4 becomes by it.
+type step struct {
+	what           string
+	do             func(s stateTest) effect
+	want           effect
+	added, removed []string // pods
+}
+
+// take does the steps, one after the other.
+func (s stateTest) take(steps ...step) {
+	s.Helper()
+	for _, step := range steps {
+		if got := step.do(s); got != step.want {
+			s.Errorf("%s: changed = %v, want %v", step.what, got, step.want)
+		}
+		added, removed := s.follow()
+		if diff := cmp.Diff([][]string{step.added, step.removed}, [][]string{added, removed}); diff != "" {
+			s.Errorf("%s: added and removed (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+// followedPlan is this node's plan, as it followed the changes up to now.
+func followedPlan(s *state, family v1.IPFamily) (p plan.Plan) {
+	s.update(family)
+	planned{s, family}.ask(func(planner *plan.Planner) { p = planner.Plan() })
+	return p
+}
+
+// newNode is a Node with these networks for its pods.
+func newNode(name string, podCIDRs ...string) *v1.Node {
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.NodeSpec{PodCIDRs: podCIDRs}}
+}
+
+// TestState_ChangesThatMatter: the loop is woken when a plan may change, and only then.
+func TestState_ChangesThatMatter(t *testing.T) {
+	s := newStateTest(t, nil)
+	pod := []string{"10.128.0.6"}
+	s.take(
+		step{"slice of no claimed Service", func(s stateTest) effect { return s.setSlice(newSlice("web-1", "web", "10.128.0.5")) }, nothing, nil, nil},
+		step{"Service without external IPs", func(s stateTest) effect {
+			return effectOf(s.setService(newService("web", func(s *v1.Service) { s.Spec.ExternalIPs = nil })))
+		}, nothing, nil, nil},
+		step{"Service gets an external IP", func(s stateTest) effect { return effectOf(s.setService(newService("web", nil))) }, here, []string{"10.128.0.5"}, nil},
+		step{"the same again", func(s stateTest) effect { return effectOf(s.setService(newService("web", nil))) }, nothing, nil, nil},
+		step{"a label of no interest", func(s stateTest) effect {
+			return effectOf(s.setService(newService("web", func(s *v1.Service) { s.Labels = map[string]string{"a": "b"} })))
+		}, nothing, nil, nil},
+		step{"another address", func(s stateTest) effect { return s.setSlice(newSlice("web-1", "web", "10.128.0.6")) }, here, pod, []string{"10.128.0.5"}},
+		step{"the same address, not ready", func(s stateTest) effect { return s.setSlice(newSlice("web-1", "web", "10.128.0.6")) }, nothing, nil, nil},
+		step{"the slice goes to another Service", func(s stateTest) effect { return s.setSlice(newSlice("web-1", "other", "10.128.0.6")) }, here, nil, pod},
+		step{"and comes back", func(s stateTest) effect { return s.setSlice(newSlice("web-1", "web", "10.128.0.6")) }, here, pod, nil},
+		step{"the slice is deleted", func(s stateTest) effect { return s.deleteSlice(newSlice("web-1", "web")) }, here, nil, pod},
+		step{"deleted again", func(s stateTest) effect { return s.deleteSlice(newSlice("web-1", "web")) }, nothing, nil, nil},
+		step{"the Service is deleted", func(s stateTest) effect { return effectOf(s.deleteService(newService("web", nil))) }, here, nil, nil},
+		step{"deleted again", func(s stateTest) effect { return effectOf(s.deleteService(newService("web", nil))) }, nothing, nil, nil},
+	)
+	if len(s.services)+len(s.slices)+len(s.serviceOf) != 0 {
+		t.Errorf("everything is deleted but state holds %v, %v, %v", s.services, s.slices, s.serviceOf)
+	}
+	if len(s.pods) != 0 {
+		t.Errorf("everything is deleted but state knows pods %v", s.pods)
+	}
+}
+
+// TestState_EndpointsElsewhere are no work for this node's loop, but news to those who watch the status,
+// until they come here.
+func TestState_EndpointsElsewhere(t *testing.T) {
+	set := func(service string, endpoints ...string) func(stateTest) effect {
+		return func(s stateTest) effect { return s.setSlice(placed("web-1", service, endpoints...)) }
+	}
+	five, six := []string{"10.128.0.5"}, []string{"10.128.0.6"}
+	s := newStateTest(t, nil)
+	s.setService(newService("web", nil))
+	s.setService(newService("db", nil))
+	s.follow()
+	s.take(
+		step{"one comes", set("web", "10.128.0.5@there"), elsewhere, nil, nil},
+		step{"the same again", set("web", "10.128.0.5@there"), nothing, nil, nil},
+		step{"it goes to a third node", set("web", "10.128.0.5@yonder"), elsewhere, nil, nil},
+		step{"another comes", set("web", "10.128.0.5@yonder", "10.128.0.6@there"), elsewhere, nil, nil},
+		step{"one moves here", set("web", "10.128.0.5@here", "10.128.0.6@there"), here, five, nil},
+		step{"another moves on, elsewhere", set("web", "10.128.0.5@here", "10.128.0.6@yonder"), elsewhere, nil, nil},
+		step{"one comes that may be anywhere", set("web", "10.128.0.5@here", "10.128.0.6"), here, six, nil},
+		step{"it is elsewhere", set("web", "10.128.0.5@here", "10.128.0.6@yonder"), here, nil, six},
+		step{"the one here moves away", set("web", "10.128.0.5@there", "10.128.0.6@yonder"), here, nil, five},
+		step{"the slice goes to another Service", set("db", "10.128.0.5@there", "10.128.0.6@yonder"), elsewhere, nil, nil},
+		step{"the slice goes to a Service without a claim", set("other", "10.128.0.5@there"), elsewhere, nil, nil},
+		step{"and changes there", set("other", "10.128.0.5@yonder"), nothing, nil, nil},
+		step{"and comes back", set("web", "10.128.0.5@yonder"), elsewhere, nil, nil},
+		step{"the slice is deleted", func(s stateTest) effect { return s.deleteSlice(newSlice("web-1", "web")) }, elsewhere, nil, nil},
+	)
+}
+
+// TestState_EndpointsBeforeTheirService: what is elsewhere stays there when the claim comes.
+func TestState_EndpointsBeforeTheirService(t *testing.T) {
+	newStateTest(t, nil).take(
+		step{"the slice", func(s stateTest) effect {
+			return s.setSlice(placed("web-1", "web", "10.128.0.5@there", "10.128.0.6@here"))
+		}, nothing, nil, nil},
+		step{"the Service", func(s stateTest) effect { return effectOf(s.setService(newService("web", nil))) }, here, []string{"10.128.0.6"}, nil},
+		step{"the Service, deleted", func(s stateTest) effect { return effectOf(s.deleteService(newService("web", nil))) }, here, nil, []string{"10.128.0.6"}},
+	)
+}
+
+// TestState_ScopeCluster: there are no pods elsewhere.
+func TestState_ScopeCluster(t *testing.T) {
+	s := newStateTest(t, func(c *Config) { c.Scope = placement.Cluster })
+	s.setService(newService("web", nil))
+	pod := []string{"10.128.0.5"}
+	s.take(
+		step{"one comes on another node", func(s stateTest) effect { return s.setSlice(placed("web-1", "web", "10.128.0.5@there")) }, here, pod, nil},
+		step{"it is deleted", func(s stateTest) effect { return s.deleteSlice(newSlice("web-1", "web")) }, here, nil, pod},
+	)
+}
+
+// TestState_PodCIDRsAfterTheSlices: Nodes are watched by somebody else than EndpointSlices, so they come
+// later, and a node that has just joined gets its pods' networks later still.
+func TestState_PodCIDRsAfterTheSlices(t *testing.T) {
+	set := func(node *v1.Node) func(stateTest) effect {
+		return func(s stateTest) effect { return effectOf(s.setNode(node)) }
+	}
+	named, unnamed := "10.128.0.5", "10.128.1.5"
+	s := newStateTest(t, nil)
+	s.setService(newService("web", nil))
+	s.setSlice(placed("web-1", "web", named+"@there", unnamed+"@there", "10.128.2.5@there", "10.128.3.5@here"))
+	s.follow()
+	s.take(
+		step{"another node's", set(newNode("there", "10.128.2.0/24")), nothing, nil, nil},
+		step{"this node's, without networks", set(newNode("here")), nothing, nil, nil},
+		step{"this node's", set(newNode("here", "10.128.0.0/24", "fd00:10::/64")), here, []string{named}, nil},
+		step{"the same again, in another order", set(newNode("here", "fd00:10::/64", "10.128.0.0/24")), nothing, nil, nil},
+		step{"another network", set(newNode("here", "10.128.1.0/24")), here, []string{unnamed}, []string{named}},
+		step{"the Node is deleted", func(s stateTest) effect { return effectOf(s.deleteNode("here")) }, here, nil, []string{unnamed}},
+		step{"deleted again", func(s stateTest) effect { return effectOf(s.deleteNode("here")) }, nothing, nil, nil},
+	)
+}
+
+// TestState_NamesMatterWhereTheyAreMissing: a slice of a Service without external IPs wakes the loop
+// if it may name the pod that a claim's own slice does not.
+func TestState_NamesMatterWhereTheyAreMissing(t *testing.T) {
+	for _, node := range []string{"here", "there"} {
+		named := placed("atm-1", "atm", "10.128.0.5@"+node)
+		named.Namespace = "bank"
+		named.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "atm"}
+		s := newStateTest(t, nil)
+		s.setService(newService("web", nil))
+		pod := []string{"10.128.0.5"}
+		s.take(
+			step{"an endpoint without a name", func(s stateTest) effect { return s.setSlice(newSlice("web-1", "web", pod...)) }, here, pod, nil},
+			step{"another namespace names it, on the node " + node, func(s stateTest) effect { return s.setSlice(named) }, here, nil, pod},
+			step{"it does not any more", func(s stateTest) effect { return s.deleteSlice(named) }, here, pod, nil},
+		)
+	}
+}
+
+// history is a cluster's, as plain data. There are few names and addresses, so that everything meets
+// everything.
+type history struct {
+	*rand.Rand
+	services map[string]*v1.Service
+	slices   map[string]*discovery.EndpointSlice
+	nodes    map[string]*v1.Node
+}
+
+// objects are those that are left.
+func (h *history) objects() Objects {
+	return Objects{
+		Services:       slices.Collect(maps.Values(h.services)),
+		EndpointSlices: slices.Collect(maps.Values(h.slices)),
+		Nodes:          slices.Collect(maps.Values(h.nodes)),
+	}
+}
+
+func (h *history) one(of ...string) string { return of[h.IntN(len(of))] }
+
+// event makes a random change, tells s of it and returns what it may mean.
+func (h *history) event(s stateTest) effect {
+	service, slice, node := newService(fmt.Sprintf("s%d", h.IntN(5)), nil), newSlice(fmt.Sprintf("e%d", h.IntN(6)), ""), h.one("here", "there")
+	service.Namespace, slice.Namespace = namespaceOf(service.Name), namespaceOf(slice.Name)
+	switch h.IntN(7) {
+	case 0:
+		service.CreationTimestamp = metav1.Unix(int64(h.IntN(3)), 0)
+		service.Spec.ExternalIPs = []string{"203.0.113.1", "203.0.113.2", "2001:db8::1"}[h.IntN(3) : 2+h.IntN(2)]
+		h.services[service.Name] = service
+		return effectOf(s.setService(service))
+	case 1:
+		delete(h.services, service.Name)
+		return effectOf(s.deleteService(service))
+	case 2, 3:
+		slice = h.slice(slice, service.Name)
+		h.slices[slice.Name] = slice
+		return s.setSlice(slice)
+	case 4:
+		delete(h.slices, slice.Name)
+		return s.deleteSlice(slice)
+	case 5:
+		h.nodes[node] = newNode(node, [][]string{nil, {"10.128.0.0/31"}, {"10.128.0.2/31", "fd00:10::/127"}}[h.IntN(3)]...)
+		if h.IntN(2) > 0 {
+			h.nodes[node].Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: h.one("203.0.113.2", "10.128.0.1")}}
+		}
+		return effectOf(s.setNode(h.nodes[node]))
+	default:
+		delete(h.nodes, node)
+		return effectOf(s.deleteNode(node))
+	}
+}
+
+// namespaceOf is that of the Services and slices of this name.
+func namespaceOf(name string) string {
+	if strings.HasSuffix(name, "4") {
+		return "bank"
+	}
+	return "ns"
+}
+
+// slice gives a slice two random endpoints, on random nodes or none, with pods' names or without.
+func (h *history) slice(slice *discovery.EndpointSlice, service string) *discovery.EndpointSlice {
+	network := h.one("10.128.0.", "10.128.0.", "fd00:10::")
+	var endpoints []string
+	for range 2 {
+		endpoints = append(endpoints, fmt.Sprint(network, h.IntN(4), h.one("", "@here", "@there", "@yonder")))
+	}
+	namespace := slice.Namespace
+	slice = placed(slice.Name, service, endpoints...)
+	slice.Namespace = namespace
+	if network == "fd00:10::" {
+		slice.AddressType = discovery.AddressTypeIPv6
+	}
+	for i := range slice.Endpoints {
+		slice.Endpoints[i].TargetRef.Namespace = h.one("ns", "bank")
+		if h.IntN(3) == 0 {
+			slice.Endpoints[i].TargetRef = nil
+		}
+	}
+	return slice
+}
+
+// TestState_ForgetsNothingAndKeepsNothing: after any sequence of events the plan is that of the objects
+// that are left, in whatever portions it follows, and whoever was told that nothing changes was told
+// the truth.
+func TestState_ForgetsNothingAndKeepsNothing(t *testing.T) {
+	for _, scope := range []placement.Scope{placement.Node, placement.Cluster} {
+		for seed := range uint64(300) {
+			s := newStateTest(t, func(c *Config) { c.Scope = scope })
+			h := &history{
+				Rand:     rand.New(rand.NewPCG(seed, 4)),
+				services: map[string]*v1.Service{}, slices: map[string]*discovery.EndpointSlice{}, nodes: map[string]*v1.Node{},
+			}
+			for range 60 {
+				changed := h.event(s)
+				if seed%2 == 0 {
+					s.checkEffect(changed)
+				}
+			}
+			for _, family := range families {
+				s.checkPlan(family, h.objects())
+			}
+			if t.Failed() {
+				t.Fatalf("scope %s, seed %d", scope, seed)
+			}
+		}
+	}
+}
+
+// checkEffect brings the plans up to date, and fails the test if they change although an event was said
+// not to be about this node.
+func (s stateTest) checkEffect(changed effect) {
+	s.Helper()
+	for _, family := range families {
+		change := s.update(family)
+		if news := len(change.Added) + len(change.Removed) + len(change.Refused) + len(change.Lifted); changed != here && news > 0 {
+			s.Errorf("said to be %v, changes the plan: %+v", changed, change)
+		}
+	}
+}
+
+// checkPlan holds all that the state says of its plan against what the objects give.
+func (s stateTest) checkPlan(family v1.IPFamily, objects Objects) {
+	s.Helper()
+	want, err := PlanFor(family, s.config, objects)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if got := planOf(s.state, family); !got.Equal(want) {
+		s.Errorf("made at once (-want +got):\n%s", cmp.Diff(want, got, compareNetip))
+	}
+	if got := followedPlan(s.state, family); !got.Equal(want) {
+		s.Errorf("followed (-want +got):\n%s", cmp.Diff(want, got, compareNetip))
+	}
+	if _, right := s.audit(family); !right {
+		s.Error("the audit finds fault with what follows")
+	}
+	cluster, err := InputFor(family, s.config, objects)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if in, _ := s.input(family); !plan.Build(in).Equal(plan.Build(cluster)) {
+		s.Errorf("the cluster's (-want +got):\n%s", cmp.Diff(plan.Build(cluster), plan.Build(in), compareNetip))
+	}
+}
+
+// TestState_AuditFindsAPlanThatWentAstray, and finds no fault with one that has not. It changes nothing
+// but what an update does.
+func TestState_AuditFindsAPlanThatWentAstray(t *testing.T) {
+	s := newStateTest(t, nil)
+	s.setService(newService("web", nil))
+	s.setSlice(placed("web-1", "web", "10.128.0.5@here", "10.128.0.6@there"))
+	change, right := s.audit(v1.IPv4Protocol)
+	if !right || len(change.Added) != 1 {
+		t.Errorf("right %v, change %+v; want no fault found, and one binding added", right, change)
+	}
+	s.planners[v1.IPv4Protocol].DeleteService(plan.Service{Namespace: "ns", Name: "web"}) // unknown to the state
+	if change, right := s.audit(v1.IPv4Protocol); right || len(change.Removed) != 1 {
+		t.Errorf("right %v, change %+v; want the fault found, and what it does", right, change)
+	}
+	if _, right := s.audit(v1.IPv4Protocol); right {
+		t.Error("the audit finds the fault once only")
+	}
+}

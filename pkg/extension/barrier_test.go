@@ -1,0 +1,67 @@
+package extension
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestBarrier_OpensWithTheLastKind, whatever the order, and tells of it once.
+func TestBarrier_OpensWithTheLastKind(t *testing.T) {
+	b := NewBarrier("Services", "EndpointSlices", "Nodes")
+	for _, step := range []struct {
+		known   string
+		opens   bool
+		missing []string
+	}{
+		{"Nodes", false, []string{"EndpointSlices", "Services"}},
+		{"Nodes", false, []string{"EndpointSlices", "Services"}},
+		{"Pods", false, []string{"EndpointSlices", "Services"}},
+		{"EndpointSlices", false, []string{"Services"}},
+		{"Services", true, nil},
+		{"Services", false, nil},
+	} {
+		if opens := b.Known(step.known); opens != step.opens || isOpen(b) != (step.missing == nil) {
+			t.Errorf("%s are known: opens %v, is open %v; want opens %v", step.known, opens, isOpen(b), step.opens)
+		}
+		if diff := cmp.Diff(step.missing, b.Missing(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s are known, missing (-want +got):\n%s", step.known, diff)
+		}
+		if b.WaitsFor(step.known) {
+			t.Errorf("%s are known, and waited for", step.known)
+		}
+	}
+}
+
+func isOpen(b *Barrier) bool {
+	select {
+	case <-b.Opened():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestBarrier_ManyGoroutines: one of them opens it, although all come at once.
+func TestBarrier_ManyGoroutines(t *testing.T) {
+	kinds := []string{"Services", "EndpointSlices", "ServiceCIDRs", "Nodes", "Networks"}
+	b := NewBarrier(kinds...)
+	var opened atomic.Int32
+	var running sync.WaitGroup
+	for range 20 {
+		for _, kind := range kinds {
+			running.Go(func() {
+				if b.Known(kind) {
+					opened.Add(1)
+				}
+			})
+		}
+	}
+	running.Wait()
+	if got := opened.Load(); got != 1 || !isOpen(b) {
+		t.Errorf("opened %d times, is open %v; want once", got, isOpen(b))
+	}
+}
