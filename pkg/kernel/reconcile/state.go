@@ -115,15 +115,15 @@ type Requests struct {
 
 // The events of a sync.
 type (
-	// Began: somebody has asked for a sync. Changed tells whether what is wanted has changed.
+	// Began tells that somebody has asked for a sync. Changed tells whether what is wanted has changed.
 	Began struct {
 		Requests
 		Changed bool
 	}
-	// Glanced: the fingerprint of the kernel's tables was compared. Moved tells whether it is
+	// Glanced tells that the fingerprint of the kernel's tables was compared. Moved tells whether it is
 	// another one, or was not known.
 	Glanced struct{ Moved, Changed bool }
-	// Looked: the kernel was read.
+	// Looked tells that the kernel was read.
 	Looked struct {
 		// Altered: it has other rules of ours than were written last.
 		Altered bool
@@ -134,11 +134,11 @@ type (
 		// Stale is what earlier runs have left in other back ends.
 		Stale Stale
 	}
-	// Refused: a change alone could not be written.
+	// Refused tells that a change alone could not be written.
 	Refused struct{}
-	// Succeeded: all steps are done. Looked tells whether the kernel was read or glanced at.
+	// Succeeded tells that all steps are done. Looked tells whether the kernel was read or glanced at.
 	Succeeded struct{ Looked bool }
-	// Failed: a step was not done.
+	// Failed tells that a step was not done.
 	Failed struct{}
 )
 
