@@ -259,10 +259,10 @@ func (s *soak) measure(m *member) {
 	got, err := s.get(m.Host, at, "/metrics")
 	s.must(err)
 	s.samples[m.Name] = append(s.samples[m.Name], sampled{
-		heap: s.metric(got.body, "go_memstats_heap_alloc_bytes"), resident: s.metric(got.body, "process_resident_memory_bytes"),
-		goroutines: s.metric(got.body, "go_goroutines"), files: s.metric(got.body, "process_open_fds"),
+		heap: metric(s.T, got.body, "go_memstats_heap_alloc_bytes"), resident: metric(s.T, got.body, "process_resident_memory_bytes"),
+		goroutines: metric(s.T, got.body, "go_goroutines"), files: metric(s.T, got.body, "process_open_fds"),
 	})
-	if failures := s.metric(got.body, "egress_snat_sync_failures_total"); failures > 0 {
+	if failures := metric(s.T, got.body, "egress_snat_sync_failures_total"); failures > 0 {
 		s.Errorf("%s: %g syncs have failed", m.Name, failures)
 	}
 	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
@@ -275,15 +275,17 @@ func (s *soak) measure(m *member) {
 }
 
 // metric is the sum over all labels of a metric.
-func (s *soak) metric(text, name string) (sum float64) {
-	s.Helper()
+func metric(t *testing.T, text, name string) (sum float64) {
+	t.Helper()
 	lines := regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (\S+)$`).FindAllStringSubmatch(text, -1)
 	if len(lines) == 0 {
-		s.Fatalf("there is no metric %s", name)
+		t.Fatalf("there is no metric %s", name)
 	}
 	for _, line := range lines {
 		value, err := strconv.ParseFloat(line[1], 64)
-		s.must(err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		sum += value
 	}
 	return sum
@@ -317,9 +319,9 @@ func (s *soak) report(took time.Duration, least int64) {
 		got, err := s.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
 		s.must(err)
 		s.Logf("%s  %.0f syncs of egress SNAT, a change in the kernel after %.0f ms on average, from its controller on; %.0f syncs of kube-proxy", m.Name,
-			s.metric(got.body, "egress_snat_sync_duration_seconds_count"),
-			1000*s.metric(got.body, "egress_snat_network_programming_duration_seconds_sum")/s.metric(got.body, "egress_snat_network_programming_duration_seconds_count"),
-			s.metric(got.body, "kubeproxy_sync_proxy_rules_duration_seconds_count"))
+			metric(s.T, got.body, "egress_snat_sync_duration_seconds_count"),
+			1000*metric(s.T, got.body, "egress_snat_network_programming_duration_seconds_sum")/metric(s.T, got.body, "egress_snat_network_programming_duration_seconds_count"),
+			metric(s.T, got.body, "kubeproxy_sync_proxy_rules_duration_seconds_count"))
 		s.flat(m.Name)
 	}
 }

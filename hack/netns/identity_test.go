@@ -100,8 +100,8 @@ func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 		}
 		n.refused("thief/web", "")
 		n.holdsPlan(soon)
-		if times := strings.Count(n.Printed.String(), event); times != 1 {
-			n.Errorf("the Event was written %d times, want once", times)
+		if times := strings.Count(n.Printed.String(), event); times != 2 {
+			n.Errorf("the Event was written %d times, want once for each IP family", times)
 		}
 	})
 }

@@ -45,12 +45,12 @@ const (
 var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 
 // eventRecorder writes an Event about each Service for each reason for which something of it is
-// refused, and repeats it as long as that holds. It never reads, changes or deletes the Events of
+// refused, in each IP family, and repeats it as long as that holds. It never reads, changes or deletes the Events of
 // others: the API server deletes what is not repeated.
 //
 // All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
-// Event and the nodes' names alone. What is refused of a single pod only the nodes know that would
-// bind it, so each of them writes. A refusal that may hold on one node alone is in an Event about that
+// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node only
+// that node knows, so it writes. A refusal that may hold on one node alone is in an Event about that
 // Node as well, which the node itself writes.
 type eventRecorder struct {
 	logger   klog.Logger
@@ -73,7 +73,7 @@ type warning struct {
 	about  v1.ObjectReference
 	reason plan.Reason
 	note   string
-	// ofPod: it is about a single pod.
+	// ofPod: it is about a single pod, of which only the node knows that has it.
 	ofPod bool
 	// due is when to write it, for the first time or again.
 	due time.Time
@@ -178,26 +178,22 @@ func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
 	}
 }
 
-// warningsAbout returns one warning for each reason for which a Service is refused something.
+// warningsAbout returns one warning for each reason for which a Service is refused something, of each IP
+// family, and one for both if it says the same of both. The families' plans follow their own changes: a
+// warning that spoke for both would be another one, and written anew, when the first of them is lifted.
 func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.uid(service)}
-	refusals := slices.Concat(r.refusals[service][v1.IPv4Protocol], r.refusals[service][v1.IPv6Protocol])
-	// What was told of a family stays, though the other one has the same reason: another note is
-	// another Event.
-	slices.SortStableFunc(refusals, func(a, b plan.Refusal) int { return r.untold(service, a) - r.untold(service, b) })
 	var warnings []warning
-	for _, refusal := range oneForEachReason(refusals) {
-		warnings = append(warnings, warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: refusal.Pod.IsValid()})
+	for _, family := range families {
+		for _, refusal := range r.refusals[service][family] {
+			ofPod := refusal.Pod.IsValid() && planned{r.state, family}.Placed(service, refusal.Pod)
+			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: ofPod}
+			if !slices.Contains(warnings, w) {
+				warnings = append(warnings, w)
+			}
+		}
 	}
 	return warnings
-}
-
-// untold returns 0 for a refusal that a warning about the Service tells of, else 1.
-func (r *eventRecorder) untold(service plan.Service, refusal plan.Refusal) int {
-	if slices.ContainsFunc(r.warnings[service], func(w warning) bool { return w.reason == refusal.Reason && w.note == r.note(refusal) }) {
-		return 0
-	}
-	return 1
 }
 
 // note returns what an Event about a Service says.

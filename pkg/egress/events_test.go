@@ -175,6 +175,29 @@ func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	}
 }
 
+// TestEventRecorder_FamiliesAreIndependent: each family's plan follows the objects in its own time.
+func TestEventRecorder_FamiliesAreIndependent(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	web := plan.Service{Namespace: "ns", Name: "web"}
+	six := refusal("web", plan.NotAllowed, "")
+	six.Message = "for another"
+	for _, change := range []struct {
+		family   v1.IPFamily
+		refusals []plan.Refusal
+		events   int
+	}{
+		{v1.IPv6Protocol, []plan.Refusal{six}, 1},
+		{v1.IPv4Protocol, []plan.Refusal{refusal("web", plan.NotAllowed, "")}, 1},
+		{v1.IPv4Protocol, nil, 0},
+		{v1.IPv6Protocol, nil, 0},
+	} {
+		r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{change.family: {web: change.refusals}})
+		if got := texts(dueAt(r, time.Now())); len(got) != change.events {
+			t.Errorf("%s, %d refusals: Events %q, want %d", change.family, len(change.refusals), got, change.events)
+		}
+	}
+}
+
 // TestEventRecorder_FewNodesWrite, also when all nodes start again: none knows what was written before.
 func TestEventRecorder_FewNodesWrite(t *testing.T) {
 	const nodes, services = 100, 10
