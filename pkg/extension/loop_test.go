@@ -3,6 +3,8 @@ package extension
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,35 +12,57 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// looped is a Loop that runs in a bubble, whose clock goes on when everybody waits. It notes the syncs;
-// times are those since the Loop was started.
+// looped is a Loop that runs in a bubble, whose clock goes on when everybody waits.
 type looped struct {
 	*Loop
-	start        time.Time
-	count        int // of syncs, also of those that are forgotten
+	start   time.Time
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	noting sync.Mutex // protects what follows
+	notes  syncNotes
+}
+
+// syncNotes are what syncs were made. Times are those since the Loop was started.
+type syncNotes struct {
 	began, ended []time.Duration
 	regular      []bool
 	done         [][]time.Time
-	stop         context.CancelFunc
-	stopped      chan struct{}
+}
+
+// note changes the notes.
+func (l *looped) note(change func(*syncNotes)) {
+	l.noting.Lock()
+	defer l.noting.Unlock()
+	change(&l.notes)
+}
+
+// syncs returns the notes since the last call.
+func (l *looped) syncs() (taken syncNotes) {
+	l.note(func(n *syncNotes) { taken, *n = *n, syncNotes{} })
+	return taken
 }
 
 // runLoop runs a Loop until the test ends. do says what the nth sync does, from 0 on; nil for nothing.
 func runLoop(t *testing.T, minPeriod, lookPeriod time.Duration, do func(l *looped, n int) (again time.Time, failed bool)) *looped {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &looped{Loop: NewLoop(minPeriod, lookPeriod), start: time.Now(), stop: cancel, stopped: make(chan struct{})}
+	count := 0
 	sync := func(_ context.Context, regular bool) (again time.Time, failed bool) {
-		l.began, l.regular = append(l.began, time.Since(l.start)), append(l.regular, regular)
-		l.count++
+		l.note(func(n *syncNotes) {
+			n.began, n.regular = append(n.began, time.Since(l.start)), append(n.regular, regular)
+		})
 		if do != nil {
-			again, failed = do(l, l.count-1)
+			again, failed = do(l, count)
 		}
-		l.ended = append(l.ended, time.Since(l.start))
+		count++
+		l.note(func(n *syncNotes) { n.ended = append(n.ended, time.Since(l.start)) })
 		return again, failed
 	}
+	done := func(changes []time.Time) { l.note(func(n *syncNotes) { n.done = append(n.done, changes) }) }
 	go func() {
 		defer close(l.stopped)
-		l.Run(ctx, sync, func(changes []time.Time) { l.done = append(l.done, changes) })
+		l.Run(ctx, sync, done)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -52,9 +76,6 @@ func (l *looped) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
-
-// forget forgets the syncs so far.
-func (l *looped) forget() { l.began, l.ended, l.regular, l.done = nil, nil, nil, nil }
 
 // TestLoop_BurstsCoalesce: many changes are few syncs, and the last one of them comes after the last
 // change. Each change is told once to whoever measures how long it took.
@@ -70,23 +91,24 @@ func TestLoop_BurstsCoalesce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				value, seen := 0, 0
+				var value, seen atomic.Int32
 				l := runLoop(t, minPeriod, time.Hour, func(*looped, int) (time.Time, bool) {
-					seen = value
+					seen.Store(value.Load())
 					return time.Time{}, false
 				})
 				l.after(time.Minute)
-				l.forget()
-				for value = 1; value <= changes; value++ {
+				l.syncs()
+				for range changes {
+					value.Add(1)
 					l.Changed(time.Now())
 					l.after(test.every)
 				}
-				value = changes
 				l.after(time.Second)
-				if len(l.began) == 0 || len(l.began) > test.most || seen != changes {
-					t.Errorf("%d changes were %d syncs, want 1 to %d; the last saw the change %d", changes, len(l.began), test.most, seen)
+				got := l.syncs()
+				if len(got.began) == 0 || len(got.began) > test.most || seen.Load() != changes {
+					t.Errorf("%d changes were %d syncs, want 1 to %d; the last saw the change %d", changes, len(got.began), test.most, seen.Load())
 				}
-				if told := slices.Concat(l.done...); len(told) != changes || !slices.IsSortedFunc(told, time.Time.Compare) {
+				if told := slices.Concat(got.done...); len(told) != changes || !slices.IsSortedFunc(told, time.Time.Compare) {
 					t.Errorf("told of %d changes, want each of %d, in order", len(told), changes)
 				}
 				if due := l.DueSince(); !due.IsZero() {
@@ -113,11 +135,12 @@ func TestLoop_RestsBetweenSyncs(t *testing.T) {
 					return time.Time{}, false
 				})
 				l.after(2 * time.Minute)
-				if len(l.began) < 5 {
-					t.Fatalf("%d syncs although each asks for another", len(l.began))
+				got := l.syncs()
+				if len(got.began) < 5 {
+					t.Fatalf("%d syncs although each asks for another", len(got.began))
 				}
-				for n, ended := range l.ended[:len(l.began)-1] {
-					if rest := l.began[n+1] - ended; rest != test.rest+pause {
+				for n, ended := range got.ended[:len(got.began)-1] {
+					if rest := got.began[n+1] - ended; rest != test.rest+pause {
 						t.Errorf("%s from the end of sync %d to the next, want %s, and %s for changes to come", rest, n, test.rest, pause)
 					}
 				}
@@ -134,21 +157,21 @@ func TestLoop_FailedSyncIsStillDue(t *testing.T) {
 			return time.Now().Add(time.Minute), 1 <= n && n <= 2
 		})
 		l.after(time.Second)
-		l.forget()
-		l.Changed(time.Now())
+		l.syncs()
 		asked := time.Now()
+		l.Changed(asked)
 		l.after(30 * time.Second)
 		later := time.Now()
 		l.Changed(later)
 		l.after(10 * time.Second)
-		if len(l.began) == 0 || l.done != nil {
-			t.Fatalf("%d syncs, %d of them were told as done; want some, which failed", len(l.began), len(l.done))
+		if got := l.syncs(); len(got.began) == 0 || got.done != nil {
+			t.Fatalf("%d syncs, %d of them were told as done; want some, which failed", len(got.began), len(got.done))
 		}
 		if due := l.DueSince(); !due.Equal(asked) {
 			t.Errorf("due since %s, want since %s, when the change came", due, asked)
 		}
 		l.after(2 * time.Minute)
-		if diff := cmp.Diff([]time.Time{asked, later}, slices.Concat(l.done...)); diff != "" {
+		if diff := cmp.Diff([]time.Time{asked, later}, slices.Concat(l.syncs().done...)); diff != "" {
 			t.Errorf("told of changes (-want +got):\n%s", diff)
 		}
 		if due := l.DueSince(); !due.IsZero() {
@@ -161,21 +184,21 @@ func TestLoop_FailedSyncIsStillDue(t *testing.T) {
 // more and more memory.
 func TestLoop_KeepsSoManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		healthy := false
+		var healthy atomic.Bool
 		l := runLoop(t, 50*time.Millisecond, time.Hour, func(l *looped, _ int) (time.Time, bool) {
 			for range mostChanges { // while the sync goes on
 				l.Changed(time.Now())
 			}
-			return time.Time{}, !healthy
+			return time.Time{}, !healthy.Load()
 		})
 		l.after(time.Second)
-		healthy = true
-		l.forget()
+		healthy.Store(true)
 		l.after(100 * time.Millisecond)
-		if len(l.done) == 0 {
+		done := l.syncs().done
+		if len(done) == 0 {
 			t.Fatal("no sync has succeeded")
 		}
-		if got := len(l.done[0]); got != mostChanges {
+		if got := len(done[0]); got != mostChanges {
 			t.Errorf("the first sync that succeeded tells of %d changes, want %d", got, mostChanges)
 		}
 	})
@@ -186,7 +209,7 @@ func TestLoop_FailureWithoutARequestIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := runLoop(t, 50*time.Millisecond, 15*time.Second, func(_ *looped, n int) (time.Time, bool) { return time.Time{}, n == 1 })
 		l.after(20 * time.Second)
-		if want := l.start.Add(l.began[1]); !l.DueSince().Equal(want) {
+		if want := l.start.Add(l.syncs().began[1]); !l.DueSince().Equal(want) {
 			t.Errorf("due since %s, want since %s", l.DueSince(), want)
 		}
 		l.after(15 * time.Second)
@@ -206,21 +229,23 @@ func TestLoop_RequestDuringSync(t *testing.T) {
 			return time.Time{}, false
 		})
 		l.after(time.Minute)
-		l.forget()
+		l.syncs()
 		first := time.Now()
 		l.Changed(first)
 		l.after(pause + takes/2)
 		second := time.Now()
 		l.Changed(second)
 		l.after(takes / 2)
-		if len(l.ended) != 1 || l.DueSince().IsZero() || l.DueSince().After(second) {
-			t.Errorf("%d syncs have ended, due since %s; want one, and due since %s or earlier", len(l.ended), l.DueSince(), second)
+		before := l.syncs()
+		if len(before.ended) != 1 || l.DueSince().IsZero() || l.DueSince().After(second) {
+			t.Errorf("%d syncs have ended, due since %s; want one, and due since %s or earlier", len(before.ended), l.DueSince(), second)
 		}
 		l.after(time.Second)
-		if due := l.DueSince(); len(l.began) != 2 || !due.IsZero() {
-			t.Errorf("%d syncs, due since %s; want two, and nothing due", len(l.began), due)
+		after := l.syncs()
+		if due := l.DueSince(); len(before.began)+len(after.began) != 2 || !due.IsZero() {
+			t.Errorf("%d syncs, due since %s; want two, and nothing due", len(before.began)+len(after.began), due)
 		}
-		if diff := cmp.Diff([][]time.Time{{first}, {second}}, l.done); diff != "" {
+		if diff := cmp.Diff([][]time.Time{{first}, {second}}, append(before.done, after.done...)); diff != "" {
 			t.Errorf("told of changes (-want +got):\n%s", diff)
 		}
 	})
@@ -242,10 +267,11 @@ func TestLoop_SyncsWithoutARequest(t *testing.T) {
 		l.after(32 * time.Second)
 		want := []time.Duration{pause, 15*time.Second + pause, 17*time.Second + 2*pause, 30*time.Second + pause}
 		want = append(want, want[3]+50*time.Millisecond+pause)
-		if diff := cmp.Diff(want, l.began); diff != "" {
+		got := l.syncs()
+		if diff := cmp.Diff(want, got.began); diff != "" {
 			t.Errorf("syncs began (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]bool{false, true, false, true, false}, l.regular); diff != "" {
+		if diff := cmp.Diff([]bool{false, true, false, true, false}, got.regular); diff != "" {
 			t.Errorf("regular (-want +got):\n%s", diff)
 		}
 	})
@@ -312,7 +338,7 @@ func TestLoop_EndsWithItsContext(t *testing.T) {
 				l := runLoop(t, 50*time.Millisecond, time.Hour, nil)
 				time.AfterFunc(time.Minute+time.Second, l.Request)
 				l.after(at)
-				before := len(l.began)
+				l.syncs()
 				l.stop()
 				synctest.Wait()
 				select {
@@ -320,8 +346,8 @@ func TestLoop_EndsWithItsContext(t *testing.T) {
 				default:
 					t.Error("it goes on")
 				}
-				if after := len(l.began); after != before {
-					t.Errorf("%d syncs began after the end", after-before)
+				if after := l.syncs(); len(after.began) != 0 {
+					t.Errorf("%d syncs began after the end", len(after.began))
 				}
 			})
 		})
