@@ -26,10 +26,10 @@ const (
 
 // sectionText is the template of that section. value looks up a row, each one for all ways to write rules; elsewhere and
 // flows look up rows of the typical node.
-const sectionText = `On a typical node (10,000 Services, 1,000 of them with external IPs; 100,000 endpoints, 250 of them on this node) the
-process takes {{each "CPU per change ÷ stock kube-proxy"}} times the CPU time of stock kube-proxy per change, has {{each "resident memory ÷ stock kube-proxy"}}
-times its memory, and its rules are complete after {{each "start to complete rules ÷ stock kube-proxy"}} times the time (iptables-legacy, iptables-nft in a cluster of
-a tenth of that size, nftables).
+const sectionText = `On a typical node (10,000 Services, 1,000 of them with external IPs; 100,000 endpoints, 250 of them on this node; for
+iptables-nft a tenth of all that), relative to stock kube-proxy, a change takes {{each "CPU per change ÷ stock kube-proxy"}} times the CPU time,
+resident memory is {{each "resident memory ÷ stock kube-proxy"}} times as large, and the rules are complete after
+{{each "start to complete rules ÷ stock kube-proxy"}} times the time.
 A change of a pod on another node costs {{elsewhere "CPU"}} and runs {{elsewhere "programs run"}}; idle, the process takes
 {{each "CPU while idle, above stock kube-proxy"}} more than stock kube-proxy.
 Bound pods of this node begin new flows at {{flows "nftables"}} (nftables), {{flows "legacy tree"}} (iptables-legacy) and
@@ -45,16 +45,22 @@ down to {{value "new flows of random pods: linear chain ÷ single rule" "10k"}} 
 
 // render returns the section for these results.
 func (p published) render() (string, error) {
+	// each returns the values that are known, with the ways that they are for.
 	each := func(name string) (string, error) {
-		var values []any
+		var values []string
+		var unknown error
 		for _, way := range []struct{ name, at string }{{"iptables-legacy", "100k"}, {"iptables-nft", "10k"}, {"nftables", "100k"}} {
 			value, err := p.value(name+", "+way.name, way.at)
 			if err != nil {
-				return "", err
+				unknown = err
+				continue
 			}
-			values = append(values, value)
+			values = append(values, value+" ("+way.name+")")
 		}
-		return fmt.Sprintf("%s, %s and %s", values...), nil
+		if len(values) == 0 {
+			return "", unknown
+		}
+		return strings.Join(values, ", "), nil
 	}
 	section, err := template.New("section").Funcs(template.FuncMap{
 		"value": p.value,

@@ -13,7 +13,9 @@ import (
 const egressVerifyLong = `Makes the node compare the rules in the kernel with its plan, in each IP family that it
 serves. Prints one line for each difference, and exits with status 1 if there is any.
 
-The node itself does this twice in each sync period, and repairs all differences.`
+The node looks twice in each sync period and repairs what it finds; it reads all rules every ten
+minutes, or when it sees that the kernel's tables have changed. What this command finds is repaired
+at once.`
 
 const egressVerifyExample = `  # In a script
   openshift egress verify >/dev/null || logger -p daemon.warning 'egress SNAT rules differ from the plan'`

@@ -81,9 +81,9 @@ func (w *configWatch) follow() error {
 	return errors.Join(errs...)
 }
 
-// foldersTo returns the folders in which a change of a name changes what file leads to:
-// that of each symbolic link on the way, resolved step by step (path_resolution(7)), and
-// that of the file itself. Several may be the same.
+// foldersTo returns all folders on the way to what file leads to, in any of which a change of a name
+// may lead elsewhere: symbolic links are resolved step by step (path_resolution(7)). Several may be the
+// same.
 func foldersTo(file string) []string {
 	const mostLinks = 40 // the kernel follows no more
 	var folders []string
@@ -95,6 +95,9 @@ func foldersTo(file string) []string {
 			path = filepath.Dir(path)
 			continue
 		}
+		if name != "" {
+			folders = append(folders, path)
+		}
 		next := filepath.Join(path, name)
 		target, err := os.Readlink(next)
 		if err != nil || name == "" || links == mostLinks {
@@ -102,13 +105,12 @@ func foldersTo(file string) []string {
 			continue
 		}
 		links++
-		folders = append(folders, path)
 		if filepath.IsAbs(target) {
 			path = "/"
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return append(folders, filepath.Dir(path))
+	return folders
 }
 
 func (w *configWatch) close() {

@@ -49,8 +49,8 @@ var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 // others: the API server deletes what is not repeated.
 //
 // All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
-// Event and the nodes' names alone. What is refused of a single pod only the nodes know that would
-// bind it, so each of them writes. A refusal that may hold on one node alone is in an Event about that
+// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node only
+// that node knows, so it writes. A refusal that may hold on one node alone is in an Event about that
 // Node as well, which the node itself writes.
 type eventRecorder struct {
 	logger   klog.Logger
@@ -73,7 +73,7 @@ type warning struct {
 	about  v1.ObjectReference
 	reason plan.Reason
 	note   string
-	// ofPod: it is about a single pod.
+	// ofPod: it is about a single pod, of which only the node knows that has it.
 	ofPod bool
 	// due is when to write it, for the first time or again.
 	due time.Time
@@ -186,7 +186,8 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	var warnings []warning
 	for _, family := range families {
 		for _, refusal := range r.refusals[service][family] {
-			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: refusal.Pod.IsValid()}
+			ofPod := refusal.Pod.IsValid() && planned{r.state, family}.Placed(service, refusal.Pod)
+			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: ofPod}
 			if !slices.Contains(warnings, w) {
 				warnings = append(warnings, w)
 			}

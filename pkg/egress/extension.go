@@ -65,7 +65,7 @@ type Extension struct {
 	state   *state
 	events  *eventRecorder
 	barrier *extension.Barrier
-	// families are those that a proxier serves, and others: all have a plan.
+	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier
 	running  sync.WaitGroup
@@ -145,6 +145,7 @@ func (e *Extension) ProxierSynced(name v1.IPFamily) {
 // Run is part of [extension.Extension].
 func (e *Extension) Run(ctx context.Context) {
 	e.remindOfMissing(ctx)
+	e.warnOfUnknownNode()
 	var running sync.WaitGroup
 	for _, f := range e.families {
 		running.Go(func() { f.loop.Run(ctx, f.sync, f.observeLatency) })
@@ -166,6 +167,15 @@ func (e *Extension) remindOfMissing(ctx context.Context) {
 			e.logger.Error(nil, "Egress SNAT rules are not written because some objects are not known yet; the rules in the kernel stay as they are",
 				"waitingFor", strings.Join(e.barrier.Missing(), ", "))
 		}
+	}
+}
+
+// warnOfUnknownNode says if no Node object has this node's name: EndpointSlices that name their pods'
+// node then place none here.
+func (e *Extension) warnOfUnknownNode() {
+	if names := e.state.nodeNames(); len(names) > 0 && !slices.Contains(names, e.config.NodeName) && e.config.Scope != placement.Cluster {
+		e.logger.Error(nil, "No Node object has the name of this node, so pods on it may leave without an egress IP; set nodeName in the node's configuration to the name of its Node",
+			"nodeName", e.config.NodeName)
 	}
 }
 

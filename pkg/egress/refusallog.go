@@ -100,6 +100,6 @@ func (l *refusalLog) sayLeftOut() {
 		return cmp.Or(cmp.Compare(leftOut[a], leftOut[b]), cmp.Compare(b.String(), a.String()))
 	})
 	l.saidLeftOut = l.clock.Now()
-	l.logger.Info("Refused egress SNAT for more, which the log leaves out; 'openshift egress refused' lists what is refused now",
+	l.logger.Info("More refusals were not logged; 'openshift egress refused' lists all that hold now",
 		"count", count, "services", len(leftOut), "mostOf", most)
 }

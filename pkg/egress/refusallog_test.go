@@ -100,7 +100,7 @@ func (l *refusalLines) logger() klog.Logger {
 		switch {
 		case strings.Contains(text, `"msg"="Refused egress SNAT"`):
 			l.told++
-		case strings.Contains(text, `"msg"="Refused egress SNAT for more`):
+		case strings.Contains(text, `"msg"="More refusals were not logged`):
 			n, _ := strconv.Atoi(countOfLeftOut.FindStringSubmatch(text)[1])
 			l.leftOut += n
 			l.others++

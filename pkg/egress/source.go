@@ -79,14 +79,25 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 		default:
 			due = due || !e.Summary().DueSince.IsZero()
 		}
-		if err != nil || agrees || !due || n == looks {
+		if err != nil || agrees {
 			return differences, err
+		}
+		if !due || n == looks {
+			e.requestFullLook() // so that it is repaired, although a glance may not show it
+			return differences, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(pause):
 		}
+	}
+}
+
+func (e *Extension) requestFullLook() {
+	for _, f := range e.families {
+		f.reconciler.RequestFullLook()
+		f.loop.Request()
 	}
 }
 

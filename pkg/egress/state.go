@@ -276,17 +276,23 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 // somebody asks, the pods that all EndpointSlices name are counted.
 func (s *state) podAt(addr netip.Addr) plan.Pod {
 	if s.pods == nil {
-		s.pods = podNames{}
-		for owner := range s.slices {
-			for endpoints := range s.endpointsOf(owner) {
-				s.pods.count(owner.Namespace, endpoints, 1)
-			}
-		}
-		for name, endpoints := range s.unserved {
-			s.pods.count(name.slice.Namespace, endpoints, 1)
-		}
+		s.pods = s.countPods()
 	}
 	return s.pods.at(addr)
+}
+
+// countPods returns the pods that all EndpointSlices name.
+func (s *state) countPods() podNames {
+	pods := podNames{}
+	for owner := range s.slices {
+		for endpoints := range s.endpointsOf(owner) {
+			pods.count(owner.Namespace, endpoints, 1)
+		}
+	}
+	for name, endpoints := range s.unserved {
+		pods.count(name.slice.Namespace, endpoints, 1)
+	}
+	return pods
 }
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -401,6 +407,7 @@ func (s *state) input(family v1.IPFamily) (plan.Input, placement.Placement) {
 // wholeInput is input with the lock held.
 func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 	in := s.surroundings(family)
+	pods := s.pods // of the whole cluster, which this node's plan may never need
 	for name, svc := range s.services {
 		part := svc.parts[family]
 		if part == nil {
@@ -414,7 +421,10 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 		for endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
 				if e.Pod.Namespace == "" { // leaving the name out binds no pod of another namespace either
-					e.Pod = s.podAt(e.Addr)
+					if pods == nil {
+						pods = s.countPods()
+					}
+					e.Pod = pods.at(e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)
 			}
@@ -506,6 +516,11 @@ func (p planned) Desired(pods map[netip.Addr]bool) (result kernel.Desired) {
 
 func (p planned) RefusalsOf(service plan.Service) (result []plan.Refusal) {
 	p.ask(func(planner *plan.Planner) { result = planner.RefusalsOf(service) })
+	return result
+}
+
+func (p planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
+	p.ask(func(planner *plan.Planner) { result = planner.Placed(service, pod) })
 	return result
 }
 

@@ -107,6 +107,10 @@ func TestState_UnservedSlicesThatMatter(t *testing.T) {
 	if p := planOf(s, v1.IPv4Protocol); len(p.Refusals) != 1 || p.Refusals[0].Reason != plan.PodOfOtherNamespace {
 		t.Errorf("refusals %v; want one, for the pod of another namespace", p.Refusals)
 	}
+	if s.pods != nil {
+		t.Error("asking for the status counts all pods, for good")
+	}
+	s.update(v1.IPv4Protocol)
 	if !set(nil) || set(nil) || !set(db.pods) || !set(nil) {
 		t.Error("it matters when the pod is named, and when it is not any more")
 	}

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -25,9 +26,11 @@ var (
 type usageCollector struct {
 	metrics.BaseStableCollector
 
-	mu      sync.Mutex
-	counted time.Time
-	usage   map[netip.Addr]conntrack.Usage
+	mu sync.Mutex
+	// counting: somebody counts at this moment.
+	counting bool
+	counted  time.Time
+	usage    map[netip.Addr]conntrack.Usage
 }
 
 // countedFor is how long a count is good: more scrapers cost no more dumps.
@@ -45,13 +48,24 @@ func (c *usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
 	}
 }
 
+// count returns the usage of each egress IP. While one caller counts, others get the last count.
 func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.counted) < countedFor {
-		return c.usage
+	last, fresh := c.usage, c.counting || time.Since(c.counted) < countedFor
+	c.counting = c.counting || !fresh
+	c.mu.Unlock()
+	if fresh {
+		return last
 	}
-	c.counted, c.usage = time.Now(), map[netip.Addr]conntrack.Usage{}
+	usage := e.countUsage()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counted, c.usage, c.counting = time.Now(), usage, false
+	return usage
+}
+
+func (e *Extension) countUsage() map[netip.Addr]conntrack.Usage {
+	counted := map[netip.Addr]conntrack.Usage{}
 	for family, f := range e.families {
 		usage, err := conntrack.Count(e.ctx, kernel.Family(family), f.reconciler.EgressIPs())
 		if err != nil {
@@ -59,9 +73,7 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 			e.logger.Error(err, "Cannot count the flows of egress IPs")
 			continue
 		}
-		for ip, u := range usage {
-			c.usage[ip] = u
-		}
+		maps.Copy(counted, usage)
 	}
-	return c.usage
+	return counted
 }

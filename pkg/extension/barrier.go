@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Barrier opens when all kinds of objects are known in full: what is decided before could drop what
-// is right, or grant what is to be refused. Its methods may be called by several goroutines.
+// Barrier opens when all kinds of objects are known in full. A plan that is made before could remove
+// rules that are right, or grant claims that have to be refused. Its methods may be called by several goroutines.
 type Barrier struct {
 	mu      sync.Mutex
 	missing map[string]bool

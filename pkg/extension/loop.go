@@ -70,11 +70,11 @@ func (l *Loop) Changed(at time.Time) {
 	l.Request()
 }
 
-// Restart says that nothing was due before now.
+// Restart says that nothing was due before now: it was waited for what cannot be hurried.
 func (l *Loop) Restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dueSince = time.Now()
+	l.dueSince, l.changes = time.Now(), nil
 }
 
 // DueSince returns when the oldest request came that no sync has answered; zero if none.

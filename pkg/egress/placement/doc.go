@@ -14,5 +14,10 @@
 // planned. Who owns an address, and which claims are refused, does not depend on endpoints: that is
 // the same on every node. What is refused of a single pod is told by the nodes that would bind it.
 //
+// An endpoint counts by the node that it names, also where other endpoints have the same address: an
+// address may be on two nodes for a while, of a pod that ends on one and of its successor on the
+// other, and the successor must not leave as the predecessor. What 'openshift egress list --all' shows
+// goes by address: there, the older Service wins.
+//
 // The package is pure. It imports the standard library and package plan.
 package placement

@@ -467,6 +467,12 @@ func (p *Planner) Desired(pods map[netip.Addr]bool) kernel.Desired {
 	return desired
 }
 
+// Placed tells whether an endpoint of a Service at an address names a node.
+func (p *Planner) Placed(name Service, addr netip.Addr) bool {
+	s := p.services[name]
+	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node != "" })
+}
+
 // RefusalsOf returns what a Service was refused at the last Update, sorted.
 func (p *Planner) RefusalsOf(name Service) []Refusal {
 	s := p.services[name]

@@ -26,9 +26,10 @@ const (
 	endedChain   = "ended"
 )
 
-// remembered is how long a flow that was deleted cannot be taken up again: longer than TCP repeats
-// what nobody acknowledges, 15 minutes (net.ipv4.tcp_retries2).
-const remembered = 20 * time.Minute
+// remembered is how long a TCP connection that was deleted cannot be taken up again: longer than TCP
+// repeats what nobody acknowledges, 15 minutes (net.ipv4.tcp_retries2). Other protocols have no
+// connections, and the far side may well begin a flow of its own between the same ports.
+const remembered, rememberedOther = 20 * time.Minute, 3 * time.Minute
 
 // portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).
 var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
@@ -209,10 +210,15 @@ func (b *barrier) add(entries []ends) error {
 		case unix.IPPROTO_TCP:
 			flows = append(flows, elementOf(t.original, true), elementOf(t.replying, true))
 		default:
+			if t.replying.destination.Addr() != t.original.source.Addr() {
+				continue // the far side does not know the pod's address, so it cannot begin a flow to the pod
+			}
 			if t.replying.source.Port() != 0 {
 				flows = append(flows, elementOf(t.replying, true))
+				flows[len(flows)-1].Timeout = rememberedOther
 			} else {
 				hosts = append(hosts, elementOf(t.replying, false))
+				hosts[len(hosts)-1].Timeout = rememberedOther
 			}
 		}
 	}

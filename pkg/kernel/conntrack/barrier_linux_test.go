@@ -3,7 +3,9 @@ package conntrack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,22 +82,33 @@ func (n *node) deleteOne() {
 func TestDelete_PutsFlowsBehindTheBarrier(t *testing.T) {
 	onNode(t, func(n *node) {
 		w := n.network
-		n.holds(n.wrongEntries())
-		n.deletes(n.bound(), Scope{All: true}, n.namesWith("wrong")...)
+		entries := n.wrongEntries()
+		for name, e := range entries {
+			if e.Protocol != tcp && e.Protocol != udp {
+				e.Wears = e.Source
+				entries[name] = e
+			}
+		}
+		asItself := entries["wrong: UDP as the node"]
+		asItself.Wears = asItself.Source
+		entries["wrong: UDP as the pod"] = asItself
+		n.holds(entries)
+		n.deletes(n.bound(), Scope{All: true}, slices.Collect(maps.Keys(entries))...)
 		table, elements := n.barred()
 		if diff := cmp.Diff(barrierOf(n.family), table); diff != "" {
 			n.Errorf("(-want +got):\n%s", diff)
 		}
-		// Four of TCP, both directions each; UDP and SCTP, the far side's; ESP, which has no ports; no ICMP.
+		// Four of TCP, both directions each; UDP and SCTP that are seen as the pod, the far side's; ESP, which has
+		// no ports; no ICMP, and no UDP that is seen as the node.
 		if got := strings.Count(elements, " expires "); got != 4*2+2+1 {
 			n.Errorf("%d elements:\n%s", got, elements)
 		}
 		for _, want := range []string{
 			fmt.Sprintf("%s . %s . tcp . 8080 . ", w.outside, w.node), // after DNAT, as the far side answers
 			fmt.Sprintf("%s . %s . tcp . ", w.pod, w.otherEgressIP),   // before, as the pod asks
-			fmt.Sprintf("%s . %s . udp . 53 . ", w.outside, w.node),   // as the far side answers
-			fmt.Sprintf("%s . %s . esp ", w.outside, w.node),          // without ports
-			fmt.Sprintf("%s . %s . sctp . ", w.outside, w.node),       // with ports
+			fmt.Sprintf("%s . %s . udp . 53 . ", w.outside, w.other),  // as the far side answers
+			fmt.Sprintf("%s . %s . esp ", w.outside, w.other),         // without ports
+			fmt.Sprintf("%s . %s . sctp . ", w.outside, w.other),      // with ports
 			fmt.Sprintf("%s . %s . tcp . 443 . ", w.outside, w.pod),   // seen as itself
 		} {
 			if !strings.Contains(elements, want) {
@@ -190,7 +203,7 @@ func TestDeleter_WithoutBarrier(t *testing.T) {
 				return err
 			}
 			defer d.close()
-			d.lacks = barrierError(unix.EOPNOTSUPP)
+			d.noBarrier = barrierError(unix.EOPNOTSUPP)
 			err = k.lookAt(n.Context(), everyone, d.delete)
 			return errors.Join(err, d.finish())
 		})

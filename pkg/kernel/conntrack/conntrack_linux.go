@@ -54,16 +54,15 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 	defer d.close()
 	err = k.look(ctx, selector, func(t *tracked) {
 		if selector.Selects(t.Flow) && ctx.Err() == nil {
-			klog.FromContext(ctx).V(4).Info("Deleting a flow that wears a wrong identity",
-				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "wears", t.Wears)
+			klog.FromContext(ctx).V(4).Info("Deleting a connection that uses the wrong source address",
+				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
 			d.delete(t)
 		}
 	})
-	if err = errors.Join(err, d.finish()); d.lacks != nil {
-		klog.FromContext(ctx).Info("The kernel lacks what ends deleted flows on both sides: some may go on under a wrong address, or hang", "flows", d.deleted, "because", d.lacks)
-	}
+	err = errors.Join(err, d.finish())
+	d.complain(klog.FromContext(ctx))
 	if err != nil {
-		return d.deleted, fmt.Errorf("delete %s flows that wear a wrong identity: %w", family, err)
+		return d.deleted, fmt.Errorf("delete %s flows that use the wrong source address: %w", family, err)
 	}
 	return d.deleted, nil
 }

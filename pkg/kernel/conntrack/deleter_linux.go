@@ -7,6 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -24,10 +25,12 @@ type deleter struct {
 	requests []byte
 	last     int
 
-	// barrier and nudger are there when they are needed, and can be had. lacks is why they cannot.
-	barrier *barrier
-	nudger  *nudger
-	lacks   error
+	// barrier and nudger are there when they are needed, and can be had. noBarrier and noNudger are
+	// why they cannot, and unreached is how many nudges were not sent.
+	barrier             *barrier
+	nudger              *nudger
+	noBarrier, noNudger error
+	unreached           int
 
 	// deleted is how many entries were deleted.
 	deleted int
@@ -106,17 +109,17 @@ func (d *deleter) flush() {
 
 // bar keeps the entries from being taken up again, where the kernel can do that.
 func (d *deleter) bar() error {
-	if d.barrier == nil && d.lacks == nil {
+	if d.barrier == nil && d.noBarrier == nil {
 		barrier, err := openBarrier(d.family)
 		if errors.Is(err, errNoBarrier) {
-			d.lacks = err
+			d.noBarrier = err
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		d.barrier = barrier
-		d.nudger, d.lacks = openNudger(d.family)
+		d.nudger, d.noNudger = openNudger(d.family)
 	}
 	if d.barrier == nil {
 		return nil
@@ -124,15 +127,30 @@ func (d *deleter) bar() error {
 	return d.barrier.add(d.entries)
 }
 
-// nudge lets both ends of the connections know. Whom it does not reach learns of the end when it sends by itself.
+// nudge lets both ends of the connections know. An end that it does not reach learns it when it sends by
+// itself.
 func (d *deleter) nudge() {
 	if d.nudger == nil {
 		return
 	}
 	for i := range d.entries {
 		if d.entries[i].connected() {
-			_ = d.nudger.nudge(&d.entries[i])
+			if d.nudger.nudge(&d.entries[i]) != nil {
+				d.unreached++
+			}
 		}
+	}
+}
+
+// complain says what the kernel does not let it do.
+func (d *deleter) complain(logger klog.Logger) {
+	if d.noBarrier != nil {
+		logger.Info("Connections were deleted, but the other side may take them up again under the wrong source address; a kernel of version 5.9 or newer with nf_tables prevents that",
+			"connections", d.deleted, "reason", d.noBarrier)
+	}
+	if d.noNudger != nil || d.unreached > 0 {
+		logger.Info("Connections were reset, but a side that only receives may not learn of it; the node needs the capability CAP_NET_RAW",
+			"connections", d.deleted, "notReached", d.unreached, "reason", d.noNudger)
 	}
 }
 

@@ -265,7 +265,7 @@ func TestDeleter_EntryWithoutAName(t *testing.T) {
 // TestDeleter_BrokenSocket: what was sent in vain is not counted.
 func TestDeleter_BrokenSocket(t *testing.T) {
 	for family, n := range networks {
-		d := &deleter{socket: &socket{fd: -1, buffer: make([]byte, received)}, family: family, lacks: errNoBarrier}
+		d := &deleter{socket: &socket{fd: -1, buffer: make([]byte, received)}, family: family, noBarrier: errNoBarrier}
 		wrong := decode(bodyOf(family, wholeParts(n)))
 		for range 2 * deletions {
 			d.delete(&wrong)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -73,8 +74,15 @@ func testFingerprint(t *testing.T, family kernel.Family, means Backend) error {
 		{"a look", look, false},
 		{"another binding", write(b, other), true},
 		{"a rule of somebody else in another table", run("-w", "-t", "mangle", "-A", "FORWARD", "-j", "ACCEPT"), true},
-		{"a rule of somebody else in the same table", run("-w", "-t", "nat", "-I", "POSTROUTING", "-j", "RETURN"), true},
+		{"rules of somebody else in the same table", func() error {
+			return errors.Join(run("-w", "-t", "nat", "-I", "POSTROUTING", "-j", "RETURN")(), run("-w", "-t", "nat", "-A", "POSTROUTING", "-j", "ACCEPT")())
+		}, true},
 		{"a look at that", look, false},
+		{"one moves to the end", func() error {
+			return errors.Join(run("-w", "-t", "nat", "-D", "POSTROUTING", "-j", "RETURN")(), run("-w", "-t", "nat", "-A", "POSTROUTING", "-j", "RETURN")())
+		}, true},
+		{"another rule of the same size", run("-w", "-t", "nat", "-R", "POSTROUTING", "1", "-p", "tcp", "-j", "ACCEPT"), true},
+		{"packets", run("-w", "-t", "nat", "-L", "-n"), false},
 		{"a flushed table", run("-w", "-t", "nat", "-F"), true},
 	} {
 		if err := step.do(); err != nil {

@@ -21,6 +21,6 @@
 // Others may change the kernel at any time. A look reads all, by iptables-save or over netlink. It
 // happens at the start, after each full sync of the proxier, after a failed write, and twice in a
 // sync period; but a regular look first compares the [Fingerprint] of the kernel's tables with that
-// of the last full look, which costs no program, and is over if they are the same. Every ten minutes
+// of the last full look, which runs no program, and is over if they are the same. Every ten minutes
 // the look is a full one all the same.
 package reconcile

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
@@ -30,6 +31,8 @@ type Config struct {
 	SyncPeriod time.Duration
 	// RepairProxier has the proxier write all of its rules. It must not block.
 	RepairProxier func()
+	// Clock tells the time; the real one if nil.
+	Clock clock.PassiveClock
 }
 
 // Wanted is what the kernel should hold.
@@ -46,8 +49,7 @@ type Reconciler struct {
 
 	// look and fullSync are requested; see [Requests]. They are atomics, for the proxier tells of
 	// its syncs with its lock held.
-	look, fullSync atomic.Bool
-	synced         atomic.Bool
+	look, fullLook, fullSync atomic.Bool
 
 	// For Sync's goroutine alone:
 
@@ -64,8 +66,8 @@ type Reconciler struct {
 	debt conntrack.Scope
 	// pendingRemovals are the bindings that the last write has put on record.
 	pendingRemovals []kernel.Binding
-	// staleError is why the last look could not tell what is left in other back ends.
-	staleError string
+	// staleErrors are why the last looks could not tell what is left in other back ends, by number.
+	staleErrors map[int]string
 
 	mu     sync.Mutex // protects what follows; nobody logs, runs programs or sets metrics under it
 	belief belief
@@ -112,29 +114,30 @@ type Result struct {
 
 // New returns a Reconciler that knows nothing of the kernel. Its first sync looks.
 func New(logger klog.Logger, config Config) *Reconciler {
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
 	r := &Reconciler{
-		config: config,
-		logger: klog.LoggerWithValues(logger, "ipFamily", config.Family),
-		driver: newDriver(config.Family, config.Backend, config.Proxier),
-		delete: conntrack.Delete,
-		state:  State{Times: Times{SyncPeriod: config.SyncPeriod, FullLook: fullLook}},
-		debt:   conntrack.Scope{All: true},
-		belief: belief{since: map[kernel.Binding]time.Time{}},
+		config:      config,
+		logger:      klog.LoggerWithValues(logger, "ipFamily", config.Family),
+		driver:      newDriver(config.Family, config.Backend, config.Proxier),
+		delete:      conntrack.Delete,
+		state:       State{Times: Times{SyncPeriod: config.SyncPeriod, FullLook: fullLook}},
+		debt:        conntrack.Scope{All: true},
+		belief:      belief{since: map[kernel.Binding]time.Time{}},
+		staleErrors: map[int]string{},
 	}
 	return r
 }
 
 // ProxierSynced tells that the proxier has written all of its rules. It never blocks.
-func (r *Reconciler) ProxierSynced() {
-	r.synced.Store(true)
-	r.fullSync.Store(true)
-}
+func (r *Reconciler) ProxierSynced() { r.fullSync.Store(true) }
 
-// HasProxierSynced tells whether the proxier has written all of its rules, at least once.
-func (r *Reconciler) HasProxierSynced() bool { return r.synced.Load() }
-
-// RequestLook has the next sync look at the kernel.
+// RequestLook has the next sync look at the kernel, in full only where a glance shows a change.
 func (r *Reconciler) RequestLook() { r.look.Store(true) }
+
+// RequestFullLook has the next sync read all that the kernel holds.
+func (r *Reconciler) RequestFullLook() { r.fullLook.Store(true) }
 
 // Status returns how the family stands.
 func (r *Reconciler) Status() Status {
@@ -175,10 +178,10 @@ func (r *Reconciler) EgressIPs() []netip.Addr {
 // process that dies before their flows are ended leaves the next one to know whose they were.
 func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Change, nodeIP netip.Addr) Result {
 	s := &run{Reconciler: r, wanted: wanted, change: change, nodeIP: nodeIP}
-	began := Began{Requests{Look: r.look.Swap(false), FullSync: r.fullSync.Swap(false)}, !change.Empty()}
+	began := Began{Requests{Look: r.look.Swap(false), FullLook: r.fullLook.Swap(false), FullSync: r.fullSync.Swap(false)}, !change.Empty()}
 	s.result.Idle = true
 	var steps []Step
-	r.state, steps = r.state.Next(began, time.Now())
+	r.state, steps = r.state.Next(began, r.config.Clock.Now())
 	for len(steps) > 0 {
 		s.result.Idle = false
 		event, err := s.do(ctx, steps[0])
@@ -187,12 +190,14 @@ func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Chan
 			return r.failed(ctx, s.result, err)
 		}
 		if event != nil {
-			r.state, steps = r.state.Next(event, time.Now())
+			r.state, steps = r.state.Next(event, r.config.Clock.Now())
 		}
 	}
 	if !s.result.Idle {
-		r.state, _ = r.state.Next(Succeeded{Looked: s.result.Looked}, time.Now())
-		r.setStatus(func(status *Status) { status.Failure, status.FlowsJudged, status.LastSuccess = nil, true, time.Now() })
+		r.state, _ = r.state.Next(Succeeded{Looked: s.result.Looked}, r.config.Clock.Now())
+		r.setStatus(func(status *Status) {
+			status.Failure, status.FlowsJudged, status.LastSuccess = nil, true, r.config.Clock.Now()
+		})
 	}
 	s.result.Wake = r.state.Wake()
 	s.result.Waiting = s.result.Idle && !r.state.RetryAt.IsZero()
@@ -201,12 +206,12 @@ func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Chan
 
 func (r *Reconciler) failed(ctx context.Context, result Result, err error) Result {
 	result.Err = err
-	r.state, _ = r.state.Next(Failed{}, time.Now())
+	r.state, _ = r.state.Next(Failed{}, r.config.Clock.Now())
 	result.Wake = r.state.Wake()
 	if ctx.Err() == nil { // else nobody waits for another try
 		r.setStatus(func(status *Status) { status.Failure = err })
 		r.logger.Error(err, "Could not write the egress SNAT rules or end flows that contradict them; will retry",
-			"retryAfter", time.Until(result.Wake).Round(time.Millisecond))
+			"retryAfter", result.Wake.Sub(r.config.Clock.Now()).Round(time.Millisecond))
 	}
 	return result
 }
@@ -230,7 +235,7 @@ type run struct {
 	refused bool
 	// unplanned are bindings in the kernel that this process has not written, as far as it knows.
 	unplanned []kernel.Binding
-	prunable  []staleBackend
+	prunable  map[int]staleBackend // by number
 }
 
 // do takes a step, and returns an event if it decides about further ones.
@@ -278,7 +283,7 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	}
 	s.fingerprint = before
 	event := Looked{Altered: found.altered || s.refused && !s.wrote(found.bindings()), JumpInFront: found.jumpInFront}
-	event.ProxierLacks = s.proxierLacks(ctx, found)
+	event.ProxierLacks, event.ProxierUnknown = s.proxierLacks(ctx, found)
 	var left []kernel.Binding
 	left, event.Stale = s.readStale(ctx)
 	known := s.state.Belief == Holds && !event.Altered
@@ -309,39 +314,39 @@ func (s *run) wrote(bindings []kernel.Binding) bool {
 	return slices.Equal(kernel.Sorted(bindings), kernel.Sorted(written))
 }
 
-// proxierLacks tells whether rules of the proxier are missing.
-func (s *run) proxierLacks(ctx context.Context, found observation) bool {
+// proxierLacks tells whether rules of the proxier are missing, or that this cannot be told.
+func (s *run) proxierLacks(ctx context.Context, found observation) (lacks, unknown bool) {
 	if s.state.Proxier == BeforeFirstSync {
-		return false
+		return false, false
 	}
 	missing, err := found.missing(ctx)
 	if err != nil {
-		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel")
-		return false
+		s.logger.Error(err, "Cannot tell whether the proxier's rules are in the kernel; will retry with the next look")
+		return false, true
 	}
 	if len(missing) > 0 {
-		s.logger.Info("Rules of the proxier are missing from the kernel", "missing", strings.Join(missing, "; "), "still", !s.state.RepairAsked.IsZero())
+		s.logger.Info("Rules of the proxier are missing from the kernel", "missing", strings.Join(missing, "; "), "repairAskedBefore", !s.state.RepairAsked.IsZero())
 	}
-	return len(missing) > 0
+	return len(missing) > 0, false
 }
 
 // readStale returns the bindings that earlier runs have written by other means, as long as they are
 // there. What of that may be removed, for all bindings of it are known, is kept for prune.
 func (s *run) readStale(ctx context.Context) (bindings []kernel.Binding, stale Stale) {
-	s.prunable = nil
+	s.prunable = map[int]staleBackend{}
 	if s.state.StaleGone {
 		return nil, Gone
 	}
-	for _, backend := range s.driver.staleBackends() {
+	for i, backend := range s.driver.staleBackends() {
 		found, left, err := backend.read(ctx)
 		bindings = append(bindings, found...)
-		s.complainOfStale(err)
+		s.complainOfStale(i, err)
 		switch {
 		case err != nil:
 			stale = max(stale, Unreadable)
 		case left:
 			stale = max(stale, Left)
-			s.prunable = append(s.prunable, backend)
+			s.prunable[i] = backend
 		}
 	}
 	if len(bindings) > 0 {
@@ -352,14 +357,17 @@ func (s *run) readStale(ctx context.Context) (bindings []kernel.Binding, stale S
 
 // prune removes what earlier runs have written by other means. The next look finds it gone.
 func (s *run) prune(ctx context.Context) {
-	for _, backend := range s.prunable {
-		s.complainOfStale(backend.prune(ctx))
+	for i, backend := range s.prunable {
+		s.complainOfStale(i, backend.prune(ctx))
 	}
 }
 
-func (s *run) complainOfStale(err error) {
-	if err != nil && err.Error() != s.staleError {
-		s.staleError = err.Error()
+func (s *run) complainOfStale(number int, err error) {
+	switch {
+	case err == nil:
+		delete(s.staleErrors, number)
+	case err.Error() != s.staleErrors[number]:
+		s.staleErrors[number] = err.Error()
 		s.logger.Error(err, "Cannot read or remove egress SNAT rules of an earlier run in another back end (iptables-legacy, iptables-nft or nftables); will retry, further failures are not logged")
 	}
 }
@@ -449,7 +457,7 @@ func (s *run) wroteNow(change kernel.Change, changed bool, size int) {
 }
 
 func (s *run) believe(change kernel.Change) {
-	now := time.Now()
+	now := s.config.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range change.Removed {

@@ -107,11 +107,18 @@ type node struct {
 	repairs int
 	last    wanted
 	nodeIP  netip.Addr
+	now     time.Time
 }
 
+// nodeClock is the clock of a node, which stands still until forget.
+type nodeClock struct{ n *node }
+
+func (c nodeClock) Now() time.Time                  { return c.n.now }
+func (c nodeClock) Since(t time.Time) time.Duration { return c.n.now.Sub(t) }
+
 func newNode(t *testing.T, m *memory) *node {
-	n := &node{T: t, kernel: m}
-	n.Reconciler = New(klog.Background(), Config{Family: kernel.IPv4, SyncPeriod: time.Hour, RepairProxier: func() { n.repairs++ }})
+	n := &node{T: t, kernel: m, now: start}
+	n.Reconciler = New(klog.Background(), Config{Family: kernel.IPv4, SyncPeriod: time.Hour, RepairProxier: func() { n.repairs++ }, Clock: nodeClock{n}})
 	n.driver = m
 	n.delete = func(_ context.Context, _ kernel.Family, _ kernel.Desired, scope conntrack.Scope) (int, error) {
 		if n.fail > 0 {
@@ -143,9 +150,9 @@ func (n *node) want(bindings ...kernel.Binding) Result {
 	return n.Reconciler.Sync(n.Context(), next, c, n.nodeIP)
 }
 
-// forget forgets what was done, and any backoff.
+// forget forgets what was done, and lets time pass, more than a first backoff.
 func (n *node) forget() {
-	n.scopes, n.kernel.did, n.state.RetryAt, n.state.LookAt = nil, nil, time.Time{}, time.Time{}
+	n.scopes, n.kernel.did, n.now = nil, nil, n.now.Add(time.Second)
 }
 
 func bind(pod, egressIP string) kernel.Binding {

@@ -84,8 +84,9 @@ type State struct {
 	Ready bool
 	// JumpInFront: the proxier will not write in front of our rules, as the last look has shown.
 	JumpInFront bool
-	// StaleGone: no rules of earlier runs are left in other back ends.
-	StaleGone bool
+	// StaleGone: no rules of earlier runs are left in other back ends. StaleUnreadable: that cannot
+	// be told; the next full look tries again.
+	StaleGone, StaleUnreadable bool
 	// ProxierTampered: somebody else has changed rules of ours, and perhaps of the proxier's, which
 	// has not written all of its own since, nor been asked to.
 	ProxierTampered bool
@@ -107,8 +108,9 @@ type State struct {
 
 // Requests are what others want of the next sync.
 type Requests struct {
-	// Look: others may have changed the kernel.
-	Look bool
+	// Look: others may have changed the kernel. FullLook: somebody has seen that, so a glance is
+	// not enough.
+	Look, FullLook bool
 	// FullSync: the proxier has written all of its rules.
 	FullSync bool
 }
@@ -129,8 +131,8 @@ type (
 		Altered bool
 		// JumpInFront is that of [State].
 		JumpInFront bool
-		// ProxierLacks: rules of the proxier are missing.
-		ProxierLacks bool
+		// ProxierLacks: rules of the proxier are missing. ProxierUnknown: that cannot be told.
+		ProxierLacks, ProxierUnknown bool
 		// Stale is what earlier runs have left in other back ends.
 		Stale Stale
 	}
@@ -179,7 +181,10 @@ func (s State) Next(event any, now time.Time) (State, []Step) {
 }
 
 func (s State) began(e Began, now time.Time) (State, []Step) {
-	s.Due.Look = s.Due.Look || e.Look
+	s.Due.Look = s.Due.Look || e.Look || e.FullLook
+	if e.FullLook {
+		s.FullLookAt = time.Time{}
+	}
 	if e.FullSync {
 		s.Due.FullSync, s.ProxierTampered = true, false
 		s.RetryAt = time.Time{} // what made the last try fail may be over
@@ -189,7 +194,7 @@ func (s State) began(e Began, now time.Time) (State, []Step) {
 		return s, nil // the failure has made the belief unknown: no change is lost
 	}
 	look, fullSync := s.needsLook(now), s.Due.FullSync
-	regular := s.Proxier == Checked && s.Belief == Holds && !fullSync && s.StaleGone && s.RepairAsked.IsZero() && now.Before(s.FullLookAt)
+	regular := s.Proxier == Checked && s.Belief == Holds && !fullSync && (s.StaleGone || s.StaleUnreadable) && s.RepairAsked.IsZero() && now.Before(s.FullLookAt)
 	s.Due = Requests{}
 	switch {
 	case look && regular:
@@ -225,15 +230,17 @@ func (s State) glanced(e Glanced) (State, []Step) {
 
 func (s State) looked(e Looked, now time.Time) (State, []Step) {
 	steps := []Step{DeleteFlows}
-	s.JumpInFront, s.StaleGone = e.JumpInFront, e.Stale == Gone
-	s.FullLookAt = now.Add(s.Times.FullLook)
+	s.JumpInFront, s.StaleGone, s.StaleUnreadable = e.JumpInFront, e.Stale == Gone, e.Stale == Unreadable
+	if s.FullLookAt = now.Add(s.Times.FullLook); e.ProxierUnknown {
+		s.FullLookAt = now
+	}
 	s.ProxierTampered = s.ProxierTampered || e.Altered
 	if e.Altered {
 		s.Belief = Unknown
 	}
 	if s.Proxier != BeforeFirstSync {
 		var repair bool
-		if s, repair = s.checkProxier(e.ProxierLacks, now); repair {
+		if s, repair = s.checkProxier(e, now); repair {
 			steps = append(steps, RepairProxier)
 		}
 		if e.Stale >= Left {
@@ -250,9 +257,11 @@ func (s State) looked(e Looked, now time.Time) (State, []Step) {
 // ours were changed, for a restored state of the tables has the proxier's rules of then, too, and
 // the proxier does not look. The looks that the repair brings about do not ask again, so rules that
 // somebody removes again and again are written again and again, and no faster.
-func (s State) checkProxier(lacks bool, now time.Time) (next State, repair bool) {
+func (s State) checkProxier(e Looked, now time.Time) (next State, repair bool) {
 	switch {
-	case !lacks && !s.ProxierTampered:
+	case e.ProxierUnknown && !s.ProxierTampered:
+		return s, false
+	case !e.ProxierLacks && !s.ProxierTampered:
 		s.RepairAsked = time.Time{}
 		return s, false
 	case now.Sub(s.RepairAsked) < s.Times.SyncPeriod/4:

@@ -68,6 +68,7 @@ func TestState_StepsInOrder(t *testing.T) {
 		{"a regular look before the proxier's first sync", young, Began{Requests: Requests{Look: true}}, []Step{Look}},
 		{"a full sync of the proxier", settled, Began{Requests: Requests{FullSync: true}}, []Step{Look}},
 		{"its first full sync, behind our jump", young, Began{Requests: Requests{FullSync: true}}, []Step{WriteChange, DeleteFlows}},
+		{"somebody has seen a change", settled, Began{Requests: Requests{FullLook: true}}, []Step{Look}},
 		{"the tables are as they were", settled, Glanced{}, nil},
 		{"the tables are as they were, and a change", settled, Glanced{Changed: true}, []Step{WriteChange, DeleteFlows}},
 		{"the tables have changed", settled, Glanced{Moved: true}, []Step{Look}},
@@ -210,4 +211,24 @@ func TestState_FullLookEveryTenMinutes(t *testing.T) {
 	if looks != 2 {
 		t.Errorf("%d full looks in 20 minutes, want 2", looks)
 	}
+}
+
+// TestState_UnknownProxierIsLookedAtAgain: a check of the proxier's rules that failed is none.
+func TestState_UnknownProxierIsLookedAtAgain(t *testing.T) {
+	unknown, asked := Looked{JumpInFront: true, ProxierUnknown: true}, settled
+	asked.RepairAsked = start
+	for _, state := range []State{settled, asked} {
+		s := newScenario(t, state).after(15*time.Second).on(unknown, WriteChange, DeleteFlows).on(Succeeded{Looked: true})
+		s.after(15*time.Second).on(Began{Requests: Requests{Look: true}}, Look)
+		if s.state.RepairAsked != state.RepairAsked {
+			t.Error("the repair that was asked for is forgotten")
+		}
+	}
+}
+
+// TestState_UnreadableBackEndAllowsGlances: an idle node does not read everything twice in a sync period
+// because what another back end holds cannot be read. The next full look tries again.
+func TestState_UnreadableBackEndAllowsGlances(t *testing.T) {
+	s := newScenario(t, settled).on(Looked{JumpInFront: true, Stale: Unreadable}, WriteChange, DeleteFlows).on(Succeeded{Looked: true})
+	s.after(15*time.Second).on(Began{Requests: Requests{Look: true}}, Glance).after(10*time.Minute).on(Began{Requests: Requests{Look: true}}, Look)
 }
