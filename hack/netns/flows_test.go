@@ -348,7 +348,7 @@ func (n *node) areTold(talks []*talk, when string) {
 	}
 }
 
-var deletedLine = regexp.MustCompile(`(?m)^I(\d{4} \d\d:\d\d:\d\d\.\d{6}).*"Deleted tracked flows.*ipFamily="(IPv[46])"`)
+var deletedLine = regexp.MustCompile(`(?m)^I(\d{4} \d\d:\d\d:\d\d\.\d{6}).*"Reset connections that used the wrong source address".*ipFamily="(IPv[46])"`)
 
 // deletedAfter returns when flows of each family had been deleted, since start.
 func (n *node) deletedAfter(start time.Time) map[string]time.Time {
