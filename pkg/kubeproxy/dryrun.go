@@ -73,9 +73,9 @@ func (p *Proxy) payload(planned plan.Plan) (payload []byte, program string) {
 
 func (p *Proxy) test(ctx context.Context, family v1.IPFamily, payload []byte) error {
 	if p.extension.Backend == reconcile.NFTables {
-		return nftables.Test(ctx, payload)
+		return nftables.Check(ctx, payload)
 	}
-	return iptables.NewWriter(kernel.Family(family)).Test(ctx, payload)
+	return iptables.NewWriter(kernel.Family(family)).Check(ctx, payload)
 }
 
 func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) error {

@@ -16,7 +16,7 @@ func TestTransaction_HostilePlansInTheKernel(t *testing.T) {
 		for seed := range uint64(12) {
 			p, comments := (&hostile{data: randomBytes(seed, 6000), v4: n.family == kernel.IPv4}).plan()
 			if payload := Payload(p, comments); payload != nil {
-				n.run(func() error { return n.writer.Test(n.Context(), payload) })
+				n.run(func() error { return n.writer.Check(n.Context(), payload) })
 				written++
 			}
 			n.write(p)

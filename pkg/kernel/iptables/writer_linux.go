@@ -153,8 +153,8 @@ func (k *Kernel) become(want Ruleset, names []string, mark string) {
 // Installed tells whether the iptables that the Writer uses is on PATH.
 func (w *Writer) Installed() bool { return w.commands.installed() }
 
-// Test lets iptables-restore check payload without applying it.
-func (w *Writer) Test(ctx context.Context, payload []byte) error {
+// Check lets iptables-restore check payload without applying it.
+func (w *Writer) Check(ctx context.Context, payload []byte) error {
 	return w.commands.apply(ctx, payload, "--test")
 }
 

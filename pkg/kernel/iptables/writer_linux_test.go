@@ -168,7 +168,7 @@ func TestWriter_Protocols(t *testing.T) {
 		for _, protocol := range everyProtocol {
 			p := podPlan(n.cidr, n.cidr.Addr().Next().String())
 			p.Bindings[0].Protocol = protocol
-			n.run(func() error { return n.writer.Test(n.Context(), Payload(p, nil)) })
+			n.run(func() error { return n.writer.Check(n.Context(), Payload(p, nil)) })
 			n.write(p)
 			n.holds(p)
 			if diff := cmp.Diff(kernel.Sorted(p.Bindings), n.look().Bindings(), addresses); diff != "" {
@@ -588,7 +588,7 @@ func TestPayload_IsAccepted(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 13))
 		for _, size := range []int{1, 64, 65, 1000} {
 			p := withNodes(r, randomPlan(r, n.cidr, size), size)
-			n.run(func() error { return n.writer.Test(n.Context(), Payload(p, nil)) })
+			n.run(func() error { return n.writer.Check(n.Context(), Payload(p, nil)) })
 		}
 		for name, family := range map[string]kernel.Family{"one": kernel.IPv4, "tree": kernel.IPv4, "nodes": kernel.IPv4, "ipv6": kernel.IPv6} {
 			golden, err := os.ReadFile(filepath.Join("testdata", name+".restore"))
@@ -596,7 +596,7 @@ func TestPayload_IsAccepted(t *testing.T) {
 				n.Fatal(err)
 			}
 			if family == n.family {
-				n.run(func() error { return n.writer.Test(n.Context(), golden) })
+				n.run(func() error { return n.writer.Check(n.Context(), golden) })
 			}
 		}
 		n.holds(kernel.Desired{})
@@ -631,7 +631,7 @@ func TestRun_HungCommand(t *testing.T) {
 func TestApply_ComplaintQuotesTheLine(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		n.run(func() error {
-			err := n.writer.Test(n.Context(), []byte("*nat\n-A POSTROUTING -j SNAT --to-source NOWHERE\nCOMMIT\n"))
+			err := n.writer.Check(n.Context(), []byte("*nat\n-A POSTROUTING -j SNAT --to-source NOWHERE\nCOMMIT\n"))
 			if err == nil || !strings.Contains(err.Error(), "NOWHERE") {
 				t.Errorf("got %v, want the line in it", err)
 			}

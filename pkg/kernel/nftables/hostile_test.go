@@ -74,7 +74,7 @@ func TestPayload_HostileNamesAsNftReadsThem(t *testing.T) {
 	onNode(t, 0, func(n *node) {
 		for _, name := range wicked {
 			p, comments := hostilePlan(n.family == kernel.IPv4, name)
-			n.inside(func() error { return Test(t.Context(), Payload(p, comments)) })
+			n.inside(func() error { return Check(t.Context(), Payload(p, comments)) })
 			file := filepath.Join(t.TempDir(), "payload")
 			if err := os.WriteFile(file, Payload(p, comments), 0o600); err != nil {
 				t.Fatal(err)

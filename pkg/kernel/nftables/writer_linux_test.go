@@ -400,13 +400,13 @@ func TestPayload_IsAccepted(t *testing.T) {
 			if err := os.WriteFile(file, Payload(p, nil), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			n.inside(func() error { return Test(t.Context(), Payload(p, nil)) })
+			n.inside(func() error { return Check(t.Context(), Payload(p, nil)) })
 			n.nft("-f " + file)
 			n.holds(Render(p))
 			n.Writer = NewWriter(n.family)
 			n.write(p)
 			// A node may be asked what it would write while it runs.
-			n.inside(func() error { return Test(t.Context(), Payload(n.random(r, 50), nil)) })
+			n.inside(func() error { return Check(t.Context(), Payload(n.random(r, 50), nil)) })
 			n.holds(Render(p))
 			printed := n.nft("list chain " + n.name() + " postrouting")
 			n.nft("delete table " + n.name())
@@ -419,7 +419,7 @@ func TestPayload_IsAccepted(t *testing.T) {
 		if payload := Payload(kernel.Desired{}, nil); payload != nil {
 			t.Errorf("nothing to bind gives\n%s", payload)
 		}
-		n.inside(func() error { return Test(t.Context(), nil) })
+		n.inside(func() error { return Check(t.Context(), nil) })
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 // ErrNoTool is returned where the program nft is not installed.
 var ErrNoTool = errors.New("nft is not installed (Debian package nftables)")
 
-// Test lets nft check a payload without applying it, as in a kernel that does not have the table:
+// Check lets nft check a payload without applying it, as in a kernel that does not have the table:
 // sets that the [Writer] has made are not in all that they say of themselves those of nft.
-func Test(ctx context.Context, payload []byte) error {
+func Check(ctx context.Context, payload []byte) error {
 	if len(payload) == 0 {
 		return nil
 	}
