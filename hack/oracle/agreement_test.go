@@ -226,9 +226,6 @@ func prefixes(texts ...string) (cidrs []netip.Prefix) {
 }
 
 func (r random) cluster() oracle.Cluster {
-	// Two namespaces that name a pod of their own at one address are left out where other endpoints name
-	// none: the rules do not say whose it is.
-	lies := r.IntN(2) == 0
 	c := oracle.Cluster{
 		Services:  repeated(r, 8, r.service),
 		Nodes:     repeated(r, 3, r.node),
@@ -236,10 +233,10 @@ func (r random) cluster() oracle.Cluster {
 	}
 	for i, svc := range c.Services { // names are unique
 		svc.Name = fmt.Sprintf("s%d", i)
-		c.EndpointSlices = append(c.EndpointSlices, repeated(r, 2, func() *discovery.EndpointSlice { return r.slice(svc.Namespace, svc.Name, lies) })...)
+		c.EndpointSlices = append(c.EndpointSlices, repeated(r, 2, func() *discovery.EndpointSlice { return r.slice(svc.Namespace, svc.Name) })...)
 	}
 	c.EndpointSlices = append(c.EndpointSlices,
-		r.slice("default", "kubernetes", lies), r.slice(one(r, namespaces...), "unknown", lies), r.slice(one(r, namespaces...), "", lies))
+		r.slice("default", "kubernetes"), r.slice(one(r, namespaces...), "unknown"), r.slice(one(r, namespaces...), ""))
 	for i, node := range c.Nodes {
 		node.Name = nodeNames[i]
 	}
@@ -297,8 +294,8 @@ func (r random) service() *v1.Service {
 	return svc
 }
 
-// slice makes an EndpointSlice of a Service. With lies it calls any pod its own, and names one always.
-func (r random) slice(namespace, service string, lies bool) *discovery.EndpointSlice {
+// slice makes an EndpointSlice of a Service. It may call any pod its own.
+func (r random) slice(namespace, service string) *discovery.EndpointSlice {
 	slice := &discovery.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{discovery.LabelServiceName: service}},
 		AddressType: discovery.AddressTypeIPv4,
@@ -312,11 +309,8 @@ func (r random) slice(namespace, service string, lies bool) *discovery.EndpointS
 	}
 	for _, ip := range mostly(r, 4, pods, oddPodIPs) {
 		e := discovery.Endpoint{Addresses: []string{ip}, Conditions: discovery.EndpointConditions{Ready: one(r, nil, ptr.To(true), ptr.To(false))}}
-		switch {
-		case lies:
-			e.TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: one(r, namespace, namespace, namespace, namespace, "b"), Name: "pod"}
-		case r.IntN(2) == 0:
-			e.TargetRef = &v1.ObjectReference{Kind: one(r, "Pod", "Pod", "Node"), Namespace: homeOf(ip), Name: "pod"}
+		if r.IntN(2) == 0 {
+			e.TargetRef = &v1.ObjectReference{Kind: one(r, "Pod", "Pod", "Pod", "Node"), Namespace: one(r, namespace, homeOf(ip)), Name: "pod"}
 		}
 		if r.IntN(3) > 0 {
 			e.NodeName = ptr.To(one(r, nodeNames...))

@@ -49,13 +49,13 @@ func (e endpoint) isOf(svc *v1.Service) bool {
 	return e.namespace == svc.Namespace && e.service == svc.Name
 }
 
-// "PodOfOtherNamespace: the EndpointSlice names a pod of another namespace (targetRef), or none, and that
-// namespace's own names it"
+// "names, as its targetRef, a pod of another namespace", or "names no pod, if EndpointSlices of other namespaces
+// name pods of their own at the address, and none of this namespace does"
 func (e endpoint) isOfAnotherNamespace(named map[netip.Addr][]string) bool {
 	if e.podNamespace != "" {
 		return e.podNamespace != e.namespace
 	}
-	return slices.ContainsFunc(named[e.addr], func(namespace string) bool { return namespace != e.namespace })
+	return len(named[e.addr]) > 0 && !slices.Contains(named[e.addr], e.namespace)
 }
 
 // podNamespaces returns the namespaces whose own EndpointSlices name a pod at an address.

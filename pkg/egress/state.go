@@ -272,13 +272,13 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 	return here, err
 }
 
-// podAt returns the pod at an address whose own endpoint does not name it. The first time that
-// somebody asks, the pods that all EndpointSlices name are counted.
-func (s *state) podAt(addr netip.Addr) plan.Pod {
+// podAt returns the pod at an address for an endpoint of a namespace that does not name it. The first
+// time that somebody asks, the pods that all EndpointSlices name are counted.
+func (s *state) podAt(namespace string, addr netip.Addr) plan.Pod {
 	if s.pods == nil {
 		s.pods = s.countPods()
 	}
-	return s.pods.at(addr)
+	return s.pods.at(namespace, addr)
 }
 
 // countPods returns the pods that all EndpointSlices name.
@@ -424,7 +424,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 					if pods == nil {
 						pods = s.countPods()
 					}
-					e.Pod = pods.at(e.Addr)
+					e.Pod = pods.at(name.Namespace, e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)
 			}
@@ -538,11 +538,13 @@ type namings struct {
 	many int
 }
 
-// at returns the pod at an address, of several the first by name; zero if there is none.
-func (n podNames) at(addr netip.Addr) plan.Pod {
+// at returns the pod at an address; zero if there is none. Of several it is one of the namespace that asks, if
+// there is one: what others say takes no pod away from it. Then the first by name counts.
+func (n podNames) at(namespace string, addr netip.Addr) plan.Pod {
 	var found plan.Pod
 	for _, naming := range n[addr] {
-		if found == (plan.Pod{}) || naming.pod.String() < found.String() {
+		own, foundOwn := naming.pod.Namespace == namespace, found.Namespace == namespace
+		if found == (plan.Pod{}) || own && !foundOwn || own == foundOwn && naming.pod.String() < found.String() {
 			found = naming.pod
 		}
 	}

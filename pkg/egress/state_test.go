@@ -132,6 +132,22 @@ func TestPlanFor_SliceNamesNoPod(t *testing.T) {
 	}
 }
 
+// TestPlanFor_TwoNamespacesNameAPod: what others say of an address takes no pod away from a namespace whose own
+// EndpointSlice names it, whichever name comes first.
+func TestPlanFor_TwoNamespacesNameAPod(t *testing.T) {
+	for _, other := range []string{"aaa", "zzz"} {
+		unnamed, named, theirs := newSlice("web-1", "web", "10.128.0.5"), newSlice("db-1", "db", "10.128.0.5"), newSlice("atm-1", "atm", "10.128.0.5")
+		theirs.Namespace = other
+		for _, slice := range []*discovery.EndpointSlice{named, theirs} {
+			slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: slice.Namespace, Name: "pod"}
+		}
+		p, err := PlanFor(v1.IPv4Protocol, testConfig, Objects{Services: []*v1.Service{newService("web", nil)}, EndpointSlices: []*discovery.EndpointSlice{unnamed, named, theirs}})
+		if err != nil || len(p.Bindings) != 1 || len(p.Refusals) != 0 {
+			t.Errorf("beside the namespace %s: bindings %v, refusals %v, %v; want one binding", other, p.Bindings, p.Refusals, err)
+		}
+	}
+}
+
 // TestPlanFor_AllAddressesAreHeld: what a Service lists belongs to its namespace, used or not.
 func TestPlanFor_AllAddressesAreHeld(t *testing.T) {
 	for name, change := range map[string]func(*v1.Service){

@@ -87,8 +87,8 @@
 //
 // Not bound is an endpoint
 //   - that names, as its targetRef, a pod of another namespace (PodOfOtherNamespace);
-//   - that names no pod, if an EndpointSlice of another namespace names a pod of its own at the address
-//     (PodOfOtherNamespace); of several pods that are named so, the first by name counts;
+//   - that names no pod, if EndpointSlices of other namespaces name pods of their own at the address, and
+//     none of this namespace does (PodOfOtherNamespace);
 //   - whose address is a node's, or lies in no cluster CIDR (EndpointOutsideCluster).
 //
 // EndpointSlices with the label service.kubernetes.io/headless or

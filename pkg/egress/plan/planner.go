@@ -13,7 +13,7 @@ import (
 // that follows from what changes, not from how much else there is. After an Update its plan is
 // the one that Build makes of all that was set. It is for one goroutine at a time.
 type Planner struct {
-	podAt func(netip.Addr) Pod
+	podAt func(namespace string, addr netip.Addr) Pod
 
 	surroundings *surroundings
 	networks     kernel.Networks
@@ -95,9 +95,9 @@ type pod struct {
 	refusals []Refusal
 }
 
-// NewPlanner returns a Planner with nothing to plan. It calls podAt to learn, for an endpoint that
-// names no pod, which one other EndpointSlices name there.
-func NewPlanner(podAt func(netip.Addr) Pod) *Planner {
+// NewPlanner returns a Planner with nothing to plan. It calls podAt to learn, for an endpoint of a
+// namespace that names no pod, which one other EndpointSlices name there.
+func NewPlanner(podAt func(namespace string, addr netip.Addr) Pod) *Planner {
 	p := &Planner{
 		podAt:        podAt,
 		surroundings: newSurroundings(Input{}),
@@ -385,7 +385,7 @@ func (p *Planner) judgePod(addr netip.Addr) {
 		}
 		for _, endpoint := range s.endpoints[addr] {
 			if s.refusal == nil {
-				g.give(p.surroundings, *s.claim, p.named(endpoint.Endpoint))
+				g.give(p.surroundings, *s.claim, p.named(s.claim.Service.Namespace, endpoint.Endpoint))
 			}
 		}
 	}
@@ -399,10 +399,11 @@ func (p *Planner) judgePod(addr netip.Addr) {
 	}
 }
 
-// named returns an endpoint with the pod that other EndpointSlices name for it, if it names none.
-func (p *Planner) named(e Endpoint) Endpoint {
+// named returns an endpoint of a namespace with the pod that other EndpointSlices name for it, if it names
+// none.
+func (p *Planner) named(namespace string, e Endpoint) Endpoint {
 	if e.Pod.Namespace == "" {
-		e.Pod = p.podAt(e.Addr)
+		e.Pod = p.podAt(namespace, e.Addr)
 	}
 	return e
 }

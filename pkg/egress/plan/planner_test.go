@@ -31,7 +31,7 @@ func newCluster() *cluster {
 	}
 }
 
-func (c *cluster) podAt(ip netip.Addr) Pod { return c.pods[ip] }
+func (c *cluster) podAt(_ string, ip netip.Addr) Pod { return c.pods[ip] }
 
 func (c *cluster) input() Input {
 	in := c.surroundings
@@ -44,7 +44,7 @@ func (c *cluster) input() Input {
 		for _, endpoints := range c.slices[name] {
 			for _, e := range endpoints {
 				if e.Pod.Namespace == "" {
-					e.Pod = c.podAt(e.Addr)
+					e.Pod = c.podAt(name.Namespace, e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)
 			}
