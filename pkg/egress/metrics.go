@@ -91,6 +91,7 @@ var register = sync.OnceFunc(func() {
 	for _, family := range families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		flowDeletions.WithLabelValues(string(family))
+		programmingLatency.WithLabelValues(string(family))
 	}
 })
 

@@ -210,13 +210,12 @@ func (b *barrier) add(entries []ends) error {
 		case unix.IPPROTO_TCP:
 			flows = append(flows, elementOf(t.original, true), elementOf(t.replying, true))
 		default:
-			if t.replying.destination.Addr() != t.original.source.Addr() {
-				continue // the far side does not know the pod's address, so it cannot begin a flow to the pod
-			}
-			if t.replying.source.Port() != 0 {
+			switch {
+			case t.replying.source.Port() != 0:
 				flows = append(flows, elementOf(t.replying, true))
 				flows[len(flows)-1].Timeout = rememberedOther
-			} else {
+			case t.replying.destination.Addr() == t.original.source.Addr():
+				// Under the node's address they may be the node's own as well.
 				hosts = append(hosts, elementOf(t.replying, false))
 				hosts[len(hosts)-1].Timeout = rememberedOther
 			}

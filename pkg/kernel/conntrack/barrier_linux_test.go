@@ -98,9 +98,9 @@ func TestDelete_PutsFlowsBehindTheBarrier(t *testing.T) {
 		if diff := cmp.Diff(barrierOf(n.family), table); diff != "" {
 			n.Errorf("(-want +got):\n%s", diff)
 		}
-		// Four of TCP, both directions each; UDP and SCTP that are seen as the pod, the far side's; ESP, which has
-		// no ports; no ICMP, and no UDP that is seen as the node.
-		if got := strings.Count(elements, " expires "); got != 4*2+2+1 {
+		// Four of TCP, both directions each; two of UDP and one of SCTP, the far side's; ESP, which has no ports;
+		// no ICMP.
+		if got := strings.Count(elements, " expires "); got != 4*2+3+1 {
 			n.Errorf("%d elements:\n%s", got, elements)
 		}
 		for _, want := range []string{
