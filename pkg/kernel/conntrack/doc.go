@@ -1,5 +1,5 @@
-// Package conntrack ends the tracked flows that wear a wrong identity, and counts those
-// that wear an egress IP, for one IP family at a time.
+// Package conntrack ends the tracked flows that use the wrong source address, and counts those
+// that use an egress IP, for one IP family at a time.
 //
 // The kernel decides once per flow which source address it leaves with: packets of an
 // established flow never meet the nat table again. So after a change a flow would keep
@@ -24,10 +24,11 @@
 //
 // # The barrier
 //
-// Deletion alone does not end a flow. Where the far side sees the pod's own address, its next packet makes a
-// new entry, from the far side to the pod (net.netfilter.nf_conntrack_tcp_loose). From then on the pod's packets are
-// answers, which no SNAT rule ever meets: a download runs on under the wrong address. So before its entry is deleted
-// a flow is put behind a barrier, an nftables table of this package beside whichever back end writes the SNAT rules:
+// Deletion alone does not end a flow. Where the far side sees the pod's own address, its next packet
+// makes a new entry, from the far side to the pod (net.netfilter.nf_conntrack_tcp_loose). From then on
+// the pod's packets are answers, which no SNAT rule ever meets: a download runs on under the wrong
+// address. So before its entry is deleted, a flow is put behind a barrier: an nftables table of this
+// package, beside whichever back end writes the SNAT rules.
 //
 //	table ip openshift-egress-ended {
 //	    set flows { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
@@ -44,18 +45,22 @@
 //	    }
 //	}
 //
-// The table of the other family is "ip6 openshift-egress-ended". A set has what packets of a flow look like where
-// they arrive, before any NAT: of TCP in both directions, of other protocols those of the far side, for the pod's next one
-// begins a right flow. Only the first packet of what conntrack takes for a flow comes here: established flows pay
-// nothing, and a new one a lookup. The table comes with the first deletion and goes with [Cleanup];
-// the kernel forgets a flow by itself.
+// The table of the other family is "ip6 openshift-egress-ended". The sets hold the tuples of packets as
+// they arrive, before any NAT. Of TCP they hold both directions. Of other protocols they hold the far
+// side's alone, for three minutes, because the pod's next packet begins a right flow; and without ports
+// only if the far side sees the pod's own address.
 //
-// A side that only waits would wait for ever. So each side of a deleted TCP connection is nudged (nudge_linux.go): its
-// kernel answers, which meets the barrier, and the reset that comes back has the right sequence number. On the wire
-// outside there are a SYN+ACK and a RST under the former address, and nothing else.
+// Only the first packet of a flow comes here: established flows pay nothing, and a new one a lookup. The
+// table comes with the first deletion and goes with [Cleanup]. The kernel forgets an element by itself.
+// Somebody who flushes the ruleset removes the table until the next deletion.
 //
-// A process that is killed between barrier and deletion has changed nothing that the next one does not find: the entry is
-// there, and is judged at the start. Where the kernel cannot reject in prerouting (before Linux 5.9, or without nftables),
-// flows are deleted without a barrier, and the log says so. What conntrack calls invalid never meets the
-// barrier; kube-proxy drops that.
+// A side that only waits would wait for ever. So each side of a deleted TCP connection is nudged
+// (nudge_linux.go): its kernel answers, the answer meets the barrier, and the reset that comes back has
+// the right sequence number. On the wire outside there are a SYN+ACK and a RST under the former address,
+// and nothing else.
+//
+// A process that is killed between barrier and deletion leaves the entry, which the next start judges.
+// Where the kernel cannot reject in prerouting (before Linux 5.9, or without nftables), flows are deleted
+// without a barrier, and the log says so. Packets that conntrack calls invalid never meet the barrier;
+// kube-proxy drops them.
 package conntrack
