@@ -263,7 +263,13 @@ func (n *node) openUDP(tk *talk, to netip.AddrPort, as netip.Addr) (pod, far net
 			return fmt.Errorf("%s, %s: the pod is seen as %s, want %s", tk.what, tk.network, peer, as)
 		}
 		l.Close()
-		far, err = net.DialUDP(tk.network, net.UDPAddrFromAddrPort(to), net.UDPAddrFromAddrPort(peer))
+		// A program that another test starts just now has the socket, too, until it runs.
+		for start := time.Now(); time.Since(start) < soon; time.Sleep(time.Millisecond) {
+			far, err = net.DialUDP(tk.network, net.UDPAddrFromAddrPort(to), net.UDPAddrFromAddrPort(peer))
+			if !errors.Is(err, syscall.EADDRINUSE) {
+				break
+			}
+		}
 		return err
 	})
 	if err != nil {

@@ -795,8 +795,10 @@ func TestCommands_AsAnOperatorUsesThem(t *testing.T) {
 		}
 		n.mendRestore()
 		n.holdsPlan(soon)
-		n.putWeb([]string{anotherV4.String()}) // no change of before the start has a latency
-		n.holdsPlan(soon)
+		for _, ip := range []string{anotherV4.String(), egressV4.String()} { // no change of before the start has a latency
+			n.putWeb([]string{ip})
+			n.holdsPlan(soon)
+		}
 		for _, metric := range []string{`egress_snat_rules{ip_family="IPv4"}`, "egress_snat_network_programming_duration_seconds_count", "egress_snat_conntrack_deletions_total"} {
 			n.Eventually(soon, func() error {
 				text, err := n.get("http://127.0.0.1:10249/metrics")
