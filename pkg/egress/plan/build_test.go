@@ -302,7 +302,7 @@ func TestDiff_Applied(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		before, after := Build(randomInput(r)), Build(randomInput(r))
-		added, removed := Diff(before, after)
+		added, removed := diff(nil, nil, before.Bindings, after.Bindings, CompareBindings)
 		applied := slices.DeleteFunc(slices.Clone(before.Bindings), func(b Binding) bool { return slices.Contains(removed, b) })
 		applied = append(applied, added...)
 		slices.SortFunc(applied, CompareBindings)

@@ -271,12 +271,6 @@ func (p Plan) EgressIPs() []netip.Addr {
 	return slices.Compact(ips)
 }
 
-// Diff returns the bindings that only after has and those that only before has, each in
-// the plans' order. A binding whose egress IP or Service changed is in both.
-func Diff(before, after Plan) (added, removed []Binding) {
-	return diff(nil, nil, before.Bindings, after.Bindings, CompareBindings)
-}
-
 // diff appends to added what only after has, and to removed what only before has. The latter
 // two are sorted.
 func diff[T any](added, removed, before, after []T, compare func(a, b T) int) (more, fewer []T) {

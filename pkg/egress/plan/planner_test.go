@@ -174,7 +174,7 @@ func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 // checkChange: a Change is what differs between two plans, no more and no less.
 func checkChange(t *testing.T, before, after Plan, change Change) {
 	t.Helper()
-	added, removed := Diff(before, after)
+	added, removed := diff(nil, nil, before.Bindings, after.Bindings, CompareBindings)
 	refused, lifted := diff(nil, nil, before.Refusals, after.Refusals, CompareRefusals)
 	want := Change{
 		Added: added, Removed: removed, Refused: refused, Lifted: lifted, Services: change.Services,
