@@ -200,7 +200,7 @@ func (w *world) startStock(ctx context.Context, kubeProxy string) (*program, err
 	for _, a := range w.arguments() {
 		command.Args = append(command.Args, "--"+a[0]+"="+a[1])
 	}
-	return start(w.lab.Node(), command, "")
+	return start(w.lab.Node(), command, kubeProxy, "")
 }
 
 func (w *world) startOurs(ctx context.Context, openshift string) (*program, error) {
@@ -213,7 +213,7 @@ func (w *world) startOurs(ctx context.Context, openshift string) (*program, erro
 		return nil, err
 	}
 	command := w.lab.Node().Command(ctx, openshift, "start", "node", "--config="+w.file("node-config.yaml"))
-	return start(w.lab.Node(), command, inPlace)
+	return start(w.lab.Node(), command, openshift, inPlace)
 }
 
 // check returns an error unless the kernel has rules for all Services.
