@@ -61,6 +61,8 @@ type Desired struct {
 	// Bindings are sorted and free of duplicates. A packet to a pod's own egress IP is not SNATed:
 	// the pod means the Service.
 	Bindings []Binding
+	// Steering says which packets of the bound pods leave through other nodes.
+	Steering Steering
 }
 
 // Change is the way from one Desired to the next.
@@ -70,10 +72,15 @@ type Change struct {
 	// Networks are those after the change; NetworksChanged tells whether they were others before.
 	Networks        Networks
 	NetworksChanged bool
+	// Steering is that after the change; SteeringChanged tells whether it was another one before.
+	Steering        Steering
+	SteeringChanged bool
 }
 
 // Empty tells whether the kernel stays as it is.
-func (c Change) Empty() bool { return !c.NetworksChanged && len(c.Added)+len(c.Removed) == 0 }
+func (c Change) Empty() bool {
+	return !c.NetworksChanged && !c.SteeringChanged && len(c.Added)+len(c.Removed) == 0
+}
 
 // Diff returns the bindings that only after has, and those that only before has. All lists are in
 // the order of [CompareBindings] and free of duplicates.

@@ -1,0 +1,47 @@
+package kernel
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Steering says which way the packets of bound pods take out of the cluster, in one IP family. With
+// the zero Steering all of them leave from this node, and nothing arrives from others.
+type Steering struct {
+	// Self is the address, of either IP family, under which the other nodes know this one. It is
+	// invalid on a node that does not steer.
+	Self netip.Addr
+	// Ways has the egress IPs whose packets do not leave from this node. Packets of all others do.
+	Ways map[netip.Addr]Way
+	// Nodes are the addresses under which the other nodes know each other, of the IP family of Self,
+	// sorted. Only they may send what this node takes as steered.
+	Nodes []netip.Addr
+}
+
+// Way is the way that packets take whose egress IP is not on this node.
+type Way struct {
+	Kind WayKind
+	// Node is the address of the node that holds the egress IP, as the other nodes know it; for
+	// ToNode alone. It is one of [Steering.Nodes].
+	Node netip.Addr
+}
+
+// WayKind is a kind of [Way].
+type WayKind string
+
+// The kinds of ways.
+const (
+	// ToNode: another node has the egress IP, and sends the packets on.
+	ToNode WayKind = "to node"
+	// Blackhole: the node that had the egress IP is lost. Packets are dropped in silence, for a
+	// moment: TCP repeats a SYN, and so waits for another node to take the address.
+	Blackhole WayKind = "blackhole"
+	// Prohibit: no node has the egress IP. The pod is told at once, by ICMP.
+	Prohibit WayKind = "prohibit"
+)
+
+// Equal tells whether s and o are the same ways and nodes.
+func (s Steering) Equal(o Steering) bool {
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && slices.Equal(s.Nodes, o.Nodes)
+}
