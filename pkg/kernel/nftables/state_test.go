@@ -3,7 +3,6 @@ package nftables
 import (
 	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -34,7 +33,7 @@ func TestState_FollowsPlans(t *testing.T) {
 			if diff := cmp.Diff(filled(want), filled(s.content), compareAddrs); diff != "" {
 				t.Fatalf("seed %d: the content (-want +got):\n%s", seed, diff)
 			}
-			for set, elements := range ch.removed {
+			for set, elements := range ch.Removed {
 				for key, value := range elements {
 					if was, there := before[set][key]; !there || was != value {
 						t.Fatalf("seed %d: %s lacks what is to be removed from it: %v", seed, set, key)
@@ -42,7 +41,7 @@ func TestState_FollowsPlans(t *testing.T) {
 					delete(before[set], key)
 				}
 			}
-			for set, elements := range ch.added {
+			for set, elements := range ch.Added {
 				if before[set] == nil {
 					before[set] = Elements{}
 				}
@@ -97,31 +96,4 @@ func copied(c Content) Content {
 		result[set] = maps.Clone(elements)
 	}
 	return result
-}
-
-func TestRanges_MergeAndDecode(t *testing.T) {
-	for _, test := range []struct {
-		prefixes []string
-		want     []string
-	}{
-		{nil, nil},
-		{[]string{"10.128.0.0/14"}, []string{"10.128.0.0-10.131.255.255"}},
-		{[]string{"192.0.2.2/32", "192.0.2.1/32", "192.0.2.4/32"}, []string{"192.0.2.1-192.0.2.2", "192.0.2.4-192.0.2.4"}},
-		{[]string{"10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/16"}, []string{"10.0.0.0-11.0.255.255"}},
-		{[]string{"255.255.255.255/32", "240.0.0.0/4", "255.0.0.0/8"}, []string{"240.0.0.0-255.255.255.255"}},
-		{[]string{"0.0.0.0/1", "128.0.0.0/1"}, []string{"0.0.0.0-255.255.255.255"}},
-		{[]string{"ff00::/8", "fe80::/10", "fec0::/10"}, []string{"fe80::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}},
-	} {
-		var prefixes []netip.Prefix
-		for _, text := range test.prefixes {
-			prefixes = append(prefixes, netip.MustParsePrefix(text))
-		}
-		var got []string
-		for _, r := range ranges(prefixes) {
-			got = append(got, r.first.String()+"-"+r.last.String())
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", test.prefixes, diff)
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 var compareAddrs = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -191,12 +192,12 @@ func TestWriter_NothingToDo(t *testing.T) {
 		n.write(p)
 		generation := func() (g uint32) {
 			n.inside(func() error {
-				c, err := open(t.Context())
+				c, err := table.Open(t.Context())
 				if err != nil {
 					return err
 				}
-				defer c.close()
-				g, err = c.generation()
+				defer c.Close()
+				g, err = c.Generation()
 				return err
 			})
 			return g
@@ -224,10 +225,10 @@ func TestWriter_Repairs(t *testing.T) {
 		"a rule too much":       {"insert rule TABLE postrouting accept", "has other rules than were written"},
 		"no rules":              {"flush chain TABLE postrouting", "has other rules than were written"},
 		"no chain":              {"delete chain TABLE postrouting", "lacks its chain"},
-		"a chain too much":      {"add chain TABLE foreign", "has 9 sets and chains; 8 were written"},
+		"a chain too much":      {"add chain TABLE foreign", "has 9 sets, chains and counters; 8 were written"},
 		"another policy":        {"add chain TABLE postrouting { policy drop ; }", "another policy"},
 		"a table put to sleep":  {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
-		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 9 sets and chains; 8 were written"},
+		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 9 sets, chains and counters; 8 were written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, 0, func(n *node) {

@@ -1,0 +1,264 @@
+package table
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Set is one of a table's sets. The first field of its keys is an address.
+type Set struct {
+	Name string
+	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
+	Ranges bool
+	// Protocol and Other are fields of the keys behind the first.
+	Protocol, Other bool
+	// Map tells that each element has an address as its value.
+	Map bool
+	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so.
+	Chains string
+	// Journal: no packet meets the set, and what it holds is no difference to tell.
+	Journal bool
+}
+
+// Content is what the sets of a table hold, by their names. An empty set may be missing. Nil stands
+// for no table.
+type Content map[string]Elements
+
+// Elements are those of a set: the values, invalid but in maps, by their keys.
+type Elements map[Key]netip.Addr
+
+// Key is that of an element. Each set has a use for some of the fields.
+type Key struct {
+	// Pod is the first field, or the first address of a range.
+	Pod netip.Addr
+	// Protocol is that of a binding. [kernel.All] stands for none.
+	Protocol kernel.Protocol
+	// Other is another address, or the last of a range.
+	Other netip.Addr
+}
+
+// Elements returns the number of elements in all sets.
+func (c Content) Elements() int {
+	n := 0
+	for _, elements := range c {
+		n += len(elements)
+	}
+	return n
+}
+
+// ChainOf returns the name of an address's chain. That of an IPv6 address has hyphens for colons,
+// which nft takes in no name.
+func ChainOf(prefix string, addr netip.Addr) string {
+	return prefix + strings.ReplaceAll(addr.String(), ":", "-")
+}
+
+// addressOf returns the address that a chain is named for.
+func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
+	text, ok := strings.CutPrefix(chain, prefix)
+	addr, err := netip.ParseAddr(strings.ReplaceAll(text, "-", ":"))
+	return addr, ok && err == nil
+}
+
+// Text is an element as nft prints it.
+func (s Set) Text(key Key, value netip.Addr) string {
+	if s.Ranges {
+		return key.Pod.String() + "-" + key.Other.String()
+	}
+	text := key.Pod.String()
+	if s.Protocol {
+		text += " . " + string(key.Protocol)
+	}
+	if s.Other {
+		text += " . " + key.Other.String()
+	}
+	switch {
+	case s.Chains != "":
+		text += " : goto " + ChainOf(s.Chains, value)
+	case s.Map:
+		text += " : " + value.String()
+	}
+	return text
+}
+
+// Differences says, for an operator and in a line each, how the sets of a table differ from want; nothing if
+// they hold what they should.
+func Differences(table string, sets []Set, want, have Content) []string {
+	var differences []string
+	for _, set := range sets {
+		if set.Journal {
+			continue
+		}
+		added, removed := diff(have[set.Name], want[set.Name])
+		for _, key := range added {
+			differences = append(differences, fmt.Sprintf("set %s of table %s lacks the element %s", set.Name, table, set.Text(key, want[set.Name][key])))
+		}
+		for _, key := range removed {
+			differences = append(differences, fmt.Sprintf("set %s of table %s has an unexpected element: %s", set.Name, table, set.Text(key, have[set.Name][key])))
+		}
+	}
+	slices.Sort(differences)
+	return differences
+}
+
+// diff returns what has to be added and what to be removed to go from one set to another. A key
+// that has another value is among both.
+func diff(from, to Elements) (added, removed []Key) {
+	for key, value := range to {
+		if had, there := from[key]; !there || had != value {
+			added = append(added, key)
+		}
+	}
+	for key, value := range from {
+		if has, there := to[key]; !there || has != value {
+			removed = append(removed, key)
+		}
+	}
+	return added, removed
+}
+
+// Change is what differs between two contents, by set: elements that are to be removed first,
+// and those that are to be added then.
+type Change struct{ Removed, Added map[string]Elements }
+
+// Empty tells whether nothing differs.
+func (c Change) Empty() bool { return len(c.Removed) == 0 && len(c.Added) == 0 }
+
+// Between returns the change from one content to another.
+func Between(from, to Content) Change {
+	c := Change{Removed: map[string]Elements{}, Added: map[string]Elements{}}
+	for set := range from {
+		if _, stays := to[set]; !stays {
+			c.between(set, from[set], nil)
+		}
+	}
+	for set := range to {
+		c.between(set, from[set], to[set])
+	}
+	return c
+}
+
+func (c Change) between(set string, from, to Elements) {
+	added, removed := diff(from, to)
+	for _, key := range removed {
+		note(c.Removed, set, key, from[key])
+	}
+	for _, key := range added {
+		note(c.Added, set, key, to[key])
+	}
+}
+
+func note(where map[string]Elements, set string, key Key, value netip.Addr) {
+	if where[set] == nil {
+		where[set] = Elements{}
+	}
+	where[set][key] = value
+}
+
+// Edit changes a content in place, and knows what some of its elements were before.
+type Edit struct {
+	content Content
+	before  map[string]map[Key]former
+}
+
+// former is what an element was.
+type former struct {
+	value netip.Addr
+	there bool
+}
+
+// NewEdit begins to change a content, which has all of its sets.
+func NewEdit(content Content) Edit { return Edit{content, map[string]map[Key]former{}} }
+
+func (e Edit) touch(set string, key Key) {
+	if e.before[set] == nil {
+		e.before[set] = map[Key]former{}
+	}
+	if _, known := e.before[set][key]; !known {
+		value, there := e.content[set][key]
+		e.before[set][key] = former{value, there}
+	}
+}
+
+// Set adds an element, or gives it another value.
+func (e Edit) Set(set string, key Key, value netip.Addr) {
+	e.touch(set, key)
+	e.content[set][key] = value
+}
+
+// Remove removes an element, if it is there.
+func (e Edit) Remove(set string, key Key) {
+	e.touch(set, key)
+	delete(e.content[set], key)
+}
+
+// Replace makes a set hold these elements and no others.
+func (e Edit) Replace(set string, elements Elements) {
+	for key := range maps.Clone(e.content[set]) {
+		if _, stays := elements[key]; !stays {
+			e.Remove(set, key)
+		}
+	}
+	if e.content[set] == nil {
+		e.content[set] = Elements{}
+	}
+	for key, value := range elements {
+		e.Set(set, key, value)
+	}
+}
+
+// Change returns how the content differs from what it was.
+func (e Edit) Change() Change {
+	c := Change{Removed: map[string]Elements{}, Added: map[string]Elements{}}
+	for set, keys := range e.before {
+		for key, was := range keys {
+			value, there := e.content[set][key]
+			if was.there && (!there || value != was.value) {
+				note(c.Removed, set, key, was.value)
+			}
+			if there && (!was.there || value != was.value) {
+				note(c.Added, set, key, value)
+			}
+		}
+	}
+	return c
+}
+
+// Ranges returns the elements of a set of ranges that these networks cover, merged where they overlap or
+// touch: the kernel wants them apart.
+func Ranges(prefixes []netip.Prefix) Elements {
+	sorted := slices.Clone(prefixes)
+	slices.SortFunc(sorted, func(a, b netip.Prefix) int { return a.Masked().Addr().Compare(b.Masked().Addr()) })
+	var merged []Key
+	for _, prefix := range sorted {
+		r := Key{Pod: prefix.Masked().Addr(), Other: lastOf(prefix)}
+		if n := len(merged); n > 0 && !merged[n-1].Other.Next().Less(r.Pod) && merged[n-1].Other.Next().IsValid() {
+			if merged[n-1].Other.Less(r.Other) {
+				merged[n-1].Other = r.Other
+			}
+			continue
+		} else if n > 0 && !merged[n-1].Other.Next().IsValid() {
+			continue // the one before goes up to the last address that there is
+		}
+		merged = append(merged, r)
+	}
+	elements := make(Elements, len(merged))
+	for _, key := range merged {
+		elements[key] = netip.Addr{}
+	}
+	return elements
+}
+
+// lastOf returns the last address of a prefix.
+func lastOf(prefix netip.Prefix) netip.Addr {
+	bytes := prefix.Addr().AsSlice()
+	for bit := prefix.Bits(); bit < len(bytes)*8; bit++ {
+		bytes[bit/8] |= 0x80 >> (bit % 8)
+	}
+	last, _ := netip.AddrFromSlice(bytes) // as long as an address is
+	return last
+}

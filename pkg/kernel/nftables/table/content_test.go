@@ -1,0 +1,37 @@
+package table
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRanges_Merge(t *testing.T) {
+	for _, test := range []struct {
+		prefixes []string
+		want     []string
+	}{
+		{nil, nil},
+		{[]string{"10.128.0.0/14"}, []string{"10.128.0.0-10.131.255.255"}},
+		{[]string{"192.0.2.2/32", "192.0.2.1/32", "192.0.2.4/32"}, []string{"192.0.2.1-192.0.2.2", "192.0.2.4-192.0.2.4"}},
+		{[]string{"10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/16"}, []string{"10.0.0.0-11.0.255.255"}},
+		{[]string{"255.255.255.255/32", "240.0.0.0/4", "255.0.0.0/8"}, []string{"240.0.0.0-255.255.255.255"}},
+		{[]string{"0.0.0.0/1", "128.0.0.0/1"}, []string{"0.0.0.0-255.255.255.255"}},
+		{[]string{"ff00::/8", "fe80::/10", "fec0::/10"}, []string{"fe80::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}},
+	} {
+		var prefixes []netip.Prefix
+		for _, text := range test.prefixes {
+			prefixes = append(prefixes, netip.MustParsePrefix(text))
+		}
+		var got []string
+		for r := range Ranges(prefixes) {
+			got = append(got, r.Pod.String()+"-"+r.Other.String())
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", test.prefixes, diff)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// Package table keeps an nftables table of one's own as it should be, over netlink. It knows how to
+// write, change, read and compare one; its users say what is in it.
+//
+// A [Spec] says what never changes of a table: sets, counters, base chains. A [State] says what it
+// should hold: the elements of the sets, and the rules of the chains. The [Writer] sends what
+// differs from what the kernel holds, in one transaction, all of it or nothing. It remembers what
+// it wrote, and the generation of the kernel's ruleset with it, so that a look at a kernel that
+// nobody has changed costs one message.
+//
+// A rule has a mark in its user data, by which it is known again. Whether its expressions are
+// still what they were is not looked at: nobody can change them without the mark. If something
+// else is not as it was written, such as a base chain or the table's flags, the whole table is
+// written anew. Its counters go on from where they were.
+package table

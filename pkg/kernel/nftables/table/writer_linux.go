@@ -1,0 +1,555 @@
+package table
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Spec is what never changes of a table.
+type Spec struct {
+	// Name is that of the table, which has the same in either family.
+	Name     string
+	Family   kernel.Family
+	Sets     []Set
+	Counters []string
+	// Chains are the base chains. Others come and go with the [State].
+	Chains []Chain
+}
+
+// Chain is a base chain. Its policy is to accept.
+type Chain struct {
+	Name     string
+	Type     nftables.ChainType
+	Hook     *nftables.ChainHook
+	Priority nftables.ChainPriority
+}
+
+// State is what a table should hold.
+type State struct {
+	// Sets is nil if there should be no table.
+	Sets Content
+	// Chains are the rules of each chain. One that is not a base chain has at least one rule.
+	Chains map[string][]Rule
+}
+
+// Rule is a rule with the user data by which it is known again. A rule that is changed needs another mark.
+type Rule struct {
+	Mark  string
+	Exprs []expr.Any
+}
+
+// Held is what the kernel holds: the elements of sets, and the marks of the rules by chain. Sets is
+// nil if there is no table.
+type Held struct {
+	Sets   Content
+	Chains map[string][]string
+}
+
+// held is s, once it is written.
+func (s State) held() Held {
+	h := Held{Sets: s.Sets, Chains: make(map[string][]string, len(s.Chains))}
+	for chain, rules := range s.Chains {
+		for _, r := range rules {
+			h.Chains[chain] = append(h.Chains[chain], r.Mark)
+		}
+	}
+	return h
+}
+
+// Differences says, for an operator and in a line each, how have differs from want; nothing if it does not.
+func (s Spec) Differences(want State, have Held) []string {
+	return s.differences(want.held(), have)
+}
+
+func (s Spec) differences(want, have Held) []string {
+	differences := Differences(s.Name, s.Sets, want.Sets, have.Sets)
+	for _, chain := range differing(want, have) {
+		switch {
+		case want.Chains[chain] == nil && !s.isBase(chain):
+			differences = append(differences, fmt.Sprintf("table %s has an unexpected chain: %s", s.Name, chain))
+		case have.Chains[chain] == nil && !s.isBase(chain):
+			differences = append(differences, fmt.Sprintf("table %s lacks its chain %s", s.Name, chain))
+		default:
+			differences = append(differences, fmt.Sprintf("chain %s of table %s has other rules than were written", chain, s.Name))
+		}
+	}
+	return differences
+}
+
+func (s Spec) isBase(chain string) bool {
+	return slices.ContainsFunc(s.Chains, func(c Chain) bool { return c.Name == chain })
+}
+
+// differing returns the names of the chains that have other rules in the one than in the other, sorted.
+func differing(one, other Held) []string {
+	var names []string
+	for name, marks := range one.Chains {
+		if !slices.Equal(marks, other.Chains[name]) {
+			names = append(names, name)
+		}
+	}
+	for name, marks := range other.Chains {
+		if one.Chains[name] == nil && marks != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Writer keeps a table. It must not be used by two goroutines at once, and not in two network
+// namespaces.
+type Writer struct {
+	spec   Spec
+	family Family
+	table  *nftables.Table
+	sets   map[string]*nftables.Set
+	chains map[string]*nftables.Chain // the base chains
+	// conn is kept between transactions, for closing it costs milliseconds after one that
+	// removed something. It is nil if there is none, or if it may hold answers to what failed.
+	conn *Conn
+	// held is what the kernel holds; known tells that it is known.
+	held  Held
+	known bool
+	// failed: the last write failed, so there may be what no look finds, a set of other types for example.
+	failed bool
+	// generation is that of the ruleset that held was seen in, or made; 0 if somebody
+	// else may have changed the table since.
+	generation uint32
+}
+
+// NewWriter returns a Writer for the network namespace of the process.
+func NewWriter(spec Spec) *Writer {
+	w := &Writer{spec: spec, family: FamilyOf(spec.Family), sets: map[string]*nftables.Set{}, chains: map[string]*nftables.Chain{}}
+	w.table = &nftables.Table{Name: spec.Name, Family: w.family.Table}
+	for _, set := range spec.Sets {
+		w.sets[set.Name] = set.definition(w.table, w.family)
+	}
+	policy := nftables.ChainPolicyAccept
+	for _, chain := range spec.Chains {
+		w.chains[chain.Name] = &nftables.Chain{
+			Name: chain.Name, Table: w.table, Type: chain.Type, Hooknum: chain.Hook, Priority: &chain.Priority, Policy: &policy,
+		}
+	}
+	return w
+}
+
+// Close gives back what the Writer has from the kernel. What it has written stays.
+func (w *Writer) Close() {
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// Known tells whether the Writer knows what the kernel holds, but for what others did since.
+func (w *Writer) Known() bool { return w.known }
+
+// Held is what was written or seen last.
+func (w *Writer) Held() Held { return w.held }
+
+// Read looks at what the kernel holds, so that the next Write repairs whatever differs.
+// It returns that, and in words for a log how it differs from what was written last. A
+// process that has written nothing yet gets no differences.
+func (w *Writer) Read(ctx context.Context) (held Held, differences []string, err error) {
+	err = w.connected(ctx, func(c *Conn) error {
+		held, differences, err = w.read(c)
+		return err
+	})
+	return held, differences, err
+}
+
+func (w *Writer) read(c *Conn) (held Held, differences []string, err error) {
+	generation, err := c.Generation()
+	if err != nil {
+		return Held{}, nil, err
+	}
+	if w.known && generation == w.generation {
+		return w.held, nil, nil
+	}
+	held, fault, generation, err := w.look(c)
+	if err != nil {
+		return Held{}, nil, err
+	}
+	if w.known {
+		differences = w.spec.differences(w.held, held)
+		if fault != "" {
+			differences = append([]string{fault}, differences...)
+		}
+	}
+	if !w.known || len(differences) > 0 {
+		w.held = held
+	}
+	w.known, w.generation = fault == "", generation
+	return held, differences, nil
+}
+
+// Look returns what the kernel holds, and what is wrong with it beside sets and rules; nothing if nothing is.
+func (w *Writer) Look(ctx context.Context) (held Held, fault string, err error) {
+	err = w.connected(ctx, func(c *Conn) error {
+		held, fault, _, err = w.look(c)
+		return err
+	})
+	return held, fault, err
+}
+
+// Generation returns the number of the kernel's ruleset in the network namespace, which each
+// transaction of anybody raises by one. It is 0 where the kernel has no nftables.
+func (w *Writer) Generation(ctx context.Context) (generation uint32, err error) {
+	err = w.connected(ctx, func(c *Conn) error {
+		generation, err = c.Generation()
+		return err
+	})
+	if errors.Is(err, ErrNone) {
+		return 0, nil
+	}
+	return generation, err
+}
+
+// Write makes the kernel hold want, and tells whether it had to change anything. It looks at the kernel
+// first if it does not know it. After an error the kernel holds what it held before, and the
+// next Write replaces the table.
+func (w *Writer) Write(ctx context.Context, want State) (changed bool, err error) {
+	return w.write(ctx, want, func(c *Conn) (ch Change, whole bool, err error) {
+		whole = w.failed
+		if !w.known {
+			var fault string
+			if w.held, fault, _, err = w.look(c); err != nil {
+				return Change{}, false, err
+			}
+			whole = whole || fault != ""
+		}
+		return Between(w.held.Sets, want.Sets), whole, nil
+	})
+}
+
+// Change is Write for what differs in its sets by ch from what was written last. It costs what differs, and
+// does not look at the kernel: an error may mean that somebody else has changed the table.
+func (w *Writer) Change(ctx context.Context, want State, ch Change) (changed bool, err error) {
+	return w.write(ctx, want, func(*Conn) (Change, bool, error) {
+		if !w.known {
+			return Change{}, false, errors.New("what it holds is not known")
+		}
+		return ch, false, nil
+	})
+}
+
+// write sends the change that next finds, or all of want.
+func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Change, whole bool, err error)) (changed bool, err error) {
+	err = w.connected(ctx, func(c *Conn) error {
+		before, err := c.Generation()
+		if err != nil {
+			return err
+		}
+		ch, whole, err := next(c)
+		after := want.held()
+		if err == nil {
+			changed, err = w.send(c, want, after, ch, whole)
+		}
+		if err != nil {
+			w.known, w.failed, w.generation = false, true, 0
+			return fmt.Errorf("write the nftables table %s: %w", w.spec.Name, err)
+		}
+		generation, err := c.Generation()
+		if err != nil {
+			return err
+		}
+		// A change on top of what somebody else did unseen would hide that; a whole table
+		// does not. What others do during the transaction is seen by the number.
+		alone := generation == before && before == w.generation || generation == before+1 && changed && (before == w.generation || whole)
+		w.held, w.known, w.failed, w.generation = after, true, false, 0
+		if alone {
+			w.generation = generation
+		}
+		return nil
+	})
+	return changed && err == nil, err
+}
+
+// connected calls f with a connection to the kernel.
+func (w *Writer) connected(ctx context.Context, f func(*Conn) error) (err error) {
+	if w.conn == nil {
+		if w.conn, err = Open(ctx); err != nil {
+			return err
+		}
+	}
+	if err = w.conn.expect(ctx); err == nil {
+		err = f(w.conn)
+	}
+	if err != nil {
+		w.Close()
+	}
+	return err
+}
+
+// Try has the kernel make the table, and take it away in the same transaction. An error says what it
+// refuses.
+func (w *Writer) Try(ctx context.Context, want State) error {
+	return w.connected(ctx, func(c *Conn) error {
+		if _, err := c.Generation(); err != nil {
+			return err
+		}
+		if err := w.fill(c, want, nil); err != nil {
+			return err
+		}
+		c.DelTable(w.table)
+		return c.Flush()
+	})
+}
+
+// Counters returns the packets that the table's counters have counted, by their names. There are none if there
+// is no table.
+func (w *Writer) Counters(ctx context.Context) (packets map[string]uint64, err error) {
+	packets = map[string]uint64{}
+	err = w.connected(ctx, func(c *Conn) error {
+		counters, err := w.counters(c)
+		for name, counter := range counters {
+			packets[name] = counter.Packets
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return packets, nil
+}
+
+func (w *Writer) counters(c *Conn) (map[string]*nftables.CounterObj, error) {
+	objects, err := c.GetObjects(w.table)
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of the nftables table %s: %w", w.spec.Name, err)
+	}
+	counters := map[string]*nftables.CounterObj{}
+	for _, object := range objects {
+		if counter, ok := object.(*nftables.CounterObj); ok && slices.Contains(w.spec.Counters, counter.Name) {
+			counters[counter.Name] = counter
+		}
+	}
+	return counters, nil
+}
+
+// send sends a change, if it is one. The kernel then holds want, which is after.
+func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (changed bool, err error) {
+	have := w.held
+	switch {
+	case have.Sets == nil && want.Sets == nil:
+		return false, nil
+	case whole || have.Sets == nil || want.Sets == nil:
+		return true, w.rewrite(c, want)
+	}
+	chains := differing(have, after)
+	if ch.Empty() && len(chains) == 0 {
+		return false, nil
+	}
+	// Elements go to chains, so these are there before and go after them.
+	for _, chain := range chains {
+		if have.Chains[chain] == nil && !w.spec.isBase(chain) {
+			c.AddChain(w.chain(chain))
+		}
+	}
+	if err := w.sendElements(c, want.Sets, ch); err != nil {
+		return false, err
+	}
+	for _, chain := range chains {
+		c.FlushChain(w.chain(chain))
+		w.addRules(c, chain, want.Chains[chain])
+		if after.Chains[chain] == nil && !w.spec.isBase(chain) {
+			c.DelChain(w.chain(chain))
+		}
+	}
+	return true, c.Flush()
+}
+
+func (w *Writer) sendElements(c *Conn, want Content, ch Change) error {
+	for _, set := range w.spec.Sets {
+		removed, added := ch.Removed[set.Name], ch.Added[set.Name]
+		if set.Ranges && len(removed)+len(added) > 0 {
+			// Ranges that overlap others which go with the same transaction are refused.
+			c.FlushSet(w.sets[set.Name])
+			removed, added = nil, want[set.Name]
+		}
+		for part := range set.messages(removed) {
+			if err := c.SetDeleteElements(w.sets[set.Name], part); err != nil {
+				return err
+			}
+		}
+		if err := w.addElements(c, set, added); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) addElements(c *Conn, set Set, elements Elements) error {
+	for part := range set.messages(elements) {
+		if err := c.SetAddElements(w.sets[set.Name], part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite replaces the whole table, or removes it if there should be none.
+func (w *Writer) rewrite(c *Conn, want State) error {
+	counters, err := w.counters(c)
+	if err != nil {
+		return err
+	}
+	c.AddTable(w.table) // so that it is there to be deleted
+	c.DelTable(w.table)
+	if want.Sets != nil {
+		if err := w.fill(c, want, counters); err != nil {
+			return err
+		}
+	}
+	return c.Flush()
+}
+
+// fill makes the table, which is not there, with counters that go on from these.
+func (w *Writer) fill(c *Conn, want State, counters map[string]*nftables.CounterObj) error {
+	c.AddTable(w.table)
+	for _, name := range w.spec.Counters {
+		counter := &nftables.CounterObj{Table: w.table, Name: name}
+		if before := counters[name]; before != nil {
+			counter.Packets, counter.Bytes = before.Packets, before.Bytes
+		}
+		c.AddObj(counter)
+	}
+	chains := slices.Sorted(maps.Keys(want.Chains))
+	for _, chain := range chains {
+		if !w.spec.isBase(chain) {
+			c.AddChain(w.chain(chain))
+		}
+	}
+	for _, set := range w.spec.Sets {
+		w.sets[set.Name].ID = 0 // another set than that of the table before
+		if err := c.AddSet(w.sets[set.Name], nil); err != nil {
+			return err
+		}
+		if err := w.addElements(c, set, want.Sets[set.Name]); err != nil {
+			return err
+		}
+	}
+	for _, chain := range w.spec.Chains {
+		c.AddChain(w.chain(chain.Name))
+	}
+	for _, chain := range chains {
+		w.addRules(c, chain, want.Chains[chain])
+	}
+	return nil
+}
+
+func (w *Writer) chain(name string) *nftables.Chain {
+	if base := w.chains[name]; base != nil {
+		return base
+	}
+	return &nftables.Chain{Name: name, Table: w.table}
+}
+
+func (w *Writer) addRules(c *Conn, chain string, rules []Rule) {
+	for _, r := range rules {
+		c.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain(chain), Exprs: r.Exprs, UserData: []byte(r.Mark)})
+	}
+}
+
+// look returns what the table holds, and what else is wrong with it, with the generation in which that was so.
+func (w *Writer) look(c *Conn) (held Held, fault string, generation uint32, err error) {
+	const looks = 50 // while others write, or the kernel resizes a set
+	for range looks {
+		if generation, err = c.Generation(); err != nil {
+			return Held{}, "", 0, err
+		}
+		held, fault, err = w.lookOnce(c)
+		after, generationErr := c.Generation()
+		switch {
+		case generationErr != nil:
+			return Held{}, "", 0, generationErr
+		case after != generation, errors.Is(err, errRehashed):
+			continue // some of it is of before, some of after
+		}
+		return held, fault, generation, err
+	}
+	return Held{}, "", 0, fmt.Errorf("look at the nftables table %s: the ruleset has changed each of %d times meanwhile", w.spec.Name, looks)
+}
+
+// errRehashed is returned for a set whose hash table the kernel was resizing, as it does a while after
+// many elements were added or removed. The kernel tells the elements in several messages, and goes on
+// in each where the last one ended, by number: in another order, elements are told twice and as many
+// are not told.
+var errRehashed = errors.New("a set was resized while it was read")
+
+func (w *Writer) lookOnce(c *Conn) (held Held, fault string, err error) {
+	table, err := c.ListTableOfFamily(w.table.Name, w.table.Family)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOENT) {
+		return Held{}, "", nil
+	}
+	if err != nil {
+		return Held{}, "", fmt.Errorf("look for the nftables table %s: %w", w.spec.Name, err)
+	}
+	held.Sets = Content{}
+	for _, set := range w.spec.Sets {
+		encoded, err := c.GetSetElements(w.sets[set.Name])
+		if err != nil {
+			fault = fmt.Sprintf("set %s of table %s cannot be listed: %v", set.Name, w.spec.Name, err)
+			continue
+		}
+		elements, ok := set.decode(w.family, encoded)
+		if !ok {
+			fault = fmt.Sprintf("set %s of table %s has elements that do not belong there", set.Name, w.spec.Name)
+		}
+		if !set.Ranges && ok && len(elements) < len(encoded) {
+			return Held{}, "", fmt.Errorf("set %s of table %s: %w", set.Name, w.spec.Name, errRehashed)
+		}
+		held.Sets[set.Name] = elements
+	}
+	if held.Chains, err = c.marks(w.table); err != nil {
+		return Held{}, "", err
+	}
+	return held, cmp.Or(fault, w.chainFault(c), w.tableFault(table, held)), nil
+}
+
+// chainFault returns what is wrong with the base chains; nothing if nothing is.
+func (w *Writer) chainFault(c *Conn) string {
+	for _, want := range w.spec.Chains {
+		chain, err := c.ListChain(w.table, want.Name)
+		if err != nil {
+			return fmt.Sprintf("table %s lacks its chain %s: %v", w.spec.Name, want.Name, err)
+		}
+		if chain.Type != want.Type || chain.Hooknum == nil || *chain.Hooknum != *want.Hook ||
+			chain.Priority == nil || *chain.Priority != want.Priority || chain.Policy == nil || *chain.Policy != nftables.ChainPolicyAccept {
+			return fmt.Sprintf("chain %s of table %s is not where it belongs, or has another policy", want.Name, w.spec.Name)
+		}
+	}
+	return ""
+}
+
+// tableFault returns what is wrong with a table beside its sets and its chains; nothing if nothing is.
+func (w *Writer) tableFault(table *nftables.Table, held Held) string {
+	// The library takes the kernel's big-endian numbers for the machine's.
+	number := func(n uint32) uint32 { return binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, n)) }
+	if flags := number(table.Flags); flags != 0 {
+		return fmt.Sprintf("table %s has flags that were not written, 'dormant' perhaps: %#x", w.spec.Name, flags)
+	}
+	objects := len(w.spec.Sets) + len(w.spec.Counters) + len(w.spec.Chains)
+	for chain := range held.Chains {
+		if !w.spec.isBase(chain) {
+			objects++
+		}
+	}
+	if number(table.Use) != uint32(objects) {
+		return fmt.Sprintf("table %s has %d sets, chains and counters; %d were written", w.spec.Name, number(table.Use), objects)
+	}
+	return ""
+}
