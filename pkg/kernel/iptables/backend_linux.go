@@ -41,9 +41,9 @@ func otherBackend(ctx context.Context, family kernel.Family) (commands, error) {
 	if err != nil {
 		return commands{}, err
 	}
-	other := "legacy"
+	other := backendLegacy
 	if current == other {
-		other = "nft"
+		other = backendNFT
 	}
 	return commandsFor(family, other), nil
 }

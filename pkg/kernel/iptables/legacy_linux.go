@@ -23,32 +23,18 @@ const mostHashed = 8 << 20
 // LegacyFingerprint returns a text that is another one when somebody changed a legacy table of
 // family, in the network namespace of the calling thread. It has the names of the tables, and of each
 // what the kernel tells without listing it: number of rules, size, and where the chains of the hooks
-// begin and end (IPT_SO_GET_INFO, include/uapi/linux/netfilter_ipv4/ip_tables.h). Of the nat table it
-// has the rules, too, without their counters, if the table is no larger than 8 MiB. In larger ones, and
-// in other tables, a rule that was replaced by one of the same size does not show, nor do rules that
-// changed places. It runs no program and makes no table.
+// begin and end. Of the nat table it has the rules, too, without their counters, if the table is no
+// larger than 8 MiB. In larger ones, and in other tables, a rule that was replaced by one of the same
+// size does not show, nor do rules that changed places. It runs no program and makes no table.
 func LegacyFingerprint(family kernel.Family) (string, error) {
-	l := legacyOf(family)
-	data, err := os.ReadFile("/proc/thread-self/net/" + l.names)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // the kernel module is not loaded, so there are no tables
-	}
+	l, err := openLegacy(family)
 	if err != nil {
-		return "", fmt.Errorf("read the names of the legacy tables: %w", err)
+		return "", err
 	}
-	tables := strings.Fields(string(data))
-	if len(tables) == 0 {
-		return "", nil
-	}
-	socket, err := unix.Socket(l.domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
-	if err != nil {
-		return "", fmt.Errorf("open a raw socket to ask for the legacy tables: %w", err)
-	}
-	defer func() { _ = unix.Close(socket) }()
-	slices.Sort(tables)
+	defer l.Close()
 	var text strings.Builder
-	for _, name := range tables {
-		line, err := l.describe(socket, name)
+	for _, name := range l.names {
+		line, err := l.describe(name)
 		if err != nil {
 			return "", fmt.Errorf("ask for the legacy table %s: %w", name, err)
 		}
@@ -57,49 +43,67 @@ func LegacyFingerprint(family kernel.Family) (string, error) {
 	return text.String(), nil
 }
 
-// legacy is how the kernel tells of the legacy tables of an IP family.
+// legacy are the legacy tables of an IP family.
 type legacy struct {
-	domain int
-	level  uintptr
-	// names is the file with the names of the tables.
-	names string
-	// counters is where an entry has its counters (struct ipt_entry, struct ip6t_entry).
-	counters int
+	layout        entryLayout
+	socket        int
+	socketOptions uintptr // their level
+	// names are those of the tables that there are: asking for another one makes it.
+	names []string
+	read  map[string]*legacyTable
 }
 
-func legacyOf(family kernel.Family) legacy {
-	if family == kernel.IPv6 {
-		return legacy{unix.AF_INET6, unix.IPPROTO_IPV6, "ip6_tables_names", 152}
-	}
-	return legacy{unix.AF_INET, unix.IPPROTO_IP, "ip_tables_names", 96}
-}
-
-// The options of getsockopt(2), the same in both families, and where an entry has the length of itself:
-// right in front of comefrom and the counters.
+// The options of getsockopt(2), the same in both families.
 const (
 	getInfoOption    = 64 // IPT_SO_GET_INFO
 	getEntriesOption = 65 // IPT_SO_GET_ENTRIES
-	countersLength   = 16 // struct xt_counters
 )
 
-// getInfo is struct ipt_getinfo, and struct ip6t_getinfo.
-type getInfo struct {
-	Name                 [32]byte
-	ValidHooks           uint32
-	HookEntry, Underflow [5]uint32
-	Entries, Size        uint32
+// openLegacy returns the tables in the network namespace of the calling thread.
+func openLegacy(family kernel.Family) (*legacy, error) {
+	l := &legacy{layout: entryLayoutOf(family), socket: -1, socketOptions: unix.IPPROTO_IP, read: map[string]*legacyTable{}}
+	domain, namesFile := unix.AF_INET, "ip_tables_names"
+	if family == kernel.IPv6 {
+		l.socketOptions, domain, namesFile = unix.IPPROTO_IPV6, unix.AF_INET6, "ip6_tables_names"
+	}
+	data, err := os.ReadFile("/proc/thread-self/net/" + namesFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel module is not loaded, so there are no tables
+		return nil, fmt.Errorf("read the names of the legacy tables: %w", err)
+	}
+	l.names = slices.Sorted(strings.FieldsSeq(string(data)))
+	if len(l.names) == 0 {
+		return l, nil
+	}
+	if l.socket, err = unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW); err != nil {
+		return nil, fmt.Errorf("open a raw socket to ask for the legacy tables: %w", err)
+	}
+	return l, nil
 }
 
-func (l legacy) describe(socket int, name string) (string, error) {
-	info := getInfo{}
-	copy(info.Name[:], name)
-	if err := l.get(socket, getInfoOption, unsafe.Pointer(&info), unsafe.Sizeof(info)); err != nil {
+// Close gives back what l has from the kernel.
+func (l *legacy) Close() {
+	for _, t := range l.read {
+		unmap(t)
+	}
+	if l.socket >= 0 {
+		_ = unix.Close(l.socket)
+	}
+}
+
+func (l *legacy) describe(name string) (string, error) {
+	info, err := l.info(name)
+	if err != nil {
 		return "", err
 	}
 	hash := uint64(0)
 	if name == table && info.Size <= mostHashed {
-		var err error
-		if hash, err = l.hash(socket, info); err != nil {
+		t, err := l.copy(name)
+		if err != nil {
+			return "", err
+		}
+		defer unmap(t)
+		info = t.info
+		if hash, err = t.hash(); err != nil {
 			return "", err
 		}
 	}
@@ -108,39 +112,92 @@ func (l legacy) describe(socket int, name string) (string, error) {
 
 var hashSeed = maphash.MakeSeed()
 
-// hash returns one of a table's entries without their counters.
-func (l legacy) hash(socket int, info getInfo) (uint64, error) {
-	const header = 40 // struct ipt_get_entries: the name, the size, and padding
-	buffer := make([]byte, header+int(info.Size))
+func (l *legacy) info(name string) (legacyInfo, error) {
+	info := legacyInfo{}
+	copy(info.Name[:], name)
+	return info, l.get(getInfoOption, unsafe.Pointer(&info), unsafe.Sizeof(info))
+}
+
+// copy returns a table. It is not the garbage collector's, for it may have hundreds of MB: unmap ends it.
+func (l *legacy) copy(name string) (t *legacyTable, err error) {
+	const tries = 5 // while others write
+	for range tries {
+		info, err := l.info(name)
+		if err != nil {
+			return nil, err
+		}
+		t, err = l.copyAsOf(info)
+		if !errors.Is(err, unix.EAGAIN) {
+			return t, err
+		}
+	}
+	return nil, fmt.Errorf("it has changed each of %d times meanwhile", tries)
+}
+
+// entriesHeader is the length of struct ipt_get_entries: the name, the size, and padding.
+const entriesHeader = 40
+
+// copyAsOf returns EAGAIN where the size has changed since.
+func (l *legacy) copyAsOf(info legacyInfo) (*legacyTable, error) {
+	buffer, err := unix.Mmap(-1, 0, entriesHeader+int(info.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("memory for %d bytes: %w", info.Size, err)
+	}
+	t := &legacyTable{entryLayout: l.layout, info: info, copied: buffer, entries: buffer[entriesHeader:]}
 	copy(buffer, info.Name[:])
 	binary.NativeEndian.PutUint32(buffer[len(info.Name):], info.Size)
-	if err := l.get(socket, getEntriesOption, unsafe.Pointer(&buffer[0]), uintptr(len(buffer))); err != nil {
-		return 0, err // EAGAIN where the size has changed meanwhile
+	if err := l.get(getEntriesOption, unsafe.Pointer(&buffer[0]), uintptr(len(buffer))); err != nil {
+		unmap(t)
+		return nil, err
 	}
-	for entries := buffer[header:]; len(entries) >= l.counters+countersLength; {
-		clear(entries[l.counters : l.counters+countersLength])
-		next := int(binary.NativeEndian.Uint16(entries[l.nextOffset():]))
-		if next == 0 || next > len(entries) {
-			return 0, errors.New("the kernel told an entry that has no end")
-		}
-		entries = entries[next:]
-	}
-	return maphash.Bytes(hashSeed, buffer), nil
+	return t, nil
 }
 
-// nextOffset is where an entry has its length.
-func (l legacy) nextOffset() int {
-	if l.domain == unix.AF_INET6 {
-		return 142
-	}
-	return 90
-}
+func unmap(t *legacyTable) { _ = unix.Munmap(t.copied) }
 
-func (l legacy) get(socket int, option uintptr, value unsafe.Pointer, length uintptr) error {
+func (l *legacy) get(option uintptr, value unsafe.Pointer, length uintptr) error {
 	size := uint32(length)
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(socket), l.level, option, uintptr(value), uintptr(unsafe.Pointer(&size)), 0)
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(l.socket), l.socketOptions, option, uintptr(value), uintptr(unsafe.Pointer(&size)), 0)
 	if errno != 0 {
 		return errno
 	}
 	return nil
+}
+
+// Rules is that of [tables], for chains of interest. It costs a copy of the table, once.
+func (l *legacy) Rules(table, chain string, visit func(content []byte, leadsTo string)) (exists bool, err error) {
+	t, err := l.table(table)
+	if t == nil || err != nil {
+		return false, err
+	}
+	rules, exists := t.chains[chain]
+	for at, rule := range t.all(rules) {
+		visit(t.content(at, rule))
+	}
+	return exists, nil
+}
+
+// HasRules is that of [tables], for chains of interest. It costs what Rules does.
+func (l *legacy) HasRules(table, chain string) (bool, error) {
+	t, err := l.table(table)
+	if t == nil || err != nil {
+		return false, err
+	}
+	rules := t.chains[chain]
+	return rules.to > rules.from, nil
+}
+
+// table returns a table; nil if it does not exist.
+func (l *legacy) table(name string) (t *legacyTable, err error) {
+	if t = l.read[name]; t != nil || !slices.Contains(l.names, name) {
+		return t, nil
+	}
+	if t, err = l.copy(name); err != nil {
+		return nil, fmt.Errorf("copy the legacy table %s: %w", name, err)
+	}
+	l.read[name] = t
+	if err := t.index(ofInterest); err != nil {
+		return nil, fmt.Errorf("read the legacy table %s: %w", name, err)
+	}
+	return t, nil
 }

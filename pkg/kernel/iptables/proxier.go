@@ -1,6 +1,9 @@
 package iptables
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // rulesOfProxier are the jumps of the vendored iptables proxier (iptablesJumpChains in
 // pkg/proxy/iptables/proxier.go). Its own monitor notices a flush of all tables only.
@@ -32,6 +35,11 @@ var chainsOfProxier = []struct{ table, chain string }{
 	{"nat", "KUBE-SERVICES"},
 	{"nat", proxierPostrouting},
 	{"filter", "KUBE-FORWARD"},
+}
+
+// ofInterest tells whether a chain other than those of the hooks is owned or of chainsOfProxier.
+func ofInterest(chain string) bool {
+	return isOwned(chain) || slices.ContainsFunc(chainsOfProxier, func(c struct{ table, chain string }) bool { return c.chain == chain })
 }
 
 // MissingFromProxier returns what the proxier has written and iptables-save does not show
@@ -73,8 +81,7 @@ func (p *proxierParser) line(table, text string) {
 	if _, needed := p.filled[[2]string{table, chain}]; needed {
 		p.filled[[2]string{table, chain}] = true
 	}
-	switch chain {
-	case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
+	if slices.Contains(hookChains[:], chain) {
 		key := [3]string{table, chain, target(rule)}
 		if _, needed := p.jumps[key]; needed {
 			p.jumps[key] = true

@@ -12,45 +12,61 @@ import (
 // Transaction returns the input of iptables-restore --noflush that turns have into want,
 // or nil if they are the same. comments, by rule, are written above the rules.
 func Transaction(want Ruleset, have Kernel, comments map[string]string) []byte {
-	return transaction(want, have, "", comments)
+	return edit(want, have, "").payload(want, have, comments)
 }
 
-// transaction is Transaction, and leaves a mark if one is given: also where nothing else is to be
-// done, if there is none. It fails where the marks of have are not in the kernel: somebody has
-// restored another state of the table since.
-func transaction(want Ruleset, have Kernel, mark string, comments map[string]string) []byte {
-	var rewrite, remove []string
+// transaction is what turns one ruleset into another.
+type transaction struct {
+	// rewrite are the chains to make, or to fill anew, remove those to empty and to delete, and unmark the
+	// marks to delete. It fails where one of these is not in the kernel: somebody has restored another state
+	// of the table since.
+	rewrite, remove, unmark []string
+	// mark to leave, if any.
+	mark     string
+	moveJump bool
+}
+
+// edit returns the transaction that turns have into want, and leaves a mark if one is given: also where
+// nothing else is to be done, if there is none.
+func edit(want Ruleset, have Kernel, mark string) transaction {
+	t := transaction{mark: mark, moveJump: !jumpIsRight(want, have)}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		rules, exists := have.Chains[name]
 		if !exists || !slices.Equal(rules, want[name]) {
-			rewrite = append(rewrite, name)
+			t.rewrite = append(t.rewrite, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
 		if tooMuch(name, want, have) {
-			remove = append(remove, name)
+			t.remove = append(t.remove, name)
 		}
 	}
-	moveJump := !jumpIsRight(want, have)
-	unmark := slices.DeleteFunc(slices.Clone(have.marks), func(name string) bool { return have.held[name] })
-	unmarked, stale := mark != "" && len(have.marks) == 0, len(want) == 0 && len(unmark) > 0
-	if len(rewrite)+len(remove) == 0 && !moveJump && !unmarked && !stale {
+	t.unmark = slices.DeleteFunc(slices.Clone(have.marks), func(name string) bool { return have.held[name] })
+	unmarked, stale := mark != "" && len(have.marks) == 0, len(want) == 0 && len(t.unmark) > 0
+	if len(t.rewrite)+len(t.remove) == 0 && !t.moveJump && !unmarked && !stale {
+		return transaction{}
+	}
+	return t
+}
+
+// payload returns the transaction as input of iptables-restore --noflush; nil if it does nothing.
+func (t transaction) payload(want Ruleset, have Kernel, comments map[string]string) []byte {
+	if len(t.touched()) == 0 {
 		return nil
 	}
-
 	var b bytes.Buffer
 	b.WriteString("*" + table + "\n")
-	if mark != "" {
-		b.WriteString(":" + mark + " - [0:0]\n")
+	if t.mark != "" {
+		b.WriteString(":" + t.mark + " - [0:0]\n")
 	}
-	for _, name := range slices.Concat(rewrite, remove) {
+	for _, name := range slices.Concat(t.rewrite, t.remove) {
 		// Declaring a chain makes it, or empties it when it is there.
 		b.WriteString(":" + name + " - [0:0]\n")
 	}
-	if moveJump {
+	if t.moveJump {
 		writeJump(&b, want, have)
 	}
-	for _, name := range rewrite {
+	for _, name := range t.rewrite {
 		for _, rule := range want[name] {
 			if text, ok := comments[rule]; ok {
 				b.WriteString("# " + comment(text) + "\n")
@@ -58,13 +74,25 @@ func transaction(want Ruleset, have Kernel, mark string, comments map[string]str
 			b.WriteString("-A " + name + " " + rule + "\n")
 		}
 	}
-	for _, name := range slices.Concat(remove, unmark) {
+	for _, name := range slices.Concat(t.remove, t.unmark) {
 		if !have.held[name] {
 			b.WriteString("-X " + name + "\n")
 		}
 	}
 	b.WriteString("COMMIT\n")
 	return b.Bytes()
+}
+
+// touched returns the chains that the transaction is about.
+func (t transaction) touched() []string {
+	chains := slices.Concat(t.rewrite, t.remove, t.unmark)
+	if t.mark != "" {
+		chains = append(chains, t.mark)
+	}
+	if t.moveJump {
+		chains = append(chains, postrouting)
+	}
+	return chains
 }
 
 // tooMuch tells whether a chain in the kernel has to go. One that others lead to can only

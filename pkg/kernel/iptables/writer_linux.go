@@ -39,6 +39,11 @@ type Writer struct {
 	known *Kernel
 	// mark is the one that the last write has left, until it is missed; empty if none.
 	mark string
+	// sights are the chains that others could change, as they were seen before the last Read or after a
+	// write since; not those of which that is unknown.
+	sights map[string]sight
+	// backend is that of the iptables on PATH, as of the last Read; empty before the first.
+	backend string
 }
 
 // NewWriter returns a Writer for family that uses the iptables on PATH, as the proxier does.
@@ -49,11 +54,13 @@ func NewWriter(family kernel.Family) *Writer {
 // Read looks at what the kernel holds, so that the next Write repairs whatever differs.
 // It returns that, and what is missing of the proxier's rules, as [MissingFromProxier] does.
 func (w *Writer) Read(ctx context.Context) (k Kernel, missing []string, err error) {
+	sights := w.seeAll(ctx)
 	w.known = nil
 	k, missing, err = w.commands.read(ctx)
 	if err != nil {
 		return Kernel{}, nil, err
 	}
+	w.sights = sights
 	if k.restored = w.mark != "" && len(k.marks) > 0 && !slices.Contains(k.marks, w.mark); k.restored {
 		w.mark = ""
 	}
@@ -108,19 +115,22 @@ func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names [
 	if len(want) > 0 {
 		mark = newMark()
 	}
-	payload := transaction(want, have, mark, nil)
+	change := edit(want, have, mark)
+	payload := change.payload(want, have, nil)
 	if payload == nil {
 		return false, nil
 	}
 	if logger := klog.FromContext(ctx).V(9); logger.Enabled() {
 		logger.Info("Restoring egress SNAT rules", "rules", string(payload))
 	}
+	before := w.generation(ctx)
 	if err := w.commands.apply(ctx, payload); err != nil {
 		w.known = nil
 		return false, err
 	}
 	w.known.become(want, names, mark)
 	w.mark = mark
+	w.seeWritten(ctx, change.touched(), before)
 	return true, nil
 }
 
@@ -209,7 +219,7 @@ func Cleanup(ctx context.Context) error {
 func everywhere(do func(commands) error) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		for _, backend := range []string{"", "legacy", "nft"} {
+		for _, backend := range []string{"", backendLegacy, backendNFT} {
 			errs = append(errs, do(commandsFor(family, backend)))
 		}
 	}
@@ -244,7 +254,7 @@ func (c commands) installed() bool {
 // commands are the programs of one family and back end.
 type commands struct {
 	family kernel.Family
-	// name of the back end: "legacy", "nft", or "" for what the system has chosen.
+	// name of the back end, or "" for what the system has chosen.
 	name                   string
 	version, save, restore string
 }
@@ -261,16 +271,19 @@ func commandsFor(family kernel.Family, backend string) commands {
 	return commands{family: family, name: backend, version: base, save: base + "-save", restore: base + "-restore"}
 }
 
-// backend returns "legacy" or "nft".
+// The back ends of iptables, as its programs are named.
+const backendLegacy, backendNFT = "legacy", "nft"
+
+// backend returns backendLegacy or backendNFT.
 func (c commands) backend(ctx context.Context) (string, error) {
 	version, err := run(ctx, nil, c.version, "--version")
 	if err != nil {
 		return "", err
 	}
 	if strings.Contains(version, "nf_tables") {
-		return "nft", nil
+		return backendNFT, nil
 	}
-	return "legacy", nil
+	return backendLegacy, nil
 }
 
 // read reads all tables that exist, and returns the owned chains, and what is missing of the
