@@ -1,0 +1,130 @@
+// Package steering carries bound pods' packets to the node that holds their egress IP, and sees to
+// it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
+// table of its own, and the device, routes and ip rules that marked packets take. Which pods are
+// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). Source NAT
+// on this node is not its part: the rules of pkg/kernel/iptables or pkg/kernel/nftables stay
+// as they are.
+//
+// # Path
+//
+//	pod ─► PREROUTING  -100  DNAT: kube-proxy
+//	                    -95  prerouting: marks the packet with the number of the node that holds its egress IP
+//	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole, or prohibit)
+//	        FORWARD       0  forward
+//	        POSTROUTING  97  before-nat: marks the first packet of what leaves from this node
+//	                     98  postrouting: a steered packet keeps its source
+//	                 99-100  the rules of source NAT; kube-proxy; the network plugin
+//	                    101  guard: everything else is dropped
+//	        steer0           VXLAN to the other node
+//
+//	other node: steer0 ─► PREROUTING  -95  prerouting: marks it as arrived
+//	                      route            to the outside, as if the pod were here
+//	                      POSTROUTING  98  postrouting: gives it its egress IP
+//	                                  101  guard
+//
+// Answers come back to the node that holds the egress IP, which undoes the source NAT and sends them to
+// the pod by the pod network. They are not steered.
+//
+// # Table
+//
+//	table ip openshift-egress-steering {
+//	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
+//	    set nodes      { type ipv4_addr; }                                  the other nodes
+//	    set egress-ips { type ipv4_addr; }                                  all egress IPs
+//	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
+//	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
+//	    map bindings   { type ipv4_addr . inet_proto : ipv4_addr; }         pod . protocol : egress IP
+//	    map ways       { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto egress-<IP>
+//	    own-pods, bound-pods, pods, pod-ways: the same without the protocol, for bindings of all protocols
+//
+//	    chain egress-203.0.113.10 {                                         which way it takes, a rule at a time:
+//	        meta mark set meta mark & ~0x7e | 2                             to the node of number 1
+//	        meta mark set meta mark & ~0x7e | 62 << 1                       dropped in silence
+//	        meta mark set meta mark & ~0x7e | 63 << 1                       rejected
+//	        return                                                          from this node
+//	    }
+//	    chain tunnel-input {
+//	        type filter hook prerouting priority raw;
+//	        udp dport 4799 fib daddr type local ip saddr @nodes fib saddr . iif oif exists  notrack accept
+//	        udp dport 4799 fib daddr type local                             counter foreign drop
+//	    }
+//	    chain tunnel-output {
+//	        type filter hook output priority raw;
+//	        udp dport 4799 ip daddr @nodes                                  notrack
+//	    }
+//	    chain prerouting {
+//	        type filter hook prerouting priority -95;
+//	        iifname steer0                                                  mark := arrived, return
+//	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
+//	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
+//	        ct direction reply                                              return
+//	        ct status snat                                                  return
+//	        ip daddr @exclusions                                            return
+//	        ip saddr . meta l4proto . ip daddr @own                         return
+//	        ip saddr . meta l4proto                                         vmap @ways
+//	        ct state related ip saddr . ct protocol                         vmap @ways
+//	    }
+//	    chain forward {
+//	        type filter hook forward priority filter;
+//	        udp dport 4799 ip daddr @nodes                                  counter forged drop
+//	        tcp flags syn,ack / syn,ack ct direction reply ct status ! snat
+//	            ip daddr . meta l4proto @bound ip saddr != @exclusions      tcp option maxseg size set (MTU - 40)
+//	    }
+//	    chain before-nat {
+//	        type filter hook postrouting priority 97;
+//	        ct state new, not marked, ip saddr . meta l4proto @bound
+//	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := from here
+//	    }
+//	    chain postrouting {
+//	        type nat hook postrouting priority 98;
+//	        arrived                                                         snat to ip saddr . meta l4proto map @bindings
+//	        any mark but "from here"                                        snat to ip saddr
+//	    }
+//	    chain guard {
+//	        type filter hook postrouting priority 101;
+//	        any mark, fib daddr type != multicast                           goto marked
+//	        ct direction reply                                              accept
+//	        ip saddr . meta l4proto @bound
+//	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
+//	        ct state related, the same with ct protocol                     counter unsnatted drop
+//	    }
+//	    chain marked {
+//	        arrived, ct status snat, ip saddr @egress-ips                   mark := 0, accept
+//	        arrived                                                         counter stale drop
+//	        from here, ip saddr @egress-ips                                 mark := 0, accept
+//	        from here                                                       counter unsnatted drop
+//	        ct status snat                                                  counter unsnatted drop
+//	        oifname steer0                                                  mark := 0, accept
+//	                                                                        counter unsnatted drop
+//	    }
+//	}
+//
+// The rules for bindings of all protocols are there only if there is one. The chains of the tunnel, and the
+// rule of what is forged, are in the table of the family of the nodes' addresses. Without a tunnel
+// ([Direct]) there are no arrivals and no MTU to fit, and "oifname steer0" is "rt ip nexthop @nodes".
+//
+// # Why each hook
+//
+//   - prerouting is behind DNAT (-100), because a Service may lead out of the cluster, and in front
+//     of the route. It marks every packet: nobody else's mark of the flow is touched.
+//   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked, and others never get
+//     to its device. forward is for those that a node would masquerade, and so make look like its own.
+//   - before-nat sees whose a packet is for the last time. Behind source NAT the packet does not say so,
+//     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
+//     load it. So the first packet of a flow gets a mark that lasts until the guard, which asks that
+//     the address is an egress IP, whichever.
+//   - postrouting is in front of our rules of source NAT, and so of everybody else's at the usual priority:
+//     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports stay
+//     as they are, so that TCP connections live on when another node takes the egress IP.
+//   - guard is behind all source NAT, whose hook is at 100. A packet without a flow (INVALID) is not met by
+//     any rule that asks for its flow; those are only in front of what lets packets pass.
+//
+// Marks end in marked: the packet that wraps a steered one has the same mark, and would be routed
+// into the tunnel again. All rules keep the bits of the mark that are not ours.
+//
+// # Writing
+//
+// A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a
+// number is there before packets are marked with it, and goes when none is. If anything of
+// the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+package steering

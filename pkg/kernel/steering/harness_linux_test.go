@@ -1,0 +1,342 @@
+package steering
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/bits"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+)
+
+const tunnelPort, tunnelMTU = 4799, 1430
+
+var families = []kernel.Family{kernel.IPv4, kernel.IPv6}
+
+// addrOf returns the one of the two that is of the family.
+func addrOf(family kernel.Family, v4, v6 string) netip.Addr {
+	if family == kernel.IPv4 {
+		return netip.MustParseAddr(v4)
+	}
+	return netip.MustParseAddr(v6)
+}
+
+// cluster is a lab whose nodes steer packets of one IP family.
+type cluster struct {
+	testing.TB
+	lab    *lab.Lab
+	family kernel.Family
+	nodes  []*node
+	// Two egress IPs that nobody has yet.
+	egressIP, another netip.Addr
+	transport         Transport
+	markMask          uint32
+}
+
+// node is a node of a cluster, with the writers of a process on it.
+type node struct {
+	c    *cluster
+	host *lab.Host
+	ip   netip.Addr
+	snat *nftables.Writer
+	ways *handMade
+	*Writer
+	// desired is what was written last.
+	desired kernel.Desired
+}
+
+// onCluster runs test for each IP family, with two nodes and a pod on each of them.
+func onCluster(t *testing.T, test func(c *cluster)) {
+	for _, family := range families {
+		t.Run(string(family), func(t *testing.T) {
+			test(newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true}))
+		})
+	}
+}
+
+func newCluster(t testing.TB, family kernel.Family, config lab.Config) *cluster {
+	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e}
+	c.egressIP, c.another = c.of("203.0.113.1", "2001:db8:113::1"), c.of("203.0.113.2", "2001:db8:113::2")
+	for _, host := range c.lab.Nodes() {
+		n := &node{c: c, host: host, ip: c.addr(host), snat: nftables.NewWriter(family)}
+		n.ways = &handMade{n: n, made: map[int]netip.Addr{}}
+		n.restart(n.ways)
+		c.nodes = append(c.nodes, n)
+		// Whoever asks again and again is told each time that nobody is there.
+		c.run(host, "sysctl -q net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0")
+	}
+	return c
+}
+
+func (c *cluster) of(v4, v6 string) netip.Addr { return addrOf(c.family, v4, v6) }
+
+func (c *cluster) addr(h *lab.Host) netip.Addr {
+	if c.family == kernel.IPv4 {
+		return h.V4
+	}
+	return h.V6
+}
+
+func (c *cluster) bits(v4, v6 int) int {
+	if c.family == kernel.IPv4 {
+		return v4
+	}
+	return v6
+}
+
+func (c *cluster) run(h *lab.Host, command string, args ...any) string {
+	c.Helper()
+	fields := strings.Fields(fmt.Sprintf(command, args...))
+	out, err := h.Run(c.Context(), fields[0], fields[1:]...)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
+}
+
+// desired binds pods to egress IPs. The nodes' addresses, link-local and multicast ones are excluded, as by default.
+func (c *cluster) desired(bindings ...kernel.Binding) kernel.Desired {
+	d := kernel.Desired{Bindings: kernel.Sorted(bindings)}
+	d.ClusterCIDRs = []netip.Prefix{lab.ClusterV4}
+	linkLocal, multicast := c.of("169.254.0.0", "fe80::"), c.of("224.0.0.0", "ff00::")
+	d.Exclusions = []netip.Prefix{netip.PrefixFrom(linkLocal, c.bits(16, 10)), netip.PrefixFrom(multicast, c.bits(4, 8))}
+	if c.family == kernel.IPv6 {
+		d.ClusterCIDRs = []netip.Prefix{lab.ClusterV6}
+	}
+	for _, n := range c.nodes {
+		d.Exclusions = append(d.Exclusions, netip.PrefixFrom(n.ip, n.ip.BitLen()))
+	}
+	return d
+}
+
+func (c *cluster) bind(pod int, protocol kernel.Protocol, egressIP netip.Addr) kernel.Binding {
+	return kernel.Binding{Pod: c.addr(c.lab.Pod(pod)), Protocol: protocol, EgressIP: egressIP}
+}
+
+// holdsOn gives an egress IP to the node with this index.
+func (c *cluster) holdsOn(index int, egressIP netip.Addr) {
+	c.Helper()
+	if err := c.lab.AddAddr(c.nodes[index].host, egressIP); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// steer has all nodes bind the same pods. Egress IPs that a way is given for take it on all nodes but the one that
+// it leads to.
+func (c *cluster) steer(bindings []kernel.Binding, ways map[netip.Addr]kernel.Way) {
+	c.Helper()
+	for _, n := range c.nodes {
+		d := c.desired(bindings...)
+		d.Steering = n.steering(ways)
+		n.write(d)
+	}
+}
+
+// toNode is the way to the node with this index.
+func (c *cluster) toNode(index int) kernel.Way {
+	return kernel.Way{Kind: kernel.ToNode, Node: c.nodes[index].ip}
+}
+
+func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
+	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}}
+	for egressIP, way := range ways {
+		if way.Node != n.ip {
+			s.Ways[egressIP] = way
+		}
+	}
+	for _, other := range n.c.nodes {
+		if other != n {
+			s.Nodes = append(s.Nodes, other.ip)
+		}
+	}
+	slices.SortFunc(s.Nodes, netip.Addr.Compare)
+	return s
+}
+
+func (n *node) config() Config {
+	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, MarkMask: n.c.markMask}
+}
+
+// restart puts the Writer of another process in the place of this one's.
+func (n *node) restart(ways holderWays) {
+	if n.Writer != nil {
+		n.Close()
+	}
+	n.Writer = newWriter(n.config(), ways)
+}
+
+func (n *node) inside(f func() error) {
+	n.c.Helper()
+	if err := n.host.Do(f); err != nil {
+		n.c.Fatal(err)
+	}
+}
+
+// write writes what steers, and the SNAT rules beside it.
+func (n *node) write(d kernel.Desired) (changed bool) {
+	n.c.Helper()
+	n.inside(func() (err error) {
+		if changed, err = n.Write(n.c.Context(), d); err != nil {
+			return err
+		}
+		_, err = n.snat.Write(n.c.Context(), d, nil)
+		return err
+	})
+	n.desired = d
+	return changed
+}
+
+func (n *node) read() (differences []string) {
+	n.c.Helper()
+	n.inside(func() (err error) {
+		differences, err = n.Read(n.c.Context())
+		return err
+	})
+	return differences
+}
+
+func (n *node) drops() (drops map[string]uint64) {
+	n.c.Helper()
+	n.inside(func() (err error) {
+		drops, err = Drops(n.c.Context(), n.c.family)
+		return err
+	})
+	return drops
+}
+
+// name is that of the table for nft.
+func (n *node) name() string {
+	if n.c.family == kernel.IPv4 {
+		return "ip " + Table
+	}
+	return "ip6 " + Table
+}
+
+func (n *node) nft(command string, args ...any) string {
+	n.c.Helper()
+	return n.c.run(n.host, "nft "+command, args...)
+}
+
+// nftInput has nft read a text.
+func (n *node) nftInput(text string) {
+	n.c.Helper()
+	command := n.host.Command(n.c.Context(), "nft", "-f", "-")
+	command.Stdin = strings.NewReader(text)
+	if out, err := command.CombinedOutput(); err != nil {
+		n.c.Fatalf("nft -f: %v: %s", err, out)
+	}
+}
+
+// dropped fails unless, soon, exactly these counters have grown since before, as given by n.drops.
+func (n *node) dropped(before map[string]uint64, want ...string) {
+	n.c.Helper()
+	var grown []string
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		grown = nil
+		for name, packets := range n.drops() {
+			if packets > before[name] {
+				grown = append(grown, name)
+			}
+		}
+		slices.Sort(grown)
+		if slices.Equal(grown, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.c.Errorf("%s: counters that have grown: %v, want %v", n.host.Name, grown, want)
+			return
+		}
+	}
+}
+
+// handMade are ways to other nodes as an administrator would make them.
+type handMade struct {
+	n    *node
+	made map[int]netip.Addr
+}
+
+// mac is that of the tunnel's device of a node with this address.
+func mac(node netip.Addr) string {
+	return fmt.Sprintf("02:57:00:00:00:%02x", node.AsSlice()[node.BitLen()/8-1])
+}
+
+func (h *handMade) ip(lines ...string) error {
+	command := h.n.host.Command(context.Background(), "ip", "-batch", "-")
+	if h.n.c.family == kernel.IPv6 {
+		command = h.n.host.Command(context.Background(), "ip", "-6", "-batch", "-")
+	}
+	command.Stdin = strings.NewReader(strings.Join(lines, "\n"))
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (h *handMade) ensure(_ context.Context, holders map[int]netip.Addr) (changed bool, err error) {
+	if _, err := os.Stat("/proc/thread-self/net/dev_snmp6/" + Device); err != nil && h.n.c.transport == VXLAN {
+		if err := h.makeDevice(); err != nil {
+			return false, err
+		}
+	}
+	for number, node := range holders {
+		if h.made[number] == node {
+			continue
+		}
+		way := []string{fmt.Sprintf("route replace default via %s dev eth0 onlink table %d", node, 7700+number)}
+		if h.n.c.transport == VXLAN {
+			way = h.through(number, node)
+		}
+		if err := h.ip(append(way, h.rule(900+number, number))...); err != nil {
+			return false, err
+		}
+		h.made[number], changed = node, true
+	}
+	return changed, nil
+}
+
+// rule leads what is marked with a number to its table.
+func (h *handMade) rule(preference, number int) string {
+	mark := number << bits.TrailingZeros32(h.n.c.markMask)
+	return fmt.Sprintf("rule add pref %d fwmark %#x/%#x lookup %d", preference, mark, h.n.c.markMask, 7700+number)
+}
+
+// through is the way through the tunnel.
+func (h *handMade) through(number int, node netip.Addr) []string {
+	h.n.c.run(h.n.host, "bridge fdb replace %s dev %s dst %s", mac(node), Device, node)
+	next := addrOf(h.n.c.family, fmt.Sprintf("169.254.77.%d", number), fmt.Sprintf("fe80::57:%x", number))
+	return []string{
+		fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", next, mac(node), Device),
+		fmt.Sprintf("route replace default via %s dev %s onlink table %d", next, Device, 7700+number),
+	}
+}
+
+func (h *handMade) makeDevice() error {
+	return h.ip(
+		fmt.Sprintf("link add %s type vxlan id 4789 local %s dstport %d nolearning", Device, h.n.ip, tunnelPort),
+		fmt.Sprintf("link set %s address %s mtu %d up", Device, mac(h.n.ip), tunnelMTU),
+		fmt.Sprintf("addr add %s dev %s nodad", addrOf(h.n.c.family, "169.254.77.0", "fe80::57:0"), Device),
+		fmt.Sprintf("route replace blackhole default table %d", 7700+numberBlackhole),
+		fmt.Sprintf("route replace prohibit default table %d", 7700+numberProhibit),
+		h.rule(998, numberBlackhole), h.rule(999, numberProhibit))
+}
+
+func (h *handMade) remove(_ context.Context, number int) error {
+	delete(h.made, number)
+	return h.ip(fmt.Sprintf("rule del pref %d", 900+number), fmt.Sprintf("route flush table %d", 7700+number))
+}
+
+func (h *handMade) differences(context.Context, map[int]netip.Addr) ([]string, error) {
+	return nil, nil
+}
+func (h *handMade) fingerprint(context.Context) (string, error) { return "", nil }
+func (h *handMade) known(context.Context, []netip.Addr) (map[int]netip.Addr, error) {
+	return maps.Clone(h.made), nil
+}

@@ -1,0 +1,54 @@
+package steering
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// numberLocal is in the mark of a packet that leaves from this node, while it is being SNATed. So one
+// number less is left for holders.
+const numberLocal = maxNumber
+
+// numbers are those of the nodes that hold egress IPs: local to this node, and the same as long as
+// packets are steered there.
+type numbers map[netip.Addr]int
+
+// assign gives nodes that have none the lowest free number. It leaves out those for which none is left.
+func (n numbers) assign(nodes []netip.Addr) (assigned numbers, left []netip.Addr) {
+	taken := n.holders()
+	assigned = numbers{}
+	for _, node := range nodes {
+		number, known := n[node]
+		for number = max(number, 1); !known && taken[number].IsValid(); {
+			number++
+		}
+		if number >= numberLocal {
+			left = append(left, node)
+			continue
+		}
+		assigned[node], taken[number] = number, node
+	}
+	return assigned, left
+}
+
+// holders returns the nodes by their numbers.
+func (n numbers) holders() map[int]netip.Addr {
+	holders := make(map[int]netip.Addr, len(n))
+	for node, number := range n {
+		holders[number] = node
+	}
+	return holders
+}
+
+// tooManyError names the nodes that have no number. What their egress IPs are for is rejected.
+type tooManyError []netip.Addr
+
+func (e tooManyError) Error() string {
+	var nodes []string
+	for _, node := range e {
+		nodes = append(nodes, node.String())
+	}
+	return fmt.Sprintf("more than %d other nodes hold egress IPs; packets for those on %s are rejected: bring these egress IPs to fewer nodes",
+		numberLocal-1, strings.Join(nodes, ", "))
+}

@@ -1,0 +1,769 @@
+package steering
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const (
+	port = 8080
+	// unanswered is how long a question waits that should not be answered.
+	unanswered = 300 * time.Millisecond
+)
+
+// network is a network of the lab's servers: "tcp" of the cluster's family.
+func (c *cluster) network(protocol string) string {
+	if c.family == kernel.IPv4 {
+		return protocol + "4"
+	}
+	return protocol + "6"
+}
+
+func (c *cluster) outside() netip.Addr { return c.addr(c.lab.Outside()) }
+
+func (c *cluster) serve(h *lab.Host, protocols ...string) (servers []*lab.Server) {
+	c.Helper()
+	for _, protocol := range protocols {
+		server, err := h.ServeWhoami(c.network(protocol), port)
+		if err != nil {
+			c.Fatal(err)
+		}
+		servers = append(servers, server)
+	}
+	return servers
+}
+
+// sees fails unless a server at an address sees the pod as want.
+func (c *cluster) sees(what string, pod *lab.Host, protocol string, to, want netip.Addr) {
+	c.Helper()
+	seen, err := pod.Ask(c.Context(), c.network(protocol), netip.AddrPortFrom(to, port), 0)
+	if err != nil || seen != want {
+		c.Errorf("%s, %s: seen as %s (%v), want %s", what, protocol, seen, err, want)
+	}
+}
+
+// unseen fails if a server at an address answers the pod in time, and returns why there was no answer.
+func (c *cluster) unseen(what string, pod *lab.Host, protocol string, to netip.Addr, wait time.Duration) error {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), wait)
+	defer cancel()
+	seen, err := pod.Ask(ctx, c.network(protocol), netip.AddrPortFrom(to, port), 0)
+	if err == nil {
+		c.Errorf("%s, %s: seen as %s, want nothing to leave", what, protocol, seen)
+	}
+	return err
+}
+
+// counter is a rule on a host that counts packets.
+type counter struct {
+	c     *cluster
+	host  *lab.Host
+	chain string
+}
+
+// count counts packets on a host from now on. nft's ip stands for the cluster's family.
+func (c *cluster) count(h *lab.Host, hook string, priority int, match string) counter {
+	c.Helper()
+	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+	counter := counter{c, h, fmt.Sprintf("%s count c%d", family, time.Now().UnixNano())}
+	c.run(h, "nft add table %s count", family)
+	c.run(h, "nft add chain %s { type filter hook %s priority %d ; }", counter.chain, hook, priority)
+	c.run(h, "nft add rule %s %s counter", counter.chain, strings.ReplaceAll(match, "ip ", family+" "))
+	return counter
+}
+
+func (k counter) packets() int {
+	k.c.Helper()
+	_, after, _ := strings.Cut(k.c.run(k.host, "nft list chain %s", k.chain), "counter packets ")
+	n, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		k.c.Fatal(err)
+	}
+	return n
+}
+
+// await waits for the first packet.
+func (k counter) await() {
+	k.c.Helper()
+	for deadline := time.Now().Add(5 * time.Second); k.packets() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			k.c.Fatalf("%s: no packet in %s", k.host.Name, k.chain)
+		}
+	}
+}
+
+// leaks counts what the outside host gets from a pod under its own or a node's address.
+func (c *cluster) leaks(pod *lab.Host) counter {
+	c.Helper()
+	wrong := []string{c.addr(pod).String()}
+	for _, n := range c.nodes {
+		wrong = append(wrong, n.ip.String())
+	}
+	return c.count(c.lab.Outside(), "prerouting", -400, "ip saddr { "+strings.Join(wrong, ", ")+" } meta l4proto { tcp, udp } th dport { 8080, 9000 }")
+}
+
+func (c *cluster) noLeak(leaks counter) {
+	c.Helper()
+	if n := leaks.packets(); n > 0 {
+		c.Errorf("%d packets have left from another address than the egress IP", n)
+	}
+}
+
+func TestPackets_LeaveFromEgressIPThroughItsHolder(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		leaks := c.leaks(c.lab.Pod(1))
+		servers := c.serve(c.lab.Outside(), "tcp", "udp")
+		both := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}
+		for name, bindings := range map[string][]kernel.Binding{
+			"bound for TCP and UDP": both,
+			"bound for all":         {c.bind(1, kernel.All, c.egressIP)},
+		} {
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+			for i, protocol := range []string{"tcp", "udp"} {
+				c.sees(name, c.lab.Pod(1), protocol, c.outside(), c.egressIP)
+				const sourcePort = 34567
+				seen, err := c.lab.Pod(1).Ask(t.Context(), c.network(protocol), netip.AddrPortFrom(c.outside(), port), sourcePort)
+				if err != nil || seen != c.egressIP {
+					t.Errorf("%s, %s from a port: seen as %s, %v", name, protocol, seen, err)
+				}
+				if all := servers[i].Seen(); all[len(all)-1].Port() != sourcePort {
+					t.Errorf("%s, %s: seen from %s, want the port %d", name, protocol, all[len(all)-1], sourcePort)
+				}
+			}
+		}
+		// The answers come by another pod network than they went.
+		for _, n := range c.nodes {
+			n.dropped(nil)
+		}
+		c.noLeak(leaks)
+		if tracked := c.run(c.nodes[0].host, "conntrack -L -p udp --dport %d", tunnelPort) + c.run(c.nodes[1].host, "conntrack -L -p udp --dport %d", tunnelPort); strings.Contains(tracked, "dport") {
+			t.Errorf("packets of the tunnel are tracked:\n%s", tracked)
+		}
+	})
+}
+
+// TestPackets_OtherConfigurations: without a tunnel, and with other bits of the mark.
+func TestPackets_OtherConfigurations(t *testing.T) {
+	for name, configure := range map[string]func(c *cluster){
+		"direct":                     func(c *cluster) { c.transport = Direct },
+		"other bits":                 func(c *cluster) { c.markMask = 0x3f << 26 },
+		"more bits than it takes":    func(c *cluster) { c.markMask = 0xffff << 8 },
+		"direct, and with all of it": func(c *cluster) { c.transport, c.markMask = Direct, 0xffffffff },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				configure(c)
+				for _, n := range c.nodes {
+					n.restart(n.ways)
+				}
+				c.serve(c.lab.Outside(), "tcp", "udp")
+				c.holdsOn(0, c.egressIP)
+				c.holdsOn(1, c.egressIP)
+				leaks, source := c.leaks(c.lab.Pod(1)), c.nodes[0]
+				steered := c.count(source.host, "forward", 0, fmt.Sprintf("meta mark & %#x == %#x ip saddr %s", c.markMask, c.markMask&-c.markMask, c.addr(c.lab.Pod(1))))
+				bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}
+				for _, way := range []kernel.Way{{}, c.toNode(1)} {
+					c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: way})
+					for _, protocol := range []string{"tcp", "udp"} {
+						c.sees(fmt.Sprintf("%q", way.Kind), c.lab.Pod(1), protocol, c.outside(), c.egressIP)
+					}
+					if packets := steered.packets(); (packets > 0) != (way.Kind == kernel.ToNode) {
+						t.Errorf("%q: %d packets have the mark of the other node", way.Kind, packets)
+					}
+				}
+				before := source.drops()
+				c.run(source.host, "%s rule del pref 901", map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family])
+				_ = c.unseen("no ip rule", c.lab.Pod(1), "udp", c.outside(), unanswered)
+				source.dropped(before, unsnattedCounter)
+				c.noLeak(leaks)
+			})
+		})
+	}
+}
+
+// TestPackets_FollowTheWay moves an egress IP around. New flows take each way, and nothing leaves by another.
+func TestPackets_FollowTheWay(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp", "udp")
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		leaks := c.leaks(c.lab.Pod(1))
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, nil)
+		source := c.nodes[0]
+		steered := c.count(source.host, "forward", 0, "meta mark & 0x7e == 0x2 ip saddr "+c.addr(c.lab.Pod(1)).String())
+		for step, way := range []kernel.Way{{}, c.toNode(1), {Kind: kernel.Blackhole}, {Kind: kernel.Prohibit}, {}, {Kind: kernel.Prohibit}, c.toNode(1), {}} {
+			source.update(kernel.Steering{Ways: map[netip.Addr]kernel.Way{c.egressIP: way}, Nodes: source.desired.Steering.Nodes})
+			before := steered.packets()
+			for _, protocol := range []string{"tcp", "udp"} {
+				what := fmt.Sprintf("step %d: %q", step, way.Kind)
+				switch way.Kind {
+				case kernel.Blackhole:
+					if err := c.unseen(what, c.lab.Pod(1), protocol, c.outside(), unanswered); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("%s, %s: %v, want silence", what, protocol, err)
+					}
+				case kernel.Prohibit:
+					// An answer that comes within connect(2) is noticed when TCP sends again, after a second.
+					if err := c.unseen(what, c.lab.Pod(1), protocol, c.outside(), 10*time.Second); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
+						t.Errorf("%s, %s: %v, want to be told", what, protocol, err)
+					}
+				default:
+					c.sees(what, c.lab.Pod(1), protocol, c.outside(), c.egressIP)
+				}
+			}
+			if after := steered.packets(); (after > before) != (way.Kind == kernel.ToNode) {
+				t.Errorf("step %d: %q: %d packets have the mark of the other node", step, way.Kind, after-before)
+			}
+		}
+		source.dropped(nil)
+		c.noLeak(leaks)
+	})
+}
+
+// TestPackets_EstablishedFlowsGoOn: neither a write nor another way of its egress IP ends a flow that is right, and
+// answers to what began outside pass.
+func TestPackets_EstablishedFlowsGoOn(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp", "udp")
+		c.serve(c.lab.Pod(1), "tcp", "udp")
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}
+		here, there := map[netip.Addr]kernel.Way{}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)}
+		var flows []*lab.Flow
+		dial := func(from *lab.Host, to netip.Addr) {
+			for _, protocol := range []string{"tcp", "udp"} {
+				flow, err := from.Dial(t.Context(), c.network(protocol), netip.AddrPortFrom(to, port), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flows = append(flows, flow)
+			}
+		}
+		c.steer(bindings, here)
+		dial(c.lab.Pod(1), c.outside())
+		dial(c.lab.Outside(), c.addr(c.lab.Pod(1)))
+		c.steer(bindings, there)
+		dial(c.lab.Outside(), c.addr(c.lab.Pod(1)))
+		for _, n := range c.nodes {
+			n.nft("add chain %s foreign", n.name()) // all of the table is written anew
+			n.read()
+			if !n.write(n.desired) {
+				t.Fatal("nothing was repaired")
+			}
+		}
+		for i, flow := range flows {
+			if _, err := flow.Ask(t.Context()); err != nil {
+				t.Errorf("flow %d: %v", i, err)
+			}
+		}
+		c.nodes[0].dropped(nil)
+	})
+}
+
+func TestPackets_WhatIsNotSteered(t *testing.T) {
+	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				var bindings []kernel.Binding
+				for _, protocol := range protocols {
+					bindings = append(bindings, c.bind(1, protocol, c.egressIP))
+				}
+				excluded := c.of("198.51.100.77", "2001:db8:113::77")
+				if err := c.lab.AddAddr(c.lab.Outside(), excluded); err != nil {
+					t.Fatal(err)
+				}
+				c.holdsOn(1, c.egressIP)
+				c.run(c.nodes[0].host, "ip route add %s via %s", c.egressIP, c.nodes[1].ip)
+				for _, h := range append(c.lab.Nodes(), c.lab.Outside(), c.lab.Pod(1), c.lab.Pod(2)) {
+					c.serve(h, "tcp", "udp")
+				}
+				for _, n := range c.nodes {
+					d := c.desired(bindings...)
+					d.Exclusions = append(d.Exclusions, netip.PrefixFrom(excluded, excluded.BitLen()))
+					d.Steering = n.steering(map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+					n.write(d)
+				}
+				pod, node := c.addr(c.lab.Pod(1)), c.nodes[0].ip
+				for what, to := range map[string]struct{ addr, want netip.Addr }{
+					"to an excluded destination": {excluded, node},
+					"to a pod of another node":   {c.addr(c.lab.Pod(2)), pod},
+					"to itself":                  {pod, pod},
+					"to its node":                {node, pod},
+					"to another node":            {c.nodes[1].ip, node},
+					"to its own egress IP":       {c.egressIP, node},
+				} {
+					for _, protocol := range []string{"tcp", "udp"} {
+						c.sees(what, c.lab.Pod(1), protocol, to.addr, to.want)
+					}
+				}
+				for _, protocol := range []string{"tcp", "udp"} {
+					c.sees("from outside to the pod", c.lab.Outside(), protocol, pod, c.outside())
+					c.sees("another pod", c.lab.Pod(2), protocol, c.outside(), c.nodes[1].ip)
+				}
+				for _, n := range c.nodes {
+					n.dropped(nil)
+				}
+			})
+		})
+	}
+}
+
+// TestPackets_ToEndpointOutside: a Service may lead out of the cluster.
+func TestPackets_ToEndpointOutside(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp", "udp")
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		service, family := c.of("172.30.0.10", "fd00:172:30::10"), map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+		source := c.nodes[0]
+		source.nftInput(fmt.Sprintf("table %[1]s services { chain c { type nat hook prerouting priority -100; %[1]s daddr %[2]s dnat to %[3]s; }; }\n", family, service, c.outside()))
+		for _, way := range []kernel.Way{{}, c.toNode(1)} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: way})
+			for _, protocol := range []string{"tcp", "udp"} {
+				c.sees(fmt.Sprintf("%q", way.Kind), c.lab.Pod(1), protocol, service, c.egressIP)
+			}
+		}
+		source.dropped(nil)
+	})
+}
+
+// TestPackets_OtherBitsOfTheMarkStay, and ours are gone from what leaves the node.
+func TestPackets_OtherBitsOfTheMarkStay(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+		for _, n := range c.nodes {
+			n.nftInput(fmt.Sprintf("table %s others { chain c { type filter hook prerouting priority -150; meta mark set meta mark | 0x10001; }; }\n", family))
+		}
+		source, holder := c.nodes[0], c.nodes[1]
+		match := "ip daddr " + c.outside().String() + " tcp dport 8080 meta mark "
+		for _, way := range []kernel.Way{{}, c.toNode(1)} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: way})
+			left, wrong := c.count(source.host, "postrouting", 300, match+"0x10001"), c.count(source.host, "postrouting", 300, match+"!= 0x10001")
+			c.sees(fmt.Sprintf("%q", way.Kind), c.lab.Pod(1), "tcp", c.outside(), c.egressIP)
+			if left.packets() == 0 || wrong.packets() > 0 {
+				t.Errorf("%q: %d packets have left with the mark of others alone, %d with another", way.Kind, left.packets(), wrong.packets())
+			}
+		}
+		left, wrong := c.count(holder.host, "postrouting", 300, match+"0x10001"), c.count(holder.host, "postrouting", 300, match+"!= 0x10001")
+		c.sees("arrivals", c.lab.Pod(1), "tcp", c.outside(), c.egressIP)
+		if left.packets() == 0 || wrong.packets() > 0 {
+			t.Errorf("arrivals: %d packets have left with the mark of others alone, %d with another", left.packets(), wrong.packets())
+		}
+	})
+}
+
+// udpFlow is a flow of a pod to a server outside that has got a packet of it.
+type udpFlow struct {
+	c      *cluster
+	client net.Conn
+	server net.PacketConn
+	peer   net.Addr
+}
+
+func (c *cluster) udpFlow(pod *lab.Host, port uint16) udpFlow {
+	c.Helper()
+	f := udpFlow{c: c}
+	err := c.lab.Outside().Do(func() (err error) {
+		f.server, err = net.ListenPacket(c.network("udp"), fmt.Sprintf(":%d", port))
+		return err
+	})
+	if err == nil {
+		c.Cleanup(func() { _ = f.server.Close() })
+		f.client, err = pod.DialContext(c.Context(), c.network("udp"), netip.AddrPortFrom(c.outside(), port).String())
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	f.ask()
+	_ = f.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, f.peer, err = f.server.ReadFrom(make([]byte, 100)); err != nil {
+		c.Fatal(err)
+	}
+	return f
+}
+
+func (f udpFlow) ask() {
+	f.c.Helper()
+	if _, err := f.client.Write([]byte("question")); err != nil {
+		f.c.Fatal(err)
+	}
+}
+
+// answerLate has the server answer when nobody listens any more, which the pod says in an ICMP error.
+func (f udpFlow) answerLate() {
+	f.c.Helper()
+	_ = f.client.Close()
+	if _, err := f.server.WriteTo([]byte("late answer"), f.peer); err != nil {
+		f.c.Fatal(err)
+	}
+}
+
+// TestPackets_ICMPErrorOfTheFlow: the pod's error about a flow goes the way of the flow, though only UDP is bound.
+func TestPackets_ICMPErrorOfTheFlow(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		errorType := map[kernel.Family]string{kernel.IPv4: "icmp type destination-unreachable", kernel.IPv6: "icmpv6 type destination-unreachable"}[c.family]
+		for i, way := range []kernel.Way{{}, c.toNode(1)} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: way})
+			right := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" "+errorType)
+			wrong := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr != "+c.egressIP.String()+" "+errorType)
+			c.udpFlow(c.lab.Pod(1), uint16(9000+i)).answerLate()
+			right.await()
+			if n := wrong.packets(); n > 0 {
+				t.Errorf("%q: %d ICMP errors have left from another address", way.Kind, n)
+			}
+		}
+	})
+}
+
+// TestPackets_AnswersFitTheTunnel: a pod that is steered sends segments that fit, and others as before.
+func TestPackets_AnswersFitTheTunnel(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		const uplinkMTU = 1500
+		headers, timestamps := c.bits(40, 60), 12
+		for kind, test := range map[string]struct {
+			way kernel.Way
+			mtu int
+		}{"here": {kernel.Way{}, uplinkMTU}, "to another node": {c.toNode(1), tunnelMTU}} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.All, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: test.way})
+			conn, err := c.lab.Pod(1).DialContext(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), port).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := conn.(*net.TCPConn).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var segment int
+			if controlErr := raw.Control(func(fd uintptr) { segment, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG) }); controlErr != nil || err != nil {
+				t.Fatal(controlErr, err)
+			}
+			if want := test.mtu - headers - timestamps; segment != want {
+				t.Errorf("%s: segments of %d bytes, want %d", kind, segment, want)
+			}
+			_ = conn.Close()
+		}
+	})
+}
+
+// masqueradeInFront has somebody else masquerade a pod before anybody else decides about its source.
+func (n *node) masqueradeInFront(pod netip.Addr) (undo func()) {
+	n.c.Helper()
+	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.c.family]
+	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority 50; %[1]s saddr %[2]s masquerade; }; }\n", family, pod))
+	return func() { n.nft("delete table %s infront", family) }
+}
+
+// TestGuard_SourceNATOfOthers: what somebody else has given an address does not leave.
+func TestGuard_SourceNATOfOthers(t *testing.T) {
+	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.serve(c.lab.Outside(), "tcp", "udp")
+				c.holdsOn(0, c.egressIP)
+				c.holdsOn(1, c.egressIP)
+				source, holder := c.nodes[0], c.nodes[1]
+				leaks := c.leaks(c.lab.Pod(1))
+				var bindings []kernel.Binding
+				for _, protocol := range protocols {
+					bindings = append(bindings, c.bind(1, protocol, c.egressIP))
+				}
+				for what, test := range map[string]struct {
+					way     kernel.Way
+					at      *node
+					counter string
+				}{
+					"on the only node":    {kernel.Way{}, source, unsnattedCounter},
+					"on the pod's node":   {c.toNode(1), source, unsnattedCounter},
+					"on the holder":       {c.toNode(1), holder, staleCounter},
+					"nobody masquerades":  {c.toNode(1), nil, ""},
+					"nobody, and is here": {kernel.Way{}, nil, ""},
+				} {
+					c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: test.way})
+					for _, protocol := range []string{"tcp", "udp"} {
+						if test.at == nil {
+							c.sees(what, c.lab.Pod(1), protocol, c.outside(), c.egressIP)
+							continue
+						}
+						before, undo := test.at.drops(), test.at.masqueradeInFront(c.addr(c.lab.Pod(1)))
+						_ = c.unseen(what, c.lab.Pod(1), protocol, c.outside(), unanswered)
+						test.at.dropped(before, test.counter)
+						undo()
+					}
+				}
+				c.noLeak(leaks)
+			})
+		})
+	}
+}
+
+// TestGuard_WithoutWhatSteers: whatever somebody has taken away, nothing leaves from another address.
+func TestGuard_WithoutWhatSteers(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp", "udp")
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		source, holder := c.nodes[0], c.nodes[1]
+		leaks := c.leaks(c.lab.Pod(1))
+		bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
+		for what, test := range map[string]struct {
+			way     kernel.Way
+			take    func()
+			at      *node
+			counter string
+		}{
+			"no SNAT rules": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() {
+				source.inside(func() error {
+					_, err := source.snat.Write(t.Context(), kernel.Desired{}, nil)
+					return err
+				})
+			}},
+			"no ip rule": {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() {
+				c.run(source.host, "%s rule del pref 901", family)
+				clear(source.ways.made)
+				source.restart(source.ways)
+			}},
+			"no binding on the holder": {way: c.toNode(1), at: holder, counter: staleCounter, take: func() {
+				d := holder.desired
+				d.Bindings = nil
+				holder.write(d)
+			}},
+		} {
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: test.way})
+			before := test.at.drops()
+			test.take()
+			for _, protocol := range []string{"tcp", "udp"} {
+				_ = c.unseen(what, c.lab.Pod(1), protocol, c.outside(), unanswered)
+			}
+			test.at.dropped(before, test.counter)
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestGuard_FlowsFromBefore: a flow that has begun from the pod's own address, which nobody gives another any more,
+// does not go on when the pod is bound.
+func TestGuard_FlowsFromBefore(t *testing.T) {
+	for _, family := range families {
+		t.Run(string(family), func(t *testing.T) {
+			c := newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true})
+			c.holdsOn(0, c.egressIP)
+			source := c.nodes[0]
+			for i, protocol := range []kernel.Protocol{kernel.UDP, kernel.All} {
+				c.steer(nil, nil)
+				flow := c.udpFlow(c.lab.Pod(1), uint16(9000+i))
+				if _, err := flow.server.WriteTo([]byte("answer"), flow.peer); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := flow.client.Read(make([]byte, 100)); err != nil {
+					t.Fatal(err)
+				}
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, nil)
+				before, leaks := source.drops(), c.leaks(c.lab.Pod(1))
+				flow.ask()
+				source.dropped(before, unsnattedCounter)
+				before = source.drops()
+				flow.answerLate()
+				source.dropped(before, unsnattedCounter)
+				c.noLeak(leaks)
+			}
+		})
+	}
+}
+
+// TestGuard_AnotherNodeAsRouter: without a tunnel, what was to leave from this node does not pass for steered
+// because another node is its router.
+func TestGuard_AnotherNodeAsRouter(t *testing.T) {
+	for _, family := range families {
+		t.Run(string(family), func(t *testing.T) {
+			c := newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true})
+			c.transport = Direct
+			c.holdsOn(0, c.egressIP)
+			source := c.nodes[0]
+			source.restart(source.ways)
+			c.run(source.host, "ip route add %s via %s", c.outside(), c.nodes[1].ip)
+			d := c.desired(c.bind(1, kernel.UDP, c.egressIP))
+			d.Steering = source.steering(nil)
+			source.inside(func() error { // and no rules of source NAT
+				_, err := source.Write(t.Context(), d)
+				return err
+			})
+			before, leaks := source.drops(), c.leaks(c.lab.Pod(1))
+			_ = c.unseen("without SNAT rules", c.lab.Pod(1), "udp", c.outside(), unanswered)
+			source.dropped(before, unsnattedCounter)
+			c.noLeak(leaks)
+		})
+	}
+}
+
+// TestGuard_PacketsWithoutFlow: source NAT does not meet what conntrack calls INVALID, the guard does.
+func TestGuard_PacketsWithoutFlow(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		leaks := c.leaks(c.lab.Pod(1))
+		synAck := make([]byte, 20)
+		binary.BigEndian.PutUint16(synAck[0:], 34567)
+		binary.BigEndian.PutUint16(synAck[2:], port)
+		synAck[12], synAck[13] = 5<<4, flagSYN|flagACK
+		for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+			for way, test := range map[kernel.Way]struct {
+				at      *node
+				counter string
+			}{{}: {c.nodes[0], unsnattedCounter}, c.toNode(1): {c.nodes[1], staleCounter}} {
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: way})
+				before := test.at.drops()
+				err := c.lab.Pod(1).Do(func() error {
+					conn, err := net.ListenPacket(c.network("ip")+":tcp", c.addr(c.lab.Pod(1)).String())
+					if err != nil {
+						return err
+					}
+					defer func() { _ = conn.Close() }()
+					_, err = conn.WriteTo(synAck, &net.IPAddr{IP: c.outside().AsSlice()})
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				test.at.dropped(before, test.counter)
+			}
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestGuard_ForgottenFlow: when a flow is forgotten, what still comes from the far side makes no flow in the
+// other direction, and the pod's own next packet takes it up again.
+func TestGuard_ForgottenFlow(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		listener, err := c.lab.Outside().Listen(t.Context(), c.network("tcp"), ":9000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaks := c.leaks(c.lab.Pod(1))
+		source := c.nodes[0]
+		for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+			c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+			client, err := c.lab.Pod(1).DialContext(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 9000).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Close() }()
+			server, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = server.Close() }()
+			say := func(from net.Conn, text string) {
+				if _, err := from.Write([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hear := func(at net.Conn, text string) {
+				heard := make([]byte, len(text))
+				_ = at.SetReadDeadline(time.Now().Add(5 * time.Second))
+				if _, err := at.Read(heard); err != nil || !bytes.Equal(heard, []byte(text)) {
+					t.Errorf("heard %q (%v), want %q", heard, err, text)
+				}
+			}
+			before := source.drops()
+			c.run(source.host, "conntrack -D -s %s -d %s", c.addr(c.lab.Pod(1)), c.outside())
+			say(server, "late")
+			source.dropped(before, flippedCounter)
+			say(client, "ahead")
+			hear(server, "ahead")
+			hear(client, "late")
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestGuard_TunnelOfOthers: nobody but the other nodes speaks into the tunnel.
+func TestGuard_TunnelOfOthers(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.steer(nil, nil)
+		source, other := c.nodes[0], c.nodes[1]
+		if err := c.lab.AddAddr(c.lab.Pod(2), source.ip); err != nil {
+			t.Fatal(err)
+		}
+		for what, test := range map[string]struct {
+			from    *lab.Host
+			source  netip.Addr
+			to      netip.Addr
+			at      *node
+			counter string
+		}{
+			"from outside":                      {from: c.lab.Outside(), to: source.ip, at: source, counter: foreignCounter},
+			"from a pod to its node":            {from: c.lab.Pod(1), to: source.ip, at: source, counter: foreignCounter},
+			"from a pod to another node":        {from: c.lab.Pod(1), to: other.ip, at: source, counter: forgedCounter},
+			"from a pod that pretends to be it": {from: c.lab.Pod(2), source: source.ip, to: other.ip, at: other, counter: foreignCounter},
+		} {
+			before := test.at.drops()
+			dialer := net.Dialer{}
+			if test.source.IsValid() {
+				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(test.source, 0))
+			}
+			err := test.from.Do(func() error {
+				conn, err := dialer.Dial(c.network("udp"), netip.AddrPortFrom(test.to, tunnelPort).String())
+				if err != nil {
+					return err
+				}
+				defer func() { _ = conn.Close() }()
+				_, err = conn.Write([]byte("a packet for the tunnel"))
+				return err
+			})
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			test.at.dropped(before, test.counter)
+		}
+	})
+}
+
+// TestGuard_KernelsOwnReports: IGMP and MLD reports of the node, which have some mark, leave.
+func TestGuard_KernelsOwnReports(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.steer([]kernel.Binding{c.bind(1, kernel.All, c.egressIP)}, nil)
+		group := net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.of("239.1.2.3", "ff05::1:3"), 9999))
+		n := c.nodes[0]
+		marked := c.count(n.host, "postrouting", 90, "ip daddr "+c.of("224.0.0.22", "ff02::16").String()+" meta mark & 0x7e != 0")
+		n.inside(func() error {
+			link, err := net.InterfaceByName("eth0")
+			if err != nil {
+				return err
+			}
+			conn, err := net.ListenMulticastUDP(c.network("udp"), link, group)
+			if err == nil {
+				t.Cleanup(func() { _ = conn.Close() })
+			}
+			return err
+		})
+		marked.await()
+		n.dropped(nil)
+	})
+}

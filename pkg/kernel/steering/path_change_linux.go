@@ -1,0 +1,375 @@
+package steering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// probeName is the device by which [pathAvailable] finds out whether the kernel has VXLAN.
+const probeName = "steer0-probe"
+
+// addPart adds a part, in the place of what is in its slot. It is no error if the part is there already.
+func addPart(p part) error {
+	switch p := p.(type) {
+	case device:
+		return addDevice(p)
+	case sysctl:
+		return os.WriteFile(filepath.Join("/proc/sys", p.path), []byte(p.value), 0)
+	case route:
+		r, err := p.netlink()
+		if err != nil {
+			return err
+		}
+		return netlink.RouteReplace(r)
+	case ipRule:
+		if err := netlink.RuleAdd(p.netlink()); !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		return nil
+	}
+	link, err := netlink.LinkByName(Device)
+	if err != nil {
+		return err
+	}
+	switch p := p.(type) {
+	case deviceAddr:
+		return netlink.AddrReplace(link, p.netlink())
+	case neighbour:
+		return netlink.NeighSet(p.netlink(link))
+	case remote:
+		return netlink.NeighSet(p.netlink(link))
+	}
+	return fmt.Errorf("unknown part %T", p)
+}
+
+// removePart removes a part. The error is one of [isGone] if it is not there.
+func removePart(p part) error {
+	switch p := p.(type) {
+	case sysctl:
+		return nil // that of a device goes with it
+	case route:
+		r, err := p.netlink()
+		if err != nil {
+			return err
+		}
+		return netlink.RouteDel(r)
+	case ipRule:
+		return netlink.RuleDel(p.netlink())
+	}
+	link, err := findLink(Device)
+	if link == nil || err != nil {
+		return err
+	}
+	switch p := p.(type) {
+	case device:
+		return netlink.LinkDel(link)
+	case deviceAddr:
+		return netlink.AddrDel(link, p.netlink())
+	case neighbour:
+		return netlink.NeighDel(p.netlink(link))
+	case remote:
+		return netlink.NeighDel(p.netlink(link))
+	}
+	return fmt.Errorf("unknown part %T", p)
+}
+
+// addDevice makes the device, and makes one that is there as it should be.
+func addDevice(want device) error {
+	link, err := findLink(Device)
+	if err != nil {
+		return err
+	}
+	if link == nil {
+		return makeDevice(want)
+	}
+	steer0 := ours(link)
+	if steer0 == nil {
+		return errors.New("another one was made meanwhile")
+	}
+	held := deviceOf(steer0)
+	if held.vxlan != want.vxlan {
+		if err := netlink.LinkDel(link); err != nil && !isGone(err) {
+			return err
+		}
+		return makeDevice(want)
+	}
+	if held.hardwareAddr != want.hardwareAddr {
+		err = netlink.LinkSetHardwareAddr(link, want.hardwareAddr[:])
+	}
+	if held.mtu != want.mtu {
+		err = errors.Join(err, netlink.LinkSetMTU(link, want.mtu))
+	}
+	if !held.up {
+		err = errors.Join(err, setUp(link, want.vxlan.port))
+	}
+	return err
+}
+
+// makeDevice makes the device, which is not there, and sets it up.
+func makeDevice(want device) error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		if other, ok := l.(*netlink.Vxlan); ok && other.Port == int(want.vxlan.port) {
+			return fmt.Errorf("interface %s uses the UDP port %d: delete it, or choose another port with egress-snat-steering-port on all nodes",
+				other.Name, other.Port)
+		}
+	}
+	link := &netlink.Vxlan{LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vni, SrcAddr: want.vxlan.local.AsSlice(), Port: int(want.vxlan.port)}
+	link.Name, link.MTU, link.HardwareAddr = Device, want.mtu, want.hardwareAddr[:]
+	if err := netlink.LinkAdd(link); err != nil {
+		return err
+	}
+	err = setUp(link, want.vxlan.port)
+	if err != nil {
+		err = errors.Join(err, netlink.LinkDel(link))
+	}
+	return err
+}
+
+// setUp sets the device up, which opens its port.
+func setUp(link netlink.Link, port uint16) error {
+	err := netlink.LinkSetUp(link)
+	if errors.Is(err, unix.EADDRINUSE) {
+		return fmt.Errorf("another program uses the UDP port %d: end it, or choose another port with egress-snat-steering-port on all nodes: %w", port, err)
+	}
+	return err
+}
+
+// netlink has the scope link, so that the kernel never chooses the address as a packet's source.
+func (a deviceAddr) netlink() *netlink.Addr {
+	return &netlink.Addr{IPNet: ipNet(a.Addr, a.BitLen()), Scope: unix.RT_SCOPE_LINK}
+}
+
+func (n neighbour) netlink(link netlink.Link) *netlink.Neigh {
+	return &netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: netlinkFamilies[familyOf(n.addr)], State: netlink.NUD_PERMANENT,
+		IP: n.addr.AsSlice(), HardwareAddr: n.hardwareAddr[:],
+	}
+}
+
+func (r remote) netlink(link netlink.Link) *netlink.Neigh {
+	return &netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF,
+		IP: r.node.AsSlice(), HardwareAddr: r.hardwareAddr[:],
+	}
+}
+
+func (r route) netlink() (*netlink.Route, error) {
+	all := netip.IPv4Unspecified()
+	if r.family == kernel.IPv6 {
+		all = netip.IPv6Unspecified()
+	}
+	made := &netlink.Route{
+		Family: netlinkFamilies[r.family], Table: r.table, Dst: ipNet(all, 0), Priority: int(r.metric), Protocol: routeProtocol,
+	}
+	for number, kind := range kinds {
+		if kind == r.kind {
+			made.Type = number
+		}
+	}
+	if r.kind != "unicast" {
+		return made, nil
+	}
+	link, err := netlink.LinkByName(r.device)
+	if err != nil {
+		return nil, fmt.Errorf("interface %s: %w", r.device, err)
+	}
+	made.LinkIndex, made.Gw, made.Flags = link.Attrs().Index, r.via.AsSlice(), unix.RTNH_F_ONLINK
+	return made, nil
+}
+
+func (r ipRule) netlink() *netlink.Rule {
+	made := netlink.NewRule()
+	made.Family, made.Priority, made.Table, made.Protocol = netlinkFamilies[r.family], r.preference, r.lookupTable, routeProtocol
+	made.Mark, made.Mask = r.mark, &r.mask
+	return made
+}
+
+func ipNet(addr netip.Addr, bits int) *net.IPNet {
+	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(bits, addr.BitLen())}
+}
+
+// looseFilters makes the interfaces over which pod networks are routed take packets of any source that has a route, if
+// they take only those that they would send to themselves (rp_filter 1): the holder sends replies home by the pod
+// network, and they have the addresses of hosts outside. It tells whether it had to change anything.
+//
+// A route that has a gateway leads to other nodes' pods, and so may one to a whole network; a narrower one leads to
+// pods of this node, whose interfaces stay strict. IPv6 has no such setting.
+//
+// Nothing says afterwards what was there before, so [cleanupPath] leaves it. The log says it.
+func looseFilters(ctx context.Context, networks []netip.Prefix) (changed bool, err error) {
+	strict, err := strictFilters(networks)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range strict {
+		before, _ := readSysctl(filterPath(name)) // for the log alone
+		if err := addPart(sysctl{filterPath(name), "2"}); err != nil {
+			return changed, err
+		}
+		klog.FromContext(ctx).Info("Let an interface of the pod network take replies to steered packets; this stays when egress SNAT is removed",
+			"interface", name, "sysctl", filterPath(name), "before", before, "now", "2")
+		changed = true
+	}
+	return changed, nil
+}
+
+// strictFilters returns the names of the interfaces that looseFilters would change.
+func strictFilters(networks []netip.Prefix) (names []string, err error) {
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("list the IPv4 routes: %w", err)
+	}
+	seen := map[int]bool{}
+	for _, r := range routes {
+		if !leadsToPods(r, networks) || seen[r.LinkIndex] {
+			continue
+		}
+		seen[r.LinkIndex] = true
+		link, err := netlink.LinkByIndex(r.LinkIndex)
+		if err != nil {
+			return nil, fmt.Errorf("look at interface %d, by which %s is routed: %w", r.LinkIndex, r.Dst, err)
+		}
+		strict, err := isStrict(link.Attrs().Name)
+		if err != nil {
+			return nil, err
+		}
+		if strict {
+			names = append(names, link.Attrs().Name)
+		}
+	}
+	return names, nil
+}
+
+// leadsToPods tells whether pods of other nodes may be behind a route.
+func leadsToPods(r netlink.Route, networks []netip.Prefix) bool {
+	bits, _ := r.Dst.Mask.Size()
+	dst := netip.PrefixFrom(addrFromIP(r.Dst.IP), bits)
+	if bits == 0 || r.LinkIndex == 0 {
+		return false
+	}
+	for _, network := range networks {
+		if network.Overlaps(dst) && (r.Gw != nil || bits <= network.Bits()) {
+			return true
+		}
+	}
+	return false
+}
+
+// cleanupPath removes what any process has made for steering, of both families. It is no error if there is nothing.
+// Settings of the uplink, with the transport Direct, and those of [looseFilters] stay as they are.
+func cleanupPath(ctx context.Context) error {
+	sharing.Lock()
+	defer sharing.Unlock()
+	var errs []error
+	for family := range netlinkFamilies {
+		errs = append(errs, cleanupFamily(ctx, family))
+	}
+	for _, name := range []string{Device, probeName} {
+		link, err := findLink(name)
+		if err == nil && link != nil && ours(link) != nil {
+			err = netlink.LinkDel(link)
+		}
+		if err != nil && !isGone(err) {
+			errs = append(errs, fmt.Errorf("delete interface %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cleanupFamily removes the rules and routes of a family.
+func cleanupFamily(ctx context.Context, family kernel.Family) error {
+	s := &pathState{config: Config{Family: family}}
+	if err := s.readRules(); errors.Is(err, unix.EAFNOSUPPORT) {
+		return nil // the kernel has no IPv6
+	} else if err != nil {
+		return err
+	}
+	if err := s.readRoutes(); err != nil {
+		return err
+	}
+	sortParts(s.held)
+	return replace(ctx, nil, s.held)
+}
+
+// pathAvailable returns why the kernel cannot do what a path with this configuration takes, or what of somebody else's is
+// in its way; nil if it can. Nothing is left of the attempt.
+func pathAvailable(ctx context.Context, c Config) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := os.Stat("/proc/sys/net/ipv6"); err != nil && c.Family == kernel.IPv6 {
+		return fmt.Errorf("the kernel has no IPv6: %w", err)
+	}
+	sharing.Lock()
+	defer sharing.Unlock()
+	if err := probeRule(c); err != nil {
+		return fmt.Errorf("the kernel cannot choose routes by the mark of packets (CONFIG_IP_MULTIPLE_TABLES, Linux 4.17): %w", err)
+	}
+	s := &pathState{config: c}
+	if err := errors.Join(s.readRules(), s.readDevice()); err != nil {
+		return err
+	}
+	switch {
+	case len(s.conflicts) > 0:
+		return s.conflicts
+	case c.Transport == Direct:
+		return nil
+	}
+	return probeDevice()
+}
+
+// probeRule adds a rule for the mark of packets that have arrived, whose table is empty, and finds it again.
+func probeRule(c Config) (err error) {
+	probe := c.rule(numberArrived)
+	if err := addPart(probe); err != nil {
+		return err
+	}
+	defer func() {
+		if removeErr := removePart(probe); !isGone(removeErr) {
+			err = errors.Join(err, removeErr)
+		}
+	}()
+	s := &pathState{config: c}
+	if err := s.readRules(); err != nil {
+		return err
+	}
+	for _, held := range s.held {
+		if held == part(probe) {
+			return nil
+		}
+	}
+	return errors.New("the rule is not as it was added")
+}
+
+// probeDevice makes a device like steer0 and deletes it.
+func probeDevice() error {
+	if link, err := findLink(Device); err != nil || link != nil {
+		return err
+	}
+	const unusedPort = 1 // it is opened only by a device that is up
+	mac := hardwareAddrOf(netip.IPv4Unspecified())
+	probe := &netlink.Vxlan{LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vni, Port: unusedPort}
+	probe.Name, probe.HardwareAddr = probeName, mac[:]
+	if err := netlink.LinkAdd(probe); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("the kernel has no VXLAN (CONFIG_VXLAN): %w", err)
+	}
+	if err := netlink.LinkDel(probe); err != nil && !isGone(err) {
+		return fmt.Errorf("delete interface %s: %w", probeName, err)
+	}
+	return nil
+}

@@ -1,0 +1,441 @@
+package steering
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// The base chains, and the one for marked packets. doc.go says why each is where it is.
+const (
+	tunnelInputChain  = "tunnel-input"
+	tunnelOutputChain = "tunnel-output"
+	forwardChain      = "forward"
+	preroutingChain   = "prerouting"
+	beforeNATChain    = "before-nat"
+	postroutingChain  = "postrouting"
+	guardChain        = "guard"
+	markedChain       = "marked"
+)
+
+// Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which begins at 100 for
+// chains of other types.
+var (
+	waysPriority      = *nftables.ChainPriorityNATDest + 5
+	beforeNATPriority = *nftables.ChainPriorityNATSource - 3
+	natPriority       = *nftables.ChainPriorityNATSource - 2
+	guardPriority     = *nftables.ChainPriorityNATSource + 1
+)
+
+// layout makes the rules of the table.
+type layout struct {
+	table.Family
+	config Config
+}
+
+func newLayout(c Config) layout { return layout{table.FamilyOf(c.Family), c} }
+
+// spec returns what never changes of the table.
+func (l layout) spec() table.Spec {
+	filter := func(name string, hook *nftables.ChainHook, priority nftables.ChainPriority) table.Chain {
+		return table.Chain{Name: name, Type: nftables.ChainTypeFilter, Hook: hook, Priority: priority}
+	}
+	chains := []table.Chain{
+		filter(preroutingChain, nftables.ChainHookPrerouting, waysPriority),
+		filter(forwardChain, nftables.ChainHookForward, *nftables.ChainPriorityFilter),
+		filter(beforeNATChain, nftables.ChainHookPostrouting, beforeNATPriority),
+		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
+		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
+	}
+	if l.config.hasTunnel() {
+		chains = append(chains,
+			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
+			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
+	}
+	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
+}
+
+// stateOf returns what the table should hold for a content. mss is the largest segment that fits the
+// tunnel; 0 if there is none.
+func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
+	chains := map[string][]table.Rule{
+		preroutingChain:  l.prerouting(c.pods > 0),
+		forwardChain:     l.forward(c.pods > 0, mss),
+		beforeNATChain:   l.beforeNAT(c.pods > 0),
+		postroutingChain: l.postrouting(c.pods > 0),
+		guardChain:       l.guard(c.pods > 0),
+		markedChain:      l.marked(),
+	}
+	if l.config.hasTunnel() {
+		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
+	}
+	ways := map[kernel.Way][]table.Rule{} // there are few ways, and many egress IPs
+	for egressIP := range c.uses {
+		way := c.ways[egressIP]
+		if ways[way] == nil {
+			ways[way] = l.way(way, n)
+		}
+		chains[table.ChainOf(wayChains, egressIP)] = ways[way]
+	}
+	return table.State{Sets: c.sets, Chains: chains}
+}
+
+// way returns the rule of an egress IP's chain.
+func (l layout) way(way kernel.Way, n numbers) []table.Rule {
+	switch number := n[way.Node]; {
+	case way.Kind == kernel.ToNode && number > 0:
+		return []table.Rule{l.rule(fmt.Sprintf("to %s, number %d", way.Node, number), l.setMark(number))}
+	case way.Kind == kernel.Blackhole:
+		return []table.Rule{l.rule("dropped in silence: the node that had it is lost", l.setMark(numberBlackhole))}
+	case way.Kind == kernel.Prohibit, way.Kind == kernel.ToNode:
+		return []table.Rule{l.rule("rejected: no node that packets can be sent to has it", l.setMark(numberProhibit))}
+	}
+	return []table.Rule{l.rule("from this node", verdict(expr.VerdictReturn))}
+}
+
+// tunnelInput lets packets into the tunnel that come from where another node is, and tracks none of them.
+func (l layout) tunnelInput() []table.Rule {
+	toUs := slices.Concat(udpTo(l.config.Port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
+	return []table.Rule{
+		l.rule("the tunnel, from another node", toUs, l.Source(l.First), in(nodesSet), cameWhereRouted(), notrack(), verdict(expr.VerdictAccept)),
+		l.rule("the tunnel, from anybody else", toUs, drop(foreignCounter)),
+	}
+}
+
+// tunnelOutput tracks none of the packets that this node sends into the tunnel.
+func (l layout) tunnelOutput() []table.Rule {
+	return []table.Rule{l.rule("the tunnel, to another node", udpTo(l.config.Port), l.Destination(l.First), in(nodesSet), notrack())}
+}
+
+// forward keeps pods from speaking into the tunnel under this node's address, which they get where they are
+// masqueraded, and makes room for the tunnel's headers in what the far side sends: its SYN and ACK tell
+// the pod how large a segment may be, and not every pod hears an ICMP message that says so.
+func (l layout) forward(pods bool, mss uint16) []table.Rule {
+	var rules []table.Rule
+	if l.config.hasTunnel() {
+		rules = append(rules, l.rule("a forged packet of the tunnel", udpTo(l.config.Port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+	}
+	if mss == 0 {
+		return rules
+	}
+	answer := slices.Concat(tcpFlags(flagSYN|flagACK, expr.CmpOpEq, flagSYN|flagACK), reply(), notSNATed())
+	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), setMSS(mss))
+	rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), l.protocol(), in(boundSet), outside))
+	if pods {
+		rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), in(boundPodsSet), outside))
+	}
+	return rules
+}
+
+// prerouting marks what arrives and what is to be steered. A packet without a flow (INVALID) is not met by
+// what asks for its flow, so it goes the same way as others.
+func (l layout) prerouting(pods bool) []table.Rule {
+	var rules []table.Rule
+	if l.config.Transport == VXLAN {
+		rules = append(rules, l.rule("from another node", interfaceIs(expr.MetaKeyIIFNAME, Device), l.setMark(numberArrived), verdict(expr.VerdictReturn)))
+	}
+	// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
+	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
+	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
+	rules = append(rules, l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside))
+	if pods {
+		rules = append(rules, l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside))
+	}
+	rules = append(rules,
+		l.rule("an answer", reply(), verdict(expr.VerdictReturn)),
+		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictReturn)),
+		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictReturn)),
+		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictReturn)),
+		l.rule("of a bound pod", l.Source(l.First), l.protocol(), goToChainIn(waysMap)),
+		l.rule("a bound pod's ICMP error about a flow", related(), l.Source(l.First), l.flowProtocol(), goToChainIn(waysMap)))
+	if pods {
+		rules = append(rules,
+			l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictReturn)),
+			l.rule("of a bound pod", l.Source(l.First), goToChainIn(podWaysMap)))
+	}
+	return rules
+}
+
+// beforeNAT marks what is to be SNATed on this node: behind it nobody knows any more whose packet it is.
+func (l layout) beforeNAT(pods bool) []table.Rule {
+	first := slices.Concat(newFlow(), l.unmarked())
+	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
+	rules := []table.Rule{l.rule("a bound pod's flow begins", first, l.boundPod(l.protocol()), outside)}
+	if pods {
+		rules = append(rules, l.rule("a bound pod's flow begins", first, l.boundPodOfAll(), outside))
+	}
+	return rules
+}
+
+// postrouting gives arrivals their egress IP, and keeps their ports, so that TCP connections live on when
+// another node takes their egress IP. What is on its way to another node, and what no binding takes,
+// keeps its source: nobody masquerades it then.
+func (l layout) postrouting(pods bool) []table.Rule {
+	var rules []table.Rule
+	if l.config.Transport == VXLAN {
+		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), l.protocol(), value(bindingsMap), l.snat()))
+		if pods {
+			rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), value(podsMap), l.snat()))
+		}
+	}
+	return append(rules, l.rule("to another node, or without a binding", l.isMarked(), l.notMarkedWith(numberLocal), l.Source(l.First), l.snat()))
+}
+
+// guard drops what a bound pod has sent and what does not leave from its egress IP. In front of the drops nobody
+// asks for the packet's flow, but to let answers pass. The kernel's own IGMP and MLD reports have some mark: it keeps
+// another number there while it makes them (reserved_tailroom of struct sk_buff).
+func (l layout) guard(pods bool) []table.Rule {
+	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), drop(unsnattedCounter))
+	rules := []table.Rule{
+		l.rule("marked by this table", l.isMarked(), destinationIs(expr.CmpOpNeq, unix.RTN_MULTICAST), goToChain(markedChain)),
+		l.rule("an answer", reply(), verdict(expr.VerdictAccept)),
+		l.rule("a bound pod's packet that was not SNATed", l.boundPod(l.protocol()), outside),
+		l.rule("a bound pod's ICMP error that was not SNATed", related(), l.boundPod(l.flowProtocol()), outside),
+	}
+	if pods {
+		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", l.boundPodOfAll(), outside))
+	}
+	return rules
+}
+
+// marked lets pass what leaves as it should: arrivals and the first packets of flows from an egress IP, and
+// packets to other nodes by the way to them. The marks end here: packets that wrap these would have them too.
+func (l layout) marked() []table.Rule {
+	pass := slices.Concat(l.setMark(0), verdict(expr.VerdictAccept))
+	fromEgressIP := slices.Concat(l.Source(l.First), in(egressIPsSet), pass)
+	var rules []table.Rule
+	leaves := slices.Concat(l.nextHop(l.First), in(nodesSet))
+	if l.config.Transport == VXLAN {
+		leaves = interfaceIs(expr.MetaKeyOIFNAME, Device)
+		rules = append(rules,
+			l.rule("from another node", l.markedWith(numberArrived), snatted(), fromEgressIP),
+			l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)))
+	}
+	return append(rules,
+		l.rule("a flow from this node begins", l.markedWith(numberLocal), fromEgressIP),
+		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
+		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
+		l.rule("to another node", leaves, pass),
+		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)))
+}
+
+// boundPod lets packets pass that are a bound pod's and not for its own egress IP. protocol loads
+// that of the binding.
+func (l layout) boundPod(protocol []expr.Any) []expr.Any {
+	key := slices.Concat(l.Source(l.First), protocol)
+	return slices.Concat(key, in(boundSet), key, l.Destination(l.Third), notIn(ownSet))
+}
+
+// boundPodOfAll is boundPod for bindings of all protocols. That of a single protocol goes before.
+func (l layout) boundPodOfAll() []expr.Any {
+	return slices.Concat(l.Source(l.First), in(boundPodsSet), l.Source(l.First), l.Destination(l.Second), notIn(ownPodsSet),
+		l.Source(l.First), l.protocol(), notIn(boundSet))
+}
+
+// protocol loads the packet's protocol behind an address, flowProtocol that of its flow: an ICMP error
+// is about a flow of another protocol.
+func (l layout) protocol() []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: l.Second}}
+}
+
+func (l layout) flowProtocol() []expr.Any {
+	return []expr.Any{&expr.Ct{Key: expr.CtKeyPROTOCOL, Register: l.Second}}
+}
+
+// nextHop loads the address that the packet is sent to next.
+func (l layout) nextHop(register uint32) []expr.Any {
+	key := expr.RtNexthop4
+	if l.config.Family == kernel.IPv6 {
+		key = expr.RtNexthop6
+	}
+	return []expr.Any{&expr.Rt{Key: key, Register: register}}
+}
+
+// snat gives the packet the address that was loaded, and leaves the port if it can.
+func (l layout) snat() []expr.Any {
+	return []expr.Any{&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.NAT, RegAddrMin: l.First}}
+}
+
+// setMark puts a number into our bits of the mark, and leaves the others.
+func (l layout) setMark(number int) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1},
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4, Mask: native(^l.config.MarkMask), Xor: native(l.mark(number))},
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1, SourceRegister: true},
+	}
+}
+
+func (l layout) mark(number int) uint32 {
+	return uint32(number) << bits.TrailingZeros32(l.config.MarkMask)
+}
+
+func (l layout) markedWith(number int) []expr.Any    { return l.compareMark(expr.CmpOpEq, number) }
+func (l layout) notMarkedWith(number int) []expr.Any { return l.compareMark(expr.CmpOpNeq, number) }
+func (l layout) isMarked() []expr.Any                { return l.compareMark(expr.CmpOpNeq, 0) }
+func (l layout) unmarked() []expr.Any                { return l.compareMark(expr.CmpOpEq, 0) }
+
+func (l layout) compareMark(op expr.CmpOp, number int) []expr.Any {
+	return masked(&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1}, l.config.MarkMask, op, l.mark(number))
+}
+
+// rule is one with these expressions. nft prints what it is for as its comment. The hash of the expressions
+// is part of it, so that a rule that was changed is another one.
+func (l layout) rule(purpose string, parts ...[]expr.Any) table.Rule {
+	exprs := slices.Concat(parts...)
+	hash := fnv.New32a()
+	for _, e := range exprs {
+		bytes, err := expr.Marshal(byte(l.Table), e)
+		if err != nil {
+			bytes = []byte(err.Error()) // writing it fails for the same reason
+		}
+		_, _ = hash.Write(bytes) // it never fails
+	}
+	comment := fmt.Sprintf("%s (%08x)", purpose, hash.Sum32())
+	return table.Rule{Mark: string(userdata.AppendString(nil, userdata.TypeComment, comment)), Exprs: exprs}
+}
+
+// Bits of a flow's status in the kernel (enum ip_conntrack_status), and flags of TCP.
+const (
+	statusSNAT, statusDNAT    = 1 << 4, 1 << 5
+	flagSYN, flagRST, flagACK = 0x02, 0x04, 0x10
+)
+
+func native(n uint32) []byte { return binaryutil.NativeEndian.PutUint32(n) }
+
+// masked compares some bits of what load loads into the first register.
+func masked(load expr.Any, mask uint32, op expr.CmpOp, value uint32) []expr.Any {
+	return []expr.Any{
+		load,
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4, Mask: native(mask), Xor: native(0)},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: native(value)},
+	}
+}
+
+func flow(key expr.CtKey) expr.Any { return &expr.Ct{Key: key, Register: unix.NFT_REG_1} }
+
+func newFlow() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW, expr.CmpOpNeq, 0)
+}
+
+func related() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
+}
+
+func snatted() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusSNAT, expr.CmpOpNeq, 0)
+}
+
+func notSNATed() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusSNAT, expr.CmpOpEq, 0)
+}
+
+func notDNATed() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusDNAT, expr.CmpOpEq, 0)
+}
+
+// reply lets packets pass that go against the direction in which their flow began.
+func reply() []expr.Any {
+	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{1}}}
+}
+
+func protocolIs(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{number}},
+	}
+}
+
+func udpTo(port uint16) []expr.Any {
+	return append(protocolIs(unix.IPPROTO_UDP),
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, port)})
+}
+
+func tcpFlags(mask byte, op expr.CmpOp, flags byte) []expr.Any {
+	return append(protocolIs(unix.IPPROTO_TCP),
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 1, Mask: []byte{mask}, Xor: []byte{0}},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: []byte{flags}})
+}
+
+// setMSS lowers the maximum segment size that a SYN announces.
+func setMSS(mss uint16) []expr.Any {
+	const kind, offset = 2, 2 // RFC 9293, section 3.2
+	return []expr.Any{
+		&expr.Immediate{Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, mss)},
+		&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Type: kind, Offset: offset, Len: 2, Op: expr.ExthdrOpTcpopt},
+	}
+}
+
+// destinationIs compares the type of a packet's destination, as rtnetlink(7) has them.
+func destinationIs(op expr.CmpOp, kind uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagDADDR: true, ResultADDRTYPE: true},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: native(kind)},
+	}
+}
+
+// cameWhereRouted lets packets pass that came in by the interface by which this node reaches their source.
+func cameWhereRouted() []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, FlagPRESENT: true, ResultOIF: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: native(1)},
+	}
+}
+
+func interfaceIs(key expr.MetaKey, name string) []expr.Any {
+	padded := make([]byte, unix.IFNAMSIZ)
+	copy(padded, name)
+	return []expr.Any{&expr.Meta{Key: key, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: padded}}
+}
+
+func in(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set}}
+}
+
+func notIn(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: true}}
+}
+
+// value lets packets pass whose key is in a map, and loads what that has for it.
+func value(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: set}}
+}
+
+// goToChainIn goes to the chain that a map has for the key, if any; goToChain to this one.
+func goToChainIn(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: set}}
+}
+
+func goToChain(chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: chain}}
+}
+
+func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
+
+func notrack() []expr.Any { return []expr.Any{&expr.Notrack{}} }
+
+// drop counts a packet and drops it.
+func drop(counter string) []expr.Any {
+	return []expr.Any{&expr.Objref{Type: unix.NFT_OBJECT_COUNTER, Name: counter}, &expr.Verdict{Kind: expr.VerdictDrop}}
+}
+
+// largestSegment is that of TCP in packets that fit an MTU.
+func largestSegment(family kernel.Family, mtu int) uint16 {
+	headers := 40
+	if family == kernel.IPv6 {
+		headers = 60
+	}
+	return uint16(min(max(mtu-headers, 0), 0xffff))
+}

@@ -1,0 +1,237 @@
+package steering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// Writer keeps what steers the packets of one IP family. It must not be used by two goroutines at
+// once, and not in two network namespaces.
+type Writer struct {
+	config Config
+	layout layout
+	table  *table.Writer
+	ways   holderWays
+	// content is that of what was written last, if the kernel is known to hold it, and mss what the tunnel
+	// had room for then.
+	content *content
+	mss     uint16
+	// pods are the networks of the cluster's pods as of the last Write.
+	pods []netip.Prefix
+	// numbers are those that the kernel may hold something for; nil if that is not known yet.
+	numbers numbers
+}
+
+// holderWays are what carries marked packets to the nodes that hold egress IPs: a device, routes and rules.
+type holderWays interface {
+	ensure(ctx context.Context, holders map[int]netip.Addr) (changed bool, err error)
+	remove(ctx context.Context, number int) error
+	differences(ctx context.Context, holders map[int]netip.Addr) ([]string, error)
+	fingerprint(ctx context.Context) (string, error)
+	known(ctx context.Context, nodes []netip.Addr) (map[int]netip.Addr, error)
+}
+
+// NewWriter returns a Writer for the network namespace of the process.
+func NewWriter(c Config) *Writer { return newWriter(c, newPath(c)) }
+
+func newWriter(c Config, ways holderWays) *Writer {
+	l := newLayout(c)
+	return &Writer{config: c, layout: l, table: table.NewWriter(l.spec()), ways: ways}
+}
+
+// Close gives back what the Writer has from the kernel. What it has written stays.
+func (w *Writer) Close() { w.table.Close() }
+
+// Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
+// anything. After an error some of it may be missing: call Write again.
+func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err error) {
+	if w.numbers == nil {
+		if w.numbers, err = w.knownNumbers(ctx, d.Steering.Nodes); err != nil {
+			return false, err
+		}
+	}
+	w.pods = d.ClusterCIDRs
+	if w.config.Family == kernel.IPv4 {
+		if _, err := looseFilters(ctx, w.pods); err != nil {
+			return false, err
+		}
+	}
+	w.content = newContent(w.config.Family, d)
+	changed, err = w.write(ctx, func(assigned numbers) (changed bool, err error) {
+		if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
+			return changed, err
+		}
+		w.mss = w.tunnelMSS()
+		written, err := w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.mss))
+		return changed || written, err
+	})
+	return changed, err
+}
+
+// Update is Write for what differs by c from what was written last. It costs what c is about, and
+// does not look at the kernel: after an error only Write will do.
+func (w *Writer) Update(ctx context.Context, c kernel.Change) (changed bool, err error) {
+	if w.content == nil {
+		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
+	}
+	differs := w.content.follow(c)
+	return w.write(ctx, func(assigned numbers) (changed bool, err error) {
+		if !maps.Equal(assigned, w.numbers) {
+			if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
+				return changed, err
+			}
+		}
+		written, err := w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.mss), differs)
+		return changed || written, err
+	})
+}
+
+// write gives the holders of the content numbers, has send bring them into the kernel, and removes what
+// is no longer needed.
+func (w *Writer) write(ctx context.Context, send func(assigned numbers) (changed bool, err error)) (changed bool, err error) {
+	assigned, left := w.numbers.assign(w.content.holders())
+	defer func() {
+		if err != nil {
+			w.content = nil
+		}
+	}()
+	if changed, err = send(assigned); err != nil {
+		maps.Copy(w.numbers, assigned) // the kernel may hold something for any of them
+		return changed, err
+	}
+	before := w.numbers
+	w.numbers = assigned
+	for node, number := range before {
+		if _, stays := assigned[node]; stays {
+			continue
+		}
+		if err := w.ways.remove(ctx, number); err != nil {
+			w.numbers[node] = number
+			return true, err
+		}
+		changed = true
+	}
+	if len(left) > 0 {
+		return changed, tooManyError(left)
+	}
+	return changed, nil
+}
+
+// knownNumbers are those that an earlier process has given.
+func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers, error) {
+	holders, err := w.ways.known(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	known := numbers{}
+	for number, node := range holders {
+		known[node] = number
+	}
+	return known, nil
+}
+
+// tunnelMSS returns the largest segment that fits the tunnel; 0 if there is none.
+func (w *Writer) tunnelMSS() uint16 {
+	device, err := net.InterfaceByName(Device)
+	if w.config.Transport != VXLAN || err != nil {
+		return 0
+	}
+	return largestSegment(w.config.Family, device.MTU)
+}
+
+// Read says, for a log and in a line each, how the kernel differs from what was written last, which the next
+// Write repairs. A process that has written nothing yet gets no differences.
+func (w *Writer) Read(ctx context.Context) (differences []string, err error) {
+	_, differences, err = w.table.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(differences) > 0 || !w.table.Known() {
+		w.content = nil
+	}
+	if w.numbers == nil {
+		return differences, nil
+	}
+	others, err := w.ways.differences(ctx, w.numbers.holders())
+	if err != nil {
+		return nil, err
+	}
+	strict, err := w.strict()
+	for _, name := range strict {
+		others = append(others, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
+	}
+	return append(differences, others...), err
+}
+
+// strict returns the names of the interfaces of the pod network that would drop replies to steered packets.
+func (w *Writer) strict() ([]string, error) {
+	if w.config.Family != kernel.IPv4 { // IPv6 has no such setting
+		return nil, nil
+	}
+	return strictFilters(w.pods)
+}
+
+// Fingerprint returns another text when something has changed of what carries marked packets. Changes of the
+// table show in the generation of the kernel's ruleset.
+func (w *Writer) Fingerprint(ctx context.Context) (string, error) {
+	strict, err := w.strict()
+	if err != nil {
+		return "", err
+	}
+	ways, err := w.ways.fingerprint(ctx)
+	return fmt.Sprintf("%s\nstrict %q", ways, strict), err
+}
+
+// Drops returns how many packets of an IP family were dropped, by the reason, since the table was made;
+// nothing if there is no table. It may be called while a [Writer] writes.
+func Drops(ctx context.Context, family kernel.Family) (map[string]uint64, error) {
+	w := table.NewWriter(table.Spec{Name: Table, Family: family, Counters: counters})
+	defer w.Close()
+	return w.Counters(ctx)
+}
+
+// Available returns why packets cannot be steered with this kernel; nil if they can. It leaves nothing.
+func Available(ctx context.Context, c Config) error {
+	l := newLayout(c)
+	spec := l.spec()
+	spec.Name = Table + "-probe"
+	w := table.NewWriter(spec)
+	defer w.Close()
+	pod, egressIP := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") // RFC 5737
+	if c.Family == kernel.IPv6 {
+		pod, egressIP = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2") // RFC 3849
+	}
+	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 32).Masked()}}}
+	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
+	}
+	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
+	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, largestSegment(c.Family, 1450))); err != nil {
+		if errors.Is(err, table.ErrNone) {
+			return err
+		}
+		return fmt.Errorf("the kernel refuses what steering needs of nftables: %w", err)
+	}
+	return pathAvailable(ctx, c)
+}
+
+// Cleanup removes everything that steers, of both families, whatever there is.
+func Cleanup(ctx context.Context) error {
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		w := table.NewWriter(table.Spec{Name: Table, Family: family})
+		_, err := w.Write(ctx, table.State{})
+		w.Close()
+		if !errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, cleanupPath(ctx))...)
+}
