@@ -204,7 +204,7 @@ func TestDeleter_WithoutBarrier(t *testing.T) {
 			}
 			defer d.close()
 			d.noBarrier = barrierError(unix.EOPNOTSUPP)
-			err = k.lookAt(n.Context(), everyone, d.delete)
+			err = k.lookAt(n.Context(), everyone, func(t *tracked) { d.do(t, Ends) })
 			return errors.Join(err, d.finish())
 		})
 		if left := n.left(); err != nil || len(left) > 0 {

@@ -95,7 +95,7 @@ func deleteExactly(b *testing.B, after kernel.Desired, scope Scope, want int) fu
 
 // BenchmarkNothingWrong is a pass over 100,000 flows that are all right, as at the start.
 // The metrics are how much of it the kernel's dump takes through the library, which keeps
-// all of it, and reading and decoding it here; the rest is Selects.
+// all of it, and reading and decoding it here; the rest is Judge.
 func BenchmarkNothingWrong(b *testing.B) {
 	node, _ := benchNode(b)
 	after, _ := benchPlan(0)
@@ -181,8 +181,8 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// BenchmarkSelects is the judgement of one flow that is right.
-func BenchmarkSelects(b *testing.B) {
+// BenchmarkSelector_Judge is the judgement of one flow that is right.
+func BenchmarkSelector_Judge(b *testing.B) {
 	after, _ := benchPlan(0)
 	s := NewSelector(after, Scope{All: true}, kernel.CIDRSet{})
 	for name, f := range map[string]Flow{
@@ -192,7 +192,7 @@ func BenchmarkSelects(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.Selects(f) {
+				if s.Judge(f) != Stays {
 					b.Fatal("selected")
 				}
 			}

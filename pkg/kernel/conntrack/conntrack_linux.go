@@ -26,15 +26,16 @@ const (
 )
 
 // Delete deletes the tracked flows of family that wear a wrong identity after a change, as
-// [Selector] says, and returns how many. The plan must be in the kernel already: a deleted
-// flow's next packet meets the rules at once. The flows end on both sides, and none is taken up again,
-// where the kernel can do that; if it cannot, the log says so. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
+// [Selector] says, and returns how many have ended. The plan must be in the kernel already, and so must
+// the ways: a deleted flow's next packet meets the rules at once. The flows end on both sides, and none is taken
+// up again, where the kernel can do that; if it cannot, the log says so. Those whose way alone has changed
+// go on. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
 // the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
 // the flows of a few pods it has the kernel look, once for each.
 //
 // After an error some flows may have been deleted, and calling it again is right. When
 // ctx ends no more flows are judged.
-func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (deleted int, err error) {
+func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (ended int, err error) {
 	selector := NewSelector(after, scope, kernel.CIDRSet{})
 	if selector.Empty() {
 		return 0, nil
@@ -53,18 +54,20 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 	}
 	defer d.close()
 	err = k.look(ctx, selector, func(t *tracked) {
-		if selector.Selects(t.Flow) && ctx.Err() == nil {
-			klog.FromContext(ctx).V(4).Info("Deleting a connection that uses the wrong source address",
-				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
-			d.delete(t)
+		verdict := selector.Judge(t.Flow)
+		if verdict == Stays || ctx.Err() != nil {
+			return
 		}
+		klog.FromContext(ctx).V(4).Info(verdict.message(),
+			"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
+		d.do(t, verdict)
 	})
 	err = errors.Join(err, d.finish())
 	d.complain(klog.FromContext(ctx))
 	if err != nil {
-		return d.deleted, fmt.Errorf("delete %s flows that use the wrong source address: %w", family, err)
+		return d.ended, fmt.Errorf("delete %s flows that use the wrong source address: %w", family, err)
 	}
-	return d.deleted, nil
+	return d.ended, nil
 }
 
 // Count returns what wears each of egressIPs, which are of family; each of them is in the

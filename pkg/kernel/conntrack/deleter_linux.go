@@ -20,7 +20,7 @@ const deletions = 64
 type deleter struct {
 	*socket
 	family  kernel.Family
-	entries []ends // that were not deleted yet
+	entries []doomed // that were not deleted yet
 	// requests is what the kernel is sent of them; last is where the last begins.
 	requests []byte
 	last     int
@@ -32,14 +32,23 @@ type deleter struct {
 	noBarrier, noNudger error
 	unreached           int
 
-	// deleted is how many entries were deleted.
-	deleted int
+	// ended is how many flows were ended.
+	ended int
 	// refused is how many the kernel did not delete, though they are there, and why the first.
 	refused int
 	refusal error
 	// broken is why the kernel cannot be asked any more.
 	broken error
 }
+
+// doomed is an entry that is to be deleted.
+type doomed struct {
+	ends
+	verdict Verdict
+}
+
+// ending tells that the flow does not go on.
+func (d *doomed) ending() bool { return d.verdict == EndsAtPod || d.verdict == Ends }
 
 func (k *handle) newDeleter() (*deleter, error) {
 	s, err := openSocket()
@@ -59,8 +68,12 @@ func (d *deleter) close() {
 	}
 }
 
-// delete deletes t, unless it is gone: now, or when more have come together.
-func (d *deleter) delete(t *tracked) {
+// do does what a verdict on t says, unless t is gone: now, or when more have come together.
+func (d *deleter) do(t *tracked, verdict Verdict) {
+	if verdict == Resumes {
+		d.nudge(&doomed{t.ends, verdict})
+		return
+	}
 	// A request that names no entry would empty the whole table.
 	if !t.nameable() {
 		return
@@ -75,7 +88,7 @@ func (d *deleter) delete(t *tracked) {
 	binary.NativeEndian.PutUint16(header[4:], unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_DELETE)
 	binary.NativeEndian.PutUint16(header[6:], unix.NLM_F_REQUEST)
 	binary.NativeEndian.PutUint32(header[8:], d.sequence)
-	d.entries = append(d.entries, t.ends)
+	d.entries = append(d.entries, doomed{t.ends, verdict})
 	if len(d.entries) == deletions {
 		d.flush()
 	}
@@ -97,18 +110,31 @@ func (d *deleter) flush() {
 		d.broken = d.bar()
 	}
 	if len(d.entries) > 0 && d.broken == nil {
-		before := d.deleted
-		d.deleted += len(d.entries)
-		if d.broken = d.request(); d.broken != nil {
-			d.deleted = before // which of them the kernel met, nobody knows
+		before := d.ended
+		for i := range d.entries {
+			d.count(&d.entries[i], 1)
 		}
-		d.nudge()
+		if d.broken = d.request(); d.broken != nil {
+			d.ended = before // which of them the kernel met, nobody knows
+		}
+		for i := range d.entries {
+			d.nudge(&d.entries[i])
+		}
 	}
 	d.requests, d.entries = d.requests[:0], d.entries[:0]
 }
 
-// bar keeps the entries from being taken up again, where the kernel can do that.
+// bar keeps the flows that end from being taken up again, where the kernel can do that.
 func (d *deleter) bar() error {
+	var ending []ends
+	for i := range d.entries {
+		if d.entries[i].ending() {
+			ending = append(ending, d.entries[i].ends)
+		}
+	}
+	if len(ending) == 0 {
+		return nil
+	}
 	if d.barrier == nil && d.noBarrier == nil {
 		barrier, err := openBarrier(d.family)
 		if errors.Is(err, errNoBarrier) {
@@ -119,26 +145,27 @@ func (d *deleter) bar() error {
 			return err
 		}
 		d.barrier = barrier
-		d.nudger, d.noNudger = openNudger(d.family)
 	}
 	if d.barrier == nil {
 		return nil
 	}
-	return d.barrier.add(d.entries)
+	return d.barrier.add(ending)
 }
 
-// nudge lets both ends of the connections know. An end that it does not reach learns it when it sends by
-// itself.
-func (d *deleter) nudge() {
+// nudge lets those ends of a connection send a packet that have to, see [nudger]. An end that it does not
+// reach learns what has become of the connection when it sends by itself.
+func (d *deleter) nudge(e *doomed) {
+	if !e.connected() || e.verdict == Leaves || e.ending() && d.barrier == nil {
+		return
+	}
+	if d.nudger == nil && d.noNudger == nil {
+		d.nudger, d.noNudger = openNudger(d.family)
+	}
 	if d.nudger == nil {
 		return
 	}
-	for i := range d.entries {
-		if d.entries[i].connected() {
-			if d.nudger.nudge(&d.entries[i]) != nil {
-				d.unreached++
-			}
-		}
+	if d.nudger.nudge(&e.ends, e.verdict == Ends) != nil {
+		d.unreached++
 	}
 }
 
@@ -146,11 +173,11 @@ func (d *deleter) nudge() {
 func (d *deleter) complain(logger klog.Logger) {
 	if d.noBarrier != nil {
 		logger.Info("Connections were deleted, but the other side may take them up again under the wrong source address; a kernel of version 5.9 or newer with nf_tables prevents that",
-			"connections", d.deleted, "reason", d.noBarrier)
+			"connections", d.ended, "reason", d.noBarrier)
 	}
 	if d.noNudger != nil || d.unreached > 0 {
-		logger.Info("Connections were reset, but a side that only receives may not learn of it; the node needs the capability CAP_NET_RAW",
-			"connections", d.deleted, "notReached", d.unreached, "reason", d.noNudger)
+		logger.Info("Connections were reset or moved, but a side that only receives may not learn of it; the node needs the capability CAP_NET_RAW",
+			"connections", d.ended, "notReached", d.unreached, "reason", d.noNudger)
 	}
 }
 
@@ -164,7 +191,7 @@ func (d *deleter) request() error {
 	for answered := false; !answered; {
 		err := d.receive(func(m message) error {
 			answered = answered || m.sequence == d.sequence
-			d.count(errorOf(m))
+			d.note(m.sequence, errorOf(m))
 			return nil
 		})
 		if err != nil {
@@ -174,12 +201,21 @@ func (d *deleter) request() error {
 	return nil
 }
 
-// count takes note of an answer.
-func (d *deleter) count(err error) {
+// count counts an entry whose flow ends.
+func (d *deleter) count(e *doomed, by int) {
+	if e.ending() {
+		d.ended += by
+	}
+}
+
+// note takes note of the answer to a request. They are numbered, one for each entry.
+func (d *deleter) note(sequence uint32, err error) {
 	if err == nil {
 		return
 	}
-	d.deleted--
+	if behind := int(d.sequence - sequence); behind < len(d.entries) {
+		d.count(&d.entries[len(d.entries)-1-behind], -1)
+	}
 	if errors.Is(err, unix.ENOENT) {
 		return // somebody else was faster, or another flow has its place
 	}

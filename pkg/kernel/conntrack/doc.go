@@ -15,6 +15,34 @@
 // flows inside the cluster, to the node itself or from outside to a pod, flows that
 // already wear what they should, and other conntrack zones, which are somebody else's.
 //
+// # Steering
+//
+// Where another node holds the egress IP, that node translates the source. A right flow is tracked twice:
+//
+//	                          original tuple           reply tuple
+//	on the pod's node         src 10.128.0.5           src 198.51.100.9
+//	                          dst 198.51.100.9         dst 10.128.0.5      it wears its own source
+//	on the holder             src 10.128.0.5           src 198.51.100.9
+//	                          dst 198.51.100.9         dst 203.0.113.1     it wears the egress IP
+//
+// If an egress IP moves between nodes, nothing changes for the far side, if the port stays the same, too. Holders
+// keep the ports of what is steered to them, so these connections go on. Whichever node has the address tracks
+// them anew with the pod's next packet (net.netfilter.nf_conntrack_tcp_loose):
+//
+//	the address goes               on the pod's node           on the holder of before
+//	from another node to a third   nothing; the pod is nudged  the entry is deleted
+//	from another node to this one  the entry is deleted, and   the entry is deleted
+//	                               the pod is nudged
+//	from this node to another      as above, if the port was kept; else both sides are reset
+//
+// A nudge (see below) has the pod's kernel send a packet, so that a pod that only receives goes on as well. If the
+// address comes here and the rules here choose another port, the far side answers that packet by a reset.
+//
+// If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
+// far side, which has never seen the pod's own address.
+//
+// # The table
+//
 // [Delete] and [Count] go through the table once, in the network namespace of the calling
 // thread, and keep nothing of it but what they delete. A look at all flows costs little more
 // than the kernel's telling them (message.go decodes without allocating). The flows of a

@@ -22,7 +22,7 @@ func attr(kind uint16, values ...[]byte) []byte {
 
 // parts are those of a message that tells an entry; each has a name.
 type parts struct {
-	source, destination, wears, port, protocol, state, zone, originalZone, replyZone, id []byte
+	source, destination, wears, sourcePort, port, protocol, state, zone, originalZone, replyZone, id []byte
 }
 
 const nested = 1 << 15 // NLA_F_NESTED
@@ -39,14 +39,14 @@ func bodyOf(family kernel.Family, p parts) []byte {
 		}
 		return attr(kind, value)
 	}
-	tuple := func(kind uint16, source, destination, port, zone []byte) []byte {
+	tuple := func(kind uint16, source, destination, from, zone []byte) []byte {
 		return attr(nested|kind,
 			attr(nested|tupleAddresses, optional(src, source), optional(dst, destination)),
-			attr(nested|tupleProtocol, optional(protocolNumber, p.protocol), optional(sourcePort, port), attr(destinationPort, []byte{9, 9})),
+			attr(nested|tupleProtocol, optional(protocolNumber, p.protocol), optional(sourcePort, from), attr(destinationPort, []byte{9, 9})),
 			optional(tupleZone, zone))
 	}
 	return slices.Concat([]byte{2, 0, 0, 0},
-		tuple(attrOriginal, p.source, p.destination, []byte{8, 8}, p.originalZone),
+		tuple(attrOriginal, p.source, p.destination, p.sourcePort, p.originalZone),
 		tuple(attrReply, p.destination, p.wears, p.port, p.replyZone),
 		attr(3, []byte{0, 0, 1, 14}), // CTA_STATUS
 		attr(nested|attrProtocol, attr(nested|protocolTCP, attr(9, []byte{9}), optional(stateTCP, p.state))),
@@ -57,7 +57,7 @@ func bodyOf(family kernel.Family, p parts) []byte {
 func wholeParts(n network) parts {
 	return parts{
 		source: addr(n.pod).AsSlice(), destination: addr(n.outside).AsSlice(), wears: addr(n.node).AsSlice(),
-		port: []byte{1, 187}, protocol: []byte{tcp}, id: []byte{1, 2, 3, 4},
+		sourcePort: []byte{8, 8}, port: []byte{1, 187}, protocol: []byte{tcp}, id: []byte{1, 2, 3, 4},
 	}
 }
 
@@ -77,6 +77,7 @@ func TestDecode_WholeEntries(t *testing.T) {
 		}{
 			"whole":                 {func(*parts) {}, to(443)},
 			"without ports":         {func(p *parts) { p.protocol, p.port = []byte{esp}, nil }, portless},
+			"with its own port":     {func(p *parts) { p.sourcePort = []byte{9, 9} }, keepsPort(to(443))},
 			"in a zone":             {func(p *parts) { p.zone = []byte{1, 2} }, inZone(258, to(443))},
 			"in a zone as it asks":  {func(p *parts) { p.originalZone = []byte{0, 7} }, inZone(7, to(443))},
 			"in a zone as answered": {func(p *parts) { p.replyZone = []byte{0, 8} }, inZone(8, to(443))},
@@ -126,7 +127,7 @@ func TestDecode_MaimedEntries(t *testing.T) {
 		s := NewSelector(n.plan(binding(n.pod, kernel.All, n.egressIP)), Scope{All: true}, kernel.CIDRSet{})
 		deletes := func(body []byte) bool {
 			entry := decode(body)
-			return s.Selects(entry.Flow) && entry.nameable()
+			return s.Judge(entry.Flow) == Ends && entry.nameable()
 		}
 		body := bodyOf(family, wholeParts(n))
 		if !deletes(body) {

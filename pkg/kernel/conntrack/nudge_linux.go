@@ -41,14 +41,19 @@ func openNudger(family kernel.Family) (*nudger, error) {
 
 func (n *nudger) close() { _ = unix.Close(n.fd) } // what was sent is on its way
 
-// nudge has both ends of a connection that was deleted send a packet, which the barrier answers by a reset. So an
-// end that only waits learns that the connection is gone.
+// nudge has both ends of a connection send a packet, or its source alone. The barrier answers it by a reset, if the
+// connection has ended. So an end that only waits learns that the connection is gone. Of a connection that moves it
+// makes the entry, here or on the node that it is steered to, by which the far side's packets find the pod.
 //
 // Each end gets a SYN+ACK of the other's, with the sequence number 0. Whoever has the connection answers by an
 // ACK, whatever the number is (RFC 5961, section 4), and whoever has not by a reset. The node's own
 // conntrack makes no entry of a SYN+ACK that it does not expect.
-func (n *nudger) nudge(t *ends) error {
-	return errors.Join(n.send(t.original), n.send(t.replying))
+func (n *nudger) nudge(t *ends, both bool) error {
+	err := n.send(t.original)
+	if both {
+		err = errors.Join(err, n.send(t.replying))
+	}
+	return err
 }
 
 // send sends a nudge to the source of packets that have a tuple.

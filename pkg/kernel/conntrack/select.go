@@ -19,6 +19,8 @@ type Flow struct {
 	Destination netip.AddrPort
 	// Wears is the address that the far side sees: the destination of the reply direction.
 	Wears netip.Addr
+	// KeepsPort: the far side sees the source's own port, too. A flow without ports keeps it.
+	KeepsPort bool
 	// Zone is the conntrack zone, of either direction; 0 is the one of the node's own network.
 	Zone uint16
 }
@@ -33,6 +35,42 @@ type Scope struct {
 	// Removed are bindings that held before and do not any more, whose egress IP nobody
 	// may go on wearing for them. Their Service does not matter.
 	Removed []kernel.Binding
+	// Steered are bindings that held before, whose packets took another way then than they do
+	// now: their egress IP had a [kernel.Way], to another node mostly. Those of them that are
+	// removed are in both lists.
+	Steered []kernel.Binding
+}
+
+// Verdict is what is to become of a tracked flow.
+type Verdict int
+
+// The verdicts.
+const (
+	// Stays: the flow is right.
+	Stays Verdict = iota
+	// Resumes: it is right, and goes on through another node, which learns of it with the pod's
+	// next packet. A pod that only receives has to be nudged.
+	Resumes
+	// Moves: it goes on from another node than before, and the far side sees the same address and
+	// port. It is deleted, and the pod's next packet has it go on.
+	Moves
+	// Leaves: as Moves, but the pod is not bound here any more. It was steered here mostly, and its own
+	// node sees to it. The flow is deleted.
+	Leaves
+	// EndsAtPod: the far side saw it by way of another node, which ends it there. Here it is
+	// deleted, and the pod gets a reset.
+	EndsAtPod
+	// Ends: it is deleted, and both sides get a reset.
+	Ends
+)
+
+// message is what the log says of a flow that does not stay as it is.
+func (v Verdict) message() string {
+	switch v {
+	case Resumes, Moves, Leaves:
+		return "A connection goes on, as its egress IP has moved between nodes"
+	}
+	return "Deleting a connection that uses the wrong source address"
 }
 
 // target is what can be bound once.
@@ -58,7 +96,11 @@ type Selector struct {
 	// bound has the egress IPs of those whose flows may be selected.
 	bound   map[target]netip.Addr
 	inScope func(netip.Addr) bool
+	// ways are those of the egress IPs that do not leave here.
+	ways    map[netip.Addr]kernel.Way
 	removed map[worn]bool
+	// steered has the egress IPs under which packets left through another node before.
+	steered map[target]netip.Addr
 	// inside are the destinations that are never SNATed, whosever the flow is.
 	inside [2]kernel.CIDRSet
 	local  kernel.CIDRSet
@@ -70,19 +112,27 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 	s := &Selector{
 		bound:   map[target]netip.Addr{},
 		inScope: func(pod netip.Addr) bool { return scope.All || scope.Pods[pod] },
+		ways:    after.Steering.Ways,
 		removed: make(map[worn]bool, len(scope.Removed)),
+		steered: make(map[target]netip.Addr, len(scope.Steered)),
 		inside:  [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
 		local:   local,
 	}
-	lost := make(map[netip.Addr]bool, len(scope.Removed))
+	before := make(map[netip.Addr]bool, len(scope.Removed)+len(scope.Steered))
 	for _, b := range scope.Removed {
 		if number, ok := numberOf(b.Protocol); ok {
 			s.removed[worn{target{b.Pod, number}, b.EgressIP}] = true
-			lost[b.Pod] = true
+			before[b.Pod] = true
+		}
+	}
+	for _, b := range scope.Steered {
+		if number, ok := numberOf(b.Protocol); ok {
+			s.steered[target{b.Pod, number}] = b.EgressIP
+			before[b.Pod] = true
 		}
 	}
 	for _, b := range after.Bindings {
-		if number, ok := numberOf(b.Protocol); ok && (s.inScope(b.Pod) || lost[b.Pod]) {
+		if number, ok := numberOf(b.Protocol); ok && (s.inScope(b.Pod) || before[b.Pod]) {
 			s.bound[target{b.Pod, number}] = b.EgressIP
 		}
 	}
@@ -91,7 +141,7 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 
 // Empty tells that no flow can be selected.
 func (s *Selector) Empty() bool {
-	return len(s.bound) == 0 && len(s.removed) == 0
+	return len(s.bound) == 0 && len(s.removed) == 0 && len(s.steered) == 0
 }
 
 // pods returns those of family whose flows can be selected, in no order, if they are at
@@ -113,46 +163,104 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 			return nil, false
 		}
 	}
+	for t := range s.steered {
+		if !add(t.pod) {
+			return nil, false
+		}
+	}
 	return pods, true
 }
 
-// Selects tells whether f wears a wrong identity. It takes constant time and allocates
-// nothing. A flow does, in zone 0, if
+// Judge returns what is to become of f. It takes constant time and allocates nothing. The identity that
+// a bound flow should wear here is the egress IP, or its own source if the egress IP has a way: the node
+// that holds it translates the source then. A flow ends, in zone 0, if
 //
 //   - it wears the egress IP of a binding that was removed, unless the plan gives it the
 //     same one; or
-//   - its source is bound and in scope, and it wears another address than the egress IP,
+//   - its source is bound and in scope, and it wears another address than it should,
 //     although it leaves: the destination is neither in the cluster, excluded, one of the
-//     node's own addresses nor the pod's own egress IP.
-func (s *Selector) Selects(f Flow) bool {
+//     node's own addresses nor the pod's own egress IP; or
+//   - it wears its own source and leaves, and its binding was removed that had another node
+//     translate it.
+//
+// If it is the way alone that has changed, a flow goes on instead, where the far side need not notice: see
+// [Resumes], [Moves] and [Leaves]. One that another node translated has kept its port there. Of those that were
+// translated here this goes for those that have kept theirs, as all do that were steered here.
+func (s *Selector) Judge(f Flow) Verdict {
 	destination := f.Destination.Addr()
 	if f.Zone != 0 || !f.Source.IsValid() || !f.Wears.IsValid() || !destination.IsValid() {
-		return false
+		return Stays
 	}
-	egressIP, bound := s.egressIP(f)
-	if bound && f.Wears == egressIP {
-		return false
+	egressIP, bound := find(s.bound, f)
+	way, hasWay := s.ways[egressIP]
+	right := egressIP
+	if hasWay {
+		right = f.Source
 	}
-	if s.lost(f) {
-		return true
+	formerIP, steered := s.wasSteered(f)
+	same := bound && steered && formerIP == egressIP
+	switch {
+	case bound && f.Wears == right && same && way.Kind == kernel.ToNode:
+		return Resumes
+	case bound && f.Wears == right:
+		return Stays
+	case same:
+		return Moves
+	case steered:
+		return EndsAtPod
+	case s.lost(f), bound && s.inScope(f.Source) && s.leaves(destination, egressIP):
+		return s.judgeWrong(f, egressIP)
 	}
-	return bound && s.inScope(f.Source) && destination != egressIP && !s.staysInside(destination)
+	return Stays
 }
 
-// egressIP returns what f should wear, if its source is bound. A binding of all protocols
-// comes before one of f's own, as it does in a plan's order and so in the rules.
-func (s *Selector) egressIP(f Flow) (ip netip.Addr, bound bool) {
-	if ip, bound = s.bound[target{f.Source, every}]; bound {
+// judgeWrong judges a flow that is wrong here. The egress IP is that of its source, invalid if it has none.
+func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
+	switch {
+	case !f.KeepsPort || !s.hasWay(f.Wears):
+		return Ends
+	case !egressIP.IsValid():
+		return Leaves
+	case f.Wears == egressIP:
+		return Moves
+	}
+	return Ends
+}
+
+// hasWay tells whether an egress IP leaves elsewhere.
+func (s *Selector) hasWay(egressIP netip.Addr) bool {
+	_, has := s.ways[egressIP]
+	return has
+}
+
+// find returns the egress IP of f's source. One of all protocols comes before one of f's own, as it does
+// in a plan's order and so in the rules.
+func find(egressIPs map[target]netip.Addr, f Flow) (ip netip.Addr, found bool) {
+	if ip, found = egressIPs[target{f.Source, every}]; found {
 		return ip, true
 	}
-	ip, bound = s.bound[target{f.Source, protocol(f.Protocol)}]
-	return ip, bound
+	ip, found = egressIPs[target{f.Source, protocol(f.Protocol)}]
+	return ip, found
+}
+
+// wasSteered tells whether another node translated f's source, to which egress IP, before the change.
+func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
+	if f.Wears != f.Source {
+		return netip.Addr{}, false
+	}
+	egressIP, steered = find(s.steered, f)
+	return egressIP, steered && s.leaves(f.Destination.Addr(), egressIP)
 }
 
 // lost tells whether f wears what a removed binding gave it.
 func (s *Selector) lost(f Flow) bool {
 	return s.removed[worn{target{f.Source, protocol(f.Protocol)}, f.Wears}] ||
 		s.removed[worn{target{f.Source, every}, f.Wears}]
+}
+
+// leaves tells whether a packet to destination leaves the cluster from the egress IP of a pod that has one.
+func (s *Selector) leaves(destination, egressIP netip.Addr) bool {
+	return destination != egressIP && !s.staysInside(destination)
 }
 
 func (s *Selector) staysInside(destination netip.Addr) bool {
