@@ -26,6 +26,10 @@ type driver interface {
 	// fingerprint returns a text that changes with the kernel's tables, whoever changes them. It
 	// costs no program. Some changes do not show: see [iptables.LegacyFingerprint].
 	fingerprint(ctx context.Context) (string, error)
+	// untouched tells whether the kernel has all that a look is about as it was seen or written last, whatever
+	// others do elsewhere. It costs no program, and what these rules cost. It is false where that cannot be
+	// told: then observe can.
+	untouched(ctx context.Context) (bool, error)
 	// observe reads what the kernel holds, so that the next write repairs whatever differs.
 	observe(ctx context.Context) (observation, error)
 	// write makes the kernel hold d, with the removed bindings on record, and tells whether it
@@ -35,6 +39,8 @@ type driver interface {
 	// update is write for what differs by change from what was written last. After an error only
 	// write will do.
 	update(ctx context.Context, change kernel.Change, removed []kernel.Binding) (changed bool, size int, err error)
+	// judged says that the flows that the last write is about have been judged.
+	judged(ctx context.Context) error
 	// staleBackends returns the other means by which earlier runs may have written.
 	staleBackends() []staleBackend
 }
@@ -62,13 +68,19 @@ type staleBackend struct {
 	prune func(ctx context.Context) error
 }
 
-// newDriver returns the driver for a back end, beside a proxier that writes by the other one given.
-func newDriver(family kernel.Family, backend, proxier Backend) driver {
-	rules, table := iptables.NewWriter(family), nftables.NewWriter(family)
-	if backend == NFTables {
-		return &tableDriver{family: family, table: table, rules: rules, proxier: proxier}
+// newDriver returns the driver for what a Reconciler is configured to write.
+func newDriver(c Config) driver {
+	rules, table := iptables.NewWriter(c.Family), nftables.NewWriter(c.Family)
+	var d driver = &rulesDriver{family: c.Family, rules: rules, table: table}
+	if c.Backend == NFTables {
+		d = &tableDriver{family: c.Family, table: table, rules: rules, proxier: c.Proxier}
 	}
-	return &rulesDriver{family: family, rules: rules, table: table}
+	if c.Steering == nil {
+		return d
+	}
+	config := *c.Steering
+	config.Family = c.Family
+	return &steeredDriver{driver: d, config: config}
 }
 
 func fingerprint(ctx context.Context, family kernel.Family, table *nftables.Writer) (string, error) {
@@ -90,6 +102,10 @@ type rulesDriver struct {
 
 func (d *rulesDriver) fingerprint(ctx context.Context) (string, error) {
 	return fingerprint(ctx, d.family, d.table)
+}
+
+func (d *rulesDriver) untouched(ctx context.Context) (bool, error) {
+	return d.rules.Untouched(ctx)
 }
 
 func (d *rulesDriver) observe(ctx context.Context) (observation, error) {
@@ -128,6 +144,8 @@ func (d *rulesDriver) forgetAfter(err error) error {
 	}
 	return err
 }
+
+func (d *rulesDriver) judged(context.Context) error { return nil }
 
 func (d *rulesDriver) staleBackends() []staleBackend {
 	return []staleBackend{staleOtherIPTables(d.rules), staleTable(d.table)}
@@ -190,6 +208,10 @@ func (d *tableDriver) fingerprint(ctx context.Context) (string, error) {
 	return fingerprint(ctx, d.family, d.table)
 }
 
+// untouched is false: to observe costs no program, unless it is the proxier that lacks something, nor what
+// others have.
+func (d *tableDriver) untouched(context.Context) (bool, error) { return false, nil }
+
 func (d *tableDriver) observe(ctx context.Context) (observation, error) {
 	content, differences, err := d.table.Read(ctx)
 	if err != nil {
@@ -201,6 +223,9 @@ func (d *tableDriver) observe(ctx context.Context) (observation, error) {
 func (d *tableDriver) missingFromProxier(ctx context.Context) (missing []string, err error) {
 	if d.proxier == NFTables {
 		return nftables.MissingFromProxier(ctx, d.family)
+	}
+	if whole, err := d.rules.HasProxier(ctx); whole || err != nil {
+		return nil, err
 	}
 	_, missing, err = d.rules.Read(ctx)
 	return missing, err
@@ -215,6 +240,8 @@ func (d *tableDriver) update(ctx context.Context, change kernel.Change, removed 
 	changed, err = d.table.Update(ctx, change, removed)
 	return changed, d.table.Elements(), err
 }
+
+func (d *tableDriver) judged(context.Context) error { return nil }
 
 func (d *tableDriver) staleBackends() []staleBackend {
 	if !d.rules.Installed() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -39,7 +40,7 @@ func testFingerprint(t *testing.T, family kernel.Family, means Backend) error {
 		b.Pod, b.EgressIP = netip.MustParseAddr("fd00:10::1"), netip.MustParseAddr("2001:db8::1")
 		other.Pod, other.EgressIP = netip.MustParseAddr("fd00:10::2"), netip.MustParseAddr("2001:db8::2")
 	}
-	d := newDriver(family, means, IPTables)
+	d := newDriver(Config{Family: family, Backend: means, Proxier: IPTables})
 	run := func(args ...string) func() error {
 		return func() error {
 			out, err := exec.Command(program, args...).CombinedOutput()
@@ -96,6 +97,51 @@ func testFingerprint(t *testing.T, family kernel.Family, means Backend) error {
 			t.Errorf("after %s the fingerprint has moved: %v, want %v; now\n%s", step.what, moved, step.moves, now)
 		}
 		last = now
+	}
+	return nil
+}
+
+// TestDriver_SteeringAloneWritesNothing: no driver of rules has anything to do with the ways that packets take, so a
+// change of these alone runs no program and changes no table, whether or not there are bindings.
+func TestDriver_SteeringAloneWritesNothing(t *testing.T) {
+	for _, backend := range lab.Backends() {
+		for _, means := range []Backend{IPTables, NFTables} {
+			t.Run(fmt.Sprintf("%s/%s", backend, means), func(t *testing.T) {
+				l := lab.ForTest(t, lab.Config{Backend: backend})
+				t.Setenv("PATH", l.Path())
+				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+				for _, bindings := range [][]kernel.Binding{nil, {first, second}} {
+					if err := l.Node().Do(func() error {
+						return testSteeringAlone(t, newDriver(Config{Family: kernel.IPv4, Backend: means, Proxier: IPTables}), bindings)
+					}); err != nil {
+						t.Errorf("%d bindings: %v", len(bindings), err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func testSteeringAlone(t *testing.T, d driver, bindings []kernel.Binding) error {
+	desired := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}, Bindings: bindings}
+	if _, _, err := d.write(t.Context(), desired, nil); err != nil {
+		return err
+	}
+	before, err := d.fingerprint(t.Context())
+	if err != nil {
+		return err
+	}
+	defer func(path string) { t.Setenv("PATH", path) }(os.Getenv("PATH"))
+	t.Setenv("PATH", t.TempDir()) // where no program is
+	way := kernel.Way{Kind: kernel.ToNode, Node: secondNode}
+	for _, ways := range []map[netip.Addr]kernel.Way{{first.EgressIP: way}, nil} {
+		change := kernel.Change{Networks: desired.Networks, Steering: kernel.Steering{Ways: ways}, SteeringChanged: true}
+		if changed, _, err := d.update(t.Context(), change, nil); err != nil || changed {
+			return fmt.Errorf("changed %v, error %w", changed, err)
+		}
+	}
+	if after, err := d.fingerprint(t.Context()); err != nil || after != before {
+		return fmt.Errorf("error %w; the tables went from\n%s\nto\n%s", err, before, after)
 	}
 	return nil
 }

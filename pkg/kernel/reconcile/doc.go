@@ -16,6 +16,12 @@
 // whose rules could still decide about new flows. The flows that are wrong by then are ended last:
 // a flow that is ended begins anew with its next packet, by the rules that are there.
 //
+// Where packets are steered to the nodes that hold their egress IPs, each write is one of the steering and one
+// of the rules. What comes is written to the steering first: from then on what is bound leaves under its
+// egress IP or not at all, and the rules may come later. What goes is removed from it last, when
+// its flows have been judged: what the rules still do is not dropped, and a flow that was steered does not go on
+// under the pod's own address.
+//
 // # Looks
 //
 // Others may change the kernel at any time. A look reads all, by iptables-save or over netlink. It

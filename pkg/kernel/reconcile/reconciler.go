@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // fullLook is how often the kernel is read in full where nothing seems to have changed.
@@ -31,6 +32,9 @@ type Config struct {
 	SyncPeriod time.Duration
 	// RepairProxier has the proxier write all of its rules. It must not block.
 	RepairProxier func()
+	// Steering is how packets get to other nodes; nil for not at all. The IP family and the node's
+	// address in it do not count: the address comes with what is wanted.
+	Steering *steering.Config
 	// Clock tells the time; the real one if nil.
 	Clock clock.PassiveClock
 }
@@ -58,8 +62,8 @@ type Reconciler struct {
 	// on the network namespace that they run in.
 	delete func(context.Context, kernel.Family, kernel.Desired, conntrack.Scope) (int, error)
 	state  State
-	// fingerprint is that of the kernel's tables before the last full look; empty once this
-	// process has written since.
+	// fingerprint is that of the kernel's tables before the last look, or before the last glance that found
+	// all that it is about untouched; empty once this process has written since.
 	fingerprint string
 	// debt are the flows to judge when the rules are in place: all at the start, for nobody
 	// knows what happened before.
@@ -77,6 +81,7 @@ type Reconciler struct {
 // belief is what this process has written last.
 type belief struct {
 	networks kernel.Networks
+	steering kernel.Steering
 	// since has the bindings, with when each was first known to be in the kernel.
 	since map[kernel.Binding]time.Time
 }
@@ -120,7 +125,7 @@ func New(logger klog.Logger, config Config) *Reconciler {
 	r := &Reconciler{
 		config:      config,
 		logger:      klog.LoggerWithValues(logger, "ipFamily", config.Family),
-		driver:      newDriver(config.Family, config.Backend, config.Proxier),
+		driver:      newDriver(config),
 		delete:      conntrack.Delete,
 		state:       State{Times: Times{SyncPeriod: config.SyncPeriod, FullLook: fullLook}},
 		debt:        conntrack.Scope{All: true},
@@ -147,12 +152,13 @@ func (r *Reconciler) Status() Status {
 }
 
 // Since returns since when this process has had each of these bindings in the kernel, zero for one
-// that it has not written, and whether the kernel holds them, these networks and nothing else.
+// that it has not written, and whether the kernel holds them, these networks and ways, and nothing else.
 func (r *Reconciler) Since(d kernel.Desired) (since []time.Time, holds bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since = make([]time.Time, len(d.Bindings))
-	holds = r.status.Failure == nil && r.status.FlowsJudged && len(r.belief.since) == len(d.Bindings) && r.belief.networks.Equal(d.Networks)
+	holds = r.status.Failure == nil && r.status.FlowsJudged && len(r.belief.since) == len(d.Bindings) &&
+		r.belief.networks.Equal(d.Networks) && r.belief.steering.Equal(d.Steering)
 	for i, b := range d.Bindings {
 		at, written := r.belief.since[b]
 		since[i], holds = at, holds && written
@@ -172,7 +178,8 @@ func (r *Reconciler) EgressIPs() []netip.Addr {
 }
 
 // Sync makes the kernel hold what is wanted, of which change is what was not wanted at the last
-// sync. nodeIP is the node's own address, under which pods without a binding may leave.
+// sync. nodeIP is the node's own address, under which pods without a binding may leave. The maps and slices
+// of what is wanted and of change are kept, and must not be changed.
 //
 // The bindings that it removes are recorded in the kernel with the same transaction, so that a
 // process that dies before their flows are ended leaves the next one to know whose they were.
@@ -259,13 +266,22 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 	return nil, nil
 }
 
+// glance tells whether others may have changed what a look is about. In a busy cluster the proxier changes
+// the tables all the time, so another fingerprint alone does not tell.
 func (s *run) glance(ctx context.Context) Glanced {
+	s.result.Looked = true
 	now, err := s.driver.fingerprint(ctx)
+	same := err == nil && s.fingerprint != "" && now == s.fingerprint
+	if err == nil && !same {
+		if same, err = s.driver.untouched(ctx); same {
+			s.fingerprint = now // of before, so that what has changed meanwhile shows at the next glance
+		}
+	}
 	if err != nil {
 		s.logger.V(2).Info("Cannot tell whether the kernel's tables have changed; will read them", "err", err)
 	}
-	s.result.Looked = true
-	return Glanced{Moved: err != nil || s.fingerprint == "" || now != s.fingerprint, Changed: !s.change.Empty()}
+	// A look would also have deleted the record of what the last write has removed.
+	return Glanced{Moved: !same, Changed: !s.change.Empty() || len(s.pendingRemovals) > 0}
 }
 
 // lookAtKernel reads the kernel. Bindings that it holds and this process has not written, or not as
@@ -375,7 +391,7 @@ func (s *run) complainOfStale(number int, err error) {
 // writeChange writes the change alone. If that is refused, somebody may have removed what it is a
 // change of.
 func (s *run) writeChange(ctx context.Context) (event any, err error) {
-	s.owe(s.change.Added, s.change.Removed, s.change.Networks)
+	s.owe(s.change)
 	changed, size, err := s.driver.update(ctx, s.change, s.debt.Removed)
 	switch {
 	case ctx.Err() != nil:
@@ -392,11 +408,12 @@ func (s *run) writeChange(ctx context.Context) (event any, err error) {
 // writeAll writes what is wanted into a kernel that may hold other bindings than were written.
 func (s *run) writeAll(ctx context.Context) error {
 	desired := s.wanted.Desired(nil)
-	change := kernel.Change{Networks: desired.Networks}
+	change := kernel.Change{Networks: desired.Networks, Steering: desired.Steering}
 	written := slices.SortedFunc(maps.Keys(s.belief.since), kernel.CompareBindings)
 	change.Added, change.Removed = kernel.Diff(written, desired.Bindings)
 	_, unwanted := kernel.Diff(kernel.Sorted(s.unplanned), desired.Bindings)
-	s.owe(change.Added, append(unwanted, change.Removed...), desired.Networks)
+	s.owe(change)
+	s.oweUnplanned(unwanted, desired.Steering)
 	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
 	if err != nil {
 		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
@@ -406,21 +423,67 @@ func (s *run) writeAll(ctx context.Context) error {
 }
 
 // owe adds the flows that a change is about to those that are to be judged.
-func (s *run) owe(added, removed []kernel.Binding, networks kernel.Networks) {
+func (s *run) owe(change kernel.Change) {
+	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return hasWay(s.belief.steering, b) })
+	before, now := s.belief.networks, change.Networks
+	if lacksAny(now.ClusterCIDRs, before.ClusterCIDRs) || lacksAny(now.Exclusions, before.Exclusions) {
+		s.debt.All = true // what was excluded is not any more
+	}
+	s.owePods(change.Added)
+	s.oweWays(change.Steering)
+}
+
+// oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,
+// their packets may have left through another node.
+func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
+	s.oweRemoved(removed, func(kernel.Binding) bool { return len(now.Nodes)+len(now.Ways) > 0 })
+}
+
+func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {
 	for _, b := range removed {
 		// Masqueraded, the pod may go on with the node's own address.
 		if b.EgressIP != s.nodeIP {
 			s.debt.Removed = append(s.debt.Removed, b)
 		}
+		if steered(b) {
+			s.debt.Steered = append(s.debt.Steered, b)
+		}
 	}
-	s.debt.Removed = kernel.Sorted(s.debt.Removed)
-	if lacksAny(networks.ClusterCIDRs, s.belief.networks.ClusterCIDRs) || lacksAny(networks.Exclusions, s.belief.networks.Exclusions) {
-		s.debt.All = true // what was excluded is not any more
+	s.debt.Removed, s.debt.Steered = kernel.Sorted(s.debt.Removed), kernel.Sorted(s.debt.Steered)
+}
+
+// oweWays adds the flows of the pods whose egress IPs take another way now. It costs nothing if none does,
+// and goes through all bindings otherwise.
+func (s *run) oweWays(now kernel.Steering) {
+	before := s.belief.steering
+	if maps.Equal(before.Ways, now.Ways) {
+		return
 	}
+	var moved, steered []kernel.Binding
+	for b := range s.belief.since {
+		if before.Ways[b.EgressIP] == now.Ways[b.EgressIP] {
+			continue
+		}
+		moved = append(moved, b)
+		if hasWay(before, b) {
+			steered = append(steered, b)
+		}
+	}
+	s.owePods(moved)
+	s.debt.Steered = kernel.Sorted(append(s.debt.Steered, steered...))
+}
+
+func hasWay(s kernel.Steering, b kernel.Binding) bool {
+	_, has := s.Ways[b.EgressIP]
+	return has
+}
+
+// owePods adds the flows of the pods of bindings.
+func (s *run) owePods(bindings []kernel.Binding) {
 	if s.debt.All {
 		return
 	}
-	for _, b := range added {
+	for _, b := range bindings {
 		if s.debt.Pods == nil {
 			s.debt.Pods = map[netip.Addr]bool{}
 		}
@@ -469,7 +532,7 @@ func (s *run) believe(change kernel.Change) {
 	for _, b := range change.Added {
 		s.belief.since[b] = now
 	}
-	s.belief.networks = change.Networks
+	s.belief.networks, s.belief.steering = change.Networks, change.Steering
 	s.status.FlowsJudged = false
 }
 
@@ -485,7 +548,7 @@ func (s *run) deleteFlows(ctx context.Context) error {
 		return err
 	}
 	s.debt = conntrack.Scope{}
-	return nil
+	return s.driver.judged(ctx)
 }
 
 // concerned returns the pods whose flows are to be judged; nil for all.
@@ -495,7 +558,7 @@ func (s *run) concerned() map[netip.Addr]bool {
 	}
 	pods := map[netip.Addr]bool{}
 	maps.Copy(pods, s.debt.Pods)
-	for _, b := range s.debt.Removed {
+	for _, b := range s.debt.Removed { // what else was steered is in Pods
 		pods[b.Pod] = true
 	}
 	return pods

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -24,6 +25,7 @@ type memory struct {
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
+	calm    bool   // untouched
 	left    []kernel.Binding
 
 	// refuse is how many changes alone are refused; fail is why writes fail, unreadable why stale
@@ -39,6 +41,10 @@ type memory struct {
 func (m *memory) fingerprint(context.Context) (string, error) {
 	return m.tables, nil
 }
+
+func (*memory) judged(context.Context) error { return nil }
+
+func (m *memory) untouched(context.Context) (bool, error) { return m.calm, nil }
 
 func (m *memory) observe(context.Context) (observation, error) {
 	m.did = append(m.did, Look)
@@ -90,11 +96,15 @@ func (m *memory) staleBackends() []staleBackend {
 	}
 }
 
-// wanted is a list of bindings.
-type wanted []kernel.Binding
+// wanted is a list of bindings, and ways.
+type wanted struct {
+	bindings []kernel.Binding
+	steering kernel.Steering
+}
 
 func (w wanted) Desired(pods map[netip.Addr]bool) kernel.Desired {
-	return kernel.Desired{Bindings: slices.DeleteFunc(slices.Clone(w), func(b kernel.Binding) bool { return pods != nil && !pods[b.Pod] })}
+	bindings := slices.DeleteFunc(slices.Clone(w.bindings), func(b kernel.Binding) bool { return pods != nil && !pods[b.Pod] })
+	return kernel.Desired{Bindings: bindings, Steering: w.steering}
 }
 
 // node is a Reconciler over a memory.
@@ -105,9 +115,11 @@ type node struct {
 	scopes  []conntrack.Scope
 	fail    int // how many looks at the flows fail
 	repairs int
-	last    wanted
-	nodeIP  netip.Addr
-	now     time.Time
+	// last is what was wanted last, steering what is from now on.
+	last     wanted
+	steering kernel.Steering
+	nodeIP   netip.Addr
+	now      time.Time
 }
 
 // nodeClock is the clock of a node, which stands still until forget.
@@ -143,9 +155,9 @@ func settledNode(t *testing.T, bindings ...kernel.Binding) *node {
 
 // want syncs, and returns what came of it.
 func (n *node) want(bindings ...kernel.Binding) Result {
-	next := wanted(kernel.Sorted(bindings))
-	var c kernel.Change
-	c.Added, c.Removed = kernel.Diff(n.last, next)
+	next := wanted{kernel.Sorted(bindings), n.steering}
+	c := kernel.Change{Steering: next.steering, SteeringChanged: !next.steering.Equal(n.last.steering)}
+	c.Added, c.Removed = kernel.Diff(n.last.bindings, next.bindings)
 	n.last = next
 	return n.Reconciler.Sync(n.Context(), next, c, n.nodeIP)
 }
@@ -204,6 +216,86 @@ func TestReconciler_FlowsToJudge(t *testing.T) {
 			t.Fatalf("%s (-want +got):\n%s", step.what, diff)
 		}
 	}
+}
+
+// steer has egress IPs take these ways from now on, and all others none.
+func (n *node) steer(ways map[string]kernel.Way) func() {
+	return func() {
+		n.steering = kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Nodes: []netip.Addr{secondNode, thirdNode}}
+		for ip, way := range ways {
+			n.steering.Ways[netip.MustParseAddr(ip)] = way
+		}
+	}
+}
+
+var secondNode, thirdNode = netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("192.0.2.4")
+
+// TestReconciler_FlowsToJudgeByTheWay: those of the pods whose egress IPs take another way, with what was steered
+// before.
+func TestReconciler_FlowsToJudgeByTheWay(t *testing.T) {
+	pods := func(bindings ...kernel.Binding) map[netip.Addr]bool {
+		set := map[netip.Addr]bool{}
+		for _, b := range bindings {
+			set[b.Pod] = true
+		}
+		return set
+	}
+	list := func(bindings ...kernel.Binding) []kernel.Binding { return bindings }
+	type ways = map[string]kernel.Way
+	toSecond, toThird := kernel.Way{Kind: kernel.ToNode, Node: secondNode}, kernel.Way{Kind: kernel.ToNode, Node: thirdNode}
+	lost := kernel.Way{Kind: kernel.Blackhole}
+	same := bind("10.128.0.3", first.EgressIP.String())
+	n := settledNode(t, first, second)
+	for _, step := range []struct {
+		what string
+		do   func()
+		wish []kernel.Binding
+		want []conntrack.Scope
+	}{
+		{"there are other nodes", n.steer(nil), list(first, second), []conntrack.Scope{{}}},
+		{"nothing changed", func() {}, list(first, second), nil},
+		{"one is on another node", n.steer(ways{"203.0.113.1": toSecond}), list(first, second), []conntrack.Scope{{Pods: pods(first)}}},
+		{"another pod has it", func() {}, list(first, same, second), []conntrack.Scope{{Pods: pods(same)}}},
+		{"one that no pod has is", n.steer(ways{"203.0.113.1": toSecond, "203.0.113.7": toThird}), list(first, same, second), []conntrack.Scope{{}}},
+		{"it goes to a third node", n.steer(ways{"203.0.113.1": toThird}), list(first, same, second), []conntrack.Scope{{Pods: pods(first, same), Steered: list(first, same)}}},
+		{"that is lost, and the flows cannot be read", func() { n.steer(ways{"203.0.113.1": lost})(); n.fail = 1 }, list(first, same, second), nil},
+		{"they can again", func() {}, list(first, same, second), []conntrack.Scope{{All: true, Pods: pods(first, same), Steered: list(first, same)}}},
+		{"it comes here", n.steer(nil), list(first, same, second), []conntrack.Scope{{Pods: pods(first, same), Steered: list(first, same)}}},
+		{"it goes away again, with a pod less", n.steer(ways{"203.0.113.1": toSecond}), list(first, second), []conntrack.Scope{{Pods: pods(first, same), Removed: list(same)}}},
+		{"a binding goes that was steered", func() {}, list(second), []conntrack.Scope{{Removed: list(first), Steered: list(first)}}},
+		{"the next one is not", func() {}, nil, []conntrack.Scope{{Removed: list(second)}}},
+		{"somebody restored other rules", func() {
+			n.kernel.bindings, n.kernel.recorded, n.kernel.tables = list(foreign), nil, "restored"
+			n.RequestLook()
+		}, nil, []conntrack.Scope{{All: true, Removed: list(foreign), Steered: list(foreign)}}},
+	} {
+		n.forget()
+		step.do()
+		n.want(step.wish...)
+		if diff := cmp.Diff(step.want, n.scopes, compareNetip); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+// TestReconciler_SinceComparesWays: rules that are in place hold other things if the packets take other ways.
+func TestReconciler_SinceComparesWays(t *testing.T) {
+	n := settledNode(t, first)
+	here := n.last.Desired(nil)
+	n.steer(map[string]kernel.Way{"203.0.113.1": {Kind: kernel.ToNode, Node: secondNode}})()
+	steered := wanted{n.last.bindings, n.steering}.Desired(nil)
+	holds := func(what string, want kernel.Desired, but kernel.Desired) {
+		t.Helper()
+		if _, holds := n.Since(want); !holds {
+			t.Errorf("%s: %+v is not held", what, want.Steering)
+		}
+		if _, holds := n.Since(but); holds {
+			t.Errorf("%s: %+v is said to be held", what, but.Steering)
+		}
+	}
+	holds("before", here, steered)
+	n.want(first)
+	holds("afterwards", steered, here)
 }
 
 // TestReconciler_IdleCostsNothing: without a change nothing is done, and a regular look reads nothing
@@ -344,5 +436,33 @@ func TestReconciler_ProxierRepaired(t *testing.T) {
 	n.want(first)
 	if n.repairs != 1 {
 		t.Errorf("the proxier was asked %d times, want once", n.repairs)
+	}
+}
+
+// BenchmarkReconciler_WayChanged is one of 1,000 egress IPs that goes to another node and comes back, among so
+// many bindings: what it costs to find the pods whose flows are to be judged.
+func BenchmarkReconciler_WayChanged(b *testing.B) {
+	for _, count := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			s := &run{Reconciler: New(klog.Background(), Config{Family: kernel.IPv4})}
+			s.debt = conntrack.Scope{}
+			var change kernel.Change
+			for i := range count {
+				pod := netip.AddrFrom4([4]byte{10, 128 + byte(i>>16), byte(i >> 8), byte(i)})
+				change.Added = append(change.Added, kernel.Binding{Pod: pod, Protocol: kernel.TCP, EgressIP: netip.AddrFrom4([4]byte{203, 0, byte(i % 1000 >> 8), byte(i % 1000)})})
+			}
+			s.believe(change)
+			change.Added = nil
+			ways := []map[netip.Addr]kernel.Way{nil, {netip.AddrFrom4([4]byte{203, 0, 0, 7}): {Kind: kernel.ToNode, Node: secondNode}}}
+			for n := 1; b.Loop(); n++ {
+				change.Steering.Ways = ways[n%2]
+				s.owe(change)
+				if len(s.debt.Pods) != count/1000 {
+					b.Fatalf("%d pods are to be judged, want %d", len(s.debt.Pods), count/1000)
+				}
+				s.debt = conntrack.Scope{}
+				s.believe(change)
+			}
+		})
 	}
 }
