@@ -1,0 +1,383 @@
+package holders
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const (
+	// silence is how long a Lease does not change whose node is silent: four renewals did not come.
+	silence = 40 * time.Second
+	// handover is how long another node may take to get an address that no node has any more. So long
+	// packets are dropped in silence, and TCP repeats them.
+	handover = 5 * time.Second
+	// maxEpoch is the largest one that JSON carries exactly everywhere.
+	maxEpoch = 1<<53 - 1
+)
+
+// Config is what a [Directory] does not learn from events.
+type Config struct {
+	// NodeName is the name of this node.
+	NodeName string
+	// Outer is the IP family of the addresses by which the nodes reach each other.
+	Outer kernel.Family
+}
+
+// Directory knows who holds which address. What the package's comment says follows from the events
+// alone, and from the times of them: a question changes nothing. It is for one goroutine at a time.
+//
+// Times must not go back; a time before the last one counts as that.
+type Directory struct {
+	config Config
+	// now is the time of the last event or question.
+	now time.Time
+	// own are this node's addresses with their epochs; 0 for one that has none yet.
+	own map[netip.Addr]uint64
+	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
+	ownKnown, leasesKnown, started bool
+	// deaf: changes of Leases are not heard of.
+	deaf      bool
+	nodes     map[string]*node
+	addresses map[netip.Addr]*address
+	// leaving has the addresses that nobody announces any more, with the time when they become
+	// unclaimed.
+	leaving map[netip.Addr]time.Time
+	// turnAt is when a node becomes silent, or an address unclaimed, if nothing else happens; zero
+	// for never.
+	turnAt time.Time
+	// changed: an answer has changed since Apply has last said so.
+	changed bool
+}
+
+// node is what is known of a node, this one included.
+type node struct {
+	// exists: there is a Node object, which is Ready or not, and has an address or not.
+	exists, ready bool
+	address       netip.Addr
+	// announced are the addresses that it announces, with epochs.
+	announced map[netip.Addr]uint64
+	source    Source
+	// renewed is the time in the announcement; heard is when it was seen to change, or when changes
+	// were first heard of again.
+	renewed, heard time.Time
+	silent         bool
+}
+
+// address is one that somebody has, announces, or had until a moment ago.
+type address struct {
+	// announcers are the names of the nodes that announce it.
+	announcers map[string]bool
+	holding    Holding
+	// rivals are its live holders, if there are several, and since when.
+	rivals []string
+	since  time.Time
+}
+
+// NewDirectory returns a Directory that knows of nobody.
+func NewDirectory(config Config) *Directory {
+	return &Directory{
+		config: config, nodes: map[string]*node{}, addresses: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
+	}
+}
+
+// Apply takes note of an event. It tells whether any answer has changed since it last told so: that of
+// Holder but for Since, of Own or of Conflicts.
+func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
+	d.advance(now)
+	event.apply(d)
+	d.turnAt = d.nextTurn()
+	changed, d.changed = d.changed, false
+	return changed
+}
+
+// Holder says who holds an address.
+func (d *Directory) Holder(ip netip.Addr, now time.Time) Holding {
+	d.advance(now)
+	if a := d.addresses[ip]; a != nil {
+		return a.holding
+	}
+	return Holding{State: Unclaimed}
+}
+
+// Own returns this node's addresses with their epochs, for others to know. It is nil as long as this
+// node's addresses or the Leases are not known.
+func (d *Directory) Own() map[netip.Addr]uint64 {
+	if !d.started {
+		return nil
+	}
+	return maps.Clone(d.own)
+}
+
+// Ways returns the ways of packets that have these egress IPs and do not leave from this node.
+func (d *Directory) Ways(egressIPs []netip.Addr, mode Mode, now time.Time) map[netip.Addr]kernel.Way {
+	ways := map[netip.Addr]kernel.Way{}
+	for _, ip := range egressIPs {
+		holding := d.Holder(ip, now)
+		switch {
+		case holding.State == Remote:
+			ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: holding.Address}
+		case holding.State == Lost && d.now.Before(holding.Since.Add(handover)):
+			ways[ip] = kernel.Way{Kind: kernel.Blackhole}
+		case holding.State == Lost, holding.State == Unclaimed && mode == Required:
+			ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+		}
+	}
+	return ways
+}
+
+// Conflicts returns the addresses that several live nodes have, sorted.
+func (d *Directory) Conflicts(now time.Time) (conflicts []Conflict) {
+	d.advance(now)
+	for ip, a := range d.addresses {
+		if len(a.rivals) > 0 {
+			conflicts = append(conflicts, Conflict{Address: ip, Nodes: slices.Clone(a.rivals), Since: a.since})
+		}
+	}
+	slices.SortFunc(conflicts, func(a, b Conflict) int { return a.Address.Compare(b.Address) })
+	return conflicts
+}
+
+// Wake returns when an answer may change although nothing happens; zero for never. It is after now.
+func (d *Directory) Wake(now time.Time) time.Time {
+	d.advance(now)
+	wake := d.turnAt
+	for _, a := range d.addresses {
+		if at := a.holding.Since.Add(handover); a.holding.State == Lost && at.After(d.now) {
+			wake = earlier(wake, at)
+		}
+	}
+	return wake
+}
+
+// earlier returns the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// advance lets time pass. What it changes has the time when it came about, whenever somebody asks.
+func (d *Directory) advance(now time.Time) {
+	for !d.turnAt.IsZero() && !d.turnAt.After(now) {
+		d.now = d.turnAt
+		d.turn()
+		d.turnAt = d.nextTurn()
+	}
+	if now.After(d.now) {
+		d.now = now
+	}
+}
+
+// nextTurn returns the next time at which turn changes anything; zero for never.
+func (d *Directory) nextTurn() (at time.Time) {
+	for _, n := range d.nodes {
+		at = earlier(at, d.silentAt(n))
+	}
+	for _, until := range d.leaving {
+		at = earlier(at, until)
+	}
+	return at
+}
+
+// turn does what is due now.
+func (d *Directory) turn() {
+	for _, n := range d.nodes {
+		if at := d.silentAt(n); !at.IsZero() && !at.After(d.now) {
+			n.silent = true
+			d.settleAll(n)
+		}
+	}
+	for ip := range d.leaving {
+		d.settle(ip)
+	}
+}
+
+// silentAt returns when a node becomes silent, or has to be found silent, if nothing else happens; zero
+// for never, and if it is.
+func (d *Directory) silentAt(n *node) time.Time {
+	if d.deaf || n.silent || !n.exists || n.ready || len(n.announced) == 0 {
+		return time.Time{}
+	}
+	return n.heard.Add(silence)
+}
+
+// node returns the node of a name, which is made if need be.
+func (d *Directory) node(name string) *node {
+	n := d.nodes[name]
+	if n == nil {
+		n = &node{}
+		d.nodes[name] = n
+	}
+	return n
+}
+
+// forget removes a node of which nothing is known any more.
+func (d *Directory) forget(name string) {
+	if n := d.nodes[name]; !n.exists && len(n.announced) == 0 {
+		delete(d.nodes, name)
+	}
+}
+
+// announce has a node announce these addresses and no others.
+func (d *Directory) announce(name string, addresses map[netip.Addr]uint64, source Source) {
+	n := d.node(name)
+	before := n.announced
+	n.announced, n.source = maps.Clone(addresses), source
+	for ip := range before {
+		if _, still := addresses[ip]; !still {
+			delete(d.addresses[ip].announcers, name)
+			d.settle(ip)
+		}
+	}
+	for ip := range addresses {
+		d.address(ip).announcers[name] = true
+		d.settle(ip)
+	}
+	d.forget(name)
+}
+
+// address returns what is known of an address, which is made if need be.
+func (d *Directory) address(ip netip.Addr) *address {
+	a := d.addresses[ip]
+	if a == nil {
+		a = &address{announcers: map[string]bool{}, holding: Holding{State: Unclaimed}}
+		d.addresses[ip] = a
+	}
+	return a
+}
+
+// giveEpochs gives this node's addresses that have none an epoch, once it can be told.
+func (d *Directory) giveEpochs() {
+	if !d.ownKnown || !d.leasesKnown {
+		return
+	}
+	for ip, epoch := range d.own {
+		if epoch == 0 {
+			d.own[ip] = d.newEpoch(ip)
+			d.settle(ip)
+		}
+	}
+	d.changed = d.changed || !d.started // Own has an answer
+	d.started = true
+}
+
+// newEpoch returns the epoch of an address that this node has got. If it had the address already when
+// the process started, that is the one in its Lease.
+func (d *Directory) newEpoch(ip netip.Addr) uint64 {
+	a := d.address(ip)
+	if a.announcers[d.config.NodeName] && !d.started {
+		return d.nodes[d.config.NodeName].announced[ip]
+	}
+	highest := a.holding.Epoch
+	for name := range a.announcers {
+		highest = max(highest, d.nodes[name].announced[ip])
+	}
+	return min(highest+1, maxEpoch)
+}
+
+// settleAll settles all addresses that a node announces.
+func (d *Directory) settleAll(n *node) {
+	for ip := range n.announced {
+		d.settle(ip)
+	}
+}
+
+// settle brings what is answered about an address up to date.
+func (d *Directory) settle(ip netip.Addr) {
+	a := d.address(ip)
+	candidates := d.candidates(ip, a)
+	holding := d.judge(ip, a.holding, candidates)
+	switch {
+	case holding.State == Unclaimed:
+		holding.Since = time.Time{}
+	case holding.State == a.holding.State && (holding.State == Lost || holding.Node == a.holding.Node):
+		holding.Since = a.holding.Since
+	default:
+		holding.Since = d.now
+	}
+	rivals := rivals(candidates)
+	if len(a.rivals) == 0 {
+		a.since = d.now
+	}
+	d.changed = d.changed || holding != a.holding || !slices.Equal(rivals, a.rivals)
+	a.holding, a.rivals = holding, rivals
+	if holding.State == Unclaimed && len(a.announcers) == 0 {
+		delete(d.addresses, ip)
+	}
+}
+
+// candidates returns what the holding would be for each node that has the address or announces it if
+// there were no other, in the order of precedence.
+func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
+	if epoch, here := d.own[ip]; here {
+		list = append(list, Holding{State: Local, Node: d.config.NodeName, Epoch: epoch, Known: OwnAddress})
+	}
+	for name := range a.announcers {
+		n := d.nodes[name]
+		if name == d.config.NodeName || !n.exists {
+			continue
+		}
+		holding := Holding{State: Lost, Node: name, Epoch: n.announced[ip], Known: n.source}
+		switch {
+		case n.silent:
+			holding.Why = Silent
+		case !n.address.IsValid():
+			holding.Why = Unreachable
+		default:
+			holding.State, holding.Address = Remote, n.address
+		}
+		list = append(list, holding)
+	}
+	slices.SortFunc(list, func(x, y Holding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(precedence, x.State), slices.Index(precedence, y.State)),
+			cmp.Compare(y.Epoch, x.Epoch),
+			strings.Compare(y.Node, x.Node),
+		)
+	})
+	return list
+}
+
+// precedence is the order in which candidates count.
+var precedence = []State{Local, Remote, Lost}
+
+// judge returns who holds an address, but for since when.
+func (d *Directory) judge(ip netip.Addr, before Holding, candidates []Holding) Holding {
+	until, leaving := d.leaving[ip]
+	switch {
+	case len(candidates) > 0:
+		delete(d.leaving, ip)
+		return candidates[0]
+	case before.State == Unclaimed:
+		return before
+	case !leaving:
+		d.leaving[ip] = d.now.Add(handover)
+		before.State, before.Why, before.Address = Lost, Withdrawn, netip.Addr{}
+		return before
+	case until.After(d.now):
+		return before
+	default:
+		delete(d.leaving, ip)
+		return Holding{State: Unclaimed}
+	}
+}
+
+// rivals returns the names of live holders if there are several.
+func rivals(candidates []Holding) (names []string) {
+	for _, c := range candidates {
+		if c.State != Lost {
+			names = append(names, c.Node)
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return names
+}

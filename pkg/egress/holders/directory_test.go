@@ -1,0 +1,605 @@
+package holders
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+var compare = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+}
+
+const me = "node-b"
+
+var (
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ips   = addrs("203.0.113.10", "203.0.113.11", "2001:db8:113::10")
+	names = []string{"node-a", me, "node-c", "node-d"}
+	v4    = map[string]netip.Addr{"node-a": addr("192.0.2.1"), me: addr("192.0.2.2"), "node-c": addr("192.0.2.3"), "node-d": addr("192.0.2.4")}
+)
+
+func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+func addrs(texts ...string) (list []netip.Addr) {
+	for _, text := range texts {
+		list = append(list, addr(text))
+	}
+	return list
+}
+
+func newDirectory() *Directory { return NewDirectory(Config{NodeName: me, Outer: kernel.IPv4}) }
+
+// seen is a Node with an address.
+func seen(name string, ready bool) NodeSeen {
+	return NodeSeen{Name: name, Ready: ready, InternalIPs: []netip.Addr{addr("2001:db8::1"), v4[name]}}
+}
+
+// announced is what a node's Lease says at a time of its own.
+func announced(name string, renewed int, epochs map[netip.Addr]uint64) Announced {
+	return Announced{Node: name, Addresses: epochs, Source: Lease, Renewed: start.Add(time.Duration(renewed) * time.Second)}
+}
+
+// at is so many seconds after the start.
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+// timed is an event at a time.
+type timed struct {
+	second int
+	event  Event
+}
+
+func apply(d *Directory, history ...timed) {
+	for _, h := range history {
+		d.Apply(h.event, at(h.second))
+	}
+}
+
+func TestDirectory_Holder(t *testing.T) {
+	ip := ips[0]
+	one := map[netip.Addr]uint64{ip: 1}
+	remote := []timed{{0, seen("node-a", true)}, {0, announced("node-a", 0, one)}}
+	silent := slices.Concat(remote, []timed{{10, seen("node-a", false)}})
+	for name, test := range map[string]struct {
+		history []timed
+		second  int
+		want    Holding
+		auto    kernel.Way // none if the packets leave from here
+	}{
+		"nobody": {nil, 0, Holding{State: Unclaimed}, kernel.Way{}},
+		"here": {[]timed{{0, LeasesKnown{}}, {1, OwnAddresses{ips}}}, 9,
+			Holding{State: Local, Node: me, Epoch: 1, Since: at(1), Known: OwnAddress}, kernel.Way{}},
+		"here, whatever others say": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{ips}}}), 9,
+			Holding{State: Local, Node: me, Epoch: 2, Since: at(1), Known: OwnAddress}, kernel.Way{}},
+		"another node": {remote, 30,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"a Lease without a Node": {remote[1:], 30, Holding{State: Unclaimed}, kernel.Way{}},
+		"a dead process is no dead node": {remote, 3600,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"not Ready, but its Lease is renewed": {slices.Concat(silent, []timed{{20, announced("node-a", 20, one)}}), 59,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"not yet silent": {silent, 39,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"silent": {silent, 44,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(40), Known: Lease, Why: Silent}, kernel.Way{Kind: kernel.Blackhole}},
+		"silent for long": {silent, 3600,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(40), Known: Lease, Why: Silent}, kernel.Way{Kind: kernel.Prohibit}},
+		"the same Lease once more is no sign of life": {slices.Concat(silent, []timed{{20, announced("node-a", 0, one)}}), 45,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(40), Known: Lease, Why: Silent}, kernel.Way{Kind: kernel.Prohibit}},
+		"long without a renewal, then not Ready": {slices.Concat(remote, []timed{{100, seen("node-a", false)}}), 100,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(100), Known: Lease, Why: Silent}, kernel.Way{Kind: kernel.Blackhole}},
+		"silent, then Ready": {slices.Concat(silent, []timed{{60, seen("node-a", true)}}), 99,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(60), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"withdrawn": {slices.Concat(remote, []timed{{10, announced("node-a", 10, nil)}}), 14,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(10), Known: Lease, Why: Withdrawn}, kernel.Way{Kind: kernel.Blackhole}},
+		"withdrawn, and nobody takes it": {slices.Concat(remote, []timed{{10, announced("node-a", 10, nil)}}), 15,
+			Holding{State: Unclaimed}, kernel.Way{}},
+		"withdrawn here": {[]timed{{0, LeasesKnown{}}, {1, OwnAddresses{ips}}, {2, OwnAddresses{}}}, 6,
+			Holding{State: Lost, Node: me, Epoch: 1, Since: at(2), Known: OwnAddress, Why: Withdrawn}, kernel.Way{Kind: kernel.Blackhole}},
+		"Lease deleted": {slices.Concat(remote, []timed{{10, LeaseDeleted{"node-a"}}}), 15, Holding{State: Unclaimed}, kernel.Way{}},
+		"Node deleted":  {slices.Concat(remote, []timed{{10, NodeDeleted{"node-a"}}}), 15, Holding{State: Unclaimed}, kernel.Way{}},
+		"silent for long, then the Node is deleted": {slices.Concat(silent, []timed{{60, NodeDeleted{"node-a"}}}), 64,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(40), Known: Lease, Why: Withdrawn}, kernel.Way{Kind: kernel.Prohibit}},
+		"no address of the outer family": {slices.Concat(remote, []timed{{10, NodeSeen{"node-a", true, addrs("2001:db8::1")}}}), 20,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(10), Known: Lease, Why: Unreachable}, kernel.Way{Kind: kernel.Prohibit}},
+		"another one takes it": {slices.Concat(silent, []timed{{50, seen("node-c", true)}, {50, announced("node-c", 0, map[netip.Addr]uint64{ip: 2})}}), 50,
+			Holding{State: Remote, Node: "node-c", Address: v4["node-c"], Epoch: 2, Since: at(50), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-c"]}},
+		"the watch is down": {slices.Concat(remote, []timed{{10, Hearing{false}}, {60, seen("node-a", false)}}), 3600,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"the watch is back, the node is not": {slices.Concat(remote, []timed{{10, Hearing{false}}, {60, seen("node-a", false)}, {70, Hearing{true}}}), 110,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(110), Known: Lease, Why: Silent}, kernel.Way{Kind: kernel.Blackhole}},
+		"told directly": {[]timed{{0, seen("node-a", true)}, {5, Announced{Node: "node-a", Addresses: one, Source: Announcement}}}, 5,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(5), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDirectory()
+			apply(d, test.history...)
+			if diff := cmp.Diff(test.want, d.Holder(ip, at(test.second)), compare); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			ways := map[netip.Addr]kernel.Way{}
+			if test.auto.Kind != "" {
+				ways[ip] = test.auto
+			}
+			if diff := cmp.Diff(ways, d.Ways(ips[:1], Auto, at(test.second)), compare); diff != "" {
+				t.Errorf("ways (-want +got):\n%s", diff)
+			}
+			if test.want.State == Unclaimed {
+				ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+			}
+			if diff := cmp.Diff(ways, d.Ways(ips[:1], Required, at(test.second)), compare); diff != "" {
+				t.Errorf("ways if required (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDirectory_Conflicts(t *testing.T) {
+	ip := ips[0]
+	d := newDirectory()
+	apply(d, timed{0, seen("node-a", true)}, timed{0, seen("node-c", true)}, timed{0, seen("node-d", false)},
+		timed{0, announced("node-a", 0, map[netip.Addr]uint64{ip: 7, ips[2]: 1})})
+	if got := d.Conflicts(at(0)); got != nil {
+		t.Errorf("with one holder: %+v", got)
+	}
+	apply(d, timed{1, announced("node-c", 0, map[netip.Addr]uint64{ip: 7})}, timed{2, announced("node-d", 0, map[netip.Addr]uint64{ip: 6})})
+	want := []Conflict{{Address: ip, Nodes: []string{"node-c", "node-a", "node-d"}, Since: at(1)}}
+	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{ips[:1]}})
+	want[0].Nodes = []string{me, "node-c", "node-a"} // node-d is silent by then
+	if diff := cmp.Diff(want, d.Conflicts(at(60)), compare); diff != "" {
+		t.Errorf("with an own address (-want +got):\n%s", diff)
+	}
+}
+
+func TestDirectory_OwnEpochs(t *testing.T) {
+	ip := ips[0]
+	others := timed{0, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}
+	own := func(epoch uint64) timed { return timed{0, announced(me, 0, map[netip.Addr]uint64{ip: epoch})} }
+	known, has, hasNot := timed{1, LeasesKnown{}}, timed{1, OwnAddresses{ips[:1]}}, timed{2, OwnAddresses{}}
+	for name, test := range map[string]struct {
+		history []timed
+		want    map[netip.Addr]uint64
+	}{
+		"addresses are not known":            {[]timed{others, known}, nil},
+		"Leases are not known":               {[]timed{others, has}, nil},
+		"nobody had it":                      {[]timed{known, has}, map[netip.Addr]uint64{ip: 1}},
+		"others had it":                      {[]timed{others, known, has}, map[netip.Addr]uint64{ip: 8}},
+		"the Leases were known last":         {[]timed{others, has, known}, map[netip.Addr]uint64{ip: 8}},
+		"a restart":                          {[]timed{others, own(5), has, known}, map[netip.Addr]uint64{ip: 5}},
+		"a restart, the addresses last":      {[]timed{others, own(9), known, has}, map[netip.Addr]uint64{ip: 9}},
+		"back again":                         {[]timed{own(9), known, has, hasNot, {3, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 10}},
+		"others that come later":             {[]timed{known, has, {3, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}}, map[netip.Addr]uint64{ip: 1}},
+		"the largest one that can be":        {[]timed{{0, announced("node-a", 0, map[netip.Addr]uint64{ip: maxEpoch})}, known, has}, map[netip.Addr]uint64{ip: maxEpoch}},
+		"taken from a holder just withdrawn": {[]timed{{0, seen("node-a", true)}, others, known, hasNot, {3, LeaseDeleted{"node-a"}}, {4, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDirectory()
+			apply(d, test.history...)
+			got := d.Own()
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDirectory_FollowsTheRules compares all answers with those of the oracle, over histories of chance.
+func TestDirectory_FollowsTheRules(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		d, o := newDirectory(), newOracle()
+		history := someHistory(r, 40)
+		for i, h := range history {
+			changed := d.Apply(h.event, at(h.second))
+			before := o.answers()
+			o.apply(h)
+			if !changed && o.differs(before) {
+				t.Fatalf("seed %d: not told of a change by event %d of %+v", seed, i, history)
+			}
+			// Many times pass without a question.
+			for _, second := range []int{h.second, h.second + r.IntN(8), h.second + r.IntN(90)} {
+				if i+1 < len(history) && second > history[i+1].second || r.IntN(3) == 0 {
+					break
+				}
+				o.pass(second)
+				o.check(t, d, fmt.Sprintf("seed %d, second %d, after %+v", seed, second, history[:i+1]))
+			}
+		}
+	}
+}
+
+// TestDirectory_OrderDoesNotMatter: the same facts, told in any order, have the same answers.
+func TestDirectory_OrderDoesNotMatter(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		facts := []timed{{0, LeasesKnown{}}, {0, OwnAddresses{someIPs(r)}}}
+		for _, name := range names {
+			if r.IntN(4) > 0 {
+				facts = append(facts, timed{0, someNode(r, name)})
+			}
+			if r.IntN(4) > 0 {
+				facts = append(facts, timed{0, announced(name, 0, someEpochs(r))})
+			}
+		}
+		d, e := newDirectory(), newDirectory()
+		// This node's epochs depend on the Leases, which are known when all of them are told.
+		slices.SortStableFunc(facts, func(a, b timed) int { return leasesLast(a.event) - leasesLast(b.event) })
+		apply(d, facts...)
+		rest := facts[:len(facts)-1]
+		r.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+		apply(e, facts...)
+		for _, second := range []int{0, 39, 40, 45} {
+			if diff := diffAnswers(answersOf(d, at(second)), answersOf(e, at(second))); diff != "" {
+				t.Fatalf("seed %d, after %d s (-one order +another):\n%s of %+v", seed, second, diff, facts)
+			}
+		}
+	}
+}
+
+func leasesLast(event Event) int {
+	if _, last := event.(LeasesKnown); last {
+		return 1
+	}
+	return 0
+}
+
+// TestDirectory_WakesInTime: no answer changes before the time that it says, which is to come.
+func TestDirectory_WakesInTime(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		d := newDirectory()
+		history := someHistory(r, 1+r.IntN(30))
+		apply(d, history...)
+		second := history[len(history)-1].second
+		for range 20 {
+			wake := d.Wake(at(second))
+			if !wake.IsZero() && !wake.After(at(second)) {
+				t.Fatalf("seed %d: at second %d it is to be woken at %s", seed, second, wake)
+			}
+			before := answersOf(d, at(second))
+			for range 60 {
+				second++
+				if !wake.IsZero() && !at(second).Before(wake) {
+					break
+				}
+				if diff := diffAnswers(before, answersOf(d, at(second))); diff != "" {
+					t.Fatalf("seed %d: changed at second %d, to be woken at %s (-before +after):\n%s", seed, second, wake, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestDirectory_ForgetsWhatIsGone: it does not grow with what has been.
+func TestDirectory_ForgetsWhatIsGone(t *testing.T) {
+	d := newDirectory()
+	for i := range 100 {
+		name, ip := fmt.Sprint("node-", i), netip.AddrFrom4([4]byte{203, 0, 113, byte(i)})
+		apply(d, timed{0, NodeSeen{name, true, addrs("192.0.2.1")}}, timed{0, announced(name, 0, map[netip.Addr]uint64{ip: 1})},
+			timed{0, NodeDeleted{name}}, timed{0, LeaseDeleted{name}})
+	}
+	d.Holder(ips[0], at(5))
+	if len(d.nodes)+len(d.addresses)+len(d.leaving) > 0 {
+		t.Errorf("it still has %d nodes, %d addresses, %d leaving", len(d.nodes), len(d.addresses), len(d.leaving))
+	}
+}
+
+// answers are all that a Directory is asked.
+type answers struct {
+	Holders   map[netip.Addr]Holding
+	Own       map[netip.Addr]uint64
+	Conflicts []Conflict
+	Ways      map[Mode]map[netip.Addr]kernel.Way
+}
+
+func answersOf(d *Directory, now time.Time) answers {
+	a := answers{map[netip.Addr]Holding{}, d.Own(), d.Conflicts(now), map[Mode]map[netip.Addr]kernel.Way{}}
+	for _, ip := range ips {
+		a.Holders[ip] = d.Holder(ip, now)
+	}
+	for _, mode := range []Mode{Auto, Required} {
+		a.Ways[mode] = d.Ways(ips, mode, now)
+	}
+	return a
+}
+
+// diffAnswers is cmp.Diff, but quick where they are equal, as they mostly are.
+func diffAnswers(want, got answers) string {
+	sameConflict := func(a, b Conflict) bool {
+		return a.Address == b.Address && a.Since.Equal(b.Since) && slices.Equal(a.Nodes, b.Nodes)
+	}
+	if maps.Equal(want.Holders, got.Holders) && maps.Equal(want.Own, got.Own) && slices.EqualFunc(want.Conflicts, got.Conflicts, sameConflict) &&
+		maps.Equal(want.Ways[Auto], got.Ways[Auto]) && maps.Equal(want.Ways[Required], got.Ways[Required]) {
+		return ""
+	}
+	return cmp.Diff(want, got, compare)
+}
+
+// someHistory returns events of chance, in the order of their times.
+func someHistory(r *rand.Rand, length int) (history []timed) {
+	second := 0
+	for range length {
+		second += []int{0, 0, 0, 1, 1, 2, 5, 12, 40}[r.IntN(9)]
+		history = append(history, timed{second, someEvent(r)})
+	}
+	return history
+}
+
+func someEvent(r *rand.Rand) Event {
+	name := names[r.IntN(len(names))]
+	switch r.IntN(12) {
+	case 0, 1, 2:
+		return someNode(r, name)
+	case 3:
+		return NodeDeleted{name}
+	case 4:
+		return LeaseDeleted{name}
+	case 5:
+		return OwnAddresses{someIPs(r)}
+	case 6:
+		return LeasesKnown{}
+	case 7:
+		return Hearing{r.IntN(2) == 0}
+	default:
+		a := announced(name, r.IntN(3), someEpochs(r))
+		if r.IntN(4) == 0 {
+			a.Source = Announcement
+		}
+		return a
+	}
+}
+
+func someNode(r *rand.Rand, name string) NodeSeen {
+	n := seen(name, r.IntN(2) == 0)
+	if r.IntN(6) == 0 {
+		n.InternalIPs = n.InternalIPs[:1]
+	}
+	return n
+}
+
+func someIPs(r *rand.Rand) (list []netip.Addr) {
+	return slices.DeleteFunc(slices.Clone(ips), func(netip.Addr) bool { return r.IntN(3) > 0 })
+}
+
+func someEpochs(r *rand.Rand) map[netip.Addr]uint64 {
+	epochs := map[netip.Addr]uint64{}
+	for _, ip := range someIPs(r) {
+		epochs[ip] = 1 + r.Uint64N(3)
+	}
+	return epochs
+}
+
+// oracle answers by the rules that the package's comment gives, second by second, and knows no shortcut.
+type oracle struct {
+	second                      int
+	own                         map[netip.Addr]uint64
+	ownKnown, leasesKnown, told bool
+	deaf                        bool
+	hearingSince                int
+	leases                      map[string]Announced
+	changed                     map[string]int // when a Lease was seen to change
+	nodes                       map[string]NodeSeen
+	unready                     map[string]int // since when
+	silent                      map[string]bool
+	claimed                     map[netip.Addr]int // the last second in which anybody had it or announced it
+	last                        answers
+}
+
+func newOracle() *oracle {
+	o := &oracle{own: map[netip.Addr]uint64{}, leases: map[string]Announced{}, changed: map[string]int{}, hearingSince: -1000,
+		nodes: map[string]NodeSeen{}, unready: map[string]int{}, silent: map[string]bool{}, claimed: map[netip.Addr]int{}}
+	o.last.Holders = map[netip.Addr]Holding{}
+	for _, ip := range ips {
+		o.last.Holders[ip] = Holding{State: Unclaimed}
+		o.claimed[ip] = -1000
+	}
+	return o
+}
+
+// pass lets time pass until a second.
+func (o *oracle) pass(second int) {
+	for o.second < second {
+		o.second++
+		o.evaluate()
+	}
+}
+
+func (o *oracle) apply(h timed) {
+	o.pass(h.second)
+	switch e := h.event.(type) {
+	case OwnAddresses:
+		before := o.own
+		o.own, o.ownKnown = map[netip.Addr]uint64{}, true
+		for _, ip := range e.Addresses {
+			o.own[ip] = before[ip]
+		}
+	case LeasesKnown:
+		o.leasesKnown = true
+	case Announced:
+		if l, known := o.leases[e.Node]; !known || l.Source != e.Source || !l.Renewed.Equal(e.Renewed) || !maps.Equal(l.Addresses, e.Addresses) {
+			o.changed[e.Node] = o.second
+			delete(o.silent, e.Node)
+		}
+		o.leases[e.Node] = e
+	case LeaseDeleted:
+		delete(o.leases, e.Node)
+	case Hearing:
+		if o.deaf && e.Now {
+			o.hearingSince = o.second
+		}
+		o.deaf = !e.Now
+	case NodeSeen:
+		if before, known := o.nodes[e.Name]; !e.Ready && (!known || before.Ready) {
+			o.unready[e.Name] = o.second
+		}
+		o.nodes[e.Name] = e
+	case NodeDeleted:
+		delete(o.nodes, e.Name)
+	}
+	o.evaluate()
+}
+
+// evaluate has the answers of this moment.
+func (o *oracle) evaluate() {
+	for _, name := range names {
+		node, exists := o.nodes[name]
+		heard := max(o.changed[name], o.hearingSince)
+		switch {
+		case !exists || node.Ready:
+			delete(o.silent, name)
+		case !o.deaf && o.second >= heard+40:
+			o.silent[name] = true
+		}
+	}
+	next := answers{Holders: map[netip.Addr]Holding{}}
+	if o.ownKnown && o.leasesKnown {
+		for ip, epoch := range o.own {
+			if epoch == 0 {
+				o.own[ip] = o.takenWith(ip)
+			}
+		}
+		o.told = true
+	}
+	if o.told {
+		next.Own = maps.Clone(o.own)
+	}
+	for _, ip := range ips {
+		holding, live := o.judge(ip)
+		before := o.last.Holders[ip]
+		holding.Since = at(o.second)
+		if holding.State == before.State && (holding.Node == before.Node || holding.State == Lost) {
+			holding.Since = before.Since
+		}
+		if holding.State == Unclaimed {
+			holding.Since = time.Time{}
+		}
+		next.Holders[ip] = holding
+		if len(live) > 1 {
+			conflict := Conflict{Address: ip, Nodes: live, Since: at(o.second)}
+			if i := slices.IndexFunc(o.last.Conflicts, func(c Conflict) bool { return c.Address == ip }); i >= 0 {
+				conflict.Since = o.last.Conflicts[i].Since
+			}
+			next.Conflicts = append(next.Conflicts, conflict)
+		}
+	}
+	o.last = next
+}
+
+// takenWith returns the epoch of an address that this node gets.
+func (o *oracle) takenWith(ip netip.Addr) uint64 {
+	if epoch, kept := o.leases[me].Addresses[ip]; kept && !o.told {
+		return epoch
+	}
+	highest := o.last.Holders[ip].Epoch
+	for _, lease := range o.leases {
+		highest = max(highest, lease.Addresses[ip])
+	}
+	return highest + 1
+}
+
+// judge returns who holds an address, and the names of all live holders.
+func (o *oracle) judge(ip netip.Addr) (best Holding, live []string) {
+	var all, lost []Holding
+	for _, name := range names {
+		lease := o.leases[name]
+		epoch, lists := lease.Addresses[ip]
+		node, exists := o.nodes[name]
+		if !lists || !exists || name == me {
+			continue
+		}
+		h := Holding{State: Remote, Node: name, Epoch: epoch, Known: lease.Source}
+		for _, address := range node.InternalIPs {
+			if address.Is4() {
+				h.Address = address
+			}
+		}
+		if o.silent[name] {
+			h.State, h.Address, h.Why = Lost, netip.Addr{}, Silent
+		} else if !h.Address.IsValid() {
+			h.State, h.Why = Lost, Unreachable
+		}
+		if h.State == Remote {
+			all = append(all, h)
+		} else {
+			lost = append(lost, h)
+		}
+	}
+	// The names are in their order, so of equal epochs the last counts.
+	byEpoch := func(a, b Holding) int { return int(a.Epoch) - int(b.Epoch) }
+	slices.SortStableFunc(all, byEpoch)
+	slices.SortStableFunc(lost, byEpoch)
+	if epoch, here := o.own[ip]; here {
+		all = append(all, Holding{State: Local, Node: me, Epoch: epoch, Known: OwnAddress})
+	}
+	for _, h := range slices.Backward(all) {
+		live = append(live, h.Node)
+	}
+	if len(all)+len(lost) > 0 {
+		o.claimed[ip] = o.second
+		return slices.Concat(lost, all)[len(lost)+len(all)-1], live
+	}
+	if o.second-o.claimed[ip] >= 5 {
+		return Holding{State: Unclaimed}, nil
+	}
+	best = o.last.Holders[ip]
+	best.State, best.Address, best.Why = Lost, netip.Addr{}, Withdrawn
+	return best, nil
+}
+
+// ways are those of the egress IPs.
+func (o *oracle) ways(mode Mode) map[netip.Addr]kernel.Way {
+	ways := map[netip.Addr]kernel.Way{}
+	for ip, h := range o.last.Holders {
+		switch h.State {
+		case Remote:
+			ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: v4[h.Node]}
+		case Lost:
+			ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+			if at(o.second).Sub(h.Since) < 5*time.Second {
+				ways[ip] = kernel.Way{Kind: kernel.Blackhole}
+			}
+		case Unclaimed:
+			if mode == Required {
+				ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+			}
+		}
+	}
+	return ways
+}
+
+func (o *oracle) answers() answers {
+	a := o.last
+	a.Ways = map[Mode]map[netip.Addr]kernel.Way{Auto: o.ways(Auto), Required: o.ways(Required)}
+	return a
+}
+
+// differs tells whether anybody else holds an address than before, but for since when.
+func (o *oracle) differs(before answers) bool {
+	same := func(a, b Holding) bool {
+		a.Since = b.Since
+		return a == b
+	}
+	return !maps.EqualFunc(before.Holders, o.last.Holders, same) || !maps.Equal(before.Own, o.last.Own) ||
+		(before.Own == nil) != (o.last.Own == nil) ||
+		!slices.EqualFunc(before.Conflicts, o.last.Conflicts, func(a, b Conflict) bool { return slices.Equal(a.Nodes, b.Nodes) })
+}
+
+func (o *oracle) check(t *testing.T, d *Directory, when string) {
+	t.Helper()
+	if diff := diffAnswers(o.answers(), answersOf(d, at(o.second))); diff != "" {
+		t.Fatalf("(-oracle +got):\n%s%s", diff, when)
+	}
+}

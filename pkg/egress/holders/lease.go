@@ -1,0 +1,158 @@
+package holders
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// Annotation of a node's Lease has the addresses that the node has, as a JSON object:
+//
+//	{"203.0.113.10": {"epoch": 3}, "2001:db8:113::10": {"epoch": 1}}
+//
+// Further fields of an address are ignored, for the sake of later versions.
+const Annotation = "network.openshift.io/egress-addresses"
+
+// entry is what the annotation has of an address.
+type entry struct {
+	Epoch uint64 `json:"epoch"`
+}
+
+// mostErrors is how many errors are told of a Lease: it may be large, and anything may be in it.
+const mostErrors = 3
+
+// readLease returns the addresses that a Lease announces, with their epochs. Those with an error are left
+// out, and so is an address that is there twice. It is an error if the annotation is no JSON object, and
+// then there are no addresses; without the annotation there are none either.
+func readLease(lease *coordinationv1.Lease) (map[netip.Addr]uint64, error) {
+	text, given := lease.Annotations[Annotation]
+	if !given {
+		return nil, nil
+	}
+	field := fmt.Sprintf("Lease %s/%s: metadata.annotations[%s]", lease.Namespace, lease.Name, Annotation)
+	listed, err := members(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	epochs, twice := map[netip.Addr]uint64{}, map[netip.Addr]bool{}
+	var errs []error
+	for _, m := range listed {
+		ip, epoch, err := readMember(m)
+		if _, known := epochs[ip]; err == nil && known {
+			twice[ip], err = true, errors.New("the address is there twice")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s[%.100q]: %w", field, m.key, err))
+			continue
+		}
+		epochs[ip] = epoch
+	}
+	maps.DeleteFunc(epochs, func(ip netip.Addr, _ uint64) bool { return twice[ip] })
+	if more := len(errs) - mostErrors; more > 0 {
+		errs = append(errs[:mostErrors], fmt.Errorf("%s: %d more errors", field, more))
+	}
+	return epochs, errors.Join(errs...)
+}
+
+// member is a key of a JSON object, with its value.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// members returns those of a JSON object, in their order; a map would hide the keys that are there twice.
+func members(text string) (list []member, err error) {
+	if !json.Valid([]byte(text)) {
+		return nil, fmt.Errorf("%.100q is not JSON", text)
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return nil, fmt.Errorf("%.100q is no JSON object", text)
+	}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{key: key.(string)} // JSON has no others
+		if err := decoder.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+func readMember(m member) (ip netip.Addr, epoch uint64, err error) {
+	ip, err = netip.ParseAddr(m.key)
+	switch {
+	case err != nil:
+		return ip, 0, errors.New("not an IP address")
+	case ip.Zone() != "":
+		return ip, 0, errors.New("an address with a zone is no egress IP")
+	case ip.Is4In6():
+		return ip, 0, fmt.Errorf("an IPv4 address in the form of IPv6; write %s", ip.Unmap())
+	}
+	var e entry
+	if err := json.Unmarshal(m.value, &e); err != nil {
+		return ip, 0, fmt.Errorf("%.100s: %w", m.value, err)
+	}
+	if e.Epoch == 0 || e.Epoch > maxEpoch {
+		return ip, 0, fmt.Errorf("%.100s: the epoch must be from 1 to %d", m.value, maxEpoch)
+	}
+	return ip, e.Epoch, nil
+}
+
+// announcement is what a node says in its Lease.
+type announcement struct {
+	node string
+	// uid is that of its Node; empty if it is not known.
+	uid       types.UID
+	addresses map[netip.Addr]uint64
+}
+
+// lease returns the Lease, renewed at a time. Only a new Lease gets an owner: clusters that protect this
+// field let nobody change it who may not delete the Lease. The Lease of a Node of the past has its own
+// owner, and goes with it.
+func (a announcement) lease(namespace string, now time.Time) *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: a.node, Annotations: map[string]string{Annotation: a.annotation()}},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity:       &a.node,
+			LeaseDurationSeconds: ptr.To(int32(silence / time.Second)),
+			RenewTime:            ptr.To(metav1.NewMicroTime(now)),
+		},
+	}
+	if a.uid != "" {
+		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.SchemeGroupVersion.String(), Kind: "Node", Name: a.node, UID: a.uid}}
+	}
+	return lease
+}
+
+// patch returns what makes an existing Lease the same, but for its owner, as a JSON merge patch.
+func (a announcement) patch(now time.Time) ([]byte, error) {
+	lease := a.lease("", now)
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": lease.Annotations},
+		"spec":     lease.Spec,
+	})
+}
+
+func (a announcement) annotation() string {
+	entries := make(map[netip.Addr]entry, len(a.addresses))
+	for ip, epoch := range a.addresses {
+		entries[ip] = entry{Epoch: epoch}
+	}
+	text, _ := json.Marshal(entries) // addresses and numbers have a form in JSON
+	return string(text)
+}

@@ -1,0 +1,56 @@
+package holders
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Leases are where nodes announce their addresses.
+type Leases struct {
+	Client    kubernetes.Interface
+	Namespace string
+	// Explain, if not nil, adds to an error of the client what an operator needs to act on it.
+	Explain func(error) error
+}
+
+// explain adds to an error what an operator needs to act on it.
+func (l Leases) explain(err error) error {
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
+		return fmt.Errorf("%w; apply images/node/rbac.yaml, which has the namespace of the Leases and the rights in it; if egress-snat-lease-namespace names another namespace than it does, change it accordingly", err)
+	case l.Explain != nil:
+		return l.Explain(err)
+	}
+	return err
+}
+
+// complaint says of failures in a row whether they are news.
+type complaint struct {
+	made   bool
+	reason metav1.StatusReason
+}
+
+// isNew tells whether an error is another one than the last, or the first after over.
+func (c *complaint) isNew(err error) bool {
+	last := *c
+	*c = complaint{true, apierrors.ReasonForError(err)}
+	return *c != last
+}
+
+// over says that there was no failure. It tells whether there was one before.
+func (c *complaint) over() (made bool) {
+	made = c.made
+	*c = complaint{}
+	return made
+}
+
+const (
+	// renewal is how often a Lease that announces anything is renewed, and up to a tenth more: not all
+	// nodes do it at the same time.
+	renewal       = 9 * time.Second
+	renewalJitter = 0.1
+)

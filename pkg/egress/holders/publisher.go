@@ -1,0 +1,130 @@
+package holders
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// firstRetry is when a write is tried again that failed; twice as long each time, up to a renewal.
+	firstRetry = 500 * time.Millisecond
+	// patience bounds a single request.
+	patience = 5 * time.Second
+)
+
+// Publisher announces this node's addresses in its Lease: at once when they change, and again every so
+// often as long as there are any. A node that never has one has no Lease, and a Lease without addresses is
+// not renewed. At the end of the process the Lease stays: a restart moves nothing.
+type Publisher struct {
+	leases Leases
+	node   string
+	// wake says that there is another announcement; it holds one such message.
+	wake    chan struct{}
+	retry   wait.Backoff
+	trouble complaint
+
+	mu     sync.Mutex
+	wanted *announcement // nil as long as nobody has said anything
+}
+
+// NewPublisher returns the Publisher of a node.
+func NewPublisher(leases Leases, nodeName string) *Publisher {
+	return &Publisher{leases: leases, node: nodeName, wake: make(chan struct{}, 1), retry: newRetry()}
+}
+
+func newRetry() wait.Backoff {
+	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
+}
+
+// SetPublished says which addresses to announce, with their epochs, and the UID of this node's Node; empty
+// if it is not known. Nothing is written before the first call. It does not wait.
+func (p *Publisher) SetPublished(addresses map[netip.Addr]uint64, nodeUID types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wanted != nil && p.wanted.uid == nodeUID && maps.Equal(p.wanted.addresses, addresses) {
+		return
+	}
+	p.wanted = &announcement{node: p.node, uid: nodeUID, addresses: maps.Clone(addresses)}
+	select {
+	case p.wake <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// Run announces until ctx ends. Failures are logged and tried again.
+func (p *Publisher) Run(ctx context.Context) {
+	again := time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-again.C:
+		}
+		if after := p.round(ctx); after > 0 {
+			again.Reset(after)
+		} else {
+			again.Stop()
+		}
+	}
+}
+
+// round writes the Lease, and returns after how long to do so again; 0 for never.
+func (p *Publisher) round(ctx context.Context) (after time.Duration) {
+	logger := klog.FromContext(ctx)
+	p.mu.Lock()
+	wanted := *p.wanted
+	p.mu.Unlock()
+	if err := p.write(ctx, wanted); err != nil {
+		if ctx.Err() == nil && p.trouble.isNew(err) {
+			logger.Error(p.leases.explain(err), "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
+				"lease", klog.KRef(p.leases.Namespace, p.node))
+		}
+		return p.retry.Step()
+	}
+	p.retry = newRetry()
+	if p.trouble.over() {
+		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
+	}
+	if len(wanted.addresses) == 0 {
+		return 0
+	}
+	return wait.Jitter(renewal, renewalJitter)
+}
+
+// write makes the Lease what is wanted. One that is there is taken over, whoever made it; one that is not
+// is made if there is anything to announce.
+func (p *Publisher) write(ctx context.Context, wanted announcement) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	leases := p.leases.Client.CoordinationV1().Leases(p.leases.Namespace)
+	now := time.Now()
+	patch, err := wanted.patch(now)
+	if err != nil {
+		return err
+	}
+	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) && len(wanted.addresses) == 0 {
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, wanted.lease(p.leases.Namespace, now), metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write Lease %s/%s: %w", p.leases.Namespace, p.node, err)
+	}
+	klog.FromContext(ctx).V(4).Info("Announced egress IPs", "lease", klog.KRef(p.leases.Namespace, p.node), "addresses", wanted.addresses)
+	return nil
+}

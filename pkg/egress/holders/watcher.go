@@ -1,0 +1,156 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// Watch tells what nodes announce in Leases, and what becomes of it, until ctx ends. It tells from several
+// goroutines, and waits for tell. Failures are logged and tried again.
+func (l Leases) Watch(ctx context.Context, tell func(Event)) {
+	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}}
+	informer := cache.NewSharedIndexInformer(w, &coordinationv1.Lease{}, 0, nil)
+	// These fail for a running informer only.
+	_ = informer.SetTransform(stripLease)
+	_ = informer.SetWatchErrorHandlerWithContext(w.failed)
+	registration, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.set(o.(*coordinationv1.Lease)) },
+		UpdateFunc: func(_, o any) { w.set(o.(*coordinationv1.Lease)) },
+		DeleteFunc: w.deleted,
+	})
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			tell(LeasesKnown{})
+		}
+	}()
+	informer.RunWithContext(ctx)
+}
+
+// stripLease leaves of a Lease what is read.
+func stripLease(object any) (any, error) {
+	lease, ok := object.(*coordinationv1.Lease)
+	if !ok {
+		return object, nil
+	}
+	stripped := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
+	}
+	if text, given := lease.Annotations[Annotation]; given {
+		stripped.Annotations = map[string]string{Annotation: text}
+	}
+	return stripped, nil
+}
+
+// leaseWatch is a watch of Leases. It is the informer's way to them, so that it notes when nothing is heard
+// of them: the informer does not say.
+type leaseWatch struct {
+	leases  Leases
+	logger  klog.Logger
+	tell    func(Event)
+	deaf    atomic.Bool
+	trouble complaint
+	// wrong is what was logged of Leases, by name; for the event handler.
+	wrong map[string]string
+}
+
+var (
+	_ cache.ListerWatcher            = &leaseWatch{}
+	_ cache.ListerWatcherWithContext = &leaseWatch{}
+)
+
+// ListWithContext is part of [cache.ListerWatcherWithContext].
+func (w *leaseWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := w.leases.Client.CoordinationV1().Leases(w.leases.Namespace).List(ctx, options)
+	if err != nil {
+		w.hears(ctx, false)
+	}
+	return list, err
+}
+
+// WatchWithContext is part of [cache.ListerWatcherWithContext].
+func (w *leaseWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	changes, err := w.leases.Client.CoordinationV1().Leases(w.leases.Namespace).Watch(ctx, options)
+	w.hears(ctx, err == nil)
+	if err == nil && w.trouble.over() {
+		w.logger.Info("What nodes announce is known again", "namespace", w.leases.Namespace)
+	}
+	return changes, err
+}
+
+// List is part of [cache.ListerWatcher], which informers take but do not use.
+func (w *leaseWatch) List(options metav1.ListOptions) (runtime.Object, error) {
+	return w.ListWithContext(context.Background(), options)
+}
+
+// Watch is part of [cache.ListerWatcher].
+func (w *leaseWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return w.WatchWithContext(context.Background(), options)
+}
+
+// IsWatchListSemanticsUnSupported tells informers that a client of tests cannot stream a list into a watch.
+func (w *leaseWatch) IsWatchListSemanticsUnSupported() bool {
+	client, limited := w.leases.Client.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return limited && client.IsWatchListSemanticsUnSupported()
+}
+
+// hears says whether the API server has just answered.
+func (w *leaseWatch) hears(ctx context.Context, now bool) {
+	if ctx.Err() == nil && w.deaf.Swap(!now) == now {
+		w.tell(Hearing{now})
+	}
+}
+
+// failed is called when a list or a watch fails; of watches that ended and are begun anew, only if the API
+// server says why.
+func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return // watches end like this
+	}
+	if w.trouble.isNew(err) {
+		w.logger.Error(w.leases.explain(err), "Cannot learn which nodes have which egress IPs; will retry, further failures are not logged",
+			"namespace", w.leases.Namespace)
+	}
+}
+
+func (w *leaseWatch) set(lease *coordinationv1.Lease) {
+	addresses, err := readLease(lease)
+	w.logWrong(lease.Name, err)
+	e := Announced{Node: lease.Name, Addresses: addresses, Source: Lease}
+	if lease.Spec.RenewTime != nil {
+		e.Renewed = lease.Spec.RenewTime.Time
+	}
+	w.tell(e)
+}
+
+// logWrong logs what is wrong with a Lease, once.
+func (w *leaseWatch) logWrong(name string, err error) {
+	if err == nil {
+		delete(w.wrong, name)
+		return
+	}
+	if text := err.Error(); w.wrong[name] != text {
+		w.wrong[name] = text
+		w.logger.Error(err, "A Lease has entries that are ignored; the node of its name writes it anew if origin-node runs there, otherwise correct or delete it")
+	}
+}
+
+func (w *leaseWatch) deleted(object any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	if err != nil {
+		return // it is no object
+	}
+	_, name, _ := cache.SplitMetaNamespaceKey(key) // a namespace and a name
+	delete(w.wrong, name)
+	w.tell(LeaseDeleted{name})
+}
