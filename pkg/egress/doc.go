@@ -31,7 +31,8 @@
 // kernel. The families never wait for each other's programs.
 //
 // A change costs what it is about, on all of this way. Endpoints of pods on other nodes are left out
-// before anything is planned (package placement), so a change of a pod elsewhere asks for no sync.
+// before anything is planned, unless this node holds their egress IP (package placement), so a change of
+// a pod elsewhere asks for no sync.
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //

@@ -49,8 +49,8 @@ var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 // others: the API server deletes what is not repeated.
 //
 // All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
-// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node only
-// that node knows, so it writes. A refusal that may hold on one node alone is in an Event about that
+// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, only
+// that node knows and one that holds the egress IP, so they write. A refusal that may hold on one node alone is in an Event about that
 // Node as well, which the node itself writes.
 type eventRecorder struct {
 	logger   klog.Logger
@@ -64,6 +64,8 @@ type eventRecorder struct {
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
 	refusals map[plan.Service]map[v1.IPFamily][]plan.Refusal
+	// troubles are what is wrong with where the egress IPs of Services are.
+	troubles map[plan.Service][]trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service.
 	warnings map[plan.Service][]warning
 }
@@ -73,7 +75,7 @@ type warning struct {
 	about  v1.ObjectReference
 	reason plan.Reason
 	note   string
-	// ofPod: it is about a single pod, of which only the node knows that has it.
+	// ofPod: it is about a single pod, of which only few nodes know.
 	ofPod bool
 	// due is when to write it, for the first time or again.
 	due time.Time
@@ -93,7 +95,7 @@ func newEventRecorder(logger klog.Logger, config Config, state *state) *eventRec
 func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
 	refusals := map[v1.IPFamily]map[plan.Service][]plan.Refusal{}
 	for family, change := range changes {
-		refusals[family] = refusalsOf(change, planned{r.state, family})
+		refusals[family] = refusalsOf(change, planned{state: r.state, family: family})
 	}
 	r.set(refusals)
 }
@@ -134,6 +136,26 @@ func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Ref
 		r.replace(service, r.warningsAbout(service))
 	}
 	r.replace(plan.Service{}, r.warningsAboutNode())
+	r.wakeUp()
+}
+
+// setTroubles says what is wrong with where the egress IPs of Services are, all of it. It does not block.
+func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.troubles
+	r.troubles = troubles
+	for _, concerned := range []map[plan.Service][]trouble{before, troubles} {
+		for service := range concerned {
+			if !slices.Equal(before[service], troubles[service]) {
+				r.replace(service, r.warningsAbout(service))
+				r.wakeUp()
+			}
+		}
+	}
+}
+
+func (r *eventRecorder) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default: // a request waits already
@@ -186,12 +208,15 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	var warnings []warning
 	for _, family := range families {
 		for _, refusal := range r.refusals[service][family] {
-			ofPod := refusal.Pod.IsValid() && planned{r.state, family}.Placed(service, refusal.Pod)
+			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
 			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: ofPod}
 			if !slices.Contains(warnings, w) {
 				warnings = append(warnings, w)
 			}
 		}
+	}
+	for _, t := range r.troubles[service] {
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
 	}
 	return warnings
 }

@@ -26,6 +26,8 @@ type Config struct {
 	// Backend is how rules are written, Proxier how the proxier writes its own; iptables if
 	// empty.
 	Backend, Proxier reconcile.Backend
+	// Steering is how packets get to the nodes that hold their egress IPs.
+	Steering Steering
 	// Scope says whose pods rules are written for; those of this node if empty.
 	Scope placement.Scope
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
@@ -65,6 +67,8 @@ type Extension struct {
 	state   *state
 	events  *eventRecorder
 	barrier *extension.Barrier
+	// steerer is nil if nothing is steered; Watch sets it.
+	steerer *steerer
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier
@@ -88,6 +92,7 @@ const (
 	nodes        = "Nodes"
 	networks     = networkSource
 
+	leasesKind       = "Leases"
 	headlessSlices   = "EndpointSlices of headless Services"
 	otherProxySlices = "EndpointSlices for other proxies"
 )
@@ -118,7 +123,7 @@ func New(ctx context.Context, config Config) *Extension {
 		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
 		config:   config,
 		state:    newState(config),
-		barrier:  extension.NewBarrier(services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks),
+		barrier:  extension.NewBarrier(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
 		explain:  func(err error) error { return err },
 	}
@@ -128,6 +133,15 @@ func New(ctx context.Context, config Config) *Extension {
 	e.events = newEventRecorder(e.logger, config, e.state)
 	registerMetrics(e)
 	return e
+}
+
+// kinds returns the kinds of objects that a plan needs.
+func kinds(config Config) []string {
+	kinds := []string{services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks}
+	if !config.Steering.off() {
+		kinds = append(kinds, leasesKind)
+	}
+	return kinds
 }
 
 // Attach is part of [extension.Extension].
@@ -186,7 +200,7 @@ func (e *Extension) Wait() { e.running.Wait() }
 func (e *Extension) Summary() Summary {
 	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing()}
 	for _, f := range e.families {
-		summary.count(planned{e.state, f.name}.Numbers())
+		summary.count(planned{state: e.state, family: f.name}.Numbers())
 		if due := f.loop.DueSince(); len(summary.Missing) == 0 && !due.IsZero() && (summary.DueSince.IsZero() || due.Before(summary.DueSince)) {
 			summary.DueSince = due
 		}

@@ -24,6 +24,8 @@ type family struct {
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
 	refusals   *refusalLog
+	// steering is that of the last sync.
+	steering kernel.Steering
 	// planned: there was a sync, so there is a plan.
 	planned atomic.Bool
 	// wrote: the last sync has changed the kernel.
@@ -42,6 +44,7 @@ func newFamily(e *Extension, name v1.IPFamily) *family {
 		loop:      extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
+			Steering:      e.config.Steering.forKernel(),
 			RepairProxier: func() { e.proxier.Repair() },
 		}),
 	}
@@ -52,21 +55,40 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	if regular {
 		f.reconciler.RequestLook()
 	}
-	e, p := f.extension, planned{f.extension.state, f.name}
+	e := f.extension
 	change := f.update(regular)
+	ways, wake := e.steerer.steering(f.name)
+	p := planned{e.state, f.name, ways}
 	numbers := p.Numbers()
 	f.report(change, numbers)
 	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
+	e.events.setTroubles(e.steerer.troubles())
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
 		return time.Time{}, false
 	}
 	began := time.Now()
-	result := f.reconciler.Sync(ctx, p, change.InKernel(), e.state.primary(e.config.NodeName, f.name))
+	result := f.reconciler.Sync(ctx, p, f.inKernel(change, ways), e.state.primary(e.config.NodeName, f.name))
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return result.Wake, result.Err != nil || result.Waiting
+	return earlier(result.Wake, wake), result.Err != nil || result.Waiting
+}
+
+// inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.
+func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Change {
+	result := change.InKernel()
+	result.Steering, result.SteeringChanged = ways, !ways.Equal(f.steering)
+	f.steering = ways
+	return result
+}
+
+// earlier returns the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // update brings the plan up to date and returns what that changed.

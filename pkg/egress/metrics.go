@@ -87,7 +87,7 @@ func registerMetrics(e *Extension) {
 
 var register = sync.OnceFunc(func() {
 	legacyregistry.MustRegister(collectors...)
-	legacyregistry.CustomMustRegister(&usageCollector{})
+	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{})
 	for _, family := range families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		flowDeletions.WithLabelValues(string(family))

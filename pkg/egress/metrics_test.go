@@ -29,6 +29,7 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 	}
 	descs := make(chan *metrics.Desc, 10)
 	(&usageCollector{}).DescribeWithStability(descs)
+	(&steeringCollector{}).DescribeWithStability(descs)
 	close(descs)
 	for desc := range descs {
 		exported = append(exported, regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(desc.String())[1])

@@ -30,7 +30,7 @@ func TestFamily_FlippingAnnotation(t *testing.T) {
 				svc.Annotations = map[string]string{Annotation: "nonsense"}
 			}
 		}))
-		f.report(state.update(v1.IPv4Protocol), planned{state, v1.IPv4Protocol}.Numbers())
+		f.report(state.update(v1.IPv4Protocol), planned{state: state, family: v1.IPv4Protocol}.Numbers())
 		hand.advance(serviceLineEvery / 200)
 	}
 	const minutes = 2 * flips / 200
@@ -38,7 +38,7 @@ func TestFamily_FlippingAnnotation(t *testing.T) {
 		t.Errorf("%d refusals in %d minutes are %d lines and %d on those left out, want %d and more, of both %d at most", flips, minutes, log.told, log.others, linesOfService, most)
 	}
 	hand.advance(leftOutEvery)
-	f.report(plan.Change{}, planned{state, v1.IPv4Protocol}.Numbers())
+	f.report(plan.Change{}, planned{state: state, family: v1.IPv4Protocol}.Numbers())
 	if log.told+log.leftOut != flips {
 		t.Errorf("%d refusals have lines, %d are counted as left out; want %d together", log.told, log.leftOut, flips)
 	}

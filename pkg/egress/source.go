@@ -17,14 +17,16 @@ var _ status.Source = &Extension{}
 // Snapshot returns the status. The caller must not change it. Each call makes it of all objects, at a
 // cost that grows with the cluster; syncs do not.
 func (e *Extension) Snapshot() status.Snapshot {
-	summary := e.Summary()
+	summary, families := e.Summary(), e.familyStatus()
 	return status.Snapshot{
-		Node:     e.config.NodeName,
-		Version:  e.config.Version,
-		Time:     time.Now(),
-		Ready:    summary.Ready,
-		Missing:  summary.Missing,
-		Families: e.familyStatus(),
+		Node:      e.config.NodeName,
+		Version:   e.config.Version,
+		Time:      time.Now(),
+		Ready:     summary.Ready,
+		Missing:   summary.Missing,
+		Families:  families,
+		Steering:  e.config.Steering.transport(),
+		Addresses: e.addresses(families),
 	}
 }
 
@@ -38,7 +40,9 @@ func (e *Extension) familyStatus() (result []status.Family) {
 		in, place := e.state.input(name)
 		p, s := plan.Build(place.Of(in)), f.reconciler.Status()
 		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, Backend: string(e.config.Backend)}
-		told.Since, told.Written = f.reconciler.Since(p.Desired())
+		desired := p.Desired()
+		desired.Steering, _ = e.steerer.steering(name)
+		told.Since, told.Written = f.reconciler.Since(desired)
 		if s.Failure != nil {
 			told.Error = s.Failure.Error()
 		}

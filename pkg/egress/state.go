@@ -44,6 +44,10 @@ type state struct {
 	served []v1.IPFamily
 	// placement says which endpoints are this node's to bind. The planners know no others.
 	placement placement.Placement
+	// byAddress is nil as long as this node has held no egress IP of a claim.
+	byAddress addressIndex
+	// claimed are the egress IPs that Services claim.
+	claimed map[v1.IPFamily]*claimedIPs
 
 	planners map[v1.IPFamily]*plan.Planner
 	// moved are the families whose planners have to be told their surroundings.
@@ -60,11 +64,13 @@ func newState(config Config) *state {
 		nodes:     map[string]map[v1.IPFamily]plan.Node{},
 		served:    families,
 		placement: placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
+		claimed:   map[v1.IPFamily]*claimedIPs{},
 		planners:  map[v1.IPFamily]*plan.Planner{},
 		moved:     map[v1.IPFamily]bool{},
 	}
 	for _, family := range families {
 		s.planners[family] = plan.NewPlanner(s.podAt)
+		s.claimed[family] = &claimedIPs{claims: map[netip.Addr]int{}}
 	}
 	s.move()
 	return s
@@ -98,10 +104,19 @@ func (s *state) setService(object *v1.Service) (changed bool) {
 	if known && converted.equal(old) {
 		return false
 	}
-	s.services[name] = converted
-	for _, family := range families {
-		s.planService(family, name, old.parts[family] != nil)
+	s.countClaims(old, converted)
+	if converted.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
+		s.index()
 	}
+	s.steer(s.indexedAddresses(name), func() {
+		s.services[name] = converted
+		for _, family := range families {
+			s.planService(family, name, old.parts[family] != nil)
+		}
+		if !known {
+			s.indexService(name, 1)
+		}
+	})
 	return true
 }
 
@@ -153,12 +168,19 @@ func (s *state) deleteService(object *v1.Service) (changed bool) {
 }
 
 func (s *state) removeService(name types.NamespacedName) (changed bool) {
-	_, changed = s.services[name]
-	delete(s.services, name)
-	for _, planner := range s.planners {
-		planner.DeleteService(planName(name))
+	old, known := s.services[name]
+	if !known {
+		return false
 	}
-	return changed
+	s.countClaims(old, service{})
+	s.steer(s.indexedAddresses(name), func() {
+		s.indexService(name, -1)
+		delete(s.services, name)
+		for _, planner := range s.planners {
+			planner.DeleteService(planName(name))
+		}
+	})
+	return true
 }
 
 // uid returns that of a Service with claims, or nothing.
@@ -263,6 +285,9 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 		s.move()
 		changed = here
 	}
+	if s.steerSlice(owner, before, after) {
+		changed = here
+	}
 	if before, after = ownEndpoints(s.placement, before), ownEndpoints(s.placement, after); changed == nothing || slices.Equal(before, after) {
 		return changed, err
 	}
@@ -317,7 +342,7 @@ func (s *state) setPodCIDRs(cidrs []netip.Prefix) (changed bool) {
 	if now.PodCIDRs = cidrs; now.Equal(before) {
 		return false
 	}
-	s.placement = now
+	s.steer(slices.Collect(maps.Keys(s.byAddress)), func() { s.placement = now })
 	for name := range s.services {
 		for endpoints := range s.endpointsOf(name) {
 			had, has := ownEndpoints(before, slices.Clone(endpoints)), ownEndpoints(now, endpoints)
@@ -495,10 +520,11 @@ func (s *state) audit(family v1.IPFamily) (change plan.Change, right bool) {
 	return change, followed.Equal(plan.Build(in))
 }
 
-// planned is the plan of one IP family as of the last update.
+// planned is the plan of one IP family as of the last update, and which ways its packets take.
 type planned struct {
-	state  *state
-	family v1.IPFamily
+	state    *state
+	family   v1.IPFamily
+	steering kernel.Steering
 }
 
 // ask calls f with the planner, which must not be kept.
@@ -511,6 +537,7 @@ func (p planned) ask(f func(*plan.Planner)) {
 // Desired is that of [reconcile.Wanted].
 func (p planned) Desired(pods map[netip.Addr]bool) (result kernel.Desired) {
 	p.ask(func(planner *plan.Planner) { result = planner.Desired(pods) })
+	result.Steering = p.steering
 	return result
 }
 
@@ -599,6 +626,8 @@ type Objects struct {
 	ServiceCIDRs   []string
 	// Network is OpenShift's; nil if there is none.
 	Network *configv1.Network
+	// Held are the addresses that this node holds, as in [placement.Placement].
+	Held map[netip.Addr]bool
 }
 
 // PlanFor returns this node's plan of family for these objects. What of them cannot be read is in
@@ -630,6 +659,7 @@ func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, p
 		s.setNode(object)
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
+	s.setHeld(objects.Held)
 	_, err := s.setNetwork(objects.Network)
 	in, place := s.input(family)
 	return in, place, errors.Join(append(errs, err)...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -110,7 +111,7 @@ func (s stateTest) take(steps ...step) {
 // followedPlan is this node's plan, as it followed the changes up to now.
 func followedPlan(s *state, family v1.IPFamily) (p plan.Plan) {
 	s.update(family)
-	planned{s, family}.ask(func(planner *plan.Planner) { p = planner.Plan() })
+	planned{state: s, family: family}.ask(func(planner *plan.Planner) { p = planner.Plan() })
 	return p
 }
 
@@ -248,6 +249,7 @@ type history struct {
 	services map[string]*v1.Service
 	slices   map[string]*discovery.EndpointSlice
 	nodes    map[string]*v1.Node
+	held     map[netip.Addr]bool
 }
 
 // objects are those that are left.
@@ -256,6 +258,7 @@ func (h *history) objects() Objects {
 		Services:       slices.Collect(maps.Values(h.services)),
 		EndpointSlices: slices.Collect(maps.Values(h.slices)),
 		Nodes:          slices.Collect(maps.Values(h.nodes)),
+		Held:           h.held,
 	}
 }
 
@@ -265,10 +268,11 @@ func (h *history) one(of ...string) string { return of[h.IntN(len(of))] }
 func (h *history) event(s stateTest) effect {
 	service, slice, node := newService(fmt.Sprintf("s%d", h.IntN(5)), nil), newSlice(fmt.Sprintf("e%d", h.IntN(6)), ""), h.one("here", "there")
 	service.Namespace, slice.Namespace = namespaceOf(service.Name), namespaceOf(slice.Name)
-	switch h.IntN(7) {
+	switch h.IntN(8) {
 	case 0:
 		service.CreationTimestamp = metav1.Unix(int64(h.IntN(3)), 0)
 		service.Spec.ExternalIPs = []string{"203.0.113.1", "203.0.113.2", "2001:db8::1"}[h.IntN(3) : 2+h.IntN(2)]
+		service.Spec.Ports[0].Protocol = v1.Protocol(h.one("TCP", "TCP", "TCP", "ICMP"))
 		h.services[service.Name] = service
 		return effectOf(s.setService(service))
 	case 1:
@@ -287,10 +291,27 @@ func (h *history) event(s stateTest) effect {
 			h.nodes[node].Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: h.one("203.0.113.2", "10.128.0.1")}}
 		}
 		return effectOf(s.setNode(h.nodes[node]))
+	case 6:
+		h.held = map[netip.Addr]bool{}
+		for _, ip := range []string{"203.0.113.1", "203.0.113.2", "2001:db8::1"} {
+			if h.IntN(2) == 0 {
+				h.held[netip.MustParseAddr(ip)] = true
+			}
+		}
+		return effectOf(s.setHeld(h.held))
 	default:
 		delete(h.nodes, node)
 		return effectOf(s.deleteNode(node))
 	}
+}
+
+// addresses is a set of them.
+func addresses(list ...string) map[netip.Addr]bool {
+	set := map[netip.Addr]bool{}
+	for _, address := range list {
+		set[netip.MustParseAddr(address)] = true
+	}
+	return set
 }
 
 // namespaceOf is that of the Services and slices of this name.
@@ -328,7 +349,7 @@ func (h *history) slice(slice *discovery.EndpointSlice, service string) *discove
 // the truth.
 func TestState_ForgetsNothingAndKeepsNothing(t *testing.T) {
 	for _, scope := range []placement.Scope{placement.Node, placement.Cluster} {
-		for seed := range uint64(300) {
+		for seed := range uint64(600) {
 			s := newStateTest(t, func(c *Config) { c.Scope = scope })
 			h := &history{
 				Rand:     rand.New(rand.NewPCG(seed, 4)),

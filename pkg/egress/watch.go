@@ -30,6 +30,8 @@ type Clients struct {
 	Config configclient.Interface
 	// Explain, if not nil, adds to an error of theirs what an operator needs to act on it.
 	Explain func(error) error
+	// Outer is the IP family in which the nodes reach each other.
+	Outer v1.IPFamily
 }
 
 // Watch begins to watch what the proxier does not, and to write Events. Call it once,
@@ -41,6 +43,7 @@ func (e *Extension) Watch(clients Clients) {
 	for kind := range unservedSelectors {
 		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
 	}
+	e.steer(clients.Kube, clients.Outer)
 	e.running.Go(func() { e.watchNodes(clients.Kube) })
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
@@ -52,14 +55,20 @@ func (e *Extension) Watch(clients Clients) {
 func (e *Extension) watchNodes(client kubernetes.Interface) {
 	informer := coreinformers.NewNodeInformer(client, 0, nil)
 	e.watch(informer, nodes, stripNode, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { e.changed(e.state.setNode(o.(*v1.Node)), time.Now()) },
-		UpdateFunc: func(_, o any) { e.changed(e.state.setNode(o.(*v1.Node)), time.Now()) },
+		AddFunc:    func(o any) { e.setNode(o.(*v1.Node)) },
+		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
 		DeleteFunc: func(o any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+				e.steerer.deleteNode(name)
 				e.changed(e.state.deleteNode(name), time.Now())
 			}
 		},
 	})
+}
+
+func (e *Extension) setNode(node *v1.Node) {
+	e.steerer.setNode(node)
+	e.changed(e.state.setNode(node), time.Now())
 }
 
 // stripNode leaves of a Node what a plan needs: there are many, and they are large.
@@ -71,7 +80,10 @@ func stripNode(object any) (any, error) {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
 		Spec:       v1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
-		Status:     v1.NodeStatus{Addresses: node.Status.Addresses},
+		Status: v1.NodeStatus{
+			Addresses:  node.Status.Addresses,
+			Conditions: slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return c.Type != v1.NodeReady }),
+		},
 	}, nil
 }
 

@@ -1,7 +1,9 @@
 // Package placement says which part of the cluster-wide plan is one node's to do.
 //
-// A node needs the bindings of the pods whose packets leave through it: those that run on it. Which
-// these are, EndpointSlices tell, and the Node's pod CIDRs:
+// A node needs the bindings of the pods whose packets leave through it: those that run on it, and those
+// whose egress IP it holds, for other nodes steer their packets to it.
+//
+// Which pods run here, EndpointSlices tell, and the Node's pod CIDRs:
 //
 //   - an endpoint with this node's name, or with none, is here;
 //   - an address in a pod CIDR of this Node is here, whatever an EndpointSlice says: the network
@@ -9,15 +11,21 @@
 //   - with the scope [Cluster] every endpoint is here, for network plugins whose pods leave through
 //     other nodes.
 //
+// Which pods are steered here, the egress IPs tell that this node holds ([Placement].Held): all endpoints
+// of the claims on them that do not refuse themselves (plan.Claim.Refused). A pod may be behind other Services, too, of which an older one binds it to an
+// address that is elsewhere. So at the address of an endpoint that is steered here and may be on
+// another node, the endpoints of all claims count. Then this node binds the pod as its own node does: a
+// packet that comes here by mistake does not leave as another Service.
+//
 // It decides about endpoints, before the plan is made, and not about bindings, afterwards: so a node
 // keeps no endpoints that it cannot need, and a change of a pod elsewhere is over before anything is
 // planned. Who owns an address, and which claims are refused, does not depend on endpoints: that is
 // the same on every node. What is refused of a single pod is told by the nodes that would bind it.
 //
-// An endpoint counts by the node that it names, also where other endpoints have the same address: an
-// address may be on two nodes for a while, of a pod that ends on one and of its successor on the
-// other, and the successor must not leave as the predecessor. What 'openshift egress list --all' shows
-// goes by address: there, the older Service wins.
+// An endpoint of a pod here counts by the node that it names, also where other endpoints have the same
+// address: an address may be on two nodes for a while, of a pod that ends on one and of its successor on the
+// other, and the successor must not leave as the predecessor. Of an address that is steered here, and in
+// what 'openshift egress list --all' shows, the older Service wins.
 //
 // The package is pure. It imports the standard library and package plan.
 package placement

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,7 +13,7 @@ type Scope string
 
 // The scopes, spelled as the argument egress-snat-scope takes them.
 const (
-	// Node: for those whose packets leave through this node.
+	// Node: for those whose packets leave through this node. They run on it, or are steered to it.
 	Node Scope = "node"
 	// Cluster: for all.
 	Cluster Scope = "cluster"
@@ -26,35 +27,70 @@ type Placement struct {
 	// its pods, of both IP families.
 	NodeName string
 	PodCIDRs []netip.Prefix
+	// Held are the egress IPs that this node holds, of both IP families, never in the IPv4-mapped
+	// form. It is a set: an address whose value is false is not in it.
+	Held map[netip.Addr]bool
 }
 
-// Has tells whether an endpoint is this node's to bind.
+// Has tells whether an endpoint is on this node, as far as anybody knows.
 func (p Placement) Has(endpoint plan.Endpoint) bool {
-	return p.Scope == Cluster || endpoint.Node == "" || endpoint.Node == p.NodeName || p.inPodCIDR(endpoint.Addr)
+	return endpoint.Node == "" || p.surelyHas(&endpoint)
 }
 
-func (p Placement) inPodCIDR(addr netip.Addr) bool {
+// surelyHas tells whether an endpoint is on this node and on no other.
+func (p *Placement) surelyHas(endpoint *plan.Endpoint) bool {
+	return p.Scope == Cluster || endpoint.Node == p.NodeName && endpoint.Node != "" || p.inPodCIDR(endpoint.Addr)
+}
+
+func (p *Placement) inPodCIDR(addr netip.Addr) bool {
 	return slices.ContainsFunc(p.PodCIDRs, func(cidr netip.Prefix) bool { return cidr.Contains(addr) })
 }
 
-// Only returns those of endpoints that are this node's to bind, in the same order, in the same
-// memory.
+// Steered tells whether other nodes may send this node the packets of an endpoint of a claim. Then every
+// endpoint at its address is this node's to bind, of whatever claim.
+func (p Placement) Steered(claim *plan.Claim, endpoint plan.Endpoint) bool {
+	return p.Held[claim.EgressIP] && claim.Refused == "" && !p.surelyHas(&endpoint)
+}
+
+// Only returns those of endpoints that this node has, in the same order, in the same memory.
 func (p Placement) Only(endpoints []plan.Endpoint) []plan.Endpoint {
-	return slices.DeleteFunc(endpoints, func(e plan.Endpoint) bool { return !p.Has(e) })
+	kept := endpoints[:0]
+	for _, e := range endpoints { // a node does little else: this allocates nothing
+		if p.Has(e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // Of returns the part of in that is this node's to plan. It shares everything but the claims' lists
 // of endpoints with in, which stays as it is.
 func (p Placement) Of(in plan.Input) plan.Input {
+	steered := p.steered(in.Claims)
 	claims := slices.Clone(in.Claims)
 	for i := range claims {
-		claims[i].Endpoints = p.Only(slices.Clone(claims[i].Endpoints))
+		claims[i].Endpoints = slices.DeleteFunc(slices.Clone(claims[i].Endpoints), func(e plan.Endpoint) bool {
+			return !p.Has(e) && !steered[e.Addr]
+		})
 	}
 	in.Claims = claims
 	return in
 }
 
+// steered returns the addresses of the pods whose packets other nodes may send this node.
+func (p Placement) steered(claims []plan.Claim) map[netip.Addr]bool {
+	addrs := map[netip.Addr]bool{}
+	for i := range claims {
+		for _, e := range claims[i].Endpoints {
+			if p.Steered(&claims[i], e) {
+				addrs[e.Addr] = true
+			}
+		}
+	}
+	return addrs
+}
+
 // Equal tells whether p and q decide alike.
 func (p Placement) Equal(q Placement) bool {
-	return p.Scope == q.Scope && p.NodeName == q.NodeName && slices.Equal(p.PodCIDRs, q.PodCIDRs)
+	return p.Scope == q.Scope && p.NodeName == q.NodeName && slices.Equal(p.PodCIDRs, q.PodCIDRs) && maps.Equal(p.Held, q.Held)
 }

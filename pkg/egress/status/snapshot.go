@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,40 @@ type Snapshot struct {
 	// Missing are the kinds of objects that the node still waits for: it has no plan yet.
 	Missing  []string `json:"missing,omitempty"`
 	Families []Family `json:"families"`
+	// Steering is how packets get to the nodes that hold their egress IPs, for people: "off", "vxlan" or
+	// "direct".
+	Steering string `json:"steering"`
+	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
+	// where steering is off.
+	Addresses []Address `json:"addresses,omitempty"`
+}
+
+// Address is an egress IP and where it is, as far as the node knows.
+type Address struct {
+	IP netip.Addr `json:"ip"`
+	// Owner is the Service whose namespace the address belongs to; zero if the claims are refused.
+	Owner plan.Service `json:"owner,omitzero"`
+	// State is local (on this node), remote, lost (on a node that does not answer any more) or unclaimed
+	// (on no node).
+	State string `json:"state"`
+	// Holder is the node that has the address, or had it when it was lost; empty if no node has it.
+	Holder string `json:"holder,omitempty"`
+	// Why is why the address is lost, for people; empty if it is not lost.
+	Why string `json:"why,omitempty"`
+	// Since is when this node learnt of the state.
+	Since time.Time `json:"since,omitzero"`
+	// Epoch grows with each change of the holder; zero if no node has the address.
+	Epoch uint64 `json:"epoch,omitempty"`
+	// Known is how the node knows: "own address", "lease" or "announcement"; empty if no node has the address.
+	Known string `json:"known,omitempty"`
+	// Conflict are further nodes that have the address at the same time.
+	Conflict []string `json:"conflict,omitempty"`
+	// Way is what this node does with packets that need the address: "here" (source NAT on this node),
+	// "to node" (they are sent to Holder), "blackhole" (dropped in silence) or "prohibit" (the pod is
+	// told).
+	Way string `json:"way"`
+	// Pods counts the pods of this node that leave from the address.
+	Pods int `json:"pods"`
 }
 
 // Family is how one IP family stands.

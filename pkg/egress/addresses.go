@@ -1,0 +1,147 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+// addresses returns where the claimed egress IPs are; nothing if nothing is steered.
+func (e *Extension) addresses(families []status.Family) (result []status.Address) {
+	if e.steerer == nil {
+		return nil
+	}
+	for _, f := range families {
+		explainer := plan.NewExplainer(f.Input, f.Plan)
+		pods := e.podsHere(explainer, f.Plan)
+		for _, a := range e.steerer.addresses(v1.IPFamily(f.Family)) {
+			a.Owner, a.Pods = explainer.Owner(a.IP), len(pods[a.IP])
+			result = append(result, a)
+		}
+	}
+	return result
+}
+
+// podsHere returns this node's pods that leave from each egress IP.
+func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.Addr]map[netip.Addr]bool {
+	pods := map[netip.Addr]map[netip.Addr]bool{}
+	for _, b := range p.Bindings {
+		if endpoint, _ := explainer.Endpoint(b.Service, b.Pod); endpoint.Node != "" && endpoint.Node != e.config.NodeName {
+			continue
+		}
+		if pods[b.EgressIP] == nil {
+			pods[b.EgressIP] = map[netip.Addr]bool{}
+		}
+		pods[b.EgressIP][b.Pod] = true
+	}
+	return pods
+}
+
+// addresses returns what is known of the egress IPs of a family.
+func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
+	claimed, _ := s.state.egressIPs(family)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	conflicts := s.directory.Conflicts(now)
+	ways := s.directory.Ways(claimed, s.config.Mode, now)
+	for _, ip := range claimed {
+		h := s.directory.Holder(ip, now)
+		a := status.Address{
+			IP: ip, State: string(h.State), Holder: h.Node, Since: h.Since, Epoch: h.Epoch, Known: string(h.Known), Why: string(h.Why), Way: "here",
+		}
+		if way, elsewhere := ways[ip]; elsewhere {
+			a.Way = string(way.Kind)
+		}
+		if i := slices.IndexFunc(conflicts, func(c holders.Conflict) bool { return c.Address == ip }); i >= 0 {
+			a.Conflict = conflicts[i].Nodes[1:]
+		}
+		result = append(result, a)
+	}
+	return result
+}
+
+// transport says for people how packets get to other nodes.
+func (s Steering) transport() string {
+	if s.off() {
+		return string(holders.Off)
+	}
+	return string(s.Kernel.Transport)
+}
+
+// trouble is what is wrong with where an egress IP is.
+type trouble struct {
+	reason plan.Reason
+	note   string
+}
+
+// The reasons of Events about addresses.
+const (
+	addressLost      plan.Reason = "EgressIPLost"
+	addressOnSeveral plan.Reason = "EgressIPOnSeveralNodes"
+)
+
+// settled is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
+const settled = 5 * time.Second
+
+// troubles returns what is wrong with where the egress IPs are, by the Services that claim them.
+func (s *steerer) troubles() map[plan.Service][]trouble {
+	if s == nil {
+		return nil
+	}
+	troubles := map[plan.Service][]trouble{}
+	for _, family := range families {
+		byAddress := s.troublesOf(family)
+		if len(byAddress) == 0 {
+			continue
+		}
+		for service, ip := range s.state.claims(family) {
+			if t, found := byAddress[ip]; found {
+				troubles[service] = append(troubles[service], t)
+			}
+		}
+	}
+	return troubles
+}
+
+// troublesOf returns what is wrong with the egress IPs of a family.
+func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	troubles := map[netip.Addr]trouble{}
+	claimed, _ := s.state.egressIPs(family)
+	for _, ip := range claimed {
+		if h := s.directory.Holder(ip, now); h.State == holders.Lost && now.Sub(h.Since) > settled {
+			troubles[ip] = trouble{addressLost, fmt.Sprintf("%s is lost, for %s, which had it, is not there any more (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
+		}
+	}
+	for _, c := range s.directory.Conflicts(now) {
+		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > settled {
+			nodes := slices.Sorted(slices.Values(c.Nodes)) // the same from all nodes
+			troubles[c.Address] = trouble{addressOnSeveral, fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
+		}
+	}
+	return troubles
+}
+
+// claims returns the egress IPs of a family that Services claim, by these.
+func (s *state) claims(family v1.IPFamily) map[plan.Service]netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claims := map[plan.Service]netip.Addr{}
+	for name, svc := range s.services {
+		if part := svc.parts[family]; part != nil && part.claim != nil {
+			claims[planName(name)] = part.claim.EgressIP
+		}
+	}
+	return claims
+}

@@ -1,0 +1,250 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/placement"
+)
+
+// hold is a step's deed: the node holds these addresses, and no others.
+func hold(list ...string) func(stateTest) effect {
+	return func(s stateTest) effect { return effectOf(s.setHeld(addresses(list...))) }
+}
+
+// TestState_HolderBindsPodsElsewhere: as long as a node holds an egress IP it binds all pods that have it.
+func TestState_HolderBindsPodsElsewhere(t *testing.T) {
+	set := func(endpoints ...string) func(stateTest) effect {
+		return func(s stateTest) effect { return s.setSlice(placed("web-1", "web", endpoints...)) }
+	}
+	five, six := []string{"10.128.0.5"}, []string{"10.128.0.6"}
+	s := newStateTest(t, nil)
+	s.setService(newService("web", nil))
+	s.setSlice(placed("web-1", "web", "10.128.0.5@there", "10.128.0.7@here"))
+	s.follow()
+	s.take(
+		step{"it holds another address", hold("203.0.113.9"), nothing, nil, nil},
+		step{"it takes the egress IP", hold("203.0.113.9", "203.0.113.1"), here, five, nil},
+		step{"the same again", hold("203.0.113.1", "203.0.113.9"), nothing, nil, nil},
+		step{"a pod comes elsewhere", set("10.128.0.5@there", "10.128.0.7@here", "10.128.0.6@yonder"), here, six, nil},
+		step{"it moves to a third node", set("10.128.0.5@there", "10.128.0.7@here", "10.128.0.6@there"), here, nil, nil},
+		step{"it comes here", set("10.128.0.5@there", "10.128.0.7@here", "10.128.0.6@here"), here, nil, nil},
+		step{"it goes away", set("10.128.0.5@there", "10.128.0.7@here"), here, nil, six},
+		step{"the egress IP goes to another node", hold(), here, nil, five},
+		step{"a pod comes elsewhere, as does the egress IP", set("10.128.0.5@there", "10.128.0.7@here", "10.128.0.6@yonder"), elsewhere, nil, nil},
+		step{"the egress IP comes back", hold("203.0.113.1"), here, append(five, six...), nil},
+		step{"the Service gets another one", func(s stateTest) effect {
+			return effectOf(s.setService(newService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2"} })))
+		}, here, []string{"10.128.0.7"}, []string{"10.128.0.5", "10.128.0.6", "10.128.0.7"}},
+		step{"the Service is deleted", func(s stateTest) effect { return effectOf(s.deleteService(newService("web", nil))) }, here, nil, []string{"10.128.0.7"}},
+		step{"it comes back, with the address that is held", func(s stateTest) effect { return effectOf(s.setService(newService("web", nil))) }, here,
+			[]string{"10.128.0.5", "10.128.0.6", "10.128.0.7"}, nil},
+	)
+}
+
+// TestState_HolderSeesOlderServices: a pod elsewhere that an older Service binds to an address elsewhere is
+// bound to that, and not to the one that is held.
+func TestState_HolderSeesOlderServices(t *testing.T) {
+	s := newStateTest(t, nil)
+	s.setService(newService("web", nil))
+	s.setSlice(placed("web-1", "web", "10.128.0.5@there"))
+	s.setHeld(addresses("203.0.113.1"))
+	older := newService("older", func(s *v1.Service) {
+		s.CreationTimestamp, s.Spec.ExternalIPs = metav1.Unix(1, 0), []string{"203.0.113.2"}
+	})
+	bound := func(want string) {
+		t.Helper()
+		p := followedPlan(s.state, v1.IPv4Protocol)
+		if len(p.Bindings) != 1 || p.Bindings[0].EgressIP != netip.MustParseAddr(want) {
+			t.Errorf("bindings %v, want one to %s", p.Bindings, want)
+		}
+	}
+	bound("203.0.113.1")
+	s.setService(older)
+	s.setSlice(placed("older-1", "older", "10.128.0.5@there", "10.128.0.6@there"))
+	bound("203.0.113.2")
+	s.setSlice(placed("older-1", "older", "10.128.0.6@there"))
+	bound("203.0.113.1")
+	s.setSlice(placed("older-1", "older", "10.128.0.5@there"))
+	bound("203.0.113.2")
+	s.deleteService(older)
+	bound("203.0.113.1")
+}
+
+// TestState_NothingHeldNothingKept: no endpoints are indexed on a node that holds no egress IP of a claim, or that
+// has all endpoints anyway.
+func TestState_NothingHeldNothingKept(t *testing.T) {
+	for scope, held := range map[placement.Scope]string{placement.Node: "203.0.113.9", placement.Cluster: "203.0.113.1"} {
+		s := newStateTest(t, func(c *Config) { c.Scope = scope })
+		s.setService(newService("web", nil))
+		s.setHeld(addresses(held))
+		s.setSlice(placed("web-1", "web", "10.128.0.5@there"))
+		s.setNode(newNode("here", "10.128.1.0/24"))
+		if s.byAddress != nil {
+			t.Errorf("scope %s, holding %s: indexed %v", scope, held, s.byAddress)
+		}
+	}
+}
+
+func TestState_EgressIPs(t *testing.T) {
+	claiming := func(name string, ips ...string) *v1.Service {
+		return newService(name, func(s *v1.Service) { s.Spec.ExternalIPs = ips })
+	}
+	s := newStateTest(t, nil)
+	for _, step := range []struct {
+		what    string
+		do      func()
+		v4, v6  []string
+		changed bool // that of IPv4
+	}{
+		{"none", func() {}, nil, nil, false},
+		{"one of each family", func() { s.setService(claiming("a", "203.0.113.5", "203.0.113.4", "2001:db8::1")) }, []string{"203.0.113.5"}, []string{"2001:db8::1"}, true},
+		{"the same for another", func() { s.setService(claiming("b", "203.0.113.5")) }, []string{"203.0.113.5"}, []string{"2001:db8::1"}, false},
+		{"a lower one", func() { s.setService(claiming("c", "203.0.113.1")) }, []string{"203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}, true},
+		{"a refused one", func() { s.setService(claiming("d", "10.128.0.1")) }, []string{"10.128.0.1", "203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}, true},
+		{"one that cannot be read", func() { s.setService(claiming("d", "nonsense")) }, []string{"203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}, true},
+		{"one of two claims goes", func() { s.setService(claiming("a")) }, []string{"203.0.113.1", "203.0.113.5"}, nil, false},
+		{"the other goes, too", func() { s.deleteService(claiming("b")) }, []string{"203.0.113.1"}, nil, true},
+		{"it is gone already", func() { s.deleteService(claiming("b")) }, []string{"203.0.113.1"}, nil, false},
+		{"endpoints", func() { s.setSlice(placed("c-1", "c", "10.128.0.5@here")) }, []string{"203.0.113.1"}, nil, false},
+		{"the last goes", func() { s.deleteService(claiming("c")) }, nil, nil, true},
+	} {
+		_, before := s.egressIPs(v1.IPv4Protocol)
+		step.do()
+		v4, after := s.egressIPs(v1.IPv4Protocol)
+		v6, _ := s.egressIPs(v1.IPv6Protocol)
+		if diff := cmp.Diff([][]string{step.v4, step.v6}, [][]string{spelled(v4), spelled(v6)}); diff != "" || (before != after) != step.changed {
+			t.Errorf("%s: changed %v, want %v; addresses (-want +got):\n%s", step.what, before != after, step.changed, diff)
+		}
+	}
+}
+
+func spelled(ips []netip.Addr) (list []string) {
+	for _, ip := range ips {
+		list = append(list, ip.String())
+	}
+	return list
+}
+
+// largeState has 1,000 Services with 100 endpoints each, of which a quarter of a percent is here.
+func largeState(tb testing.TB) (s *state, services int, slice func(service, changed int) *discovery.EndpointSlice) {
+	tb.Helper()
+	s = newState(Config{NodeName: "here", ClusterCIDRs: testConfig.ClusterCIDRs})
+	slice = func(service, changed int) *discovery.EndpointSlice {
+		endpoints := make([]string, 100)
+		for i := range endpoints {
+			number := service*100 + i
+			node := fmt.Sprint("node-", number%400)
+			if number%400 == 0 {
+				node = "here"
+			}
+			if i == 50 {
+				number, node = 200_000+changed, "node-1"
+			}
+			endpoints[i] = fmt.Sprintf("10.%d.%d.%d@%s", 128+number>>16, number>>8&255, number&255, node)
+		}
+		name := fmt.Sprint("s", service)
+		return placed(name+"-1", name, endpoints...)
+	}
+	services = 1000
+	for i := range services {
+		s.setService(newService(fmt.Sprint("s", i), func(s *v1.Service) {
+			s.Spec.ExternalIPs = []string{fmt.Sprintf("203.0.%d.%d", i>>8, i&255)}
+		}))
+		if _, err := s.setSlice(slice(i, 0)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	s.update(v1.IPv4Protocol)
+	return s, services, slice
+}
+
+// firstAddresses are the egress IPs of so many Services of a largeState.
+func firstAddresses(count int) map[netip.Addr]bool {
+	held := map[netip.Addr]bool{}
+	for i := range count {
+		held[netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})] = true
+	}
+	return held
+}
+
+// BenchmarkState_EndpointElsewhere is a pod elsewhere that is replaced by another one, on a node that holds so
+// many of 1,000 egress IPs: of the first Service, whose address the node holds if it holds any, and of the last.
+func BenchmarkState_EndpointElsewhere(b *testing.B) {
+	for _, count := range []int{0, 1, 200} {
+		for _, which := range []string{"first", "last"} {
+			b.Run(fmt.Sprintf("held=%d/service=%s", count, which), func(b *testing.B) {
+				s, services, slice := largeState(b)
+				s.setHeld(firstAddresses(count))
+				s.update(v1.IPv4Protocol)
+				service := map[string]int{"first": 0, "last": services - 1}[which]
+				versions := []*discovery.EndpointSlice{slice(service, 1), slice(service, 2)}
+				b.ReportAllocs()
+				for n := 0; b.Loop(); n++ {
+					if changed, _ := s.setSlice(versions[n%2]); changed == here {
+						s.update(v1.IPv4Protocol)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkState_SetHeld is an egress IP of 100 pods that comes and goes: the first one, for which all endpoints
+// are indexed, and one of more.
+func BenchmarkState_SetHeld(b *testing.B) {
+	b.Run("first", func(b *testing.B) {
+		s, _, _ := largeState(b)
+		before := heap()
+		for b.Loop() {
+			s.byAddress = nil
+			s.setHeld(firstAddresses(1))
+			b.StopTimer()
+			b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-kept")
+			s.setHeld(nil)
+			b.StartTimer()
+		}
+	})
+	b.Run("another", func(b *testing.B) {
+		s, _, _ := largeState(b)
+		held := []map[netip.Addr]bool{firstAddresses(100), firstAddresses(101)}
+		for n := 0; b.Loop(); n++ {
+			s.setHeld(held[n%2])
+			s.update(v1.IPv4Protocol)
+		}
+	})
+}
+
+// heap returns how much memory is in use.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+func TestDiffering_CutsBothEnds(t *testing.T) {
+	for _, test := range []struct{ a, b, wantA, wantB string }{
+		{"", "", "", ""},
+		{"abc", "abc", "", ""},
+		{"abc", "axc", "b", "x"},
+		{"abc", "ac", "b", ""},
+		{"ac", "abc", "", "b"},
+		{"abc", "", "abc", ""},
+		{"aa", "aaa", "", "a"},
+		{"abcd", "acbd", "bc", "cb"},
+	} {
+		a, b := differing([]byte(test.a), []byte(test.b))
+		if !slices.Equal([]string{string(a), string(b)}, []string{test.wantA, test.wantB}) {
+			t.Errorf("%q and %q: %q and %q, want %q and %q", test.a, test.b, a, b, test.wantA, test.wantB)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package egress
+
+import (
+	"time"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+var (
+	addressesDesc = metrics.NewDesc(subsystem+"_addresses",
+		"Egress IPs that Services claim in the whole cluster, by IP family and by where they are as far as this node knows: local, remote, lost or unclaimed.",
+		[]string{"ip_family", "state"}, nil, metrics.ALPHA, "")
+	lostDesc = metrics.NewDesc(subsystem+"_lost_address_timestamp_seconds",
+		"Unix time since which the node that had the egress IP is lost. Only lost egress IPs have series.",
+		[]string{"egress_ip", "holder"}, nil, metrics.ALPHA, "")
+	conflictDesc = metrics.NewDesc(subsystem+"_address_holders",
+		"Nodes that have the egress IP at the same time. Only egress IPs on more than one node have series.",
+		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
+	dropsDesc = metrics.NewDesc(subsystem+"_dropped_packets_total",
+		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.",
+		[]string{"ip_family", "reason"}, nil, metrics.ALPHA, "")
+)
+
+// steeringCollector tells where the egress IPs are, and what was dropped, when somebody asks for the metrics.
+type steeringCollector struct {
+	metrics.BaseStableCollector
+}
+
+func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	for _, desc := range []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, dropsDesc} {
+		descs <- desc
+	}
+}
+
+func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) {
+	e := current.Load()
+	if e.steerer == nil {
+		return
+	}
+	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
+		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
+	}
+	for _, family := range families {
+		counts := map[string]int{}
+		for _, a := range e.steerer.addresses(family) {
+			counts[a.State]++
+			if a.State == string(holders.Lost) {
+				gauge(lostDesc, float64(a.Since.UnixNano())/float64(time.Second), a.IP.String(), a.Holder)
+			}
+			if len(a.Conflict) > 0 {
+				gauge(conflictDesc, float64(1+len(a.Conflict)), a.IP.String())
+			}
+		}
+		for _, state := range []holders.State{holders.Local, holders.Remote, holders.Lost, holders.Unclaimed} {
+			gauge(addressesDesc, float64(counts[string(state)]), string(family), string(state))
+		}
+		drops, err := steering.Drops(e.ctx, kernel.Family(family))
+		if err != nil {
+			// Series that cannot be computed are omitted.
+			e.logger.V(2).Info("Cannot read the counters of dropped packets", "ipFamily", family, "err", err)
+		}
+		for reason, packets := range drops {
+			collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(family), reason)
+		}
+	}
+}
