@@ -36,6 +36,7 @@ type egressFlags struct {
 	loadBalancerIPs bool
 	backend         string
 	socket          string
+	steering        steeringFlags
 }
 
 // The names of arguments that messages mention.
@@ -83,6 +84,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'cluster': all, for network plugins whose pods leave through other nodes than their own.")
 	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
+	f.steering.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress', to root alone: an absolute path, or empty for no socket.")
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
 		"It costs as much as the cluster is large.")

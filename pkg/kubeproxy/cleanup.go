@@ -11,6 +11,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Cleanup removes every rule and chain of egress SNAT and of all proxy modes from the kernel, in
@@ -53,7 +54,7 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx), conntrack.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx), steering.Cleanup(ctx), conntrack.Cleanup(ctx))
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

@@ -99,6 +99,9 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 // serveEgress is serve with the egress extension around the proxier.
 func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct{}) error {
 	p.extension.NodeName = p.nodeName()
+	if err := p.checkSteering(ctx); err != nil {
+		return err
+	}
 	snat := egress.New(ctx, p.extension)
 	host := extension.NewHost(ctx, snat)
 	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
@@ -200,7 +203,7 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 		return nil, egress.Clients{}, err
 	}
 	config, err := p.configClient()
-	return server, egress.Clients{Kube: server.Client, Config: config, Explain: p.explain}, err
+	return server, egress.Clients{Kube: server.Client, Config: config, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
 }
 
 // configClient returns a client for OpenShift's configuration.

@@ -1,0 +1,130 @@
+package kubeproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// steeringFlags are the values of the arguments that say how packets get to the nodes that hold
+// their egress IPs.
+type steeringFlags struct {
+	mode, markMask, leaseNamespace string
+	port                           uint16
+}
+
+// The names of these arguments.
+const (
+	steeringKey       = "egress-snat-steering"
+	portKey           = "egress-snat-steering-port"
+	markMaskKey       = "egress-snat-mark-mask"
+	leaseNamespaceKey = "egress-snat-lease-namespace"
+)
+
+func (f *steeringFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.mode, steeringKey, string(holders.Auto), "Whether packets of a pod that does not run where its egress IP is are sent to the node that has it. "+
+		"'auto': if this kernel can; an egress IP that no node has is used where the pod runs, as without steering. "+
+		"'required': such an egress IP is unreachable, and a kernel that cannot steer is an error. 'off': every pod uses its egress IP where it runs.")
+	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
+	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
+	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, "origin-node", "The namespace in which each node has a Lease that tells which egress IPs it has.")
+}
+
+// proxyMarks are the bits of kube-proxy's marks, 0x4000 and 0x8000.
+const proxyMarks = 0xc000
+
+// takeSteering parses these arguments.
+func (p *Proxy) takeSteering() error {
+	f := p.flags.steering
+	if f.mode == "false" {
+		f.mode = string(holders.Off) // as YAML reads off without quotes
+	}
+	s := egress.Steering{Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace, Kernel: steering.Config{Transport: steering.VXLAN, Port: f.port}}
+	var errs []error
+	complain := func(key, format string, args ...any) {
+		errs = append(errs, p.config.Errorf("proxyArguments."+key, format, args...))
+	}
+	if s.Mode != holders.Auto && s.Mode != holders.Required && s.Mode != holders.Off {
+		complain(steeringKey, "invalid value %q: expected %q, %q or %q", f.mode, holders.Auto, holders.Required, holders.Off)
+	}
+	if f.port == 0 {
+		complain(portKey, "invalid value 0: expected a UDP port from 1 to 65535")
+	}
+	if problems := validation.IsDNS1123Label(f.leaseNamespace); len(problems) > 0 {
+		complain(leaseNamespaceKey, "invalid value %q: expected the name of a namespace: %s", f.leaseNamespace, problems[0])
+	}
+	mask, err := parseMarkMask(f.markMask)
+	if err != nil {
+		complain(markMaskKey, "%w", err)
+	}
+	s.Kernel.MarkMask = mask
+	if p.overrides.Manifests != "" { // nobody tells where egress IPs are
+		if s.Mode == holders.Required {
+			complain(steeringKey, "%q needs an API server: remove the argument, or start without --manifests", f.mode)
+		}
+		s.Mode = holders.Off
+	}
+	p.extension.Steering = s
+	return errors.Join(errs...)
+}
+
+// parseMarkMask parses a mask of marks. It must have room for the marks of package steering.
+func parseMarkMask(text string) (uint32, error) {
+	const least = 6 // bits
+	mask, err := strconv.ParseUint(text, 0, 32)
+	if err != nil {
+		return 0, fmt.Errorf("invalid value %q: expected a mask, for example 0x7e", text)
+	}
+	shifted := mask >> bits.TrailingZeros64(mask|1<<32)
+	switch {
+	case bits.OnesCount64(mask) < least || shifted&(shifted+1) != 0:
+		return 0, fmt.Errorf("invalid value %q: expected at least %d bits side by side, for example 0x7e", text, least)
+	case mask&proxyMarks != 0:
+		return 0, fmt.Errorf("invalid value %q: the bits 0x%x are kube-proxy's; use others, for example 0x7e", text, mask&proxyMarks)
+	}
+	return uint32(mask), nil
+}
+
+// checkSteering switches steering off if this kernel cannot do it, or returns an error if it is
+// required. A node that does not steer removes what an earlier run has left.
+func (p *Proxy) checkSteering(ctx context.Context) error {
+	s := &p.extension.Steering
+	if s.Mode == holders.Off {
+		return steering.Cleanup(ctx)
+	}
+	err := steeringAvailable(ctx, s.Kernel)
+	if err == nil {
+		return nil
+	}
+	if s.Mode == holders.Required {
+		return p.config.Errorf("proxyArguments."+steeringKey, "packets cannot be sent to the nodes that have their egress IPs: %w", err)
+	}
+	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
+		"argument", "proxyArguments."+steeringKey)
+	s.Mode = holders.Off
+	return steering.Cleanup(ctx)
+}
+
+// steeringAvailable returns why packets cannot be steered in an IP family that the kernel has.
+func steeringAvailable(ctx context.Context, config steering.Config) error {
+	families := []kernel.Family{kernel.IPv4}
+	if ipv6Enabled() {
+		families = append(families, kernel.IPv6)
+	}
+	var errs []error
+	for _, config.Family = range families {
+		errs = append(errs, steering.Available(ctx, config))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,78 @@
+package kubeproxy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+func TestParseMarkMask_Values(t *testing.T) {
+	for text, want := range map[string]uint32{"0x7e": 0x7e, "0x3f0000": 0x3f0000, "63": 63, "0xfc000000": 0xfc000000} {
+		if got, err := parseMarkMask(text); err != nil || got != want {
+			t.Errorf("%s: got %#x, %v; want %#x", text, got, err, want)
+		}
+	}
+	for text, words := range map[string]string{
+		"":            "expected a mask",
+		"mask":        "expected a mask",
+		"0x100000000": "expected a mask",
+		"0":           "at least 6 bits",
+		"0x3e":        "at least 6 bits", // five
+		"0x1f7":       "side by side",
+		"0x7e00":      "kube-proxy's", // with 0x4000
+	} {
+		if _, err := parseMarkMask(text); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: got %v, want an error with %q", text, err, words)
+		}
+	}
+}
+
+func TestTakeSteering_Modes(t *testing.T) {
+	const server = "masterKubeConfig: node.kubeconfig\n"
+	for config, want := range map[string]holders.Mode{
+		"":                                        holders.Auto,
+		"egress-snat-steering: [required]":        holders.Required,
+		"egress-snat-steering: [off]":             holders.Off, // false in YAML
+		"egress-snat-steering: ['off']":           holders.Off,
+		"egress-snat-steering: [auto, required]":  holders.Required,
+		"egress-snat-lease-namespace: [net-node]": holders.Auto,
+	} {
+		p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{})
+		if err != nil || p.extension.Steering.Mode != want {
+			t.Errorf("%s: got %q, %v; want %q", config, p.extension.Steering.Mode, err, want)
+		}
+	}
+	for config, words := range map[string]string{
+		"egress-snat-steering: [always]":           `proxyArguments.egress-snat-steering: invalid value "always"`,
+		"egress-snat-steering-port: ['0']":         "proxyArguments.egress-snat-steering-port: invalid value 0",
+		"egress-snat-mark-mask: ['0x4000']":        "proxyArguments.egress-snat-mark-mask: invalid value",
+		"egress-snat-lease-namespace: [Not_a_one]": "proxyArguments.egress-snat-lease-namespace: invalid value",
+	} {
+		if _, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: got %v, want an error with %q", config, err, words)
+		}
+	}
+}
+
+func TestTakeSteering_NeedsAnAPIServer(t *testing.T) {
+	folder := Overrides{Manifests: t.TempDir()}
+	if p, err := takeSteeringOf(t, "", folder); err != nil || p.extension.Steering.Mode != holders.Off {
+		t.Errorf("got %q, %v; want it off", p.extension.Steering.Mode, err)
+	}
+	if _, err := takeSteeringOf(t, "proxyArguments: {egress-snat-steering: [required]}", folder); err == nil || !strings.Contains(err.Error(), "needs an API server") {
+		t.Errorf("required: got %v", err)
+	}
+}
+
+// takeSteeringOf takes the arguments of a configuration.
+func takeSteeringOf(t *testing.T, text string, overrides Overrides) (*Proxy, error) {
+	t.Helper()
+	config := parse(t, text)
+	args, err := setArguments(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress}
+	return p, p.takeSteering()
+}
