@@ -15,9 +15,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const egressLong = `Shows egress SNAT on this node: the pods and their egress IPs, the refused claims and their
-reasons, the source address of a single packet, and whether the rules in the kernel are
-those of the plan.
+const egressLong = `Shows egress SNAT on this node: the pods and their egress IPs, the nodes that have these
+addresses, the refused claims and their reasons, the source address of a single packet, and
+whether the rules in the kernel are those of the plan.
 
 The commands ask the running node on a local socket, which only root may use. --socket has
 to be the same as proxyArguments.egress-snat-socket in the node's configuration.`
@@ -35,7 +35,7 @@ type egressOptions struct {
 func newEgressCommand() *cobra.Command {
 	o := &egressOptions{}
 	c := group("egress", "Show egress SNAT on this node",
-		newEgressListCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o))
+		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o))
 	c.Long = egressLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
 	return c
@@ -57,16 +57,20 @@ func (o *egressOptions) addOutput(c *cobra.Command) {
 	complete(c, "output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addListing adds the flags of the commands that print a table.
+// addListing adds the flags of the commands that print a listing.
 func (o *egressOptions) addListing(c *cobra.Command) {
 	o.addOutput(c)
 	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Show only Services of this namespace.")
 	complete(c, "namespace", func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return o.complete(c.Context(), namespacesOf)
 	})
-	c.Flags().BoolVar(&o.all, "all", false, "List those of the whole cluster, not only those of this node.")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the table, then each change, until interrupted.")
 	c.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the headers of a table.")
+}
+
+// addAll adds the flag --all of the listings of a plan.
+func (o *egressOptions) addAll(c *cobra.Command) {
+	c.Flags().BoolVar(&o.all, "all", false, "List those of the whole cluster, not only those of this node.")
 }
 
 // complete sets the completion of a flag that c has.
@@ -94,10 +98,13 @@ type standing struct {
 	Ready bool `json:"ready"`
 	// Problems are the reasons for which the kernel may not have the planned rules.
 	Problems []string `json:"problems"`
+	// Steering is how packets get to the nodes that have their egress IPs: off, vxlan or direct. It is
+	// empty if the node's version does not know of steering.
+	Steering string `json:"steering,omitempty"`
 }
 
 func standingOf(s status.Snapshot) standing {
-	return standing{Node: s.Node, Ready: s.Ready, Problems: append([]string{}, s.Problems()...)}
+	return standing{Node: s.Node, Ready: s.Ready, Problems: append([]string{}, s.Problems()...), Steering: s.Steering}
 }
 
 // warn prints problems as warnings.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // mostRefusals is the number of refusals of a packet that are printed without -o wide.
@@ -22,7 +23,7 @@ func describePod(pod explainedPod, wide bool) string {
 			out.WriteString(" to " + d.Destination.String())
 		}
 		out.WriteString("\n")
-		describeDecision(&out, d, wide)
+		describeDecision(&out, d, pod.standing, wide)
 	}
 	return out.String()
 }
@@ -45,7 +46,7 @@ func entries(endpoints []plan.Endpoint) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-func describeDecision(out *strings.Builder, d decision, wide bool) {
+func describeDecision(out *strings.Builder, d decision, now standing, wide bool) {
 	line := func(label, text string) { fmt.Fprintf(out, "  %-13s %s\n", label, kernel.Printable(text)) }
 	if d.Binding != nil {
 		line("Bound:", d.Because)
@@ -56,9 +57,12 @@ func describeDecision(out *strings.Builder, d decision, wide bool) {
 	if d.To != nil {
 		line("Destination:", d.To.String())
 	}
+	if d.held != nil {
+		line("Egress IP:", describeAddress(*d.held, now))
+	}
 	label := "Rules:"
-	if d.Outcome == plan.EndpointDecides {
-		label = "Otherwise:" // if the proxier does not replace the destination
+	if d.Outcome == plan.EndpointDecides || d.Here && d.held != nil && d.held.Way != wayHere {
+		label = "Otherwise:" // if neither the proxier nor steering sends the packet elsewhere
 	}
 	if d.Binding != nil && !d.Here {
 		line(label, "none on this node; the node that the pod runs on has them")
@@ -67,7 +71,7 @@ func describeDecision(out *strings.Builder, d decision, wide bool) {
 		line(label, r.String())
 		label = ""
 	}
-	fmt.Fprintf(out, "  This packet would %s.\n", fate(d.Decision))
+	fmt.Fprintf(out, "  This packet would %s.\n", kernel.Printable(fate(d, now)))
 }
 
 // describeRefusals prints the refused claims on a bound pod.
@@ -91,20 +95,46 @@ const (
 )
 
 // fate completes the sentence "This packet would …".
-func fate(d plan.Decision) string {
+func fate(d decision, now standing) string {
 	switch {
 	case d.Outcome == plan.EgressIP:
-		return "leave as " + d.LeavesAs.String()
+		return exit(d, now)
 	case d.Outcome == plan.EndpointDecides && d.To.Kind == plan.ExternalIP && d.LeavesAs.IsValid():
-		return fmt.Sprintf("go to an endpoint if it is for a port of the Service, unchanged if that endpoint is inside the cluster. Otherwise it would leave as %s", d.LeavesAs)
+		return "go to an endpoint if it is for a port of the Service, unchanged if that endpoint is inside the cluster. Otherwise it would " + exit(d, now)
 	case d.Outcome == plan.EndpointDecides:
-		return fmt.Sprintf("go to an endpoint, unchanged if that is inside the cluster. Otherwise it would leave as %s", d.Binding.EgressIP)
+		return "go to an endpoint, unchanged if that is inside the cluster. Otherwise it would " + exit(d, now)
 	case d.To == nil || d.To.Kind == plan.Outside:
 		return asPluginDecides
 	case d.To.Kind == plan.InClusterCIDR:
 		return unchanged + ", and usually keep the pod's own address"
 	}
 	return unchanged
+}
+
+// exit completes the sentence "This packet would …" for a packet that needs an egress IP.
+func exit(d decision, now standing) string {
+	leave := "leave as " + d.Binding.EgressIP.String()
+	if d.held == nil {
+		return leave
+	}
+	switch a := *d.held; {
+	case a.Way == string(kernel.Blackhole):
+		return "be dropped, because " + whyDropped(a)
+	case a.Way == string(kernel.Prohibit):
+		return "be refused with ICMP, because " + whyDropped(a)
+	case a.State == stateUnclaimed || a.Holder == d.podNode:
+		return leave
+	default:
+		return fmt.Sprintf("leave %s %s to %s, which SNATs it to %s", nodeName(d.podNode, now), transport(now.Steering), nodeName(a.Holder, now), a.IP)
+	}
+}
+
+// transport says how packets get to another node.
+func transport(how string) string {
+	if how == string(steering.Direct) {
+		return "directly"
+	}
+	return "by steer0"
 }
 
 // describeService prints the text about the claims of a Service.
@@ -114,6 +144,9 @@ func describeService(out io.Writer, s explainedService, wide bool) error {
 	for _, claim := range s.Claims {
 		fmt.Fprintf(&text, "\n%s: %s\n", claim.Family, kernel.Printable(claimText(claim.ClaimState)))
 		describeClaim(&text, claim.ClaimState)
+		if claim.held != nil {
+			fmt.Fprintf(&text, "  Egress IP: %s\n", kernel.Printable(describeAddress(*claim.held, s.standing)))
+		}
 		if err := describeEndpoints(&text, claim.Endpoints, wide); err != nil {
 			return err
 		}

@@ -19,9 +19,9 @@ import (
 )
 
 const egressExplainLong = `Explains the source address of the first packet of a pod's new connection: which Service
-gives the pod an egress IP, or why none does, where the destination is, which rules match,
-and the address from which the packet leaves. Existing connections keep the address of
-their first packet.
+gives the pod an egress IP, or why none does, where the destination is, which node has the
+egress IP, which rules match, and the way of the packet: the node that it is sent to, and the
+address from which it leaves. Existing connections keep the address of their first packet.
 
 Without --protocol there is an answer for each protocol that Services claim for the pod,
 and one for all other protocols, such as ICMP. Without DESTINATION the packet goes to a host
@@ -33,15 +33,17 @@ instead of the first ones.
 
 A JSON or YAML document has
 
-  node, ready, problems
+  node, ready, problems, steering
               as in 'openshift egress list --help'
   pod         ip, family, and the endpoints that Services' EndpointSlices have for it:
               addr, pod {namespace, name}, node
   decisions   pod, protocol, destination, outcome, leavesAs, binding {pod, protocol,
               egressIP, service}, field, owner {namespace, name}, refusals, because,
               to {addr, kind, cidr, node, service, excluded}, here (whether this node
-              writes the rules of the binding), rules {chain, rule} of iptables or
-              {table, rule, element} of nftables
+              writes the rules of the binding), via {way, node} as in 'openshift egress
+              list --help' (omitted if this node does not write the rules, or the packet
+              is Unchanged), rules {chain, rule} of iptables or {table, rule, element}
+              of nftables
 
 or, for a Service,
 
@@ -50,9 +52,9 @@ or, for a Service,
               refusal, owner {namespace, name}, and endpoints: endpoint, decision
               (as above), refusal
 
-An outcome is EgressIP (the packet leaves from the address in leavesAs), Unchanged (egress
-SNAT does not change it) or EndpointDecides (the destination is a Service's, and the proxier
-replaces it by an endpoint).`
+An outcome is EgressIP (the packet leaves from the address in leavesAs, unless via drops it),
+Unchanged (egress SNAT does not change it) or EndpointDecides (the destination is a Service's,
+and the proxier replaces it by an endpoint).`
 
 const egressExplainExample = `  # The source address of a pod's packets to the outside
   openshift egress explain 10.128.0.11
@@ -226,8 +228,17 @@ func (r rule) String() string {
 type decision struct {
 	plan.Decision
 	// Here: this node writes the rules of the binding.
-	Here  bool   `json:"here"`
+	Here bool `json:"here"`
+	// Via is zero if another node writes them, or if egress SNAT does not change the packet.
+	Via via `json:"via,omitzero"`
+	// Rules are those of source NAT. They do not see packets that are sent to another node, or dropped.
 	Rules []rule `json:"rules"`
+
+	// podNode is the node that the pod runs on, by name.
+	podNode string
+	// held is where the egress IP is; nil if this node does not know, or if egress SNAT does not change
+	// the packet.
+	held *status.Address
 }
 
 // explainedPod is the JSON and YAML document about a pod.
@@ -259,17 +270,35 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	if o.only != "" {
 		protocols = []plan.Protocol{o.only}
 	}
-	trace := tracer(family)
+	trace, known := tracer(family), addressesOf(s)
 	for _, protocol := range protocols {
-		d := e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination})
-		here := d.Binding != nil && family.Has(*d.Binding)
-		result.Decisions = append(result.Decisions, decision{d, here, matched(trace, d.Packet)})
+		d := decision{Decision: e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination}), podNode: s.Node}
+		d.Rules = matched(trace, d.Packet)
+		if d.Binding != nil {
+			d.Here = family.Has(*d.Binding)
+			d.route(e, known)
+		}
+		result.Decisions = append(result.Decisions, d)
 	}
 	if o.output == asJSON || o.output == asYAML {
 		return printDocument(out, result, o.output, false, true)
 	}
 	_, err := io.WriteString(out, describePod(result, o.output == asWide))
 	return err
+}
+
+// route adds the way that a bound pod's packet takes, from the pod's node on.
+func (d *decision) route(e *plan.Explainer, known addresses) {
+	if endpoint, _ := e.Endpoint(d.Binding.Service, d.Pod); endpoint.Node != "" {
+		d.podNode = endpoint.Node
+	}
+	if d.Outcome == plan.Unchanged {
+		return
+	}
+	if d.Here {
+		d.Via = known.via(d.Binding.EgressIP)
+	}
+	d.held = known[d.Binding.EgressIP]
 }
 
 // tracer returns a function that returns the rules that a packet matches in the node's back end.
@@ -308,6 +337,9 @@ func matched(trace func(iptables.Packet) []rule, packet plan.Packet) []rule {
 type claimOfFamily struct {
 	Family string `json:"family"`
 	plan.ClaimState
+
+	// held is where the egress IP is; nil if this node does not know.
+	held *status.Address
 }
 
 // explainedService is the JSON and YAML document about a Service.
@@ -319,10 +351,10 @@ type explainedService struct {
 
 func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now standing) error {
 	result := explainedService{standing: now, Service: o.service, Claims: []claimOfFamily{}}
-	elsewhere := ""
+	elsewhere, known := "", addressesOf(s)
 	for i, e := range explainers(ofCluster(s)) {
-		state, known := e.ExplainService(o.service, o.destination)
-		if !known {
+		state, claims := e.ExplainService(o.service, o.destination)
+		if !claims {
 			continue
 		}
 		family := s.Families[i].Family
@@ -333,7 +365,7 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 		state.Endpoints = slices.DeleteFunc(state.Endpoints, func(e plan.EndpointState) bool {
 			return o.only != "" && e.Decision.Protocol != o.only && e.Decision.Protocol != plan.All
 		})
-		result.Claims = append(result.Claims, claimOfFamily{family, state})
+		result.Claims = append(result.Claims, claimOfFamily{family, state, known[state.EgressIP]})
 	}
 	switch {
 	case len(result.Claims) == 0 && elsewhere != "":

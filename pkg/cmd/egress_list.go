@@ -15,6 +15,13 @@ import (
 const egressListLong = `Lists the bindings that this node writes: one row for each pod and the egress IP that a
 Service gives it, sorted by address. --all lists those of the whole cluster.
 
+VIA is where the packets get the egress IP:
+
+  here        on this node: it has the address, or no node has it, or steering is off
+  NAME        on the node of this name, which has the address: this node sends them there
+  <dropped>   nowhere: they are dropped; 'openshift egress explain' says why
+  -           unknown: another node writes the row, and decides for itself
+
 NODE is the pod's node according to its EndpointSlice. AGE is the time since this node
 process wrote the last part of the row to the kernel, <pending> before that, or
 <elsewhere> if another node writes it. -o wide adds POD, FIELD (the field of the Service
@@ -27,10 +34,16 @@ document per line, YAML separates documents by "---". A document has
   node        the node's name
   ready       whether the node has written all of its rules since it started
   problems    the reasons for which the kernel may not have the planned rules
-  bindings    podIP, protocols, egressIP, service {namespace, name}, field,
-              owner {namespace, name}, pod {namespace, name}, node, here, since
+  steering    how packets get to the nodes that have their egress IPs: off, vxlan or direct
+              (omitted if the node's version does not know of steering)
+  bindings    podIP, protocols, egressIP, via {way, node}, service {namespace, name},
+              field, owner {namespace, name}, pod {namespace, name}, node, here, since
               (pod, node and since are omitted if unknown; here tells whether this
-              node writes the rules)`
+              node writes the rules, and via is omitted if not)
+
+The way of the packets is "here", "to node" (to the one in via), "blackhole" (they are dropped in
+silence, for the moment in which another node may take the address) or "prohibit" (they are
+dropped, and the pod is told by ICMP).`
 
 const egressListExample = `  # All pods with an egress IP
   openshift egress list
@@ -52,11 +65,13 @@ type listedBinding struct {
 	PodIP     netip.Addr      `json:"podIP"`
 	Protocols []plan.Protocol `json:"protocols"`
 	EgressIP  netip.Addr      `json:"egressIP"`
-	Service   plan.Service    `json:"service"`
-	Field     string          `json:"field"`
-	Owner     plan.Service    `json:"owner"`
-	Pod       plan.Pod        `json:"pod,omitzero"`
-	Node      string          `json:"node,omitempty"`
+	// Via is zero if another node writes it.
+	Via     via          `json:"via,omitzero"`
+	Service plan.Service `json:"service"`
+	Field   string       `json:"field"`
+	Owner   plan.Service `json:"owner"`
+	Pod     plan.Pod     `json:"pod,omitzero"`
+	Node    string       `json:"node,omitempty"`
 	// Here: this node writes it.
 	Here bool `json:"here"`
 	// Since is zero until all of the row's bindings are written.
@@ -80,6 +95,7 @@ func newEgressListCommand(o *egressOptions) *cobra.Command {
 		RunE:              func(c *cobra.Command, _ []string) error { return bindingListing.run(c, o) },
 	}
 	o.addListing(c)
+	o.addAll(c)
 	return c
 }
 
@@ -88,6 +104,7 @@ var bindingListing = listing[listedBinding]{
 		{"POD IP", false, func(b listedBinding, _ time.Time) string { return b.PodIP.String() }},
 		{"PROTOCOLS", false, func(b listedBinding, _ time.Time) string { return plan.JoinProtocols(b.Protocols) }},
 		{"EGRESS IP", false, func(b listedBinding, _ time.Time) string { return b.EgressIP.String() }},
+		{"VIA", false, func(b listedBinding, _ time.Time) string { return b.Via.String() }},
 		{"SERVICE", false, func(b listedBinding, _ time.Time) string { return b.Service.String() }},
 		{"NODE", false, func(b listedBinding, _ time.Time) string { return orNone(b.Node) }},
 		{"AGE", false, func(b listedBinding, now time.Time) string {
@@ -103,7 +120,7 @@ var bindingListing = listing[listedBinding]{
 		{"FIELD", true, func(b listedBinding, _ time.Time) string { return orNone(b.Field) }},
 		{"OWNER", true, func(b listedBinding, _ time.Time) string { return b.Owner.String() }},
 	},
-	empty: "no pod is bound to an egress IP",
+	empty: always("no pod is bound to an egress IP"),
 	rows:  bindingsOf,
 	key: func(b listedBinding) any {
 		return struct {
@@ -118,11 +135,14 @@ var bindingListing = listing[listedBinding]{
 // bindingsOf returns the rows for those of wanted.
 func bindingsOf(node, wanted status.Snapshot) []listedBinding {
 	var result []listedBinding
+	known := addressesOf(node)
 	for i, e := range explainers(wanted) {
 		f := wanted.Families[i]
 		for j, b := range f.Plan.Bindings {
 			row := listBinding(e, b, f.SinceOf(j))
-			row.Here = node.Families[i].Has(b)
+			if row.Here = node.Families[i].Has(b); row.Here {
+				row.Via = known.via(b.EgressIP)
+			}
 			result = append(result, row)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // listing describes a table and its rows.
 type listing[T any] struct {
 	columns []column[T]
-	// empty is printed instead of a table without rows.
-	empty string
+	// empty returns what is printed if there are no rows.
+	empty func(standing) string
 	// rows returns the rows in the order of the table, those of wanted, which is the
 	// snapshot of this node, or that with the plans of the whole cluster.
 	rows func(node, wanted status.Snapshot) []T
@@ -39,6 +39,11 @@ type column[T any] struct {
 	// wide: the column is printed with -o wide only.
 	wide bool
 	cell func(row T, now time.Time) string
+}
+
+// always returns text, however a node stands.
+func always(text string) func(standing) string {
+	return func(standing) string { return text }
 }
 
 // run prints the listing according to the flags.
@@ -95,12 +100,13 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 			return err
 		}
 	}
+	if first && len(rows) == 0 {
+		if _, err := fmt.Fprintln(p.errOut, p.empty(now)); err != nil || !p.options.watch {
+			return err
+		}
+	}
 	if p.options.watch {
 		return p.printChanges(before, rows, first, s.Time)
-	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(p.errOut, p.empty)
-		return err
 	}
 	cells := p.header(first)
 	for _, row := range rows {

@@ -39,6 +39,8 @@ document per line, YAML separates documents by "---". A document has
   node        the node's name
   ready       whether the node has written all of its rules since it started
   problems    the reasons for which the kernel may not have the planned rules
+  steering    how packets get to the nodes that have their egress IPs: off, vxlan or direct
+              (omitted if the node's version does not know of steering)
   refusals    service {namespace, name}, egressIP, field, owner {namespace, name},
               podIP, protocol, pod {namespace, name}, node, reason, message
               (egressIP is omitted if it is unreadable, podIP and protocol if all are
@@ -81,6 +83,7 @@ func newEgressRefusedCommand(o *egressOptions) *cobra.Command {
 		RunE:              func(c *cobra.Command, _ []string) error { return refusalListing.run(c, o) },
 	}
 	o.addListing(c)
+	o.addAll(c)
 	return c
 }
 
@@ -96,18 +99,13 @@ var refusalListing = listing[listedRefusal]{
 			return string(r.Protocol)
 		}},
 		{"FIELD", true, func(r listedRefusal, _ time.Time) string { return orNone(r.Field) }},
-		{"OWNER", true, func(r listedRefusal, _ time.Time) string {
-			if r.Owner == (plan.Service{}) {
-				return orNone("")
-			}
-			return r.Owner.String()
-		}},
+		{"OWNER", true, func(r listedRefusal, _ time.Time) string { return serviceOrNone(r.Owner) }},
 		{"POD", true, func(r listedRefusal, _ time.Time) string { return orNone(r.Pod.String()) }},
 		{"NODE", true, func(r listedRefusal, _ time.Time) string { return orNone(r.Node) }},
 		{"REASON", false, func(r listedRefusal, _ time.Time) string { return string(r.Reason) }},
 		{"MESSAGE", false, func(r listedRefusal, _ time.Time) string { return r.Message }},
 	},
-	empty:     "nothing is refused",
+	empty:     always("nothing is refused"),
 	rows:      refusalsOf,
 	key:       func(r listedRefusal) any { return r.refusal() },
 	namespace: func(r listedRefusal) string { return r.Service.Namespace },
@@ -136,6 +134,14 @@ func refusalsOf(_, s status.Snapshot) []listedRefusal {
 // refusal returns the plan's part of a row.
 func (r listedRefusal) refusal() plan.Refusal {
 	return plan.Refusal{Service: r.Service, EgressIP: r.EgressIP, Pod: r.PodIP, Protocol: r.Protocol, Reason: r.Reason, Message: r.Message}
+}
+
+// serviceOrNone returns the name of a Service, or <none> for the zero Service.
+func serviceOrNone(s plan.Service) string {
+	if s == (plan.Service{}) {
+		return orNone("")
+	}
+	return s.String()
 }
 
 // addrOr returns the text of an address, or without if it is invalid.

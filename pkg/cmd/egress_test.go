@@ -153,17 +153,17 @@ func cluster() status.Snapshot {
 }
 
 const (
-	listTable = `POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
-10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>
-10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m
-10.128.0.12   tcp,udp     203.0.113.10   shop/web   node-2   2d1h
-fd00:10::11   tcp         2001:db8::10   shop/web   node-1   90s
+	listTable = `POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE
+10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>
+10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m
+10.128.0.12   tcp,udp     203.0.113.10   here   shop/web   node-2   2d1h
+fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s
 `
-	listWide = `POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE         POD          FIELD                 OWNER
-10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>   <none>       spec.externalIPs[0]   shop/db
-10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m         shop/web-0   spec.externalIPs[0]   shop/web
-10.128.0.12   tcp,udp     203.0.113.10   shop/web   node-2   2d1h        shop/web-1   spec.externalIPs[0]   shop/web
-fd00:10::11   tcp         2001:db8::10   shop/web   node-1   90s         shop/web-0   spec.externalIPs[0]   shop/web
+	listWide = `POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE         POD          FIELD                 OWNER
+10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>   <none>       spec.externalIPs[0]   shop/db
+10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m         shop/web-0   spec.externalIPs[0]   shop/web
+10.128.0.12   tcp,udp     203.0.113.10   here   shop/web   node-2   2d1h        shop/web-1   spec.externalIPs[0]   shop/web
+fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s         shop/web-0   spec.externalIPs[0]   shop/web
 `
 	refusedTable = `SERVICE     EGRESS IP      POD IP        PROTOCOL   REASON                  MESSAGE
 shop/db     203.0.113.11   10.128.0.12   tcp        BoundByOlderService     pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
@@ -191,6 +191,8 @@ const (
   service:
     name: db
     namespace: shop
+  via:
+    way: here
 - egressIP: 203.0.113.10
   field: spec.externalIPs[0]
   here: true
@@ -209,6 +211,8 @@ const (
     name: web
     namespace: shop
   since: "2026-11-20T11:00:00Z"
+  via:
+    way: here
 - egressIP: 203.0.113.10
   field: spec.externalIPs[0]
   here: true
@@ -227,6 +231,8 @@ const (
     name: web
     namespace: shop
   since: "2026-11-18T11:00:00Z"
+  via:
+    way: here
 - egressIP: 2001:db8::10
   field: spec.externalIPs[0]
   here: true
@@ -244,6 +250,8 @@ const (
     name: web
     namespace: shop
   since: "2026-11-20T11:58:30Z"
+  via:
+    way: here
 node: node-1
 problems: []
 ready: true
@@ -436,10 +444,10 @@ func TestEgress_Output(t *testing.T) {
 	}{
 		{"list", listTable},
 		{"list -o wide", listWide},
-		{"list --no-headers -n shop -o table", `10.128.0.9    tcp       203.0.113.11   shop/db    <none>   <pending>
-10.128.0.11   tcp,udp   203.0.113.10   shop/web   node-1   60m
-10.128.0.12   tcp,udp   203.0.113.10   shop/web   node-2   2d1h
-fd00:10::11   tcp       2001:db8::10   shop/web   node-1   90s
+		{"list --no-headers -n shop -o table", `10.128.0.9    tcp       203.0.113.11   here   shop/db    <none>   <pending>
+10.128.0.11   tcp,udp   203.0.113.10   here   shop/web   node-1   60m
+10.128.0.12   tcp,udp   203.0.113.10   here   shop/web   node-2   2d1h
+fd00:10::11   tcp       2001:db8::10   here   shop/web   node-1   90s
 `},
 		{"refused", refusedTable},
 		{"refused -o wide", refusedWide},
@@ -490,14 +498,14 @@ func TestEgress_PodsElsewhere(t *testing.T) {
 	f.Since = []time.Time{{}, now.Add(-time.Hour), now.Add(-time.Hour)}
 	socket := serveNode(t, &fakeNode{snapshot: status.Snapshot{Node: "node-1", Time: now, Ready: true, Families: []status.Family{f}}})
 	for _, test := range []struct{ args, want string }{
-		{"list", `POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
-10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>
-10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m
+		{"list", `POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE
+10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>
+10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m
 `},
-		{"list --all", `POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
-10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>
-10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m
-10.128.0.12   tcp,udp     203.0.113.10   shop/web   node-2   <elsewhere>
+		{"list --all", `POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE
+10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>
+10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m
+10.128.0.12   tcp,udp     203.0.113.10   -      shop/web   node-2   <elsewhere>
 `},
 		{"refused -n shop --no-headers", "shop/typo   <unreadable>   <all>   <all>   InvalidAddress   external IP \"x\" is not an IP address\n"},
 		{"refused -n shop --no-headers --all", "shop/db     203.0.113.11   10.128.0.12   tcp     BoundByOlderService   pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web\n" +
@@ -528,8 +536,9 @@ func TestEgress_OutputIsPrintable(t *testing.T) {
 	in := clusterInput()
 	in.Claims = append(in.Claims, claimOf("shop", "odd", 1, "203.0.113.12", []plan.Protocol{plan.TCP}, plan.Endpoint{
 		Addr: addr("10.128.0.99"), Pod: plan.Pod{Namespace: "shop", Name: name}, Node: "\u009b31m"}))
-	socket := serveNode(t, &fakeNode{snapshot: status.Snapshot{Node: "node-1", Ready: true, Families: []status.Family{family("IPv4", in)}}})
-	for _, command := range []string{"list", "refused", "explain 10.128.0.99", "explain shop/odd"} {
+	lost := status.Address{IP: addr("203.0.113.12"), State: "lost", Holder: name, Why: name, Known: name, Conflict: []string{name}, Way: "prohibit"}
+	socket := serveNode(t, &fakeNode{snapshot: status.Snapshot{Node: "node-1", Ready: true, Families: []status.Family{family("IPv4", in)}, Steering: "vxlan", Addresses: []status.Address{lost}}})
+	for _, command := range []string{"list", "addresses", "refused", "explain 10.128.0.99", "explain shop/odd"} {
 		for _, output := range outputs {
 			out, errs, err := openshift(t, append([]string{"egress", "--socket=" + socket, "-o", output}, strings.Fields(command)...)...)
 			if err != nil {
@@ -557,6 +566,7 @@ func TestEgress_Errors(t *testing.T) {
 	socket := serveNode(t, &fakeNode{snapshot: cluster()})
 	for args, want := range map[string]string{
 		"list -o xml":                       `--output: invalid value "xml": expected table, wide, json or yaml`,
+		"addresses --all":                   "unknown flag: --all",
 		"list something":                    `unknown command "something" for "openshift egress list"`,
 		"frobnicate":                        `unknown command "frobnicate" for "openshift egress"`,
 		"explain":                           "expected the IP address of a pod or NAMESPACE/SERVICE, and optionally the IP address of the destination",
@@ -581,7 +591,7 @@ func TestEgress_Errors(t *testing.T) {
 
 func TestEgress_NoNode(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "egress.sock")
-	for _, args := range []string{"list", "list -w", "refused -o json", "explain 10.128.0.9", "verify"} {
+	for _, args := range []string{"list", "list -w", "addresses", "refused -o json", "explain 10.128.0.9", "verify"} {
 		_, _, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...)
 		if want := "nothing listens on " + socket + ": no node with egress SNAT runs here"; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v; want %s", args, err, want)
@@ -645,10 +655,17 @@ func TestEgress_Warnings(t *testing.T) {
 // watchLines runs a watching command and returns a function that reads its next lines.
 func watchLines(t *testing.T, args ...string) (next func(n int) string) {
 	t.Helper()
+	return linesOf(t, func(ctx context.Context, w io.Writer) error { return openshiftTo(ctx, w, io.Discard, args...) })
+}
+
+// linesOf runs a command until the test's end and returns a function that reads the next lines that
+// it writes.
+func linesOf(t *testing.T, command func(context.Context, io.Writer) error) (next func(n int) string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- openshiftTo(ctx, w, io.Discard, args...) }()
+	go func() { ended <- command(ctx, w) }()
 	t.Cleanup(func() {
 		cancel()
 		_ = r.Close()
@@ -687,23 +704,23 @@ func changed() status.Snapshot {
 func TestEgressList_Watch(t *testing.T) {
 	n := &fakeNode{snapshot: cluster()}
 	next := watchLines(t, "egress", "list", "-w", "--socket="+serveNode(t, n))
-	want := `EVENT      POD IP        PROTOCOLS   EGRESS IP      SERVICE    NODE     AGE
-ADDED      10.128.0.9    tcp         203.0.113.11   shop/db    <none>   <pending>
-ADDED      10.128.0.11   tcp,udp     203.0.113.10   shop/web   node-1   60m
-ADDED      10.128.0.12   tcp,udp     203.0.113.10   shop/web   node-2   2d1h
-ADDED      fd00:10::11   tcp         2001:db8::10   shop/web   node-1   90s
+	want := `EVENT      POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE
+ADDED      10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>
+ADDED      10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m
+ADDED      10.128.0.12   tcp,udp     203.0.113.10   here   shop/web   node-2   2d1h
+ADDED      fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s
 `
 	if diff := cmp.Diff(want, next(5)); diff != "" {
 		t.Errorf("at first (-want +got):\n%s", diff)
 	}
 	n.set(n.Snapshot()) // which is no change
 	n.set(changed())
-	want = `MODIFIED   10.128.0.9    tcp         203.0.113.11   shop/db     <none>   60s
-ADDED      10.128.0.11   tcp,udp     203.0.113.99   shop/web    node-1   61m
-ADDED      10.128.0.12   tcp,udp     203.0.113.99   shop/web    node-2   2d1h
-ADDED      10.128.0.66   tcp         203.0.113.10   thief/web   node-1   4d1h
-DELETED    10.128.0.11   tcp,udp     203.0.113.10   shop/web    node-1   61m
-DELETED    10.128.0.12   tcp,udp     203.0.113.10   shop/web    node-2   2d1h
+	want = `MODIFIED   10.128.0.9    tcp         203.0.113.11   here   shop/db     <none>   60s
+ADDED      10.128.0.11   tcp,udp     203.0.113.99   here   shop/web    node-1   61m
+ADDED      10.128.0.12   tcp,udp     203.0.113.99   here   shop/web    node-2   2d1h
+ADDED      10.128.0.66   tcp         203.0.113.10   here   thief/web   node-1   4d1h
+DELETED    10.128.0.11   tcp,udp     203.0.113.10   here   shop/web    node-1   61m
+DELETED    10.128.0.12   tcp,udp     203.0.113.10   here   shop/web    node-2   2d1h
 `
 	if diff := cmp.Diff(want, next(6)); diff != "" {
 		t.Errorf("after the change (-want +got):\n%s", diff)
@@ -755,6 +772,8 @@ func TestEgress_Completion(t *testing.T) {
 		"list -o ":             "table\nwide\njson\nyaml\n:4\n",
 		"refused --namespace ": "shop\nthief\n:4\n",
 		"list ":                ":4\n",
+		"addresses -n ":        "shop\nthief\n:4\n",
+		"addresses ":           ":4\n",
 		"verify ":              ":4\n",
 	} {
 		stdout, _, err := openshift(t, append([]string{"__complete", "egress", "--socket=" + socket}, strings.Split(args, " ")...)...)
