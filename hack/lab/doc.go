@@ -38,7 +38,13 @@
 // are seen as themselves. With several nodes the outside host answers like a
 // router with reply-to: conntrack remembers by which node a flow came (the nft
 // table reply-to marks it), and its answers go back there, whatever address and
-// port the flow wears. What begins outside goes where [Lab.RouteVia] says.
+// port the flow wears. What begins outside goes where [Lab.RouteVia] says. With
+// Config.AnswersByARP that is not so for addresses of lan0's own subnets: whoever
+// has one on its interface gets what is for it, see [Lab.MoveAddr].
+//
+// With Config.Far there is a host behind a router, too:
+//
+//	lan0 --- .253 ::253  PREFIX-router  198.18.0.1  2001:db8:0:3::1 --- .2 ::2  PREFIX-far
 //
 // The cluster CIDRs are [ClusterV4] and [ClusterV6]; the external IPs live in
 // 203.0.113.0/24, 198.51.100.0/24 and 2001:db8:113::/48 and belong to nobody
@@ -46,8 +52,9 @@
 //
 // The question that the lab answers is "who am I seen as": a [Server] tells each
 // client the address that it saw, and [Host.Ask] returns what the server said,
-// for TCP, UDP and SCTP. [Traffic] asks it of many hosts, again and again while
-// something else happens, and has every answer checked.
+// for TCP, UDP, SCTP and ICMP. [Traffic] asks it of many hosts, again and again while
+// something else happens, and has every answer checked. What has no answer is
+// seen, too: [Lab.Watch] counts the packets that leave the nodes.
 //
 // The package never changes anything outside the namespaces that it made: no
 // sysctl, no rule, no link of the machine. It needs root and the tools that

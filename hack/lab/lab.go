@@ -24,7 +24,7 @@ const patience = 10 * time.Second
 // Config says what to build. The zero value is an IPv4 node without pods.
 type Config struct {
 	// Prefix of the names of the namespaces: "demo" gives demo-node, demo-node-2,
-	// demo-outside, demo-control, demo-pod-1. Empty means a prefix that no other
+	// demo-outside, demo-control, demo-router, demo-far, demo-pod-1. Empty means a prefix that no other
 	// lab has, and that the lab is nobody's when its process has ended.
 	Prefix string
 	// Nodes is how many nodes there are; 0 means one.
@@ -34,6 +34,12 @@ type Config struct {
 	Pods int
 	// Control adds a host for a control plane.
 	Control bool
+	// Far adds a host behind a router, see [Lab.Far].
+	Far bool
+	// AnswersByARP has answers to an address of the nodes' own network go to the node that
+	// says by ARP, or by neighbour discovery, that it has the address. Otherwise they go back to
+	// the node that the flow came from, like those to all other addresses.
+	AnswersByARP bool
 	// IPv6 makes every host dual stack; otherwise IPv6 is disabled everywhere.
 	IPv6 bool
 	// IPv6Only gives every host IPv6 addresses and no others.
@@ -54,6 +60,8 @@ type Lab struct {
 
 	outside *Host
 	control *Host // nil without Config.Control
+	router  *Host // nil without Config.Far
+	far     *Host // nil without Config.Far
 	nodes   []*Host
 
 	mu   sync.Mutex
@@ -125,7 +133,7 @@ func reserve(ctx context.Context, prefix string) (net.Listener, error) {
 
 func (l *Lab) build(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		l.removeLeftovers, l.makeDir, l.addOutside, l.addControl, l.addNodes, l.linkTools, l.addRoutes, l.replyTo,
+		l.removeLeftovers, l.makeDir, l.addOutside, l.addControl, l.addFar, l.addNodes, l.linkTools, l.addRoutes, l.replyTo,
 		l.masquerade, l.addPods,
 	}
 	for _, step := range steps {
@@ -154,9 +162,17 @@ func (l *Lab) Close() error {
 }
 
 func (l *Lab) hosts() []*Host {
-	hosts := slices.Collect(maps.Values(l.pods))
-	hosts = append(hosts, l.nodes...)
-	for _, h := range []*Host{l.control, l.outside} {
+	hosts := append(slices.Collect(maps.Values(l.pods)), l.underlay()...)
+	if l.far != nil {
+		hosts = append(hosts, l.far)
+	}
+	return hosts
+}
+
+// underlay are the hosts that are plugged into lan0, and the one that has it.
+func (l *Lab) underlay() []*Host {
+	hosts := slices.Clone(l.nodes)
+	for _, h := range []*Host{l.control, l.router, l.outside} {
 		if h != nil {
 			hosts = append(hosts, h)
 		}
@@ -172,6 +188,10 @@ func (l *Lab) Nodes() []*Host { return slices.Clone(l.nodes) }
 
 // Outside returns the host outside the cluster.
 func (l *Lab) Outside() *Host { return l.outside }
+
+// Far returns a host outside the cluster that is not on the nodes' network, but behind a router
+// which is; nil without Config.Far.
+func (l *Lab) Far() *Host { return l.far }
 
 // Control returns the host for a control plane, nil without Config.Control.
 func (l *Lab) Control() *Host { return l.control }

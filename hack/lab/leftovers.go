@@ -56,7 +56,7 @@ func Remove(ctx context.Context, prefix string) error {
 
 // remove is Remove for a caller that holds the lock.
 func remove(ctx context.Context, prefix string) error {
-	names, err := matching(netnsDir, regexp.MustCompile("^"+regexp.QuoteMeta(prefix)+"-(outside|control|node(-[0-9]+)?|pod-[0-9]+)$"))
+	names, err := matching(netnsDir, regexp.MustCompile("^"+regexp.QuoteMeta(prefix)+"-(outside|control|router|far|node(-[0-9]+)?|pod-[0-9]+)$"))
 	errs := []error{err}
 	for _, name := range names {
 		errs = append(errs, removeNamespace(ctx, name))

@@ -55,9 +55,18 @@ func (l *Lab) replyTo(ctx context.Context) error {
 		}
 	}
 	nft := l.outside.Command(ctx, "nft", "-f", "-")
-	nft.Stdin = strings.NewReader(fmt.Sprintf(remember, strings.Join(sources, ", ")))
+	nft.Stdin = strings.NewReader(fmt.Sprintf(remember, strings.Join(sources, ", "), l.answeredByARP()))
 	_, err := run(nft)
 	return err
+}
+
+// answeredByARP is the start of the chains that remember nodes.
+func (l *Lab) answeredByARP() string {
+	if !l.cfg.AnswersByARP {
+		return ""
+	}
+	v4, v6 := lan.host(0)
+	return fmt.Sprintf("ip saddr %s return; ip6 saddr %s return", v4, v6)
 }
 
 // remember has conntrack remember by which node a flow came, and routes what the
@@ -70,6 +79,7 @@ const remember = `table inet reply-to {
 	}
 	chain apart {
 		type filter hook prerouting priority raw
+		%[2]s
 		iifname "lan0" ct original zone set ether saddr map { %[1]s }
 	}
 	chain differ {
@@ -77,6 +87,7 @@ const remember = `table inet reply-to {
 	}
 	chain arrive {
 		type filter hook prerouting priority mangle
+		%[2]s
 		iifname "lan0" ct direction original ct mark set ether saddr map @nodes
 	}
 	chain answer {

@@ -38,6 +38,9 @@ type network struct{ v4, v6 string }
 // lan is the underlay.
 var lan = network{"192.0.2.%d/24", "2001:db8:0:2::%d/64"}
 
+// farNet is the network behind the router.
+var farNet = network{"198.18.0.%d/24", "2001:db8:0:3::%d/64"}
+
 // podNet is the network of the pods on a node, by the node's index.
 func podNet(index int) network {
 	return network{fmt.Sprintf("10.128.%d.%%d/24", index), fmt.Sprintf("fd00:10:128:%d::%%d/64", index)}
@@ -45,9 +48,11 @@ func podNet(index int) network {
 
 const (
 	outsideNumber, firstNodeNumber = 1, 2 // in lan
+	routerNumber                   = 253  // in lan
 	controlNumber                  = 254  // in lan
-	lastNode                       = controlNumber - firstNodeNumber
-	gatewayNumber                  = 1  // in podNet
+	lastNode                       = routerNumber - firstNodeNumber
+	gatewayNumber                  = 1  // in podNet and farNet
+	farNumber                      = 2  // in farNet
 	firstPodNumber                 = 11 // in podNet
 	lastPodNumber                  = 254
 	lastPod                        = lastPodNumber - firstPodNumber + 1
@@ -96,6 +101,39 @@ func (l *Lab) addControl(ctx context.Context) error {
 		return err
 	}
 	return l.join(ctx, h, "control", controlNumber)
+}
+
+// addFar adds the router and the host behind it.
+func (l *Lab) addFar(ctx context.Context) error {
+	if !l.cfg.Far {
+		return nil
+	}
+	l.router = l.newHost("router")
+	if err := l.router.create(ctx); err != nil {
+		return err
+	}
+	if err := l.router.set(nodeSysctls, bridgeSysctls("0")); err != nil {
+		return err
+	}
+	if err := l.join(ctx, l.router, "router", routerNumber); err != nil {
+		return err
+	}
+	v4, v6 := farNet.host(gatewayNumber)
+	if err := l.router.addBridge("far0", hardwareAddr(v4)); err != nil {
+		return err
+	}
+	if err := l.router.addAddrs("far0", l.families(v4, v6)); err != nil {
+		return err
+	}
+	l.far = l.newHost("far")
+	l.far.uplink = uplink{l.router, "far"}
+	if err := l.far.create(ctx); err != nil {
+		return err
+	}
+	if err := l.plug(ctx, l.far, "far0", farNet, farNumber); err != nil {
+		return err
+	}
+	return l.defaultRoutes(l.far, farNet, gatewayNumber)
 }
 
 func (l *Lab) addNodes(ctx context.Context) error {
@@ -149,22 +187,35 @@ func (h *Host) PodCIDRs() []netip.Prefix {
 }
 
 // addRoutes has every host of the underlay send to a node what belongs to its
-// pods, and the outside host to the first node what belongs to nobody yet.
+// pods, to the router what is behind that, and the outside host to the first node what belongs to
+// nobody yet.
 func (l *Lab) addRoutes(context.Context) error {
 	for _, dst := range l.families(append([]netip.Prefix{ClusterV4, ClusterV6}, external...)...) {
 		if err := l.outside.routeVia(dst, l.Node()); err != nil {
 			return err
 		}
 	}
-	for _, h := range l.hosts() {
-		for _, node := range l.nodes {
-			if h == node {
-				continue
-			}
-			for _, dst := range node.PodCIDRs() {
-				if err := h.routeVia(dst, node); err != nil {
-					return err
-				}
+	for _, node := range l.nodes {
+		if err := l.routeAllVia(node, node.PodCIDRs()); err != nil {
+			return err
+		}
+	}
+	if l.router == nil {
+		return nil
+	}
+	v4, v6 := farNet.host(0)
+	return l.routeAllVia(l.router, l.families(v4, v6))
+}
+
+// routeAllVia has every other host of the underlay route prefixes via one of them.
+func (l *Lab) routeAllVia(via *Host, prefixes []netip.Prefix) error {
+	for _, h := range l.underlay() {
+		if h == via {
+			continue
+		}
+		for _, dst := range prefixes {
+			if err := h.routeVia(dst, via); err != nil {
+				return err
 			}
 		}
 	}

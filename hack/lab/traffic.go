@@ -21,7 +21,7 @@ import (
 type TrafficConfig struct {
 	// To are the servers. A host asks those of the families that it has.
 	To []netip.AddrPort
-	// Protocols are of tcp, udp and sctp; none means tcp and udp.
+	// Protocols are of tcp, udp, sctp and icmp; none means tcp and udp.
 	Protocols []string
 	// Rate is how many questions are asked per second, by all hosts together and
 	// each in its turn; 0 means 100. What waits for an answer is left out: where
@@ -39,7 +39,7 @@ type TrafficConfig struct {
 // Question is one that was asked, and what came of it.
 type Question struct {
 	From    *Host
-	Network string // tcp4, tcp6, udp4, udp6, sctp4 or sctp6
+	Network string // tcp4, tcp6, udp4, udp6, sctp4, sctp6, icmp4 or icmp6
 	To      netip.AddrPort
 	// Opened is when the flow began. That of a kept flow is before Start, but for
 	// its first question.
@@ -149,7 +149,7 @@ func (t *Traffic) addStreams(h *Host, to netip.AddrPort) {
 	}
 	for _, protocol := range t.cfg.Protocols {
 		t.streams = append(t.streams, &stream{from: h, network: protocol + family, to: to})
-		if protocol != "sctp" {
+		if protocol == "tcp" || protocol == "udp" {
 			t.streams = append(t.streams, &stream{from: h, network: protocol + family, to: to, kept: true})
 		}
 	}

@@ -30,7 +30,7 @@ const (
 
 // Server tells each client the address that it sees it from: "address:port\n" when a TCP
 // client connects and again for every line that it sends, and in answer to every
-// UDP datagram and SCTP INIT. A line or datagram that is a token, "#...\n", is
+// UDP datagram, SCTP INIT and ICMP echo request. A line, datagram or echo request that is a token, "#...\n", is
 // answered with "address:port #...\n", so that a client knows late answers.
 type Server struct {
 	stop func() error
@@ -43,9 +43,9 @@ type Server struct {
 }
 
 // ServeWhoami starts a server on all addresses of the host and returns when it
-// listens. The network is one of tcp4, tcp6, udp4, udp6, sctp4 and sctp6. It
-// answers from the address that it was asked at, and ends with Close or with the
-// host.
+// listens. The network is one of tcp4, tcp6, udp4, udp6, sctp4, sctp6, icmp4 and
+// icmp6; ICMP has no port. It answers from the address that it was asked at, and
+// ends with Close or with the host.
 func (h *Host) ServeWhoami(network string, port int) (*Server, error) {
 	s := &Server{conns: map[net.Conn]struct{}{}}
 	err := h.Do(func() error { return s.listen(network, uint16(port)) })
@@ -83,6 +83,12 @@ func (s *Server) listen(network string, port uint16) error {
 			return err
 		}
 		s.start(c, func() { s.serveSCTP(c.(*net.IPConn), port) })
+	case "icmp4", "icmp6":
+		c, err := packet.ListenPacket(ctx, icmpNetwork(network), "")
+		if err != nil {
+			return err
+		}
+		s.start(c, func() { s.serveICMP(c.(*net.IPConn)) })
 	default:
 		return net.UnknownNetworkError(network)
 	}
@@ -203,7 +209,7 @@ func wantDestination(network, _ string, c syscall.RawConn) error {
 }
 
 // Ask opens a new flow to a whoami server and returns the address that the server
-// saw. src is the source port, 0 any. An unanswered datagram or INIT is sent
+// saw. src is the source port, or the identifier of ICMP, 0 any. An unanswered datagram or INIT is sent
 // again until ctx ends, after 5 s when it has no deadline. A UDP or SCTP question
 // from a fixed port continues the flow before it as long as conntrack remembers
 // that one: 30 s for UDP, 3 s for SCTP by default.
@@ -219,6 +225,8 @@ func (h *Host) Ask(ctx context.Context, network string, dst netip.AddrPort, src 
 		seen, err = h.askUDP(ctx, network, dst, src)
 	case "sctp4", "sctp6":
 		seen, err = h.askSCTP(ctx, network, dst, src)
+	case "icmp4", "icmp6":
+		seen, err = h.askICMP(ctx, network, dst.Addr(), src)
 	default:
 		err = net.UnknownNetworkError(network)
 	}

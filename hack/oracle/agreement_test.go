@@ -96,7 +96,12 @@ func planned(c oracle.Cluster) outcome {
 func planOf(c oracle.Cluster, family v1.IPFamily, scope placement.Scope, node string) plan.Plan {
 	given := config(c.Arguments)
 	given.Scope, given.NodeName = scope, node
-	p, _ := egress.PlanFor(family, given, objects(c)) // it is complete without what cannot be read
+	known := objects(c)
+	known.Held = map[netip.Addr]bool{}
+	for _, ip := range c.Held[node] {
+		known.Held[ip] = true
+	}
+	p, _ := egress.PlanFor(family, given, known) // it is complete without what cannot be read
 	return p
 }
 
@@ -229,7 +234,13 @@ func (r random) cluster() oracle.Cluster {
 	c := oracle.Cluster{
 		Services:  repeated(r, 8, r.service),
 		Nodes:     repeated(r, 3, r.node),
+		Held:      map[string][]netip.Addr{},
 		Arguments: r.arguments(),
+	}
+	for _, node := range nodeNames {
+		for _, ip := range some(r, 2, egressIPs) {
+			c.Held[node] = append(c.Held[node], netip.MustParseAddr(ip))
+		}
 	}
 	for i, svc := range c.Services { // names are unique
 		svc.Name = fmt.Sprintf("s%d", i)

@@ -18,6 +18,7 @@ type Arguments struct {
 	AllowNodeIPs    bool                      // egress-snat-allow-node-ips
 	LoadBalancerIPs bool                      // egress-snat-load-balancer-ips
 	NodeScope       bool                      // egress-snat-scope: node
+	SteeringOff     bool                      // egress-snat-steering: off
 }
 
 // ParseArguments returns what a node's proxyArguments mean, which must be valid.
@@ -38,7 +39,7 @@ func ParseArguments(given map[string][]string) (Arguments, error) {
 	a := Arguments{
 		AllProtocols: last("egress-snat-protocols", "all"), ExcludeNodes: last("egress-snat-exclude-nodes", "true"),
 		AllowNodeIPs: last("egress-snat-allow-node-ips", "true"), LoadBalancerIPs: last("egress-snat-load-balancer-ips", "true"),
-		NodeScope: last("egress-snat-scope", "node"), NamespaceCIDRs: map[string][]netip.Prefix{},
+		NodeScope: last("egress-snat-scope", "node"), SteeringOff: last("egress-snat-steering", "off"), NamespaceCIDRs: map[string][]netip.Prefix{},
 	}
 	for key, cidrs := range map[string]*[]netip.Prefix{
 		"cluster-cidr": &a.ClusterCIDRs, "egress-snat-exclude-cidrs": &a.ExcludeCIDRs, "egress-snat-allowed-cidrs": &a.AllowedCIDRs,

@@ -21,6 +21,9 @@ type Cluster struct {
 	ServiceCIDRs   []*networkingv1.ServiceCIDR
 	// Network is OpenShift's; nil if there is none.
 	Network *configv1.Network
+	// Held are the addresses on nodes' interfaces, by the names of the nodes, without those on loopback and on
+	// interfaces that do not answer ARP.
+	Held map[string][]netip.Addr
 	Arguments
 }
 
@@ -53,13 +56,35 @@ func (c Cluster) Bindings() []Binding {
 
 // BindingsOn returns those that a node writes rules for. With egress-snat-scope: node these are the bindings
 // that follow from the endpoints that an EndpointSlice places on this node, or on none, and from those in its
-// Node's spec.podCIDRs.
+// Node's spec.podCIDRs; and, unless egress-snat-steering is off, from all endpoints of the pods that are steered to it.
 func (c Cluster) BindingsOn(node string) []Binding {
 	if !c.NodeScope {
 		return c.Bindings()
 	}
 	podCIDRs := c.podCIDRs(node)
-	return c.bindings(func(e endpoint) bool { return e.node == node || e.node == "" || contain(podCIDRs, e.addr) })
+	isHere := func(e endpoint) bool { return e.node == node || contain(podCIDRs, e.addr) }
+	steered := c.steeredTo(node, isHere)
+	return c.bindings(func(e endpoint) bool { return e.node == "" || isHere(e) || steered[e.addr] })
+}
+
+// "All endpoints of the claims on" egress IPs that the node holds; "at the address of an endpoint that is
+// steered here and may be on another node, the endpoints of all claims count."
+func (c Cluster) steeredTo(node string, isHere func(endpoint) bool) map[netip.Addr]bool {
+	steered := map[netip.Addr]bool{}
+	if c.SteeringOff {
+		return steered
+	}
+	endpoints := c.endpoints()
+	for _, svc := range c.Services {
+		for _, claim := range c.claims(svc) {
+			for _, e := range endpoints {
+				if slices.Contains(c.Held[node], claim.ip) && e.isOf(svc) && e.addr.Is4() == claim.ip.Is4() && !isHere(e) {
+					steered[e.addr] = true
+				}
+			}
+		}
+	}
+	return steered
 }
 
 // bindings returns those that follow from some of the endpoints.
@@ -93,6 +118,10 @@ func (c Cluster) bindings(counts func(endpoint) bool) []Binding {
 	for _, b := range bound {
 		bindings = append(bindings, b)
 	}
+	return sorted(bindings)
+}
+
+func sorted(bindings []Binding) []Binding {
 	slices.SortFunc(bindings, func(a, b Binding) int {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Protocol, b.Protocol))
 	})

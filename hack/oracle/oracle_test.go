@@ -53,6 +53,26 @@ func TestBindingsOn_ScopeOfANode(t *testing.T) {
 	}
 }
 
+func TestBindingsOn_HolderOfTheEgressIP(t *testing.T) {
+	var c Cluster
+	newService(&c, "shop", "203.0.113.1", 1, map[string]string{"10.128.0.1": "node-1", "10.128.0.2": "node-2"})
+	newService(&c, "press", "203.0.113.2", 2, map[string]string{"10.128.0.3": "node-2"})
+	c.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	c.NodeScope = true
+	c.Held = map[string][]netip.Addr{"node-1": {netip.MustParseAddr("203.0.113.1")}, "node-3": {netip.MustParseAddr("203.0.113.2")}}
+	check := func(want map[string][]string) {
+		t.Helper()
+		for node, pods := range want {
+			if diff := cmp.Diff(pods, podsOf(c.BindingsOn(node))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", node, diff)
+			}
+		}
+	}
+	check(map[string][]string{"node-1": {"10.128.0.1", "10.128.0.2"}, "node-2": {"10.128.0.2", "10.128.0.3"}, "node-3": {"10.128.0.3"}})
+	c.SteeringOff = true
+	check(map[string][]string{"node-1": {"10.128.0.1"}, "node-2": {"10.128.0.2", "10.128.0.3"}, "node-3": nil})
+}
+
 func TestNamespaceCIDRs_WhoMayHaveAnAddress(t *testing.T) {
 	const pins = "bank=203.0.113.0/28,vault=203.0.113.0/28,bank=198.51.100.0/24"
 	for _, test := range []struct {
