@@ -200,7 +200,8 @@ func (f *filler) empty() {
 // log says what it cannot do, and the node is not ready, for old flows may still use the old address.
 func TestConntrack_WithoutItsNetlink(t *testing.T) {
 	belongsTo(t, usual)
-	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft uses that netlink, too
+	// iptables-nft and steering use that netlink, too.
+	w := newWatchedWorld(t, settings{backend: lab.Legacy, arguments: `egress-snat-steering: ["off"]`})
 	victim := w.members[1]
 	victim.Stop()
 	victim.Printed.Reset()

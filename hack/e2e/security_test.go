@@ -61,6 +61,17 @@ var nodesRights = []string{
 	"watch services",
 }
 
+// leaseNamespace is where nodes announce their egress IPs, and leaseRights are what a node may do there
+// besides.
+const leaseNamespace = "origin-node"
+
+var leaseRights = []string{
+	"create leases.coordination.k8s.io",
+	"list leases.coordination.k8s.io",
+	"patch leases.coordination.k8s.io",
+	"watch leases.coordination.k8s.io",
+}
+
 // TestRights_WhatANodeNeedsAndNothingElse: every verb is tried on every resource that the API server
 // has, with a node's own credentials; and the API server is asked, which knows verbs that no
 // request has.
@@ -74,6 +85,7 @@ func TestRights_WhatANodeNeedsAndNothingElse(t *testing.T) {
 		for _, namespace := range []string{"default", "kube-system"} {
 			w.says(node, namespace)
 		}
+		w.says(node, leaseNamespace, leaseRights...)
 	})
 	w.scenario("what would do most harm", func() { w.tryHarm(node) })
 	w.scenario("the one Network that means anything", func() {
@@ -233,8 +245,8 @@ func attemptsOn(prefix, group string, r metav1.APIResource) []attempt {
 }
 
 // says fails unless the API server says of a user that it has the rights of everybody and of a node, in
-// a namespace.
-func (w *world) says(node *somebody, namespace string) {
+// a namespace, and these further ones.
+func (w *world) says(node *somebody, namespace string, further ...string) {
 	w.Helper()
 	review, err := node.client.AuthorizationV1().SelfSubjectRulesReviews().Create(w.Context(), &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
@@ -251,7 +263,7 @@ func (w *world) says(node *somebody, namespace string) {
 	}
 	want := slices.Concat(everybodys, nodesRights, []string{
 		"get networks.config.openshift.io cluster", "list networks.config.openshift.io cluster", "watch networks.config.openshift.io cluster",
-	})
+	}, further)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
 		w.Errorf("what the node may do in the namespace %s (-want +got):\n%s", namespace, diff)
@@ -349,7 +361,7 @@ func rightsOf(rules ...rbacv1.PolicyRule) (rights []right) {
 	return rights
 }
 
-// shippedRights are those of images/node/rbac.yaml.
+// shippedRights are those of images/node/rbac.yaml in the whole cluster.
 func (w *world) shippedRights() (rights []right) {
 	w.Helper()
 	text, err := os.ReadFile(rbacFile)
@@ -362,7 +374,9 @@ func (w *world) shippedRights() (rights []right) {
 			return rights
 		}
 		w.must(err)
-		rights = append(rights, rightsOf(role.Rules...)...)
+		if role.Kind == "ClusterRole" {
+			rights = append(rights, rightsOf(role.Rules...)...)
+		}
 	}
 }
 

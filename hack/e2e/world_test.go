@@ -61,7 +61,11 @@ type settings struct {
 	families  []v1.IPFamily // both if empty
 	backend   lab.Backend
 	nftables  bool   // the mode of that name
+	beside    bool   // our rules by nftables, in another mode
 	arguments string // YAML for proxyArguments
+	// onLAN: external IPs may be of the nodes' own network, where a node says by ARP that it has one; and there is a
+	// host behind a router.
+	onLAN bool
 }
 
 // newWorld makes a cluster with all nodes running and nothing else in it. Pods run on them, made by
@@ -95,7 +99,9 @@ func newIdleWorld(t *testing.T, s settings) *world {
 		s.families = families
 	}
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
-	l := lab.ForTest(t, lab.Config{Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend})
+	l := lab.ForTest(t, lab.Config{
+		Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend, AnswersByARP: s.onLAN, Far: s.onLAN,
+	})
 	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
@@ -103,6 +109,9 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	}
 	w.runKubelet()
 	w.serve(l.Outside())
+	if s.onLAN {
+		w.serve(l.Far())
+	}
 	return w
 }
 
@@ -118,6 +127,9 @@ func (w *world) newMember(name string, host *lab.Host, s settings) *member {
 	m.Fields = map[string]any{"masterKubeConfig": "node.kubeconfig"}
 	if s.nftables {
 		m.Backend, m.Arguments = reconcile.NFTables, map[string]any{"proxy-mode": []string{"nftables"}}
+	}
+	if s.beside {
+		m.Backend, m.Arguments = reconcile.NFTables, map[string]any{"egress-snat-backend": []string{"nftables"}}
 	}
 	m.Configure(s.arguments)
 	return m
@@ -274,6 +286,9 @@ func (w *world) objects() (oracle.Cluster, error) {
 			return objects, err
 		}
 	}
+	if objects.Held, err = w.held(); err != nil {
+		return objects, err
+	}
 	for i := range services.Items {
 		objects.Services = append(objects.Services, &services.Items[i])
 	}
@@ -287,6 +302,19 @@ func (w *world) objects() (oracle.Cluster, error) {
 		objects.ServiceCIDRs = append(objects.ServiceCIDRs, &cidrs.Items[i])
 	}
 	return objects, nil
+}
+
+// held are the addresses that nodes have on their interfaces.
+func (w *world) held() (map[string][]netip.Addr, error) {
+	held := map[string][]netip.Addr{}
+	for _, m := range w.members {
+		addrs, err := m.Host.Held()
+		if err != nil {
+			return nil, err
+		}
+		held[m.Name] = addrs
+	}
+	return held, nil
 }
 
 // settled waits until the kernel of each of these nodes, all if none is named, holds the plan for what

@@ -685,16 +685,37 @@ func TestShippedPermissions_AreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role, roleBinding, _ := strings.Cut(string(text), "\n---\n")
-	var r rbacv1.ClusterRole
-	var b rbacv1.ClusterRoleBinding
-	if err := errors.Join(yaml.UnmarshalStrict([]byte(role), &r), yaml.UnmarshalStrict([]byte(roleBinding), &b)); err != nil {
-		t.Fatal(err)
+	documents := strings.Split(string(text), "\n---\n")
+	if len(documents) != 5 {
+		t.Fatalf("there are %d objects, want 5", len(documents))
 	}
-	if b.RoleRef.Name != r.Name || b.RoleRef.Kind != "ClusterRole" || len(b.Subjects) != 1 {
-		t.Errorf("the binding is of %+v to %+v", b.RoleRef, b.Subjects)
+	var clusterRole rbacv1.ClusterRole
+	var clusterBinding rbacv1.ClusterRoleBinding
+	var namespace v1.Namespace
+	var role rbacv1.Role
+	var binding rbacv1.RoleBinding
+	for i, object := range []any{&clusterRole, &clusterBinding, &namespace, &role, &binding} {
+		if err := yaml.UnmarshalStrict([]byte(documents[i]), object); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, rule := range r.Rules {
+	for _, ref := range []struct {
+		to       rbacv1.RoleRef
+		name     string
+		kind     string
+		subjects []rbacv1.Subject
+	}{
+		{clusterBinding.RoleRef, clusterRole.Name, clusterRole.Kind, clusterBinding.Subjects},
+		{binding.RoleRef, role.Name, role.Kind, binding.Subjects},
+	} {
+		if ref.to.Name != ref.name || ref.to.Kind != ref.kind || len(ref.subjects) != 1 {
+			t.Errorf("the binding is of %+v to %+v", ref.to, ref.subjects)
+		}
+	}
+	if role.Namespace != namespace.Name || binding.Namespace != namespace.Name {
+		t.Errorf("the Role is in %q and its binding in %q, want %q", role.Namespace, binding.Namespace, namespace.Name)
+	}
+	for _, rule := range slices.Concat(clusterRole.Rules, role.Rules) {
 		if len(rule.APIGroups) == 0 || len(rule.Resources) == 0 || len(rule.Verbs) == 0 {
 			t.Errorf("a rule that allows nothing: %+v", rule)
 		}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	process "github.com/openshift/origin-node/hack/node"
+)
+
+// TestSteering_KilledWhileTheAddressMoves: the process of a node, the old holder, the new one or another, at random moments
+// around a move.
+func TestSteering_KilledWhileTheAddressMoves(t *testing.T) {
+	w := newSteeredWorld(t, settings{}, nil)
+	traffic := w.crowd(100)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	times := by(t, 3, 10, 100)
+	for i := range times {
+		to := w.members[i%len(w.members)]
+		if to == w.holder {
+			to = w.members[(i+1)%len(w.members)]
+		}
+		w.killDuringMove(to, w.members[random.IntN(len(w.members))], time.Duration(random.Int64N(int64(200*time.Millisecond))))
+	}
+	sum := traffic.Stop()
+	if sum.Wrong > 0 {
+		t.Errorf("pods were seen as others: %s", sum)
+	}
+	line, _, _ := strings.Cut(sum.String(), "\n")
+	t.Logf("killed %d times; %s; dropped: %s", times, line, dropsTold(w.allDrops()))
+	w.clean(100 * times)
+}
+
+// killDuringMove moves the egress IPs to a node, kills a node's process so long after the start of that, starts it anew, and
+// waits until all is well.
+func (w *steeredWorld) killDuringMove(to, victim *member, after time.Duration) {
+	w.Helper()
+	killed := make(chan struct{})
+	go func() {
+		time.Sleep(after) // the moment
+		victim.Kill()
+		close(killed)
+	}()
+	w.move(to)
+	<-killed
+	victim.Printed.Reset()
+	victim.Start()
+	victim.Ready()
+	w.steered()
+}
+
+// TestSteering_APIServerAwayWhileTheAddressMoves: nodes do not learn of the new holder, so their pods are not answered, but
+// leave as nobody else; all is well when the API server is back.
+func TestSteering_APIServerAwayWhileTheAddressMoves(t *testing.T) {
+	belongsTo(t, long)
+	w := newSteeredWorld(t, settings{}, nil)
+	traffic := w.crowd(100)
+	w.must(w.APIServer.Stop(t.Context()))
+	w.move(w.members[1])
+	// The new holder knows by itself, and so do its pods.
+	for _, to := range w.everywhere() {
+		w.seen("udp", w.pods[1], to, identity(w.pods[1], to, w.egressIPs))
+	}
+	time.Sleep(30 * time.Second) // the fault is its length
+	w.must(w.APIServer.Start())
+	w.must(w.APIServer.Ready(t.Context()))
+	back := time.Now()
+	w.steered()
+	t.Logf("all well %s after the API server was back", since(back))
+	if sum := traffic.Stop(); sum.Wrong > 0 {
+		t.Errorf("pods were seen as others: %s", sum)
+	}
+	w.clean(100)
+}
+
+// TestSteering_Repair: somebody deletes what steers on a pod's node, and on the holder. Packets are lost until the node has
+// repaired it, within a sync period, but none leaves under another address.
+func TestSteering_Repair(t *testing.T) {
+	w := newSteeredWorld(t, settings{}, nil)
+	traffic := w.crowd(200)
+	source := w.members[1]
+	damages := []steeringDamage{
+		{"the device deleted", "ip link del steer0"},
+		{"other tables flushed", "iptables -w -t nat -F; ip6tables -w -t nat -F"},
+		{"rules deleted", `for family in -4 -6; do ip $family rule | sed -En 's/^(9[0-9]{2}|1000):.*/\1/p' | xargs -n1 ip $family rule del pref; done`},
+		{"routes deleted", `for family in -4 -6; do for table in $(ip $family rule | sed -En 's/.* lookup (77[0-9]{2}).*/\1/p'); do ip $family route flush table $table; done; done`},
+		{"the device down", "ip link set steer0 down"},
+		{"flows forgotten", "conntrack -F"},
+	}
+	for _, m := range []*member{source, w.holder} {
+		for _, d := range damages[:by(t, 2, len(damages), len(damages))] {
+			w.scenario(d.name+" on "+m.Name, func() { w.repaired(m, d) })
+		}
+	}
+	sum := traffic.Stop()
+	if sum.Wrong > 0 {
+		t.Errorf("pods were seen as others: %s", sum)
+	}
+	line, _, _ := strings.Cut(sum.String(), "\n")
+	t.Logf("%s; dropped: %s", line, dropsTold(w.allDrops()))
+	w.clean(1000)
+}
+
+// steeringDamage is what somebody does on a node, as a script.
+type steeringDamage struct{ name, script string }
+
+// repaired does damage, and waits until a node is as it was.
+func (w *steeredWorld) repaired(m *member, d steeringDamage) {
+	w.Helper()
+	state := func() string {
+		w.Helper()
+		return m.steering(w.world) + strings.Join(w.egressRules(m), "\n")
+	}
+	want := state()
+	began := time.Now()
+	_, err := m.Host.Run(w.Context(), "sh", "-c", d.script)
+	w.must(err)
+	process.Eventually(w.T, 3*process.SyncPeriod, func() error { // a sync takes time, too
+		if diff := cmp.Diff(lines(want), lines(state())); diff != "" {
+			return fmt.Errorf("%s: not as it was (-want +got):\n%s", m.Name, diff)
+		}
+		return nil
+	})
+	w.Logf("repaired after %s", since(began))
+	w.steered()
+}

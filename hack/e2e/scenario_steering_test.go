@@ -1,0 +1,466 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+)
+
+// TestSteering_PodsLeaveFromTheHolder: pods on all nodes leave from the node that has their egress IP, also while it moves;
+// what comes in is answered as ever.
+func TestSteering_PodsLeaveFromTheHolder(t *testing.T) {
+	for name, way := range map[string]struct {
+		settings
+		share share
+	}{
+		"iptables":        {settings{arguments: `egress-snat-protocols: [all]`}, inCI},
+		"iptables-legacy": {settings{backend: lab.Legacy}, long},
+		"nftables":        {settings{nftables: true}, usual},
+		"beside iptables": {settings{beside: true}, long},
+		"IPv6 only":       {settings{families: families[1:]}, usual},
+	} {
+		t.Run(name, func(t *testing.T) {
+			belongsTo(t, way.share)
+			podsLeaveFromTheHolder(newSteeredWorld(t, way.settings, nil))
+		})
+	}
+}
+
+func podsLeaveFromTheHolder(w *steeredWorld) {
+	w.scenario("packets of all pods leave by the holder, to hosts on its network and behind a router", w.leaveByTheHolder)
+	w.scenario("clients outside reach the pods, and are seen as ever", w.inbound)
+	w.scenario("nft lists the tables, and can load what it lists", w.reloadable)
+	w.scenario("the egress IP moves from node to node under load", func() { w.movesUnderLoad(by(w.T, 6, 12, 12)) })
+	w.scenario("after all moves packets leave by the last holder", w.leaveByTheHolder)
+	w.clean(500)
+}
+
+func (w *steeredWorld) leaveByTheHolder() {
+	protocols := []string{"tcp", "udp"}
+	if w.members[0].RuleArguments().AllProtocols {
+		protocols = append(protocols, "icmp")
+	}
+	w.only(w.holder.Host, w.sends(func() {
+		for _, pod := range w.pods {
+			for _, to := range w.everywhere() {
+				for _, protocol := range protocols {
+					w.seen(protocol, pod, to, identity(pod, to, w.egressIPs))
+				}
+			}
+		}
+	}))
+}
+
+// inbound asks the pods, from both hosts outside, through the Service's external IPs, a node port of each node, and
+// directly.
+func (w *steeredWorld) inbound() {
+	w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.Type = v1.ServiceTypeNodePort })
+	ports := w.getService("shop", "web").Spec.Ports
+	for _, client := range []*lab.Host{w.Outside(), w.Far()} {
+		for i, protocol := range []string{"tcp", "udp"} {
+			for _, to := range addrPorts(w.egressIPs, 80) {
+				w.asks(protocol, client, to)
+			}
+			for _, m := range w.members {
+				for _, to := range at(m.Host, uint16(ports[i].NodePort)) {
+					w.asks(protocol, client, to)
+				}
+			}
+			for _, pod := range w.pods {
+				for _, to := range at(pod, port) {
+					w.seen(protocol, client, to, like(to.Addr(), client))
+				}
+			}
+		}
+	}
+}
+
+// reloadable loads what nft lists of a node's tables in an empty namespace, and lists it there.
+func (w *steeredWorld) reloadable() {
+	for _, m := range w.members {
+		if _, err := m.Host.Run(w.Context(), "nft", "list", "ruleset"); err != nil {
+			w.Error(err)
+		}
+		empty, err := w.AddPodOn(m.Host)
+		w.must(err)
+		for _, family := range w.families {
+			list := []string{"list", "table", map[v1.IPFamily]string{v1.IPv4Protocol: "ip", v1.IPv6Protocol: "ip6"}[family], steeringTable}
+			listed, err := m.Host.Run(w.Context(), "nft", list...)
+			w.must(err)
+			load := empty.Command(w.Context(), "nft", "-f", "-")
+			load.Stdin = strings.NewReader(listed)
+			if out, err := load.CombinedOutput(); err != nil {
+				w.Fatalf("%s: nft does not load what it lists: %s%s", m.Name, out, listed)
+			}
+			again, err := empty.Run(w.Context(), "nft", list...)
+			w.must(err)
+			if diff := cmp.Diff(packetCounts.ReplaceAllString(listed, ""), packetCounts.ReplaceAllString(again, "")); diff != "" {
+				w.Errorf("%s: the table is another one when loaded (-want +got):\n%s", m.Name, diff)
+			}
+		}
+		w.must(w.RemovePod(empty))
+	}
+}
+
+// movesUnderLoad moves the egress IPs so often, each time when pods have been answered at the last place.
+func (w *steeredWorld) movesUnderLoad(times int) {
+	traffic := w.crowd(by(w.T, 100, 200, 400))
+	began := time.Now()
+	for i := range times {
+		w.move(w.members[(slices.Index(w.members, w.holder)+1+i/3%2)%len(w.members)])
+		w.answered()
+	}
+	took := time.Since(began)
+	w.steered()
+	ctx, cancel := context.WithTimeout(w.Context(), soon)
+	defer cancel()
+	w.must(traffic.Round(ctx))
+	sum := traffic.Stop()
+	if sum.Wrong > 0 {
+		w.Errorf("pods were seen as others: %s", sum)
+	}
+	line, _, _ := strings.Cut(sum.String(), "\n")
+	w.Logf("%d moves, each with a round of answers, in %s; %s; dropped: %s", times, took.Round(time.Millisecond), line, dropsTold(w.allDrops()))
+}
+
+// TestSteering_TwoHundredMoves: under load, and of at least 100,000 packets none has another source than the egress IP.
+func TestSteering_TwoHundredMoves(t *testing.T) {
+	belongsTo(t, long)
+	w := newSteeredWorld(t, settings{}, nil)
+	w.movesUnderLoad(200)
+	traffic := w.crowd(1000) // until there were enough
+	w.eventually(func() error {
+		right, _ := w.sources()
+		total := 0
+		for _, packets := range right {
+			total += packets
+		}
+		if total < 100_000 {
+			return fmt.Errorf("%d packets", total)
+		}
+		return nil
+	})
+	traffic.Stop()
+	w.clean(100_000)
+}
+
+// TestSteering_AddressOnNoNode: an egress IP that no node has, or that all have on loopback or on an interface without ARP,
+// is used where the pod runs: rules and packets are as without steering, and nothing of steering is left when it is off.
+func TestSteering_AddressOnNoNode(t *testing.T) {
+	w := newWorld(t, settings{})
+	pods := w.shop(w.ips(10)...)
+	var want []string
+	check := func() {
+		w.Helper()
+		w.settled()
+		rules := w.egressRules(w.members...)
+		if want == nil {
+			want = rules
+		}
+		if diff := cmp.Diff(want, rules); diff != "" {
+			w.Errorf("other rules than where no node has it (-want +got):\n%s", diff)
+		}
+		for _, m := range w.members {
+			if epochs, err := w.leased(m); err != nil || len(epochs) > 0 {
+				w.Errorf("the Lease of %s says that it has %v, %v", m.Name, epochs, err)
+			}
+		}
+		for _, pod := range pods {
+			w.leaves("tcp", pod, w.ips(10)...)
+			w.leaves("udp", pod, w.ips(10)...)
+		}
+	}
+	w.scenario("no node has it", check)
+	w.onAll("ip link add silent0 type veth peer name silent1", "ip link set silent0 arp off up", "ip link set silent1 up")
+	for _, dev := range []string{"lo", "silent0"} {
+		for _, ip := range w.ips(10) {
+			w.onAll("ip addr add " + ip + " dev " + dev)
+		}
+		w.scenario("all nodes have it on "+dev, check)
+		for _, ip := range w.ips(10) {
+			w.onAll("ip addr del " + ip + " dev " + dev)
+		}
+	}
+	w.reconfigure(`egress-snat-steering: ["off"]`)
+	w.scenario("steering is off", func() {
+		check()
+		for _, m := range w.members {
+			if left := m.steering(w); left != "" {
+				w.Errorf("%s has something of steering left:\n%s", m.Name, left)
+			}
+		}
+	})
+}
+
+// egressRules are our rules on some nodes.
+func (w *world) egressRules(on ...*member) (rules []string) {
+	w.Helper()
+	for _, m := range on {
+		for _, family := range w.families {
+			for _, line := range programmed(m, family) {
+				if strings.Contains(line, iptables.ChainPrefix) {
+					rules = append(rules, m.Name+" "+line)
+				}
+			}
+		}
+	}
+	return rules
+}
+
+// onAll runs commands on all nodes.
+func (w *world) onAll(commands ...string) {
+	w.Helper()
+	for _, m := range w.members {
+		w.run(m.Host, commands...)
+	}
+}
+
+// run runs commands on a host.
+func (w *world) run(host *lab.Host, commands ...string) {
+	w.Helper()
+	for _, command := range commands {
+		fields := strings.Fields(command)
+		_, err := host.Run(w.Context(), fields[0], fields[1:]...)
+		w.must(err)
+	}
+}
+
+// TestSteering_BindingGoesOnOneNodeFirst: the holder, or the pod's node, learns of a change first. The packets of the pod are
+// lost then, or leave as its node's where that has learned of it, but never from the pod's address.
+func TestSteering_BindingGoesOnOneNodeFirst(t *testing.T) {
+	belongsTo(t, long)
+	w := newSteeredWorld(t, settings{nodes: 2}, nil)
+	source, pod := w.members[1], w.pods[1]
+	to := w.outside()
+	w.scenario("on the holder first", func() {
+		source.link.Hold()
+		w.bind(false, w.holder)
+		before := w.holder.drops(w.world)["stale"]
+		by := w.sends(func() { w.hangs([]*lab.Host{pod}) })
+		if now := w.holder.drops(w.world)["stale"]; len(by) > 0 || now == before {
+			w.Errorf("%d packets are dropped as stale, and some leave by %d nodes; want at least one, and none", now-before, len(by))
+		}
+		w.must(source.link.Heal())
+		w.settled()
+		w.leaves("tcp", pod)
+	})
+	w.must(w.wire.Close()) // from here on the pod may leave as its node
+	w.bind(true, w.members...)
+	w.answered()
+	wire, err := w.Watch()
+	w.must(err)
+	defer func() { _ = wire.Close() }()
+	w.scenario("on the pod's node first", func() {
+		flows := w.flows(pod, "tcp", "udp")
+		w.holder.link.Hold()
+		w.bind(false, source)
+		w.leaves("tcp", pod)
+		w.ended(flows)
+		w.must(w.holder.link.Heal())
+		w.settled()
+		w.leaves("tcp", pod)
+	})
+	for _, addr := range to {
+		for _, protocol := range []string{"tcp", "udp"} {
+			if packets := wire.Sources(protocol, addr)[like(addr.Addr(), pod)]; packets > 0 {
+				w.Errorf("%d packets of %s to %s left from the pod's own address", packets, protocol, addr)
+			}
+		}
+	}
+}
+
+// bind says whether pods of shop/web leave from its external IPs, and waits until these nodes have learned of it.
+func (w *steeredWorld) bind(bound bool, nodes ...*member) {
+	w.Helper()
+	w.must(w.patch(w.Context(), "shop", "web", map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{"network.openshift.io/egress-snat": fmt.Sprint(bound)},
+	}}))
+	w.settled(nodes...)
+}
+
+// TestSteering_HolderIsLost: packets are dropped in silence for a while, in which another node may take the address, and
+// then as egress-snat-steering has it: pods are told at once.
+func TestSteering_HolderIsLost(t *testing.T) {
+	w := newSteeredWorld(t, settings{}, nil)
+	w.scenario("it is withdrawn, and taken by nobody: used where the pods run", func() {
+		pods := w.elsewhere()
+		w.drop()
+		w.hangs(pods)
+		w.settled()
+		// Nobody answers ARP for the address, so neither does an answer come.
+		for i, m := range w.members {
+			w.eventually(func() error {
+				if by := w.sends(func() { _ = w.unanswered("udp", w.pods[i], w.outside()[0]) }); len(by) != 1 || by[0] != m.Host {
+					return fmt.Errorf("packets of %s leave by %d nodes, want its own alone", w.pods[i].Name, len(by))
+				}
+				return nil
+			})
+		}
+		w.take(w.members[1])
+	})
+	w.scenario("the holder is cut off, and not ready", func() {
+		belongsTo(w.T, usual)
+		cut := w.holder
+		pods := w.elsewhere()
+		w.must(w.SetLink(cut.Host, false))
+		w.ready(cut, v1.ConditionUnknown)
+		w.hangs(pods)
+		lost := time.Now()
+		w.fails(pods)
+		w.Logf("pods are told %s after the node was cut off", since(lost))
+		w.must(w.SetLink(cut.Host, true))
+		w.ready(cut, v1.ConditionTrue)
+		w.steered()
+	})
+	w.reconfigure(`egress-snat-steering: [required]`)
+	w.steered()
+	w.scenario("required, withdrawn, and taken by nobody", func() {
+		pods := w.elsewhere()
+		w.drop()
+		w.hangs(pods)
+		w.fails(w.pods)
+		w.take(w.members[2])
+	})
+	w.clean(50)
+}
+
+// ready says whether a node is.
+func (w *world) ready(m *member, status v1.ConditionStatus) {
+	w.Helper()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":"Test"}]}}`, status)
+	_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	w.must(err)
+}
+
+// TestSteering_TwoHolders: as long as two nodes have an egress IP all other nodes steer to the same one, that took it last,
+// and somebody is told.
+func TestSteering_TwoHolders(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{nodes: 4}, nil)
+	first, second := w.members[0], w.members[1]
+	for _, addr := range addrs(w.egressIPs) {
+		w.must(second.Host.TakeAddr(addr))
+	}
+	w.eventually(func() error {
+		for _, ip := range w.egressIPs {
+			one, err := w.leased(first)
+			if err != nil {
+				return err
+			}
+			two, err := w.leased(second)
+			if err != nil {
+				return err
+			}
+			if one[ip] == 0 || two[ip] <= one[ip] {
+				return fmt.Errorf("%s has the epochs %d and %d; want a higher one on %s", ip, one[ip], two[ip], second.Name)
+			}
+		}
+		return nil
+	})
+	w.eventually(func() error { // answers go to one of the two, so there may be none
+		by := w.sends(func() {
+			for _, pod := range w.pods[2:] {
+				for _, to := range w.outside() {
+					_ = w.unanswered("udp", pod, to)
+				}
+			}
+		})
+		if len(by) != 1 || by[0] != second.Host {
+			return fmt.Errorf("packets leave by %d nodes, want %s alone", len(by), second.Name)
+		}
+		return nil
+	})
+	for _, ip := range w.egressIPs {
+		w.eventually(func() error { return w.conflictTold(ip, first, second) })
+	}
+	w.drop() // at the first
+	w.holder = second
+	w.steered()
+	w.clean(20)
+}
+
+// conflictTold returns an error unless an Event says that these nodes have an address.
+func (w *world) conflictTold(ip string, nodes ...*member) error {
+	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.Type == v1.EventTypeWarning && e.Source.Component == eventSource && strings.Contains(e.Message, ip) &&
+			!slices.ContainsFunc(nodes, func(m *member) bool { return !strings.Contains(e.Message, m.Name) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event says that several nodes have %s; there are: %v", ip, told(events.Items))
+}
+
+// TestSteering_ManyAddresses: the kernel of a node has a route for each holder, not for each address; and when one address
+// moves, its chain changes and nothing else.
+func TestSteering_ManyAddresses(t *testing.T) {
+	belongsTo(t, usual)
+	count, holders := by(t, 0, 100, 1000), by(t, 0, 2, 5)
+	w := newWorld(t, settings{nodes: 1 + holders, families: families[:1]})
+	source := w.members[0]
+	w.namespace("many")
+	for i := range count {
+		w.manyth(source, i)
+		w.must(w.AddAddr(w.members[1+i%holders].Host, netip.MustParseAddr(manyIP(i))))
+	}
+	for h := range holders {
+		var ips []string
+		for i := h; i < count; i += holders {
+			ips = append(ips, manyIP(i))
+		}
+		w.heldBy(w.members[1+h], ips...)
+	}
+	w.settled()
+	before := source.steering(w)
+	if routes := strings.Count(before, "default via 169.254.77."); routes != holders {
+		w.Errorf("%d routes to holders, want %d", routes, holders)
+	}
+	w.must(w.MoveAddr(netip.MustParseAddr(manyIP(0)), w.members[1].Host, w.members[2].Host))
+	w.eventually(func() error {
+		if was, is := lines(before), lines(source.steering(w)); len(was) != len(is) || differing(was, is) != 1 {
+			return fmt.Errorf("one address has moved, and %d lines have become %d (-before +after):\n%s", len(was), len(is), cmp.Diff(was, is))
+		}
+		return nil
+	})
+}
+
+// differing is how many lines are others in a text of the same length.
+func differing(was, is []string) (count int) {
+	for i := range is {
+		if is[i] != was[i] {
+			count++
+		}
+	}
+	return count
+}
+
+func lines(text string) []string { return strings.Split(text, "\n") }
+
+// manyIP is one of many egress IPs.
+func manyIP(i int) string { return fmt.Sprintf("100.66.%d.%d", i/250, 1+i%250) }
+
+// manyth makes a Service with an egress IP of its own and a pod that does not exist.
+func (w *world) manyth(on *member, i int) {
+	w.Helper()
+	name := fmt.Sprintf("s%d", i)
+	w.service("many", name, []string{manyIP(i)}, func(svc *v1.Service) { svc.Spec.Selector = nil })
+	slice := newEndpointSlice("many", name, name, fmt.Sprintf("10.128.%d.%d", 100+i/250, 1+i%250))
+	slice.Endpoints[0].NodeName = &on.Name
+	_, err := w.Client().DiscoveryV1().EndpointSlices("many").Create(w.Context(), slice, metav1.CreateOptions{})
+	w.must(err)
+}
