@@ -47,7 +47,7 @@ func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.A
 
 // addresses returns what is known of the egress IPs of a family.
 func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
-	claimed, _ := s.state.egressIPs(family)
+	claimed := s.state.egressIPs(family)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -118,7 +118,7 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
 	defer s.mu.Unlock()
 	now := time.Now()
 	troubles := map[netip.Addr]trouble{}
-	claimed, _ := s.state.egressIPs(family)
+	claimed := s.state.egressIPs(family)
 	for _, ip := range claimed {
 		if h := s.directory.Holder(ip, now); h.State == holders.Lost && now.Sub(h.Since) > settled {
 			troubles[ip] = trouble{addressLost, fmt.Sprintf("%s is lost, for %s, which had it, is not there any more (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}

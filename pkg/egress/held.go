@@ -202,21 +202,18 @@ type claimedIPs struct {
 	claims map[netip.Addr]int
 	// sorted has the addresses; nil if it has to be made anew.
 	sorted []netip.Addr
-	// revision is another one after each change.
-	revision uint64
 }
 
 // egressIPs returns the addresses of a family that any Service claims as its egress IP, granted or not,
-// sorted, and a number that changes when they do. The list must not be changed. It is made anew only
-// when it has changed.
-func (s *state) egressIPs(family v1.IPFamily) (ips []netip.Addr, revision uint64) {
+// sorted. The list must not be changed. It is made anew only when it has changed.
+func (s *state) egressIPs(family v1.IPFamily) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.claimed[family]
 	if c.sorted == nil {
 		c.sorted = slices.SortedFunc(maps.Keys(c.claims), netip.Addr.Compare)
 	}
-	return c.sorted, c.revision
+	return c.sorted
 }
 
 // countClaims notes that a Service's claims have come in the place of others.
@@ -238,6 +235,5 @@ func (c *claimedIPs) count(p *part, by int) {
 	}
 	if before == 0 || before+by == 0 {
 		c.sorted = nil
-		c.revision++
 	}
 }

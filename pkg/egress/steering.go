@@ -155,7 +155,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	claimed, _ := s.state.egressIPs(family)
+	claimed := s.state.egressIPs(family)
 	result.Ways = s.directory.Ways(claimed, s.config.Mode, now)
 	s.publish()
 	return result, s.directory.Wake(now)
@@ -169,7 +169,7 @@ func (s *steerer) publish() {
 	}
 	published := map[netip.Addr]uint64{}
 	for _, family := range families {
-		claimed, _ := s.state.egressIPs(family)
+		claimed := s.state.egressIPs(family)
 		for _, ip := range claimed {
 			if epoch, here := own[ip]; here {
 				published[ip] = epoch

@@ -34,7 +34,7 @@ type driver interface {
 	observe(ctx context.Context) (observation, error)
 	// write makes the kernel hold d, with the removed bindings on record, and tells whether it
 	// had to change anything, and how much the kernel holds: rules, or elements of sets.
-	// After an error the kernel holds what it held before.
+	// After an error the rules in the kernel are those of before, unless the error says otherwise.
 	write(ctx context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error)
 	// update is write for what differs by change from what was written last. After an error only
 	// write will do.
@@ -127,7 +127,7 @@ func (d *rulesDriver) write(ctx context.Context, desired kernel.Desired, removed
 	rules := d.written.Ruleset()
 	rules.Record(removed)
 	changed, err = d.rules.Write(ctx, rules)
-	return changed, rules.Rules(), d.forgetAfter(err)
+	return changed, rules.Rules(), kept(d.forgetAfter(err))
 }
 
 func (d *rulesDriver) update(ctx context.Context, change kernel.Change, removed []kernel.Binding) (changed bool, size int, err error) {
@@ -135,6 +135,14 @@ func (d *rulesDriver) update(ctx context.Context, change kernel.Change, removed 
 	rules := d.written.Ruleset()
 	changed, err = d.rules.WriteChains(ctx, rules, touched)
 	return changed, rules.Rules(), d.forgetAfter(err)
+}
+
+// kept says what becomes of rules that could not be written.
+func kept(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
 }
 
 // forgetAfter forgets what was to be written if that failed.
@@ -233,7 +241,7 @@ func (d *tableDriver) missingFromProxier(ctx context.Context) (missing []string,
 
 func (d *tableDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
 	changed, err = d.table.Write(ctx, desired, removed)
-	return changed, d.table.Elements(), err
+	return changed, d.table.Elements(), kept(err)
 }
 
 func (d *tableDriver) update(ctx context.Context, change kernel.Change, removed []kernel.Binding) (changed bool, size int, err error) {

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -416,7 +415,7 @@ func (s *run) writeAll(ctx context.Context) error {
 	s.oweUnplanned(unwanted, desired.Steering)
 	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
 	if err != nil {
-		return fmt.Errorf("the rules in the kernel stay as they are: %w", err)
+		return err
 	}
 	s.wroteNow(change, changed, size)
 	return nil

@@ -35,6 +35,9 @@ var errMoved = errors.New("the address under which other nodes know this one is 
 func (d *steeredDriver) writerFor(self netip.Addr) *steering.Writer {
 	if self.IsValid() && self != d.config.NodeIP {
 		d.config.NodeIP = self
+		if d.writer != nil {
+			d.writer.Close()
+		}
 		d.writer = steering.NewWriter(d.config)
 	}
 	return d.writer
