@@ -54,7 +54,7 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx), steering.Cleanup(ctx), conntrack.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx), conntrack.Cleanup(ctx))
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

@@ -27,13 +27,23 @@ type tables interface {
 	Close()
 }
 
-// Untouched tells whether the kernel has the owned chains and POSTROUTING as the Writer has seen or written
+// Untouched tells whether the kernel has the owned chains, and those with a jump, as the Writer has seen or written
 // them last, and all rules of the proxier that [MissingFromProxier] looks for. It runs no program, and does
 // not depend on what others do to other chains: with iptables-nft it costs what these chains hold, with
 // iptables-legacy a copy of the tables. It does not see owned chains that somebody has added and nothing
 // leads to. It is false, too, where that cannot be told: after a write during which others changed
 // something, and with iptables-legacy after every write.
 func (w *Writer) Untouched(ctx context.Context) (bool, error) {
+	return w.glance(ctx, hasProxier)
+}
+
+// Unchanged is Untouched whatever has become of the proxier's rules.
+func (w *Writer) Unchanged(ctx context.Context) (bool, error) {
+	return w.glance(ctx, func(tables) (bool, error) { return true, nil })
+}
+
+// glance tells whether all chains are as they were, and what else has to be so.
+func (w *Writer) glance(ctx context.Context, also func(tables) (bool, error)) (bool, error) {
 	if w.known == nil {
 		return false, nil
 	}
@@ -52,7 +62,7 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	if err != nil || !maps.Equal(now, w.sights) {
 		return false, err
 	}
-	return hasProxier(t)
+	return also(t)
 }
 
 // HasProxier tells whether all rules of the proxier are there that [MissingFromProxier] looks for. It runs no
@@ -91,7 +101,10 @@ func hasProxier(t tables) (bool, error) {
 
 // watched are the chains of the nat table that others could change to the harm of the owned rules.
 func (w *Writer) watched() []string {
-	chains := []string{postrouting}
+	var chains []string
+	for _, jump := range w.owner.Jumps {
+		chains = append(chains, jump.Chain)
+	}
 	if w.known != nil {
 		chains = slices.AppendSeq(append(chains, w.known.marks...), maps.Keys(w.known.Chains))
 	}
