@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -13,6 +14,8 @@ import (
 // Set is one of a table's sets. The first field of its keys is an address.
 type Set struct {
 	Name string
+	// Port: the keys are ports instead, and have no other fields.
+	Port bool
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
 	Ranges bool
 	// Protocol and Other are fields of the keys behind the first.
@@ -40,6 +43,8 @@ type Key struct {
 	Protocol kernel.Protocol
 	// Other is another address, or the last of a range.
 	Other netip.Addr
+	// Port is that of a set of ports.
+	Port uint16
 }
 
 // Elements returns the number of elements in all sets.
@@ -66,7 +71,10 @@ func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
 
 // Text is an element as nft prints it.
 func (s Set) Text(key Key, value netip.Addr) string {
-	if s.Ranges {
+	switch {
+	case s.Port:
+		return strconv.Itoa(int(key.Port))
+	case s.Ranges:
 		return key.Pod.String() + "-" + key.Other.String()
 	}
 	text := key.Pod.String()

@@ -24,6 +24,9 @@ const elementsInMessage = 400
 // definition returns a set as the library has it.
 func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	fields := []nftables.SetDatatype{f.address}
+	if s.Port {
+		fields[0] = nftables.TypeInetService
+	}
 	if s.Protocol {
 		fields = append(fields, nftables.TypeInetProto)
 	}
@@ -84,6 +87,9 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
 // multiple of four bytes.
 func (s Set) keyBytes(key Key) []byte {
+	if s.Port {
+		return binary.BigEndian.AppendUint16(nil, key.Port)
+	}
 	bytes := key.Pod.AsSlice()
 	if s.Protocol {
 		bytes = append(bytes, Numbers[key.Protocol], 0, 0, 0)
@@ -113,6 +119,12 @@ func (s Set) decode(f Family, encoded []nftables.SetElement) (elements Elements,
 }
 
 func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
+	if s.Port {
+		if len(bytes) != 2 {
+			return Key{}, false
+		}
+		return Key{Port: binary.BigEndian.Uint16(bytes)}, true
+	}
 	take := func() netip.Addr {
 		if len(bytes) < int(f.length) {
 			return netip.Addr{}
