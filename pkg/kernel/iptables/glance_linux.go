@@ -118,12 +118,15 @@ func see(t tables, chains []string) (map[string]sight, error) {
 }
 
 // seeAll returns how the kernel has all chains that others could change, before a Read: what changes during
-// that shows at the next glance.
+// that shows at the next glance. It spares the copy of legacy tables if a write follows, for that is not seen.
 func (w *Writer) seeAll(ctx context.Context) map[string]sight {
-	w.backend = "" // of PATH, which programs there may have changed
+	w.backend = "" // the programs on PATH may have changed
 	t, err := w.open(ctx)
 	if err == nil {
 		defer t.Close()
+		if w.backend == backendLegacy && w.willWrite() {
+			return map[string]sight{}
+		}
 		var sights map[string]sight
 		if sights, err = see(t, w.watched()); err == nil {
 			return sights
@@ -133,9 +136,18 @@ func (w *Writer) seeAll(ctx context.Context) map[string]sight {
 	return map[string]sight{}
 }
 
+// willWrite tells whether the next write changes something, whatever is wanted: it deletes the journal.
+func (w *Writer) willWrite() bool {
+	if w.known == nil {
+		return true // or it may
+	}
+	_, recorded := w.known.Chains[RemovedChain]
+	return recorded
+}
+
 // seeWritten brings the sights up to date after a write that touched these chains, before which the ruleset
-// had a generation. If others have changed something meanwhile, it is not known what they have done to these
-// chains; the next look is a full one then.
+// had a generation. Its own transaction must be the only one since: else somebody's change of these chains
+// would be taken for ours. Without that the next look is a full one.
 func (w *Writer) seeWritten(ctx context.Context, touched []string, before uint32) {
 	for _, chain := range touched {
 		delete(w.sights, chain)
@@ -143,13 +155,16 @@ func (w *Writer) seeWritten(ctx context.Context, touched []string, before uint32
 	if before == 0 {
 		return
 	}
-	t, err := w.open(ctx)
+	r, err := nftables.OpenReader(ctx, w.commands.family)
 	if err != nil {
 		return
 	}
-	defer t.Close()
-	now, err := see(t, touched)
-	if err != nil || w.generation(ctx) != before+1 {
+	defer r.Close()
+	now, err := see(r, touched)
+	if err != nil {
+		return
+	}
+	if after, err := r.Generation(); err != nil || after != before+1 {
 		return
 	}
 	maps.DeleteFunc(now, func(_ string, s sight) bool { return !s.exists })

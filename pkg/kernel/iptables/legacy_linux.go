@@ -196,7 +196,7 @@ func (l *legacy) table(name string) (t *legacyTable, err error) {
 		return nil, fmt.Errorf("copy the legacy table %s: %w", name, err)
 	}
 	l.read[name] = t
-	if err := t.index(ofInterest); err != nil {
+	if err := t.index(); err != nil {
 		return nil, fmt.Errorf("read the legacy table %s: %w", name, err)
 	}
 	return t, nil

@@ -89,8 +89,8 @@ func (t *legacyTable) hash() (uint64, error) {
 	return maphash.Bytes(hashSeed, t.entries), nil
 }
 
-// index finds the chains that are of interest.
-func (t *legacyTable) index(interesting func(chain string) bool) error {
+// index finds the chains of the hooks, and those that are of interest.
+func (t *legacyTable) index() error {
 	hooks := map[int]string{}
 	for hook, name := range hookChains {
 		if t.info.ValidHooks&(1<<hook) != 0 {
@@ -110,7 +110,7 @@ func (t *legacyTable) index(interesting func(chain string) bool) error {
 			if name != nil {
 				rules.from += len(entry)
 			}
-			if interesting(string(name)) {
+			if ofInterest(string(name)) {
 				chain = string(name)
 			}
 		}
