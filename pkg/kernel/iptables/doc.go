@@ -63,9 +63,9 @@
 // by their names. The kernel hands out legacy tables only as a whole: 190 MB for a hundred thousand endpoints,
 // in 0.4 s.
 //
-// The Writer takes the hashes in front of each Read, which then proves that what it has seen was right, and
-// after each write of its own. The latter needs iptables-nft, and that nobody else had a transaction meanwhile:
-// the number of the ruleset must have grown by exactly one. Otherwise the next look is a full one.
+// The Writer takes the hashes in front of each Read, which then proves that what it has seen was right. Of
+// the chains that it has written since it takes them at the next glance, in front of 'iptables -S', which
+// proves the same of one chain.
 //
 // # The mark
 //

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 // mostHashed is the largest nat table whose rules are part of a fingerprint, in bytes: some thirty
@@ -165,14 +166,14 @@ func (l *legacy) get(option uintptr, value unsafe.Pointer, length uintptr) error
 }
 
 // Rules is that of [tables], for chains of interest. It costs a copy of the table, once.
-func (l *legacy) Rules(table, chain string, visit func(content []byte, leadsTo string)) (exists bool, err error) {
+func (l *legacy) Rules(table, chain string, visit func(nftables.ListedRule)) (exists bool, err error) {
 	t, err := l.table(table)
 	if t == nil || err != nil {
 		return false, err
 	}
 	rules, exists := t.chains[chain]
-	for at, rule := range t.all(rules) {
-		visit(t.content(at, rule))
+	for at, entry := range t.all(rules) {
+		visit(t.rule(at, entry))
 	}
 	return exists, nil
 }

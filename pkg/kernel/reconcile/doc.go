@@ -26,8 +26,8 @@
 //
 // Others may change the kernel at any time. A look reads all, by iptables-save or over netlink. It
 // happens at the start, after each full sync of the proxier, after a failed write, and twice in a
-// sync period; but a regular look is a glance at first, which runs no program, and is over if it shows
-// that nothing a look is about can have changed:
+// sync period; but a regular look is a glance at first, which does not list all tables, and is over if it
+// shows that nothing a look is about can have changed:
 //
 //	fingerprint of all tables      the same as at the last look?             a millisecond
 //	our rules, and the proxier's   as they were seen or written last?        what these rules cost

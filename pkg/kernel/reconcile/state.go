@@ -10,7 +10,7 @@ type Step string
 
 // The steps.
 const (
-	// Glance compares the kernel with what the last look has seen, without running a program.
+	// Glance compares the kernel with what the last look has seen, without reading everything.
 	Glance Step = "glance"
 	// Look reads what the kernel holds.
 	Look Step = "look"

@@ -33,25 +33,27 @@ func OpenReader(ctx context.Context, family kernel.Family) (*Reader, error) {
 // Close gives back what the Reader has from the kernel.
 func (r *Reader) Close() { r.conn.Close() }
 
-// Generation is that of [Conn.Generation].
-func (r *Reader) Generation() (uint32, error) { return r.conn.Generation() }
+// ListedRule is a rule as the kernel has it, whoever has written it.
+type ListedRule struct {
+	// Content is the same as long as the rule is, but for its counters.
+	Content []byte
+	// LeadsTo is the chain that it jumps or goes to, if any.
+	LeadsTo string
+}
 
-// Rules calls visit with each rule of a chain in their order: with bytes that are the same as long as the
-// rule is, but for its counters and its handle, and with the chain that it jumps or goes to, if any. It
-// tells whether there is such a chain, and costs what the chain holds, however many others there are.
-// content is visit's only until that returns.
-func (r *Reader) Rules(table, chain string, visit func(content []byte, target string)) (exists bool, err error) {
+// Rules calls visit with each rule of a chain in their order, and tells whether there is such a chain. It costs
+// what the chain holds, however many others there are. A rule's content is visit's only until that returns.
+func (r *Reader) Rules(table, chain string, visit func(ListedRule)) (exists bool, err error) {
 	if err := r.requestRules(r.conn, table, chain); err != nil {
 		return false, err
 	}
-	var content []byte
+	var rule ListedRule
 	for message, err := range r.conn.raw.ReceiveIter() {
 		if err != nil {
 			return false, fmt.Errorf("list the rules of the nftables chain %s: %w", chain, err)
 		}
-		var target []byte
-		content, target = decodeRule(content[:0], message.Data[min(headerLength, len(message.Data)):])
-		visit(content, string(target))
+		rule = decodeRule(message.Data[min(headerLength, len(message.Data)):], rule.Content[:0])
+		visit(rule)
 		exists = true
 	}
 	if exists {
@@ -122,28 +124,34 @@ func (r *Reader) request(kind uint16, flags netlink.HeaderFlags, names map[uint1
 // headerLength is that of struct nfgenmsg, behind which a message has its attributes.
 const headerLength = 4
 
-// decodeRule appends to content what a rule is, and returns the chain that it leads to.
-func decodeRule(content, rule []byte) (_, target []byte) {
-	for kind, value := range attributes(rule) {
+// decodeRule returns the rule that a message tells of, its content appended to a buffer.
+func decodeRule(encoded, content []byte) ListedRule {
+	rule := ListedRule{Content: content}
+	for kind, value := range attributes(encoded) {
 		switch kind {
 		case unix.NFTA_RULE_EXPRESSIONS:
 			for _, expression := range attributes(value) {
-				name, data := attribute(expression, unix.NFTA_EXPR_NAME), attribute(expression, unix.NFTA_EXPR_DATA)
-				switch string(bytes.TrimRight(name, "\x00")) {
-				case "counter":
-					continue
-				case "immediate":
-					verdict := attribute(attribute(data, unix.NFTA_IMMEDIATE_DATA), unix.NFTA_DATA_VERDICT)
-					target = bytes.TrimRight(attribute(verdict, unix.NFTA_VERDICT_CHAIN), "\x00")
-				}
-				content = append(append(content, name...), data...)
+				rule.addExpression(attribute(expression, unix.NFTA_EXPR_NAME), attribute(expression, unix.NFTA_EXPR_DATA))
 			}
 		case unix.NFTA_RULE_COMPAT, unix.NFTA_RULE_USERDATA:
-			content = append(content, value...)
+			rule.Content = append(rule.Content, value...)
 		}
 	}
-	return content, target
+	return rule
 }
+
+func (r *ListedRule) addExpression(name, data []byte) {
+	switch word(name) {
+	case "counter":
+		return
+	case "immediate":
+		verdict := attribute(attribute(data, unix.NFTA_IMMEDIATE_DATA), unix.NFTA_DATA_VERDICT)
+		r.LeadsTo = word(attribute(verdict, unix.NFTA_VERDICT_CHAIN))
+	}
+	r.Content = append(append(r.Content, name...), data...)
+}
+
+func word(value []byte) string { return string(bytes.TrimRight(value, "\x00")) }
 
 // attribute returns the value of the first attribute of a kind; nil if there is none.
 func attribute(encoded []byte, kind uint16) []byte {
