@@ -73,7 +73,7 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	return hasProxier(t)
 }
 
-// mostListed is how many chains a glance has iptables list, one by one: a change of a pod writes two, and a mark.
+// mostListed is how many chains a glance has iptables list, one by one. A change of a pod writes one or two, and a mark.
 const mostListed = 4
 
 // asWritten tells whether an owned chain that was just seen holds what was written.
@@ -129,13 +129,14 @@ func hasProxier(t tables) (bool, error) {
 	return true, nil
 }
 
-// watched are the chains of the nat table that others could change to the harm of the owned rules.
+// watched are the chains of the nat table that others could change to the harm of the owned rules. The journal
+// is not, for nothing leads to it.
 func (w *Writer) watched() []string {
 	chains := []string{postrouting}
 	if w.known != nil {
 		chains = slices.AppendSeq(append(chains, w.known.marks...), maps.Keys(w.known.Chains))
 	}
-	return chains
+	return slices.DeleteFunc(chains, func(chain string) bool { return chain == RemovedChain })
 }
 
 // see returns how the kernel has these chains.

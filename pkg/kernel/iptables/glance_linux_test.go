@@ -247,7 +247,9 @@ func TestWriter_UntouchedAfterAWrite(t *testing.T) {
 				if test.proxier {
 					n.afterRestore("-A", "KUBE-SERVICES", "-j", "RETURN")
 				}
-				n.write(changed)
+				rules := Render(changed)
+				rules.Record(p.Bindings[:1])
+				n.run(func() error { _, err := n.writer.Write(n.Context(), rules); return err })
 				if n.untouched() != test.want {
 					t.Errorf("it seems untouched: %v, want %v", !test.want, test.want)
 				}

@@ -280,9 +280,7 @@ func (s *run) glance(ctx context.Context) Glanced {
 	if err != nil {
 		s.logger.V(2).Info("Cannot tell whether the kernel's tables have changed; will read them", "err", err)
 	}
-	// A look would also have deleted the record of what the last write has removed.
-	changed := !s.change.Empty() || len(s.pendingRemovals) > 0
-	return Glanced{Moved: !same, Changed: changed, Cost: s.config.Clock.Since(began)}
+	return Glanced{Moved: !same, Changed: !s.change.Empty(), Cost: s.config.Clock.Since(began)}
 }
 
 // lookAtKernel reads the kernel. Bindings that it holds and this process has not written, or not as

@@ -332,22 +332,6 @@ func TestReconciler_IdleCostsNothing(t *testing.T) {
 	}
 }
 
-// TestReconciler_RecordIsDeleted at the next look, also if that is no more than a glance.
-func TestReconciler_RecordIsDeleted(t *testing.T) {
-	for _, untampered := range []bool{false, true} {
-		n := settledNode(t, first, second)
-		n.want(first)
-		if len(n.kernel.recorded) != 1 {
-			t.Fatalf("recorded %v, want what was removed", n.kernel.recorded)
-		}
-		n.kernel.untampered = untampered
-		n.RequestLook()
-		if result := n.want(first); len(n.kernel.recorded) > 0 || !result.Written {
-			t.Errorf("untampered %v: %+v, recorded %v", untampered, result, n.kernel.recorded)
-		}
-	}
-}
-
 // TestReconciler_ChangeRefused: what cannot be written alone is written with all else, after a look.
 // The proxier is asked to write its own rules if the kernel holds others than were written, and only then.
 func TestReconciler_ChangeRefused(t *testing.T) {
