@@ -48,8 +48,8 @@
 //   - Flush or restore by somebody else: a look finds it after half a sync period at the latest (three
 //     quarters where looks take long), and the rules are repaired. The proxier is asked to write its own rules, too, because its monitor
 //     misses the flush of a single table. Flows that began meanwhile by other rules are ended.
-//   - Regular looks run no program as long as the fingerprint of the kernel's tables is that of the
-//     last look, or our rules and the proxier's are as they were (package reconcile). Every ten minutes they read everything all the same. Of a legacy
+//   - Regular looks do not list all tables as long as the fingerprint of the kernel's tables is that of
+//     the last look, or our rules and the proxier's are as they were (package reconcile). Every ten minutes they read everything all the same. Of a legacy
 //     nat table larger than 8 MiB, and of other legacy tables, the fingerprint has numbers and sizes
 //     only: a rule that was replaced by one of the same size, or moved, is found then, or by 'openshift
 //     egress verify'.
