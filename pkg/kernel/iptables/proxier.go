@@ -37,10 +37,14 @@ var chainsOfProxier = []struct{ table, chain string }{
 	{"filter", "KUBE-FORWARD"},
 }
 
-// ofInterest tells whether a chain other than those of the hooks may be owned, by whichever [Owner], or is of
-// chainsOfProxier.
+// ofInterest tells whether a chain may be owned, by whichever [Owner], or is of chainsOfProxier.
 func ofInterest(chain string) bool {
-	return strings.HasPrefix(chain, "OPENSHIFT-") || slices.ContainsFunc(chainsOfProxier, func(c struct{ table, chain string }) bool { return c.chain == chain })
+	for _, c := range chainsOfProxier {
+		if chain == c.chain {
+			return true
+		}
+	}
+	return strings.HasPrefix(chain, "OPENSHIFT-")
 }
 
 // MissingFromProxier returns what the proxier has written and iptables-save does not show
