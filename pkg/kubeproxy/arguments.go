@@ -94,9 +94,10 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 type arguments struct {
 	options *app.Options
 	flags   *pflag.FlagSet
-	// own has this project's flags, which are in flags as well; they set egress.
+	// own has this project's flags, which are in flags as well; they set egress and tunnel.
 	own    *pflag.FlagSet
 	egress egressFlags
+	tunnel tunnelFlags
 	// clusterCIDRs is the whole list. kube-proxy gets the first of each IP family.
 	clusterCIDRs []netip.Prefix
 }
@@ -156,6 +157,7 @@ func newArguments() *arguments {
 	a.flags.AddFlag(versionFlag)
 	a.own.SortFlags = false
 	a.egress.add(a.own)
+	a.tunnel.add(a.own)
 	a.flags.AddFlagSet(a.own)
 	return a
 }

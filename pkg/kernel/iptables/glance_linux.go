@@ -59,7 +59,8 @@ func (w *Writer) glance(ctx context.Context, also func(tables) (bool, error)) (b
 	}
 	chains := w.watched()
 	unseen := slices.DeleteFunc(slices.Clone(chains), func(chain string) bool { _, seen := w.sights[chain]; return seen })
-	if len(unseen) > mostListed || slices.Contains(unseen, postrouting) {
+	isHook := func(chain string) bool { _, hooked := w.owner.jumpIn(chain); return hooked }
+	if len(unseen) > mostListed || slices.ContainsFunc(unseen, isHook) {
 		return false, nil
 	}
 	t, err := w.open(ctx)
