@@ -155,6 +155,22 @@ func (e *Extension) input() plan.Input {
 	return in
 }
 
+// PlanFor returns the plan for these objects; configMap is nil if there is none.
+func PlanFor(family kernel.Family, config Config, nodes []*v1.Node, configMap *v1.ConfigMap) plan.Plan {
+	var c plan.ConfigMap
+	if config.ConfigMap.Name != "" {
+		c = config.configMapOf(configMap)
+	}
+	ports, problems := plan.ReadPorts(c, portsOf(config.Insecure))
+	in := config.input(ports)
+	for _, n := range nodes {
+		in.Nodes = append(in.Nodes, config.nodeOf(n))
+	}
+	p := plan.Build(family, in)
+	p.Problems = append(problems, p.Problems...)
+	return p
+}
+
 func (c Config) input(ports plan.Ports) plan.Input {
 	return plan.Input{Self: c.NodeName, Ports: ports, Secure: c.Secure, Insecure: c.Insecure, Sources: c.Sources, AnyDestination: c.AnyDestination}
 }

@@ -125,13 +125,16 @@ func (e *Extension) deleteNode(name string) {
 
 // setConfigMap takes the ConfigMap, or that there is none.
 func (e *Extension) setConfigMap(object *v1.ConfigMap) {
-	c := plan.ConfigMap{Name: e.config.ConfigMap.String(), Found: object != nil}
-	if object != nil {
-		c.Data = object.Data
-	}
 	e.events.setConfigMap(e.config.ConfigMap, object)
-	e.readPorts(c)
+	e.readPorts(e.config.configMapOf(object))
 	e.changed()
+}
+
+func (c Config) configMapOf(object *v1.ConfigMap) plan.ConfigMap {
+	if object == nil {
+		return plan.ConfigMap{Name: c.ConfigMap.String()}
+	}
+	return plan.ConfigMap{Name: c.ConfigMap.String(), Found: true, Data: object.Data}
 }
 
 func (e *Extension) readPorts(c plan.ConfigMap) {

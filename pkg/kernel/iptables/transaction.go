@@ -142,6 +142,10 @@ func comment(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
+// Payload returns the input of iptables-restore --noflush that writes rules into a kernel that holds nothing of the
+// owner's; nil if there are none.
+func (o Owner) Payload(rules Ruleset) []byte { return Transaction(rules, Kernel{owner: o}, nil) }
+
 // Payload returns the input of iptables-restore --noflush that writes all of p into a
 // kernel that holds nothing of it, with a comment above the rule of each binding that has one; nil
 // if p binds nothing.

@@ -87,13 +87,9 @@ func addSources(rules iptables.Ruleset, sources []netip.Prefix) {
 	}
 }
 
-func joinPorts(ports []uint16) string {
-	texts := make([]string, 0, len(ports))
-	for _, port := range ports {
-		texts = append(texts, strconv.Itoa(int(port)))
-	}
-	return strings.Join(texts, ",")
-}
+func joinPorts(ports []uint16) string { return strings.Join(texts(ports, portText), ",") }
+
+func portText(port uint16) string { return strconv.Itoa(int(port)) }
 
 // setContents are what IP sets hold.
 type setContents struct {

@@ -19,9 +19,6 @@ const (
 	portType    = "bitmap:port"
 )
 
-// mostAddresses is the largest number of addresses that a set takes; the kernel's default is 65,536.
-const mostAddresses = 1 << 20
-
 // ipSets are a family's IP sets, in the network namespace of the thread.
 type ipSets struct {
 	family kernel.Family

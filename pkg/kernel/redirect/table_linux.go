@@ -17,18 +17,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
-// Names in the kernel. Changing one orphans what earlier versions have written.
-const (
-	tableName       = "openshift-tunnel"
-	nodesSet        = "nodes"
-	securePorts     = "secure-ports"
-	insecurePorts   = "insecure-ports"
-	sourcesSet      = "sources"
-	outputChain     = "output"
-	preroutingChain = "prerouting"
-	redirectChain   = "redirect"
-)
-
 // The rules' marks. A rule that is changed needs another mark: the number is the version.
 const (
 	nodesMark  = "openshift-tunnel 1 to nodes"
