@@ -3,7 +3,7 @@
 //
 // # Order
 //
-// The rules come before everybody's at the usual priority, dstnat: before KUBE-SERVICES, so that no
+// The rules come before everybody's at the usual priority, dstnat (-100): before KUBE-SERVICES, so that no
 // Service can take the connections, whatever external IPs it has. The first that gives a
 // connection a destination decides. A connection to a Service that has endpoints on a redirected node is
 // the proxier's, and not redirected: the kernel translates a destination once.
@@ -16,14 +16,14 @@
 //	    set insecure-ports { type inet_service; }
 //	    set sources        { type ipv4_addr; flags interval; }          networks of pods
 //	    chain output {
-//	        type nat hook output priority dstnat - 1; policy accept;
-//	        meta l4proto tcp ip daddr @nodes fib daddr type != local goto redirect
+//	        type nat hook output priority -101; policy accept;
+//	        meta l4proto tcp ip daddr @nodes fib daddr type != local goto to-tunnel
 //	    }
 //	    chain prerouting {
 //	        type nat hook prerouting priority dstnat - 1; policy accept;
-//	        ip saddr @sources meta l4proto tcp ip daddr @nodes fib daddr type != local goto redirect
+//	        ip saddr @sources meta l4proto tcp ip daddr @nodes fib daddr type != local goto to-tunnel
 //	    }
-//	    chain redirect {
+//	    chain to-tunnel {
 //	        tcp dport @secure-ports dnat to 192.0.2.10:10263
 //	        tcp dport @insecure-ports dnat to 192.0.2.10:10264
 //	    }

@@ -9,7 +9,7 @@ const (
 	sourcesSet      = "sources"
 	outputChain     = "output"
 	preroutingChain = "prerouting"
-	redirectChain   = "redirect"
+	redirectChain   = "to-tunnel"
 )
 
 // mostAddresses is the largest number of addresses that a set takes; the kernel's default is 65,536.

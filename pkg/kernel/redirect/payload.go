@@ -75,7 +75,7 @@ func tableText(family kernel.Family, want kernel.Redirects) string {
 	if len(want.Insecure.Ports) > 0 {
 		fmt.Fprintf(&text, "\t\ttcp dport @%s dnat to %s\n", insecurePorts, want.Insecure.To)
 	}
-	fmt.Fprintf(&text, "\t}\n\tchain %s {\n\t\ttype nat hook output priority dstnat - 1; policy accept;\n\t\t%s\n\t}\n", outputChain, toNodes)
+	fmt.Fprintf(&text, "\t}\n\tchain %s {\n\t\ttype nat hook output priority -101; policy accept;\n\t\t%s\n\t}\n", outputChain, toNodes)
 	fmt.Fprintf(&text, "\tchain %s {\n\t\ttype nat hook prerouting priority dstnat - 1; policy accept;\n", preroutingChain)
 	if len(want.Sources) > 0 {
 		fmt.Fprintf(&text, "\t\t%s saddr @%s %s\n", ip, sourcesSet, toNodes)

@@ -1,6 +1,7 @@
 package redirect
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -82,12 +84,12 @@ func (s ipSets) write(want kernel.Redirects) (changed bool, err error) {
 		w.addresses(name, netlink.IpsetDel, stop)
 	}
 	all := slices.Concat(want.Secure.Ports, want.Insecure.Ports)
-	w.ports(s.names.secure, netlink.IpsetDel, without(held.secure, all))
-	w.ports(s.names.insecure, netlink.IpsetDel, without(held.insecure, all))
-	w.ports(s.names.secure, netlink.IpsetAdd, without(want.Secure.Ports, held.secure))
-	w.ports(s.names.insecure, netlink.IpsetAdd, without(want.Insecure.Ports, held.insecure))
-	w.ports(s.names.secure, netlink.IpsetDel, both(held.secure, want.Insecure.Ports))
-	w.ports(s.names.insecure, netlink.IpsetDel, both(held.insecure, want.Secure.Ports))
+	w.ports(s.names.secure, nl.IPSET_CMD_DEL, without(held.secure, all))
+	w.ports(s.names.insecure, nl.IPSET_CMD_DEL, without(held.insecure, all))
+	w.ports(s.names.secure, nl.IPSET_CMD_ADD, without(want.Secure.Ports, held.secure))
+	w.ports(s.names.insecure, nl.IPSET_CMD_ADD, without(want.Insecure.Ports, held.insecure))
+	w.ports(s.names.secure, nl.IPSET_CMD_DEL, both(held.secure, want.Insecure.Ports))
+	w.ports(s.names.insecure, nl.IPSET_CMD_DEL, both(held.insecure, want.Secure.Ports))
 	if want.Others {
 		w.addresses(name, netlink.IpsetDel, stop)
 	} else {
@@ -147,29 +149,40 @@ type setWriter struct {
 	err     error
 }
 
-type setChange func(name string, entry *netlink.IPSetEntry) error
-
-func (w *setWriter) addresses(name string, change setChange, addrs []netip.Addr) {
+func (w *setWriter) addresses(name string, change func(name string, entry *netlink.IPSetEntry) error, addrs []netip.Addr) {
 	for _, addr := range addrs {
-		w.do(name, change, &netlink.IPSetEntry{IP: net.IP(addr.AsSlice()), Replace: true})
+		w.do(name, func() error { return change(name, &netlink.IPSetEntry{IP: net.IP(addr.AsSlice()), Replace: true}) })
 	}
 }
 
-func (w *setWriter) ports(name string, change setChange, ports []uint16) {
+func (w *setWriter) ports(name string, command int, ports []uint16) {
 	for _, port := range ports {
-		w.do(name, change, &netlink.IPSetEntry{Port: &port, Replace: true})
+		w.do(name, func() error { return changePort(name, command, port) })
 	}
 }
 
-func (w *setWriter) do(name string, change setChange, entry *netlink.IPSetEntry) {
+func (w *setWriter) do(name string, change func() error) {
 	if w.err != nil {
 		return
 	}
-	if err := change(name, entry); err != nil {
+	if err := change(); err != nil {
 		w.err = fmt.Errorf("change the IP set %s: %w", name, err)
 		return
 	}
 	w.changed = true
+}
+
+// changePort adds a port to a set, or deletes it. The library adds a protocol, which a bitmap does not take.
+func changePort(name string, command int, port uint16) error {
+	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_IPSET<<8|command, unix.NLM_F_ACK)
+	request.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_NETLINK, Version: nl.NFNETLINK_V0})
+	request.AddData(nl.NewRtAttr(nl.IPSET_ATTR_PROTOCOL, nl.Uint8Attr(nl.IPSET_PROTOCOL)))
+	request.AddData(nl.NewRtAttr(nl.IPSET_ATTR_SETNAME, nl.ZeroTerminated(name)))
+	data := nl.NewRtAttr(nl.IPSET_ATTR_DATA|unix.NLA_F_NESTED, nil)
+	data.AddChild(nl.NewRtAttr(nl.IPSET_ATTR_PORT|unix.NLA_F_NET_BYTEORDER, binary.BigEndian.AppendUint16(nil, port)))
+	request.AddData(data)
+	_, err := request.Execute(unix.NETLINK_NETFILTER, 0)
+	return err
 }
 
 // without returns the elements of a that b lacks, and both those that b has.

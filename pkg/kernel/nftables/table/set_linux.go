@@ -22,10 +22,10 @@ const elementsInMessage = 400
 
 // definition returns a set as the library has it.
 func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
-	fields := []nftables.SetDatatype{f.address}
 	if s.Port {
-		fields[0] = nftables.TypeInetService
+		return &nftables.Set{Table: t, Name: s.Name, KeyType: nftables.TypeInetService}
 	}
+	fields := []nftables.SetDatatype{f.address}
 	if s.Protocol {
 		fields = append(fields, nftables.TypeInetProto)
 	}
