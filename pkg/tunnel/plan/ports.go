@@ -61,8 +61,18 @@ type portReader struct {
 	problems      []Problem
 }
 
+// mostProblems is how many problems of a ConfigMap are told.
+const mostProblems = 20
+
 func (r *portReader) complain(reason Reason, format string, args ...any) {
-	r.problems = append(r.problems, Problem{Reason: reason, ConfigMap: r.configMap, Message: fmt.Sprintf(format, args...)})
+	if len(r.problems) > mostProblems {
+		return
+	}
+	message := fmt.Sprintf(format, args...)
+	if len(r.problems) == mostProblems {
+		message = "further entries are invalid, too; correct those that are listed first"
+	}
+	r.problems = append(r.problems, Problem{Reason: reason, ConfigMap: r.configMap, Message: message})
 }
 
 func (r *portReader) read(data map[string]string) {
