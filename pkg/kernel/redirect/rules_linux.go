@@ -19,6 +19,8 @@ type rulesDriver struct {
 	// held are the rules that were written or read last; known tells that there was a look.
 	held  iptables.Ruleset
 	known bool
+	// contents are what the last look saw in the IP sets, until the next write.
+	contents *setContents
 	// tree: there are no IP sets, or iptables does not know of them. usedSets: it does.
 	tree, usedSets bool
 }
@@ -37,6 +39,7 @@ func (d *rulesDriver) read(ctx context.Context) (kernel.Redirects, error) {
 		d.held, d.known = found.Chains, true
 	}
 	contents, err := d.readSets()
+	d.contents = &contents
 	return heldBy(d.held, d.sets.names, contents), err
 }
 
@@ -78,7 +81,13 @@ func (d *rulesDriver) write(ctx context.Context, want kernel.Redirects) (changed
 
 // writeSets writes the rules that use IP sets: the sets first, so that no rule names one that does not exist.
 func (d *rulesDriver) writeSets(ctx context.Context, want kernel.Redirects) (changed bool, err error) {
-	filled, err := d.sets.write(want)
+	if d.contents == nil {
+		if _, err := d.read(ctx); err != nil {
+			return false, err
+		}
+	}
+	filled, err := d.sets.write(*d.contents, want)
+	d.contents = nil
 	if err != nil {
 		return false, err
 	}
