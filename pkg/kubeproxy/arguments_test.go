@@ -94,7 +94,7 @@ func TestSetArguments_Egress(t *testing.T) {
 	if diff := cmp.Diff(egressFlags{
 		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
 		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock",
-		steering: steeringFlags{mode: "auto", markMask: "0x7e", leaseNamespace: "origin-node", port: 4799},
+		steering: steeringFlags{mode: "auto", transport: "vxlan", markMask: "0x7e", leaseNamespace: "origin-node", port: 4799},
 	}, set(t, "").egress, unexported); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}

@@ -62,6 +62,26 @@ func onCluster(t *testing.T, test func(c *cluster)) {
 	}
 }
 
+// onTransports is onCluster for each transport.
+func onTransports(t *testing.T, test func(c *cluster)) {
+	for _, transport := range []Transport{VXLAN, Direct} {
+		t.Run(string(transport), func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.use(transport)
+				test(c)
+			})
+		})
+	}
+}
+
+// use has all nodes use a transport.
+func (c *cluster) use(transport Transport) {
+	c.transport = transport
+	for _, n := range c.nodes {
+		n.restart(n.ways)
+	}
+}
+
 func newCluster(t testing.TB, family kernel.Family, config lab.Config) *cluster {
 	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e}
 	c.egressIP, c.another = c.of("203.0.113.1", "2001:db8:113::1"), c.of("203.0.113.2", "2001:db8:113::2")

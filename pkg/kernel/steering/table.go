@@ -15,6 +15,7 @@ const Table = "openshift-egress-steering"
 
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
+	clusterSet    = "cluster" // without a tunnel
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"      // the other nodes of the cluster
 	egressIPsSet  = "egress-ips" // of all bindings
@@ -32,6 +33,7 @@ const (
 const wayChains = "egress-"
 
 var sets = []table.Set{
+	{Name: clusterSet, Ranges: true},
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
 	{Name: egressIPsSet},
@@ -87,6 +89,7 @@ func (c *content) follow(change kernel.Change) table.Change {
 		c.bind(edit, b)
 	}
 	if change.NetworksChanged {
+		edit.Replace(clusterSet, table.Ranges(change.Networks.ClusterCIDRs))
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
