@@ -53,6 +53,8 @@ type steerer struct {
 	logger    klog.Logger
 	// adjacent returns why another node cannot be the next hop of packets of this one.
 	adjacent func(self, node netip.Addr) error
+	// find has the kernel look for another node's hardware address.
+	find func(self, node netip.Addr) error
 	// changed asks for a sync, known tells that all Leases are known, or that none can be.
 	changed, known func()
 
@@ -60,6 +62,8 @@ type steerer struct {
 	directory *holders.Directory
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
+	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
+	hardware map[netip.Addr]kernel.HardwareAddr
 	// told is why nodes, by their names, cannot be the next hop, as the log says.
 	told map[string]holders.Reason
 }
@@ -76,6 +80,8 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		publisher: holders.NewPublisher(leases, e.config.NodeName),
 		logger:    e.logger,
 		adjacent:  steering.Adjacent,
+		find:      steering.FindNeighbour,
+		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		changed:   func() { e.changed(true, time.Now()) },
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
@@ -93,6 +99,9 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
+	if e.config.Steering.Kernel.Transport == steering.Direct {
+		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
+	}
 }
 
 // apply takes note of an event.
@@ -167,6 +176,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	now := time.Now()
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
+	result.Senders = s.senders(result)
 	s.publish()
 	return result, s.directory.Wake(now)
 }
@@ -193,6 +203,44 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 		}
 	}
 	return ways
+}
+
+// senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
+// tunnel they do not count. The lock must be held.
+func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr {
+	if s.config.Kernel.Transport != steering.Direct {
+		return nil
+	}
+	senders := map[netip.Addr]kernel.HardwareAddr{}
+	for _, node := range in.Nodes {
+		at, known := s.hardware[node]
+		if known {
+			senders[node] = at
+			continue
+		}
+		if err := s.find(in.Self, node); err != nil {
+			s.logger.V(2).Info("Cannot look for the hardware address of a node; what it sends here is dropped until it is known", "node", node, "err", err)
+		}
+	}
+	return senders
+}
+
+// setHardware takes the hardware address of a host.
+func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
+	s.mu.Lock()
+	same := s.hardware[host] == at
+	s.hardware[host] = at
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	for _, family := range families {
+		for _, node := range s.state.primaries(family) {
+			if node == host {
+				s.changed()
+			}
+		}
+	}
 }
 
 // holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be

@@ -73,6 +73,11 @@ func TestSteerer_NextHops(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.config.Kernel.Transport = steering.Direct
 	var failure error
+	var looked []netip.Addr
+	s.find = func(self, node netip.Addr) error {
+		looked = append(looked, node)
+		return nil
+	}
 	s.adjacent = func(self, node netip.Addr) error { return failure }
 	s.apply(s.announce("node-b", 1))
 	toNode := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
@@ -85,6 +90,16 @@ func TestSteerer_NextHops(t *testing.T) {
 	}
 	failure = nil
 	s.expect(toNode)
+	node, at, syncs := netip.MustParseAddr("192.0.2.3"), kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, s.syncs
+	if !slices.Contains(looked, node) {
+		t.Errorf("the hardware address of %s was not looked for, only %s", node, looked)
+	}
+	s.setHardware(netip.MustParseAddr("192.0.2.99"), kernel.HardwareAddr{2, 0, 0, 0, 0, 99}) // no node
+	s.setHardware(node, at)
+	s.setHardware(node, at)
+	if got, _ := s.steering(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
+		t.Errorf("the nodes are at %v after %d syncs, want %s at %s after one", got.Senders, s.syncs-syncs, node, at)
+	}
 	if got, _ := s.steering(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
 		t.Errorf("IPv6: this node is %s, the others are %s; want none without an IPv6 address", got.Self, got.Nodes)
 	}

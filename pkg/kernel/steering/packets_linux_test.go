@@ -808,3 +808,32 @@ func TestArrivals_WhatIsNoArrival(t *testing.T) {
 		}
 	}
 }
+
+// TestArrivals_FromNoNode: without a tunnel, a host on the nodes' network that has a bound pod's address does not get its
+// egress IP.
+func TestArrivals_FromNoNode(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.use(Direct)
+				holder, pod, attacker := c.nodes[1], c.addr(c.lab.Pod(1)), c.lab.Outside()
+				c.holdsOn(1, c.egressIP)
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+				target := c.of("198.51.100.77", "2001:db8:113::77")
+				left := c.count(holder.host, "postrouting", 300, "ip daddr "+target.String())
+				family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
+				if err := c.lab.AddAddr(attacker, pod); err != nil {
+					t.Fatal(err)
+				}
+				c.run(attacker, "%s route replace %s via %s src %s", family, target, holder.ip, pod)
+				before := holder.drops()
+				_ = c.unseen("a host with a pod's address", attacker, "udp", target, unanswered)
+				holder.dropped(before, foreignCounter)
+				if n := left.packets(); n > 0 {
+					t.Errorf("%d packets have left", n)
+				}
+				c.run(attacker, "%s addr del %s dev lan0", family, netip.PrefixFrom(pod, pod.BitLen()))
+			})
+		})
+	}
+}

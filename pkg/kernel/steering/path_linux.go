@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 )
@@ -183,24 +182,3 @@ func isGone(err error) bool {
 type conflict []string
 
 func (c conflict) Error() string { return "egress SNAT cannot steer packets: " + strings.Join(c, "; ") }
-
-// Adjacent returns why a node cannot be the next hop of packets of this one, whose address is self; nil if it can.
-func Adjacent(self, node netip.Addr) error {
-	s := pathState{config: Config{NodeIP: self}}
-	if err := s.readUplink(); err != nil {
-		return err
-	}
-	if s.uplink.name == "" {
-		return s.conflicts
-	}
-	routes, err := netlink.RouteGet(node.AsSlice())
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s has no route: %w", node, err)
-	case routes[0].Gw != nil:
-		return fmt.Errorf("%s is behind the router %s, and not on the network of %s", node, routes[0].Gw, s.uplink.name)
-	case routes[0].LinkIndex != s.uplink.index:
-		return fmt.Errorf("%s is not on the network of %s, which has this node's address", node, s.uplink.name)
-	}
-	return nil
-}

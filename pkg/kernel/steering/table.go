@@ -18,6 +18,7 @@ const (
 	clusterSet    = "cluster" // without a tunnel
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"      // the other nodes of the cluster
+	sendersSet    = "senders"    // the hardware addresses of the other nodes, without a tunnel
 	egressIPsSet  = "egress-ips" // of all bindings
 	ownSet        = "own"        // pod . protocol . its egress IP
 	ownPodsSet    = "own-pods"   // pod . its egress IP
@@ -36,6 +37,7 @@ var sets = []table.Set{
 	{Name: clusterSet, Ranges: true},
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
+	{Name: sendersSet, Hardware: true},
 	{Name: egressIPsSet},
 	{Name: ownSet, Protocol: true, Other: true},
 	{Name: ownPodsSet, Other: true},
@@ -52,7 +54,7 @@ const (
 	unsnattedCounter = "unsnatted" // a bound pod's packet that does not leave from its egress IP
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
-	foreignCounter   = "foreign"   // a packet of the tunnel that comes from no other node
+	foreignCounter   = "foreign"   // one that is as if another node had sent it here, and comes from none
 	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node
 )
 
@@ -101,6 +103,11 @@ func (c *content) follow(change kernel.Change) table.Change {
 			}
 		}
 		edit.Replace(nodesSet, nodes)
+		senders := table.Elements{}
+		for _, sender := range change.Steering.Senders {
+			senders[table.Key{Hardware: sender}] = netip.Addr{}
+		}
+		edit.Replace(sendersSet, senders)
 	}
 	return edit.Change()
 }

@@ -180,19 +180,24 @@ func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 	return rules
 }
 
-// arrivals marks what another node has sent here without a tunnel. A pod that is not bound here, for which this node
-// has begun something else, may have sent it: the answer to a client that this node has let in, or a packet to a Service
-// that leads out of the cluster.
+// arrivals marks what another node has sent here without a tunnel. A pod that is not bound here may have sent the answer to
+// a client that this node has let in, or a packet to a Service that leads out of the cluster. What has a bound pod's
+// address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []table.Rule {
 	unbound := slices.Concat(l.Source(l.First), l.protocol(), notIn(boundSet))
 	if pods {
 		unbound = append(unbound, slices.Concat(l.Source(l.First), notIn(boundPodsSet))...)
 	}
-	return []table.Rule{
+	rules := []table.Rule{
 		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
 		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
-		l.rule("steered", l.setMark(numberArrived)),
+		l.rule("steered", hardwareSource(), in(sendersSet), l.setMark(numberArrived), verdict(expr.VerdictAccept)),
 	}
+	rules = append(rules, l.rule("from no node", l.Source(l.First), l.protocol(), in(boundSet), drop(foreignCounter)))
+	if pods {
+		rules = append(rules, l.rule("from no node", l.Source(l.First), in(boundPodsSet), drop(foreignCounter)))
+	}
+	return rules
 }
 
 // beforeNAT marks what is to be SNATed on this node: behind it nobody knows any more whose packet it is.
@@ -375,6 +380,16 @@ func notDNATed() []expr.Any {
 // reply lets packets pass that go against the direction in which their flow began.
 func reply() []expr.Any {
 	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{1}}}
+}
+
+// hardwareSource loads the hardware address of who has sent the packet. nft takes a packet for one of Ethernet where a
+// rule asks for that.
+func hardwareSource() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)},
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseLLHeader, Offset: 6, Len: 6},
+	}
 }
 
 func protocolIs(number byte) []expr.Any {
