@@ -148,7 +148,7 @@ func (w *Writer) readLinks() (links, error) {
 	}
 	device, err := net.InterfaceByName(Device)
 	if err != nil {
-		return links{}, fmt.Errorf("look at %s: %w", Device, err)
+		return links{}, nil // somebody has deleted it: the next look finds that
 	}
 	return links{mss: largestSegment(w.config.Family, device.MTU)}, nil
 }
