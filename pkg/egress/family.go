@@ -62,7 +62,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	numbers := p.Numbers()
 	f.report(change, numbers)
 	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
-	e.events.setTroubles(e.steerer.troubles())
+	e.events.setTroubles(e.troubles())
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
@@ -72,6 +72,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	result := f.reconciler.Sync(ctx, p, f.inKernel(change, ways), e.state.primary(e.config.NodeName, f.name))
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
+	e.events.setTroubles(e.troubles())
 	return earlier(result.Wake, wake), result.Err != nil || result.Waiting
 }
 

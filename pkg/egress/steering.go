@@ -22,6 +22,8 @@ type Steering struct {
 	// Mode says what becomes of packets whose egress IP no node holds. Nothing is steered if it is
 	// [holders.Off] or empty.
 	Mode holders.Mode
+	// Unavailable is why this node steers nothing although it was asked to; nil otherwise.
+	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
 	// Kernel configures the tunnel and the marks. The IP family and the node's address in it do not
@@ -53,6 +55,8 @@ type steerer struct {
 
 	mu        sync.Mutex
 	directory *holders.Directory
+	// failing has why Leases cannot be used.
+	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 }
@@ -69,13 +73,14 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		publisher: holders.NewPublisher(leases, e.config.NodeName),
 		changed:   func() { e.changed(true, time.Now()) },
 		known:     func() { e.known(leasesKind) },
+		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain}
+	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}

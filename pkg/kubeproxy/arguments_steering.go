@@ -112,7 +112,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
-	s.Mode = holders.Off
+	s.Mode, s.Unavailable = holders.Off, err
 	return steering.Cleanup(ctx)
 }
 

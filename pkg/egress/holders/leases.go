@@ -15,6 +15,25 @@ type Leases struct {
 	Namespace string
 	// Explain, if not nil, adds to an error of the client what an operator needs to act on it.
 	Explain func(error) error
+	// Failing, if not nil, is told why the Leases cannot be read, or this node's not be written, and nil when
+	// that is over. It must not block.
+	Failing func(what Access, err error)
+}
+
+// Access is a use of Leases.
+type Access string
+
+// The uses.
+const (
+	Reading Access = "reading"
+	Writing Access = "writing"
+)
+
+// failing tells of a failure, or with nil of its end.
+func (l Leases) failing(what Access, err error) {
+	if l.Failing != nil {
+		l.Failing(what, err)
+	}
 }
 
 // explain adds to an error what an operator needs to act on it.

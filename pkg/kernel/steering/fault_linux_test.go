@@ -146,7 +146,9 @@ func TestCompare_SaysWhatDiffers(t *testing.T) {
 			}
 		}
 		c.run(n.host, "ip link del steer0")
-		if lines := compare(); !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "ip link steer0 ") && strings.HasSuffix(l, ": is missing") }) {
+		if lines := compare(); !slices.ContainsFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, "ip link steer0 ") && strings.HasSuffix(l, ": is missing")
+		}) {
 			t.Errorf("without the device: %q", lines)
 		}
 		n.nft("delete table %s", n.name())

@@ -11,7 +11,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -203,75 +202,8 @@ func ipNet(addr netip.Addr, bits int) *net.IPNet {
 	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(bits, addr.BitLen())}
 }
 
-// looseFilters makes the interfaces over which pod networks are routed take packets of any source that has a route, if
-// they take only those that they would send to themselves (rp_filter 1): the holder sends replies home by the pod
-// network, and they have the addresses of hosts outside. It tells whether it had to change anything.
-//
-// A route that has a gateway leads to other nodes' pods, and so may one to a whole network; a narrower one leads to
-// pods of this node, whose interfaces stay strict. IPv6 has no such setting.
-//
-// Nothing says afterwards what was there before, so [cleanupPath] leaves it. The log says it.
-func looseFilters(ctx context.Context, networks []netip.Prefix) (changed bool, err error) {
-	strict, err := strictFilters(networks)
-	if err != nil {
-		return false, err
-	}
-	for _, name := range strict {
-		before, _ := readSysctl(filterPath(name)) // for the log alone
-		if err := addPart(sysctl{filterPath(name), "2"}); err != nil {
-			return changed, err
-		}
-		klog.FromContext(ctx).Info("Let an interface of the pod network take replies to steered packets; this stays when egress SNAT is removed",
-			"interface", name, "sysctl", filterPath(name), "before", before, "now", "2")
-		changed = true
-	}
-	return changed, nil
-}
-
-// strictFilters returns the names of the interfaces that looseFilters would change.
-func strictFilters(networks []netip.Prefix) (names []string, err error) {
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
-	if err != nil {
-		return nil, fmt.Errorf("list the IPv4 routes: %w", err)
-	}
-	seen := map[int]bool{}
-	for _, r := range routes {
-		if !leadsToPods(r, networks) || seen[r.LinkIndex] {
-			continue
-		}
-		seen[r.LinkIndex] = true
-		link, err := netlink.LinkByIndex(r.LinkIndex)
-		if err != nil {
-			return nil, fmt.Errorf("look at interface %d, by which %s is routed: %w", r.LinkIndex, r.Dst, err)
-		}
-		strict, err := isStrict(link.Attrs().Name)
-		if err != nil {
-			return nil, err
-		}
-		if strict {
-			names = append(names, link.Attrs().Name)
-		}
-	}
-	return names, nil
-}
-
-// leadsToPods tells whether pods of other nodes may be behind a route.
-func leadsToPods(r netlink.Route, networks []netip.Prefix) bool {
-	bits, _ := r.Dst.Mask.Size()
-	dst := netip.PrefixFrom(addrFromIP(r.Dst.IP), bits)
-	if bits == 0 || r.LinkIndex == 0 {
-		return false
-	}
-	for _, network := range networks {
-		if network.Overlaps(dst) && (r.Gw != nil || bits <= network.Bits()) {
-			return true
-		}
-	}
-	return false
-}
-
 // cleanupPath removes what any process has made for steering, of both families. It is no error if there is nothing.
-// Settings of the uplink, with the transport Direct, and those of [looseFilters] stay as they are.
+// What [looseFilters] has changed is put back. Settings of the uplink, with the transport Direct, stay as they are.
 func cleanupPath(ctx context.Context) error {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -282,6 +214,7 @@ func cleanupPath(ctx context.Context) error {
 	for _, name := range []string{Device, probeName} {
 		link, err := findLink(name)
 		if err == nil && link != nil && ours(link) != nil {
+			restoreFilters(ctx, link)
 			err = netlink.LinkDel(link)
 		}
 		if err != nil && !isGone(err) {

@@ -354,7 +354,7 @@ func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
 		n := nodes[0]
 		loosened := func() (changed bool) {
 			n.do(func() (err error) {
-				changed, err = looseFilters(n.Context(), []netip.Prefix{lab.ClusterV4, lab.ClusterV6})
+				changed, err = looseFilters(n.Context(), []netip.Prefix{lab.ClusterV4, lab.ClusterV6}, n.setup.transport)
 				return err
 			})
 			return changed
@@ -363,6 +363,10 @@ func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
 			n.Error("a filter that is off was changed")
 		}
 		n.strictly()
+		if loosened() {
+			n.Error("a filter was changed although there is no device, so that nothing arrives")
+		}
+		n.ensured(n.holders(1))
 		if !loosened() || loosened() {
 			n.Error("want a change the first time alone")
 		}
@@ -370,6 +374,18 @@ func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
 			if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath(device))); got != want {
 				n.Errorf("%s: %s, want %s", filterPath(device), got, want)
 			}
+		}
+		n.do(func() error { return cleanupPath(n.Context()) })
+		if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath("eth0"))); got != "1" {
+			n.Errorf("after a clean-up: %s, want what was there before", got)
+		}
+		// What somebody has set since is left alone.
+		n.ensured(n.holders(1))
+		loosened()
+		n.run("sysctl -w net.ipv4.conf.eth0.rp_filter=0")
+		n.do(func() error { return cleanupPath(n.Context()) })
+		if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath("eth0"))); got != "0" {
+			n.Errorf("after a clean-up: %s, want what somebody has set since", got)
 		}
 	})
 }

@@ -57,26 +57,25 @@ func (w *Writer) Close() { w.table.Close() }
 func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err error) {
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config.Family, d)
-	loosened, wayErr := w.prepare(ctx, d.Steering.Nodes)
+	wayErr := w.prepare(ctx, d.Steering.Nodes)
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
 		w.mss = w.tunnelMSS()
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.mss))
 	})
+	loosened := false
+	if err == nil && w.config.Family == kernel.IPv4 { // IPv6 has no such setting
+		loosened, err = looseFilters(ctx, w.pods, w.config.Transport)
+	}
 	return changed || loosened, errors.Join(wayErr, err)
 }
 
-// prepare learns the numbers that an earlier process has given, and lets replies in. Until the numbers are known
-// no packet is sent to another node.
-func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (changed bool, err error) {
+// prepare learns the numbers that an earlier process has given. Until they are known no packet is sent to another
+// node.
+func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (err error) {
 	if w.numbers == nil {
-		if w.numbers, err = w.knownNumbers(ctx, nodes); err != nil {
-			return false, err
-		}
+		w.numbers, err = w.knownNumbers(ctx, nodes)
 	}
-	if w.config.Family == kernel.IPv4 {
-		return looseFilters(ctx, w.pods)
-	}
-	return false, nil
+	return err
 }
 
 // Update is Write for what differs by c from what was written last. It costs what c is about, and
