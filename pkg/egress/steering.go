@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -128,6 +129,11 @@ func (s *steerer) setNode(node *v1.Node) {
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
+	s.apply(nodeSeen(node))
+}
+
+// nodeSeen returns what a Node says.
+func nodeSeen(node *v1.Node) holders.NodeSeen {
 	event := holders.NodeSeen{Name: node.Name}
 	for _, condition := range node.Status.Conditions {
 		event.Ready = event.Ready || condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
@@ -137,7 +143,7 @@ func (s *steerer) setNode(node *v1.Node) {
 			event.InternalIPs = append(event.InternalIPs, ip)
 		}
 	}
-	s.apply(event)
+	return event
 }
 
 // deleteNode forgets a Node.
@@ -153,10 +159,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	nodes := s.state.primaries(s.outer)
-	result.Self = nodes[s.state.config.NodeName]
-	delete(nodes, s.state.config.NodeName)
-	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	result = s.state.nodesFor(s.outer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -164,6 +167,51 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	result.Ways = s.directory.Ways(claimed, s.config.Mode, now)
 	s.publish()
 	return result, s.directory.Wake(now)
+}
+
+// nodesFor returns a steering without ways: the addresses of this node and of the others, in an IP family.
+func (s *state) nodesFor(outer v1.IPFamily) (result kernel.Steering) {
+	nodes := s.primaries(outer)
+	result.Self = nodes[s.config.NodeName]
+	delete(nodes, s.config.NodeName)
+	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	return result
+}
+
+// SteeringFor returns which ways this node's packets take for these objects, in an IP family; zero if nothing is
+// steered. The nodes reach each other by the IP family of this node's first address. What of the Leases cannot be read
+// is in err; the ways are complete without it.
+func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result kernel.Steering, err error) {
+	if config.Steering.off() {
+		return kernel.Steering{}, nil
+	}
+	s, err := stateFor(config, objects)
+	outer := outerOf(config.NodeName, objects.Nodes)
+	directory := holders.NewDirectory(holders.Config{NodeName: config.NodeName, Outer: kernel.Family(outer)})
+	now := time.Now()
+	for _, node := range objects.Nodes {
+		directory.Apply(nodeSeen(node), now)
+	}
+	for _, lease := range objects.Leases {
+		announced, leaseErr := holders.Announcing(lease)
+		err = errors.Join(err, leaseErr)
+		directory.Apply(announced, now)
+	}
+	directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	directory.Apply(holders.LeasesKnown{}, now)
+	result = s.nodesFor(outer)
+	result.Ways = directory.Ways(s.egressIPs(family), config.Steering.Mode, now)
+	return result, err
+}
+
+// outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
+func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
+	for _, node := range nodes {
+		if seen := nodeSeen(node); node.Name == name && len(seen.InternalIPs) > 0 {
+			return familyOf(seen.InternalIPs[0])
+		}
+	}
+	return v1.IPv4Protocol
 }
 
 // publish has the Lease tell which egress IPs are here. The lock must be held.

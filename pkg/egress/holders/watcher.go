@@ -126,13 +126,19 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 }
 
 func (w *leaseWatch) set(lease *coordinationv1.Lease) {
-	addresses, err := readLease(lease)
+	e, err := Announcing(lease)
 	w.logWrong(lease.Name, err)
+	w.tell(e)
+}
+
+// Announcing returns what a Lease announces, without what is wrong with it.
+func Announcing(lease *coordinationv1.Lease) (Announced, error) {
+	addresses, err := readLease(lease)
 	e := Announced{Node: lease.Name, Addresses: addresses, Source: Lease}
 	if lease.Spec.RenewTime != nil {
 		e.Renewed = lease.Spec.RenewTime.Time
 	}
-	w.tell(e)
+	return e, err
 }
 
 // logWrong logs what is wrong with a Lease, once.

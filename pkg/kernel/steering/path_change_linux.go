@@ -117,23 +117,19 @@ func addDevice(want device) error {
 
 // makeDevice makes the device, which is not there, and sets it up.
 func makeDevice(want device) error {
-	links, err := netlink.LinkList()
+	other, err := vxlanWith(want.vxlan.port)
 	if err != nil {
-		return fmt.Errorf("list interfaces: %w", err)
+		return err
 	}
-	for _, l := range links {
-		if other, ok := l.(*netlink.Vxlan); ok && other.Port == int(want.vxlan.port) {
-			return fmt.Errorf("interface %s uses the UDP port %d: delete it, or choose another port with egress-snat-steering-port on all nodes",
-				other.Name, other.Port)
-		}
+	if other != "" {
+		return errors.New(portOf(other, want.vxlan.port))
 	}
 	link := &netlink.Vxlan{LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vni, SrcAddr: want.vxlan.local.AsSlice(), Port: int(want.vxlan.port)}
 	link.Name, link.MTU, link.HardwareAddr = Device, want.mtu, want.hardwareAddr[:]
 	if err := netlink.LinkAdd(link); err != nil {
 		return err
 	}
-	err = setUp(link, want.vxlan.port)
-	if err != nil {
+	if err = setUp(link, want.vxlan.port); err != nil {
 		err = errors.Join(err, netlink.LinkDel(link))
 	}
 	return err
@@ -253,13 +249,12 @@ func pathAvailable(ctx context.Context, c Config) error {
 	if err := probeRule(c); err != nil {
 		return fmt.Errorf("the kernel cannot choose routes by the mark of packets (CONFIG_IP_MULTIPLE_TABLES, Linux 4.17): %w", err)
 	}
-	s := &pathState{config: c}
-	if err := errors.Join(s.readRules(), s.readDevice()); err != nil {
-		return err
-	}
+	conflicts, err := c.conflictsAtStart(ctx)
 	switch {
-	case len(s.conflicts) > 0:
-		return s.conflicts
+	case err != nil:
+		return err
+	case len(conflicts) > 0:
+		return conflicts
 	case c.Transport == Direct:
 		return nil
 	}

@@ -40,7 +40,7 @@ func looseFilters(ctx context.Context, networks []netip.Prefix, transport Transp
 			return changed, err
 		}
 		if record != nil {
-			if err := recordFilter(name, before); err != nil {
+			if _, err := recordFilters(map[string]string{name: before}); err != nil {
 				return changed, err
 			}
 		}
@@ -68,25 +68,31 @@ func filtersIn(alias string) map[string]string {
 	return filters
 }
 
-// recordFilter adds the setting that an interface has to the alias. The oldest one counts.
-func recordFilter(name, value string) error {
+// recordFilters adds the settings that interfaces had to the alias, and returns all that it has. The oldest ones count. A
+// device that is made anew has none, so the Writer remembers them.
+func recordFilters(before map[string]string) (recorded map[string]string, err error) {
 	steer0, err := findLink(Device)
 	if steer0 == nil || err != nil {
-		return err
+		return before, err
 	}
-	filters := filtersIn(steer0.Attrs().Alias)
-	if _, known := filters[name]; known {
-		return nil
+	recorded = filtersIn(steer0.Attrs().Alias)
+	count := len(recorded)
+	for name, value := range before {
+		if _, known := recorded[name]; !known {
+			recorded[name] = value
+		}
 	}
-	filters[name] = value
+	if len(recorded) == count {
+		return recorded, nil
+	}
 	var fields []string
-	for _, name := range slices.Sorted(maps.Keys(filters)) {
-		fields = append(fields, name+"="+filters[name])
+	for _, name := range slices.Sorted(maps.Keys(recorded)) {
+		fields = append(fields, name+"="+recorded[name])
 	}
 	if err := netlink.LinkSetAlias(steer0, filterRecord+strings.Join(fields, " ")); err != nil {
-		return fmt.Errorf("record %s=%s in the alias of %s: %w", filterPath(name), value, Device, err)
+		return recorded, fmt.Errorf("record %s in the alias of %s: %w", strings.Join(fields, " "), Device, err)
 	}
-	return nil
+	return recorded, nil
 }
 
 // restoreFilters puts back what looseFilters has changed, where nobody has changed it since. What cannot be put back is

@@ -25,6 +25,8 @@ type Writer struct {
 	mss     uint16
 	// pods are the networks of the cluster's pods as of the last Write.
 	pods []netip.Prefix
+	// filters are the settings that [looseFilters] has changed, as they were before.
+	filters map[string]string
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
 }
@@ -64,7 +66,9 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 	})
 	loosened := false
 	if err == nil && w.config.Family == kernel.IPv4 { // IPv6 has no such setting
-		loosened, err = looseFilters(ctx, w.pods, w.config.Transport)
+		if loosened, err = looseFilters(ctx, w.pods, w.config.Transport); err == nil && w.config.Transport == VXLAN {
+			w.filters, err = recordFilters(w.filters)
+		}
 	}
 	return changed || loosened, errors.Join(wayErr, err)
 }
