@@ -62,7 +62,6 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	numbers := p.Numbers()
 	f.report(change, numbers)
 	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
-	e.events.setTroubles(e.troubles())
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
@@ -72,7 +71,6 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	result := f.reconciler.Sync(ctx, p, f.inKernel(change, ways), e.state.primary(e.config.NodeName, f.name))
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	e.events.setTroubles(e.troubles())
 	return earlier(result.Wake, wake), result.Err != nil || result.Waiting
 }
 
@@ -147,8 +145,10 @@ func (f *family) observeLatency(changes []time.Time) {
 	}
 }
 
-// syncEnded says once that the rules are in place, and wakes those who watch the status.
+// syncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the
+// status.
 func (e *Extension) syncEnded() {
+	e.events.setTroubles(e.troubles())
 	if e.firstTimeReady() {
 		summary := e.Summary()
 		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)

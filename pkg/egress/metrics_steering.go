@@ -53,6 +53,9 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 		stands := slices.ContainsFunc(faults, func(f fault) bool { return f.kind == kind })
 		gauge(faultDesc, map[bool]float64{true: 1}[stands], string(kind))
 	}
+	if e.steerer == nil {
+		return
+	}
 	for _, family := range families {
 		counts := map[string]int{}
 		for _, a := range e.steerer.addresses(family) {
