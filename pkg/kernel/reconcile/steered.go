@@ -65,15 +65,13 @@ func (d *steeredDriver) fingerprint(ctx context.Context) (string, error) {
 	return rules + "\n" + path, err
 }
 
-// untouched compares the steering as well: its table shows only in the generation of all of them, which the
-// proxier moves. One that is incomplete is written again anyway.
+// untouched compares the steering as well. One that is incomplete is written again anyway.
 func (d *steeredDriver) untouched(ctx context.Context) (bool, error) {
 	same, err := d.driver.untouched(ctx)
 	if err != nil || !same || d.writer == nil || d.failure != nil {
 		return same, err
 	}
-	differences, err := d.writer.Read(ctx)
-	return len(differences) == 0, err
+	return d.writer.Untouched(ctx)
 }
 
 func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
