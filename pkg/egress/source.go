@@ -138,8 +138,15 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		if err != nil {
 			return nil, false, fmt.Errorf("read what steers %s packets: %w", f.Family, err)
 		}
+		warnings, err := e.families[name].reconciler.SteeringWarnings(ctx, desired)
+		if err != nil {
+			return nil, false, fmt.Errorf("look for what is in the way of steered %s packets: %w", f.Family, err)
+		}
 		differences[f.Family] = append(rules, steering...)
 		agrees = agrees && len(differences[f.Family]) == 0
+		for _, warning := range warnings {
+			differences[f.Family] = append(differences[f.Family], status.Warning+warning)
+		}
 	}
 	return differences, agrees, nil
 }

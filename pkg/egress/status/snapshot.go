@@ -145,9 +145,13 @@ type Source interface {
 	// Changed is closed at the next change of the Snapshot.
 	Changed() <-chan struct{}
 	// Verify compares the kernel with the plan and returns what differs, for people, by
-	// IP family. A family that was compared and agrees is there with nothing.
+	// IP family. A family that was compared and agrees is there with nothing. A line that begins with [Warning]
+	// is no difference, but may keep packets from getting where they should.
 	Verify(ctx context.Context) (map[string][]string, error)
 }
+
+// Warning begins a line of a verification that is no difference.
+const Warning = "warning: "
 
 // verification is the answer to GET /v1/verify.
 type verification struct {

@@ -262,6 +262,17 @@ func (r *Reconciler) CompareSteering(ctx context.Context, d kernel.Desired) ([]s
 	return steering.Compare(ctx, path.config, d, path.numbers)
 }
 
+// SteeringWarnings says, for an operator and in a line each, what of others may keep packets from being steered.
+func (r *Reconciler) SteeringWarnings(ctx context.Context, d kernel.Desired) ([]string, error) {
+	r.mu.Lock()
+	path := r.belief.path
+	r.mu.Unlock()
+	if path == nil {
+		return nil, nil
+	}
+	return steering.Warnings(ctx, path.config, d.ClusterCIDRs)
+}
+
 func (r *Reconciler) setStatus(set func(*Status)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
