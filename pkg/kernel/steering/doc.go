@@ -109,16 +109,16 @@
 // With the transport [Direct] the other node is the next hop. There is no MTU to fit, "oifname steer0" is "rt ip nexthop
 // @nodes", and a packet has arrived that comes in by the uplink from a pod and is to the outside:
 //
-//	    chain prerouting {
-//	        iifname eth0 ip saddr @cluster
-//	            ip daddr != @exclusions fib daddr type != local             goto arrivals
-//	    }
-//	    chain arrivals {
-//	        ct direction reply, or ct status dnat
-//	            ip saddr . meta l4proto != @bound                           accept
-//	        ether saddr @senders                                            mark := arrived, accept
-//	        ip saddr . meta l4proto @bound                                  counter foreign drop
-//	    }
+//	chain prerouting {
+//	    iifname eth0 ip saddr @cluster
+//	        ip daddr != @exclusions fib daddr type != local             goto arrivals
+//	}
+//	chain arrivals {
+//	    ct direction reply, or ct status dnat
+//	        ip saddr . meta l4proto != @bound                           accept
+//	    ether saddr @senders                                            mark := arrived, accept
+//	    ip saddr . meta l4proto @bound                                  counter foreign drop
+//	}
 //
 // Only a pod that is not bound may have sent an answer to a client that this node has let in, or a packet to a Service of
 // this node that leads out of the cluster. A node that is the router of other nodes' pods cannot be told from a

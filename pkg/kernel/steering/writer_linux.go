@@ -63,7 +63,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 			return false, err
 		}
 	}
-	w.content = newContent(w.config.Family, d)
+	w.content = newContent(w.config, d)
 	changed, err = w.write(ctx, func(assigned numbers) (changed bool, err error) {
 		if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
 			return changed, err
@@ -239,7 +239,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}
