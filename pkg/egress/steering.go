@@ -184,6 +184,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
 	result.Senders = s.senders(result)
+	result.Homes = s.homes(family, claimed)
 	s.publish()
 	return result, s.directory.Wake(now)
 }
@@ -219,6 +220,24 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 		}
 	}
 	return ways
+}
+
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
+// packets are sent here. The lock must be held.
+func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
+	own := s.directory.Own()
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+		return nil
+	}
+	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes[self] = s.state.primaries(s.outer)[self]
+	homes := map[netip.Addr]netip.Addr{}
+	for pod, name := range s.state.homes(family) {
+		if node := nodes[name]; node.IsValid() {
+			homes[pod] = node
+		}
+	}
+	return homes
 }
 
 // senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a

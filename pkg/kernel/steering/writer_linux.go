@@ -58,7 +58,7 @@ func (w *Writer) Close() { w.table.Close() }
 // packets.
 func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err error) {
 	w.pods = d.ClusterCIDRs
-	w.content = newContent(w.config.Family, d)
+	w.content = newContent(w.config, d)
 	wayErr := w.prepare(ctx, d.Steering.Nodes)
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
 		if links, err := w.readLinks(); err == nil {
@@ -271,7 +271,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}

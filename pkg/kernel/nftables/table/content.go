@@ -15,8 +15,8 @@ type Set struct {
 	Name string
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
 	Ranges bool
-	// Hardware: the keys are hardware addresses, and have no other fields.
-	Hardware bool
+	// Hardware: the keys are hardware addresses, and have no other fields. From: a hardware address is behind the first field.
+	Hardware, From bool
 	// Protocol and Other are fields of the keys behind the first.
 	Protocol, Other bool
 	// Map tells that each element has an address as its value.
@@ -40,7 +40,7 @@ type Key struct {
 	Pod netip.Addr
 	// Protocol is that of a binding. [kernel.All] stands for none.
 	Protocol kernel.Protocol
-	// Hardware is the key of a set of hardware addresses.
+	// Hardware is the hardware address in the key of a set that has them.
 	Hardware kernel.HardwareAddr
 	// Other is another address, or the last of a range.
 	Other netip.Addr
@@ -82,6 +82,9 @@ func (s Set) Text(key Key, value netip.Addr) string {
 	}
 	if s.Other {
 		text += " . " + key.Other.String()
+	}
+	if s.From {
+		text += " . " + key.Hardware.String()
 	}
 	switch {
 	case s.Chains != "":
