@@ -28,11 +28,8 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	if err != nil {
 		return nil, err
 	}
-	var mss uint16
-	if c.Transport == VXLAN && state.uplink.name != "" {
-		mss = largestSegment(c.Family, state.uplink.mtu-overhead(c.NodeIP))
-	}
-	differences := w.layout.spec().Differences(w.layout.stateOf(content, assigned, mss), held)
+	at := c.linksFor(state.uplink)
+	differences := w.layout.spec().Differences(w.layout.stateOf(content, assigned, at), held)
 	switch {
 	case held.Sets == nil:
 		differences = []string{fmt.Sprintf("table %s: is missing", Table)}
@@ -46,4 +43,15 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	w.pods = d.ClusterCIDRs
 	strict, err := w.strictDifferences()
 	return append(append(differences, others...), strict...), err
+}
+
+// linksFor returns what the interfaces are for the table, once everything is as it should be.
+func (c Config) linksFor(up uplink) links {
+	switch {
+	case c.Transport == Direct:
+		return links{uplink: up.name}
+	case up.name == "":
+		return links{}
+	}
+	return links{mss: largestSegment(c.Family, up.mtu-overhead(c.NodeIP))}
 }

@@ -60,12 +60,9 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 			fmt.Fprintln(&out, command(sysctl{filterPath(name), "2"}))
 		}
 	}
-	var mss uint16
-	if c.Transport == VXLAN {
-		mss = largestSegment(c.Family, state.uplink.mtu-overhead(c.NodeIP))
-	}
+	at := c.linksFor(state.uplink)
 	l := newLayout(c)
-	listed, err := list(ctx, l, l.stateOf(content, assigned, mss))
+	listed, err := list(ctx, l, l.stateOf(content, assigned, at))
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,10 @@ type Writer struct {
 	layout layout
 	table  *table.Writer
 	ways   holderWays
-	// content is that of what was written last, if the kernel is known to hold it, and mss what the tunnel
-	// had room for then.
+	// content is that of what was written last, if the kernel is known to hold it, and links what the interfaces
+	// were then.
 	content *content
-	mss     uint16
+	links   links
 	// pods are the networks of the cluster's pods as of the last Write.
 	pods []netip.Prefix
 	// filters are the settings that [looseFilters] has changed, as they were before.
@@ -60,9 +60,10 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config.Family, d)
 	wayErr := w.prepare(ctx, d.Steering.Nodes)
+	var linkErr error
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
-		w.mss = w.tunnelMSS()
-		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.mss))
+		w.links, linkErr = w.readLinks()
+		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
 	loosened := false
 	if err == nil && w.config.Family == kernel.IPv4 { // IPv6 has no such setting
@@ -70,7 +71,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 			w.filters, err = recordFilters(w.filters)
 		}
 	}
-	return changed || loosened, errors.Join(wayErr, err)
+	return changed || loosened, errors.Join(wayErr, linkErr, err)
 }
 
 // prepare learns the numbers that an earlier process has given. Until they are known no packet is sent to another
@@ -90,7 +91,7 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change) (changed bool, err
 	}
 	differs := w.content.follow(c)
 	return w.write(ctx, false, func(assigned numbers) (bool, error) {
-		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.mss), differs)
+		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), differs)
 	})
 }
 
@@ -161,13 +162,18 @@ func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers,
 	return known, nil
 }
 
-// tunnelMSS returns the largest segment that fits the tunnel; 0 if there is none.
-func (w *Writer) tunnelMSS() uint16 {
-	device, err := net.InterfaceByName(Device)
-	if w.config.Transport != VXLAN || err != nil {
-		return 0
+// readLinks reads what the table depends on of interfaces.
+func (w *Writer) readLinks() (links, error) {
+	if w.config.Transport == Direct {
+		s := pathState{config: w.config}
+		err := s.readUplink()
+		return links{uplink: s.uplink.name}, err
 	}
-	return largestSegment(w.config.Family, device.MTU)
+	device, err := net.InterfaceByName(Device)
+	if err != nil {
+		return links{}, nil // somebody has deleted it: the next look finds that
+	}
+	return links{mss: largestSegment(w.config.Family, device.MTU)}, nil
 }
 
 // Read says, for a log and in a line each, how the kernel differs from what was written last, which the next
@@ -262,7 +268,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, largestSegment(c.Family, 1450))); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}
