@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
@@ -150,11 +151,16 @@ func steeredBy(transport steering.Transport) func(context.Context, *host, kernel
 func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport steering.Transport, p kernel.Desired) error {
 	for i, node := range nodes {
 		d := p
-		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}}
+		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}}
 		for j, other := range nodes {
-			if j != i {
-				d.Steering.Nodes = append(d.Steering.Nodes, other.V4)
+			if j == i {
+				continue
 			}
+			uplink, err := uplinkOf(other)
+			if err != nil {
+				return err
+			}
+			d.Steering.Nodes, d.Steering.Senders[other.V4] = append(d.Steering.Nodes, other.V4), uplink
 		}
 		if node != holder {
 			for _, b := range p.Bindings {
@@ -166,4 +172,15 @@ func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport
 		}
 	}
 	return nil
+}
+
+func uplinkOf(node *lab.Host) (addr kernel.HardwareAddr, err error) {
+	err = node.Do(func() error {
+		uplink, err := net.InterfaceByName("eth0")
+		if err == nil {
+			addr = kernel.HardwareAddr(uplink.HardwareAddr)
+		}
+		return err
+	})
+	return addr, err
 }
