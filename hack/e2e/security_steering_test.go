@@ -108,6 +108,7 @@ func TestSteering_ForgedByANode(t *testing.T) {
 			victims := []*lab.Host{w.pods[1], w.pods[0]} // of another node, and of the holder
 			traitor, to := w.members[2].Host, netip.AddrPortFrom(w.Far().V4, 8079)
 			for _, victim := range victims {
+				w.run(traitor, fmt.Sprintf("iptables -w -t nat -I POSTROUTING -s %s -j ACCEPT", victim.V4)) // or it is masqueraded
 				w.run(traitor, fmt.Sprintf("ip addr add %s/32 dev lo", victim.V4), fmt.Sprintf("ip route add %s/32 %s src %s", to.Addr(), way.via, victim.V4))
 				before := w.holder.drops(w.world)["forged"]
 				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
