@@ -472,6 +472,41 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 	})
 }
 
+// TestStanding_IsWhatWasWritten: a process that cleans up learns whose connections to end, and what stays inside.
+func TestStanding_IsWhatWasWritten(t *testing.T) {
+	onNode(t, func(n *node) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 10 {
+			d := n.random(r)
+			n.write(d)
+			var got kernel.Desired
+			n.inside(func() (err error) {
+				got, err = Standing(t.Context(), n.c.family)
+				return err
+			})
+			if !slices.Equal(got.Bindings, d.Bindings) {
+				t.Errorf("bindings %v, want %v", got.Bindings, d.Bindings)
+			}
+			inside := kernel.NewCIDRSet(got.Exclusions)
+			for _, prefix := range slices.Concat(d.ClusterCIDRs, d.Exclusions) {
+				if _, found := inside.Find(prefix.Addr()); !found {
+					t.Errorf("%s is not among the exclusions %v", prefix, got.Exclusions)
+				}
+			}
+		}
+		n.inside(func() error {
+			if err := Cleanup(t.Context()); err != nil {
+				return err
+			}
+			got, err := Standing(t.Context(), n.c.family)
+			if len(got.Bindings)+len(got.Exclusions) > 0 {
+				t.Errorf("without a table: %v", got)
+			}
+			return err
+		})
+	})
+}
+
 // BenchmarkWriter_Move is about a change of the way of one egress IP of many.
 func BenchmarkWriter_Move(b *testing.B) {
 	for _, egressIPs := range []int{10, 1000} {

@@ -263,6 +263,32 @@ func Ranges(prefixes []netip.Prefix) Elements {
 	return elements
 }
 
+// Prefixes returns the networks that make up the elements of a set of ranges, sorted: the reverse of [Ranges].
+func Prefixes(ranges Elements) (prefixes []netip.Prefix) {
+	for r := range ranges {
+		for first := r.Pod; first.IsValid() && !r.Other.Less(first); {
+			prefix := largest(first, r.Other)
+			prefixes = append(prefixes, prefix)
+			first = lastOf(prefix).Next()
+		}
+	}
+	slices.SortFunc(prefixes, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return prefixes
+}
+
+// largest returns the largest network that begins with an address and does not go beyond another.
+func largest(first, last netip.Addr) netip.Prefix {
+	prefix := netip.PrefixFrom(first, first.BitLen())
+	for prefix.Bits() > 0 {
+		wider := netip.PrefixFrom(first, prefix.Bits()-1)
+		if wider.Masked().Addr() != first || last.Less(lastOf(wider)) {
+			break
+		}
+		prefix = wider
+	}
+	return prefix
+}
+
 // lastOf returns the last address of a prefix.
 func lastOf(prefix netip.Prefix) netip.Addr {
 	bytes := prefix.Addr().AsSlice()
