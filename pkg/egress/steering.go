@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -22,6 +24,8 @@ type Steering struct {
 	// Mode says what becomes of packets whose egress IP no node holds. Nothing is steered if it is
 	// [holders.Off] or empty.
 	Mode holders.Mode
+	// Unavailable is why this node steers nothing although it was asked to; nil otherwise.
+	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
 	// Kernel configures the tunnel and the marks. The IP family and the node's address in it do not
@@ -48,13 +52,24 @@ type steerer struct {
 	// outer is the IP family in which the nodes reach each other.
 	outer     v1.IPFamily
 	publisher *holders.Publisher
+	logger    klog.Logger
+	// adjacent returns why another node cannot be the next hop of packets of this one.
+	adjacent func(self, node netip.Addr) error
+	// find has the kernel look for another node's hardware address.
+	find func(self, node netip.Addr) error
 	// changed asks for a sync, known tells that all Leases are known, or that none can be.
 	changed, known func()
 
 	mu        sync.Mutex
 	directory *holders.Directory
+	// failing has why Leases cannot be used.
+	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
+	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
+	hardware map[netip.Addr]kernel.HardwareAddr
+	// told is why nodes, by their names, cannot be the next hop, as the log says.
+	told map[string]holders.Reason
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -67,15 +82,21 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		state:     e.state,
 		outer:     outer,
 		publisher: holders.NewPublisher(leases, e.config.NodeName),
+		logger:    e.logger,
+		adjacent:  steering.Adjacent,
+		find:      steering.FindNeighbour,
+		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		changed:   func() { e.changed(true, time.Now()) },
 		known:     func() { e.known(leasesKind) },
+		told:      map[string]holders.Reason{},
+		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain}
+	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
@@ -83,6 +104,9 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
+	if e.config.Steering.Kernel.Transport == steering.Direct {
+		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
+	}
 }
 
 // apply takes note of an event.
@@ -123,6 +147,11 @@ func (s *steerer) setNode(node *v1.Node) {
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
+	s.apply(nodeSeen(node))
+}
+
+// nodeSeen returns what a Node says.
+func nodeSeen(node *v1.Node) holders.NodeSeen {
 	event := holders.NodeSeen{Name: node.Name}
 	for _, condition := range node.Status.Conditions {
 		event.Ready = event.Ready || condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
@@ -132,7 +161,7 @@ func (s *steerer) setNode(node *v1.Node) {
 			event.InternalIPs = append(event.InternalIPs, ip)
 		}
 	}
-	s.apply(event)
+	return event
 }
 
 // deleteNode forgets a Node.
@@ -148,17 +177,191 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	nodes := s.state.primaries(s.outer)
-	result.Self = nodes[s.state.config.NodeName]
-	delete(nodes, s.state.config.NodeName)
-	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	claimed := s.state.egressIPs(family)
-	result.Ways = s.directory.Ways(claimed, s.config.Mode, now)
+	result = s.steeringAt(family, now)
 	s.publish()
 	return result, s.directory.Wake(now)
+}
+
+// steeringAt returns which ways the packets of an IP family take. The lock must be held.
+func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.Steering) {
+	nodes := s.nodes(family)
+	result.Self = s.state.primaries(s.outer)[s.state.config.NodeName]
+	delete(nodes, s.state.config.NodeName)
+	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	claimed := s.state.egressIPs(family)
+	result.Ways = s.ways(family, claimed, now)
+	result.Senders = s.senders(result)
+	result.Homes = s.homes(family, claimed)
+	return result
+}
+
+// nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
+func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
+	if s.config.Kernel.Transport == steering.Direct {
+		return s.state.primaries(family) // a next hop is of the packets' family
+	}
+	return s.state.primaries(s.outer)
+}
+
+// ways returns which ways the packets of these egress IPs, of a family, take. The lock must be held.
+func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time) map[netip.Addr]kernel.Way {
+	ways := s.directory.Ways(egressIPs, s.config.Mode, now)
+	holder := s.holder(family, now)
+	for ip, way := range ways {
+		if way.Kind != kernel.ToNode {
+			continue
+		}
+		ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+		if h := holder(ip); h.State == holders.Remote {
+			ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: h.Address}
+		}
+	}
+	return ways
+}
+
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
+// packets are sent here. The lock must be held.
+func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
+	own := s.directory.Own()
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+		return nil
+	}
+	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes[self] = s.state.primaries(s.outer)[self]
+	homes := map[netip.Addr]netip.Addr{}
+	for pod, name := range s.state.homes(family) {
+		if node := nodes[name]; node.IsValid() {
+			homes[pod] = node
+		}
+	}
+	return homes
+}
+
+// senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
+// tunnel they do not count. The lock must be held.
+func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr {
+	if s.config.Kernel.Transport != steering.Direct {
+		return nil
+	}
+	senders := map[netip.Addr]kernel.HardwareAddr{}
+	for _, node := range in.Nodes {
+		at, known := s.hardware[node]
+		if known {
+			senders[node] = at
+			continue
+		}
+		if err := s.find(in.Self, node); err != nil {
+			s.logger.V(2).Info("Cannot look for the hardware address of a node; what it sends here is dropped until it is known", "node", node, "err", err)
+		}
+	}
+	return senders
+}
+
+// setHardware takes the hardware address of a host.
+func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
+	s.mu.Lock()
+	same := s.hardware[host] == at
+	s.hardware[host] = at
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	for _, family := range families {
+		for _, node := range s.state.primaries(family) {
+			if node == host {
+				s.changed()
+			}
+		}
+	}
+}
+
+// holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
+// the next hop of packets of this node. The lock must be held.
+func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) holders.Holding {
+	if s.config.Kernel.Transport != steering.Direct {
+		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
+	}
+	self, nodes := s.state.primaries(s.outer)[s.state.config.NodeName], s.state.primaries(family)
+	reasons := map[string]holders.Reason{} // each node is asked for once
+	return func(ip netip.Addr) holders.Holding {
+		h := s.directory.Holder(ip, now)
+		if h.State != holders.Remote {
+			return h
+		}
+		if _, known := reasons[h.Node]; !known {
+			reasons[h.Node] = s.unreachable(family, h.Node, self, nodes[h.Node])
+		}
+		h.Address = nodes[h.Node]
+		if why := reasons[h.Node]; why != "" {
+			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, why
+		}
+		return h
+	}
+}
+
+// unreachable returns why a node cannot be the next hop of packets of an IP family; empty if it can. The log says it
+// when that changes.
+func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
+	if !node.IsValid() {
+		why = holders.Reason(fmt.Sprintf("the node has no InternalIP for %s, which the transport direct needs", family))
+	} else if err := s.adjacent(self, node); err != nil {
+		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
+	}
+	key := string(family) + " " + name
+	switch before := s.told[key]; {
+	case why != "" && why != before:
+		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
+			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", name, "ipFamily", family)
+	case why == "" && before != "":
+		s.logger.Info("The transport direct reaches the node again", "node", name, "ipFamily", family)
+	}
+	s.told[key] = why
+	return why
+}
+
+// SteeringFor returns which ways this node's packets take for these objects, in an IP family; zero if nothing is
+// steered. The nodes reach each other by the IP family of this node's first address. What of the Leases cannot be read
+// is in err; the ways are complete without it.
+func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result kernel.Steering, err error) {
+	if config.Steering.off() {
+		return kernel.Steering{}, nil
+	}
+	s, err := stateFor(config, objects)
+	outer := outerOf(config.NodeName, objects.Nodes)
+	steerer, now := steererFor(s, outer), time.Now()
+	for _, node := range objects.Nodes {
+		steerer.directory.Apply(nodeSeen(node), now)
+	}
+	for _, lease := range objects.Leases {
+		announced, leaseErr := holders.Announcing(lease)
+		err = errors.Join(err, leaseErr)
+		steerer.directory.Apply(announced, now)
+	}
+	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	steerer.directory.Apply(holders.LeasesKnown{}, now)
+	return steerer.steeringAt(family, now), err
+}
+
+// steererFor returns a steerer that tells nobody, and looks for no hardware addresses.
+func steererFor(s *state, outer v1.IPFamily) *steerer {
+	return &steerer{
+		config: s.config.Steering, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
+		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{},
+		directory: holders.NewDirectory(holders.Config{NodeName: s.config.NodeName, Outer: kernel.Family(outer)}),
+	}
+}
+
+// outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
+func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
+	for _, node := range nodes {
+		if seen := nodeSeen(node); node.Name == name && len(seen.InternalIPs) > 0 {
+			return familyOf(seen.InternalIPs[0])
+		}
+	}
+	return v1.IPv4Protocol
 }
 
 // publish has the Lease tell which egress IPs are here. The lock must be held.

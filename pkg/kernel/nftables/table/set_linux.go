@@ -22,9 +22,6 @@ const elementsInMessage = 400
 
 // definition returns a set as the library has it.
 func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
-	if s.Port {
-		return &nftables.Set{Table: t, Name: s.Name, KeyType: nftables.TypeInetService}
-	}
 	fields := []nftables.SetDatatype{f.address}
 	if s.Protocol {
 		fields = append(fields, nftables.TypeInetProto)
@@ -32,9 +29,18 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	if s.Other {
 		fields = append(fields, f.address)
 	}
+	if s.From {
+		fields = append(fields, nftables.TypeEtherAddr)
+	}
 	set := &nftables.Set{
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
 		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
+	}
+	switch {
+	case s.Port:
+		set.KeyType = nftables.TypeInetService
+	case s.Hardware:
+		set.KeyType = nftables.TypeEtherAddr
 	}
 	switch {
 	case s.Chains != "":
@@ -86,8 +92,11 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
 // multiple of four bytes.
 func (s Set) keyBytes(key Key) []byte {
-	if s.Port {
+	switch {
+	case s.Port:
 		return binary.BigEndian.AppendUint16(nil, key.Port)
+	case s.Hardware:
+		return key.Hardware[:]
 	}
 	bytes := key.Pod.AsSlice()
 	if s.Protocol {
@@ -95,6 +104,9 @@ func (s Set) keyBytes(key Key) []byte {
 	}
 	if s.Other {
 		bytes = append(bytes, key.Other.AsSlice()...)
+	}
+	if s.From {
+		bytes = append(append(bytes, key.Hardware[:]...), 0, 0)
 	}
 	return bytes
 }
@@ -117,6 +129,9 @@ func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
 			return Key{}, false
 		}
 		return Key{Port: binary.BigEndian.Uint16(bytes)}, true
+	}
+	if s.Hardware {
+		return Key{Hardware: kernel.HardwareAddr(append(slices.Clone(bytes), key.Hardware[:]...))}, len(bytes) == len(key.Hardware)
 	}
 	take := func() netip.Addr {
 		if len(bytes) < int(f.length) {
@@ -145,6 +160,13 @@ func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
 	if s.Other {
 		key.Other = take()
 		ok = ok && key.Other.IsValid()
+	}
+	if s.From {
+		const padded = 8
+		if len(bytes) != padded {
+			return key, false
+		}
+		key.Hardware, bytes = kernel.HardwareAddr(bytes[:len(key.Hardware)]), nil
 	}
 	return key, ok && len(bytes) == 0
 }
