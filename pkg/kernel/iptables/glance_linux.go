@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
@@ -138,6 +140,28 @@ func hasProxier(t tables) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// HasChain tells whether the nat table of a family has a chain of an [Owner], in either back end. It runs no program.
+func HasChain(ctx context.Context, family kernel.Family, chain string) (bool, error) {
+	ignore := func(nftables.ListedRule) {}
+	old, err := openLegacy(family)
+	if err != nil {
+		return false, err
+	}
+	defer old.Close()
+	if exists, err := old.Rules(table, chain, ignore); exists || err != nil {
+		return exists, err
+	}
+	r, err := nftables.OpenReader(ctx, family)
+	if errors.Is(err, nftables.ErrNone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	return r.Rules(table, chain, ignore)
 }
 
 // watched are the chains of the nat table that others could change to the harm of the owned rules. The journal

@@ -105,18 +105,26 @@ func Compare(ctx context.Context, backend reconcile.Backend, family kernel.Famil
 }
 
 // Withdraw removes all redirects of both families, through every back end that is installed, and returns what they were.
+// Where there are none it runs no program.
 func Withdraw(ctx context.Context) (withdrawn map[kernel.Family][]kernel.Redirects, err error) {
 	withdrawn = map[kernel.Family][]kernel.Redirects{}
 	var errs []error
+	hasRules := false
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		w := NewWriter(reconcile.NFTables, family)
+		has, err := iptables.HasChain(ctx, family, nodesChain)
+		errs = append(errs, err)
+		hasRules, w.pruned = hasRules || has, !has // without a chain there is nothing to read
 		held, err := w.Read(ctx)
 		withdrawn[family] = held
 		_, tableErr := w.table.write(ctx, kernel.Redirects{})
 		errs = append(errs, err, unlessNone(tableErr))
 		w.Close()
 	}
-	rulesErr := iptables.Cleanup(ctx, Owner)
+	var rulesErr error
+	if hasRules {
+		rulesErr = iptables.Cleanup(ctx, Owner)
+	}
 	if errs = append(errs, rulesErr); rulesErr == nil { // else a rule may name the sets
 		errs = append(errs, destroyAll(kernel.IPv4), destroyAll(kernel.IPv6))
 	}

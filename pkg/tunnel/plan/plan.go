@@ -184,7 +184,7 @@ func (b *builder) target(to netip.AddrPort, ports []uint16, argument string) ker
 		return kernel.Target{}
 	case !to.IsValid() && b.tunnelled:
 		b.problems = append(b.problems, Problem{Reason: NoTunnelAddress,
-			Message: fmt.Sprintf("connections to the %s addresses of nodes behind the tunnel are not redirected for %d ports: proxyArguments.%s has no %s address", b.family, len(ports), argument, b.family)})
+			Message: fmt.Sprintf("proxyArguments.%s has no %s address, so connections to such addresses of nodes behind the tunnel are not redirected for its ports", argument, b.family)})
 		fallthrough
 	case !to.IsValid():
 		return kernel.Target{}
