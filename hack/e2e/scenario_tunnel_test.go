@@ -181,7 +181,7 @@ func (w *tunnelWorld) way(to netip.AddrPort) (tunnelled bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it has said what it had to
 	if asked.For != to {
 		return false, fmt.Errorf("%s is answered by %s for %s", to, asked.By, asked.For)
 	}
@@ -189,8 +189,7 @@ func (w *tunnelWorld) way(to netip.AddrPort) (tunnelled bool, err error) {
 }
 
 // goes waits until connections to these ports of a node, the kubelet's if none are given, go by the tunnel, or directly.
-// It returns how long that took.
-func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) time.Duration {
+func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) {
 	w.Helper()
 	if len(ports) == 0 {
 		ports = []uint16{10250, 10255}
@@ -207,11 +206,9 @@ func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) time.Duratio
 		}
 		return nil
 	})
-	took := time.Since(began)
-	if took > time.Second {
+	if took := time.Since(began); took > time.Second {
 		w.Logf("%s: the change was followed after %s", node, took.Truncate(time.Millisecond))
 	}
-	return took
 }
 
 // load opens connections to nodes that do not change, until it is stopped: none of them may go another way, whatever
@@ -342,10 +339,9 @@ func (w *tunnelWorld) killed() {
 func (w *tunnelWorld) flushed() {
 	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264"})
 	w.goes("edge-2", false, 9443)
-	switch {
-	case w.control.Backend == "nftables":
+	if w.control.Backend == "nftables" {
 		w.run(w.control.Host, "nft delete element ip openshift-tunnel insecure-ports { 9100 }", "nft delete element ip6 openshift-tunnel insecure-ports { 9100 }")
-	default:
+	} else {
 		w.run(w.control.Host, "ipset del openshift-tunnel-4-insecure 9100", "ipset del openshift-tunnel-6-insecure 9100")
 	}
 	w.goes("edge-2", true, 9100)

@@ -49,26 +49,24 @@ func (f *tunnelFlags) add(fs *pflag.FlagSet) {
 func (p *Proxy) takeTunnel() error {
 	f := p.tunnelFlags
 	var errs []error
-	complain := func(key, format string, args ...any) {
-		errs = append(errs, p.config.Errorf("proxyArguments."+key, format, args...))
+	complain := func(key string, err error) {
+		if err != nil {
+			errs = append(errs, p.config.Errorf("proxyArguments."+key, "%w", err))
+		}
 	}
 	c := tunnel.Config{
 		AnyDestination: f.anyDestination, Backend: p.extension.Backend,
 		MinSyncPeriod: min(100*time.Millisecond, p.extension.SyncPeriod/2), SyncPeriod: p.extension.SyncPeriod,
 	}
 	var err error
-	if c.Secure, err = parseTunnelAddresses(f.secure); err != nil {
-		complain(tunnelSecureKey, "%w", err)
-	}
-	if c.Insecure, err = parseTunnelAddresses(f.insecure); err != nil {
-		complain(tunnelInsecureKey, "%w", err)
-	}
-	if c.Labels, err = parseLabels(f.labels); err != nil {
-		complain(tunnelLabelsKey, "%w", err)
-	}
-	if c.ConfigMap, err = parseConfigMap(f.configMap); err != nil {
-		complain(tunnelConfigMapKey, "%w", err)
-	}
+	c.Secure, err = parseTunnelAddresses(f.secure)
+	complain(tunnelSecureKey, err)
+	c.Insecure, err = parseTunnelAddresses(f.insecure)
+	complain(tunnelInsecureKey, err)
+	c.Labels, err = parseLabels(f.labels)
+	complain(tunnelLabelsKey, err)
+	c.ConfigMap, err = parseConfigMap(f.configMap)
+	complain(tunnelConfigMapKey, err)
 	if f.fromPods {
 		c.Sources = p.extension.ClusterCIDRs
 	}

@@ -240,7 +240,7 @@ func TestWriter_OwnAddress(t *testing.T) {
 		to := netip.AddrPortFrom(b.self(), 10250)
 		c, asked, err := b.Node().DialAsked(b.Context(), to)
 		b.must(err)
-		defer c.Close()
+		b.Cleanup(func() { _ = c.Close() })
 		if asked.For != to {
 			b.Errorf("%s is answered for %s", to, asked.For)
 		}

@@ -41,7 +41,7 @@ func input() Input {
 	}
 }
 
-var comparable = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }), cmpopts.EquateEmpty()}
+var exact = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }), cmpopts.EquateEmpty()}
 
 // reasons are those of problems, with whom they are about.
 func reasons(problems []Problem) (result []string) {
@@ -74,10 +74,10 @@ func TestBuild_Nodes(t *testing.T) {
 			in := input()
 			test.change(&in)
 			got := Build(kernel.IPv4, in)
-			if diff := cmp.Diff(test.want, got.Redirects.Nodes, comparable); diff != "" {
+			if diff := cmp.Diff(test.want, got.Redirects.Nodes, exact); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.problems, reasons(got.Problems), comparable); diff != "" {
+			if diff := cmp.Diff(test.problems, reasons(got.Problems), exact); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			rand.Shuffle(len(in.Nodes), func(i, j int) { in.Nodes[i], in.Nodes[j] = in.Nodes[j], in.Nodes[i] })
@@ -149,7 +149,7 @@ func TestReadPorts_Values(t *testing.T) {
 			if diff := cmp.Diff(Ports{test.secure, test.insecure}, ports); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.problems, reasons(problems), comparable); diff != "" {
+			if diff := cmp.Diff(test.problems, reasons(problems), exact); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
