@@ -38,7 +38,7 @@ func (h *Host) Trace(ctx context.Context, pid int, do func() error) (Trace, erro
 	if err != nil {
 		return Trace{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "output")
 	// In the namespace, where it can tell which sockets are netlink's.
 	tracer := h.Command(ctx, "strace", "-f", "-yy", "-o", file,
