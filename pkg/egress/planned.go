@@ -67,6 +67,13 @@ func (p planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
 	return result
 }
 
+// homes returns the names of the nodes on which bound pods run.
+func (s *state) homes(family v1.IPFamily) map[netip.Addr]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[family].Homes()
+}
+
 func (p planned) Numbers() (result plan.Numbers) {
 	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
 	return result
