@@ -70,6 +70,7 @@
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
 //	        ct direction reply                                              return
 //	        ct status snat                                                  return
+//	        ct state ! related ip saddr . meta l4proto != @bound            return
 //	        ip daddr @exclusions                                            return
 //	        ip saddr . meta l4proto . ip daddr @own                         return
 //	        ip saddr . meta l4proto                                         vmap @ways
