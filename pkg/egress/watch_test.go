@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +32,8 @@ func TestWatch_NetworkGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var server oneAnswer
 			server.answer.Store(test.answer)
-			client := newNetworkClient(t, server.handle)
-			exists, err := hasNetworks(t.Context(), client.discovery)
+			client := newConfigClient(t, server.handle)
+			exists, err := hasNetworks(t.Context(), client.Discovery())
 			if exists != test.exists || (err != nil) != test.fails {
 				t.Errorf("exists %v, %v; want %v, error %v", exists, err, test.exists, test.fails)
 			}
@@ -67,9 +68,9 @@ func TestWatch_ServiceCIDRsThatNobodyHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var server oneAnswer
 			server.answer.Store(test.answer)
-			client := newNetworkClient(t, server.handle)
+			client := newConfigClient(t, server.handle)
 			e := New(t.Context(), testConfig)
-			go e.doWithoutServiceCIDRs(client.discovery)
+			go e.doWithoutServiceCIDRs(client.Discovery())
 			if test.waits {
 				eventually(t, "asked again", func() bool { return server.asked.Load() > 1 })
 				if !e.barrier.WaitsFor(serviceCIDRs) {
@@ -97,11 +98,11 @@ func (o *oneAnswer) handle(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(o.answer.Load())
 }
 
-func newNetworkClient(t *testing.T, handle http.HandlerFunc) *NetworkClient {
+func newConfigClient(t *testing.T, handle http.HandlerFunc) configclient.Interface {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	client, err := NewNetworkClient(&rest.Config{Host: server.URL})
+	client, err := configclient.NewForConfig(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // Config is a NodeConfig that was loaded without errors.
 type Config struct {
 	// NodeConfig has its defaults applied and its file names made absolute.
-	NodeConfig NodeConfig
+	NodeConfig legacyconfigv1.NodeConfig
 	// File is the file's name as it was given to Load or Parse.
 	File string
 

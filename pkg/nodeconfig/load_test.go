@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -55,12 +57,12 @@ func TestParse_Origin(t *testing.T) {
 }
 
 func TestParse_Defaults(t *testing.T) {
-	want := NodeConfig{
-		ServingInfo:        ServingInfo{BindAddress: "0.0.0.0:10250", BindNetwork: "tcp4"},
+	want := legacyconfigv1.NodeConfig{
+		ServingInfo:        legacyconfigv1.ServingInfo{BindAddress: "0.0.0.0:10250", BindNetwork: "tcp4"},
 		IPTablesSyncPeriod: "30s",
-		NetworkConfig:      NodeNetworkConfig{MTU: 1450},
+		NetworkConfig:      legacyconfigv1.NodeNetworkConfig{MTU: 1450},
 		EnableUnidling:     new(true),
-		MasterClientConnectionOverrides: &ClientConnectionOverrides{
+		MasterClientConnectionOverrides: &legacyconfigv1.ClientConnectionOverrides{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",
 			QPS:                10,
@@ -79,12 +81,12 @@ func TestParse_Values(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		data string
-		want func(*NodeConfig)
+		want func(*legacyconfigv1.NodeConfig)
 	}{{
 		name: "unquoted arguments are literal",
 		data: "proxyArguments:\n  v: [4, 0x10, 1_000, 1e3, true, Yes, 2001-01-01, 10.0, '5', <<, 1:30]\n",
-		want: func(n *NodeConfig) {
-			n.ProxyArguments = ExtendedArguments{
+		want: func(n *legacyconfigv1.NodeConfig) {
+			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
 				"v": {"4", "0x10", "1_000", "1e3", "true", "Yes", "2001-01-01", "10.0", "5", "<<", "1:30"},
 			}
 		},
@@ -92,14 +94,14 @@ func TestParse_Values(t *testing.T) {
 		name: "null is absent, a null argument has no values",
 		data: "nodeName: null\nservingInfo:\npodManifestConfig: ~\nenableUnidling: null\ndnsNameservers: []\n" +
 			"kubeletArguments: {}\nproxyArguments: {config: null, kubeconfig: []}\n",
-		want: func(n *NodeConfig) {
-			n.ProxyArguments = ExtendedArguments{"config": nil, "kubeconfig": nil}
+		want: func(n *legacyconfigv1.NodeConfig) {
+			n.ProxyArguments = legacyconfigv1.ExtendedArguments{"config": nil, "kubeconfig": nil}
 		},
 	}, {
 		name: "numbers and booleans",
 		data: "networkConfig: {mtu: 0x5dc}\nenableUnidling: no\nimageConfig: {latest: Yes}\nallowDisabledDocker: TRUE\n" +
 			"masterClientConnectionOverrides: {qps: -1.5}\nvolumeConfig: {localQuota: {perFSGroup: 1024}}\n",
-		want: func(n *NodeConfig) {
+		want: func(n *legacyconfigv1.NodeConfig) {
 			n.NetworkConfig.MTU = 1500
 			n.EnableUnidling = new(false)
 			n.ImageConfig.Latest = true
@@ -110,8 +112,8 @@ func TestParse_Values(t *testing.T) {
 	}, {
 		name: "aliases",
 		data: "proxyArguments:\n  cluster-cidr: &cidrs [&one 10.0.0.0/8]\n  nodeport-addresses: *cidrs\n  other: [*one]\n",
-		want: func(n *NodeConfig) {
-			n.ProxyArguments = ExtendedArguments{
+		want: func(n *legacyconfigv1.NodeConfig) {
+			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
 				"cluster-cidr":       {"10.0.0.0/8"},
 				"nodeport-addresses": {"10.0.0.0/8"},
 				"other":              {"10.0.0.0/8"},
@@ -122,17 +124,17 @@ func TestParse_Values(t *testing.T) {
 		data: "masterKubeConfig: ../node.kubeconfig\nvolumeDirectory: /volumes\nservingInfo: {clientCA: ca.crt}\n" +
 			"proxyArguments: {config: [proxy.yaml], kubeconfig: ['', kube/config], write-config-to: [out], mode: [iptables]}\n" +
 			"kubeletArguments: {cert-dir: [certs], tls-cert-file: [crt], v: ['2']}\n",
-		want: func(n *NodeConfig) {
+		want: func(n *legacyconfigv1.NodeConfig) {
 			n.MasterKubeConfig = "/etc/origin/node.kubeconfig"
 			n.VolumeDirectory = "/volumes"
 			n.ServingInfo.ClientCA = "/etc/origin/node/ca.crt"
-			n.ProxyArguments = ExtendedArguments{
+			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
 				"config":          {"/etc/origin/node/proxy.yaml"},
 				"kubeconfig":      {"", "/etc/origin/node/kube/config"},
 				"write-config-to": {"/etc/origin/node/out"},
 				"mode":            {"iptables"},
 			}
-			n.KubeletArguments = ExtendedArguments{
+			n.KubeletArguments = legacyconfigv1.ExtendedArguments{
 				"cert-dir":      {"/etc/origin/node/certs"},
 				"tls-cert-file": {"/etc/origin/node/crt"},
 				"v":             {"2"},
@@ -141,7 +143,7 @@ func TestParse_Values(t *testing.T) {
 	}, {
 		name: "deprecated networkPluginName",
 		data: "networkPluginName: cni\n",
-		want: func(n *NodeConfig) {
+		want: func(n *legacyconfigv1.NodeConfig) {
 			n.DeprecatedNetworkPluginName = "cni"
 			n.NetworkConfig.NetworkPluginName = "cni"
 		},
@@ -149,7 +151,7 @@ func TestParse_Values(t *testing.T) {
 		name: "addresses",
 		data: "nodeIP: 2001:db8::1\ndnsIP: 0.0.0.0\ndnsBindAddress: ':53'\ndnsNameservers: [192.0.2.1, '192.0.2.1:53', '[2001:db8::1]:53']\n" +
 			"servingInfo: {bindAddress: '[::]:10250', bindNetwork: tcp6}\n",
-		want: func(n *NodeConfig) {
+		want: func(n *legacyconfigv1.NodeConfig) {
 			n.NodeIP, n.DNSIP, n.DNSBindAddress = "2001:db8::1", "0.0.0.0", ":53"
 			n.DNSNameservers = []string{"192.0.2.1", "192.0.2.1:53", "[2001:db8::1]:53"}
 			n.ServingInfo.BindAddress, n.ServingInfo.BindNetwork = "[::]:10250", "tcp6"

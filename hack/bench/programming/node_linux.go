@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/kubernetes"
@@ -91,7 +92,7 @@ func serve(ctx context.Context, dir string) (clients egress.Clients, err error) 
 	if clients.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return clients, err
 	}
-	clients.Network, err = egress.NewNetworkClient(config)
+	clients.Config, err = configclient.NewForConfig(config)
 	return clients, err
 }
 
