@@ -417,6 +417,27 @@ func (f udpFlow) answerLate() {
 	}
 }
 
+// TestPackets_OneWay: all packets of a flow leave that nobody answers.
+func TestPackets_OneWay(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		for i, way := range []kernel.Way{{}, c.toNode(1)} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: way})
+			f := c.udpFlow(c.lab.Pod(1), uint16(9000+i))
+			for packet := range 3 {
+				f.ask()
+				if _, from, err := f.server.ReadFrom(make([]byte, 100)); err != nil || from.String() != f.peer.String() {
+					t.Errorf("%q: packet %d is from %v (%v), want %s", way.Kind, packet, from, err, f.peer)
+				}
+			}
+		}
+		for _, n := range c.nodes {
+			n.dropped(nil)
+		}
+	})
+}
+
 // TestPackets_ICMPErrorOfTheFlow: the pod's error about a flow goes the way of the flow, though only UDP is bound.
 func TestPackets_ICMPErrorOfTheFlow(t *testing.T) {
 	onCluster(t, func(c *cluster) {
@@ -469,15 +490,15 @@ func TestPackets_AnswersFitTheTunnel(t *testing.T) {
 	})
 }
 
-// masqueradeInFront has somebody else masquerade a pod before anybody else decides about its source.
-func (n *node) masqueradeInFront(pod netip.Addr) (undo func()) {
+// inFront has somebody else decide about a pod's source before anybody else does.
+func (n *node) inFront(pod netip.Addr, decision string) (undo func()) {
 	n.c.Helper()
 	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.c.family]
-	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority 50; %[1]s saddr %[2]s masquerade; }; }\n", family, pod))
+	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority 50; %[1]s saddr %[2]s %[3]s; }; }\n", family, pod, decision))
 	return func() { n.nft("delete table %s infront", family) }
 }
 
-// TestGuard_SourceNATOfOthers: what somebody else has given an address does not leave.
+// TestGuard_SourceNATOfOthers: what somebody else has given an address does not leave, be it another pod's egress IP.
 func TestGuard_SourceNATOfOthers(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
@@ -487,9 +508,10 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 				c.holdsOn(1, c.egressIP)
 				source, holder := c.nodes[0], c.nodes[1]
 				leaks := c.leaks(c.lab.Pod(1))
+				foreign := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.another.String())
 				var bindings []kernel.Binding
 				for _, protocol := range protocols {
-					bindings = append(bindings, c.bind(1, protocol, c.egressIP))
+					bindings = append(bindings, c.bind(1, protocol, c.egressIP), c.bind(2, protocol, c.another))
 				}
 				for what, test := range map[string]struct {
 					way     kernel.Way
@@ -508,16 +530,34 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 							c.sees(what, c.lab.Pod(1), protocol, c.outside(), c.egressIP)
 							continue
 						}
-						before, undo := test.at.drops(), test.at.masqueradeInFront(c.addr(c.lab.Pod(1)))
-						_ = c.unseen(what, c.lab.Pod(1), protocol, c.outside(), unanswered)
-						test.at.dropped(before, test.counter)
-						undo()
+						for _, decision := range []string{"masquerade", "snat to " + c.another.String()} {
+							before, undo := test.at.drops(), test.at.inFront(c.addr(c.lab.Pod(1)), decision)
+							_ = c.unseen(what+", "+decision, c.lab.Pod(1), protocol, c.outside(), unanswered)
+							test.at.dropped(before, test.counter)
+							undo()
+						}
 					}
 				}
 				c.noLeak(leaks)
+				c.noLeak(foreign)
 			})
 		})
 	}
+}
+
+// leave removes bindings, of which the guard keeps hold.
+func (n *node) leave(bindings []kernel.Binding) {
+	n.c.Helper()
+	d := n.desired
+	d.Bindings = nil
+	n.inside(func() error {
+		if _, err := n.Update(n.c.Context(), kernel.Change{Removed: bindings, Networks: d.Networks, Steering: d.Steering}, bindings); err != nil {
+			return err
+		}
+		_, err := n.snat.Write(n.c.Context(), d, nil)
+		return err
+	})
+	n.desired = d
 }
 
 // TestGuard_WithoutWhatSteers: whatever somebody has taken away, nothing leaves from another address.
@@ -536,12 +576,8 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			at      *node
 			counter string
 		}{
-			"no SNAT rules": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() {
-				source.inside(func() error {
-					_, err := source.snat.Write(t.Context(), kernel.Desired{}, nil)
-					return err
-				})
-			}},
+			"a binding that is leaving": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() { source.leave(bindings) }},
+			"leaving on the holder":     {way: c.toNode(1), at: holder, counter: staleCounter, take: func() { holder.leave(bindings) }},
 			"no ip rule": {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() {
 				c.run(source.host, "%s rule del pref 901", family)
 				clear(source.ways.made)
@@ -606,14 +642,11 @@ func TestGuard_AnotherNodeAsRouter(t *testing.T) {
 			source := c.nodes[0]
 			source.restart(source.ways)
 			c.run(source.host, "ip route add %s via %s", c.outside(), c.nodes[1].ip)
-			d := c.desired(c.bind(1, kernel.UDP, c.egressIP))
-			d.Steering = source.steering(nil)
-			source.inside(func() error { // and no rules of source NAT
-				_, err := source.Write(t.Context(), d)
-				return err
-			})
+			bindings := []kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}
+			c.steer(bindings, nil)
+			source.leave(bindings)
 			before, leaks := source.drops(), c.leaks(c.lab.Pod(1))
-			_ = c.unseen("without SNAT rules", c.lab.Pod(1), "udp", c.outside(), unanswered)
+			_ = c.unseen("leaving", c.lab.Pod(1), "udp", c.outside(), unanswered)
 			source.dropped(before, unsnattedCounter)
 			c.noLeak(leaks)
 		})

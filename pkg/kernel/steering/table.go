@@ -16,20 +16,21 @@ const Table = "openshift-egress-steering"
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
 	exclusionsSet = "exclusions"
-	nodesSet      = "nodes"      // the other nodes of the cluster
-	egressIPsSet  = "egress-ips" // of all bindings
-	ownSet        = "own"        // pod . protocol . its egress IP
-	ownPodsSet    = "own-pods"   // pod . its egress IP
-	boundSet      = "bound"      // pod . protocol
-	boundPodsSet  = "bound-pods" // pod
-	bindingsMap   = "bindings"   // pod . protocol : egress IP
-	podsMap       = "pods"       // pod : egress IP
-	waysMap       = "ways"       // pod . protocol : goto the egress IP's chain
-	podWaysMap    = "pod-ways"   // pod : goto the egress IP's chain
+	nodesSet      = "nodes"       // the other nodes of the cluster
+	egressIPsSet  = "egress-ips"  // of all bindings
+	ownSet        = "own"         // pod . protocol . its egress IP
+	ownPodsSet    = "own-pods"    // pod . its egress IP
+	boundSet      = "bound"       // pod . protocol
+	boundPodsSet  = "bound-pods"  // pod
+	sourcesMap    = "sources"     // pod . protocol : goto the chain that gives the egress IP
+	podSourcesMap = "pod-sources" // pod : goto the chain that gives the egress IP
+	waysMap       = "ways"        // pod . protocol : goto the egress IP's chain
+	podWaysMap    = "pod-ways"    // pod : goto the egress IP's chain
 )
 
-// wayChains begins the names of the chains that say which way packets of an egress IP take.
-const wayChains = "egress-"
+// wayChains begins the names of the chains that say which way packets of an egress IP take, sourceChains
+// of those that give it.
+const wayChains, sourceChains = "egress-", "from-"
 
 var sets = []table.Set{
 	{Name: exclusionsSet, Ranges: true},
@@ -39,8 +40,8 @@ var sets = []table.Set{
 	{Name: ownPodsSet, Other: true},
 	{Name: boundSet, Protocol: true},
 	{Name: boundPodsSet},
-	{Name: bindingsMap, Protocol: true, Map: true},
-	{Name: podsMap, Map: true},
+	{Name: sourcesMap, Protocol: true, Map: true, Chains: sourceChains},
+	{Name: podSourcesMap, Map: true, Chains: sourceChains},
 	{Name: waysMap, Protocol: true, Map: true, Chains: wayChains},
 	{Name: podWaysMap, Map: true, Chains: wayChains},
 }
@@ -64,27 +65,49 @@ type content struct {
 	uses map[netip.Addr]int
 	pods int
 	ways map[netip.Addr]kernel.Way
+	// leaving are bindings that give no egress IP any more, and whose packets are still steered and guarded.
+	leaving map[kernel.Binding]bool
 }
 
-func newContent(family kernel.Family, d kernel.Desired) *content {
+func newContent(family kernel.Family, d kernel.Desired, leaving []kernel.Binding) *content {
 	c := &content{family: family, sets: table.Content{}, uses: map[netip.Addr]int{}}
 	for _, set := range sets {
 		c.sets[set.Name] = table.Elements{}
 	}
+	c.follow(kernel.Change{Added: leaving}, nil)
 	c.follow(kernel.Change{
-		Added: d.Bindings, Networks: d.Networks, NetworksChanged: true, Steering: d.Steering, SteeringChanged: true,
-	})
+		Added: d.Bindings, Removed: leaving, Networks: d.Networks, NetworksChanged: true, Steering: d.Steering, SteeringChanged: true,
+	}, leaving)
 	return c
 }
 
-// follow turns c into what change leads to, and returns what that changes in the sets.
-func (c *content) follow(change kernel.Change) table.Change {
+// follow turns c into what change leads to, and returns what that changes in the sets. What was removed by this
+// change or by former ones, and is among leaving, is still steered and guarded.
+func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.Change {
 	edit := table.NewEdit(c.sets)
+	before := c.leaving
+	c.leaving = make(map[kernel.Binding]bool, len(leaving))
+	for _, b := range leaving {
+		c.leaving[b] = true
+	}
 	for _, b := range change.Removed {
-		c.unbind(edit, b)
+		if c.leaving[b] {
+			c.take(edit, b)
+		} else {
+			c.unbind(edit, b)
+		}
 	}
 	for _, b := range change.Added {
+		if before[b] {
+			c.unbind(edit, b) // it comes back
+			delete(before, b)
+		}
 		c.bind(edit, b)
+	}
+	for b := range before {
+		if !c.leaving[b] {
+			c.unbind(edit, b)
+		}
 	}
 	if change.NetworksChanged {
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
@@ -122,21 +145,19 @@ func (c *content) unbind(edit table.Edit, b kernel.Binding) {
 	}
 	own, others := places(b)[0], places(b)[1:]
 	edit.Remove(own.set, own.key)
-	if !c.gives(b) {
-		return
+	if way := others[0]; c.sets[way.set][way.key] != b.EgressIP {
+		return // another one of the pod has come before this one goes
 	}
 	for _, p := range others {
 		edit.Remove(p.set, p.key)
 	}
 }
 
-// gives tells whether a binding is what the maps have for its pod: another one may have come before this one goes.
-func (c *content) gives(b kernel.Binding) bool {
-	set, key := bindingsMap, table.Key{Pod: b.Pod, Protocol: b.Protocol}
-	if b.Protocol == kernel.All {
-		set, key = podsMap, table.Key{Pod: b.Pod}
+// take has a binding give no egress IP any more.
+func (c *content) take(edit table.Edit, b kernel.Binding) {
+	if source := places(b)[2]; c.sets[source.set][source.key] == b.EgressIP {
+		edit.Remove(source.set, source.key)
 	}
-	return c.sets[set][key] == b.EgressIP
 }
 
 // place is an element that a binding has in a set.
@@ -146,19 +167,20 @@ type place struct {
 	value netip.Addr
 }
 
-// places returns the elements of a binding, that of its egress IP first, which other bindings of the pod do not have.
+// places returns the elements of a binding: that of its egress IP, which other bindings of the pod do not have, its way,
+// its source, and that it is bound.
 func places(b kernel.Binding) []place {
 	if b.Protocol == kernel.All {
 		key := table.Key{Pod: b.Pod}
 		return []place{
 			{ownPodsSet, table.Key{Pod: b.Pod, Other: b.EgressIP}, netip.Addr{}},
-			{boundPodsSet, key, netip.Addr{}}, {podsMap, key, b.EgressIP}, {podWaysMap, key, b.EgressIP},
+			{podWaysMap, key, b.EgressIP}, {podSourcesMap, key, b.EgressIP}, {boundPodsSet, key, netip.Addr{}},
 		}
 	}
 	key := table.Key{Pod: b.Pod, Protocol: b.Protocol}
 	return []place{
 		{ownSet, table.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, netip.Addr{}},
-		{boundSet, key, netip.Addr{}}, {bindingsMap, key, b.EgressIP}, {waysMap, key, b.EgressIP},
+		{waysMap, key, b.EgressIP}, {sourcesMap, key, b.EgressIP}, {boundSet, key, netip.Addr{}},
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/bits"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -42,9 +44,13 @@ var (
 type layout struct {
 	table.Family
 	config Config
+	// sources are the rules that give egress IPs. They never change, and there may be a thousand.
+	sources map[netip.Addr][]table.Rule
 }
 
-func newLayout(c Config) layout { return layout{table.FamilyOf(c.Family), c} }
+func newLayout(c Config) layout {
+	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}}
+}
 
 // spec returns what never changes of the table.
 func (l layout) spec() table.Spec {
@@ -86,9 +92,30 @@ func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
 		if ways[way] == nil {
 			ways[way] = l.way(way, n)
 		}
+		if l.sources[egressIP] == nil {
+			l.sources[egressIP] = l.source(egressIP)
+		}
 		chains[table.ChainOf(wayChains, egressIP)] = ways[way]
+		chains[table.ChainOf(sourceChains, egressIP)] = l.sources[egressIP]
 	}
+	maps.DeleteFunc(l.sources, func(egressIP netip.Addr, _ []table.Rule) bool { return c.uses[egressIP] == 0 })
 	return table.State{Sets: c.sets, Chains: chains}
+}
+
+// source returns the rules that give an egress IP. Arrivals keep their ports, so that TCP connections live on when
+// another node takes the address. Others get them as from the rules of source NAT. The mark that is left for
+// the guard to find is that of a flow that somebody else has given a source.
+func (l layout) source(egressIP netip.Addr) []table.Rule {
+	give := func(random bool) []expr.Any {
+		return append(l.setMark(0),
+			&expr.Immediate{Register: l.First, Data: egressIP.AsSlice()},
+			&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.NAT, RegAddrMin: l.First, FullyRandom: random})
+	}
+	fromHere := l.rule("from this node", give(true))
+	if l.config.Transport != VXLAN {
+		return []table.Rule{fromHere}
+	}
+	return []table.Rule{l.rule("from another node", l.markedWith(numberArrived), give(false)), fromHere}
 }
 
 // way returns the rule of an egress IP's chain.
@@ -167,9 +194,10 @@ func (l layout) prerouting(pods bool) []table.Rule {
 	return rules
 }
 
-// beforeNAT marks what is to be SNATed on this node: behind it nobody knows any more whose packet it is.
+// beforeNAT marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
+// egress IP. Once that is decided, the kernel confirms the flow, and what follows has no mark.
 func (l layout) beforeNAT(pods bool) []table.Rule {
-	first := slices.Concat(newFlow(), l.unmarked())
+	first := slices.Concat(newFlow(), unconfirmed(), l.unmarked())
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
 	rules := []table.Rule{l.rule("a bound pod's flow begins", first, l.boundPod(l.protocol()), outside)}
 	if pods {
@@ -178,16 +206,19 @@ func (l layout) beforeNAT(pods bool) []table.Rule {
 	return rules
 }
 
-// postrouting gives arrivals their egress IP, and keeps their ports, so that TCP connections live on when
-// another node takes their egress IP. What is on its way to another node, and what no binding takes,
-// keeps its source: nobody masquerades it then.
+// postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
+// has arrived and no binding takes, keeps its source: nobody masquerades it then.
 func (l layout) postrouting(pods bool) []table.Rule {
 	var rules []table.Rule
-	if l.config.Transport == VXLAN {
-		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), l.protocol(), value(bindingsMap), l.snat()))
+	give := func(number int) {
+		rules = append(rules, l.rule("leaves from this node", l.markedWith(number), l.Source(l.First), l.protocol(), goToChainIn(sourcesMap)))
 		if pods {
-			rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), value(podsMap), l.snat()))
+			rules = append(rules, l.rule("leaves from this node", l.markedWith(number), l.Source(l.First), goToChainIn(podSourcesMap)))
 		}
+	}
+	give(numberLocal)
+	if l.config.Transport == VXLAN {
+		give(numberArrived)
 	}
 	return append(rules, l.rule("to another node, or without a binding", l.isMarked(), l.notMarkedWith(numberLocal), l.Source(l.First), l.snat()))
 }
@@ -209,21 +240,20 @@ func (l layout) guard(pods bool) []table.Rule {
 	return rules
 }
 
-// marked lets pass what leaves as it should: arrivals and the first packets of flows from an egress IP, and
+// marked lets pass what leaves as it should: arrivals of flows whose first packet has passed, from an egress IP, and
 // packets to other nodes by the way to them. The marks end here: packets that wrap these would have them too.
+// A first packet that still has its mark got its source from somebody else, or from nobody.
 func (l layout) marked() []table.Rule {
 	pass := slices.Concat(l.setMark(0), verdict(expr.VerdictAccept))
-	fromEgressIP := slices.Concat(l.Source(l.First), in(egressIPsSet), pass)
 	var rules []table.Rule
 	leaves := slices.Concat(l.nextHop(l.First), in(nodesSet))
 	if l.config.Transport == VXLAN {
 		leaves = interfaceIs(expr.MetaKeyOIFNAME, Device)
 		rules = append(rules,
-			l.rule("from another node", l.markedWith(numberArrived), snatted(), fromEgressIP),
+			l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), pass),
 			l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)))
 	}
 	return append(rules,
-		l.rule("a flow from this node begins", l.markedWith(numberLocal), fromEgressIP),
 		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
 		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
 		l.rule("to another node", leaves, pass),
@@ -307,6 +337,7 @@ func (l layout) rule(purpose string, parts ...[]expr.Any) table.Rule {
 
 // Bits of a flow's status in the kernel (enum ip_conntrack_status), and flags of TCP.
 const (
+	statusConfirmed           = 1 << 3
 	statusSNAT, statusDNAT    = 1 << 4, 1 << 5
 	flagSYN, flagRST, flagACK = 0x02, 0x04, 0x10
 )
@@ -330,6 +361,15 @@ func newFlow() []expr.Any {
 
 func related() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
+}
+
+// confirmed lets packets pass whose flow is in the table: packets of it have left before.
+func confirmed() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusConfirmed, expr.CmpOpNeq, 0)
+}
+
+func unconfirmed() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusConfirmed, expr.CmpOpEq, 0)
 }
 
 func snatted() []expr.Any {
@@ -406,11 +446,6 @@ func in(set string) []expr.Any {
 
 func notIn(set string) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: true}}
-}
-
-// value lets packets pass whose key is in a map, and loads what that has for it.
-func value(set string) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: set}}
 }
 
 // goToChainIn goes to the chain that a map has for the key, if any; goToChain to this one.

@@ -50,8 +50,9 @@ func newWriter(c Config, ways holderWays) *Writer {
 func (w *Writer) Close() { w.table.Close() }
 
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
-// anything. After an error some of it may be missing: call Write again.
-func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err error) {
+// anything. leaving are bindings that are not wanted any more: they give no flow an egress IP, and what their
+// pods send is still steered or dropped. After an error some of it may be missing: call Write again.
+func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
 	if w.numbers == nil {
 		if w.numbers, err = w.knownNumbers(ctx, d.Steering.Nodes); err != nil {
 			return false, err
@@ -63,7 +64,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 			return false, err
 		}
 	}
-	w.content = newContent(w.config.Family, d)
+	w.content = newContent(w.config.Family, d, leaving)
 	changed, err = w.write(ctx, func(assigned numbers) (changed bool, err error) {
 		if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
 			return changed, err
@@ -75,13 +76,14 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 	return changed, err
 }
 
-// Update is Write for what differs by c from what was written last. It costs what c is about, and
-// does not look at the kernel: after an error only Write will do.
-func (w *Writer) Update(ctx context.Context, c kernel.Change) (changed bool, err error) {
+// Update is Write for what differs by c from what was written last. Of what was removed, then and now, leaving
+// stays as Write has it. It costs what c is about, and does not look at the kernel: after an error only
+// Write will do.
+func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.Binding) (changed bool, err error) {
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
-	differs := w.content.follow(c)
+	differs := w.content.follow(c, leaving)
 	return w.write(ctx, func(assigned numbers) (changed bool, err error) {
 		if !maps.Equal(assigned, w.numbers) {
 			if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
@@ -213,7 +215,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, largestSegment(c.Family, 1450))); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d, nil), nil, largestSegment(c.Family, 1450))); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}
