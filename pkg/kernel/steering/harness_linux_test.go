@@ -203,6 +203,15 @@ func (n *node) read() (differences []string) {
 	return differences
 }
 
+func (n *node) untouched() (same bool) {
+	n.c.Helper()
+	n.inside(func() (err error) {
+		same, err = n.Untouched(n.c.Context())
+		return err
+	})
+	return same
+}
+
 func (n *node) drops() (drops map[string]uint64) {
 	n.c.Helper()
 	n.inside(func() (err error) {

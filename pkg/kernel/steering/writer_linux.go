@@ -161,15 +161,34 @@ func (w *Writer) Read(ctx context.Context) (differences []string, err error) {
 	if w.numbers == nil {
 		return differences, nil
 	}
-	others, err := w.ways.differences(ctx, w.numbers.holders())
+	others, err := w.differencesOfWays(ctx)
+	return append(differences, others...), err
+}
+
+// Untouched tells whether the kernel holds what was written or seen last. It makes no copy of the table. It is
+// false where that cannot be told: then Read can.
+func (w *Writer) Untouched(ctx context.Context) (bool, error) {
+	if w.numbers == nil {
+		return false, nil
+	}
+	if same, err := w.table.Untouched(ctx); !same || err != nil {
+		return false, err
+	}
+	differences, err := w.differencesOfWays(ctx)
+	return len(differences) == 0, err
+}
+
+// differencesOfWays says how what carries marked packets differs from what was written last.
+func (w *Writer) differencesOfWays(ctx context.Context) ([]string, error) {
+	differences, err := w.ways.differences(ctx, w.numbers.holders())
 	if err != nil {
 		return nil, err
 	}
 	strict, err := w.strict()
 	for _, name := range strict {
-		others = append(others, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
+		differences = append(differences, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
 	}
-	return append(differences, others...), err
+	return differences, err
 }
 
 // strict returns the names of the interfaces of the pod network that would drop replies to steered packets.
