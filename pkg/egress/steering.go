@@ -157,6 +157,12 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	now := time.Now()
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.directory.Ways(claimed, s.config.Mode, now)
+	result.Held = map[netip.Addr]bool{}
+	for _, ip := range claimed {
+		if s.directory.Holder(ip, now).State == holders.Local {
+			result.Held[ip] = true
+		}
+	}
 	s.publish()
 	return result, s.directory.Wake(now)
 }

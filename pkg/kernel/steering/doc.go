@@ -31,6 +31,7 @@
 //	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
 //	    set nodes      { type ipv4_addr; }                                  the other nodes
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
+//	    set held       { type ipv4_addr; }                                  those that this node holds
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
 //	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
 //	    map ways       { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto egress-<IP>
@@ -45,7 +46,8 @@
 //	    }
 //	    chain from-203.0.113.10 {
 //	        arrived                                                         mark := 0, snat to 203.0.113.10
-//	                                                                        mark := 0, snat to 203.0.113.10 fully-random
+//	                                                                        mark := 0, snat to 203.0.113.10 fully-random,
+//	                                                                        without fully-random if it is held here
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
@@ -61,12 +63,18 @@
 //	        iifname steer0                                                  mark := arrived, return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
+//	        ct state new,invalid tcp flags != syn / syn,rst,ack
+//	            ip daddr @held                                              jump nostate
 //	        ct direction reply                                              return
 //	        ct status snat                                                  return
 //	        ip daddr @exclusions                                            return
 //	        ip saddr . meta l4proto . ip daddr @own                         return
 //	        ip saddr . meta l4proto                                         vmap @ways
 //	        ct state related ip saddr . ct protocol                         vmap @ways
+//	    }
+//	    chain nostate {
+//	        socket transparent 0, or 1                                      return
+//	                                                                        counter nostate drop
 //	    }
 //	    chain forward {
 //	        type filter hook forward priority filter;
@@ -118,8 +126,9 @@
 //     egress IP. The guard drops what still has it: somebody else was first, whatever address he gave. Whose first
 //     packet has passed is confirmed by the kernel, and its source never changes.
 //   - postrouting is in front of our rules of source NAT, and so of everybody else's at the usual priority:
-//     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports of
-//     arrivals stay as they are, so that TCP connections live on when another node takes the egress IP.
+//     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports stay
+//     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That
+//     node drops what the far side still sends (nostate), until the pod's next packet makes the connection known there.
 //   - guard is behind all source NAT, whose hook is at 100. A packet without a flow (INVALID) is not met by
 //     any rule that asks for its flow; those are only in front of what lets packets pass.
 //

@@ -712,28 +712,136 @@ func TestGuard_ForgottenFlow(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = server.Close() }()
-			say := func(from net.Conn, text string) {
-				if _, err := from.Write([]byte(text)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			hear := func(at net.Conn, text string) {
-				heard := make([]byte, len(text))
-				_ = at.SetReadDeadline(time.Now().Add(5 * time.Second))
-				if _, err := at.Read(heard); err != nil || !bytes.Equal(heard, []byte(text)) {
-					t.Errorf("heard %q (%v), want %q", heard, err, text)
-				}
-			}
 			before := source.drops()
 			c.run(source.host, "conntrack -D -s %s -d %s", c.addr(c.lab.Pod(1)), c.outside())
-			say(server, "late")
+			c.says(server, "late")
 			source.dropped(before, flippedCounter)
-			say(client, "ahead")
-			hear(server, "ahead")
-			hear(client, "late")
+			c.says(client, "ahead")
+			c.hears(server, "ahead")
+			c.hears(client, "late")
 		}
 		c.noLeak(leaks)
 	})
+}
+
+// TestPackets_ConnectionThatAnotherNodeKnew: a connection of a held egress IP lives on though this node does not know it.
+// What the far side sends is dropped until the pod sends. The pod's port stays.
+func TestPackets_ConnectionThatAnotherNodeKnew(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		listener, err := c.lab.Outside().Listen(t.Context(), c.network("tcp"), ":9000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaks, n := c.leaks(c.lab.Pod(1)), c.nodes[0]
+		resets := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp flags & rst == rst")
+		for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+			d := c.desired(c.bind(1, protocol, c.egressIP))
+			d.Steering.Held = map[netip.Addr]bool{c.egressIP: true}
+			n.write(d)
+			client, err := c.lab.Pod(1).DialContext(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 9000).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Close() }()
+			server, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = server.Close() }()
+			near, far := netip.MustParseAddrPort(client.LocalAddr().String()), netip.MustParseAddrPort(server.RemoteAddr().String())
+			if far != netip.AddrPortFrom(c.egressIP, near.Port()) {
+				t.Errorf("%s is seen as %s, want its port", near, far)
+			}
+			before := n.drops()
+			c.run(n.host, "conntrack -D -s %s -d %s", near.Addr(), c.outside())
+			c.says(server, "late")
+			n.dropped(before, nostateCounter)
+			c.says(client, "ahead")
+			c.hears(server, "ahead")
+			c.hears(client, "late")
+		}
+		if packets := resets.packets(); packets > 0 {
+			t.Errorf("%d resets have come from the egress IP", packets)
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestPackets_ForTheNodeItself: what this node listens for at a held egress IP is its own, and so are resets from there.
+func TestPackets_ForTheNodeItself(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		n := c.nodes[0]
+		if err := c.lab.RouteVia(netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()), n.host); err != nil {
+			t.Fatal(err)
+		}
+		d := c.desired(c.bind(1, kernel.TCP, c.egressIP))
+		d.Steering.Held = map[netip.Addr]bool{c.egressIP: true}
+		n.write(d)
+		c.serve(n.host, "tcp")
+		c.sees("from outside to the node", c.lab.Outside(), "tcp", c.egressIP, c.outside())
+		resets := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp flags & rst == rst")
+		ack := make([]byte, 20)
+		binary.BigEndian.PutUint16(ack[0:], 34567)
+		ack[12], ack[13] = 5<<4, flagACK
+		for to, counters := range map[uint16][]string{port: nil, port + 1: {nostateCounter}} {
+			before := n.drops()
+			binary.BigEndian.PutUint16(ack[2:], to)
+			c.sendRaw(c.lab.Outside(), ack, c.egressIP)
+			if counters == nil {
+				resets.await()
+			}
+			n.dropped(before, counters...)
+		}
+		if packets := resets.packets(); packets != 1 {
+			t.Errorf("%d resets, want one", packets)
+		}
+	})
+}
+
+// sendRaw sends a segment of TCP from a host, with the right checksum.
+func (c *cluster) sendRaw(from *lab.Host, segment []byte, to netip.Addr) {
+	c.Helper()
+	pseudo := append(append(c.addr(from).AsSlice(), to.AsSlice()...), 0, 0, 0, unix.IPPROTO_TCP, 0, 0, 0, byte(len(segment)))
+	binary.BigEndian.PutUint16(segment[16:], 0)
+	var sum uint32
+	for b := append(pseudo, segment...); len(b) > 0; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	binary.BigEndian.PutUint16(segment[16:], ^uint16(sum))
+	err := from.Do(func() error {
+		conn, err := net.ListenPacket(c.network("ip")+":tcp", c.addr(from).String())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = conn.WriteTo(segment, &net.IPAddr{IP: to.AsSlice()})
+		return err
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *cluster) says(from net.Conn, text string) {
+	c.Helper()
+	if _, err := from.Write([]byte(text)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// hears fails unless an end of a connection soon gets a text.
+func (c *cluster) hears(at net.Conn, text string) {
+	c.Helper()
+	heard := make([]byte, len(text))
+	_ = at.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := at.Read(heard); err != nil || !bytes.Equal(heard, []byte(text)) {
+		c.Errorf("heard %q (%v), want %q", heard, err, text)
+	}
 }
 
 // TestGuard_TunnelOfOthers: nobody but the other nodes speaks into the tunnel.

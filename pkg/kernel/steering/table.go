@@ -18,6 +18,7 @@ const (
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"       // the other nodes of the cluster
 	egressIPsSet  = "egress-ips"  // of all bindings
+	heldSet       = "held"        // the egress IPs that this node holds
 	ownSet        = "own"         // pod . protocol . its egress IP
 	ownPodsSet    = "own-pods"    // pod . its egress IP
 	boundSet      = "bound"       // pod . protocol
@@ -36,6 +37,7 @@ var sets = []table.Set{
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
 	{Name: egressIPsSet},
+	{Name: heldSet},
 	{Name: ownSet, Protocol: true, Other: true},
 	{Name: ownPodsSet, Other: true},
 	{Name: boundSet, Protocol: true},
@@ -51,11 +53,12 @@ const (
 	unsnattedCounter = "unsnatted" // a bound pod's packet that does not leave from its egress IP
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
+	nostateCounter   = "nostate"   // to a held egress IP, of a connection that this node does not know
 	foreignCounter   = "foreign"   // a packet of the tunnel that comes from no other node
 	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node
 )
 
-var counters = []string{unsnattedCounter, staleCounter, flippedCounter, foreignCounter, forgedCounter}
+var counters = []string{unsnattedCounter, staleCounter, flippedCounter, nostateCounter, foreignCounter, forgedCounter}
 
 // content is what the sets hold for a [kernel.Desired], and the ways of its egress IPs. It follows changes.
 type content struct {
@@ -65,6 +68,7 @@ type content struct {
 	uses map[netip.Addr]int
 	pods int
 	ways map[netip.Addr]kernel.Way
+	held map[netip.Addr]bool
 	// leaving are bindings that give no egress IP any more, and whose packets are still steered and guarded.
 	leaving map[kernel.Binding]bool
 }
@@ -113,7 +117,12 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.C
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
-		c.ways = change.Steering.Ways
+		c.ways, c.held = change.Steering.Ways, change.Steering.Held
+		held := table.Elements{}
+		for egressIP := range c.held {
+			held[table.Key{Pod: egressIP}] = netip.Addr{}
+		}
+		edit.Replace(heldSet, held)
 		nodes := table.Elements{}
 		for _, node := range change.Steering.Nodes {
 			if node.Is4() == (c.family == kernel.IPv4) {

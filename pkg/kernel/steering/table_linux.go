@@ -29,6 +29,7 @@ const (
 	postroutingChain  = "postrouting"
 	guardChain        = "guard"
 	markedChain       = "marked"
+	nostateChain      = "nostate"
 )
 
 // Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which begins at 100 for
@@ -44,12 +45,18 @@ var (
 type layout struct {
 	table.Family
 	config Config
-	// sources are the rules that give egress IPs. They never change, and there may be a thousand.
-	sources map[netip.Addr][]table.Rule
+	// sources are the rules that give egress IPs. There may be a thousand, and few of them change.
+	sources map[giver][]table.Rule
+}
+
+// giver is what the rules that give an egress IP depend on.
+type giver struct {
+	egressIP netip.Addr
+	held     bool
 }
 
 func newLayout(c Config) layout {
-	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}}
+	return layout{table.FamilyOf(c.Family), c, map[giver][]table.Rule{}}
 }
 
 // spec returns what never changes of the table.
@@ -82,6 +89,7 @@ func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
+		nostateChain:     l.nostate(),
 	}
 	if l.config.hasTunnel() {
 		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
@@ -92,30 +100,36 @@ func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
 		if ways[way] == nil {
 			ways[way] = l.way(way, n)
 		}
-		if l.sources[egressIP] == nil {
-			l.sources[egressIP] = l.source(egressIP)
+		g := giver{egressIP, c.held[egressIP]}
+		if l.sources[g] == nil {
+			l.sources[g] = l.source(g)
 		}
 		chains[table.ChainOf(wayChains, egressIP)] = ways[way]
-		chains[table.ChainOf(sourceChains, egressIP)] = l.sources[egressIP]
+		chains[table.ChainOf(sourceChains, egressIP)] = l.sources[g]
 	}
-	maps.DeleteFunc(l.sources, func(egressIP netip.Addr, _ []table.Rule) bool { return c.uses[egressIP] == 0 })
+	maps.DeleteFunc(l.sources, func(g giver, _ []table.Rule) bool { return c.uses[g.egressIP] == 0 })
 	return table.State{Sets: c.sets, Chains: chains}
 }
 
-// source returns the rules that give an egress IP. Arrivals keep their ports, so that TCP connections live on when
-// another node takes the address. Others get them as from the rules of source NAT. The mark that is left for
-// the guard to find is that of a flow that somebody else has given a source.
-func (l layout) source(egressIP netip.Addr) []table.Rule {
+// source returns the rules that give an egress IP. Arrivals, and this node's pods if it holds the address, keep their
+// ports, so that TCP connections live on when another node takes the address. Others get them as from the rules of
+// source NAT. The mark that is left for the guard to find is that of a flow that somebody else has given a source.
+func (l layout) source(g giver) []table.Rule {
 	give := func(random bool) []expr.Any {
 		return append(l.setMark(0),
-			&expr.Immediate{Register: l.First, Data: egressIP.AsSlice()},
+			&expr.Immediate{Register: l.First, Data: g.egressIP.AsSlice()},
 			&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.NAT, RegAddrMin: l.First, FullyRandom: random})
 	}
-	fromHere := l.rule("from this node", give(true))
-	if l.config.Transport != VXLAN {
-		return []table.Rule{fromHere}
+	switch {
+	case g.held:
+		return []table.Rule{l.rule("held here: ports stay", give(false))}
+	case l.config.Transport == VXLAN:
+		return []table.Rule{
+			l.rule("from another node: ports stay", l.markedWith(numberArrived), give(false)),
+			l.rule("from this node", give(true)),
+		}
 	}
-	return []table.Rule{l.rule("from another node", l.markedWith(numberArrived), give(false)), fromHere}
+	return []table.Rule{l.rule("from this node", give(true))}
 }
 
 // way returns the rule of an egress IP's chain.
@@ -180,6 +194,8 @@ func (l layout) prerouting(pods bool) []table.Rule {
 		rules = append(rules, l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside))
 	}
 	rules = append(rules,
+		l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
+			l.Destination(l.First), in(heldSet), []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: nostateChain}}),
 		l.rule("an answer", reply(), verdict(expr.VerdictReturn)),
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictReturn)),
 		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictReturn)),
@@ -192,6 +208,23 @@ func (l layout) prerouting(pods bool) []table.Rule {
 			l.rule("of a bound pod", l.Source(l.First), goToChainIn(podWaysMap)))
 	}
 	return rules
+}
+
+// nostate drops what comes for an egress IP, before the pod's next packet makes the connection known here: this node's
+// own TCP would answer with a reset. What this node itself listens for, or has a connection for, passes.
+func (l layout) nostate() []table.Rule {
+	own := func(transparent byte) []expr.Any {
+		return []expr.Any{
+			&expr.Socket{Key: expr.SocketKeyTransparent, Register: unix.NFT_REG_1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{transparent}},
+			&expr.Verdict{Kind: expr.VerdictReturn},
+		}
+	}
+	return []table.Rule{
+		l.rule("for a socket of this node", own(0)),
+		l.rule("for a transparent socket of this node", own(1)),
+		l.rule("of a connection that another node knew", drop(nostateCounter)),
+	}
 }
 
 // beforeNAT marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
@@ -357,6 +390,11 @@ func flow(key expr.CtKey) expr.Any { return &expr.Ct{Key: key, Register: unix.NF
 
 func newFlow() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW, expr.CmpOpNeq, 0)
+}
+
+// unknown lets packets pass of which conntrack knows no flow yet, or never will.
+func unknown() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW|expr.CtStateBitINVALID, expr.CmpOpNeq, 0)
 }
 
 func related() []expr.Any {
