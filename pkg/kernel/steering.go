@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 )
@@ -17,10 +18,19 @@ type Steering struct {
 	// Held are the egress IPs that this node has and other nodes send packets here for. An address that
 	// all nodes use where the pods run is not among them.
 	Held map[netip.Addr]bool
-	// Nodes are the addresses under which the other nodes know each other, of the IP family of Self,
-	// sorted. Only they may send what this node takes as steered.
+	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the
+	// IP family of Self, without one of that of the packets. Only they may send what this node takes as steered.
 	Nodes []netip.Addr
+	// Senders are the hardware addresses of Nodes, as far as they are known. Only without a tunnel do they count, and
+	// only from them does this node take what is steered then.
+	Senders map[netip.Addr]HardwareAddr
 }
+
+// HardwareAddr is an Ethernet address.
+type HardwareAddr [6]byte
+
+// String is as nft prints it.
+func (a HardwareAddr) String() string { return net.HardwareAddr(a[:]).String() }
 
 // Way is the way that packets take whose egress IP is not on this node.
 type Way struct {
@@ -46,5 +56,5 @@ const (
 
 // Equal tells whether s and o are the same ways, addresses and nodes.
 func (s Steering) Equal(o Steering) bool {
-	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Nodes, o.Nodes)
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 func TestParseMarkMask_Values(t *testing.T) {
@@ -45,12 +46,27 @@ func TestTakeSteering_Modes(t *testing.T) {
 	}
 	for config, words := range map[string]string{
 		"egress-snat-steering: [always]":           `proxyArguments.egress-snat-steering: invalid value "always"`,
+		"egress-snat-steering-transport: [ipip]":   `proxyArguments.egress-snat-steering-transport: invalid value "ipip": expected "vxlan" or "direct"`,
 		"egress-snat-steering-port: ['0']":         "proxyArguments.egress-snat-steering-port: invalid value 0",
 		"egress-snat-mark-mask: ['0x4000']":        "proxyArguments.egress-snat-mark-mask: invalid value",
 		"egress-snat-lease-namespace: [Not_a_one]": "proxyArguments.egress-snat-lease-namespace: invalid value",
 	} {
 		if _, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want an error with %q", config, err, words)
+		}
+	}
+}
+
+func TestTakeSteering_Transports(t *testing.T) {
+	const server = "masterKubeConfig: node.kubeconfig\n"
+	for config, want := range map[string]steering.Transport{
+		"": steering.VXLAN,
+		"egress-snat-steering-transport: [vxlan]":  steering.VXLAN,
+		"egress-snat-steering-transport: [direct]": steering.Direct,
+	} {
+		p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{})
+		if err != nil || p.extension.Steering.Kernel.Transport != want {
+			t.Errorf("%s: got %q, %v; want %q", config, p.extension.Steering.Kernel.Transport, err, want)
 		}
 	}
 }

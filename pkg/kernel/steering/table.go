@@ -15,8 +15,10 @@ const Table = "openshift-egress-steering"
 
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
+	clusterSet    = "cluster" // without a tunnel
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"       // the other nodes of the cluster
+	sendersSet    = "senders"     // the hardware addresses of the other nodes, without a tunnel
 	egressIPsSet  = "egress-ips"  // of all bindings
 	heldSet       = "held"        // the egress IPs that this node holds
 	ownSet        = "own"         // pod . protocol . its egress IP
@@ -34,8 +36,10 @@ const (
 const wayChains, sourceChains = "egress-", "from-"
 
 var sets = []table.Set{
+	{Name: clusterSet, Ranges: true},
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
+	{Name: sendersSet, Hardware: true},
 	{Name: egressIPsSet},
 	{Name: heldSet},
 	{Name: ownSet, Protocol: true, Other: true},
@@ -54,7 +58,7 @@ const (
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
 	nostateCounter   = "nostate"   // to a held egress IP, of a connection that this node does not know
-	foreignCounter   = "foreign"   // a packet of the tunnel that comes from no other node
+	foreignCounter   = "foreign"   // one that is as if another node had sent it here, and comes from none
 	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node
 )
 
@@ -114,6 +118,7 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.C
 		}
 	}
 	if change.NetworksChanged {
+		edit.Replace(clusterSet, table.Ranges(change.Networks.ClusterCIDRs))
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
@@ -130,6 +135,11 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.C
 			}
 		}
 		edit.Replace(nodesSet, nodes)
+		senders := table.Elements{}
+		for _, sender := range change.Steering.Senders {
+			senders[table.Key{Hardware: sender}] = netip.Addr{}
+		}
+		edit.Replace(sendersSet, senders)
 	}
 	return edit.Change()
 }

@@ -33,6 +33,9 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
 		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
 	}
+	if s.Hardware {
+		set.KeyType = nftables.TypeEtherAddr
+	}
 	switch {
 	case s.Chains != "":
 		set.DataType = nftables.TypeVerdict
@@ -83,6 +86,9 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
 // multiple of four bytes.
 func (s Set) keyBytes(key Key) []byte {
+	if s.Hardware {
+		return key.Hardware[:]
+	}
 	bytes := key.Pod.AsSlice()
 	if s.Protocol {
 		bytes = append(bytes, Numbers[key.Protocol], 0, 0, 0)
@@ -106,6 +112,9 @@ func keyOf(element []byte) []byte {
 }
 
 func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
+	if s.Hardware {
+		return Key{Hardware: kernel.HardwareAddr(append(slices.Clone(bytes), key.Hardware[:]...))}, len(bytes) == len(key.Hardware)
+	}
 	take := func() netip.Addr {
 		if len(bytes) < int(f.length) {
 			return netip.Addr{}
