@@ -21,7 +21,7 @@ import (
 type Wire struct {
 	taps  []*os.File
 	nodes map[[6]byte]bool // their hardware addresses
-	wg   sync.WaitGroup
+	wg    sync.WaitGroup
 
 	mu   sync.Mutex
 	seen map[Sighting]int

@@ -24,6 +24,8 @@ type Steering struct {
 	// Mode says what becomes of packets whose egress IP no node holds. Nothing is steered if it is
 	// [holders.Off] or empty.
 	Mode holders.Mode
+	// Unavailable is why this node steers nothing although it was asked to; nil otherwise.
+	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
 	// Kernel configures the tunnel and the marks. The IP family and the node's address in it do not
@@ -60,6 +62,8 @@ type steerer struct {
 
 	mu        sync.Mutex
 	directory *holders.Directory
+	// failing has why Leases cannot be used.
+	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
@@ -85,13 +89,14 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		changed:   func() { e.changed(true, time.Now()) },
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
+		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain}
+	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
@@ -142,6 +147,11 @@ func (s *steerer) setNode(node *v1.Node) {
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
+	s.apply(nodeSeen(node))
+}
+
+// nodeSeen returns what a Node says.
+func nodeSeen(node *v1.Node) holders.NodeSeen {
 	event := holders.NodeSeen{Name: node.Name}
 	for _, condition := range node.Status.Conditions {
 		event.Ready = event.Ready || condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
@@ -151,7 +161,7 @@ func (s *steerer) setNode(node *v1.Node) {
 			event.InternalIPs = append(event.InternalIPs, ip)
 		}
 	}
-	s.apply(event)
+	return event
 }
 
 // deleteNode forgets a Node.
@@ -167,13 +177,20 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	result = s.steeringAt(family, now)
+	s.publish()
+	return result, s.directory.Wake(now)
+}
+
+// steeringAt returns which ways the packets of an IP family take. The lock must be held.
+func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.Steering) {
 	nodes := s.nodes(family)
 	result.Self = s.state.primaries(s.outer)[s.state.config.NodeName]
 	delete(nodes, s.state.config.NodeName)
 	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
 	result.Held = map[netip.Addr]bool{}
@@ -183,8 +200,8 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 		}
 	}
 	result.Senders = s.senders(result)
-	s.publish()
-	return result, s.directory.Wake(now)
+	result.Homes = s.homes(family, claimed)
+	return result
 }
 
 // nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
@@ -209,6 +226,24 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 		}
 	}
 	return ways
+}
+
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
+// packets are sent here. The lock must be held.
+func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
+	own := s.directory.Own()
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+		return nil
+	}
+	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes[self] = s.state.primaries(s.outer)[self]
+	homes := map[netip.Addr]netip.Addr{}
+	for pod, name := range s.state.homes(family) {
+		if node := nodes[name]; node.IsValid() {
+			homes[pod] = node
+		}
+	}
+	return homes
 }
 
 // senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
@@ -291,6 +326,48 @@ func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.
 	}
 	s.told[key] = why
 	return why
+}
+
+// SteeringFor returns which ways this node's packets take for these objects, in an IP family; zero if nothing is
+// steered. The nodes reach each other by the IP family of this node's first address. What of the Leases cannot be read
+// is in err; the ways are complete without it.
+func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result kernel.Steering, err error) {
+	if config.Steering.off() {
+		return kernel.Steering{}, nil
+	}
+	s, err := stateFor(config, objects)
+	outer := outerOf(config.NodeName, objects.Nodes)
+	steerer, now := steererFor(s, outer), time.Now()
+	for _, node := range objects.Nodes {
+		steerer.directory.Apply(nodeSeen(node), now)
+	}
+	for _, lease := range objects.Leases {
+		announced, leaseErr := holders.Announcing(lease)
+		err = errors.Join(err, leaseErr)
+		steerer.directory.Apply(announced, now)
+	}
+	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	steerer.directory.Apply(holders.LeasesKnown{}, now)
+	return steerer.steeringAt(family, now), err
+}
+
+// steererFor returns a steerer that tells nobody, and looks for no hardware addresses.
+func steererFor(s *state, outer v1.IPFamily) *steerer {
+	return &steerer{
+		config: s.config.Steering, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
+		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{},
+		directory: holders.NewDirectory(holders.Config{NodeName: s.config.NodeName, Outer: kernel.Family(outer)}),
+	}
+}
+
+// outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
+func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
+	for _, node := range nodes {
+		if seen := nodeSeen(node); node.Name == name && len(seen.InternalIPs) > 0 {
+			return familyOf(seen.InternalIPs[0])
+		}
+	}
+	return v1.IPv4Protocol
 }
 
 // publish has the Lease tell which egress IPs are here. The lock must be held.

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
@@ -130,6 +133,40 @@ func TestSteerer_Ways(t *testing.T) {
 	}
 }
 
+// TestSteeringFor_Leases: a dry run knows from Leases, Nodes and its own addresses what a node would learn.
+func TestSteeringFor_Leases(t *testing.T) {
+	node := func(name, ip string) *v1.Node {
+		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+		return n
+	}
+	objects := Objects{
+		Nodes: []*v1.Node{node("node-a", "192.0.2.2"), node("node-b", "192.0.2.3")},
+		Services: []*v1.Service{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
+		}},
+		Leases: []*coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "origin-node", Name: "node-b", Annotations: map[string]string{holders.Annotation: `{"203.0.113.10": {"epoch": 3}}`},
+		}}},
+	}
+	config := Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}}
+	got, err := SteeringFor(v1.IPv4Protocol, config, objects)
+	want := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
+	if !maps.Equal(got.Ways, want) || got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) != 1 || err != nil {
+		t.Errorf("got %+v, %v; want the ways %v", got, err, want)
+	}
+	objects.Held = map[netip.Addr]bool{egressIP: true}
+	if got, _ := SteeringFor(v1.IPv4Protocol, config, objects); len(got.Ways) > 0 {
+		t.Errorf("an address of this node has the way %v", got.Ways)
+	}
+	objects.Leases[0].Annotations[holders.Annotation] = "nonsense"
+	if _, err := SteeringFor(v1.IPv4Protocol, config, objects); err == nil || !strings.Contains(err.Error(), "origin-node/node-b") {
+		t.Errorf("a Lease that cannot be read: %v", err)
+	}
+}
+
 func TestSteerer_RequiredMode(t *testing.T) {
 	newSteered(t, holders.Required).expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}})
 }
@@ -174,4 +211,49 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	if len(got) != 1 || got[0].reason != addressOnSeveral || !strings.Contains(got[0].note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)
 	}
+}
+
+// TestSteerer_Homes: the node that has an egress IP knows on which nodes the pods run that leave from it; no other one does.
+func TestSteerer_Homes(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	s.state.move()
+	set := func(slice, pod, node string) {
+		t.Helper()
+		object := &discovery.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: slice, Labels: map[string]string{discovery.LabelServiceName: "web"}},
+			AddressType: discovery.AddressTypeIPv4, Endpoints: []discovery.Endpoint{{Addresses: []string{pod}}},
+		}
+		if node != "" {
+			object.Endpoints[0].NodeName = &node
+		}
+		if _, err := s.state.setSlice(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want map[string]string) {
+		t.Helper()
+		s.state.update(v1.IPv4Protocol)
+		steering, _ := s.steering(v1.IPv4Protocol)
+		got := map[string]string{}
+		for pod, node := range steering.Homes {
+			got[pod.String()] = node.String()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	own := []netip.Addr{egressIP}
+	s.apply(holders.OwnAddresses{Addresses: own})
+	set("a", "10.128.0.11", "node-a")
+	set("b", "10.128.1.11", "node-b")
+	set("c", "10.128.2.11", "")
+	set("d", "10.128.3.11", "node-d") // whose Node is not known
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.3"})
+	set("e", "10.128.1.11", "node-a") // as long as it is on two nodes
+	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
+	set("b", "10.128.1.12", "node-b")
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
+	s.apply(holders.OwnAddresses{})
+	expect(map[string]string{})
 }

@@ -22,6 +22,10 @@
 // and is removed from the steering last, when its flows have been judged: a flow that was steered does not go on
 // under the pod's own address.
 //
+// What keeps the steering from being written is a fault, not a failure of the sync: bindings of this node's
+// addresses do not depend on it, and the guard, which is written in any case, drops what does. A fault has a
+// backoff of its own. When it is over all flows are judged.
+//
 // # Looks
 //
 // Others may change the kernel at any time. A look reads all, by iptables-save or over netlink. It

@@ -31,6 +31,9 @@
 //	    set cluster    { type ipv4_addr; flags interval; }                  cluster CIDRs
 //	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
 //	    set nodes      { type ipv4_addr; }                                  the other nodes
+//	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
+//	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
+//	    set homed      { type ipv4_addr; }                                  pod whose node is known
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set held       { type ipv4_addr; }                                  those that this node holds
@@ -53,8 +56,12 @@
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
-//	        udp dport 4799 fib daddr type local ip saddr @nodes fib saddr . iif oif exists  notrack accept
+//	        udp dport 4799 fib daddr type local fib saddr . iif oif exists  ip saddr vmap @speakers
 //	        udp dport 4799 fib daddr type local                             counter foreign drop
+//	    }
+//	    chain node-192.0.2.3 {
+//	        @th,176,48 == 02:57:c0:00:02:03 (the inner source)              notrack accept
+//	                                                                        counter forged drop
 //	    }
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
@@ -62,6 +69,8 @@
 //	    }
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
+//	        iifname steer0 ct state new
+//	            ip saddr . ether saddr != @homes ip saddr @homed            counter forged drop
 //	        iifname steer0                                                  mark := arrived, return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -127,6 +136,7 @@
 //	chain arrivals {
 //	    ct direction reply, or ct status dnat
 //	        ip saddr . meta l4proto != @bound                           accept
+//	    ct state new ip saddr . ether saddr != @homes ip saddr @homed   counter forged drop
 //	    ether saddr @senders                                            mark := arrived, accept
 //	    ip saddr . meta l4proto @bound                                  counter foreign drop
 //	}
@@ -138,6 +148,14 @@
 // The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
 // on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
 // there is a tunnel.
+//
+// # Whose pods a node sends
+//
+// What begins a flow here must come from the node on which the pod runs, where EndpointSlices say which that is.
+// The outer address of a packet is gone when it comes out of the tunnel. The hardware address of its
+// sender is not: that of a node follows from its address, and tunnel-input sees to it that the two belong together. A pod of
+// which nothing is known here is not bound here, either. Packets of a flow that has begun are not looked at again:
+// a node that forges one gets no answer.
 //
 // # Why each hook
 //
@@ -159,6 +177,16 @@
 //
 // Marks end in marked: the packet that wraps a steered one has the same mark, and would be routed
 // into the tunnel again. All rules keep the bits of the mark that are not ours.
+//
+// # What others have
+//
+// Rules and routes of ours have the protocol 77, by which they are known again; the device has its name, VNI and
+// hardware address. Before a node begins ([Available]) there must be nothing of others in the way: ip rules or nftables
+// rules with bits of the mark, routes in the tables, a device of that name, the UDP port. If it comes later, what is
+// there stays as it is and [Writer.Write] returns an error that says what to do; the table is written all the same.
+// Nothing of others is changed. Their firewalls are theirs, too: an accept in this table would not override a drop in
+// another, so [Warnings] says where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts
+// what is established or marked to be masqueraded, but no new flow from another node.
 //
 // # Writing
 //
