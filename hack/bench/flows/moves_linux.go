@@ -79,7 +79,7 @@ func newMover(ctx context.Context, egressIPs int) (m *mover, err error) {
 	}
 	m.writer = steering.NewWriter(tables.SteeringConfig(node, steering.VXLAN))
 	err = node.Do(func() error {
-		_, err := m.writer.Write(ctx, m.desired)
+		_, err := m.writer.Write(ctx, m.desired, nil)
 		return err
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (m *mover) move(ctx context.Context) (took figure.Spent, err error) {
 	m.desired.Steering.Ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: to}
 	err = m.lab.Node().Do(func() error {
 		took, err = figure.Time(figure.ThreadCPU, func() error {
-			_, err := m.writer.Update(ctx, kernel.Change{Steering: m.desired.Steering, SteeringChanged: true})
+			_, err := m.writer.Update(ctx, kernel.Change{Steering: m.desired.Steering, SteeringChanged: true}, nil)
 			return err
 		})
 		return err
