@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,7 +153,11 @@ func runAsNode(t *testing.T, dir string) *Extension {
 		t.Fatal(err)
 	}
 	config.ContentType, config.AcceptContentTypes, config.QPS = "application/json", "application/json", -1
-	clients := Clients{Kube: kubernetes.NewForConfigOrDie(config), Config: configclient.NewForConfigOrDie(config)}
+	network, err := NewNetworkClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := Clients{Kube: kubernetes.NewForConfigOrDie(config), Network: network}
 	e := New(t.Context(), testConfig)
 	p := extension.NewHost(t.Context(), e).Wrap(&deaf{}, families...)
 	e.Watch(clients)

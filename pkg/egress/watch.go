@@ -7,13 +7,10 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
-	configinformers "github.com/openshift/client-go/config/informers/externalversions/config/v1"
 	v1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -26,8 +23,8 @@ import (
 
 // Clients reach the API server.
 type Clients struct {
-	Kube   kubernetes.Interface
-	Config configclient.Interface
+	Kube    kubernetes.Interface
+	Network *NetworkClient
 	// Explain, if not nil, adds to an error of theirs what an operator needs to act on it.
 	Explain func(error) error
 	// Outer is the IP family in which the nodes reach each other.
@@ -47,7 +44,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.running.Go(func() { e.watchNodes(clients.Kube) })
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
-	e.running.Go(func() { e.watchNetwork(clients.Config) })
+	e.running.Go(func() { e.watchNetwork(clients.Network) })
 	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.CoreV1()) })
 }
 
@@ -133,11 +130,11 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 
 // watchNetwork watches OpenShift's Network, as soon as the API server has its kind. It
 // returns when the context ends.
-func (e *Extension) watchNetwork(client configclient.Interface) {
+func (e *Extension) watchNetwork(client *NetworkClient) {
 	const askAgain, askAfterError = time.Minute, 2 * time.Second
 	complained := ""
 	for {
-		exists, err := hasNetworks(e.ctx, client.Discovery())
+		exists, err := hasNetworks(e.ctx, client.discovery)
 		wait := askAgain
 		switch {
 		case err != nil:
@@ -178,11 +175,11 @@ func hasResource(ctx context.Context, client discovery.DiscoveryInterface, group
 }
 
 // ClusterNetwork returns OpenShift's Network, or nil if the cluster has none.
-func ClusterNetwork(ctx context.Context, client configclient.Interface) (*configv1.Network, error) {
-	if exists, err := hasNetworks(ctx, client.Discovery()); !exists {
+func ClusterNetwork(ctx context.Context, client *NetworkClient) (*configv1.Network, error) {
+	if exists, err := hasNetworks(ctx, client.discovery); !exists {
 		return nil, err
 	}
-	object, err := client.ConfigV1().Networks().Get(ctx, networkName, metav1.GetOptions{})
+	object, err := client.get(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -192,11 +189,8 @@ func ClusterNetwork(ctx context.Context, client configclient.Interface) (*config
 	return object, nil
 }
 
-func (e *Extension) watchExistingNetwork(client configclient.Interface) {
-	informer := configinformers.NewFilteredNetworkInformer(client, 0, nil, func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, networkName).String()
-	})
-	e.watch(informer, networks, nil, cache.ResourceEventHandlerFuncs{
+func (e *Extension) watchExistingNetwork(client *NetworkClient) {
+	e.watch(client.informer(), networks, nil, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { e.setNetwork(o.(*configv1.Network)) },
 		UpdateFunc: func(_, o any) { e.setNetwork(o.(*configv1.Network)) },
 		DeleteFunc: func(any) { e.setNetwork(nil) },

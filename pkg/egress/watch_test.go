@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +31,8 @@ func TestWatch_NetworkGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var server oneAnswer
 			server.answer.Store(test.answer)
-			client := newConfigClient(t, server.handle)
-			exists, err := hasNetworks(t.Context(), client.Discovery())
+			client := newNetworkClient(t, server.handle)
+			exists, err := hasNetworks(t.Context(), client.discovery)
 			if exists != test.exists || (err != nil) != test.fails {
 				t.Errorf("exists %v, %v; want %v, error %v", exists, err, test.exists, test.fails)
 			}
@@ -68,9 +67,9 @@ func TestWatch_ServiceCIDRsThatNobodyHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var server oneAnswer
 			server.answer.Store(test.answer)
-			client := newConfigClient(t, server.handle)
+			client := newNetworkClient(t, server.handle)
 			e := New(t.Context(), testConfig)
-			go e.doWithoutServiceCIDRs(client.Discovery())
+			go e.doWithoutServiceCIDRs(client.discovery)
 			if test.waits {
 				eventually(t, "asked again", func() bool { return server.asked.Load() > 1 })
 				if !e.barrier.WaitsFor(serviceCIDRs) {
@@ -98,11 +97,11 @@ func (o *oneAnswer) handle(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(o.answer.Load())
 }
 
-func newConfigClient(t *testing.T, handle http.HandlerFunc) configclient.Interface {
+func newNetworkClient(t *testing.T, handle http.HandlerFunc) *NetworkClient {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	client, err := configclient.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := NewNetworkClient(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

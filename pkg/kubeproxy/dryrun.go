@@ -205,7 +205,7 @@ func (p *Proxy) loadObjects() (egress.Objects, error) {
 
 // clusterNetwork returns OpenShift's Network, or nil if the cluster has none.
 func (p *Proxy) clusterNetwork(ctx context.Context) (*configv1.Network, error) {
-	client, err := p.configClient()
+	client, err := p.networkClient()
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	nodeutil "k8s.io/component-helpers/node/util"
@@ -202,17 +201,17 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
-	config, err := p.configClient()
-	return server, egress.Clients{Kube: server.Client, Config: config, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
+	network, err := p.networkClient()
+	return server, egress.Clients{Kube: server.Client, Network: network, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
 }
 
-// configClient returns a client for OpenShift's configuration.
-func (p *Proxy) configClient() (configclient.Interface, error) {
+// networkClient returns a client for OpenShift's Network.
+func (p *Proxy) networkClient() (*egress.NetworkClient, error) {
 	config, err := p.clientConfig()
 	if err != nil {
 		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
-	client, err := configclient.NewForConfig(config)
+	client, err := egress.NewNetworkClient(config)
 	if err != nil {
 		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}

@@ -3,16 +3,16 @@ package nodeconfig
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
-
-	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 func quantity(s string) *resource.Quantity {
@@ -130,10 +130,32 @@ func TestDistance_Symmetric(t *testing.T) {
 	}
 }
 
+// TestNodeConfig_IsOpenShifts: this package's own types have the fields of OpenShift's, and no others.
+func TestNodeConfig_IsOpenShifts(t *testing.T) {
+	want, got := shapeOf("", reflect.TypeFor[legacyconfigv1.NodeConfig]()), shapeOf("", reflect.TypeFor[NodeConfig]())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// shapeOf lists the fields of a type with those below them.
+func shapeOf(path string, t reflect.Type) []string {
+	fields := []string{path + " " + t.Kind().String()}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return append(fields, shapeOf(path+"[]", t.Elem())...)
+	case reflect.Struct:
+		for field := range t.Fields() {
+			fields = append(fields, shapeOf(fmt.Sprintf("%s.%s %q", path, field.Name, field.Tag), field.Type)...)
+		}
+	}
+	return fields
+}
+
 // TestParse_AllFields sets every field of the type: the walker can fill each of
-// them, also a new one of the vendored type, and loses none.
+// them and loses none.
 func TestParse_AllFields(t *testing.T) {
-	var want legacyconfigv1.NodeConfig
+	var want NodeConfig
 	fill(t, reflect.ValueOf(&want).Elem())
 	want.Kind, want.APIVersion = kind, apiVersion
 	want.NodeIP, want.DNSIP, want.DNSNameservers = "192.0.2.1", "192.0.2.1", []string{"192.0.2.1:53"}
@@ -156,7 +178,7 @@ func fill(t *testing.T, v reflect.Value) {
 	case v.Type() == quantityType:
 		v.Set(reflect.ValueOf(*quantity("1500m")))
 	case v.Type() == argumentsType:
-		v.Set(reflect.ValueOf(legacyconfigv1.ExtendedArguments{"a": {"b", "true", "4", "<<", "~"}, "c": nil}))
+		v.Set(reflect.ValueOf(ExtendedArguments{"a": {"b", "true", "4", "<<", "~"}, "c": nil}))
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(t, v.Elem())

@@ -1,9 +1,5 @@
 package nodeconfig
 
-import (
-	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
-)
-
 // Default returns the Config of a file that has only kind and apiVersion.
 func Default() *Config {
 	c := &Config{}
@@ -14,7 +10,7 @@ func Default() *Config {
 
 // setDefaults fills empty fields with origin's defaults (its
 // SetDefaults_NodeConfig, and the output of "oc adm create-node-config").
-func setDefaults(n *legacyconfigv1.NodeConfig) {
+func setDefaults(n *NodeConfig) {
 	setDefault(&n.ServingInfo.BindAddress, "0.0.0.0:10250")
 	setDefault(&n.ServingInfo.BindNetwork, "tcp4")
 	setDefault(&n.IPTablesSyncPeriod, "30s")
@@ -24,7 +20,7 @@ func setDefaults(n *legacyconfigv1.NodeConfig) {
 
 	// Each override has a default: setting one of them must not replace the
 	// others by the defaults of the client library.
-	setDefault(&n.MasterClientConnectionOverrides, &legacyconfigv1.ClientConnectionOverrides{})
+	setDefault(&n.MasterClientConnectionOverrides, &ClientConnectionOverrides{})
 	overrides := n.MasterClientConnectionOverrides
 	setDefault(&overrides.AcceptContentTypes, "application/vnd.kubernetes.protobuf,application/json")
 	setDefault(&overrides.ContentType, "application/vnd.kubernetes.protobuf")

@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 // Files returns the sorted absolute names of the files to watch: the config
@@ -26,7 +24,7 @@ func (c *Config) Files() []string {
 // resolveFiles makes the names of files in n absolute. Relative names are
 // relative to folder. It covers the fields that origin resolved
 // (GetNodeFileReferences) and the proxy arguments that name files.
-func resolveFiles(n *legacyconfigv1.NodeConfig, folder string) {
+func resolveFiles(n *NodeConfig, folder string) {
 	names := []*string{
 		&n.ServingInfo.CertFile,
 		&n.ServingInfo.KeyFile,
@@ -57,7 +55,7 @@ func resolveFiles(n *legacyconfigv1.NodeConfig, folder string) {
 }
 
 // argumentFiles returns the values of the arguments that name files.
-func argumentFiles(arguments legacyconfigv1.ExtendedArguments, namesFile func(argument string) bool) []*string {
+func argumentFiles(arguments ExtendedArguments, namesFile func(argument string) bool) []*string {
 	var names []*string
 	for argument, values := range arguments {
 		if !namesFile(argument) {

@@ -14,8 +14,6 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-
-	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 const (
@@ -30,7 +28,7 @@ const (
 // Config is a NodeConfig that was loaded without errors.
 type Config struct {
 	// NodeConfig has its defaults applied and its file names made absolute.
-	NodeConfig legacyconfigv1.NodeConfig
+	NodeConfig NodeConfig
 	// File is the file's name as it was given to Load or Parse.
 	File string
 

@@ -12,8 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-
-	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -57,12 +55,12 @@ func TestParse_Origin(t *testing.T) {
 }
 
 func TestParse_Defaults(t *testing.T) {
-	want := legacyconfigv1.NodeConfig{
-		ServingInfo:        legacyconfigv1.ServingInfo{BindAddress: "0.0.0.0:10250", BindNetwork: "tcp4"},
+	want := NodeConfig{
+		ServingInfo:        ServingInfo{BindAddress: "0.0.0.0:10250", BindNetwork: "tcp4"},
 		IPTablesSyncPeriod: "30s",
-		NetworkConfig:      legacyconfigv1.NodeNetworkConfig{MTU: 1450},
+		NetworkConfig:      NodeNetworkConfig{MTU: 1450},
 		EnableUnidling:     new(true),
-		MasterClientConnectionOverrides: &legacyconfigv1.ClientConnectionOverrides{
+		MasterClientConnectionOverrides: &ClientConnectionOverrides{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",
 			QPS:                10,
@@ -81,12 +79,12 @@ func TestParse_Values(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		data string
-		want func(*legacyconfigv1.NodeConfig)
+		want func(*NodeConfig)
 	}{{
 		name: "unquoted arguments are literal",
 		data: "proxyArguments:\n  v: [4, 0x10, 1_000, 1e3, true, Yes, 2001-01-01, 10.0, '5', <<, 1:30]\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
-			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
+		want: func(n *NodeConfig) {
+			n.ProxyArguments = ExtendedArguments{
 				"v": {"4", "0x10", "1_000", "1e3", "true", "Yes", "2001-01-01", "10.0", "5", "<<", "1:30"},
 			}
 		},
@@ -94,14 +92,14 @@ func TestParse_Values(t *testing.T) {
 		name: "null is absent, a null argument has no values",
 		data: "nodeName: null\nservingInfo:\npodManifestConfig: ~\nenableUnidling: null\ndnsNameservers: []\n" +
 			"kubeletArguments: {}\nproxyArguments: {config: null, kubeconfig: []}\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
-			n.ProxyArguments = legacyconfigv1.ExtendedArguments{"config": nil, "kubeconfig": nil}
+		want: func(n *NodeConfig) {
+			n.ProxyArguments = ExtendedArguments{"config": nil, "kubeconfig": nil}
 		},
 	}, {
 		name: "numbers and booleans",
 		data: "networkConfig: {mtu: 0x5dc}\nenableUnidling: no\nimageConfig: {latest: Yes}\nallowDisabledDocker: TRUE\n" +
 			"masterClientConnectionOverrides: {qps: -1.5}\nvolumeConfig: {localQuota: {perFSGroup: 1024}}\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
+		want: func(n *NodeConfig) {
 			n.NetworkConfig.MTU = 1500
 			n.EnableUnidling = new(false)
 			n.ImageConfig.Latest = true
@@ -112,8 +110,8 @@ func TestParse_Values(t *testing.T) {
 	}, {
 		name: "aliases",
 		data: "proxyArguments:\n  cluster-cidr: &cidrs [&one 10.0.0.0/8]\n  nodeport-addresses: *cidrs\n  other: [*one]\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
-			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
+		want: func(n *NodeConfig) {
+			n.ProxyArguments = ExtendedArguments{
 				"cluster-cidr":       {"10.0.0.0/8"},
 				"nodeport-addresses": {"10.0.0.0/8"},
 				"other":              {"10.0.0.0/8"},
@@ -124,17 +122,17 @@ func TestParse_Values(t *testing.T) {
 		data: "masterKubeConfig: ../node.kubeconfig\nvolumeDirectory: /volumes\nservingInfo: {clientCA: ca.crt}\n" +
 			"proxyArguments: {config: [proxy.yaml], kubeconfig: ['', kube/config], write-config-to: [out], mode: [iptables]}\n" +
 			"kubeletArguments: {cert-dir: [certs], tls-cert-file: [crt], v: ['2']}\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
+		want: func(n *NodeConfig) {
 			n.MasterKubeConfig = "/etc/origin/node.kubeconfig"
 			n.VolumeDirectory = "/volumes"
 			n.ServingInfo.ClientCA = "/etc/origin/node/ca.crt"
-			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
+			n.ProxyArguments = ExtendedArguments{
 				"config":          {"/etc/origin/node/proxy.yaml"},
 				"kubeconfig":      {"", "/etc/origin/node/kube/config"},
 				"write-config-to": {"/etc/origin/node/out"},
 				"mode":            {"iptables"},
 			}
-			n.KubeletArguments = legacyconfigv1.ExtendedArguments{
+			n.KubeletArguments = ExtendedArguments{
 				"cert-dir":      {"/etc/origin/node/certs"},
 				"tls-cert-file": {"/etc/origin/node/crt"},
 				"v":             {"2"},
@@ -143,7 +141,7 @@ func TestParse_Values(t *testing.T) {
 	}, {
 		name: "deprecated networkPluginName",
 		data: "networkPluginName: cni\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
+		want: func(n *NodeConfig) {
 			n.DeprecatedNetworkPluginName = "cni"
 			n.NetworkConfig.NetworkPluginName = "cni"
 		},
@@ -151,7 +149,7 @@ func TestParse_Values(t *testing.T) {
 		name: "addresses",
 		data: "nodeIP: 2001:db8::1\ndnsIP: 0.0.0.0\ndnsBindAddress: ':53'\ndnsNameservers: [192.0.2.1, '192.0.2.1:53', '[2001:db8::1]:53']\n" +
 			"servingInfo: {bindAddress: '[::]:10250', bindNetwork: tcp6}\n",
-		want: func(n *legacyconfigv1.NodeConfig) {
+		want: func(n *NodeConfig) {
 			n.NodeIP, n.DNSIP, n.DNSBindAddress = "2001:db8::1", "0.0.0.0", ":53"
 			n.DNSNameservers = []string{"192.0.2.1", "192.0.2.1:53", "[2001:db8::1]:53"}
 			n.ServingInfo.BindAddress, n.ServingInfo.BindNetwork = "[::]:10250", "tcp6"

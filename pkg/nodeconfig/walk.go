@@ -8,8 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
 )
 
 const (
@@ -23,7 +21,7 @@ const (
 )
 
 var (
-	argumentsType = reflect.TypeFor[legacyconfigv1.ExtendedArguments]()
+	argumentsType = reflect.TypeFor[ExtendedArguments]()
 	quantityType  = reflect.TypeFor[resource.Quantity]()
 )
 
@@ -112,7 +110,7 @@ func (w *walker) unknown(path, name string, known map[string][]int) {
 
 // arguments fills the ExtendedArguments v from the mapping n.
 func (w *walker) arguments(path string, n *yaml.Node, v reflect.Value) {
-	arguments := legacyconfigv1.ExtendedArguments{}
+	arguments := ExtendedArguments{}
 	w.mapping(path, n, "a mapping of arguments to lists of strings", func(at, name string, value *yaml.Node) {
 		switch {
 		case len(name) > maxName:

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/kubernetes"
@@ -92,7 +91,7 @@ func serve(ctx context.Context, dir string) (clients egress.Clients, err error) 
 	if clients.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return clients, err
 	}
-	clients.Config, err = configclient.NewForConfig(config)
+	clients.Network, err = egress.NewNetworkClient(config)
 	return clients, err
 }
 
