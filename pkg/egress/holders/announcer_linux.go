@@ -74,10 +74,14 @@ type packet struct {
 // NewAnnouncer returns the Announcer of a node, for a UDP port that is the same on all nodes. Without keys nothing is
 // signed.
 func NewAnnouncer(nodeName string, port uint16, keys Keys) *Announcer {
-	return &Announcer{
+	a := &Announcer{
 		port: port, keys: keys.For("announcements"), exchange: newExchange(nodeName, random),
 		wake: make(chan struct{}, 1), received: make(chan packet, 1024), counts: map[string]uint64{},
 	}
+	for _, v := range []verdict{sent, failed, accepted, outdated, foreign, unauthenticated, unreadable} {
+		a.counts[string(v)] = 0
+	}
+	return a
 }
 
 // random returns a random number other than 0.
