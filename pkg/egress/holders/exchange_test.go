@@ -21,12 +21,11 @@ type talk struct {
 	heard map[[2]string]Announced
 	now   time.Time
 	// lost says of a datagram on its way to a node whether it is lost.
-	lost     func(d datagram, to string) bool
-	verdicts map[verdict]int
+	lost func(d datagram, to string) bool
 }
 
 func newTalk(t *testing.T) *talk {
-	k := &talk{T: t, nodes: map[string]*exchange{}, heard: map[[2]string]Announced{}, now: start, verdicts: map[verdict]int{},
+	k := &talk{T: t, nodes: map[string]*exchange{}, heard: map[[2]string]Announced{}, now: start,
 		lost: func(datagram, string) bool { return false }}
 	for _, name := range names {
 		k.restart(name)
@@ -63,8 +62,7 @@ func (k *talk) deliver(content []byte, from netip.Addr, to string) {
 	if err != nil {
 		k.Fatal(err)
 	}
-	answers, said, v := k.nodes[to].receive(d, from, k.now)
-	k.verdicts[v]++
+	answers, said, _ := k.nodes[to].receive(d, from, k.now)
 	if said != nil {
 		k.heard[[2]string{to, said.Node}] = *said
 	}
@@ -167,7 +165,7 @@ func TestExchange_LostDatagrams(t *testing.T) {
 // TestExchange_Disorder: whatever order datagrams come in, how often and however late, an older statement never replaces a
 // newer one, and heartbeats bring the newest.
 func TestExchange_Disorder(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		k := newTalk(t)
 		var wire [][]byte
