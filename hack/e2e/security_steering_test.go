@@ -65,3 +65,33 @@ func (w *steeredWorld) forge(from *lab.Host, outer netip.Addr, victim *lab.Host)
 		w.Errorf("packets have left: %v", seen)
 	}
 }
+
+// TestSteering_ForgedWithoutATunnel: a host on the nodes' network that has a bound pod's address, and sends to the holder, is
+// no node: what it sends does not leave, and is counted.
+func TestSteering_ForgedWithoutATunnel(t *testing.T) {
+	w := newSteeredWorld(t, settings{arguments: direct}, nil)
+	victim, attacker := w.pods[1], w.Outside()
+	for i, to := range at(w.Far(), 8079) { // nobody serves there
+		pod, holder := []netip.Addr{victim.V4, victim.V6}[i], []netip.Addr{w.holder.Host.V4, w.holder.Host.V6}[i]
+		w.scenario(string(familyOf(pod)), func() {
+			w.run(attacker, fmt.Sprintf("ip addr add %s/%d dev lo", pod, pod.BitLen()),
+				fmt.Sprintf("ip route add %s/%d via %s src %s", to.Addr(), to.Addr().BitLen(), holder, pod))
+			before := w.holder.drops(w.world)["foreign"]
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			defer cancel()
+			_, _ = attacker.Ask(ctx, network("udp", to), to, 0)
+			w.eventually(func() error {
+				if now := w.holder.drops(w.world); now["foreign"] == before {
+					return fmt.Errorf("nothing is dropped as foreign: %s", dropsTold(now))
+				}
+				return nil
+			})
+			w.run(attacker, fmt.Sprintf("ip route del %s/%d via %s", to.Addr(), to.Addr().BitLen(), holder), fmt.Sprintf("ip addr del %s/%d dev lo", pod, pod.BitLen()))
+			if seen := w.wire.Sources("udp", to); len(seen) > 0 {
+				w.Errorf("packets have left: %v", seen)
+			}
+		})
+	}
+	w.only(w.holder.Host, w.sends(w.answered))
+	w.clean(10)
+}

@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -52,6 +54,11 @@ type steerer struct {
 	publisher *holders.Publisher
 	// announcer is nil if nodes do not tell each other directly.
 	announcer *holders.Announcer
+	logger    klog.Logger
+	// adjacent returns why another node cannot be the next hop of packets of this one.
+	adjacent func(self, node netip.Addr) error
+	// find has the kernel look for another node's hardware address.
+	find func(self, node netip.Addr) error
 	// changed asks for a sync, known tells that all Leases are known, or that none can be.
 	changed, known func()
 
@@ -61,6 +68,10 @@ type steerer struct {
 	uid types.UID
 	// published is what other nodes were told last.
 	published holders.Statement
+	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
+	hardware map[netip.Addr]kernel.HardwareAddr
+	// told is why nodes, by their names, cannot be the next hop, as the log says.
+	told map[string]holders.Reason
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -73,8 +84,13 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		state:     e.state,
 		outer:     outer,
 		publisher: holders.NewPublisher(leases, e.config.NodeName),
+		logger:    e.logger,
+		adjacent:  steering.Adjacent,
+		find:      steering.FindNeighbour,
+		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		changed:   func() { e.changed(true, time.Now()) },
 		known:     func() { e.known(leasesKind) },
+		told:      map[string]holders.Reason{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
@@ -95,6 +111,9 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
+	}
+	if e.config.Steering.Kernel.Transport == steering.Direct {
+		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
 	}
 }
 
@@ -164,20 +183,127 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	nodes := s.state.primaries(s.outer)
-	result.Self = nodes[s.state.config.NodeName]
+	nodes, outer := s.nodes(family), s.state.primaries(s.outer)
+	result.Self = outer[s.state.config.NodeName]
 	delete(nodes, s.state.config.NodeName)
 	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
 	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, nodes)
+		s.announcer.SetNodes(result.Self, outer)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	claimed := s.state.egressIPs(family)
-	result.Ways = s.directory.Ways(claimed, s.config.Mode, now)
+	result.Ways = s.ways(family, claimed, now)
+	result.Senders = s.senders(result)
 	s.publish()
 	return result, s.directory.Wake(now)
+}
+
+// nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
+func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
+	if s.config.Kernel.Transport == steering.Direct {
+		return s.state.primaries(family) // a next hop is of the packets' family
+	}
+	return s.state.primaries(s.outer)
+}
+
+// ways returns which ways the packets of these egress IPs, of a family, take. The lock must be held.
+func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time) map[netip.Addr]kernel.Way {
+	ways := s.directory.Ways(egressIPs, s.config.Mode, now)
+	holder := s.holder(family, now)
+	for ip, way := range ways {
+		if way.Kind != kernel.ToNode {
+			continue
+		}
+		ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+		if h := holder(ip); h.State == holders.Remote {
+			ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: h.Address}
+		}
+	}
+	return ways
+}
+
+// senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
+// tunnel they do not count. The lock must be held.
+func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr {
+	if s.config.Kernel.Transport != steering.Direct {
+		return nil
+	}
+	senders := map[netip.Addr]kernel.HardwareAddr{}
+	for _, node := range in.Nodes {
+		at, known := s.hardware[node]
+		if known {
+			senders[node] = at
+			continue
+		}
+		if err := s.find(in.Self, node); err != nil {
+			s.logger.V(2).Info("Cannot look for the hardware address of a node; what it sends here is dropped until it is known", "node", node, "err", err)
+		}
+	}
+	return senders
+}
+
+// setHardware takes the hardware address of a host.
+func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
+	s.mu.Lock()
+	same := s.hardware[host] == at
+	s.hardware[host] = at
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	for _, family := range families {
+		for _, node := range s.state.primaries(family) {
+			if node == host {
+				s.changed()
+			}
+		}
+	}
+}
+
+// holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
+// the next hop of packets of this node. The lock must be held.
+func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) holders.Holding {
+	if s.config.Kernel.Transport != steering.Direct {
+		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
+	}
+	self, nodes := s.state.primaries(s.outer)[s.state.config.NodeName], s.state.primaries(family)
+	reasons := map[string]holders.Reason{} // each node is asked for once
+	return func(ip netip.Addr) holders.Holding {
+		h := s.directory.Holder(ip, now)
+		if h.State != holders.Remote {
+			return h
+		}
+		if _, known := reasons[h.Node]; !known {
+			reasons[h.Node] = s.unreachable(family, h.Node, self, nodes[h.Node])
+		}
+		h.Address = nodes[h.Node]
+		if why := reasons[h.Node]; why != "" {
+			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, why
+		}
+		return h
+	}
+}
+
+// unreachable returns why a node cannot be the next hop of packets of an IP family; empty if it can. The log says it
+// when that changes.
+func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
+	if !node.IsValid() {
+		why = holders.Reason(fmt.Sprintf("the node has no InternalIP for %s, which the transport direct needs", family))
+	} else if err := s.adjacent(self, node); err != nil {
+		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
+	}
+	key := string(family) + " " + name
+	switch before := s.told[key]; {
+	case why != "" && why != before:
+		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
+			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", name, "ipFamily", family)
+	case why == "" && before != "":
+		s.logger.Info("The transport direct reaches the node again", "node", name, "ipFamily", family)
+	}
+	s.told[key] = why
+	return why
 }
 
 // publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // steered is a steerer of node-a, in whose cluster shop/web has the external IP 203.0.113.10.
@@ -62,6 +64,44 @@ func (s *steered) expect(want map[netip.Addr]kernel.Way) {
 	got, _ := s.steering(v1.IPv4Protocol)
 	if diff := cmp.Diff(want, got.Ways, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		s.Errorf("ways (-want +got):\n%s", diff)
+	}
+}
+
+// TestSteerer_NextHops: without a tunnel a node is the next hop, by its address of the packets' family, and an egress IP
+// is lost whose holder cannot be.
+func TestSteerer_NextHops(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.config.Kernel.Transport = steering.Direct
+	var failure error
+	var looked []netip.Addr
+	s.find = func(self, node netip.Addr) error {
+		looked = append(looked, node)
+		return nil
+	}
+	s.adjacent = func(self, node netip.Addr) error { return failure }
+	s.apply(s.announce("node-b", 1))
+	toNode := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
+	rejected := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
+	s.expect(toNode)
+	failure = errors.New("it is behind a router")
+	s.expect(rejected)
+	if a := s.addresses(v1.IPv4Protocol)[0]; a.State != string(holders.Lost) || a.Way != string(kernel.Prohibit) || !strings.Contains(a.Why, "behind a router") {
+		t.Errorf("a node behind a router: %+v", a)
+	}
+	failure = nil
+	s.expect(toNode)
+	node, at, syncs := netip.MustParseAddr("192.0.2.3"), kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, s.syncs
+	if !slices.Contains(looked, node) {
+		t.Errorf("the hardware address of %s was not looked for, only %s", node, looked)
+	}
+	s.setHardware(netip.MustParseAddr("192.0.2.99"), kernel.HardwareAddr{2, 0, 0, 0, 0, 99}) // no node
+	s.setHardware(node, at)
+	s.setHardware(node, at)
+	if got, _ := s.steering(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
+		t.Errorf("the nodes are at %v after %d syncs, want %s at %s after one", got.Senders, s.syncs-syncs, node, at)
+	}
+	if got, _ := s.steering(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
+		t.Errorf("IPv6: this node is %s, the others are %s; want none without an IPv6 address", got.Self, got.Nodes)
 	}
 }
 

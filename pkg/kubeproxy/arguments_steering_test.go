@@ -51,6 +51,7 @@ func TestTakeSteering_Modes(t *testing.T) {
 	}
 	for config, words := range map[string]string{
 		"egress-snat-steering: [always]":           `proxyArguments.egress-snat-steering: invalid value "always"`,
+		"egress-snat-steering-transport: [ipip]":   `proxyArguments.egress-snat-steering-transport: invalid value "ipip": expected "vxlan" or "direct"`,
 		"egress-snat-steering-port: ['0']":         "proxyArguments.egress-snat-steering-port: invalid value 0",
 		"egress-snat-announce-port: ['4799']":      "proxyArguments.egress-snat-announce-port: invalid value 4799: the tunnel has this port",
 		"egress-snat-key-file: [egress.key]":       "proxyArguments.egress-snat-key-file: invalid value \"egress.key\": expected the absolute path",
@@ -79,6 +80,20 @@ func TestTakeSteering_Announcements(t *testing.T) {
 		got := p.extension.Steering
 		if err != nil || got.Kernel.AnnouncePort != want.Kernel.AnnouncePort || !slices.EqualFunc(got.Keys, want.Keys, bytes.Equal) {
 			t.Errorf("%s: got port %d and keys %q, %v; want %+v", config, got.Kernel.AnnouncePort, got.Keys, err, want)
+		}
+	}
+}
+
+func TestTakeSteering_Transports(t *testing.T) {
+	const server = "masterKubeConfig: node.kubeconfig\n"
+	for config, want := range map[string]steering.Transport{
+		"": steering.VXLAN,
+		"egress-snat-steering-transport: [vxlan]":  steering.VXLAN,
+		"egress-snat-steering-transport: [direct]": steering.Direct,
+	} {
+		p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{})
+		if err != nil || p.extension.Steering.Kernel.Transport != want {
+			t.Errorf("%s: got %q, %v; want %q", config, p.extension.Steering.Kernel.Transport, err, want)
 		}
 	}
 }

@@ -27,8 +27,8 @@ type driver interface {
 	// costs no program. Some changes do not show: see [iptables.LegacyFingerprint].
 	fingerprint(ctx context.Context) (string, error)
 	// untouched tells whether the kernel has all that a look is about as it was seen or written last, whatever
-	// others do elsewhere. It costs no program, and what these rules cost. It is false where that cannot be
-	// told: then observe can.
+	// others do elsewhere. It costs what these rules cost. It is false where that cannot be told: then observe
+	// can.
 	untouched(ctx context.Context) (bool, error)
 	// observe reads what the kernel holds, so that the next write repairs whatever differs.
 	observe(ctx context.Context) (observation, error)

@@ -269,6 +269,7 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 // the tables all the time, so another fingerprint alone does not tell.
 func (s *run) glance(ctx context.Context) Glanced {
 	s.result.Looked = true
+	began := s.config.Clock.Now()
 	now, err := s.driver.fingerprint(ctx)
 	same := err == nil && s.fingerprint != "" && now == s.fingerprint
 	if err == nil && !same {
@@ -279,8 +280,7 @@ func (s *run) glance(ctx context.Context) Glanced {
 	if err != nil {
 		s.logger.V(2).Info("Cannot tell whether the kernel's tables have changed; will read them", "err", err)
 	}
-	// A look would also have deleted the record of what the last write has removed.
-	return Glanced{Moved: !same, Changed: !s.change.Empty() || len(s.pendingRemovals) > 0}
+	return Glanced{Moved: !same, Changed: !s.change.Empty(), Cost: s.config.Clock.Since(began)}
 }
 
 // lookAtKernel reads the kernel. Bindings that it holds and this process has not written, or not as

@@ -25,8 +25,9 @@ type memory struct {
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
-	calm    bool   // untouched
-	left    []kernel.Binding
+	// untampered: what a look is about is as it was seen or written last.
+	untampered bool
+	left       []kernel.Binding
 
 	// refuse is how many changes alone are refused; fail is why writes fail, unreadable why stale
 	// rules cannot be read.
@@ -44,7 +45,7 @@ func (m *memory) fingerprint(context.Context) (string, error) {
 
 func (*memory) judged(context.Context) error { return nil }
 
-func (m *memory) untouched(context.Context) (bool, error) { return m.calm, nil }
+func (m *memory) untouched(context.Context) (bool, error) { return m.untampered, nil }
 
 func (m *memory) observe(context.Context) (observation, error) {
 	m.did = append(m.did, Look)
@@ -308,18 +309,21 @@ func TestReconciler_IdleCostsNothing(t *testing.T) {
 		t.Errorf("%+v, did %v; want nothing", result, n.kernel.did)
 	}
 	for _, test := range []struct {
-		name   string
-		tables string
-		want   []Step
+		name      string
+		tables    string
+		untouched bool
+		want      []Step
 	}{
-		{"after a write of its own", "1", []Step{Look, WriteChange, DeleteFlows}},
-		{"nothing has changed", "1", nil},
-		{"nothing has changed, again", "1", nil},
-		{"somebody has changed a table", "2", []Step{Look, WriteChange, DeleteFlows}},
-		{"nothing has changed since", "2", nil},
+		{"after a write of its own", "1", false, []Step{Look, WriteChange, DeleteFlows}},
+		{"nothing has changed", "1", false, nil},
+		{"nothing has changed, again", "1", false, nil},
+		{"somebody has changed a table", "2", false, []Step{Look, WriteChange, DeleteFlows}},
+		{"nothing has changed since", "2", false, nil},
+		{"the proxier has changed its own", "3", true, nil},
+		{"nothing has changed since then", "3", false, nil},
 	} {
 		n.forget()
-		n.kernel.tables = test.tables
+		n.kernel.tables, n.kernel.untampered = test.tables, test.untouched
 		n.RequestLook()
 		result := n.want(first, second)
 		if diff := cmp.Diff(test.want, n.kernel.did); diff != "" || !result.Looked || result.Written {

@@ -10,7 +10,7 @@ type Step string
 
 // The steps.
 const (
-	// Glance compares the fingerprint of the kernel's tables with that of the last look.
+	// Glance compares the kernel with what the last look has seen, without reading everything.
 	Glance Step = "glance"
 	// Look reads what the kernel holds.
 	Look Step = "look"
@@ -74,6 +74,9 @@ const (
 	firstLook  = 100 * time.Millisecond
 )
 
+// glanceShare bounds the share of the time that glances take to one part in so many.
+const glanceShare = 60
+
 // State is where the reconciliation of one IP family stands. The zero State, with its Times, is the
 // one at the start of a process.
 type State struct {
@@ -100,8 +103,9 @@ type State struct {
 	// counts those that were made to wait for the proxier's jump.
 	LookAt time.Time
 	Looks  int
-	// FullLookAt is when the next look has to be a full one.
-	FullLookAt time.Time
+	// FullLookAt is when the next look has to be a full one, and GlanceAt the time before which there is no
+	// glance, for the last was costly.
+	FullLookAt, GlanceAt time.Time
 	// Due is what was requested and not done.
 	Due Requests
 }
@@ -122,9 +126,12 @@ type (
 		Requests
 		Changed bool
 	}
-	// Glanced says that the fingerprint of the kernel's tables was compared. Moved tells whether it is
-	// another one, or was not known.
-	Glanced struct{ Moved, Changed bool }
+	// Glanced says that the kernel was compared with what the last look has seen. Moved tells whether it
+	// differs, or that this cannot be told, Cost how long it took.
+	Glanced struct {
+		Moved, Changed bool
+		Cost           time.Duration
+	}
 	// Looked says what reading the kernel has found.
 	Looked struct {
 		// Altered: it has other rules of ours than were written last.
@@ -166,7 +173,7 @@ func (s State) Next(event any, now time.Time) (State, []Step) {
 	case Began:
 		return s.began(e, now)
 	case Glanced:
-		return s.glanced(e)
+		return s.glanced(e, now)
 	case Looked:
 		return s.looked(e, now)
 	case Refused:
@@ -196,6 +203,9 @@ func (s State) began(e Began, now time.Time) (State, []Step) {
 	look, fullSync := s.needsLook(now), s.Due.FullSync
 	regular := s.Proxier == Checked && s.Belief == Holds && !fullSync && (s.StaleGone || s.StaleUnreadable) && s.RepairAsked.IsZero() && now.Before(s.FullLookAt)
 	s.Due = Requests{}
+	if look && regular && now.Before(s.GlanceAt) {
+		look, s.Due.Look = false, true // later
+	}
 	switch {
 	case look && regular:
 		return s, inOrder(Glance)
@@ -218,7 +228,9 @@ func (s State) needsLook(now time.Time) bool {
 	return !s.LookAt.IsZero() && !now.Before(s.LookAt)
 }
 
-func (s State) glanced(e Glanced) (State, []Step) {
+func (s State) glanced(e Glanced, now time.Time) (State, []Step) {
+	// What somebody else has removed is back within the sync period all the same.
+	s.GlanceAt = now.Add(min(e.Cost*glanceShare, s.Times.SyncPeriod*3/4))
 	switch {
 	case e.Moved:
 		return s, inOrder(Look)
@@ -300,6 +312,9 @@ func (s State) failed(now time.Time) State {
 func (s State) Wake() time.Time {
 	if !s.RetryAt.IsZero() {
 		return s.RetryAt
+	}
+	if s.Due.Look {
+		return s.GlanceAt
 	}
 	return s.LookAt
 }

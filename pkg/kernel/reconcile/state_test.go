@@ -213,6 +213,28 @@ func TestState_FullLookEveryTenMinutes(t *testing.T) {
 	}
 }
 
+// TestState_CostlyGlancesAreRare, but what somebody else has changed is still seen within the sync period.
+func TestState_CostlyGlancesAreRare(t *testing.T) {
+	for _, test := range []struct{ cost, next time.Duration }{
+		{10 * time.Millisecond, 15 * time.Second},
+		{300 * time.Millisecond, 18 * time.Second},
+		{2 * time.Second, 22500 * time.Millisecond},
+	} {
+		s := newScenario(t, settled)
+		s.on(Began{Requests: Requests{Look: true}}, Glance).on(Glanced{Cost: test.cost}).on(Succeeded{Looked: true})
+		s.after(15 * time.Second)
+		if test.next > 15*time.Second {
+			s.on(Began{Requests: Requests{Look: true}})
+			if wake := s.state.Wake().Sub(start); wake != test.next {
+				t.Errorf("after a glance of %s the next one is after %s, want %s", test.cost, wake, test.next)
+			}
+			// A change does not wait for it, nor does it end the waiting.
+			s.on(Began{Changed: true}, WriteChange, DeleteFlows).on(Succeeded{})
+		}
+		s.after(test.next-15*time.Second).on(Began{Requests: Requests{Look: test.next == 15*time.Second}}, Glance)
+	}
+}
+
 // TestState_UnknownProxierIsLookedAtAgain: a check of the proxier's rules that failed is none.
 func TestState_UnknownProxierIsLookedAtAgain(t *testing.T) {
 	unknown, asked := Looked{JumpInFront: true, ProxierUnknown: true}, settled

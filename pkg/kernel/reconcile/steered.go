@@ -52,15 +52,12 @@ func (d *steeredDriver) fingerprint(ctx context.Context) (string, error) {
 	return rules + "\n" + path, err
 }
 
-// untouched compares the steering as well: its table shows only in the generation of all of them, which the
-// proxier moves.
 func (d *steeredDriver) untouched(ctx context.Context) (bool, error) {
 	same, err := d.driver.untouched(ctx)
 	if err != nil || !same || d.writer == nil {
 		return same, err
 	}
-	differences, err := d.writer.Read(ctx)
-	return len(differences) == 0, err
+	return d.writer.Untouched(ctx)
 }
 
 func (d *steeredDriver) observe(ctx context.Context) (observation, error) {

@@ -28,8 +28,10 @@
 // # Table
 //
 //	table ip openshift-egress-steering {
+//	    set cluster    { type ipv4_addr; flags interval; }                  cluster CIDRs
 //	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
 //	    set nodes      { type ipv4_addr; }                                  the other nodes
+//	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
 //	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
@@ -101,8 +103,31 @@
 //
 // The rules for bindings of all protocols are there only if there is one. The chains of the tunnel, and the
 // rule of what is forged, are in the table of the family of the nodes' addresses. What they do for the tunnel
-// they do for the port by which nodes tell each other what they hold (package holders), too. Without a tunnel
-// ([Direct]) there are no arrivals and no MTU to fit, and "oifname steer0" is "rt ip nexthop @nodes".
+// they do for the port by which nodes tell each other what they hold (package holders), too.
+//
+// # Without a tunnel
+//
+// With the transport [Direct] the other node is the next hop. There is no MTU to fit, "oifname steer0" is "rt ip nexthop
+// @nodes", and a packet has arrived that comes in by the uplink from a pod and is to the outside:
+//
+//	chain prerouting {
+//	    iifname eth0 ip saddr @cluster
+//	        ip daddr != @exclusions fib daddr type != local             goto arrivals
+//	}
+//	chain arrivals {
+//	    ct direction reply, or ct status dnat
+//	        ip saddr . meta l4proto != @bound                           accept
+//	    ether saddr @senders                                            mark := arrived, accept
+//	    ip saddr . meta l4proto @bound                                  counter foreign drop
+//	}
+//
+// Only a pod that is not bound may have sent an answer to a client that this node has let in, or a packet to a Service of
+// this node that leads out of the cluster. A node that is the router of other nodes' pods cannot be told from a
+// holder: it drops what they send to the outside as stale.
+//
+// The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
+// on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
+// there is a tunnel.
 //
 // # Why each hook
 //

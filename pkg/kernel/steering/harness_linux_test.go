@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -59,6 +60,26 @@ func onCluster(t *testing.T, test func(c *cluster)) {
 		t.Run(string(family), func(t *testing.T) {
 			test(newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true}))
 		})
+	}
+}
+
+// onTransports is onCluster for each transport.
+func onTransports(t *testing.T, test func(c *cluster)) {
+	for _, transport := range []Transport{VXLAN, Direct} {
+		t.Run(string(transport), func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.use(transport)
+				test(c)
+			})
+		})
+	}
+}
+
+// use has all nodes use a transport.
+func (c *cluster) use(transport Transport) {
+	c.transport = transport
+	for _, n := range c.nodes {
+		n.restart(n.ways)
 	}
 }
 
@@ -146,7 +167,7 @@ func (c *cluster) toNode(index int) kernel.Way {
 }
 
 func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
-	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}}
+	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}}
 	for egressIP, way := range ways {
 		if way.Node != n.ip {
 			s.Ways[egressIP] = way
@@ -155,10 +176,24 @@ func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
 	for _, other := range n.c.nodes {
 		if other != n {
 			s.Nodes = append(s.Nodes, other.ip)
+			s.Senders[other.ip] = other.uplink()
 		}
 	}
 	slices.SortFunc(s.Nodes, netip.Addr.Compare)
 	return s
+}
+
+// uplink is the hardware address of the node's uplink.
+func (n *node) uplink() (addr kernel.HardwareAddr) {
+	n.c.Helper()
+	n.inside(func() error {
+		link, err := net.InterfaceByName("eth0")
+		if err == nil {
+			addr = kernel.HardwareAddr(link.HardwareAddr)
+		}
+		return err
+	})
+	return addr
 }
 
 func (n *node) config() Config {
@@ -201,6 +236,15 @@ func (n *node) read() (differences []string) {
 		return err
 	})
 	return differences
+}
+
+func (n *node) untouched() (same bool) {
+	n.c.Helper()
+	n.inside(func() (err error) {
+		same, err = n.Untouched(n.c.Context())
+		return err
+	})
+	return same
 }
 
 func (n *node) drops() (drops map[string]uint64) {

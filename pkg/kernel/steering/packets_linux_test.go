@@ -125,7 +125,7 @@ func (c *cluster) noLeak(leaks counter) {
 }
 
 func TestPackets_LeaveFromEgressIPThroughItsHolder(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(1, c.egressIP)
 		leaks := c.leaks(c.lab.Pod(1))
 		servers := c.serve(c.lab.Outside(), "tcp", "udp")
@@ -169,9 +169,7 @@ func TestPackets_OtherConfigurations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onCluster(t, func(c *cluster) {
 				configure(c)
-				for _, n := range c.nodes {
-					n.restart(n.ways)
-				}
+				c.use(c.transport)
 				c.serve(c.lab.Outside(), "tcp", "udp")
 				c.holdsOn(0, c.egressIP)
 				c.holdsOn(1, c.egressIP)
@@ -238,7 +236,7 @@ func TestPackets_FollowTheWay(t *testing.T) {
 // TestPackets_EstablishedFlowsGoOn: neither a write nor another way of its egress IP ends a flow that is right, and
 // answers to what began outside pass.
 func TestPackets_EstablishedFlowsGoOn(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.serve(c.lab.Outside(), "tcp", "udp")
 		c.serve(c.lab.Pod(1), "tcp", "udp")
 		c.holdsOn(0, c.egressIP)
@@ -279,7 +277,7 @@ func TestPackets_EstablishedFlowsGoOn(t *testing.T) {
 func TestPackets_WhatIsNotSteered(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
-			onCluster(t, func(c *cluster) {
+			onTransports(t, func(c *cluster) {
 				var bindings []kernel.Binding
 				for _, protocol := range protocols {
 					bindings = append(bindings, c.bind(1, protocol, c.egressIP))
@@ -419,7 +417,7 @@ func (f udpFlow) answerLate() {
 
 // TestPackets_ICMPErrorOfTheFlow: the pod's error about a flow goes the way of the flow, though only UDP is bound.
 func TestPackets_ICMPErrorOfTheFlow(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(0, c.egressIP)
 		c.holdsOn(1, c.egressIP)
 		errorType := map[kernel.Family]string{kernel.IPv4: "icmp type destination-unreachable", kernel.IPv6: "icmpv6 type destination-unreachable"}[c.family]
@@ -481,7 +479,7 @@ func (n *node) masqueradeInFront(pod netip.Addr) (undo func()) {
 func TestGuard_SourceNATOfOthers(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
-			onCluster(t, func(c *cluster) {
+			onTransports(t, func(c *cluster) {
 				c.serve(c.lab.Outside(), "tcp", "udp")
 				c.holdsOn(0, c.egressIP)
 				c.holdsOn(1, c.egressIP)
@@ -522,7 +520,7 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 
 // TestGuard_WithoutWhatSteers: whatever somebody has taken away, nothing leaves from another address.
 func TestGuard_WithoutWhatSteers(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.serve(c.lab.Outside(), "tcp", "udp")
 		c.holdsOn(0, c.egressIP)
 		c.holdsOn(1, c.egressIP)
@@ -622,7 +620,7 @@ func TestGuard_AnotherNodeAsRouter(t *testing.T) {
 
 // TestGuard_PacketsWithoutFlow: source NAT does not meet what conntrack calls INVALID, the guard does.
 func TestGuard_PacketsWithoutFlow(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(0, c.egressIP)
 		c.holdsOn(1, c.egressIP)
 		leaks := c.leaks(c.lab.Pod(1))
@@ -659,7 +657,7 @@ func TestGuard_PacketsWithoutFlow(t *testing.T) {
 // TestGuard_ForgottenFlow: when a flow is forgotten, what still comes from the far side makes no flow in the
 // other direction, and the pod's own next packet takes it up again.
 func TestGuard_ForgottenFlow(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(1, c.egressIP)
 		listener, err := c.lab.Outside().Listen(t.Context(), c.network("tcp"), ":9000")
 		if err != nil {
@@ -782,4 +780,76 @@ func TestGuard_KernelsOwnReports(t *testing.T) {
 		marked.await()
 		n.dropped(nil)
 	})
+}
+
+// TestArrivals_WhatIsNoArrival: without a tunnel, packets of other nodes' pods that are not bound come in like those that
+// are sent here: answers to clients that this node has let in, and packets to a Service of this node that leads out of the
+// cluster.
+func TestArrivals_WhatIsNoArrival(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		for _, family := range families {
+			t.Run(name+", "+string(family), func(t *testing.T) {
+				c := newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true}) // nobody masquerades
+				c.use(Direct)
+				here, there, pod := c.nodes[0], c.nodes[1], c.lab.Pod(2)
+				c.holdsOn(0, c.egressIP)
+				c.holdsOn(0, c.another)
+				c.serve(c.lab.Outside(), "tcp")
+				c.serve(pod, "tcp")
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
+				family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+				here.nftInput(fmt.Sprintf("table %[1]s services { chain c { type nat hook prerouting priority -100; tcp dport 80 dnat to %[2]s; tcp dport 81 dnat to %[3]s; }; }\n",
+					family, netip.AddrPortFrom(c.addr(pod), port), netip.AddrPortFrom(c.outside(), port)))
+				command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
+				c.run(there.host, "%s route add default via %s table 100", command, here.ip)
+				c.run(there.host, "%s rule add from %s lookup 100", command, c.addr(pod))
+				for what, ask := range map[string]struct {
+					from *lab.Host
+					to   netip.AddrPort
+					want netip.Addr
+				}{
+					"a client outside, of the pod": {c.lab.Outside(), netip.AddrPortFrom(c.another, 80), c.outside()},
+					"the pod, of a host outside":   {pod, netip.AddrPortFrom(c.another, 81), c.addr(pod)},
+				} {
+					seen, err := ask.from.Ask(t.Context(), c.network("tcp"), ask.to, 0)
+					if err != nil || seen != ask.want {
+						t.Errorf("%s: seen as %s (%v), want %s", what, seen, err, ask.want)
+					}
+				}
+				here.dropped(nil)
+				before := here.drops()
+				_ = c.unseen("without a binding", pod, "tcp", c.outside(), unanswered) // here is its router
+				here.dropped(before, staleCounter)
+			})
+		}
+	}
+}
+
+// TestArrivals_FromNoNode: without a tunnel, a host on the nodes' network that has a bound pod's address does not get its
+// egress IP.
+func TestArrivals_FromNoNode(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.use(Direct)
+				holder, pod, attacker := c.nodes[1], c.addr(c.lab.Pod(1)), c.lab.Outside()
+				c.holdsOn(1, c.egressIP)
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+				target := c.of("198.51.100.77", "2001:db8:113::77")
+				left := c.count(holder.host, "postrouting", 300, "ip daddr "+target.String())
+				family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
+				if err := c.lab.AddAddr(attacker, pod); err != nil {
+					t.Fatal(err)
+				}
+				c.run(attacker, "%s route replace %s via %s src %s", family, target, holder.ip, pod)
+				before := holder.drops()
+				_ = c.unseen("a host with a pod's address", attacker, "udp", target, unanswered)
+				holder.dropped(before, foreignCounter)
+				if n := left.packets(); n > 0 {
+					t.Errorf("%d packets have left", n)
+				}
+				c.run(attacker, "%s addr del %s dev lan0", family, netip.PrefixFrom(pod, pod.BitLen()))
+			})
+		})
+	}
 }

@@ -15,8 +15,10 @@ const Table = "openshift-egress-steering"
 
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
+	clusterSet    = "cluster" // without a tunnel
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"      // the other nodes of the cluster
+	sendersSet    = "senders"    // the hardware addresses of the other nodes, without a tunnel
 	egressIPsSet  = "egress-ips" // of all bindings
 	ownSet        = "own"        // pod . protocol . its egress IP
 	ownPodsSet    = "own-pods"   // pod . its egress IP
@@ -32,8 +34,10 @@ const (
 const wayChains = "egress-"
 
 var sets = []table.Set{
+	{Name: clusterSet, Ranges: true},
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
+	{Name: sendersSet, Hardware: true},
 	{Name: egressIPsSet},
 	{Name: ownSet, Protocol: true, Other: true},
 	{Name: ownPodsSet, Other: true},
@@ -50,8 +54,8 @@ const (
 	unsnattedCounter = "unsnatted" // a bound pod's packet that does not leave from its egress IP
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
-	foreignCounter   = "foreign"   // a packet to the tunnel, or an announcement, that comes from no other node
-	forgedCounter    = "forged"    // the same, forwarded to another node
+	foreignCounter   = "foreign"   // one that is as if another node had sent it here, or an announcement, and comes from none
+	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node, or an announcement to it
 )
 
 var counters = []string{unsnattedCounter, staleCounter, flippedCounter, foreignCounter, forgedCounter}
@@ -87,6 +91,7 @@ func (c *content) follow(change kernel.Change) table.Change {
 		c.bind(edit, b)
 	}
 	if change.NetworksChanged {
+		edit.Replace(clusterSet, table.Ranges(change.Networks.ClusterCIDRs))
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
@@ -98,6 +103,11 @@ func (c *content) follow(change kernel.Change) table.Change {
 			}
 		}
 		edit.Replace(nodesSet, nodes)
+		senders := table.Elements{}
+		for _, sender := range change.Steering.Senders {
+			senders[table.Key{Hardware: sender}] = netip.Addr{}
+		}
+		edit.Replace(sendersSet, senders)
 	}
 	return edit.Change()
 }

@@ -48,6 +48,7 @@ func TestContent_OfBindings(t *testing.T) {
 	}{
 		"nothing": {kernel.IPv4, kernel.Desired{}, nil},
 		"IPv4": {kernel.IPv4, v4, map[string][]string{
+			"cluster":    {"10.128.0.0-10.131.255.255"},
 			"exclusions": {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
 			"nodes":      {"192.0.2.2"},
 			"egress-ips": {"203.0.113.1", "203.0.113.2"},

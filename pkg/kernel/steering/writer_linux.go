@@ -19,10 +19,10 @@ type Writer struct {
 	layout layout
 	table  *table.Writer
 	ways   holderWays
-	// content is that of what was written last, if the kernel is known to hold it, and mss what the tunnel
-	// had room for then.
+	// content is that of what was written last, if the kernel is known to hold it, and links what the interfaces
+	// were then.
 	content *content
-	mss     uint16
+	links   links
 	// pods are the networks of the cluster's pods as of the last Write.
 	pods []netip.Prefix
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
@@ -68,8 +68,10 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 		if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
 			return changed, err
 		}
-		w.mss = w.tunnelMSS()
-		written, err := w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.mss))
+		if w.links, err = w.readLinks(); err != nil {
+			return changed, err
+		}
+		written, err := w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 		return changed || written, err
 	})
 	return changed, err
@@ -88,7 +90,7 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change) (changed bool, err
 				return changed, err
 			}
 		}
-		written, err := w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.mss), differs)
+		written, err := w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), differs)
 		return changed || written, err
 	})
 }
@@ -137,13 +139,18 @@ func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers,
 	return known, nil
 }
 
-// tunnelMSS returns the largest segment that fits the tunnel; 0 if there is none.
-func (w *Writer) tunnelMSS() uint16 {
-	device, err := net.InterfaceByName(Device)
-	if w.config.Transport != VXLAN || err != nil {
-		return 0
+// readLinks reads what the table depends on of interfaces.
+func (w *Writer) readLinks() (links, error) {
+	if w.config.Transport == Direct {
+		s := pathState{config: w.config}
+		err := s.readUplink()
+		return links{uplink: s.uplink.name}, err
 	}
-	return largestSegment(w.config.Family, device.MTU)
+	device, err := net.InterfaceByName(Device)
+	if err != nil {
+		return links{}, nil // somebody has deleted it: the next look finds that
+	}
+	return links{mss: largestSegment(w.config.Family, device.MTU)}, nil
 }
 
 // Read says, for a log and in a line each, how the kernel differs from what was written last, which the next
@@ -159,15 +166,34 @@ func (w *Writer) Read(ctx context.Context) (differences []string, err error) {
 	if w.numbers == nil {
 		return differences, nil
 	}
-	others, err := w.ways.differences(ctx, w.numbers.holders())
+	others, err := w.differencesOfWays(ctx)
+	return append(differences, others...), err
+}
+
+// Untouched tells whether the kernel holds what was written or seen last. It makes no copy of the table. It is
+// false where that cannot be told: then Read can.
+func (w *Writer) Untouched(ctx context.Context) (bool, error) {
+	if w.numbers == nil {
+		return false, nil
+	}
+	if same, err := w.table.Untouched(ctx); !same || err != nil {
+		return false, err
+	}
+	differences, err := w.differencesOfWays(ctx)
+	return len(differences) == 0, err
+}
+
+// differencesOfWays says how what carries marked packets differs from what was written last.
+func (w *Writer) differencesOfWays(ctx context.Context) ([]string, error) {
+	differences, err := w.ways.differences(ctx, w.numbers.holders())
 	if err != nil {
 		return nil, err
 	}
 	strict, err := w.strict()
 	for _, name := range strict {
-		others = append(others, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
+		differences = append(differences, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
 	}
-	return append(differences, others...), err
+	return differences, err
 }
 
 // strict returns the names of the interfaces of the pod network that would drop replies to steered packets.
@@ -213,7 +239,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, largestSegment(c.Family, 1450))); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}

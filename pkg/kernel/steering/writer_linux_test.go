@@ -226,6 +226,9 @@ func TestWriter_Repairs(t *testing.T) {
 				replace := strings.NewReplacer("TABLE", n.name(), "POD", pod.String(), "OTHER", other.String(), "EGRESS", c.egressIP.String(),
 					"WAY", map[kernel.Family]string{kernel.IPv4: "egress-203.0.113.1", kernel.IPv6: "egress-2001-db8-113--1"}[c.family])
 				n.nftInput(strings.ReplaceAll(replace.Replace(test.breaks), " ; ", "\n"))
+				if n.untouched() {
+					t.Error("it seems untouched")
+				}
 				differences := n.read()
 				if says := replace.Replace(test.says); !strings.Contains(strings.Join(differences, "\n"), says) {
 					t.Errorf("it says %q, want %q", differences, says)
@@ -242,6 +245,27 @@ func TestWriter_Repairs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWriter_UntouchedByOthersTables: that others change theirs is no reason to look.
+func TestWriter_UntouchedByOthersTables(t *testing.T) {
+	onNode(t, func(n *node) {
+		if n.untouched() {
+			t.Error("it seems untouched before anything is written")
+		}
+		n.write(n.c.large(1000, 10))
+		n.nft("add table ip others")
+		if !n.untouched() {
+			t.Error("it seems touched")
+		}
+		n.inside(func() error {
+			_, err := n.Writer.ways.ensure(t.Context(), map[int]netip.Addr{60: n.c.egressIP})
+			return err
+		})
+		if n.untouched() {
+			t.Error("it seems untouched, with a way that was not written")
+		}
+	})
 }
 
 // large binds this many pods to this many egress IPs, a quarter of which are on each of three other nodes.
@@ -459,6 +483,27 @@ func BenchmarkWriter_Move(b *testing.B) {
 			for b.Loop() {
 				d = desired(d).moved(n.c.largeEgressIP(7))
 				n.updateTo(d)
+			}
+		})
+	}
+}
+
+// BenchmarkWriter_Untouched is about a glance after somebody else has changed a table of theirs.
+func BenchmarkWriter_Untouched(b *testing.B) {
+	for _, bindings := range []int{250, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("%d bindings", bindings), func(b *testing.B) {
+			n := newCluster(b, kernel.IPv4, lab.Config{}).nodes[0]
+			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.write(n.c.large(bindings, bindings/100+1))
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				n.nft("add table ip others")
+				n.nft("delete table ip others")
+				b.StartTimer()
+				if !n.untouched() {
+					b.Error("it seems touched")
+				}
 			}
 		})
 	}

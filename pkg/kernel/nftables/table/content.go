@@ -10,11 +10,13 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Set is one of a table's sets. The first field of its keys is an address.
+// Set is one of a table's sets. The first field of its keys is an address, unless Hardware says otherwise.
 type Set struct {
 	Name string
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
 	Ranges bool
+	// Hardware: the keys are hardware addresses, and have no other fields.
+	Hardware bool
 	// Protocol and Other are fields of the keys behind the first.
 	Protocol, Other bool
 	// Map tells that each element has an address as its value.
@@ -38,6 +40,8 @@ type Key struct {
 	Pod netip.Addr
 	// Protocol is that of a binding. [kernel.All] stands for none.
 	Protocol kernel.Protocol
+	// Hardware is the key of a set of hardware addresses.
+	Hardware kernel.HardwareAddr
 	// Other is another address, or the last of a range.
 	Other netip.Addr
 }
@@ -68,6 +72,9 @@ func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
 func (s Set) Text(key Key, value netip.Addr) string {
 	if s.Ranges {
 		return key.Pod.String() + "-" + key.Other.String()
+	}
+	if s.Hardware {
+		return key.Hardware.String()
 	}
 	text := key.Pod.String()
 	if s.Protocol {

@@ -35,3 +35,28 @@ func TestRanges_Merge(t *testing.T) {
 		}
 	}
 }
+
+// TestDigest_IsOfTheElements, whatever their order: neither one told twice nor another value gets by.
+func TestDigest_IsOfTheElements(t *testing.T) {
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	of := func(elements ...[2]netip.Addr) (d digest) {
+		for _, e := range elements {
+			d.add(Key{Pod: e[0]}, e[1])
+		}
+		return d
+	}
+	want := of([2]netip.Addr{one, one}, [2]netip.Addr{two, two})
+	if got := of([2]netip.Addr{two, two}, [2]netip.Addr{one, one}); got != want {
+		t.Errorf("in another order: %v, want %v", got, want)
+	}
+	for name, got := range map[string]digest{
+		"one told twice": of([2]netip.Addr{one, one}, [2]netip.Addr{one, one}),
+		"another value":  of([2]netip.Addr{one, two}, [2]netip.Addr{two, two}),
+		"values swapped": of([2]netip.Addr{one, two}, [2]netip.Addr{two, one}),
+		"one missing":    of([2]netip.Addr{one, one}),
+	} {
+		if got == want {
+			t.Errorf("%s has the same digest", name)
+		}
+	}
+}
