@@ -62,7 +62,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	numbers := p.Numbers()
 	f.report(change, numbers)
 	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
-	e.events.setTroubles(e.steerer.troubles())
+	e.events.setTroubles(f.name, e.steerer.troubles(f.name))
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {

@@ -59,8 +59,9 @@ type steerer struct {
 	adjacent func(self, node netip.Addr) error
 	// find has the kernel look for another node's hardware address.
 	find func(self, node netip.Addr) error
-	// changed asks for a sync, known tells that all Leases are known, or that none can be.
-	changed, known func()
+	// changed asks for a sync, wake for one that is not due, known tells that all Leases are known, or that none can
+	// be.
+	changed, wake, known func()
 
 	mu        sync.Mutex
 	directory *holders.Directory
@@ -68,6 +69,8 @@ type steerer struct {
 	uid types.UID
 	// published is what other nodes were told last.
 	published holders.Statement
+	// wakeAt is when the next sync comes because time has passed; zero for never.
+	wakeAt time.Time
 	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
 	hardware map[netip.Addr]kernel.HardwareAddr
 	// told is why nodes, by their names, cannot be the next hop, as the log says.
@@ -89,6 +92,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		find:      steering.FindNeighbour,
 		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		changed:   func() { e.changed(true, time.Now()) },
+		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
@@ -120,7 +124,9 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 // apply takes note of an event.
 func (s *steerer) apply(event holders.Event) {
 	s.mu.Lock()
-	changed := s.directory.Apply(event, time.Now())
+	now := time.Now()
+	changed := s.directory.Apply(event, now)
+	sooner := s.wakesSooner(now)
 	if changed && s.published.Revision > 0 {
 		s.publish() // other nodes need not wait for this one's rules
 	}
@@ -135,9 +141,23 @@ func (s *steerer) apply(event holders.Event) {
 			s.known() // rules must not wait for a right that nobody gives
 		}
 	}
-	if changed {
+	switch {
+	case changed:
 		s.changed()
+	case sooner:
+		s.wake()
 	}
+}
+
+// wakesSooner tells whether an answer changes by itself before the next sync comes: a node that is not Ready, for
+// example, is silent some time later, and that is not a moment to be late. The lock must be held.
+func (s *steerer) wakesSooner(now time.Time) bool {
+	at := s.directory.Wake(now)
+	if at.IsZero() || !s.wakeAt.IsZero() && !at.Before(s.wakeAt) {
+		return false
+	}
+	s.wakeAt = at
+	return true
 }
 
 func setOf(addresses []netip.Addr) map[netip.Addr]bool {
@@ -197,7 +217,8 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	result.Ways = s.ways(family, claimed, now)
 	result.Senders = s.senders(result)
 	s.publish()
-	return result, s.directory.Wake(now)
+	s.wakeAt = s.directory.Wake(now)
+	return result, s.wakeAt
 }
 
 // nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
