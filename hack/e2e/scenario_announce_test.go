@@ -93,6 +93,35 @@ func TestAnnounce_Keys(t *testing.T) {
 	}
 }
 
+// TestAnnounce_SteeringSwitchedOff: a node that does not steer any more, or is cleaned up, announces nothing.
+func TestAnnounce_SteeringSwitchedOff(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
+	holder := w.holder
+	restart := func(arguments string) {
+		holder.Stop()
+		holder.Configure(arguments)
+		holder.Printed.Reset()
+		holder.Start()
+		holder.Ready()
+	}
+	for _, off := range []string{"egress-snat-steering: ['off']", "egress-snat: ['false']"} {
+		w.scenario(off, func() {
+			restart(off)
+			w.heldBy(nil, w.egressIPs...)
+			restart("")
+			w.steered()
+		})
+	}
+	w.scenario("--cleanup", func() {
+		holder.Stop()
+		if _, errs, status := holder.Openshift("start", "node", "--config="+holder.Config(), "--cleanup"); status != 0 {
+			w.Fatal(errs)
+		}
+		w.heldBy(nil, w.egressIPs...)
+	})
+}
+
 // atLast is within which pods are answered again when an address has moved. It takes some hundred milliseconds, and more on a
 // machine that is busy with other tests.
 const atLast = 3 * time.Second
