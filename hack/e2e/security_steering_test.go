@@ -95,3 +95,37 @@ func TestSteering_ForgedWithoutATunnel(t *testing.T) {
 	w.only(w.holder.Host, w.sends(w.answered))
 	w.clean(10)
 }
+
+// TestSteering_ForgedByANode: a node that sends the holder packets of a pod which runs on another one does not make them
+// leave from the pod's egress IP.
+func TestSteering_ForgedByANode(t *testing.T) {
+	for name, way := range map[string]struct{ arguments, via string }{
+		"VXLAN":  {"", "via 169.254.77.1 dev steer0 onlink"},
+		"direct": {direct, "via 192.0.2.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSteeredWorld(t, settings{families: families[:1], arguments: way.arguments}, nil)
+			victims := []*lab.Host{w.pods[1], w.pods[0]} // of another node, and of the holder
+			traitor, to := w.members[2].Host, netip.AddrPortFrom(w.Far().V4, 8079)
+			for _, victim := range victims {
+				w.run(traitor, fmt.Sprintf("ip addr add %s/32 dev lo", victim.V4), fmt.Sprintf("ip route add %s/32 %s src %s", to.Addr(), way.via, victim.V4))
+				before := w.holder.drops(w.world)["forged"]
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				_, _ = traitor.Ask(ctx, "udp4", to, 0)
+				cancel()
+				w.eventually(func() error {
+					if now := w.holder.drops(w.world); now["forged"] == before {
+						return fmt.Errorf("nothing is dropped as forged: %s", dropsTold(now))
+					}
+					return nil
+				})
+				w.run(traitor, fmt.Sprintf("ip route del %s/32 %s", to.Addr(), way.via), fmt.Sprintf("ip addr del %s/32 dev lo", victim.V4))
+			}
+			if seen := w.wire.Sources("udp", to); len(seen) > 0 {
+				w.Errorf("packets have left: %v", seen)
+			}
+			w.only(w.holder.Host, w.sends(w.answered))
+			w.clean(10)
+		})
+	}
+}

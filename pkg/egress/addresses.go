@@ -92,19 +92,21 @@ const (
 // settled is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
 const settled = 5 * time.Second
 
-// troubles returns what is wrong with where the egress IPs of a family are, by the Services that claim them.
-func (s *steerer) troubles(family v1.IPFamily) map[plan.Service]trouble {
+// troubles returns what is wrong with where the egress IPs are, by the Services that claim them.
+func (s *steerer) troubles() map[plan.Service][]trouble {
 	if s == nil {
 		return nil
 	}
-	byAddress := s.troublesOf(family)
-	if len(byAddress) == 0 {
-		return nil
-	}
-	troubles := map[plan.Service]trouble{}
-	for service, ip := range s.state.claims(family) {
-		if t, found := byAddress[ip]; found {
-			troubles[service] = t
+	troubles := map[plan.Service][]trouble{}
+	for _, family := range families {
+		byAddress := s.troublesOf(family)
+		if len(byAddress) == 0 {
+			continue
+		}
+		for service, ip := range s.state.claims(family) {
+			if t, found := byAddress[ip]; found {
+				troubles[service] = append(troubles[service], t)
+			}
 		}
 	}
 	return troubles

@@ -64,8 +64,8 @@ type eventRecorder struct {
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
 	refusals map[plan.Service]map[v1.IPFamily][]plan.Refusal
-	// troubles are what is wrong with where the egress IPs of Services are, in each IP family.
-	troubles map[v1.IPFamily]map[plan.Service]trouble
+	// troubles are what is wrong with where the egress IPs of Services are.
+	troubles map[plan.Service][]trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service.
 	warnings map[plan.Service][]warning
 }
@@ -87,7 +87,6 @@ func newEventRecorder(logger klog.Logger, config Config, state *state) *eventRec
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     make(chan struct{}, 1),
 		refusals: map[plan.Service]map[v1.IPFamily][]plan.Refusal{},
-		troubles: map[v1.IPFamily]map[plan.Service]trouble{},
 		warnings: map[plan.Service][]warning{},
 	}
 }
@@ -140,19 +139,24 @@ func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Ref
 	r.wakeUp()
 }
 
-// setTroubles says what is wrong with where the egress IPs of Services are, all of it in an IP family. It does not
-// block.
-func (r *eventRecorder) setTroubles(family v1.IPFamily, troubles map[plan.Service]trouble) {
+// setTroubles says what is wrong with where the egress IPs of Services are, and with no Service what is wrong with
+// this node's steering, all of it. It does not block.
+func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.troubles[family]
-	r.troubles[family] = troubles
-	for _, concerned := range []map[plan.Service]trouble{before, troubles} {
+	before := r.troubles
+	r.troubles = troubles
+	for _, concerned := range []map[plan.Service][]trouble{before, troubles} {
 		for service := range concerned {
-			if before[service] != troubles[service] {
-				r.replace(service, r.warningsAbout(service))
-				r.wakeUp()
+			if slices.Equal(before[service], troubles[service]) {
+				continue
 			}
+			if service == (plan.Service{}) {
+				r.replace(service, r.warningsAboutNode())
+			} else {
+				r.replace(service, r.warningsAbout(service))
+			}
+			r.wakeUp()
 		}
 	}
 }
@@ -216,9 +220,9 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 				warnings = append(warnings, w)
 			}
 		}
-		if t, found := r.troubles[family][service]; found {
-			warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
-		}
+	}
+	for _, t := range r.troubles[service] {
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
 	}
 	return warnings
 }
@@ -246,6 +250,9 @@ func (r *eventRecorder) warningsAboutNode() []warning {
 			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
 			warnings = append(warnings, warning{about: about, reason: reason, note: validNote(note)})
 		}
+	}
+	for _, t := range r.troubles[plan.Service{}] {
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
 	}
 	return warnings
 }

@@ -24,6 +24,8 @@ type Steering struct {
 	// Mode says what becomes of packets whose egress IP no node holds. Nothing is steered if it is
 	// [holders.Off] or empty.
 	Mode holders.Mode
+	// Unavailable is why this node steers nothing although it was asked to; nil otherwise.
+	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
 	// Keys sign what nodes announce directly, by the port that Kernel has for it; none if it is not signed.
@@ -65,6 +67,8 @@ type steerer struct {
 
 	mu        sync.Mutex
 	directory *holders.Directory
+	// failing has why Leases cannot be used.
+	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// published is what other nodes were told last.
@@ -95,6 +99,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
+		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
@@ -105,7 +110,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain}
+	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
@@ -178,6 +183,11 @@ func (s *steerer) setNode(node *v1.Node) {
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
+	s.apply(nodeSeen(node))
+}
+
+// nodeSeen returns what a Node says.
+func nodeSeen(node *v1.Node) holders.NodeSeen {
 	event := holders.NodeSeen{Name: node.Name}
 	for _, condition := range node.Status.Conditions {
 		event.Ready = event.Ready || condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
@@ -187,7 +197,7 @@ func (s *steerer) setNode(node *v1.Node) {
 			event.InternalIPs = append(event.InternalIPs, ip)
 		}
 	}
-	s.apply(event)
+	return event
 }
 
 // deleteNode forgets a Node.
@@ -203,12 +213,9 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	nodes, outer := s.nodes(family), s.state.primaries(s.outer)
-	result.Self = outer[s.state.config.NodeName]
-	delete(nodes, s.state.config.NodeName)
-	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	result = s.nodesFor(family)
 	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, outer)
+		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,9 +223,19 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
 	result.Senders = s.senders(result)
+	result.Homes = s.homes(family, claimed)
 	s.publish()
 	s.wakeAt = s.directory.Wake(now)
 	return result, s.wakeAt
+}
+
+// nodesFor returns a steering of an IP family without ways: the addresses of this node and of the others.
+func (s *steerer) nodesFor(family v1.IPFamily) (result kernel.Steering) {
+	name, nodes := s.state.config.NodeName, s.nodes(family)
+	result.Self = s.state.primaries(s.outer)[name]
+	delete(nodes, name)
+	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	return result
 }
 
 // nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
@@ -243,6 +260,24 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 		}
 	}
 	return ways
+}
+
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
+// packets are sent here. The lock must be held.
+func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
+	own := s.directory.Own()
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+		return nil
+	}
+	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes[self] = s.state.primaries(s.outer)[self]
+	homes := map[netip.Addr]netip.Addr{}
+	for pod, name := range s.state.homes(family) {
+		if node := nodes[name]; node.IsValid() {
+			homes[pod] = node
+		}
+	}
+	return homes
 }
 
 // senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
@@ -325,6 +360,46 @@ func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.
 	}
 	s.told[key] = why
 	return why
+}
+
+// SteeringFor returns which ways this node's packets take for these objects, in an IP family; zero if nothing is
+// steered. The nodes reach each other by the IP family of this node's first address. What of the Leases cannot be read
+// is in err; the ways are complete without it.
+func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result kernel.Steering, err error) {
+	if config.Steering.off() {
+		return kernel.Steering{}, nil
+	}
+	state, err := stateFor(config, objects)
+	outer := outerOf(config.NodeName, objects.Nodes)
+	directory := holders.NewDirectory(holders.Config{NodeName: config.NodeName, Outer: kernel.Family(outer)})
+	now := time.Now()
+	for _, node := range objects.Nodes {
+		directory.Apply(nodeSeen(node), now)
+	}
+	for _, lease := range objects.Leases {
+		announced, leaseErr := holders.Announcing(lease)
+		err = errors.Join(err, leaseErr)
+		directory.Apply(announced, now)
+	}
+	directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	directory.Apply(holders.LeasesKnown{}, now)
+	s := steerer{
+		config: config.Steering, state: state, outer: outer, directory: directory, logger: klog.Background(),
+		adjacent: steering.Adjacent, told: map[string]holders.Reason{},
+	}
+	result = s.nodesFor(family)
+	result.Ways = s.ways(family, state.egressIPs(family), now)
+	return result, err
+}
+
+// outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
+func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
+	for _, node := range nodes {
+		if seen := nodeSeen(node); node.Name == name && len(seen.InternalIPs) > 0 {
+			return familyOf(seen.InternalIPs[0])
+		}
+	}
+	return v1.IPv4Protocol
 }
 
 // publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for

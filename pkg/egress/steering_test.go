@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
@@ -145,7 +146,7 @@ func TestSteerer_OffSteersNothing(t *testing.T) {
 	s := newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	s.setNode(&v1.Node{})
 	s.deleteNode("node-b")
-	if got, wake := s.steering(v1.IPv4Protocol); s != nil || !got.Equal(kernel.Steering{}) || !wake.IsZero() || s.troubles(v1.IPv4Protocol) != nil {
+	if got, wake := s.steering(v1.IPv4Protocol); s != nil || !got.Equal(kernel.Steering{}) || !wake.IsZero() || s.troubles() != nil {
 		t.Errorf("got %v, %v, %v", s, got, wake)
 	}
 }
@@ -216,7 +217,7 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	web := plan.Service{Namespace: "shop", Name: "web"}
 	s.apply(s.announce("node-b", 1))
-	if got := s.troubles(v1.IPv4Protocol); len(got) != 0 {
+	if got := s.troubles(); len(got) != 0 {
 		t.Errorf("all is well: %v", got)
 	}
 	own := holders.OwnAddresses{Addresses: []netip.Addr{egressIP}}
@@ -228,8 +229,53 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	} {
 		s.directory.Apply(event, long)
 	}
-	got := s.troubles(v1.IPv4Protocol)[web]
-	if got.reason != addressOnSeveral || !strings.Contains(got.note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
+	got := s.troubles()[web]
+	if len(got) != 1 || got[0].reason != addressOnSeveral || !strings.Contains(got[0].note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)
 	}
+}
+
+// TestSteerer_Homes: the node that has an egress IP knows on which nodes the pods run that leave from it; no other one does.
+func TestSteerer_Homes(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	s.state.move()
+	set := func(slice, pod, node string) {
+		t.Helper()
+		object := &discovery.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: slice, Labels: map[string]string{discovery.LabelServiceName: "web"}},
+			AddressType: discovery.AddressTypeIPv4, Endpoints: []discovery.Endpoint{{Addresses: []string{pod}}},
+		}
+		if node != "" {
+			object.Endpoints[0].NodeName = &node
+		}
+		if _, err := s.state.setSlice(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want map[string]string) {
+		t.Helper()
+		s.state.update(v1.IPv4Protocol)
+		steering, _ := s.steering(v1.IPv4Protocol)
+		got := map[string]string{}
+		for pod, node := range steering.Homes {
+			got[pod.String()] = node.String()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	own := []netip.Addr{egressIP}
+	s.apply(holders.OwnAddresses{Addresses: own})
+	set("a", "10.128.0.11", "node-a")
+	set("b", "10.128.1.11", "node-b")
+	set("c", "10.128.2.11", "")
+	set("d", "10.128.3.11", "node-d") // whose Node is not known
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.3"})
+	set("e", "10.128.1.11", "node-a") // as long as it is on two nodes
+	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
+	set("b", "10.128.1.12", "node-b")
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
+	s.apply(holders.OwnAddresses{})
+	expect(map[string]string{})
 }

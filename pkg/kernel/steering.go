@@ -21,6 +21,9 @@ type Steering struct {
 	// Senders are the hardware addresses of Nodes, as far as they are known. Only without a tunnel do they count, and
 	// only from them does this node take what is steered then.
 	Senders map[netip.Addr]HardwareAddr
+	// Homes are the nodes, by their addresses in Nodes or Self, on which bound pods run, as far as they are known. What
+	// another node sends here from such a pod's address is dropped. A node that nothing is sent to has none.
+	Homes map[netip.Addr]netip.Addr
 }
 
 // HardwareAddr is an Ethernet address.
@@ -53,5 +56,5 @@ const (
 
 // Equal tells whether s and o are the same ways and nodes.
 func (s Steering) Equal(o Steering) bool {
-	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders)
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes)
 }

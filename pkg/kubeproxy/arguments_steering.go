@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -149,6 +150,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	err := steeringAvailable(ctx, s.Kernel)
 	if err == nil {
+		p.warnOfOthers(ctx)
 		return nil
 	}
 	if s.Mode == holders.Required {
@@ -156,19 +158,42 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
-	s.Mode = holders.Off
+	s.Mode, s.Unavailable = holders.Off, err
 	return steering.Cleanup(ctx)
 }
 
-// steeringAvailable returns why packets cannot be steered in an IP family that the kernel has.
-func steeringAvailable(ctx context.Context, config steering.Config) error {
-	families := []kernel.Family{kernel.IPv4}
-	if ipv6Enabled() {
-		families = append(families, kernel.IPv6)
+// warnOfOthers logs what of others may keep packets from being steered. 'openshift egress verify' says it again.
+func (p *Proxy) warnOfOthers(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	config := p.extension.Steering.Kernel
+	for _, config.Family = range steeredFamilies() {
+		warnings, err := steering.Warnings(ctx, config, p.extension.ClusterCIDRs)
+		if err != nil {
+			logger.Error(err, "Cannot look for what others have in the way of steered packets", "ipFamily", config.Family)
+		}
+		for _, warning := range warnings {
+			logger.Error(nil, "Packets that need another node may be dropped", "ipFamily", config.Family, "reason", warning)
+		}
 	}
+}
+
+// steeredFamilies are those that the kernel has.
+func steeredFamilies() []kernel.Family {
+	if ipv6Enabled() {
+		return []kernel.Family{kernel.IPv4, kernel.IPv6}
+	}
+	return []kernel.Family{kernel.IPv4}
+}
+
+// steeringAvailable returns why packets cannot be steered in an IP family that the kernel has. One that both say is said
+// once.
+func steeringAvailable(ctx context.Context, config steering.Config) error {
 	var errs []error
-	for _, config.Family = range families {
-		errs = append(errs, steering.Available(ctx, config))
+	for _, config.Family = range steeredFamilies() {
+		err := steering.Available(ctx, config)
+		if err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
@@ -146,11 +147,29 @@ func steeredBy(transport steering.Transport) func(context.Context, *host, kernel
 	}
 }
 
-// steerTo writes, on each node, the product's tables of source NAT and of steering. The holder has all egress IPs.
+// steerTo writes, on each node, the product's tables of source NAT and of steering. The holder has all egress IPs, and pods run
+// on the first node.
 func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport steering.Transport, p kernel.Desired) error {
+	senders := map[netip.Addr]kernel.HardwareAddr{}
+	for _, node := range nodes {
+		err := node.Do(func() error {
+			uplink, err := net.InterfaceByName("eth0")
+			if err == nil {
+				senders[node.V4] = kernel.HardwareAddr(uplink.HardwareAddr)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", node.Name, err)
+		}
+	}
+	homes := map[netip.Addr]netip.Addr{}
+	for _, b := range p.Bindings {
+		homes[b.Pod] = nodes[0].V4
+	}
 	for i, node := range nodes {
 		d := p
-		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}}
+		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}, Senders: senders, Homes: homes}
 		for j, other := range nodes {
 			if j != i {
 				d.Steering.Nodes = append(d.Steering.Nodes, other.V4)

@@ -87,14 +87,16 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 	wanted := *p.wanted
 	p.mu.Unlock()
 	if err := p.write(ctx, wanted); err != nil {
-		if ctx.Err() == nil && p.trouble.isNew(err) {
-			logger.Error(p.leases.explain(err), "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
+		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.isNew(err) {
+			p.leases.failing(Writing, err)
+			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
 				"lease", klog.KRef(p.leases.Namespace, p.node))
 		}
 		return p.retry.Step()
 	}
 	p.retry = newRetry()
 	if p.trouble.over() {
+		p.leases.failing(Writing, nil)
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
 	}
 	if len(wanted.Addresses) == 0 {

@@ -20,6 +20,8 @@ const (
 	WriteChange Step = "write change"
 	// WriteAll writes all, whatever the kernel holds.
 	WriteAll Step = "write all"
+	// WriteSteering writes what steers packets, whatever the kernel holds of it.
+	WriteSteering Step = "write steering"
 	// PruneStale removes the rules that earlier runs have left in other back ends.
 	PruneStale Step = "prune stale back ends"
 	// DeleteFlows ends the tracked flows that have the wrong source address.
@@ -27,7 +29,7 @@ const (
 )
 
 // Order is the order of the steps of a sync. See the package's comment for why.
-var Order = []Step{Glance, Look, RepairProxier, WriteChange, WriteAll, PruneStale, DeleteFlows}
+var Order = []Step{Glance, Look, RepairProxier, WriteChange, WriteAll, WriteSteering, PruneStale, DeleteFlows}
 
 // inOrder returns these steps in their order.
 func inOrder(steps ...Step) []Step {
@@ -99,6 +101,10 @@ type State struct {
 	// Failures counts those in a row, and RetryAt is when to try again; zero for at once.
 	Failures int
 	RetryAt  time.Time
+	// SteeringFailures counts the tries that have left the steering of packets incomplete, in a row, and
+	// SteerAt is when to try again; zero for never. The rules do not wait for that.
+	SteeringFailures int
+	SteerAt          time.Time
 	// LookAt is when to look at the kernel next, beside every so often; zero for never. Looks
 	// counts those that were made to wait for the proxier's jump.
 	LookAt time.Time
@@ -136,6 +142,8 @@ type (
 	Looked struct {
 		// Altered: it has other rules of ours than were written last.
 		Altered bool
+		// SteeringAltered: what steers packets is not as it was written last.
+		SteeringAltered bool
 		// JumpInFront is that of [State].
 		JumpInFront bool
 		// ProxierLacks: rules of the proxier are missing. ProxierUnknown: that cannot be told.
@@ -145,8 +153,9 @@ type (
 	}
 	// Refused says that a change alone could not be written.
 	Refused struct{}
-	// Succeeded says that all steps are done. Looked tells whether the kernel was read or glanced at.
-	Succeeded struct{ Looked bool }
+	// Succeeded says that all steps are done. Looked tells whether the kernel was read or glanced at,
+	// Unsteered whether the steering of packets is incomplete.
+	Succeeded struct{ Looked, Unsteered bool }
 	// Failed says that a step was not done.
 	Failed struct{}
 )
@@ -213,6 +222,8 @@ func (s State) began(e Began, now time.Time) (State, []Step) {
 		return s, inOrder(Look)
 	case fullSync || e.Changed:
 		return s, inOrder(WriteChange, DeleteFlows)
+	case !s.SteerAt.IsZero() && !now.Before(s.SteerAt):
+		return s, inOrder(WriteSteering, DeleteFlows)
 	}
 	return s, nil
 }
@@ -262,6 +273,9 @@ func (s State) looked(e Looked, now time.Time) (State, []Step) {
 	if s.Belief == Unknown || e.Stale == Binds {
 		return s, inOrder(append(steps, WriteAll)...)
 	}
+	if e.SteeringAltered {
+		steps = append(steps, WriteSteering)
+	}
 	return s, inOrder(append(steps, WriteChange)...)
 }
 
@@ -285,6 +299,13 @@ func (s State) checkProxier(e Looked, now time.Time) (next State, repair bool) {
 
 func (s State) succeeded(e Succeeded, now time.Time) State {
 	s.Belief, s.Failures, s.RetryAt = Holds, 0, time.Time{}
+	switch {
+	case !e.Unsteered:
+		s.SteeringFailures, s.SteerAt = 0, time.Time{}
+	case s.SteerAt.IsZero() || !now.Before(s.SteerAt):
+		s.SteerAt = now.Add(doubled(firstRetry, s.SteeringFailures, max(s.Times.SyncPeriod, time.Second)))
+		s.SteeringFailures++
+	}
 	s.Ready = s.Ready || s.Proxier != BeforeFirstSync && (e.Looked || s.JumpInFront)
 	switch {
 	case s.Proxier != BeforeFirstSync && e.Looked:
@@ -313,10 +334,14 @@ func (s State) Wake() time.Time {
 	if !s.RetryAt.IsZero() {
 		return s.RetryAt
 	}
+	look := s.LookAt
 	if s.Due.Look {
-		return s.GlanceAt
+		look = s.GlanceAt
 	}
-	return s.LookAt
+	if look.IsZero() || !s.SteerAt.IsZero() && s.SteerAt.Before(look) {
+		return s.SteerAt
+	}
+	return look
 }
 
 // doubled returns a time after so many doublings, at most a limit.

@@ -31,6 +31,9 @@
 //	    set cluster    { type ipv4_addr; flags interval; }                  cluster CIDRs
 //	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
 //	    set nodes      { type ipv4_addr; }                                  the other nodes
+//	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
+//	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
+//	    set homed      { type ipv4_addr; }                                  pod whose node is known
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
@@ -47,8 +50,12 @@
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
-//	        udp dport 4799 fib daddr type local ip saddr @nodes fib saddr . iif oif exists  notrack accept
+//	        udp dport 4799 fib daddr type local fib saddr . iif oif exists  ip saddr vmap @speakers
 //	        udp dport 4799 fib daddr type local                             counter foreign drop
+//	    }
+//	    chain node-192.0.2.3 {
+//	        @th,176,48 == 02:57:c0:00:02:03 (the inner source)              notrack accept
+//	                                                                        counter forged drop
 //	    }
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
@@ -56,6 +63,8 @@
 //	    }                                                                   both again for the port of announcements
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
+//	        iifname steer0 ct state new
+//	            ip saddr . ether saddr != @homes ip saddr @homed            counter forged drop
 //	        iifname steer0                                                  mark := arrived, return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -117,6 +126,7 @@
 //	chain arrivals {
 //	    ct direction reply, or ct status dnat
 //	        ip saddr . meta l4proto != @bound                           accept
+//	    ct state new ip saddr . ether saddr != @homes ip saddr @homed   counter forged drop
 //	    ether saddr @senders                                            mark := arrived, accept
 //	    ip saddr . meta l4proto @bound                                  counter foreign drop
 //	}
@@ -128,6 +138,14 @@
 // The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
 // on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
 // there is a tunnel.
+//
+// # Whose pods a node sends
+//
+// What begins a flow here must come from the node on which the pod runs, where EndpointSlices say which that is.
+// The outer address of a packet is gone when it comes out of the tunnel. The hardware address of its
+// sender is not: that of a node follows from its address, and tunnel-input sees to it that the two belong together. A pod of
+// which nothing is known here is not bound here, either. Packets of a flow that has begun are not looked at again:
+// a node that forges one gets no answer.
 //
 // # Why each hook
 //

@@ -40,6 +40,8 @@ type cluster struct {
 	egressIP, another netip.Addr
 	transport         Transport
 	markMask          uint32
+	// homes are pods whose nodes are known.
+	homes []*lab.Host
 }
 
 // node is a node of a cluster, with the writers of a process on it.
@@ -167,7 +169,7 @@ func (c *cluster) toNode(index int) kernel.Way {
 }
 
 func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
-	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}}
+	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}, Homes: map[netip.Addr]netip.Addr{}}
 	for egressIP, way := range ways {
 		if way.Node != n.ip {
 			s.Ways[egressIP] = way
@@ -177,6 +179,14 @@ func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
 		if other != n {
 			s.Nodes = append(s.Nodes, other.ip)
 			s.Senders[other.ip] = other.uplink()
+		}
+	}
+	s.Self = n.ip
+	for _, pod := range n.c.homes {
+		for _, home := range n.c.nodes {
+			if home.host == pod.Node {
+				s.Homes[n.c.addr(pod)] = home.ip
+			}
 		}
 	}
 	slices.SortFunc(s.Nodes, netip.Addr.Compare)
@@ -309,7 +319,7 @@ type handMade struct {
 
 // mac is that of the tunnel's device of a node with this address.
 func mac(node netip.Addr) string {
-	return fmt.Sprintf("02:57:00:00:00:%02x", node.AsSlice()[node.BitLen()/8-1])
+	return hardwareAddrOf(node).String()
 }
 
 func (h *handMade) ip(lines ...string) error {
@@ -360,6 +370,16 @@ func (h *handMade) through(number int, node netip.Addr) []string {
 		fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", next, mac(node), Device),
 		fmt.Sprintf("route replace default via %s dev %s onlink table %d", next, Device, 7700+number),
 	}
+}
+
+// numberOf is the number of a node that packets are sent to.
+func (h *handMade) numberOf(node netip.Addr) int {
+	for number, made := range h.made {
+		if made == node {
+			return number
+		}
+	}
+	return 0
 }
 
 func (h *handMade) makeDevice() error {

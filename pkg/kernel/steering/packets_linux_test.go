@@ -853,3 +853,75 @@ func TestArrivals_FromNoNode(t *testing.T) {
 		})
 	}
 }
+
+// TestArrivals_FromAnotherNodeThanThePods: a node sends packets of its own pods alone, where it is known which these are.
+func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
+	for _, transport := range []Transport{VXLAN, Direct} {
+		for _, family := range families {
+			t.Run(fmt.Sprintf("%s, %s", transport, family), func(t *testing.T) {
+				c := newCluster(t, family, lab.Config{Nodes: 3, Pods: 3, IPv6: true, Masquerade: true})
+				c.use(transport)
+				c.serve(c.lab.Outside(), "udp")
+				source, holder, traitor := c.nodes[0], c.nodes[1], c.nodes[2]
+				pod, victim := c.lab.Pod(3), c.addr(c.lab.Pod(1))
+				c.holdsOn(1, c.egressIP)
+				var bindings []kernel.Binding
+				for i := 1; i <= 3; i++ {
+					bindings = append(bindings, c.bind(i, kernel.UDP, c.egressIP))
+				}
+				ways := map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)}
+				leaks := c.leaks(c.lab.Pod(1))
+				c.homes = []*lab.Host{c.lab.Pod(2), c.lab.Pod(3)}
+				c.steer(bindings, ways)
+				c.sees("a pod whose node is not known", c.lab.Pod(1), "udp", c.outside(), c.egressIP)
+				c.homes = append(c.homes, c.lab.Pod(1))
+				c.steer(bindings, ways)
+				for i := 1; i <= 3; i++ {
+					c.sees("a pod of its node", c.lab.Pod(i), "udp", c.outside(), c.egressIP)
+				}
+				for _, n := range c.nodes {
+					n.dropped(nil)
+				}
+				// A pod of the traitor has the victim's address, which its node sends on.
+				command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[family]
+				steals := func(what string, stolen netip.Addr) {
+					t.Helper()
+					if err := c.lab.AddAddr(pod, stolen); err != nil {
+						t.Fatal(err)
+					}
+					before := holder.drops()
+					left := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" udp dport 8080")
+					err := pod.Do(func() error {
+						dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(stolen, 0))}
+						conn, err := dialer.Dial(c.network("udp"), netip.AddrPortFrom(c.outside(), port).String())
+						if err != nil {
+							return err
+						}
+						defer func() { _ = conn.Close() }()
+						_, err = conn.Write([]byte("who am I"))
+						return err
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					holder.dropped(before, forgedCounter)
+					if n := left.packets(); n > 0 {
+						t.Errorf("%s: %d packets have left", what, n)
+					}
+					c.run(pod, "%s addr del %s dev eth0", command, netip.PrefixFrom(stolen, stolen.BitLen()))
+				}
+				steals("a pod of another node", victim)
+				steals("a pod of the holder", c.addr(c.lab.Pod(2)))
+				if transport == VXLAN {
+					// Its node speaks as if it were the victim's.
+					c.run(traitor.host, "ip link set %s address %s", Device, mac(source.ip)) // which forgets neighbours
+					if err := traitor.ways.ip(traitor.ways.through(traitor.ways.numberOf(holder.ip), holder.ip)...); err != nil {
+						t.Fatal(err)
+					}
+					steals("a pod of another node, in the name of that", victim)
+				}
+				c.noLeak(leaks)
+			})
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/bits"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -43,9 +44,13 @@ var (
 type layout struct {
 	table.Family
 	config Config
+	// speakers has the rules of the nodes' chains, which are many and never change.
+	speakers map[netip.Addr][]table.Rule
 }
 
-func newLayout(c Config) layout { return layout{table.FamilyOf(c.Family), c} }
+func newLayout(c Config) layout {
+	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}}
+}
 
 // spec returns what never changes of the table.
 func (l layout) spec() table.Spec {
@@ -88,6 +93,9 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	if len(l.config.ports()) > 0 {
 		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
 	}
+	for speaker := range c.sets[speakersMap] {
+		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
+	}
 	if l.config.Transport == Direct {
 		chains[arrivalsChain] = l.arrivals(c.pods > 0)
 	}
@@ -119,11 +127,27 @@ func (l layout) way(way kernel.Way, n numbers) []table.Rule {
 func (l layout) tunnelInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
 		toUs := slices.Concat(udpTo(port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
+		fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
+		if port != l.config.AnnouncePort {
+			fromNode = goToChainIn(speakersMap)
+		}
 		rules = append(rules,
-			l.rule(l.purpose(port)+", from another node", toUs, l.Source(l.First), in(nodesSet), cameWhereRouted(), notrack(), verdict(expr.VerdictAccept)),
+			l.rule(l.purpose(port)+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
 			l.rule(l.purpose(port)+", from anybody else", toUs, drop(foreignCounter)))
 	}
 	return rules
+}
+
+// speaker lets packets of a node into the tunnel that have its hardware address inside: by that they are told from other nodes'
+// behind the tunnel.
+func (l layout) speaker(node netip.Addr) []table.Rule {
+	if l.speakers[node] == nil {
+		l.speakers[node] = []table.Rule{
+			l.rule("as itself", innerHardwareSourceIs(hardwareAddrOf(node)), notrack(), verdict(expr.VerdictAccept)),
+			l.rule("as another node", drop(forgedCounter)),
+		}
+	}
+	return l.speakers[node]
 }
 
 // tunnelOutput tracks none of the packets that this node sends to the nodes' ports.
@@ -170,7 +194,11 @@ func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 		arrival = l.rule("a pod's, from another node to the outside", interfaceIs(expr.MetaKeyIIFNAME, uplink), l.Source(l.First), in(clusterSet),
 			l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL), goToChain(arrivalsChain))
 	}
-	rules := []table.Rule{arrival}
+	var rules []table.Rule
+	if l.config.Transport == VXLAN {
+		rules = append(rules, l.rule("from another node than the pod's", interfaceIs(expr.MetaKeyIIFNAME, Device), l.notFromHome()))
+	}
+	rules = append(rules, arrival)
 	// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
 	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
@@ -204,13 +232,20 @@ func (l layout) arrivals(pods bool) []table.Rule {
 	rules := []table.Rule{
 		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
 		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
-		l.rule("steered", hardwareSource(), in(sendersSet), l.setMark(numberArrived), verdict(expr.VerdictAccept)),
+		l.rule("from another node than the pod's", l.notFromHome()),
+		l.rule("steered", hardwareSource(unix.NFT_REG_1), in(sendersSet), l.setMark(numberArrived), verdict(expr.VerdictAccept)),
 	}
 	rules = append(rules, l.rule("from no node", l.Source(l.First), l.protocol(), in(boundSet), drop(foreignCounter)))
 	if pods {
 		rules = append(rules, l.rule("from no node", l.Source(l.First), in(boundPodsSet), drop(foreignCounter)))
 	}
 	return rules
+}
+
+// notFromHome drops what begins a flow and comes from another node than the one on which the pod runs, where that is known.
+// For the pod's own node it is one lookup.
+func (l layout) notFromHome() []expr.Any {
+	return slices.Concat(newFlow(), hardwareSource(l.Second), l.Source(l.First), notIn(homesSet), l.Source(l.First), in(homedSet), drop(forgedCounter))
 }
 
 // beforeNAT marks what is to be SNATed on this node: behind it nobody knows any more whose packet it is.
@@ -397,11 +432,20 @@ func reply() []expr.Any {
 
 // hardwareSource loads the hardware address of who has sent the packet. nft takes a packet for one of Ethernet where a
 // rule asks for that.
-func hardwareSource() []expr.Any {
+func hardwareSource(register uint32) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: unix.NFT_REG_1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)},
-		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseLLHeader, Offset: 6, Len: 6},
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseLLHeader, Offset: 6, Len: 6},
+	}
+}
+
+// innerHardwareSourceIs compares the hardware address of who has sent what is in a packet of the tunnel.
+func innerHardwareSourceIs(addr hardwareAddr) []expr.Any {
+	const offset = 8 + 8 + 6 // the headers of UDP and VXLAN (RFC 7348), and the inner destination
+	return []expr.Any{
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 6},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: addr[:]},
 	}
 }
 

@@ -436,7 +436,7 @@ func TestWriter_TunnelOfTheOtherFamily(t *testing.T) {
 	onNode(t, func(n *node) {
 		d := n.c.desired()
 		n.write(d)
-		if listed := n.nft("list table %s", n.name()); !strings.Contains(listed, "chain tunnel-input") || !strings.Contains(listed, `"forged" drop`) {
+		if listed := n.nft("list table %s", n.name()); !strings.Contains(listed, "chain tunnel-input") || !strings.Contains(listed, "udp dport") {
 			t.Errorf("nothing is about packets of the tunnel:\n%s", listed)
 		}
 		n.ip = netip.MustParseAddr("2001:db8:0:2::2")
@@ -445,7 +445,7 @@ func TestWriter_TunnelOfTheOtherFamily(t *testing.T) {
 		}
 		n.restart(n.Writer.ways)
 		n.write(d)
-		if listed := n.nft("list table %s", n.name()); strings.Contains(listed, "chain tunnel") || strings.Contains(listed, `"forged" drop`) {
+		if listed := n.nft("list table %s", n.name()); strings.Contains(listed, "chain tunnel") || strings.Contains(listed, "udp dport") {
 			t.Errorf("something is about packets of the tunnel:\n%s", listed)
 		}
 	})
@@ -469,6 +469,41 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
 			t.Errorf("nft lists\n%s", listed)
 		}
+	})
+}
+
+// TestStanding_IsWhatWasWritten: a process that cleans up learns whose connections to end, and what stays inside.
+func TestStanding_IsWhatWasWritten(t *testing.T) {
+	onNode(t, func(n *node) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 10 {
+			d := n.random(r)
+			n.write(d)
+			var got kernel.Desired
+			n.inside(func() (err error) {
+				got, err = Standing(t.Context(), n.c.family)
+				return err
+			})
+			if !slices.Equal(got.Bindings, d.Bindings) {
+				t.Errorf("bindings %v, want %v", got.Bindings, d.Bindings)
+			}
+			inside := kernel.NewCIDRSet(got.Exclusions)
+			for _, prefix := range slices.Concat(d.ClusterCIDRs, d.Exclusions) {
+				if _, found := inside.Find(prefix.Addr()); !found {
+					t.Errorf("%s is not among the exclusions %v", prefix, got.Exclusions)
+				}
+			}
+		}
+		n.inside(func() error {
+			if err := Cleanup(t.Context()); err != nil {
+				return err
+			}
+			got, err := Standing(t.Context(), n.c.family)
+			if len(got.Bindings)+len(got.Exclusions) > 0 {
+				t.Errorf("without a table: %v", got)
+			}
+			return err
+		})
 	})
 }
 

@@ -29,6 +29,9 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	if s.Other {
 		fields = append(fields, f.address)
 	}
+	if s.From {
+		fields = append(fields, nftables.TypeEtherAddr)
+	}
 	set := &nftables.Set{
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
 		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
@@ -96,6 +99,9 @@ func (s Set) keyBytes(key Key) []byte {
 	if s.Other {
 		bytes = append(bytes, key.Other.AsSlice()...)
 	}
+	if s.From {
+		bytes = append(append(bytes, key.Hardware[:]...), 0, 0)
+	}
 	return bytes
 }
 
@@ -142,6 +148,13 @@ func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
 	if s.Other {
 		key.Other = take()
 		ok = ok && key.Other.IsValid()
+	}
+	if s.From {
+		const padded = 8
+		if len(bytes) != padded {
+			return key, false
+		}
+		key.Hardware, bytes = kernel.HardwareAddr(bytes[:len(key.Hardware)]), nil
 	}
 	return key, ok && len(bytes) == 0
 }
