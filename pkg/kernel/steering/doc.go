@@ -70,6 +70,7 @@
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
 //	        ct direction reply                                              return
 //	        ct status snat                                                  return
+//	        ct state ! related ip saddr . meta l4proto != @bound            return
 //	        ip daddr @exclusions                                            return
 //	        ip saddr . meta l4proto . ip daddr @own                         return
 //	        ip saddr . meta l4proto                                         vmap @ways
@@ -135,6 +136,7 @@
 // this node that leads out of the cluster. A node that is the router of other nodes' pods cannot be told from a
 // holder: it drops what they send to the outside as stale.
 //
+// What another host on the nodes' network sends from a bound pod's address is forged if the pod's node is known, and foreign if not.
 // The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
 // on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
 // there is a tunnel.
@@ -165,6 +167,16 @@
 //
 // Marks end in marked: the packet that wraps a steered one has the same mark, and would be routed
 // into the tunnel again. All rules keep the bits of the mark that are not ours.
+//
+// # What others have
+//
+// Rules and routes of ours have the protocol 77, by which they are known again; the device has its name, VNI and
+// hardware address. Before a node begins ([Available]) there must be nothing of others in the way: ip rules or nftables
+// rules with bits of the mark, routes in the tables, a device of that name, the UDP port. If it comes later, what is
+// there stays as it is and [Writer.Write] returns an error that says what to do; the table is written all the same.
+// Nothing of others is changed. Their firewalls are theirs, too: an accept in this table would not override a drop in
+// another, so [Warnings] says where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts
+// what is established or marked to be masqueraded, but no new flow from another node.
 //
 // # Writing
 //
