@@ -25,6 +25,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	p.withdrawOnce(ctx)
 	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
 		return err
 	}

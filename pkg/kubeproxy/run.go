@@ -22,6 +22,7 @@ import (
 	proxynftables "k8s.io/kubernetes/pkg/proxy/nftables"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -97,6 +98,9 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		server.Proxier, n.synced = host.Wrap(server.Proxier, served...), syncsOf(host)
 	}
 	extensions.watch(clients, n)
+	if steers := p.flags.enabled && p.extension.Steering.Mode != holders.Off; !steers && p.overrides.Manifests == "" {
+		go p.withdraw(ctx, clients.Kube)
+	}
 	var told sync.WaitGroup
 	told.Go(func() { p.tell(ctx, extensions) })
 	go func() {
