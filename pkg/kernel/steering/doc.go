@@ -194,6 +194,7 @@
 //
 // A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a
 // number is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from
-// the sources, so that it gives no flow the egress IP any more, and from the rest when its flows have been ended. If anything of
+// the sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
+// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of
 // the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 package steering

@@ -575,6 +575,7 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			counter string
 		}{
 			"a binding that is leaving": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() { source.leave(bindings) }},
+			"leaving, and steered":      {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() { source.leave(bindings) }},
 			"leaving on the holder":     {way: c.toNode(1), at: holder, counter: staleCounter, take: func() { holder.leave(bindings) }},
 			"no ip rule": {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() {
 				c.run(source.host, "%s rule del pref 901", family)
@@ -596,6 +597,32 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			test.at.dropped(before, test.counter)
 		}
 		c.noLeak(leaks)
+	})
+}
+
+// TestGuard_FlowWhileLeaving: what a pod sends while its flows are judged, for it is bound no more, makes no flow that would
+// go on under the pod's own address.
+func TestGuard_FlowWhileLeaving(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		source := c.nodes[0]
+		for i, protocol := range []kernel.Protocol{kernel.UDP, kernel.All} {
+			bindings := []kernel.Binding{c.bind(1, protocol, c.egressIP)}
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+			flow := c.udpFlow(c.lab.Pod(1), uint16(9000+i))
+			before := source.drops()
+			source.leave(bindings)
+			c.run(source.host, "conntrack -D -s %s", c.addr(c.lab.Pod(1)))
+			flow.ask()
+			source.dropped(before, unsnattedCounter)
+			c.steer(nil, nil)
+			flow.ask()
+			_ = flow.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_, from, err := flow.server.ReadFrom(make([]byte, 100))
+			if seen, _ := netip.ParseAddrPort(fmt.Sprint(from)); seen.Addr() != source.ip {
+				t.Errorf("%s: not bound, it is seen as %v (%v), want %s", protocol, from, err, source.ip)
+			}
+		}
 	})
 }
 
