@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
@@ -32,7 +33,14 @@ const (
 	podSourcesMap = "pod-sources" // pod : goto the chain that gives the egress IP
 	waysMap       = "ways"        // pod . protocol : goto the egress IP's chain
 	podWaysMap    = "pod-ways"    // pod : goto the egress IP's chain
+	flowsSet      = "flows"       // far side . protocol . pod . the far side's port . the pod's, of what was steered
+	hostsSet      = "hosts"       // far side . protocol . pod, of what was steered and has no ports
 )
+
+// remembered is how long a steered flow is remembered after the pod's last packet, unless it is one of TCP: more than twice
+// as long as conntrack remembers one of UDP. So nothing comes by the holder any more when it is forgotten, unless the far side
+// goes on by itself for as long. The kernel adds no flow to a full set.
+const remembered, rememberedFlows = 5 * time.Minute, 1 << 18
 
 // nodeChains begins the names of the chains that look at what a node sends into the tunnel.
 const nodeChains = "node-"
@@ -59,6 +67,8 @@ var sets = []table.Set{
 	{Name: podSourcesMap, Map: true, Chains: sourceChains},
 	{Name: waysMap, Protocol: true, Map: true, Chains: wayChains},
 	{Name: podWaysMap, Map: true, Chains: wayChains},
+	{Name: flowsSet, Protocol: true, Other: true, Ports: true, Timeout: remembered, Size: rememberedFlows},
+	{Name: hostsSet, Protocol: true, Other: true, Timeout: remembered, Size: rememberedFlows},
 }
 
 // The counters of what is dropped.
