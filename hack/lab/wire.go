@@ -31,6 +31,9 @@ type Wire struct {
 // TunnelPort is the UDP port of the tunnel by which nodes take steered packets from each other, by default.
 const TunnelPort = 4799
 
+// AnnouncePort is the UDP port at which nodes tell each other which addresses they have, by default.
+const AnnouncePort = 4798
+
 // Sighting is what packets have in common that the network saw.
 type Sighting struct {
 	// Node has sent them.

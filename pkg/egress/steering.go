@@ -28,7 +28,9 @@ type Steering struct {
 	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
-	// Kernel configures the tunnel and the marks. The IP family and the node's address in it do not
+	// Keys sign what nodes announce directly, by the port that Kernel has for it; none if it is not signed.
+	Keys holders.Keys
+	// Kernel configures the tunnel, the marks and the ports. The IP family and the node's address in it do not
 	// count.
 	Kernel steering.Config
 }
@@ -44,7 +46,7 @@ func (s Steering) forKernel() *steering.Config {
 	return &s.Kernel
 }
 
-// steerer knows where the egress IPs of both IP families are, and has a Lease tell other nodes which are
+// steerer knows where the egress IPs of both IP families are, and has other nodes told which are
 // here. Its methods may be called by several goroutines; those of a nil steerer steer nothing.
 type steerer struct {
 	config Steering
@@ -52,13 +54,16 @@ type steerer struct {
 	// outer is the IP family in which the nodes reach each other.
 	outer     v1.IPFamily
 	publisher *holders.Publisher
+	// announcer is nil if nodes do not tell each other directly.
+	announcer *holders.Announcer
 	logger    klog.Logger
 	// adjacent returns why another node cannot be the next hop of packets of this one.
 	adjacent func(self, node netip.Addr) error
 	// find has the kernel look for another node's hardware address.
 	find func(self, node netip.Addr) error
-	// changed asks for a sync, known tells that all Leases are known, or that none can be.
-	changed, known func()
+	// changed asks for a sync, wake for one that is not due, known tells that all Leases are known, or that none can
+	// be.
+	changed, wake, known func()
 
 	mu        sync.Mutex
 	directory *holders.Directory
@@ -66,6 +71,10 @@ type steerer struct {
 	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
+	// published is what other nodes were told last.
+	published holders.Statement
+	// wakeAt is when the next sync comes because time has passed; zero for never.
+	wakeAt time.Time
 	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
 	hardware map[netip.Addr]kernel.HardwareAddr
 	// told is why nodes, by their names, cannot be the next hop, as the log says.
@@ -77,7 +86,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 	if e.config.Steering.off() {
 		return nil
 	}
-	return &steerer{
+	s := &steerer{
 		config:    e.config.Steering,
 		state:     e.state,
 		outer:     outer,
@@ -87,11 +96,16 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		find:      steering.FindNeighbour,
 		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		changed:   func() { e.changed(true, time.Now()) },
+		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
 		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
+	if port := s.config.Kernel.AnnouncePort; port != 0 {
+		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, s.config.Keys)
+	}
+	return s
 }
 
 // steer begins to follow who holds the egress IPs.
@@ -104,6 +118,9 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
+	if announcer := e.steerer.announcer; announcer != nil {
+		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
+	}
 	if e.config.Steering.Kernel.Transport == steering.Direct {
 		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
 	}
@@ -112,7 +129,12 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 // apply takes note of an event.
 func (s *steerer) apply(event holders.Event) {
 	s.mu.Lock()
-	changed := s.directory.Apply(event, time.Now())
+	now := time.Now()
+	changed := s.directory.Apply(event, now)
+	sooner := s.wakesSooner(now)
+	if changed && s.published.Revision > 0 {
+		s.publish() // other nodes need not wait for this one's rules
+	}
 	s.mu.Unlock()
 	switch event := event.(type) {
 	case holders.OwnAddresses:
@@ -124,9 +146,23 @@ func (s *steerer) apply(event holders.Event) {
 			s.known() // rules must not wait for a right that nobody gives
 		}
 	}
-	if changed {
+	switch {
+	case changed:
 		s.changed()
+	case sooner:
+		s.wake()
 	}
+}
+
+// wakesSooner tells whether an answer changes by itself before the next sync comes: a node that is not Ready, for
+// example, is silent some time later, and that is not a moment to be late. The lock must be held.
+func (s *steerer) wakesSooner(now time.Time) bool {
+	at := s.directory.Wake(now)
+	if at.IsZero() || !s.wakeAt.IsZero() && !at.Before(s.wakeAt) {
+		return false
+	}
+	s.wakeAt = at
+	return true
 }
 
 func setOf(addresses []netip.Addr) map[netip.Addr]bool {
@@ -181,8 +217,12 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	defer s.mu.Unlock()
 	now := time.Now()
 	result = s.steeringAt(family, now)
+	if s.announcer != nil {
+		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
+	}
 	s.publish()
-	return result, s.directory.Wake(now)
+	s.wakeAt = s.directory.Wake(now)
+	return result, s.wakeAt
 }
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.
@@ -370,7 +410,8 @@ func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
 	return v1.IPv4Protocol
 }
 
-// publish has the Lease tell which egress IPs are here. The lock must be held.
+// publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for
+// all objects: before, no address is an egress IP, and that would be told.
 func (s *steerer) publish() {
 	own := s.directory.Own()
 	if own == nil {
@@ -385,7 +426,13 @@ func (s *steerer) publish() {
 			}
 		}
 	}
-	s.publisher.SetPublished(published, s.uid)
+	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
+		s.published = holders.Statement{Addresses: published, Revision: max(s.published.Revision, s.directory.Revision()) + 1}
+	}
+	s.publisher.SetPublished(s.published, s.uid)
+	if s.announcer != nil {
+		s.announcer.SetAnnounced(s.published)
+	}
 }
 
 // primaries returns the primary addresses of all nodes that have one, in an IP family, by their names.

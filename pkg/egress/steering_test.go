@@ -25,7 +25,7 @@ import (
 type steered struct {
 	*testing.T
 	*steerer
-	syncs, known int
+	syncs, wakes, known int
 }
 
 func newSteered(t *testing.T, mode holders.Mode) *steered {
@@ -38,17 +38,22 @@ func newSteered(t *testing.T, mode holders.Mode) *steered {
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
 	s.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
-	s.changed, s.steerer.known = func() { s.syncs++ }, func() { s.known++ }
+	s.changed, s.wake, s.steerer.known = func() { s.syncs++ }, func() { s.wakes++ }, func() { s.known++ }
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
-		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-		e.state.setNode(node)
-		s.setNode(node)
+		n := node(name, ip, v1.ConditionTrue)
+		e.state.setNode(n)
+		s.setNode(n)
 	}
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	s.apply(holders.LeasesKnown{})
 	return s
+}
+
+func node(name, ip string, ready v1.ConditionStatus) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
+	return n
 }
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
@@ -59,7 +64,7 @@ func (s *steered) announce(node string, epoch uint64) holders.Event {
 	if epoch == 0 {
 		addresses = nil
 	}
-	return holders.Announced{Node: node, Addresses: addresses, Source: holders.Lease, Renewed: time.Unix(int64(epoch), 0)}
+	return holders.Announced{Node: node, Statement: holders.Statement{Addresses: addresses}, Source: holders.Lease, Renewed: time.Unix(int64(epoch), 0)}
 }
 
 func (s *steered) expect(want map[netip.Addr]kernel.Way) {
@@ -188,6 +193,58 @@ func TestSteerer_WithoutLeases(t *testing.T) {
 	s.apply(holders.Hearing{Now: false})
 	if s.known != known+1 {
 		t.Error("the rules still wait for the Leases")
+	}
+}
+
+// TestSteerer_WakesInTime: a sync comes when the holder becomes silent, and not with the next regular one.
+func TestSteerer_WakesInTime(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(s.announce("node-b", 1))
+	if _, wake := s.steering(v1.IPv4Protocol); !wake.IsZero() {
+		t.Errorf("all is well, and the next sync is at %s", wake)
+	}
+	for _, wakes := range []int{1, 1} { // it knows already
+		s.setNode(node("node-b", "192.0.2.3", v1.ConditionFalse))
+		if s.wakes != wakes {
+			t.Errorf("woken %d times, want %d", s.wakes, wakes)
+		}
+	}
+	if _, wake := s.steering(v1.IPv4Protocol); time.Until(wake) > 40*time.Second || time.Until(wake) < 30*time.Second {
+		t.Errorf("the next sync is in %s, want that in which it is silent", time.Until(wake))
+	}
+}
+
+// TestSteerer_TellsAtOnce: an address that comes is announced before any sync, but not before the first, which knows all
+// objects.
+func TestSteerer_TellsAtOnce(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	own := func(list ...netip.Addr) holders.Event { return holders.OwnAddresses{Addresses: list} }
+	s.apply(own(egressIP))
+	if s.published.Revision != 0 {
+		t.Errorf("told %v before all objects were known", s.published)
+	}
+	s.steering(v1.IPv4Protocol)
+	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
+		if i > 0 {
+			s.apply(own(slices.Collect(maps.Keys(want))...))
+		}
+		if got := s.published; !maps.Equal(got.Addresses, want) || got.Revision != uint64(i+1) {
+			t.Errorf("told %v, want %v, revision %d", got, want, i+1)
+		}
+	}
+	s.steering(v1.IPv6Protocol)
+	if s.published.Revision != 3 {
+		t.Errorf("the same is told as revision %d", s.published.Revision)
+	}
+}
+
+// TestSteerer_RevisionGoesOn over a restart, from what the Lease has.
+func TestSteerer_RevisionGoesOn(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
+	s.steering(v1.IPv4Protocol)
+	if s.published.Revision != 8 {
+		t.Errorf("revision %d, want 8", s.published.Revision)
 	}
 }
 

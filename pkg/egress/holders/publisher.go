@@ -3,13 +3,12 @@ package holders
 import (
 	"context"
 	"fmt"
-	"maps"
-	"net/netip"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -46,15 +45,15 @@ func newRetry() wait.Backoff {
 	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
 }
 
-// SetPublished says which addresses to announce, with their epochs, and the UID of this node's Node; empty
-// if it is not known. Nothing is written before the first call. It does not wait.
-func (p *Publisher) SetPublished(addresses map[netip.Addr]uint64, nodeUID types.UID) {
+// SetPublished says what to announce, and the UID of this node's Node; empty if it is not known. The
+// Statement must not be changed any more. Nothing is written before the first call. It does not wait.
+func (p *Publisher) SetPublished(statement Statement, nodeUID types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wanted != nil && p.wanted.uid == nodeUID && maps.Equal(p.wanted.addresses, addresses) {
+	if p.wanted != nil && p.wanted.uid == nodeUID && p.wanted.equal(statement) {
 		return
 	}
-	p.wanted = &announcement{node: p.node, uid: nodeUID, addresses: maps.Clone(addresses)}
+	p.wanted = &announcement{p.node, nodeUID, statement}
 	select {
 	case p.wake <- struct{}{}:
 	default: // one waits already
@@ -100,7 +99,7 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 		p.leases.failing(Writing, nil)
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
 	}
-	if len(wanted.addresses) == 0 {
+	if len(wanted.Addresses) == 0 {
 		return 0
 	}
 	return wait.Jitter(renewal, renewalJitter)
@@ -118,7 +117,7 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return err
 	}
 	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) && len(wanted.addresses) == 0 {
+	if apierrors.IsNotFound(err) && len(wanted.Addresses) == 0 {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
@@ -127,6 +126,31 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 	if err != nil {
 		return fmt.Errorf("write Lease %s/%s: %w", p.leases.Namespace, p.node, err)
 	}
-	klog.FromContext(ctx).V(4).Info("Announced egress IPs", "lease", klog.KRef(p.leases.Namespace, p.node), "addresses", wanted.addresses)
+	klog.FromContext(ctx).V(4).Info("Announced egress IPs", "lease", klog.KRef(p.leases.Namespace, p.node), "addresses", wanted.Addresses)
+	return nil
+}
+
+// Withdraw has a node's Lease announce no address any more, for a node that runs no Publisher. It does nothing if
+// that is so, or if there is no Lease.
+func (l Leases) Withdraw(ctx context.Context, node string) error {
+	leases := l.Client.CoordinationV1().Leases(l.Namespace)
+	// A node may list Leases, but not get one.
+	list, err := leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()})
+	if err != nil {
+		return fmt.Errorf("list Leases in %s: %w", l.Namespace, err)
+	}
+	for _, lease := range list.Items {
+		said, _ := readLease(&lease) // what cannot be read goes as well
+		if text := lease.Annotations[Annotation]; lease.Name != node || text == "" || text == "{}" {
+			continue
+		}
+		patch, err := announcement{node: node, Statement: Statement{Revision: said.Revision + 1}}.patch(time.Now())
+		if err != nil {
+			return err
+		}
+		if _, err := leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("write Lease %s/%s: %w", l.Namespace, node, err)
+		}
+	}
 	return nil
 }

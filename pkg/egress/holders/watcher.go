@@ -46,8 +46,10 @@ func stripLease(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 	}
-	if text, given := lease.Annotations[Annotation]; given {
-		stripped.Annotations = map[string]string{Annotation: text}
+	for _, key := range []string{Annotation, RevisionAnnotation} {
+		if text, given := lease.Annotations[key]; given {
+			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, text)
+		}
 	}
 	return stripped, nil
 }
@@ -133,8 +135,8 @@ func (w *leaseWatch) set(lease *coordinationv1.Lease) {
 
 // Announcing returns what a Lease announces, without what is wrong with it.
 func Announcing(lease *coordinationv1.Lease) (Announced, error) {
-	addresses, err := readLease(lease)
-	e := Announced{Node: lease.Name, Addresses: addresses, Source: Lease}
+	statement, err := readLease(lease)
+	e := Announced{Node: lease.Name, Statement: statement, Source: Lease}
 	if lease.Spec.RenewTime != nil {
 		e.Renewed = lease.Spec.RenewTime.Time
 	}

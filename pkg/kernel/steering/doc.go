@@ -69,7 +69,7 @@
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
 //	        udp dport 4799 ip daddr @nodes                                  notrack
-//	    }
+//	    }                                                                   both again for the port of announcements
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
 //	        iifname steer0 ct state new
@@ -139,7 +139,8 @@
 //	}
 //
 // The rules for bindings of all protocols are there only if there is one. The chains of the tunnel, and the
-// rule of what is forged, are in the table of the family of the nodes' addresses.
+// rule of what is forged, are in the table of the family of the nodes' addresses. What they do for the tunnel
+// they do for the port by which nodes tell each other what they hold (package holders), too.
 //
 // # Without a tunnel
 //

@@ -935,46 +935,64 @@ func (c *cluster) hears(at net.Conn, text string) {
 	}
 }
 
-// TestGuard_TunnelOfOthers: nobody but the other nodes speaks into the tunnel.
-func TestGuard_TunnelOfOthers(t *testing.T) {
+// TestGuard_PortsOfNodes: nobody but the other nodes speaks into the tunnel, or announces anything.
+func TestGuard_PortsOfNodes(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		c.steer(nil, nil)
 		source, other := c.nodes[0], c.nodes[1]
 		if err := c.lab.AddAddr(c.lab.Pod(2), source.ip); err != nil {
 			t.Fatal(err)
 		}
-		for what, test := range map[string]struct {
+		for _, test := range map[string]struct {
 			from    *lab.Host
 			source  netip.Addr
 			to      netip.Addr
 			at      *node
-			counter string
+			counter string // none if the packet is to arrive
 		}{
 			"from outside":                      {from: c.lab.Outside(), to: source.ip, at: source, counter: foreignCounter},
 			"from a pod to its node":            {from: c.lab.Pod(1), to: source.ip, at: source, counter: foreignCounter},
 			"from a pod to another node":        {from: c.lab.Pod(1), to: other.ip, at: source, counter: forgedCounter},
 			"from a pod that pretends to be it": {from: c.lab.Pod(2), source: source.ip, to: other.ip, at: other, counter: foreignCounter},
+			"from the node itself":              {from: source.host, to: source.ip, at: source, counter: foreignCounter},
+			"from another node":                 {from: other.host, to: source.ip, at: source},
 		} {
-			before := test.at.drops()
-			dialer := net.Dialer{}
-			if test.source.IsValid() {
-				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(test.source, 0))
-			}
-			err := test.from.Do(func() error {
-				conn, err := dialer.Dial(c.network("udp"), netip.AddrPortFrom(test.to, tunnelPort).String())
-				if err != nil {
-					return err
+			for _, port := range []uint16{tunnelPort, announcePort} {
+				before := test.at.drops()
+				arrived := c.count(test.at.host, "prerouting", -150, fmt.Sprintf("ct state untracked udp dport %d", port))
+				c.sendUDP(test.from, test.source, netip.AddrPortFrom(test.to, port))
+				if test.counter != "" {
+					test.at.dropped(before, test.counter)
+					continue
 				}
-				defer func() { _ = conn.Close() }()
-				_, err = conn.Write([]byte("a packet for the tunnel"))
-				return err
-			})
-			if err != nil {
-				t.Errorf("%s: %v", what, err)
+				if port == announcePort { // what the tunnel takes is in other tests
+					arrived.await()
+					test.at.dropped(before)
+				}
 			}
-			test.at.dropped(before, test.counter)
 		}
 	})
+}
+
+// sendUDP sends a packet from a host; from whichever of its addresses if source is invalid.
+func (c *cluster) sendUDP(from *lab.Host, source netip.Addr, to netip.AddrPort) {
+	c.Helper()
+	dialer := net.Dialer{}
+	if source.IsValid() {
+		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+	}
+	err := from.Do(func() error {
+		conn, err := dialer.Dial(c.network("udp"), to.String())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = conn.Write([]byte("a packet for a node"))
+		return err
+	})
+	if err != nil {
+		c.Errorf("from %s to %s: %v", from.Name, to, err)
+	}
 }
 
 // TestGuard_KernelsOwnReports: IGMP and MLD reports of the node, which have some mark, leave.

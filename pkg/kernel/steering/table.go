@@ -77,7 +77,7 @@ const (
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
 	nostateCounter   = "nostate"   // to a held egress IP, of a connection that this node does not know
-	foreignCounter   = "foreign"   // one that is as if another node had sent it here, and comes from none
+	foreignCounter   = "foreign"   // one that is as if another node had sent it here, or an announcement, and comes from none
 	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node, or one of a pod of yet another node
 )
 

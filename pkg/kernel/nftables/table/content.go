@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 // Set is one of a table's sets. The first field of its keys is an address, unless Hardware says otherwise.
 type Set struct {
 	Name string
+	// Port: the keys are ports instead, and have no other fields.
+	Port bool
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
 	Ranges bool
 	// Hardware: the keys are hardware addresses, and have no other fields. From: a hardware address is behind the first field.
@@ -52,6 +55,8 @@ type Key struct {
 	Hardware kernel.HardwareAddr
 	// Other is another address, or the last of a range.
 	Other netip.Addr
+	// Port is that of a set of ports.
+	Port uint16
 }
 
 // Elements returns the number of elements in all sets.
@@ -78,10 +83,12 @@ func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
 
 // Text is an element as nft prints it.
 func (s Set) Text(key Key, value netip.Addr) string {
-	if s.Ranges {
+	switch {
+	case s.Port:
+		return strconv.Itoa(int(key.Port))
+	case s.Ranges:
 		return key.Pod.String() + "-" + key.Other.String()
-	}
-	if s.Hardware {
+	case s.Hardware:
 		return key.Hardware.String()
 	}
 	text := key.Pod.String()
