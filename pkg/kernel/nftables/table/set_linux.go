@@ -29,12 +29,16 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	if s.Other {
 		fields = append(fields, f.address)
 	}
+	if s.Ports {
+		fields = append(fields, nftables.TypeInetService, nftables.TypeInetService)
+	}
 	if s.From {
 		fields = append(fields, nftables.TypeEtherAddr)
 	}
 	set := &nftables.Set{
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
 		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
+		Dynamic: s.learned(), HasTimeout: s.learned(), Timeout: s.Timeout, Size: s.Size,
 	}
 	switch {
 	case s.Port:
