@@ -62,6 +62,9 @@ func newSteeredWorld(t *testing.T, s settings, prepare func(*world)) *steeredWor
 // direct has nodes be each other's next hops.
 const direct = "egress-snat-steering-transport: [direct]"
 
+// untold: nodes know of each other from the API server alone.
+const untold = `egress-snat-announce-port: ["0"]`
+
 // lanIPs is an address of the nodes' network for each family of the cluster, by its number, which no host has by itself.
 func (w *world) lanIPs(number int) []string {
 	var result []string
