@@ -55,30 +55,6 @@ func (w *steeredWorld) killDuringMove(to, victim *member, after time.Duration) {
 	w.steered()
 }
 
-// TestSteering_APIServerAwayWhileTheAddressMoves: nodes do not learn of the new holder, so their pods are not answered, but
-// leave as nobody else; all is well when the API server is back.
-func TestSteering_APIServerAwayWhileTheAddressMoves(t *testing.T) {
-	belongsTo(t, long)
-	w := newSteeredWorld(t, settings{}, nil)
-	traffic := w.crowd(100)
-	w.must(w.APIServer.Stop(t.Context()))
-	w.move(w.members[1])
-	// The new holder knows by itself, and so do its pods.
-	for _, to := range w.everywhere() {
-		w.seen("udp", w.pods[1], to, identity(w.pods[1], to, w.egressIPs))
-	}
-	time.Sleep(30 * time.Second) // the fault is its length
-	w.must(w.APIServer.Start())
-	w.must(w.APIServer.Ready(t.Context()))
-	back := time.Now()
-	w.steered()
-	t.Logf("all well %s after the API server was back", since(back))
-	if sum := traffic.Stop(); sum.Wrong > 0 {
-		t.Errorf("pods were seen as others: %s", sum)
-	}
-	w.clean(100)
-}
-
 // TestSteering_Repair: somebody deletes what steers on a pod's node, and on the holder. Packets are lost until the node has
 // repaired it, within a sync period, but none leaves under another address.
 func TestSteering_Repair(t *testing.T) {

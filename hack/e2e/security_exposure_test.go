@@ -135,7 +135,7 @@ func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 	addrs = append(addrs, m.Host.V4, m.Host.V6)
 
 	w.scenario("it listens where it says", func() {
-		want := []string{fmt.Sprintf("tcp *:%d", healthPort), fmt.Sprintf("tcp 127.0.0.1:%d", metricsPort), fmt.Sprintf("udp 0.0.0.0:%d", lab.TunnelPort)}
+		want := []string{fmt.Sprintf("tcp *:%d", healthPort), fmt.Sprintf("tcp 127.0.0.1:%d", metricsPort), fmt.Sprintf("udp 0.0.0.0:%d", lab.TunnelPort), fmt.Sprintf("udp %s:%d", m.Host.V4, lab.AnnouncePort)}
 		if diff := cmp.Diff(want, w.listeners(m)); diff != "" {
 			w.Errorf("(-want +got):\n%s", diff)
 		}
@@ -168,7 +168,7 @@ func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 	})
 	w.scenario("profiles are for the node alone, too", func() {
 		w.profiles(m, onNode, http.StatusOK)
-		if diff := cmp.Diff([]string{fmt.Sprintf("tcp *:%d", healthPort), fmt.Sprintf("tcp 127.0.0.1:%d", metricsPort), fmt.Sprintf("udp 0.0.0.0:%d", lab.TunnelPort)}, w.listeners(m)); diff != "" {
+		if diff := cmp.Diff([]string{fmt.Sprintf("tcp *:%d", healthPort), fmt.Sprintf("tcp 127.0.0.1:%d", metricsPort), fmt.Sprintf("udp 0.0.0.0:%d", lab.TunnelPort), fmt.Sprintf("udp %s:%d", m.Host.V4, lab.AnnouncePort)}, w.listeners(m)); diff != "" {
 			w.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -321,7 +321,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "foreign", "forged"}, "result": {"success", "error"},
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "foreign", "forged"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
 		"state": {"local", "remote", "lost", "unclaimed"},
 		"kind":  {"Leases", "Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {

@@ -16,8 +16,8 @@ import (
 )
 
 // Wire counts the packets that nodes send to the underlay, as the network sees them: by whatever
-// address they have there. Left out is what nodes carry for each other in VXLAN at TunnelPort, ARP
-// and neighbour discovery.
+// address they have there. Left out is what nodes carry for each other in VXLAN at TunnelPort and announce
+// to each other at AnnouncePort, ARP and neighbour discovery.
 type Wire struct {
 	taps []*os.File
 	wg   sync.WaitGroup
@@ -29,6 +29,9 @@ type Wire struct {
 
 // TunnelPort is the UDP port at which nodes take steered packets from each other, by default.
 const TunnelPort = 4799
+
+// AnnouncePort is the UDP port at which nodes tell each other which addresses they have, by default.
+const AnnouncePort = 4798
 
 // Sighting is what packets have in common that the network saw.
 type Sighting struct {
@@ -192,7 +195,7 @@ func (s Sighting) transport(protocol byte, rest []byte, first bool) (Sighting, b
 	if s.Protocol = names[protocol]; s.Protocol != "" && first && len(rest) >= 4 {
 		port := binary.BigEndian.Uint16(rest[2:])
 		s.To = netip.AddrPortFrom(s.To.Addr(), port)
-		return s, protocol != unix.IPPROTO_UDP || port != TunnelPort
+		return s, protocol != unix.IPPROTO_UDP || port != TunnelPort && port != AnnouncePort
 	}
 	if s.Protocol == "" {
 		s.Protocol = fmt.Sprint(protocol)

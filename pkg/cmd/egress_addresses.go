@@ -34,7 +34,8 @@ document per line, YAML separates documents by "---". A document has
               as in 'openshift egress list --help'
   addresses   egressIP, owner {namespace, name}, state (local: on this node, remote, lost or
               unclaimed: on no node), holder, why (the address is lost), conflict, epoch,
-              known, since, pods, via {way, node} as in 'openshift egress list --help'
+              known (by own address, lease, announcement or both of these), since, pods,
+              via {way, node} as in 'openshift egress list --help'
               (owner is omitted if the claims are refused; unknown fields are omitted)`
 
 const egressAddressesExample = `  # Which node has which egress IP

@@ -23,6 +23,9 @@ var (
 	dropsDesc = metrics.NewDesc(subsystem+"_dropped_packets_total",
 		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.",
 		[]string{"ip_family", "reason"}, nil, metrics.ALPHA, "")
+	announcementsDesc = metrics.NewDesc(subsystem+"_announcements_total",
+		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with our key) or unreadable.",
+		[]string{"result"}, nil, metrics.ALPHA, "")
 )
 
 // steeringCollector tells where the egress IPs are, and what was dropped, when somebody asks for the metrics.
@@ -31,7 +34,7 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, dropsDesc} {
+	for _, desc := range []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, dropsDesc, announcementsDesc} {
 		descs <- desc
 	}
 }
@@ -43,6 +46,11 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 	}
 	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
+	}
+	if e.steerer.announcer != nil {
+		for result, datagrams := range e.steerer.announcer.Counts() {
+			collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
+		}
 	}
 	for _, family := range families {
 		counts := map[string]int{}

@@ -24,7 +24,9 @@ type Steering struct {
 	Mode holders.Mode
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
-	// Kernel configures the tunnel and the marks. The IP family and the node's address in it do not
+	// Keys sign what nodes announce directly, by the port that Kernel has for it; none if it is not signed.
+	Keys holders.Keys
+	// Kernel configures the tunnel, the marks and the ports. The IP family and the node's address in it do not
 	// count.
 	Kernel steering.Config
 }
@@ -40,7 +42,7 @@ func (s Steering) forKernel() *steering.Config {
 	return &s.Kernel
 }
 
-// steerer knows where the egress IPs of both IP families are, and has a Lease tell other nodes which are
+// steerer knows where the egress IPs of both IP families are, and has other nodes told which are
 // here. Its methods may be called by several goroutines; those of a nil steerer steer nothing.
 type steerer struct {
 	config Steering
@@ -48,6 +50,8 @@ type steerer struct {
 	// outer is the IP family in which the nodes reach each other.
 	outer     v1.IPFamily
 	publisher *holders.Publisher
+	// announcer is nil if nodes do not tell each other directly.
+	announcer *holders.Announcer
 	// changed asks for a sync, known tells that all Leases are known, or that none can be.
 	changed, known func()
 
@@ -55,6 +59,8 @@ type steerer struct {
 	directory *holders.Directory
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
+	// published is what other nodes were told last.
+	published holders.Statement
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -62,7 +68,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 	if e.config.Steering.off() {
 		return nil
 	}
-	return &steerer{
+	s := &steerer{
 		config:    e.config.Steering,
 		state:     e.state,
 		outer:     outer,
@@ -71,6 +77,10 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		known:     func() { e.known(leasesKind) },
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
+	if port := s.config.Kernel.AnnouncePort; port != 0 {
+		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, s.config.Keys)
+	}
+	return s
 }
 
 // steer begins to follow who holds the egress IPs.
@@ -83,12 +93,18 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
+	if announcer := e.steerer.announcer; announcer != nil {
+		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
+	}
 }
 
 // apply takes note of an event.
 func (s *steerer) apply(event holders.Event) {
 	s.mu.Lock()
 	changed := s.directory.Apply(event, time.Now())
+	if changed && s.published.Revision > 0 {
+		s.publish() // other nodes need not wait for this one's rules
+	}
 	s.mu.Unlock()
 	switch event := event.(type) {
 	case holders.OwnAddresses:
@@ -152,6 +168,9 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	result.Self = nodes[s.state.config.NodeName]
 	delete(nodes, s.state.config.NodeName)
 	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	if s.announcer != nil {
+		s.announcer.SetNodes(result.Self, nodes)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -161,7 +180,8 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	return result, s.directory.Wake(now)
 }
 
-// publish has the Lease tell which egress IPs are here. The lock must be held.
+// publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for
+// all objects: before, no address is an egress IP, and that would be told.
 func (s *steerer) publish() {
 	own := s.directory.Own()
 	if own == nil {
@@ -176,7 +196,13 @@ func (s *steerer) publish() {
 			}
 		}
 	}
-	s.publisher.SetPublished(published, s.uid)
+	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
+		s.published = holders.Statement{Addresses: published, Revision: max(s.published.Revision, s.directory.Revision()) + 1}
+	}
+	s.publisher.SetPublished(s.published, s.uid)
+	if s.announcer != nil {
+		s.announcer.SetAnnounced(s.published)
+	}
 }
 
 // primaries returns the primary addresses of all nodes that have one, in an IP family, by their names.

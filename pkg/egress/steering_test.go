@@ -54,7 +54,7 @@ func (s *steered) announce(node string, epoch uint64) holders.Event {
 	if epoch == 0 {
 		addresses = nil
 	}
-	return holders.Announced{Node: node, Addresses: addresses, Source: holders.Lease, Renewed: time.Unix(int64(epoch), 0)}
+	return holders.Announced{Node: node, Statement: holders.Statement{Addresses: addresses}, Source: holders.Lease, Renewed: time.Unix(int64(epoch), 0)}
 }
 
 func (s *steered) expect(want map[netip.Addr]kernel.Way) {

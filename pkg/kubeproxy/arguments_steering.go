@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -20,8 +22,8 @@ import (
 // steeringFlags are the values of the arguments that say how packets get to the nodes that hold
 // their egress IPs.
 type steeringFlags struct {
-	mode, markMask, leaseNamespace string
-	port                           uint16
+	mode, markMask, leaseNamespace, keyFile string
+	port, announcePort                      uint16
 }
 
 // The names of these arguments.
@@ -30,6 +32,8 @@ const (
 	portKey           = "egress-snat-steering-port"
 	markMaskKey       = "egress-snat-mark-mask"
 	leaseNamespaceKey = "egress-snat-lease-namespace"
+	announcePortKey   = "egress-snat-announce-port"
+	keyFileKey        = "egress-snat-key-file"
 )
 
 func (f *steeringFlags) add(fs *pflag.FlagSet) {
@@ -39,6 +43,10 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
 	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, "origin-node", "The namespace in which each node has a Lease that tells which egress IPs it has.")
+	fs.Uint16Var(&f.announcePort, announcePortKey, 4798, "The UDP port by which nodes also tell each other directly which egress IPs they have, the same on all nodes. "+
+		"It must be open between the nodes. 0: they learn it from the Leases alone, and so not while the API server is away.")
+	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes know each other's direct announcements, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+
+		"Of several lines the first is used, and all are accepted. Without it, whoever can send and receive under a node's address can announce in its name.")
 }
 
 // proxyMarks are the bits of kube-proxy's marks, 0x4000 and 0x8000.
@@ -50,7 +58,10 @@ func (p *Proxy) takeSteering() error {
 	if f.mode == "false" {
 		f.mode = string(holders.Off) // as YAML reads off without quotes
 	}
-	s := egress.Steering{Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace, Kernel: steering.Config{Transport: steering.VXLAN, Port: f.port}}
+	s := egress.Steering{
+		Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace,
+		Kernel: steering.Config{Transport: steering.VXLAN, Port: f.port, AnnouncePort: f.announcePort},
+	}
 	var errs []error
 	complain := func(key, format string, args ...any) {
 		errs = append(errs, p.config.Errorf("proxyArguments."+key, format, args...))
@@ -61,6 +72,14 @@ func (p *Proxy) takeSteering() error {
 	if f.port == 0 {
 		complain(portKey, "invalid value 0: expected a UDP port from 1 to 65535")
 	}
+	if f.announcePort == f.port {
+		complain(announcePortKey, "invalid value %d: the tunnel has this port; choose another one", f.announcePort)
+	}
+	keys, err := readKeys(f.keyFile)
+	if err != nil {
+		complain(keyFileKey, "%w", err)
+	}
+	s.Keys = keys
 	if problems := validation.IsDNS1123Label(f.leaseNamespace); len(problems) > 0 {
 		complain(leaseNamespaceKey, "invalid value %q: expected the name of a namespace: %s", f.leaseNamespace, problems[0])
 	}
@@ -77,6 +96,25 @@ func (p *Proxy) takeSteering() error {
 	}
 	p.extension.Steering = s
 	return errors.Join(errs...)
+}
+
+// readKeys reads a key file; none if it has no name.
+func readKeys(file string) (holders.Keys, error) {
+	if file == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(file) {
+		return nil, fmt.Errorf("invalid value %q: expected the absolute path of a file", file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := holders.ParseKeys(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return keys, nil
 }
 
 // parseMarkMask parses a mask of marks. It must have room for the marks of package steering.

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// silence is how long a Lease does not change whose node is silent: four renewals did not come.
+	// silence is how long a Lease does not change whose node is silent: four renewals did not come. A
+	// direct announcement that was not repeated for so long does not count any more.
 	silence = 40 * time.Second
 	// handover is how long another node may take to get an address that no node has any more. So long
 	// packets are dropped in silence, and TCP repeats them.
@@ -60,18 +61,70 @@ type node struct {
 	// exists: there is a Node object, which is Ready or not, and has an address or not.
 	exists, ready bool
 	address       netip.Addr
-	// announced are the addresses that it announces, with epochs.
-	announced map[netip.Addr]uint64
-	source    Source
-	// renewed is the time in the announcement; heard is when it was seen to change, or when changes
-	// were first heard of again.
-	renewed, heard time.Time
-	silent         bool
+	// lease is what its Lease says, direct what it has announced directly; nil for nothing.
+	lease, direct *Statement
+	// counts is the one of them that counts. It is empty if there is neither.
+	counts Statement
+	// renewed is the time in the Lease.
+	renewed time.Time
+	// heard is when the node last gave a sign of life: its Lease was seen to change, or it announced
+	// something. heardDirectly is when it last announced something. Both are when changes of Leases were
+	// first heard of again, if that was later.
+	heard, heardDirectly time.Time
+	silent               bool
+}
+
+// choose finds out which statement counts: the later one of its node.
+func (n *node) choose() {
+	switch {
+	case n.direct != nil && (n.lease == nil || n.direct.Revision >= n.lease.Revision):
+		n.counts = *n.direct
+	case n.lease != nil:
+		n.counts = *n.lease
+	default:
+		n.counts = Statement{}
+	}
+}
+
+// highest returns the highest epoch that an address has in either statement.
+func (n *node) highest(ip netip.Addr) (epoch uint64) {
+	for _, s := range []*Statement{n.lease, n.direct} {
+		if s != nil {
+			epoch = max(epoch, s.Addresses[ip])
+		}
+	}
+	return epoch
+}
+
+// listed are the addresses in either statement.
+func (n *node) listed() map[netip.Addr]bool {
+	set := map[netip.Addr]bool{}
+	for _, s := range []*Statement{n.lease, n.direct} {
+		if s == nil {
+			continue
+		}
+		for ip := range s.Addresses {
+			set[ip] = true
+		}
+	}
+	return set
+}
+
+// source says from where it is known that the node has an address, with the epoch that counts.
+func (n *node) source(ip netip.Addr) Source {
+	says := func(s *Statement) bool { return s != nil && s.Addresses[ip] == n.counts.Addresses[ip] }
+	switch {
+	case !says(n.direct):
+		return Lease
+	case !says(n.lease):
+		return Announcement
+	}
+	return LeaseAndAnnouncement
 }
 
 // address is one that somebody has, announces, or had until a moment ago.
 type address struct {
-	// announcers are the names of the nodes that announce it.
+	// announcers are the names of the nodes that announce it, in a statement that counts or does not.
 	announcers map[string]bool
 	holding    Holding
 	// rivals are its live holders, if there are several, and since when.
@@ -112,6 +165,14 @@ func (d *Directory) Own() map[netip.Addr]uint64 {
 		return nil
 	}
 	return maps.Clone(d.own)
+}
+
+// Revision returns that of this node's Lease; 0 if there is none.
+func (d *Directory) Revision() uint64 {
+	if n := d.nodes[d.config.NodeName]; n != nil && n.lease != nil {
+		return n.lease.Revision
+	}
+	return 0
 }
 
 // Ways returns the ways of packets that have these egress IPs and do not leave from this node.
@@ -178,7 +239,7 @@ func (d *Directory) advance(now time.Time) {
 // nextTurn returns the next time at which turn changes anything; zero for never.
 func (d *Directory) nextTurn() (at time.Time) {
 	for _, n := range d.nodes {
-		at = earlier(at, d.silentAt(n))
+		at = earlier(earlier(at, d.silentAt(n)), d.forgottenAt(n))
 	}
 	for _, until := range d.leaving {
 		at = earlier(at, until)
@@ -186,12 +247,18 @@ func (d *Directory) nextTurn() (at time.Time) {
 	return at
 }
 
-// turn does what is due now.
+// turn does what is due now. Nodes are found silent first: what counts when a direct announcement is forgotten
+// must not seem to be a live node's.
 func (d *Directory) turn() {
 	for _, n := range d.nodes {
 		if at := d.silentAt(n); !at.IsZero() && !at.After(d.now) {
 			n.silent = true
 			d.settleAll(n)
+		}
+	}
+	for name, n := range d.nodes {
+		if at := d.forgottenAt(n); !at.IsZero() && !at.After(d.now) {
+			d.state(name, func(n *node) { n.direct = nil })
 		}
 	}
 	for ip := range d.leaving {
@@ -202,10 +269,19 @@ func (d *Directory) turn() {
 // silentAt returns when a node becomes silent, or has to be found silent, if nothing else happens; zero
 // for never, and if it is.
 func (d *Directory) silentAt(n *node) time.Time {
-	if d.deaf || n.silent || !n.exists || n.ready || len(n.announced) == 0 {
+	if d.deaf || n.silent || !n.exists || n.ready || n.lease == nil && n.direct == nil {
 		return time.Time{}
 	}
 	return n.heard.Add(silence)
+}
+
+// forgottenAt returns when a node's direct announcement ceases to count, if it is not repeated; zero for
+// never. As long as changes of Leases are not heard of, it is all that can be known.
+func (d *Directory) forgottenAt(n *node) time.Time {
+	if d.deaf || n.direct == nil {
+		return time.Time{}
+	}
+	return n.heardDirectly.Add(silence)
 }
 
 // node returns the node of a name, which is made if need be.
@@ -220,23 +296,25 @@ func (d *Directory) node(name string) *node {
 
 // forget removes a node of which nothing is known any more.
 func (d *Directory) forget(name string) {
-	if n := d.nodes[name]; !n.exists && len(n.announced) == 0 {
+	if n := d.nodes[name]; !n.exists && n.lease == nil && n.direct == nil {
 		delete(d.nodes, name)
 	}
 }
 
-// announce has a node announce these addresses and no others.
-func (d *Directory) announce(name string, addresses map[netip.Addr]uint64, source Source) {
+// state has a node make other statements.
+func (d *Directory) state(name string, change func(*node)) {
 	n := d.node(name)
-	before := n.announced
-	n.announced, n.source = maps.Clone(addresses), source
+	before := n.listed()
+	change(n)
+	n.choose()
+	after := n.listed()
 	for ip := range before {
-		if _, still := addresses[ip]; !still {
+		if !after[ip] {
 			delete(d.addresses[ip].announcers, name)
 			d.settle(ip)
 		}
 	}
-	for ip := range addresses {
+	for ip := range after {
 		d.address(ip).announcers[name] = true
 		d.settle(ip)
 	}
@@ -273,18 +351,18 @@ func (d *Directory) giveEpochs() {
 func (d *Directory) newEpoch(ip netip.Addr) uint64 {
 	a := d.address(ip)
 	if a.announcers[d.config.NodeName] && !d.started {
-		return d.nodes[d.config.NodeName].announced[ip]
+		return d.nodes[d.config.NodeName].highest(ip)
 	}
 	highest := a.holding.Epoch
 	for name := range a.announcers {
-		highest = max(highest, d.nodes[name].announced[ip])
+		highest = max(highest, d.nodes[name].highest(ip))
 	}
 	return min(highest+1, maxEpoch)
 }
 
 // settleAll settles all addresses that a node announces.
 func (d *Directory) settleAll(n *node) {
-	for ip := range n.announced {
+	for ip := range n.counts.Addresses {
 		d.settle(ip)
 	}
 }
@@ -321,10 +399,11 @@ func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
 	}
 	for name := range a.announcers {
 		n := d.nodes[name]
-		if name == d.config.NodeName || !n.exists {
+		epoch, counts := n.counts.Addresses[ip]
+		if name == d.config.NodeName || !n.exists || !counts {
 			continue
 		}
-		holding := Holding{State: Lost, Node: name, Epoch: n.announced[ip], Known: n.source}
+		holding := Holding{State: Lost, Node: name, Epoch: epoch, Known: n.source(ip)}
 		switch {
 		case n.silent:
 			holding.Why = Silent

@@ -47,7 +47,12 @@ func seen(name string, ready bool) NodeSeen {
 
 // announced is what a node's Lease says at a time of its own.
 func announced(name string, renewed int, epochs map[netip.Addr]uint64) Announced {
-	return Announced{Node: name, Addresses: epochs, Source: Lease, Renewed: start.Add(time.Duration(renewed) * time.Second)}
+	return Announced{Node: name, Statement: Statement{Addresses: epochs}, Source: Lease, Renewed: start.Add(time.Duration(renewed) * time.Second)}
+}
+
+// direct is what a node announces directly.
+func direct(name string, revision uint64, epochs map[netip.Addr]uint64) Announced {
+	return Announced{Node: name, Statement: Statement{epochs, revision}, Source: Announcement}
 }
 
 // at is so many seconds after the start.
@@ -118,8 +123,29 @@ func TestDirectory_Holder(t *testing.T) {
 			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
 		"the watch is back, the node is not": {slices.Concat(remote, []timed{{10, Hearing{false}}, {60, seen("node-a", false)}, {70, Hearing{true}}}), 110,
 			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(110), Known: Lease, Why: Silent}, kernel.Way{Kind: kernel.Blackhole}},
-		"told directly": {[]timed{{0, seen("node-a", true)}, {5, Announced{Node: "node-a", Addresses: one, Source: Announcement}}}, 5,
+		"told directly": {[]timed{{0, seen("node-a", true)}, {5, direct("node-a", 1, one)}}, 5,
 			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(5), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"told in both ways": {slices.Concat(remote, []timed{{5, direct("node-a", 1, one)}}), 5,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: LeaseAndAnnouncement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"withdrawn directly, its Lease is an older one": {slices.Concat(remote, []timed{{5, direct("node-a", 1, nil)}}), 10,
+			Holding{State: Unclaimed}, kernel.Way{}},
+		"withdrawn directly, its Lease is the later one": {[]timed{{0, seen("node-a", true)}, {5, direct("node-a", 1, nil)},
+			{6, Announced{Node: "node-a", Statement: Statement{one, 2}, Source: Lease, Renewed: at(6)}}}, 10,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(6), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"told directly, and not again": {slices.Concat([]timed{{0, seen("node-a", true)}, {5, direct("node-a", 1, one)}}), 47,
+			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(45), Known: Announcement, Why: Withdrawn}, kernel.Way{Kind: kernel.Blackhole}},
+		"told directly, and not again while the watch is down": {[]timed{{0, seen("node-a", true)}, {1, Hearing{false}}, {5, direct("node-a", 1, one)}}, 3600,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(5), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"the port is filtered": {slices.Concat([]timed{{0, direct("node-a", 0, one)}}, remote), 60,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"not Ready, but it announces": {slices.Concat(silent, []timed{{30, direct("node-a", 0, one)}}), 60,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: LeaseAndAnnouncement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"silent, then it announces": {slices.Concat(silent, []timed{{50, direct("node-a", 0, one)}}), 60,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(50), Known: LeaseAndAnnouncement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"of equal epochs the last name counts, however it is known": {slices.Concat(remote, []timed{{0, seen("node-c", true)}, {5, direct("node-c", 1, one)}}), 5,
+			Holding{State: Remote, Node: "node-c", Address: v4["node-c"], Epoch: 1, Since: at(5), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-c"]}},
+		"the own address counts here, of equal epochs and a later name, too": {[]timed{{0, LeasesKnown{}}, {0, OwnAddresses{ips}}, {1, seen("node-d", true)}, {1, direct("node-d", 1, one)}}, 5,
+			Holding{State: Local, Node: me, Epoch: 1, Since: at(0), Known: OwnAddress}, kernel.Way{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDirectory()
@@ -181,6 +207,8 @@ func TestDirectory_OwnEpochs(t *testing.T) {
 		"a restart":                          {[]timed{others, own(5), has, known}, map[netip.Addr]uint64{ip: 5}},
 		"a restart, the addresses last":      {[]timed{others, own(9), known, has}, map[netip.Addr]uint64{ip: 9}},
 		"back again":                         {[]timed{own(9), known, has, hasNot, {3, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 10}},
+		"told directly":                      {[]timed{{0, direct("node-a", 1, map[netip.Addr]uint64{ip: 7})}, known, has}, map[netip.Addr]uint64{ip: 8}},
+		"in a Lease that does not count":     {[]timed{others, {0, direct("node-a", 1, nil)}, known, has}, map[netip.Addr]uint64{ip: 8}},
 		"others that come later":             {[]timed{known, has, {3, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}}, map[netip.Addr]uint64{ip: 1}},
 		"the largest one that can be":        {[]timed{{0, announced("node-a", 0, map[netip.Addr]uint64{ip: maxEpoch})}, known, has}, map[netip.Addr]uint64{ip: maxEpoch}},
 		"taken from a holder just withdrawn": {[]timed{{0, seen("node-a", true)}, others, known, hasNot, {3, LeaseDeleted{"node-a"}}, {4, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 8}},
@@ -355,8 +383,9 @@ func someEvent(r *rand.Rand) Event {
 		return Hearing{r.IntN(2) == 0}
 	default:
 		a := announced(name, r.IntN(3), someEpochs(r))
-		if r.IntN(4) == 0 {
-			a.Source = Announcement
+		a.Revision = r.Uint64N(3)
+		if r.IntN(2) == 0 {
+			return direct(name, a.Revision, a.Addresses)
 		}
 		return a
 	}
@@ -389,8 +418,9 @@ type oracle struct {
 	ownKnown, leasesKnown, told bool
 	deaf                        bool
 	hearingSince                int
-	leases                      map[string]Announced
-	changed                     map[string]int // when a Lease was seen to change
+	leases, direct              map[string]Announced
+	changed                     map[string]int // when a Lease was seen to change, or a direct announcement was heard
+	heardDirectly               map[string]int
 	nodes                       map[string]NodeSeen
 	unready                     map[string]int // since when
 	silent                      map[string]bool
@@ -399,7 +429,7 @@ type oracle struct {
 }
 
 func newOracle() *oracle {
-	o := &oracle{own: map[netip.Addr]uint64{}, leases: map[string]Announced{}, changed: map[string]int{}, hearingSince: -1000,
+	o := &oracle{own: map[netip.Addr]uint64{}, leases: map[string]Announced{}, direct: map[string]Announced{}, heardDirectly: map[string]int{}, changed: map[string]int{}, hearingSince: -1000,
 		nodes: map[string]NodeSeen{}, unready: map[string]int{}, silent: map[string]bool{}, claimed: map[netip.Addr]int{}}
 	o.last.Holders = map[netip.Addr]Holding{}
 	for _, ip := range ips {
@@ -429,7 +459,12 @@ func (o *oracle) apply(h timed) {
 	case LeasesKnown:
 		o.leasesKnown = true
 	case Announced:
-		if l, known := o.leases[e.Node]; !known || l.Source != e.Source || !l.Renewed.Equal(e.Renewed) || !maps.Equal(l.Addresses, e.Addresses) {
+		if e.Source == Announcement {
+			o.direct[e.Node], o.heardDirectly[e.Node], o.changed[e.Node] = e, o.second, o.second
+			delete(o.silent, e.Node)
+			break
+		}
+		if l, known := o.leases[e.Node]; !known || !l.Renewed.Equal(e.Renewed) || l.Revision != e.Revision || !maps.Equal(l.Addresses, e.Addresses) {
 			o.changed[e.Node] = o.second
 			delete(o.silent, e.Node)
 		}
@@ -456,6 +491,14 @@ func (o *oracle) apply(h timed) {
 func (o *oracle) evaluate() {
 	for _, name := range names {
 		node, exists := o.nodes[name]
+		if !o.deaf && o.second >= max(o.heardDirectly[name], o.hearingSince)+40 {
+			for _, ip := range ips {
+				if _, _, says := o.says(name, ip); says && exists && name != me {
+					o.claimed[ip] = o.second // until now
+				}
+			}
+			delete(o.direct, name)
+		}
 		heard := max(o.changed[name], o.hearingSince)
 		switch {
 		case !exists || node.Ready:
@@ -500,27 +543,45 @@ func (o *oracle) evaluate() {
 
 // takenWith returns the epoch of an address that this node gets.
 func (o *oracle) takenWith(ip netip.Addr) uint64 {
-	if epoch, kept := o.leases[me].Addresses[ip]; kept && !o.told {
-		return epoch
+	if kept := max(o.leases[me].Addresses[ip], o.direct[me].Addresses[ip]); kept > 0 && !o.told {
+		return kept
 	}
 	highest := o.last.Holders[ip].Epoch
-	for _, lease := range o.leases {
-		highest = max(highest, lease.Addresses[ip])
+	for _, name := range names {
+		highest = max(highest, o.leases[name].Addresses[ip], o.direct[name].Addresses[ip])
 	}
 	return highest + 1
+}
+
+// says returns which epoch a node announces for an address, and how that is known.
+func (o *oracle) says(name string, ip netip.Addr) (epoch uint64, known Source, says bool) {
+	lease, leased := o.leases[name]
+	direct, told := o.direct[name]
+	if told && (!leased || direct.Revision >= lease.Revision) {
+		epoch, says = direct.Addresses[ip]
+	} else {
+		epoch, says = lease.Addresses[ip]
+	}
+	inLease, inDirect := lease.Addresses[ip] == epoch, direct.Addresses[ip] == epoch
+	switch {
+	case inLease && inDirect:
+		return epoch, LeaseAndAnnouncement, says
+	case inDirect:
+		return epoch, Announcement, says
+	}
+	return epoch, Lease, says
 }
 
 // judge returns who holds an address, and the names of all live holders.
 func (o *oracle) judge(ip netip.Addr) (best Holding, live []string) {
 	var all, lost []Holding
 	for _, name := range names {
-		lease := o.leases[name]
-		epoch, lists := lease.Addresses[ip]
+		epoch, known, lists := o.says(name, ip)
 		node, exists := o.nodes[name]
 		if !lists || !exists || name == me {
 			continue
 		}
-		h := Holding{State: Remote, Node: name, Epoch: epoch, Known: lease.Source}
+		h := Holding{State: Remote, Node: name, Epoch: epoch, Known: known}
 		for _, address := range node.InternalIPs {
 			if address.Is4() {
 				h.Address = address

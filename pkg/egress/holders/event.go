@@ -14,18 +14,31 @@ type Event interface{ apply(d *Directory) }
 // OwnAddresses says which addresses this node has, all of them.
 type OwnAddresses struct{ Addresses []netip.Addr }
 
-// Announced says which addresses a node announces, with their epochs: all of them. What came last counts,
-// from whichever source.
-type Announced struct {
-	Node      string
+// Statement is what a node announces: which addresses it has, with their epochs, all of them.
+type Statement struct {
 	Addresses map[netip.Addr]uint64
-	Source    Source
-	// Renewed is the time that the announcement has, by its node's clock. It is compared for equality
-	// only: an announcement that is seen again is no sign of life.
+	// Revision grows each time a node says something else, also over restarts of its process. So it
+	// tells which of two statements of a node is the later one.
+	Revision uint64
+}
+
+// equal tells whether s and o say the same.
+func (s Statement) equal(o Statement) bool {
+	return s.Revision == o.Revision && maps.Equal(s.Addresses, o.Addresses)
+}
+
+// Announced says what a node announces, in its Lease or directly. Direct announcements are told each time
+// that they are heard.
+type Announced struct {
+	Node string
+	Statement
+	Source Source
+	// Renewed is the time that the Lease has, by its node's clock. It is compared for equality
+	// only: a Lease that is seen again is no sign of life.
 	Renewed time.Time
 }
 
-// LeaseDeleted says that a node announces nothing any more.
+// LeaseDeleted says that a node has no Lease any more.
 type LeaseDeleted struct{ Node string }
 
 // LeasesKnown says that the Leases that there were at the start have been told. Before that this node's
@@ -65,20 +78,28 @@ func (e OwnAddresses) apply(d *Directory) {
 
 func (e Announced) apply(d *Directory) {
 	n := d.node(e.Node)
-	same := n.source == e.Source && maps.Equal(n.announced, e.Addresses)
-	if same && n.renewed.Equal(e.Renewed) {
+	said := &n.lease
+	if e.Source == Announcement {
+		said = &n.direct
+	}
+	same := *said != nil && (*said).equal(e.Statement)
+	if e.Source == Announcement {
+		n.heardDirectly = d.now
+	} else if same && n.renewed.Equal(e.Renewed) {
 		return
+	} else {
+		n.renewed = e.Renewed
 	}
 	wasSilent := n.silent
-	n.renewed, n.heard, n.silent = e.Renewed, d.now, false
-	if !same || wasSilent {
-		d.announce(e.Node, e.Addresses, e.Source)
+	n.heard, n.silent = d.now, false
+	if same && !wasSilent {
+		return
 	}
+	d.state(e.Node, func(*node) { *said = &Statement{maps.Clone(e.Addresses), e.Revision} })
 }
 
 func (e LeaseDeleted) apply(d *Directory) {
-	d.node(e.Node).renewed = time.Time{}
-	d.announce(e.Node, nil, "")
+	d.state(e.Node, func(n *node) { n.lease, n.renewed = nil, time.Time{} })
 }
 
 func (LeasesKnown) apply(d *Directory) {
@@ -89,7 +110,7 @@ func (LeasesKnown) apply(d *Directory) {
 func (e Hearing) apply(d *Directory) {
 	if e.Now && d.deaf {
 		for _, n := range d.nodes {
-			n.heard = d.now // of no meaning for one that is silent
+			n.heard, n.heardDirectly = d.now, d.now // of no meaning for one that is silent, or was not heard
 		}
 	}
 	d.deaf = !e.Now

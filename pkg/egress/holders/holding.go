@@ -25,6 +25,8 @@ const (
 	Lease      Source = "lease"
 	// Announcement is what a node tells the others directly.
 	Announcement Source = "announcement"
+	// LeaseAndAnnouncement: both say the same.
+	LeaseAndAnnouncement Source = "both"
 )
 
 // Reason is why an address is lost.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,6 +24,9 @@ import (
 // Further fields of an address are ignored, for the sake of later versions.
 const Annotation = "network.openshift.io/egress-addresses"
 
+// RevisionAnnotation of a node's Lease has the revision of what [Annotation] says, as a decimal number.
+const RevisionAnnotation = "network.openshift.io/egress-addresses-revision"
+
 // entry is what the annotation has of an address.
 type entry struct {
 	Epoch uint64 `json:"epoch"`
@@ -31,10 +35,24 @@ type entry struct {
 // mostErrors is how many errors are told of a Lease: it may be large, and anything may be in it.
 const mostErrors = 3
 
-// readLease returns the addresses that a Lease announces, with their epochs. Those with an error are left
+// readLease returns what a Lease announces. Parts with an error are left out; see readAddresses.
+func readLease(lease *coordinationv1.Lease) (Statement, error) {
+	addresses, err := readAddresses(lease)
+	text, given := lease.Annotations[RevisionAnnotation]
+	if !given {
+		return Statement{Addresses: addresses}, err
+	}
+	revision, wrong := strconv.ParseUint(text, 10, 64)
+	if wrong != nil {
+		err = errors.Join(err, fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %.100q is not a number", lease.Namespace, lease.Name, RevisionAnnotation, text))
+	}
+	return Statement{addresses, revision}, err
+}
+
+// readAddresses returns the addresses that a Lease announces, with their epochs. Those with an error are left
 // out, and so is an address that is there twice. It is an error if the annotation is no JSON object, and
 // then there are no addresses; without the annotation there are none either.
-func readLease(lease *coordinationv1.Lease) (map[netip.Addr]uint64, error) {
+func readAddresses(lease *coordinationv1.Lease) (map[netip.Addr]uint64, error) {
 	text, given := lease.Annotations[Annotation]
 	if !given {
 		return nil, nil
@@ -117,8 +135,8 @@ func readMember(m member) (ip netip.Addr, epoch uint64, err error) {
 type announcement struct {
 	node string
 	// uid is that of its Node; empty if it is not known.
-	uid       types.UID
-	addresses map[netip.Addr]uint64
+	uid types.UID
+	Statement
 }
 
 // lease returns the Lease, renewed at a time. Only a new Lease gets an owner: clusters that protect this
@@ -126,7 +144,7 @@ type announcement struct {
 // owner, and goes with it.
 func (a announcement) lease(namespace string, now time.Time) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: a.node, Annotations: map[string]string{Annotation: a.annotation()}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: a.node, Annotations: a.annotations()},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity:       &a.node,
 			LeaseDurationSeconds: ptr.To(int32(silence / time.Second)),
@@ -148,11 +166,11 @@ func (a announcement) patch(now time.Time) ([]byte, error) {
 	})
 }
 
-func (a announcement) annotation() string {
-	entries := make(map[netip.Addr]entry, len(a.addresses))
-	for ip, epoch := range a.addresses {
+func (a announcement) annotations() map[string]string {
+	entries := make(map[netip.Addr]entry, len(a.Addresses))
+	for ip, epoch := range a.Addresses {
 		entries[ip] = entry{Epoch: epoch}
 	}
 	text, _ := json.Marshal(entries) // addresses and numbers have a form in JSON
-	return string(text)
+	return map[string]string{Annotation: string(text), RevisionAnnotation: strconv.FormatUint(a.Revision, 10)}
 }

@@ -55,7 +55,7 @@ func TestReadLease_Errors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readLease(leaseWith(map[string]string{Annotation: test.text}))
-			if diff := cmp.Diff(test.want, got, compare); diff != "" {
+			if diff := cmp.Diff(test.want, got.Addresses, compare); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if (err != nil) != (test.errs != nil) {
@@ -76,8 +76,22 @@ func TestReadLease_Errors(t *testing.T) {
 	}
 }
 
+func TestReadLease_Revision(t *testing.T) {
+	for text, want := range map[string]uint64{"0": 0, "18446744073709551615": 1<<64 - 1} {
+		if got, err := readLease(leaseWith(map[string]string{RevisionAnnotation: text})); got.Revision != want || err != nil {
+			t.Errorf("%s: got %d, %v", text, got.Revision, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5", "18446744073709551616"} {
+		got, err := readLease(leaseWith(map[string]string{Annotation: `{"203.0.113.10": {"epoch": 3}}`, RevisionAnnotation: text}))
+		if err == nil || !strings.Contains(err.Error(), RevisionAnnotation) || got.Addresses[addr("203.0.113.10")] != 3 {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+}
+
 func TestReadLease_WithoutAnnotation(t *testing.T) {
-	if got, err := readLease(leaseWith(nil)); got != nil || err != nil {
+	if got, err := readLease(leaseWith(nil)); !got.equal(Statement{}) || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -86,19 +100,19 @@ func TestReadLease_WithoutAnnotation(t *testing.T) {
 func TestReadLease_ReadsWhatIsWritten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	for range 200 {
-		a := announcement{node: "node-a", addresses: map[netip.Addr]uint64{}}
+		a := announcement{node: "node-a", Statement: Statement{Addresses: map[netip.Addr]uint64{}, Revision: r.Uint64()}}
 		for range r.IntN(5) {
 			bytes := [16]byte{0: 0x20, 15: byte(r.IntN(9))}
-			a.addresses[netip.AddrFrom16(bytes)] = 1 + r.Uint64N(maxEpoch)
-			a.addresses[netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(9))})] = 1 + r.Uint64N(maxEpoch)
+			a.Addresses[netip.AddrFrom16(bytes)] = 1 + r.Uint64N(maxEpoch)
+			a.Addresses[netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(9))})] = 1 + r.Uint64N(maxEpoch)
 		}
 		got, err := readLease(a.lease("origin-node", time.Now()))
-		if diff := cmp.Diff(a.addresses, got, compare); diff != "" || err != nil {
+		if diff := cmp.Diff(a.Statement, got, compare); diff != "" || err != nil {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
 		}
-		b := announcement{node: "node-a", addresses: maps.Clone(a.addresses)}
-		if a.annotation() != b.annotation() {
-			t.Fatalf("%s is written as %s as well", a.annotation(), b.annotation())
+		b := announcement{node: "node-a", Statement: Statement{maps.Clone(a.Addresses), a.Revision}}
+		if !maps.Equal(a.annotations(), b.annotations()) {
+			t.Fatalf("%s is written as %s as well", a.annotations(), b.annotations())
 		}
 	}
 }

@@ -3,8 +3,6 @@ package holders
 import (
 	"context"
 	"fmt"
-	"maps"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -46,15 +44,15 @@ func newRetry() wait.Backoff {
 	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
 }
 
-// SetPublished says which addresses to announce, with their epochs, and the UID of this node's Node; empty
-// if it is not known. Nothing is written before the first call. It does not wait.
-func (p *Publisher) SetPublished(addresses map[netip.Addr]uint64, nodeUID types.UID) {
+// SetPublished says what to announce, and the UID of this node's Node; empty if it is not known. The
+// Statement must not be changed any more. Nothing is written before the first call. It does not wait.
+func (p *Publisher) SetPublished(statement Statement, nodeUID types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wanted != nil && p.wanted.uid == nodeUID && maps.Equal(p.wanted.addresses, addresses) {
+	if p.wanted != nil && p.wanted.uid == nodeUID && p.wanted.equal(statement) {
 		return
 	}
-	p.wanted = &announcement{node: p.node, uid: nodeUID, addresses: maps.Clone(addresses)}
+	p.wanted = &announcement{p.node, nodeUID, statement}
 	select {
 	case p.wake <- struct{}{}:
 	default: // one waits already
@@ -98,7 +96,7 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 	if p.trouble.over() {
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
 	}
-	if len(wanted.addresses) == 0 {
+	if len(wanted.Addresses) == 0 {
 		return 0
 	}
 	return wait.Jitter(renewal, renewalJitter)
@@ -116,7 +114,7 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return err
 	}
 	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) && len(wanted.addresses) == 0 {
+	if apierrors.IsNotFound(err) && len(wanted.Addresses) == 0 {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
@@ -125,6 +123,6 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 	if err != nil {
 		return fmt.Errorf("write Lease %s/%s: %w", p.leases.Namespace, p.node, err)
 	}
-	klog.FromContext(ctx).V(4).Info("Announced egress IPs", "lease", klog.KRef(p.leases.Namespace, p.node), "addresses", wanted.addresses)
+	klog.FromContext(ctx).V(4).Info("Announced egress IPs", "lease", klog.KRef(p.leases.Namespace, p.node), "addresses", wanted.Addresses)
 	return nil
 }

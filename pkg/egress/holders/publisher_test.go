@@ -116,17 +116,16 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		p := NewPublisher(s.leases(), me)
 		go p.Run(s.ctx)
 		s.made("nothing said")
-		p.SetPublished(nil, "uid-1")
+		p.SetPublished(Statement{}, "uid-1")
 		s.made("nothing to announce", "patch")
 		time.Sleep(time.Minute)
 		s.made("nor a minute later")
-		one := map[netip.Addr]uint64{ips[0]: 3}
-		p.SetPublished(one, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "uid-1")
 		s.made("an address", "patch", "create")
 		began := time.Now()
 		want := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "origin-node", Name: me, Annotations: map[string]string{Annotation: `{"203.0.113.10":{"epoch":3}}`},
+				Namespace: "origin-node", Name: me, Annotations: map[string]string{Annotation: `{"203.0.113.10":{"epoch":3}}`, RevisionAnnotation: "5"},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: me, UID: "uid-1"}},
 			},
 			Spec: (announcement{node: me}).lease("", began).Spec,
@@ -134,7 +133,7 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		if diff := cmp.Diff(want, s.lease(), cmpopts.IgnoreTypes(metav1.TypeMeta{}, []metav1.ManagedFieldsEntry{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		p.SetPublished(map[netip.Addr]uint64{ips[0]: 3}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "uid-1")
 		s.made("the same again")
 		time.Sleep(101 * time.Second)
 		if renewals := len(s.wrote()); renewals < 10 || renewals > 11 {
@@ -143,9 +142,9 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		if renewed := s.lease().Spec.RenewTime.Time; !renewed.After(began.Add(90 * time.Second)) {
 			t.Errorf("the Lease was renewed at %s, want a time of the last renewal", renewed)
 		}
-		p.SetPublished(map[netip.Addr]uint64{ips[0]: 3, ips[2]: 1}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3, ips[2]: 1}, 5}, "uid-1")
 		s.made("another address", "patch")
-		p.SetPublished(map[netip.Addr]uint64{}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{}, 5}, "uid-1")
 		s.made("no address any more", "patch")
 		if got := s.lease().Annotations[Annotation]; got != "{}" {
 			t.Errorf("the Lease announces %s, want {}", got)
@@ -164,10 +163,10 @@ func TestPublisher_TakesOverALease(t *testing.T) {
 		})
 		p := NewPublisher(s.leases(), me)
 		go p.Run(s.ctx)
-		p.SetPublished(map[netip.Addr]uint64{ips[0]: 3}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "uid-1")
 		s.made("there is a Lease", "patch")
 		lease := s.lease()
-		want := map[string]string{Annotation: `{"203.0.113.10":{"epoch":3}}`, "c": "d"}
+		want := map[string]string{Annotation: `{"203.0.113.10":{"epoch":3}}`, RevisionAnnotation: "5", "c": "d"}
 		if diff := cmp.Diff(want, lease.Annotations); diff != "" || lease.Labels["a"] != "b" || *lease.Spec.HolderIdentity != me {
 			t.Errorf("labels %v, holder %s, annotations (-want +got):\n%s", lease.Labels, *lease.Spec.HolderIdentity, diff)
 		}
@@ -191,7 +190,7 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 				s.refuse(test.err)
 				p := NewPublisher(s.leases(), me)
 				go p.Run(s.ctx)
-				p.SetPublished(map[netip.Addr]uint64{ips[0]: 3}, "")
+				p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "")
 				time.Sleep(time.Minute)
 				attempts := len(slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }))
 				if attempts < 8 || attempts > 14 {
@@ -211,7 +210,7 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 				}
 				s.wrote()
 				s.refuse(test.err)
-				p.SetPublished(map[netip.Addr]uint64{ips[1]: 3}, "")
+				p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 3}, 5}, "")
 				time.Sleep(firstRetry * 3 / 2)
 				if attempts := slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }); len(attempts) != 2 {
 					t.Errorf("%d attempts soon after the next failure, want 2", len(attempts))
@@ -231,11 +230,11 @@ func TestPublisher_ChangeDoesNotWaitForARetry(t *testing.T) {
 		s.refuse(apierrors.NewServiceUnavailable("starting"))
 		p := NewPublisher(s.leases(), me)
 		go p.Run(s.ctx)
-		p.SetPublished(map[netip.Addr]uint64{ips[0]: 3}, "")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "")
 		time.Sleep(time.Minute)
 		s.refuse(nil)
 		s.wrote()
-		p.SetPublished(map[netip.Addr]uint64{ips[1]: 1}, "")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 1}, 5}, "")
 		s.made("at once", "patch", "create")
 	})
 }

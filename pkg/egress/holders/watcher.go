@@ -46,8 +46,10 @@ func stripLease(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 	}
-	if text, given := lease.Annotations[Annotation]; given {
-		stripped.Annotations = map[string]string{Annotation: text}
+	for _, key := range []string{Annotation, RevisionAnnotation} {
+		if text, given := lease.Annotations[key]; given {
+			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, text)
+		}
 	}
 	return stripped, nil
 }
@@ -124,9 +126,9 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 }
 
 func (w *leaseWatch) set(lease *coordinationv1.Lease) {
-	addresses, err := readLease(lease)
+	statement, err := readLease(lease)
 	w.logWrong(lease.Name, err)
-	e := Announced{Node: lease.Name, Addresses: addresses, Source: Lease}
+	e := Announced{Node: lease.Name, Statement: statement, Source: Lease}
 	if lease.Spec.RenewTime != nil {
 		e.Renewed = lease.Spec.RenewTime.Time
 	}

@@ -44,12 +44,12 @@ func (l *told) tells(t *testing.T, when string, want ...Event) {
 func TestWatch_TellsWhatBecomesOfLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		renewed := time.Now().Add(-time.Hour)
-		a := announcement{node: "node-a", addresses: map[netip.Addr]uint64{ips[0]: 3}}
+		a := announcement{node: "node-a", Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}}
 		s := newAPIServer(t, a.lease("origin-node", renewed), a.lease("elsewhere", renewed))
 		var l told
 		go s.leases().Watch(s.ctx, l.tell)
 		time.Sleep(time.Second)
-		l.tells(t, "at the start", Announced{"node-a", a.addresses, Lease, renewed}, LeasesKnown{})
+		l.tells(t, "at the start", Announced{"node-a", a.Statement, Lease, renewed}, LeasesKnown{})
 		leases := s.CoordinationV1().Leases("origin-node")
 		must := func(_ *coordinationv1.Lease, err error) {
 			t.Helper()
@@ -58,11 +58,11 @@ func TestWatch_TellsWhatBecomesOfLeases(t *testing.T) {
 			}
 		}
 		must(leases.Update(s.ctx, a.lease("origin-node", renewed.Add(time.Minute)), metav1.UpdateOptions{}))
-		l.tells(t, "a renewal", Announced{"node-a", a.addresses, Lease, renewed.Add(time.Minute)})
+		l.tells(t, "a renewal", Announced{"node-a", a.Statement, Lease, renewed.Add(time.Minute)})
 		must(leases.Create(s.ctx, leaseOf("node-c", `{"203.0.113.11": {"epoch": 1}, "web": {"epoch": 1}}`), metav1.CreateOptions{}))
-		l.tells(t, "half of it wrong", Announced{"node-c", map[netip.Addr]uint64{ips[1]: 1}, Lease, time.Time{}})
+		l.tells(t, "half of it wrong", Announced{"node-c", Statement{Addresses: map[netip.Addr]uint64{ips[1]: 1}}, Lease, time.Time{}})
 		must(leases.Update(s.ctx, leaseOf("node-c", `{"203.0.113.10": {"epoch": 1}, "web": {"epoch": 1}}`), metav1.UpdateOptions{}))
-		l.tells(t, "the same half of it wrong", Announced{"node-c", map[netip.Addr]uint64{ips[0]: 1}, Lease, time.Time{}})
+		l.tells(t, "the same half of it wrong", Announced{"node-c", Statement{Addresses: map[netip.Addr]uint64{ips[0]: 1}}, Lease, time.Time{}})
 		if log := s.logged(); len(log) != 1 || !strings.Contains(log[0], "Lease origin-node/node-c: metadata.annotations") {
 			t.Errorf("logged %q, want one line that names Lease and field", log)
 		}
@@ -132,17 +132,17 @@ func TestWatch_SaysOnceThatItIsForbidden(t *testing.T) {
 }
 
 func TestStripLease_LeavesWhatIsRead(t *testing.T) {
-	lease := (announcement{node: "node-a", uid: "uid-1", addresses: map[netip.Addr]uint64{ips[0]: 3}}).lease("origin-node", start)
+	lease := (announcement{node: "node-a", uid: "uid-1", Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}}).lease("origin-node", start)
 	lease.ResourceVersion, lease.Annotations["a"], lease.ManagedFields = "7", "b", make([]metav1.ManagedFieldsEntry, 3)
 	object, err := stripLease(lease)
 	got, isLease := object.(*coordinationv1.Lease)
 	if err != nil || !isLease {
 		t.Fatalf("%+v, %v", object, err)
 	}
-	if addresses, err := readLease(got); addresses[ips[0]] != 3 || err != nil || !got.Spec.RenewTime.Equal(lease.Spec.RenewTime) || got.ResourceVersion != "7" {
-		t.Errorf("%+v announces %v, %v", got, addresses, err)
+	if statement, err := readLease(got); statement.Addresses[ips[0]] != 3 || statement.Revision != 5 || err != nil || !got.Spec.RenewTime.Equal(lease.Spec.RenewTime) || got.ResourceVersion != "7" {
+		t.Errorf("%+v announces %v, %v", got, statement, err)
 	}
-	if len(got.Annotations) != 1 || got.ManagedFields != nil || got.OwnerReferences != nil {
+	if len(got.Annotations) != 2 || got.ManagedFields != nil || got.OwnerReferences != nil {
 		t.Errorf("%+v is more than what is read", got)
 	}
 }

@@ -25,8 +25,22 @@ type Config struct {
 	Transport Transport
 	// Port is the UDP port of the tunnel.
 	Port uint16
+	// AnnouncePort is the UDP port by which nodes tell each other which egress IPs they hold; 0 if they do
+	// not. Packets to it are let through as those of the tunnel are.
+	AnnouncePort uint16
 	// MarkMask has the bits of a packet's mark that are ours: at least six, in a row.
 	MarkMask uint32
+}
+
+// ports are those UDP ports to which only nodes may speak, in the family of the packets to them.
+func (c Config) ports() (ports []uint16) {
+	if c.hasTunnel() {
+		ports = append(ports, c.Port)
+	}
+	if c.AnnouncePort != 0 && c.NodeIP.Is4() == (c.Family == kernel.IPv4) {
+		ports = append(ports, c.AnnouncePort)
+	}
+	return ports
 }
 
 // hasTunnel tells whether packets of the tunnel itself are of this family.

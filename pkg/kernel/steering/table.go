@@ -50,8 +50,8 @@ const (
 	unsnattedCounter = "unsnatted" // a bound pod's packet that does not leave from its egress IP
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
-	foreignCounter   = "foreign"   // a packet of the tunnel that comes from no other node
-	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node
+	foreignCounter   = "foreign"   // a packet to the tunnel, or an announcement, that comes from no other node
+	forgedCounter    = "forged"    // the same, forwarded to another node
 )
 
 var counters = []string{unsnattedCounter, staleCounter, flippedCounter, foreignCounter, forgedCounter}

@@ -58,7 +58,7 @@ func (l layout) spec() table.Spec {
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
 	}
-	if l.config.hasTunnel() {
+	if len(l.config.ports()) > 0 {
 		chains = append(chains,
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
 			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
@@ -77,7 +77,7 @@ func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 	}
-	if l.config.hasTunnel() {
+	if len(l.config.ports()) > 0 {
 		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
 	}
 	ways := map[kernel.Way][]table.Rule{} // there are few ways, and many egress IPs
@@ -104,27 +104,40 @@ func (l layout) way(way kernel.Way, n numbers) []table.Rule {
 	return []table.Rule{l.rule("from this node", verdict(expr.VerdictReturn))}
 }
 
-// tunnelInput lets packets into the tunnel that come from where another node is, and tracks none of them.
-func (l layout) tunnelInput() []table.Rule {
-	toUs := slices.Concat(udpTo(l.config.Port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
-	return []table.Rule{
-		l.rule("the tunnel, from another node", toUs, l.Source(l.First), in(nodesSet), cameWhereRouted(), notrack(), verdict(expr.VerdictAccept)),
-		l.rule("the tunnel, from anybody else", toUs, drop(foreignCounter)),
+// tunnelInput lets packets to the nodes' ports in that come from where another node is, and tracks none of them.
+func (l layout) tunnelInput() (rules []table.Rule) {
+	for _, port := range l.config.ports() {
+		toUs := slices.Concat(udpTo(port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
+		rules = append(rules,
+			l.rule(l.purpose(port)+", from another node", toUs, l.Source(l.First), in(nodesSet), cameWhereRouted(), notrack(), verdict(expr.VerdictAccept)),
+			l.rule(l.purpose(port)+", from anybody else", toUs, drop(foreignCounter)))
 	}
+	return rules
 }
 
-// tunnelOutput tracks none of the packets that this node sends into the tunnel.
-func (l layout) tunnelOutput() []table.Rule {
-	return []table.Rule{l.rule("the tunnel, to another node", udpTo(l.config.Port), l.Destination(l.First), in(nodesSet), notrack())}
+// tunnelOutput tracks none of the packets that this node sends to the nodes' ports.
+func (l layout) tunnelOutput() (rules []table.Rule) {
+	for _, port := range l.config.ports() {
+		rules = append(rules, l.rule(l.purpose(port)+", to another node", udpTo(port), l.Destination(l.First), in(nodesSet), notrack()))
+	}
+	return rules
 }
 
-// forward keeps pods from speaking into the tunnel under this node's address, which they get where they are
+// purpose says what a port of the nodes is for.
+func (l layout) purpose(port uint16) string {
+	if port == l.config.AnnouncePort {
+		return "direct announcements"
+	}
+	return "the tunnel"
+}
+
+// forward keeps pods from speaking to the nodes' ports under this node's address, which they get where they are
 // masqueraded, and makes room for the tunnel's headers in what the far side sends: its SYN and ACK tell
 // the pod how large a segment may be, and not every pod hears an ICMP message that says so.
 func (l layout) forward(pods bool, mss uint16) []table.Rule {
 	var rules []table.Rule
-	if l.config.hasTunnel() {
-		rules = append(rules, l.rule("a forged packet of the tunnel", udpTo(l.config.Port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+	for _, port := range l.config.ports() {
+		rules = append(rules, l.rule(l.purpose(port)+", forged", udpTo(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
 	}
 	if mss == 0 {
 		return rules

@@ -1,0 +1,287 @@
+package holders
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+)
+
+// repeats are when something new is repeated, in case it was lost; after them as often as a Lease is renewed.
+var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second}
+
+const (
+	// openAgain is when the port is tried again that could not be opened.
+	openAgain = time.Second
+	// receiveBuffer has room for what thousands of nodes ask at the same time.
+	receiveBuffer = 4 << 20
+)
+
+// The results of datagrams that this node sends, beside the verdicts on those that it receives.
+const (
+	sent   verdict = "sent"
+	failed verdict = "failed"
+)
+
+// Announcer tells all other nodes directly which addresses this node has, and hears what they tell: by UDP, from
+// node to node, without the API server. doc.go has the protocol. At the end of the process nothing is said: a restart
+// moves nothing.
+type Announcer struct {
+	port uint16
+	keys Keys
+	// wake says that there is something new; it holds one such message.
+	wake     chan struct{}
+	received chan packet
+
+	// What follows is for the goroutine of Run.
+	exchange *exchange
+	tell     func(Event)
+	socket   *net.UDPConn // nil if it is not open
+	opened   netip.Addr   // the address that it has
+	trouble  complaint
+	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
+	saidAt, repeatAt time.Time
+	repeated         int
+	// warned: the log says that somebody has another key.
+	warned bool
+
+	mu     sync.Mutex
+	said   Statement
+	self   netip.Addr
+	others map[string]netip.Addr
+	counts map[string]uint64
+}
+
+// packet is what came from an address; an error if the socket fails.
+type packet struct {
+	content []byte
+	from    netip.AddrPort
+	socket  *net.UDPConn
+	err     error
+}
+
+// NewAnnouncer returns the Announcer of a node, for a UDP port that is the same on all nodes. Without keys nothing is
+// signed.
+func NewAnnouncer(nodeName string, port uint16, keys Keys) *Announcer {
+	a := &Announcer{
+		port: port, keys: keys.For("announcements"), exchange: newExchange(nodeName, random),
+		wake: make(chan struct{}, 1), received: make(chan packet, 1024), counts: map[string]uint64{},
+	}
+	for _, v := range []verdict{sent, failed, accepted, outdated, foreign, unauthenticated, unreadable} {
+		a.counts[string(v)] = 0
+	}
+	return a
+}
+
+// random returns a random number other than 0.
+func random() uint64 {
+	var bytes [8]byte
+	_, _ = rand.Read(bytes[:]) // it never fails
+	return max(binary.NativeEndian.Uint64(bytes[:]), 1)
+}
+
+// SetAnnounced says what to announce. The Statement must not be changed any more. It does not wait.
+func (a *Announcer) SetAnnounced(s Statement) { a.change(func() { a.said = s }) }
+
+// SetNodes says which addresses this node and the others have, to send from and to. The map must not be changed any
+// more. It does not wait.
+func (a *Announcer) SetNodes(self netip.Addr, others map[string]netip.Addr) {
+	a.change(func() { a.self, a.others = self, others })
+}
+
+func (a *Announcer) change(set func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	set()
+	select {
+	case a.wake <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// Counts returns how many datagrams were sent and received, by what became of them.
+func (a *Announcer) Counts() map[string]uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.counts)
+}
+
+func (a *Announcer) count(v verdict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts[string(v)]++
+}
+
+// Run announces, and tells what others announce, until ctx ends. Failures are logged and tried again. The sockets are
+// opened on the caller's thread: what counts is the network namespace of that.
+func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
+	a.tell = tell
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	defer a.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-a.received:
+			if a.receive(ctx, p) {
+				continue
+			}
+		case <-a.wake:
+		case <-timer.C:
+		}
+		if at := a.step(ctx, time.Now()); !at.IsZero() {
+			timer.Reset(time.Until(at))
+		}
+	}
+}
+
+// step does what is due, and returns when there is something to do again; zero for never.
+func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
+	a.mu.Lock()
+	said, self, others := a.said, a.self, a.others
+	a.mu.Unlock()
+	strangers := a.exchange.setPeers(others)
+	if a.socket == nil || a.opened != self {
+		if !self.IsValid() {
+			return time.Time{}
+		}
+		if !a.open(ctx, self) {
+			return now.Add(openAgain)
+		}
+		strangers = a.exchange.names()
+	}
+	for _, name := range strangers {
+		a.send(ctx, a.exchange.greet(name, now), name)
+	}
+	if news := a.exchange.say(said); news != nil {
+		a.saidAt, a.repeated = now, 0
+		a.send(ctx, news, a.exchange.names()...)
+	} else if a.exchange.said != nil && !now.Before(a.repeatAt) {
+		a.repeated++
+		a.send(ctx, a.exchange.repeat(), a.exchange.names()...)
+	} else {
+		return a.repeatAt
+	}
+	a.repeatAt = now.Add(wait.Jitter(renewal, renewalJitter))
+	if a.repeated < len(repeats) {
+		a.repeatAt = a.saidAt.Add(repeats[a.repeated])
+	}
+	return a.repeatAt
+}
+
+// open opens the port, and tells whether it could.
+func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
+	a.close()
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		// With less room more is lost, and asked for again.
+		return raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) })
+	}}
+	address := netip.AddrPortFrom(self, a.port)
+	conn, err := config.ListenPacket(ctx, "udp", address.String())
+	if err != nil {
+		if ctx.Err() == nil && a.trouble.isNew(err) {
+			if errors.Is(err, unix.EADDRINUSE) {
+				err = fmt.Errorf("%w: end the program that uses the port, or choose another one with egress-snat-announce-port on all nodes", err)
+			}
+			klog.FromContext(ctx).Error(err, "Cannot announce egress IPs to the other nodes directly, so they learn of changes from the API server alone; will retry, further failures are not logged",
+				"address", address)
+		}
+		return false
+	}
+	if a.trouble.over() {
+		klog.FromContext(ctx).Info("Egress IPs are announced to the other nodes directly again", "address", address)
+	}
+	a.socket, a.opened = conn.(*net.UDPConn), self
+	go a.read(ctx, a.socket)
+	return true
+}
+
+func (a *Announcer) close() {
+	if a.socket != nil {
+		_ = a.socket.Close() // nothing is written that is not sent
+		a.socket = nil
+	}
+}
+
+// read passes on what comes, until the socket is closed or ctx ends.
+func (a *Announcer) read(ctx context.Context, socket *net.UDPConn) {
+	for {
+		buffer := make([]byte, largestDatagram+1) // a longer one is cut, and cannot be read
+		n, from, err := socket.ReadFromUDPAddrPort(buffer)
+		select {
+		case a.received <- packet{buffer[:n], from, socket, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// receive takes what came, and tells whether the socket is as it was.
+func (a *Announcer) receive(ctx context.Context, p packet) bool {
+	if p.socket != a.socket {
+		return true // it was closed
+	}
+	if p.err != nil {
+		klog.FromContext(ctx).Error(p.err, "The port for direct announcements failed; opening it again")
+		a.close()
+		return false
+	}
+	v := a.hear(ctx, p)
+	a.count(v)
+	if v == unauthenticated && !a.warned {
+		a.warned = true
+		klog.FromContext(ctx).Error(errUnauthenticated, "Another node's direct announcement is ignored, so its egress IPs are known from its Lease alone; give all nodes the same file as egress-snat-key-file, and restart those whose file has changed. Further ones are counted, and not logged",
+			"from", p.from)
+	}
+	return true
+}
+
+// hear takes a datagram, answers it, and tells what its node says.
+func (a *Announcer) hear(ctx context.Context, p packet) verdict {
+	d, err := decode(p.content, a.keys)
+	switch {
+	case errors.Is(err, errUnauthenticated):
+		return unauthenticated
+	case err != nil:
+		return unreadable
+	case p.from.Port() != a.port: // another program on that node
+		return foreign
+	}
+	answers, said, v := a.exchange.receive(d, p.from.Addr().Unmap(), time.Now())
+	a.send(ctx, answers, d.node)
+	if said != nil {
+		a.tell(*said)
+	}
+	return v
+}
+
+// send sends datagrams to nodes.
+func (a *Announcer) send(ctx context.Context, datagrams []datagram, names ...string) {
+	for _, d := range datagrams {
+		content := d.encode(a.keys)
+		for _, name := range names {
+			to := netip.AddrPortFrom(a.exchange.peers[name].address, a.port)
+			if _, err := a.socket.WriteToUDPAddrPort(content, to); err != nil {
+				klog.FromContext(ctx).V(4).Info("A direct announcement could not be sent", "to", to, "err", err)
+				a.count(failed)
+				continue
+			}
+			a.count(sent)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package holders
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// datagram is what nodes send each other. On the wire it is, with all numbers in network byte order:
+//
+//	"OEA"                     3 bytes
+//	version                   1 byte; 1
+//	signed                    1 byte; 1 if a signature follows
+//	kind                      1 byte
+//	session, sequence, revision, nonce    8 bytes each
+//	part, parts               2 bytes each
+//	node                      1 byte, its length, and the name
+//	addresses                 each 1 byte, 4 or 6, the address, and the epoch as a varint
+//	signature                 32 bytes: HMAC-SHA256 of everything in front of it
+type datagram struct {
+	kind kind
+	// node is the name of the sender.
+	node string
+	// session is a random number that a process has for its life, sequence grows with each round of
+	// datagrams that it sends.
+	session, sequence uint64
+	// revision is that of the statement that the sender makes now.
+	revision uint64
+	// nonce is the number that a question has, and the answer to it; 0 if nobody has asked.
+	nonce uint64
+	// part of parts: a statement needs several datagrams if it has many addresses.
+	part, parts uint16
+	addresses   map[netip.Addr]uint64
+}
+
+// kind is a kind of [datagram].
+type kind byte
+
+const (
+	question  kind = 1 // for a statement
+	heartbeat kind = 2 // says that the statement of a revision still holds
+	statement kind = 3 // has a part of a statement
+)
+
+const (
+	magic           = "OEA"
+	protocolVersion = 1
+	fixedLength     = len(magic) + 3 + 4*8 + 2*2 + 1
+	// largestDatagram fits, with the headers of IPv6 and UDP, into the MTU that every network has that
+	// carries IPv6.
+	largestDatagram = 1200
+)
+
+var errUnreadable = errors.New("no announcement, or one of another version")
+
+// encode returns the datagram as it is sent.
+func (d datagram) encode(keys Keys) []byte {
+	b := append(make([]byte, 0, largestDatagram), magic...)
+	b = append(b, protocolVersion, signed(keys), byte(d.kind))
+	for _, n := range []uint64{d.session, d.sequence, d.revision, d.nonce} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, d.part), d.parts)
+	b = append(append(b, byte(len(d.node))), d.node...)
+	for _, ip := range slices.SortedFunc(maps.Keys(d.addresses), netip.Addr.Compare) {
+		family := byte(6)
+		if ip.Is4() {
+			family = 4
+		}
+		b = append(append(b, family), ip.AsSlice()...)
+		b = binary.AppendUvarint(b, d.addresses[ip])
+	}
+	return keys.sign(b)
+}
+
+func signed(keys Keys) byte {
+	if len(keys) > 0 {
+		return 1
+	}
+	return 0
+}
+
+// decode reads a datagram, which is authentic if there are keys. It is errUnreadable or errUnauthenticated
+// otherwise. A node without keys cannot check a signature, so it takes nothing that has one.
+func decode(b []byte, keys Keys) (datagram, error) {
+	if len(b) < fixedLength || string(b[:len(magic)]) != magic || b[len(magic)] != protocolVersion {
+		return datagram{}, errUnreadable
+	}
+	if b[len(magic)+1] != signed(keys) {
+		return datagram{}, errUnauthenticated
+	}
+	b, err := keys.verify(b)
+	if err != nil {
+		return datagram{}, err
+	}
+	if len(b) < fixedLength {
+		return datagram{}, errUnreadable
+	}
+	d := datagram{kind: kind(b[len(magic)+2])}
+	b = b[len(magic)+3:]
+	for _, n := range []*uint64{&d.session, &d.sequence, &d.revision, &d.nonce} {
+		*n, b = binary.BigEndian.Uint64(b), b[8:]
+	}
+	d.part, d.parts, b = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), b[4:]
+	length := int(b[0])
+	if b = b[1:]; len(b) < length {
+		return datagram{}, errUnreadable
+	}
+	d.node = string(b[:length])
+	if d.addresses, err = decodeAddresses(b[length:]); err != nil {
+		return datagram{}, err
+	}
+	return d, d.check()
+}
+
+func decodeAddresses(b []byte) (map[netip.Addr]uint64, error) {
+	addresses := map[netip.Addr]uint64{}
+	for len(b) > 0 {
+		length := 16
+		if b[0] == 4 {
+			length = 4
+		}
+		if b[0] != 4 && b[0] != 6 || len(b) < 1+length {
+			return nil, errUnreadable
+		}
+		ip, _ := netip.AddrFromSlice(b[1 : 1+length]) // these lengths never fail
+		epoch, n := binary.Uvarint(b[1+length:])
+		if n <= 0 || epoch == 0 || epoch > maxEpoch || ip.Is4In6() {
+			return nil, errUnreadable
+		}
+		addresses[ip] = epoch
+		b = b[1+length+n:]
+	}
+	return addresses, nil
+}
+
+// check returns errUnreadable if no node sends such a datagram.
+func (d datagram) check() error {
+	switch {
+	case d.node == "":
+	case d.kind == question && d.nonce != 0 && len(d.addresses) == 0:
+		return nil
+	case d.kind == heartbeat && len(d.addresses) == 0:
+		return nil
+	case d.kind == statement && d.part < d.parts:
+		return nil
+	}
+	return errUnreadable
+}
+
+// split returns the datagrams that have a statement: like d, with a part of it in each.
+func (d datagram) split(s Statement) (list []datagram) {
+	d.kind, d.revision = statement, s.Revision
+	room := 0
+	for _, ip := range slices.SortedFunc(maps.Keys(s.Addresses), netip.Addr.Compare) {
+		needs := 1 + len(ip.AsSlice()) + len(binary.AppendUvarint(nil, s.Addresses[ip]))
+		if room -= needs; len(list) == 0 || room < 0 {
+			d.addresses = map[netip.Addr]uint64{}
+			list, room = append(list, d), largestDatagram-fixedLength-len(d.node)-sha256.Size-needs
+		}
+		d.addresses[ip] = s.Addresses[ip]
+	}
+	if len(list) == 0 {
+		list = []datagram{d}
+	}
+	for i := range list {
+		list[i].part, list[i].parts = uint16(i), uint16(len(list))
+	}
+	return list
+}

@@ -1,0 +1,201 @@
+package holders
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// askAgain is how long an answer may take before the same is asked again.
+const askAgain = 10 * time.Millisecond
+
+// exchange is what this node has said to the others, and they to it, directly. It decides which datagrams count.
+// doc.go has the protocol. It is for one goroutine at a time.
+type exchange struct {
+	node    string
+	session uint64
+	// random returns a random number other than 0.
+	random   func() uint64
+	sequence uint64
+	// said is what this node says; nil as long as that is nothing.
+	said  *Statement
+	peers map[string]*peer
+}
+
+// peer is another node.
+type peer struct {
+	address netip.Addr
+	// session is that of the process that runs there, and sequence the newest of it that was heard. They
+	// are 0 as long as it has not answered.
+	session, sequence uint64
+	// said is what it says. It is never changed, but replaced.
+	said Statement
+	// nonce is that of a question which is not answered yet; 0 if there is none. askedAt is when it was
+	// asked last.
+	nonce   uint64
+	askedAt time.Time
+	// parts of a statement that are here already, all alike but for their addresses, by their number.
+	parts map[uint16]datagram
+}
+
+// verdict says what became of a datagram.
+type verdict string
+
+const (
+	// accepted: it says something, or is part of that.
+	accepted verdict = "accepted"
+	// outdated: it comes too late, or from a process that has to be asked first, or it answers what nobody has asked.
+	outdated verdict = "outdated"
+	// foreign: the Node that it names has another address.
+	foreign verdict = "foreign"
+	// unauthenticated: it is not signed with one of our keys.
+	unauthenticated verdict = "unauthenticated"
+	// unreadable: it is something else, or has another version.
+	unreadable verdict = "unreadable"
+)
+
+func newExchange(node string, random func() uint64) *exchange {
+	return &exchange{node: node, session: random(), random: random, peers: map[string]*peer{}}
+}
+
+// setPeers takes the addresses of the other nodes, and returns the names of those that are new or have
+// another address: nothing is known of what they say.
+func (x *exchange) setPeers(addresses map[string]netip.Addr) (strangers []string) {
+	maps.DeleteFunc(x.peers, func(name string, p *peer) bool { return addresses[name] != p.address })
+	for name, address := range addresses {
+		if x.peers[name] == nil && name != x.node {
+			x.peers[name] = &peer{address: address}
+			strangers = append(strangers, name)
+		}
+	}
+	return strangers
+}
+
+// say takes what this node says from now on, and returns the datagrams for all others; none if that is what
+// it says already. A node that has never had anything to say says nothing.
+func (x *exchange) say(s Statement) []datagram {
+	if x.said == nil && len(s.Addresses) == 0 || x.said != nil && x.said.equal(s) {
+		return nil
+	}
+	x.said = &s
+	x.sequence++
+	return x.datagram(0).split(s)
+}
+
+// repeat returns the datagram that tells all others that what was said still holds; none if nothing was.
+func (x *exchange) repeat() []datagram {
+	if x.said == nil {
+		return nil
+	}
+	x.sequence++
+	d := x.datagram(heartbeat)
+	d.revision = x.said.Revision
+	return []datagram{d}
+}
+
+// greet returns the datagrams for a node of which nothing is known, or nothing any more.
+func (x *exchange) greet(name string, now time.Time) []datagram {
+	return append(x.ask(x.peers[name], now), x.repeat()...)
+}
+
+func (x *exchange) datagram(kind kind) datagram {
+	return datagram{kind: kind, node: x.node, session: x.session, sequence: x.sequence}
+}
+
+// ask returns a question to a node for what it says, unless it was asked a moment ago.
+func (x *exchange) ask(p *peer, now time.Time) []datagram {
+	if p.nonce != 0 && now.Before(p.askedAt.Add(askAgain)) {
+		return nil
+	}
+	if p.nonce == 0 {
+		p.nonce = x.random()
+	}
+	p.askedAt = now
+	d := x.datagram(question)
+	d.nonce = p.nonce
+	return []datagram{d}
+}
+
+// receive takes a datagram that came from an address. It returns what to answer, and what its node says if
+// that is known.
+func (x *exchange) receive(d datagram, from netip.Addr, now time.Time) (answers []datagram, said *Announced, v verdict) {
+	p := x.peers[d.node]
+	if p == nil || p.address != from {
+		return nil, nil, foreign
+	}
+	known := d.session == p.session && p.session != 0
+	switch {
+	case d.kind == question:
+		return x.answer(d.nonce), nil, accepted
+	case d.nonce != 0:
+		if d.nonce != p.nonce || known && d.revision < p.said.Revision {
+			return nil, nil, outdated
+		}
+		return p.take(d)
+	case !known:
+		return x.ask(p, now), nil, outdated
+	case d.kind == statement && p.continues(d):
+		return p.take(d)
+	case d.sequence <= p.sequence:
+		return nil, nil, outdated
+	case d.kind == statement:
+		return p.take(d)
+	}
+	p.sequence = d.sequence
+	if d.revision != p.said.Revision {
+		return x.ask(p, now), nil, accepted
+	}
+	return nil, p.announced(d.node), accepted
+}
+
+// answer returns the answer to a question; nothing if this node has nothing to say.
+func (x *exchange) answer(nonce uint64) []datagram {
+	if x.said == nil {
+		return nil
+	}
+	d := x.datagram(0)
+	d.nonce = nonce
+	return d.split(*x.said)
+}
+
+// continues tells whether a datagram has a part of the statement whose parts are being gathered.
+func (p *peer) continues(d datagram) bool {
+	for _, other := range p.parts {
+		return other.session == d.session && other.sequence == d.sequence && other.revision == d.revision && other.nonce == d.nonce && other.parts == d.parts
+	}
+	return false
+}
+
+// take takes a part of a statement, which is an answer, or later than all that was heard.
+func (p *peer) take(d datagram) ([]datagram, *Announced, verdict) {
+	if !p.continues(d) {
+		p.parts = map[uint16]datagram{}
+	}
+	p.parts[d.part] = d
+	if d.nonce == 0 {
+		p.sequence = max(p.sequence, d.sequence)
+	}
+	if len(p.parts) < int(d.parts) {
+		return nil, nil, accepted
+	}
+	if d.nonce != 0 {
+		if p.session != d.session {
+			p.sequence = 0
+		}
+		p.session, p.sequence, p.nonce = d.session, max(p.sequence, d.sequence), 0
+	}
+	p.said = Statement{Addresses: map[netip.Addr]uint64{}, Revision: d.revision}
+	for _, part := range p.parts {
+		maps.Copy(p.said.Addresses, part.addresses)
+	}
+	p.parts = nil
+	return nil, p.announced(d.node), accepted
+}
+
+func (p *peer) announced(name string) *Announced {
+	return &Announced{Node: name, Statement: p.said, Source: Announcement}
+}
+
+// names returns the names of all other nodes, sorted.
+func (x *exchange) names() []string { return slices.Sorted(maps.Keys(x.peers)) }
