@@ -21,6 +21,9 @@ const (
 	activity = 2 * time.Second
 	// failure is how long a member is passed over that could not take an address.
 	failure = 10 * time.Second
+	// freshness is how long before a member is found alive its state may have come, and how long it is waited
+	// for afterwards.
+	freshness = time.Second
 	// Lifetime is how long the kernel keeps an address that nobody renews, and renewal how often a member
 	// does.
 	Lifetime = 30 * time.Second
@@ -62,11 +65,16 @@ type Member struct {
 
 // peer is another member.
 type peer struct {
+	// alive since a time.
 	alive bool
-	// heard: its state is known, though perhaps from before its death.
-	heard bool
+	since time.Time
+	// state is the newest, told at heard; zero if none was. It may be from before its death.
 	state State
+	heard time.Time
 }
+
+// fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
+func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.since.Add(-freshness)) }
 
 // claim is an address that this member is about to take.
 type claim struct {
@@ -166,7 +174,18 @@ func (m *Member) expire(now time.Time) {
 // live tells whether another member is live and has told its state.
 func (m *Member) live(name string) bool {
 	p := m.peers[name]
-	return p != nil && p.alive && p.heard
+	return p != nil && p.alive && p.fresh()
+}
+
+// informed tells whether all live members have told their states, or had their time for it.
+func (m *Member) informed(now time.Time) bool {
+	informed := true
+	for name, p := range m.peers {
+		if m.pool[name] && p.alive && !p.fresh() && !m.due(p.since.Add(freshness), now) {
+			informed = false
+		}
+	}
+	return informed
 }
 
 // giveWay releases what is not wanted any more, and what another live member has with a higher epoch.
@@ -324,7 +343,7 @@ func (m *Member) Objections(ip netip.Addr) map[string]Objection {
 // claim claims what this member has to take, and drops the claims that others have a better right to.
 func (m *Member) claim(now time.Time) {
 	live, of := m.Votes()
-	if 2*live < of || m.wanted == nil || !m.settled {
+	if 2*live < of || m.wanted == nil || !m.settled || !m.informed(now) {
 		clear(m.claims)
 		return
 	}
@@ -538,14 +557,15 @@ func (e Epochs) apply(m *Member, _ time.Time) []Action {
 	return nil
 }
 
-func (e Alive) apply(m *Member, _ time.Time) []Action {
+func (e Alive) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.Name)
 	came := e.Now && !p.alive
 	p.alive = e.Now
-	if came {
-		return m.publish(true)
+	if !came {
+		return nil
 	}
-	return nil
+	p.since = now
+	return m.publish(true)
 }
 
 func (m *Member) peer(name string) *peer {
@@ -559,12 +579,14 @@ func (m *Member) peer(name string) *peer {
 
 // A member that has an address of this one with a lower epoch has not heard of it, and neither have hosts
 // that it has told.
-func (e Heard) apply(m *Member, _ time.Time) []Action {
+func (e Heard) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.State.Name)
-	if p.heard && !e.State.newer(p.state) {
+	known := !p.heard.IsZero()
+	p.heard = now
+	if known && !e.State.newer(p.state) {
 		return nil
 	}
-	p.state, p.heard = e.State, true
+	p.state = e.State
 	var contested []netip.Addr
 	for ip, epoch := range e.State.Held {
 		m.epochs[ip] = max(m.epochs[ip], epoch)
@@ -617,4 +639,23 @@ func setOf[T comparable](list []T) map[T]bool {
 		set[one] = true
 	}
 	return set
+}
+
+// status says how this member sees the pool.
+func (m *Member) status() Status {
+	s := Status{Majority: m.Majority(), Alive: map[string]bool{m.name: true}, Members: []State{m.published}, Pool: slices.Sorted(maps.Keys(m.pool))}
+	s.Votes, s.Of = m.Votes()
+	for _, name := range slices.Sorted(maps.Keys(m.peers)) {
+		if p := m.peers[name]; !p.heard.IsZero() {
+			s.Members = append(s.Members, p.state)
+			s.Alive[name] = p.alive
+		}
+	}
+	s.Objections, s.Unheld = map[netip.Addr]map[string]Objection{}, map[netip.Addr]time.Time{}
+	for ip, v := range m.vacant {
+		if v.why == Unheld || v.why == Dead {
+			s.Unheld[ip], s.Objections[ip] = v.since, m.Objections(ip)
+		}
+	}
+	return s
 }

@@ -1,0 +1,258 @@
+package pool
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// Members probe one another every probeInterval, and wait so long for an answer; a member that gave none,
+	// also to others, is dead after two more intervals. Measured: 353 to 468 ms from its end.
+	probeInterval = 100 * time.Millisecond
+	probeTimeout  = 50 * time.Millisecond
+	// joinAgain is how often a node of the pool is spoken to that is not a member.
+	joinAgain = 500 * time.Millisecond
+	// exchangeAgain is how often states are exchanged although nothing has changed.
+	exchangeAgain = 5 * time.Second
+	// connectionTime bounds what members send by TCP.
+	connectionTime = time.Second
+)
+
+// members speaks with the other members of the pool: it finds out who is alive, and exchanges states.
+type members struct {
+	name   string
+	port   uint16
+	logger klog.Logger
+	tell   func(Event)
+	list   *memberlist.Memberlist
+	// created is closed when there is a list.
+	created chan struct{}
+
+	mu sync.Mutex
+	// nodes are those of the cluster, pool is which of them to speak to.
+	nodes map[string]netip.Addr
+	pool  []string
+	// state is what others are told.
+	state  []byte
+	peers  map[string]*memberlist.Node
+	outbox map[string]chan struct{}
+	done   chan struct{}
+}
+
+// newMembers begins to listen.
+func newMembers(logger klog.Logger, name string, address netip.Addr, port uint16, keys [][]byte, tell func(Event)) (*members, error) {
+	m := &members{
+		name: name, port: port, logger: logger, tell: tell, created: make(chan struct{}),
+		peers: map[string]*memberlist.Node{}, outbox: map[string]chan struct{}{}, done: make(chan struct{}),
+	}
+	c := memberlist.DefaultLANConfig()
+	c.Name, c.BindAddr, c.BindPort, c.AdvertisePort = name, address.String(), int(port), int(port)
+	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 2, 1
+	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
+	c.DisableTcpPings = true // a process that answers by TCP alone is of no use
+	c.DeadNodeReclaimTime = time.Second
+	c.Delegate, c.Events, c.Alive = delegate{m}, delegate{m}, delegate{m}
+	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
+	if len(keys) > 0 {
+		ring, err := memberlist.NewKeyring(keys, keys[0])
+		if err != nil {
+			return nil, fmt.Errorf("use the keys of the pool: %w", err)
+		}
+		c.Keyring = ring
+	}
+	list, err := memberlist.Create(c)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the other nodes of the pool at %s: %w", netip.AddrPortFrom(address, port), err)
+	}
+	m.list = list
+	close(m.created)
+	go m.join()
+	return m, nil
+}
+
+// close ends it. Nobody is told: a restart moves nothing.
+func (m *members) close() error {
+	close(m.done)
+	return m.list.Shutdown()
+}
+
+// setNodes says which nodes the cluster has, at which addresses, and which are in the pool. A node that has just left
+// the pool is a member until it has handed its addresses over.
+func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes, m.pool = nodes, pool
+}
+
+// publish tells the others this member's state.
+func (m *members) publish(s State) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		m.logger.Error(err, "Cannot tell the other nodes of the pool this one's state. This is a fault of the program: please report it")
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = text
+	for _, wake := range m.outbox {
+		select {
+		case wake <- struct{}{}:
+		default: // one waits already
+		}
+	}
+}
+
+// send sends the state to another member whenever it is woken, the newest one.
+func (m *members) send(name string, wake <-chan struct{}) {
+	<-m.created
+	for {
+		select {
+		case <-m.done:
+			return
+		case <-wake:
+		}
+		m.mu.Lock()
+		text, node := m.state, m.peers[name]
+		m.mu.Unlock()
+		if text == nil || node == nil {
+			continue
+		}
+		if err := m.list.SendReliable(node, text); err != nil {
+			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; it is exchanged again soon", "node", name, "err", err)
+		}
+	}
+}
+
+// join speaks to the nodes of the pool that are no members, every so often.
+func (m *members) join() {
+	for ticker := time.NewTicker(joinAgain); ; {
+		missing := m.missing()
+		var joining sync.WaitGroup
+		for _, address := range missing {
+			joining.Go(func() {
+				if _, err := m.list.Join([]string{address}); err != nil {
+					m.logger.V(4).Info("A node of the pool does not answer", "address", address, "err", err)
+				}
+			})
+		}
+		joining.Wait()
+		select {
+		case <-m.done:
+			ticker.Stop()
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// missing are the addresses of the nodes of the pool that are no members, with ports.
+func (m *members) missing() (list []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range m.pool {
+		if address, known := m.nodes[name]; known && name != m.name && m.peers[name] == nil {
+			list = append(list, netip.AddrPortFrom(address, m.port).String())
+		}
+	}
+	return list
+}
+
+// delegate is what memberlist calls.
+type delegate struct{ *members }
+
+var (
+	_ memberlist.Delegate      = delegate{}
+	_ memberlist.EventDelegate = delegate{}
+	_ memberlist.AliveDelegate = delegate{}
+)
+
+// NodeMeta is part of [memberlist.Delegate].
+func (delegate) NodeMeta(int) []byte { return nil }
+
+// NotifyMsg is part of [memberlist.Delegate].
+func (d delegate) NotifyMsg(text []byte) { d.heard(text) }
+
+// GetBroadcasts is part of [memberlist.Delegate].
+func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState is part of [memberlist.Delegate].
+func (d delegate) LocalState(bool) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state
+}
+
+// MergeRemoteState is part of [memberlist.Delegate].
+func (d delegate) MergeRemoteState(text []byte, _ bool) { d.heard(text) }
+
+func (d delegate) heard(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	var s State
+	if err := json.Unmarshal(text, &s); err != nil || s.Name == "" {
+		d.logger.V(2).Info("Ignored what a member of the pool told, which is no state", "err", err)
+		return
+	}
+	d.tell(Heard{s})
+}
+
+// NotifyAlive is part of [memberlist.AliveDelegate]. Only nodes of the cluster may be members, at their own addresses.
+func (d delegate) NotifyAlive(node *memberlist.Node) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	address, _ := netip.AddrFromSlice(node.Addr)
+	if want, known := d.nodes[node.Name]; node.Name != d.name && (!known || want != address.Unmap()) {
+		return fmt.Errorf("no node of the cluster is %q at %s", node.Name, address)
+	}
+	return nil
+}
+
+// NotifyJoin is part of [memberlist.EventDelegate].
+func (d delegate) NotifyJoin(node *memberlist.Node) {
+	if node.Name == d.name {
+		return
+	}
+	peer := *node
+	d.mu.Lock()
+	d.peers[node.Name] = &peer
+	wake := d.outbox[node.Name]
+	if wake == nil {
+		wake = make(chan struct{}, 1)
+		d.outbox[node.Name] = wake
+		go d.send(node.Name, wake)
+	}
+	d.mu.Unlock()
+	d.tell(Alive{node.Name, true})
+}
+
+// NotifyLeave is part of [memberlist.EventDelegate].
+func (d delegate) NotifyLeave(node *memberlist.Node) {
+	d.mu.Lock()
+	delete(d.peers, node.Name)
+	d.mu.Unlock()
+	d.tell(Alive{node.Name, false})
+}
+
+// NotifyUpdate is part of [memberlist.EventDelegate].
+func (delegate) NotifyUpdate(*memberlist.Node) {}
+
+// logWriter passes memberlist's log on, for those who look for a fault: its complaints about single packets are no
+// news to an operator.
+type logWriter struct{ logger klog.Logger }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w.logger.V(4).Info("memberlist", "line", string(line))
+	return len(line), nil
+}
+
+var _ io.Writer = logWriter{}

@@ -1,0 +1,547 @@
+package pool
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+)
+
+// Config is what a [Runner] has to know beside the events.
+type Config struct {
+	// NodeName is the name of this node, Address the one by which the other nodes reach it.
+	NodeName string
+	Address  netip.Addr
+	// Port is where members speak to each other, by UDP and TCP.
+	Port uint16
+	// Keys authenticate and encrypt that, each 32 bytes: the first is used, all are accepted. Without keys
+	// nothing is.
+	Keys [][]byte
+	// Networks are where the pool's addresses lie. In them, this node has no addresses that it may lose.
+	Networks []netip.Prefix
+	// Ignored is the name of an interface that has no neighbours.
+	Ignored string
+	// Moved is told of each address that was taken or released, before it is removed. It must not wait
+	// for the Runner.
+	Moved func([]Move)
+}
+
+// Move is an address that this node has taken, or releases.
+type Move struct {
+	Address netip.Addr
+	// Taken: this node has it now, with this epoch. Otherwise it releases it.
+	Taken bool
+	Epoch uint64
+	// Other is the node that had it before, or has it now; empty if none is known.
+	Other string
+	Why   Reason
+	// At is when, Since when it was known that the address has to move.
+	At, Since time.Time
+}
+
+const (
+	// announceAgain is how often an address is announced, for switches that forget.
+	announceAgain = time.Minute
+	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
+	openAgain = time.Second
+)
+
+// repeats are when the announcement of a move is repeated, which may be lost.
+var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second}
+
+// Runner is a node of the pool: a [Member] with its effects.
+type Runner struct {
+	config Config
+	kernel kernelAddresses
+	wake   chan struct{}
+
+	mu    sync.Mutex
+	queue []Event
+	// nodes and pool are what the members are told when they are there.
+	nodes   map[string]netip.Addr
+	pool    []string
+	members *members
+	// status is what Status returns.
+	status Status
+
+	// What follows is for the goroutine of Run.
+	member *Member
+	// repeats are the announcements that are due.
+	repeats  []repeat
+	announce time.Time
+	last     map[netip.Addr]Move
+}
+
+// repeat is an announcement that is due at a time.
+type repeat struct {
+	at        time.Time
+	addresses []netip.Addr
+}
+
+// Status is how a node sees the pool.
+type Status struct {
+	// Votes of the nodes of the pool are live, this one included. Majority: they may act.
+	Votes, Of int
+	Majority  bool
+	// Members are the states of all that have told one, this one included; live if the name is in Alive.
+	Members []State
+	Alive   map[string]bool
+	Pool    []string
+	// Objections are why nodes of the pool cannot hold an address.
+	Objections map[netip.Addr]map[string]Objection
+	// Unheld are the addresses that nobody has, since when. Moves are the last of this node's, by address.
+	Unheld map[netip.Addr]time.Time
+	Moves  map[netip.Addr]Move
+}
+
+// NewRunner returns the Runner of a node.
+func NewRunner(c Config) *Runner {
+	var run [8]byte
+	_, _ = rand.Read(run[:]) // it never fails
+	return &Runner{
+		config: c,
+		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
+		wake:   make(chan struct{}, 1),
+		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
+		last:   map[netip.Addr]Move{},
+	}
+}
+
+// Tell tells an event. It does not wait.
+func (r *Runner) Tell(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, e)
+	select {
+	case r.wake <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// SetNodes says which nodes the cluster has, at which addresses, and which are in the pool.
+func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string) {
+	r.mu.Lock()
+	r.nodes, r.pool = nodes, pool
+	if r.members != nil {
+		r.members.setNodes(nodes, pool)
+	}
+	r.mu.Unlock()
+	r.Tell(Pool{pool})
+}
+
+// Status may be called at any time. What it returns must not be changed.
+func (r *Runner) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// Run takes part in the pool until ctx ends. The addresses stay then, for as long as the kernel keeps them. Failures
+// are logged and tried again. Sockets are opened on the caller's thread, or by goroutines that it starts.
+func (r *Runner) Run(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	r.findAddresses(ctx)
+	running.Go(func() { r.watchKernel(ctx) })
+	running.Go(func() { r.speak(ctx) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+		for _, e := range append(r.take(), Tick{}) {
+			r.do(ctx, logger, r.member.Next(e, time.Now()))
+		}
+		r.announceAgain(logger)
+		r.describe()
+		timer.Reset(r.pause())
+	}
+}
+
+// take takes what is in the queue.
+func (r *Runner) take() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	queue := r.queue
+	r.queue = nil
+	return queue
+}
+
+// pause is how long nothing is due.
+func (r *Runner) pause() time.Duration {
+	at := time.Now().Add(announceAgain)
+	if wake := r.member.Wake(); !wake.IsZero() && wake.Before(at) {
+		at = wake
+	}
+	for _, due := range r.repeats {
+		if due.at.Before(at) {
+			at = due.at
+		}
+	}
+	return max(time.Until(at), 0)
+}
+
+// findAddresses tells the member what the kernel has, once it can be read.
+func (r *Runner) findAddresses(ctx context.Context) {
+	for complained := false; ctx.Err() == nil; {
+		l, err := r.kernel.read()
+		if err == nil {
+			r.Tell(Networks{l.networks()})
+			r.Tell(Found{sorted(l.ours)})
+			return
+		}
+		if !complained {
+			complained = true
+			klog.FromContext(ctx).Error(err, "Cannot read this node's interfaces, so it takes no egress IPs; will retry, further failures are not logged")
+		}
+		sleep(ctx, openAgain)
+	}
+}
+
+// watchKernel tells the member of this node's subnets, and of addresses that are gone.
+func (r *Runner) watchKernel(ctx context.Context) {
+	var before map[netip.Addr]int
+	changed := func() {
+		l, err := r.kernel.read()
+		if err != nil {
+			return // interrupted: there is another change
+		}
+		var gone []netip.Addr
+		for ip := range before {
+			if _, there := l.ours[ip]; !there {
+				gone = append(gone, ip)
+			}
+		}
+		before = l.ours
+		r.Tell(Networks{l.networks()})
+		if len(gone) > 0 {
+			r.Tell(Removed{gone})
+		}
+	}
+	for ctx.Err() == nil {
+		if err := watchKernel(ctx.Done(), changed); err != nil {
+			klog.FromContext(ctx).V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
+			sleep(ctx, openAgain)
+		}
+	}
+}
+
+// speak speaks with the other members.
+func (r *Runner) speak(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	for complained := false; ctx.Err() == nil; {
+		members, err := newMembers(logger, r.config.NodeName, r.config.Address, r.config.Port, r.config.Keys, r.Tell)
+		if err != nil {
+			if !complained {
+				complained = true
+				logger.Error(err, "Cannot take part in the pool of nodes that egress IPs are put on; will retry, further failures are not logged")
+			}
+			sleep(ctx, openAgain)
+			continue
+		}
+		r.mu.Lock()
+		r.members = members
+		members.setNodes(r.nodes, r.pool)
+		r.mu.Unlock()
+		r.Tell(joined{})
+		<-ctx.Done()
+		_ = members.close() // the process ends
+	}
+}
+
+// joined says that members can be told this one's state.
+type joined struct{}
+
+func (joined) apply(m *Member, _ time.Time) []Action { return m.publish(true) }
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// do does what the member says.
+func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
+	var takes []Take
+	var releases []Release
+	var publish []Publish
+	for _, a := range actions {
+		switch a := a.(type) {
+		case Probe:
+			go r.probe(ctx, logger, a)
+		case LookAround:
+			go r.look(ctx, logger, a)
+		case Take:
+			takes = append(takes, a)
+		case Release:
+			releases = append(releases, a)
+		case Renew:
+			r.renew(logger, a.Addresses)
+		case Announce:
+			r.announceNow(logger, a.Addresses)
+		case Publish:
+			publish = append(publish, a)
+		}
+	}
+	r.release(logger, releases)
+	r.takeAddresses(logger, takes)
+	for _, p := range publish { // who had an address before removes it then
+		r.mu.Lock()
+		if r.members != nil {
+			r.members.publish(p.State)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// ask returns who has addresses, by their interfaces. With an error nothing is known.
+func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
+	type result struct {
+		answers map[netip.Addr]net.HardwareAddr
+		err     error
+	}
+	groups := l.byLink(addresses)
+	results := make(chan result, len(groups))
+	for link, group := range groups {
+		go func() {
+			answers, err := neighbor.Ask(ctx, link, group)
+			results <- result{answers, err}
+		}()
+	}
+	all := map[netip.Addr]net.HardwareAddr{}
+	var failed error
+	for range groups {
+		one := <-results
+		if one.err != nil {
+			failed = one.err
+		}
+		for ip, mac := range one.answers {
+			all[ip] = mac
+		}
+	}
+	return all, failed
+}
+
+// probe asks whether anybody has addresses.
+func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
+	l, err := r.kernel.read()
+	var answers map[netip.Addr]net.HardwareAddr
+	if err == nil {
+		answers, err = r.ask(ctx, l, p.Addresses)
+	}
+	if err != nil {
+		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", p.Addresses, "err", err)
+		r.Tell(TakeFailed{p.Addresses})
+		return
+	}
+	texts := map[netip.Addr]string{}
+	for ip, mac := range answers {
+		texts[ip] = mac.String()
+	}
+	for _, ip := range p.Addresses {
+		if index, foreign := l.foreign[ip]; foreign {
+			texts[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
+		}
+	}
+	r.Tell(Probed{p.Addresses, texts})
+}
+
+// look asks who is there. If nobody can be asked, nobody is there.
+func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
+	result := Looked{Own: map[netip.Addr]string{}}
+	defer func() { r.Tell(result) }()
+	l, err := r.kernel.read()
+	if err != nil {
+		return
+	}
+	peers := r.peers()
+	gateways := defaultGateways()
+	questions := append(slices.Concat(peers, gateways), a.Own...)
+	answers, err := r.ask(ctx, l, questions)
+	if err != nil {
+		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", err)
+	}
+	for ip, mac := range answers {
+		result.Peers = result.Peers || slices.Contains(peers, ip)
+		result.Gateway = result.Gateway || slices.Contains(gateways, ip)
+		if slices.Contains(a.Own, ip) {
+			result.Own[ip] = mac.String()
+		}
+	}
+}
+
+// peers are the addresses of the pool's other nodes.
+func (r *Runner) peers() (list []netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range r.pool {
+		if address, known := r.nodes[name]; known && name != r.config.NodeName {
+			list = append(list, address)
+		}
+	}
+	return list
+}
+
+// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now.
+func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
+	l, err := r.kernel.read()
+	if err != nil {
+		logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
+		return
+	}
+	for _, ip := range addresses {
+		if index, there := l.ours[ip]; there {
+			if err := r.kernel.put(ip, index); err != nil {
+				logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
+			}
+		}
+	}
+}
+
+// takeAddresses puts addresses on this node, and announces them.
+func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) {
+	if len(takes) == 0 {
+		return
+	}
+	l, err := r.kernel.read()
+	var failed, put []netip.Addr
+	var moves []Move
+	for _, t := range takes {
+		if err == nil {
+			err = r.takeAddress(l, t.Address)
+		}
+		if err != nil {
+			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
+			failed, err = append(failed, t.Address), nil
+			continue
+		}
+		put = append(put, t.Address)
+		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, At: time.Now(), Since: t.Since})
+	}
+	r.announceNow(logger, put)
+	for _, after := range repeats {
+		r.repeats = append(r.repeats, repeat{time.Now().Add(after), put})
+	}
+	r.moved(moves)
+	if len(failed) > 0 {
+		r.Tell(TakeFailed{failed})
+	}
+}
+
+func (r *Runner) takeAddress(l *links, ip netip.Addr) error {
+	if index, foreign := l.foreign[ip]; foreign {
+		return fmt.Errorf("other software has put %s on interface %d", ip, index)
+	}
+	link, found := l.link(ip)
+	if !found {
+		return fmt.Errorf("no interface has a subnet with %s", ip)
+	}
+	return r.kernel.put(ip, link.Index)
+}
+
+// release removes addresses, when those who send packets to them have been told.
+func (r *Runner) release(logger klog.Logger, releases []Release) {
+	if len(releases) == 0 {
+		return
+	}
+	var moves []Move
+	for _, a := range releases {
+		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, At: time.Now()})
+	}
+	r.moved(moves)
+	l, err := r.kernel.read()
+	for _, a := range releases {
+		if err == nil {
+			if index, there := l.ours[a.Address]; there {
+				err = r.kernel.remove(a.Address, index)
+			}
+		}
+		if err != nil {
+			logger.Error(err, "Cannot remove an egress IP that this node must not have any more; the kernel withdraws it within 30 s", "address", a.Address)
+			err = nil
+		}
+	}
+}
+
+func (r *Runner) moved(moves []Move) {
+	if len(moves) == 0 {
+		return
+	}
+	for _, m := range moves {
+		r.last[m.Address] = m
+	}
+	if r.config.Moved != nil {
+		r.config.Moved(moves)
+	}
+}
+
+// announceNow tells the network that addresses are here.
+func (r *Runner) announceNow(logger klog.Logger, addresses []netip.Addr) {
+	if len(addresses) == 0 {
+		return
+	}
+	l, err := r.kernel.read()
+	if err != nil {
+		logger.Error(err, "Cannot announce egress IPs to the network; will retry", "addresses", addresses)
+		return
+	}
+	groups := map[int][]netip.Addr{}
+	for _, ip := range addresses {
+		if index, there := l.ours[ip]; there {
+			groups[index] = append(groups[index], ip)
+		}
+	}
+	for index, group := range groups {
+		if link := l.byIndex[index]; link != nil {
+			if err := neighbor.Announce(link, group); err != nil {
+				logger.V(2).Info("Cannot announce egress IPs to the network; will retry", "addresses", group, "err", err)
+			}
+		}
+	}
+}
+
+// announceAgain repeats the announcements that are due.
+func (r *Runner) announceAgain(logger klog.Logger) {
+	now := time.Now()
+	var due []netip.Addr
+	r.repeats = slices.DeleteFunc(r.repeats, func(one repeat) bool {
+		if one.at.After(now) {
+			return false
+		}
+		due = append(due, one.addresses...)
+		return true
+	})
+	if !now.Before(r.announce) {
+		r.announce = now.Add(announceAgain)
+		due = sorted(r.member.held)
+	}
+	slices.SortFunc(due, netip.Addr.Compare)
+	r.announceNow(logger, slices.Compact(due))
+}
+
+// describe notes how things are, for Status.
+func (r *Runner) describe() {
+	s := r.member.status()
+	s.Moves = make(map[netip.Addr]Move, len(r.last))
+	for ip, m := range r.last {
+		s.Moves[ip] = m
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = s
+}
