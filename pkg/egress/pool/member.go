@@ -12,6 +12,8 @@ const (
 	// patience is how long a member that has just started waits for the others: what they have is not
 	// free, and what nobody has is spread over all.
 	patience = 3 * time.Second
+	// courtesy is how long a claim to an address that is given away may be contested by others.
+	courtesy = 20 * time.Millisecond
 	// askAgain is how long after an answer an address is asked for again, or the neighbours after nobody
 	// spoke for a majority.
 	askAgain = 100 * time.Millisecond
@@ -78,6 +80,7 @@ func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.sinc
 
 // claim is an address that this member is about to take.
 type claim struct {
+	since time.Time
 	// asking: a probe is under way. silent: one has ended, and nobody answered. inUse is the MAC of the
 	// host that did.
 	asking, silent bool
@@ -360,7 +363,7 @@ func (m *Member) claim(now time.Time) {
 	}
 	for ip, name := range Assign(open, m.candidates()) {
 		if name == m.name {
-			m.claims[ip] = &claim{}
+			m.claims[ip] = &claim{since: now}
 		}
 		m.watch(ip, name, now)
 	}
@@ -429,8 +432,9 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		return nil
 	}
 	for _, ip := range sorted(m.claims) {
-		v := m.vacant[ip]
-		if !m.claims[ip].silent && v.why != Drained && v.why != Detached {
+		v, c := m.vacant[ip], m.claims[ip]
+		given := v.why == Drained || v.why == Detached
+		if !c.silent && !(given && m.due(c.since.Add(courtesy), now)) {
 			continue
 		}
 		delete(m.claims, ip)
@@ -446,6 +450,9 @@ func (m *Member) take(now time.Time) (actions []Action) {
 func (m *Member) probe(now time.Time) []Action {
 	var ask []netip.Addr
 	for _, ip := range sorted(m.claims) {
+		if v := m.vacant[ip]; v.why == Drained || v.why == Detached {
+			continue // its holder would answer
+		}
 		if c := m.claims[ip]; !c.asking && m.due(c.again, now) {
 			c.asking, c.silent = true, false
 			ask = append(ask, ip)

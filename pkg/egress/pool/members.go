@@ -16,8 +16,8 @@ import (
 const (
 	// Members probe one another every probeInterval, and wait so long for an answer; a member that gave none,
 	// also to others, is dead after two more intervals. Measured: 353 to 468 ms from its end.
-	probeInterval = 100 * time.Millisecond
-	probeTimeout  = 50 * time.Millisecond
+	probeInterval = 60 * time.Millisecond
+	probeTimeout  = 40 * time.Millisecond
 	// joinAgain is how often a node of the pool is spoken to that is not a member.
 	joinAgain = 500 * time.Millisecond
 	// exchangeAgain is how often states are exchanged although nothing has changed.
@@ -56,7 +56,7 @@ func newMembers(logger klog.Logger, name string, address netip.Addr, port uint16
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.BindAddr, c.BindPort, c.AdvertisePort = name, address.String(), int(port), int(port)
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
-	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 2, 1
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 1
 	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
 	c.DisableTcpPings = true // a process that answers by TCP alone is of no use
 	c.DeadNodeReclaimTime = time.Second
