@@ -35,7 +35,8 @@ type egressOptions struct {
 func newEgressCommand() *cobra.Command {
 	o := &egressOptions{}
 	c := group("egress", "Show egress SNAT on this node",
-		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o))
+		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o),
+		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o))
 	c.Long = egressLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
 	return c

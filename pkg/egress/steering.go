@@ -55,12 +55,17 @@ type steerer struct {
 	// changed asks for a sync, known tells that all Leases are known, or that none can be.
 	changed, known func()
 
+	// pool is nil if this program puts no egress IPs on nodes.
+	pool *poolNode
+
 	mu        sync.Mutex
 	directory *holders.Directory
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// published is what other nodes were told last.
 	published holders.Statement
+	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both.
+	here, assignable map[netip.Addr]bool
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -96,6 +101,8 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
+	e.pool = newPoolNode(ctx, e)
+	e.steerer.pool = e.pool
 }
 
 // apply takes note of an event.
@@ -108,7 +115,7 @@ func (s *steerer) apply(event holders.Event) {
 	s.mu.Unlock()
 	switch event := event.(type) {
 	case holders.OwnAddresses:
-		changed = s.state.setHeld(setOf(event.Addresses)) || changed
+		changed = s.setHeld(func() { s.here = setOf(event.Addresses) }) || changed
 	case holders.LeasesKnown:
 		s.known()
 	case holders.Hearing:
@@ -119,6 +126,19 @@ func (s *steerer) apply(event holders.Event) {
 	if changed {
 		s.changed()
 	}
+}
+
+// setHeld notes which addresses this node has, or may get, and tells whether plans may change.
+func (s *steerer) setHeld(change func()) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	held := maps.Clone(s.assignable)
+	if held == nil {
+		held = map[netip.Addr]bool{}
+	}
+	maps.Copy(held, s.here)
+	return s.state.setHeld(held)
 }
 
 func setOf(addresses []netip.Addr) map[netip.Addr]bool {

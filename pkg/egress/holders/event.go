@@ -63,8 +63,12 @@ type NodeDeleted struct{ Name string }
 func (e OwnAddresses) apply(d *Directory) {
 	before := d.own
 	d.own = make(map[netip.Addr]uint64, len(e.Addresses))
+	for ip := range d.taken {
+		d.own[ip] = before[ip]
+	}
 	for _, ip := range e.Addresses {
 		d.own[ip] = before[ip] // 0 for a new one
+		delete(d.taken, ip)
 	}
 	d.ownKnown = true
 	d.giveEpochs()

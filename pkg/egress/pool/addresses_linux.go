@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -172,19 +171,10 @@ func ours(ip netip.Addr) *netlink.Addr {
 	}
 }
 
-// RemoveAddresses removes the pool's addresses from this node. They would go by themselves; this is for those who
-// do not want to wait.
-func RemoveAddresses(networks []netip.Prefix) error {
-	k := kernelAddresses{networks: networks}
-	l, err := k.read()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, ip := range slices.Collect(maps.Keys(l.ours)) {
-		errs = append(errs, k.remove(ip, l.ours[ip]))
-	}
-	return errors.Join(errs...)
+// HasAddresses tells whether this node has addresses of the pool.
+func HasAddresses(networks []netip.Prefix) bool {
+	l, err := kernelAddresses{networks: networks}.read()
+	return err == nil && len(l.ours) > 0
 }
 
 // watchKernel calls changed once, and after each change of links and addresses, until done is closed. It is an

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"hash/fnv"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Objection is why a member cannot hold an address; empty if it can.
@@ -21,6 +23,24 @@ const (
 	Failed    Objection = "it could not take the address"
 	Inactive  Objection = "it did not take the address in time"
 )
+
+// Objections are those of the nodes of a pool, by name; empty for a node that has none.
+type Objections map[string]Objection
+
+// Able tells whether any node can hold the address, and otherwise why not, for people.
+func (o Objections) Able() (able bool, why string) {
+	var whys []string
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if o[name] == "" {
+			return true, ""
+		}
+		whys = append(whys, name+": "+string(o[name]))
+	}
+	if len(whys) == 0 {
+		return false, "the pool is empty"
+	}
+	return false, strings.Join(whys, "; ")
+}
 
 // Candidate is a member that may get addresses.
 type Candidate struct {

@@ -335,8 +335,8 @@ func (m *Member) objection(name string, ip netip.Addr) Objection {
 }
 
 // Objections says of each node of the pool why it cannot hold an address; empty if it can.
-func (m *Member) Objections(ip netip.Addr) map[string]Objection {
-	objections := map[string]Objection{}
+func (m *Member) Objections(ip netip.Addr) Objections {
+	objections := Objections{}
 	for name := range m.pool {
 		objections[name] = m.objection(name, ip)
 	}
@@ -658,11 +658,16 @@ func (m *Member) status() Status {
 			s.Alive[name] = p.alive
 		}
 	}
-	s.Objections, s.Unheld = map[netip.Addr]map[string]Objection{}, map[netip.Addr]time.Time{}
+	s.Objections, s.Unheld, s.Lost = map[netip.Addr]Objections{}, map[netip.Addr]time.Time{}, map[netip.Addr]string{}
 	for ip, v := range m.vacant {
-		if v.why == Unheld || v.why == Dead {
-			s.Unheld[ip], s.Objections[ip] = v.since, m.Objections(ip)
+		if v.why != Unheld && v.why != Dead {
+			continue
+		}
+		s.Unheld[ip], s.Objections[ip] = v.since, m.Objections(ip)
+		if v.why == Dead {
+			s.Lost[ip] = v.from
 		}
 	}
+	s.Tells = !slices.ContainsFunc(s.Pool, func(name string) bool { return name < m.name && m.live(name) })
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -33,6 +34,8 @@ type Config struct {
 	// Moved is told of each address that was taken or released, before it is removed. It must not wait
 	// for the Runner.
 	Moved func([]Move)
+	// Changed is told when Status says something else of addresses that nobody has. It must not wait.
+	Changed func()
 }
 
 // Move is an address that this node has taken, or releases.
@@ -97,10 +100,14 @@ type Status struct {
 	Alive   map[string]bool
 	Pool    []string
 	// Objections are why nodes of the pool cannot hold an address.
-	Objections map[netip.Addr]map[string]Objection
-	// Unheld are the addresses that nobody has, since when. Moves are the last of this node's, by address.
+	Objections map[netip.Addr]Objections
+	// Unheld are the addresses that nobody has, since when. Of them Lost have the node that had them last and
+	// gives no sign of life: it may still serve them. Moves are the last of this node's, by address.
 	Unheld map[netip.Addr]time.Time
+	Lost   map[netip.Addr]string
 	Moves  map[netip.Addr]Move
+	// Tells: of the live nodes, this one is to tell people what is wrong with all of them.
+	Tells bool
 }
 
 // NewRunner returns the Runner of a node.
@@ -542,6 +549,18 @@ func (r *Runner) describe() {
 		s.Moves[ip] = m
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	before := r.status
 	r.status = s
+	r.mu.Unlock()
+	if r.config.Changed != nil && !maps.Equal(inUse(before), inUse(s)) {
+		r.config.Changed()
+	}
+}
+
+// inUse are this node's claims, with who has the addresses.
+func inUse(s Status) map[netip.Addr]string {
+	if len(s.Members) == 0 {
+		return nil
+	}
+	return s.Members[0].Claims
 }

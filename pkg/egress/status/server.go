@@ -133,6 +133,7 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+snapshotPath, s.snapshot)
 	mux.HandleFunc("GET "+verifyPath, s.verify)
+	s.addPool(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, known := r.Context().Value(peerKey{}).(uint32)
 		switch {

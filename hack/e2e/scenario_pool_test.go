@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// poolArguments put the addresses of [steeredWorld.lanIPs] on nodes.
+const poolArguments = `
+egress-snat-assign-cidrs: ["192.0.2.96/27", "2001:db8:0:2::100/120"]
+`
+
+// poolWorld is a cluster whose egress IPs are put on nodes by the nodes themselves.
+type poolWorld struct {
+	*steeredWorld
+}
+
+func newPoolWorld(t *testing.T, nodes int) *poolWorld {
+	t.Helper()
+	w := &steeredWorld{world: newIdleWorld(t, settings{nodes: nodes, onLAN: true, arguments: poolArguments})}
+	for _, m := range w.members {
+		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
+		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		w.must(err)
+	}
+	w.start()
+	w.egressIPs = w.lanIPs(100)
+	w.pods = w.shop(w.egressIPs...)
+	p := &poolWorld{w}
+	for _, ip := range w.egressIPs {
+		p.holderOf(ip, nil)
+	}
+	p.answered()
+	return p
+}
+
+// has tells whether the kernel of a node has an address.
+func (w *poolWorld) has(m *member, ip string) bool {
+	w.Helper()
+	held, err := m.Host.Held()
+	w.must(err)
+	return slices.Contains(held, netip.MustParseAddr(ip))
+}
+
+// holderOf waits until exactly one node has an address, another one than that, and returns it.
+func (w *poolWorld) holderOf(ip string, than *member) (holder *member) {
+	w.Helper()
+	w.eventually(func() error {
+		holder = nil
+		for _, m := range w.members {
+			if m == than || !w.has(m, ip) {
+				continue
+			}
+			if holder != nil {
+				return fmt.Errorf("%s is on %s and on %s", ip, holder.Name, m.Name)
+			}
+			holder = m
+		}
+		if holder == nil {
+			return fmt.Errorf("%s is on no node", ip)
+		}
+		return nil
+	})
+	return holder
+}
+
+// probes are connections that pods make all the time.
+type probes struct {
+	traffic *lab.Traffic
+
+	mu        sync.Mutex
+	questions []lab.Question
+}
+
+// slow is how long a connection takes whose first packet was lost: TCP repeats it after a second.
+const slow = 300 * time.Millisecond
+
+// probe lets the pods of nodes other than that connect to the outside every 10 ms, in the family of an address.
+func (w *poolWorld) probe(ip string, than *member) *probes {
+	w.Helper()
+	p := &probes{}
+	var pods []*lab.Host
+	for _, pod := range w.pods {
+		if pod.Node != than.Host {
+			pods = append(pods, pod)
+		}
+	}
+	var to []netip.AddrPort
+	for _, server := range w.outside() {
+		if server.Addr().Is4() == netip.MustParseAddr(ip).Is4() {
+			to = append(to, server)
+		}
+	}
+	p.traffic = lab.StartTraffic(lab.TrafficConfig{To: to, Protocols: []string{"tcp"}, Rate: 200, Timeout: 3 * time.Second, Check: func(q lab.Question) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.questions = append(p.questions, q)
+		if q.Err == nil && q.Seen != netip.MustParseAddr(ip) {
+			return fmt.Errorf("want %s", ip)
+		}
+		return nil
+	}}, pods...)
+	w.Cleanup(func() { p.traffic.Stop() })
+	w.must(p.traffic.Round(w.Context()))
+	return p
+}
+
+// gap is how long after a moment the last new connection began that did not work at once.
+func (p *probes) gap(since time.Time) (gap time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.questions {
+		if !q.Kept && !q.Start.Before(since) && (q.Err != nil || q.End.Sub(q.Start) > slow) {
+			gap = max(gap, q.Start.Sub(since))
+		}
+	}
+	return gap
+}
+
+// stop ends them, prints what happened since a moment, and fails unless all were answered, under the egress IP.
+func (w *poolWorld) stop(p *probes, what string, since time.Time, most time.Duration) {
+	w.Helper()
+	w.must(p.traffic.Round(w.Context()))
+	sum, gap := p.traffic.Stop(), p.gap(since)
+	line, _, _ := strings.Cut(sum.String(), "\n")
+	w.Logf("%s: gap %v; %s", what, gap.Round(time.Millisecond), line)
+	if sum.Wrong > 0 || sum.Unanswered > 0 || sum.Broken > 0 || gap > most {
+		w.Errorf("%s: want no gap above %v, and every connection answered: %s", what, most, sum)
+	}
+}
+
+// complete waits until each node finds all others alive, and the pool as it should be.
+func (w *poolWorld) complete() {
+	w.Helper()
+	for _, m := range w.members {
+		w.eventually(func() error {
+			out, errs, status := m.Openshift("egress", "pool", "--socket="+m.Socket(), "-o", "json")
+			var pool struct{ Votes, Of int }
+			if status != 0 {
+				return errors.New(errs)
+			}
+			if err := json.Unmarshal([]byte(out), &pool); err != nil || pool.Votes != len(w.members) || pool.Of != len(w.members) {
+				return fmt.Errorf("%s sees %+v, %v", m.Name, pool, err)
+			}
+			return nil
+		})
+	}
+}
+
+// fastest is the longest gap that a lost holder may cause. Machines that run many tests at a time are slower than an
+// idle one, which takes 0.6 s at most.
+const fastest = 1500 * time.Millisecond
+
+func TestPool_HolderFails(t *testing.T) {
+	w := newPoolWorld(t, 3)
+	for _, ip := range w.egressIPs {
+		for _, fault := range []struct {
+			name string
+			set  func(m *member, broken bool) error
+		}{
+			{"link cut", func(m *member, broken bool) error { return w.SetLink(m.Host, !broken) }},
+			{"switch silent", func(m *member, broken bool) error { return w.SetForwarding(m.Host, !broken) }},
+		} {
+			w.complete()
+			holder := w.holderOf(ip, nil)
+			p := w.probe(ip, holder)
+			began := time.Now()
+			w.must(fault.set(holder, true))
+			next := w.holderOf(ip, holder)
+			w.must(p.traffic.Round(w.Context()))
+			w.stop(p, ip+", "+fault.name, began, fastest)
+			w.must(fault.set(holder, false))
+			w.complete()
+			if now := w.holderOf(ip, nil); now != next {
+				t.Errorf("%s has moved back to %s", ip, now.Name)
+			}
+		}
+	}
+}
+
+func TestPool_Drain(t *testing.T) {
+	w := newPoolWorld(t, 3)
+	w.complete()
+	for _, ip := range w.egressIPs {
+		holder := w.holderOf(ip, nil)
+		p := w.probe(ip, holder)
+		began := time.Now()
+		if out, errs, status := holder.Openshift("egress", "drain", "--socket="+holder.Socket()); status != 0 {
+			t.Fatalf("drain: status %d, %s%s", status, out, errs)
+		}
+		if w.has(holder, ip) {
+			t.Errorf("%s still has %s after its drain", holder.Name, ip)
+		}
+		w.must(p.traffic.Round(w.Context()))
+		w.stop(p, ip+", drain", began, slow)
+		next := w.holderOf(ip, nil)
+		holder.Kill() // it stays drained
+		holder.Start()
+		holder.Ready()
+		w.complete()
+		if out, _, _ := holder.Openshift("egress", "pool", "--socket="+holder.Socket()); !strings.Contains(out, "draining") {
+			t.Errorf("after a restart the node is not drained any more:\n%s", out)
+		}
+		if _, errs, status := holder.Openshift("egress", "undrain", "--socket="+holder.Socket()); status != 0 {
+			t.Errorf("undrain: %s", errs)
+		}
+		if now := w.holderOf(ip, nil); now != next {
+			t.Errorf("%s has moved back to %s", ip, now.Name)
+		}
+	}
+}
+
+func TestPool_ProcessIsKilled(t *testing.T) {
+	w := newPoolWorld(t, 3)
+	w.complete()
+	for _, ip := range w.egressIPs {
+		holder := w.holderOf(ip, nil)
+		p := w.probe(ip, holder)
+		began := time.Now()
+		holder.Kill()
+		time.Sleep(3 * time.Second) // the time that it is away
+		holder.Printed.Reset()
+		holder.Start()
+		holder.Ready()
+		w.complete()
+		if now := w.holderOf(ip, nil); now != holder {
+			t.Errorf("%s has moved to %s", ip, now.Name)
+		}
+		w.stop(p, ip+", process killed", began, slow)
+	}
+}

@@ -1,0 +1,310 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// Pool is where this program puts egress IPs by itself.
+type Pool struct {
+	// Networks are those of the egress IPs that it puts on nodes; none if it puts none.
+	Networks []netip.Prefix
+	// Nodes selects the nodes that it puts them on, Port is where these speak to each other.
+	Nodes labels.Selector
+	Port  uint16
+	// DrainFile is there as long as this node is drained; also after a restart, not after a reboot.
+	DrainFile string
+}
+
+// poolNode is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
+// nothing.
+type poolNode struct {
+	extension *Extension
+	logger    klog.Logger
+	ctx       context.Context
+
+	mu sync.Mutex
+	// nodes are those that are in the pool.
+	nodes map[string]bool
+	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
+	wanted map[v1.IPFamily][]netip.Addr
+	// runner is nil as long as this node has had no part in the pool.
+	runner *pool.Runner
+	told   toldPool
+	// looked: it is known what an earlier process has left.
+	looked bool
+	// moves counts the addresses that this node took or released, by why.
+	moves map[pool.Reason]int
+}
+
+// toldPool is what a runner was told last.
+type toldPool struct {
+	addresses map[string]netip.Addr
+	nodes     []string
+	wanted    []netip.Addr
+}
+
+// newPoolNode returns the part of an Extension's node; nil if there is no pool.
+func newPoolNode(ctx context.Context, e *Extension) *poolNode {
+	if len(e.config.Pool.Networks) == 0 {
+		return nil
+	}
+	return &poolNode{
+		extension: e, ctx: ctx, logger: klog.FromContext(ctx),
+		nodes: map[string]bool{}, wanted: map[v1.IPFamily][]netip.Addr{}, moves: map[pool.Reason]int{},
+	}
+}
+
+// setNode takes the newest version of a Node, and tells whether another one is in the pool.
+func (p *poolNode) setNode(node *v1.Node) (changed bool) {
+	return p.setInPool(node.Name, p != nil && p.extension.config.Pool.Nodes.Matches(labels.Set(node.Labels)))
+}
+
+// deleteNode forgets a Node, and tells whether it was in the pool.
+func (p *poolNode) deleteNode(name string) (changed bool) { return p.setInPool(name, false) }
+
+func (p *poolNode) setInPool(name string, now bool) (changed bool) {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if changed = p.nodes[name] != now; now {
+		p.nodes[name] = true
+	} else {
+		delete(p.nodes, name)
+	}
+	return changed
+}
+
+// sync takes what the plan of a family grants. All objects must be known.
+func (p *poolNode) sync(family v1.IPFamily) {
+	if p == nil {
+		return
+	}
+	s := p.extension.steerer
+	granted, addresses := s.state.granted(family, p.extension.config.Pool.Networks), s.state.primaries(s.outer)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted[family] = granted
+	if len(p.wanted) < len(families) {
+		return
+	}
+	self := p.extension.config.NodeName
+	if p.runner == nil && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
+		p.start(addresses[self])
+	}
+	if p.runner == nil {
+		return
+	}
+	wanted := slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])
+	s.setHeld(func() {
+		if s.assignable = nil; p.nodes[self] {
+			s.assignable = setOf(wanted)
+		}
+	})
+	p.runner.Tell(s.epochs(wanted))
+	nodes := slices.Sorted(maps.Keys(p.nodes))
+	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(addresses, p.told.addresses) {
+		p.runner.SetNodes(addresses, nodes)
+	}
+	if p.told.wanted == nil || !slices.Equal(wanted, p.told.wanted) {
+		p.runner.Tell(pool.Wanted{Addresses: wanted})
+	}
+	p.told = toldPool{addresses, nodes, append([]netip.Addr{}, wanted...)}
+}
+
+// leftovers tells whether an earlier process, of a node in the pool, has left addresses that have to be handed over.
+// The lock must be held.
+func (p *poolNode) leftovers() bool {
+	if p.looked {
+		return false
+	}
+	p.looked = true
+	return pool.HasAddresses(p.extension.config.Pool.Networks)
+}
+
+// start begins to take part. The lock must be held.
+func (p *poolNode) start(self netip.Addr) {
+	e := p.extension
+	p.runner = pool.NewRunner(pool.Config{
+		NodeName: e.config.NodeName, Address: self, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
+		Networks: e.config.Pool.Networks, Ignored: steering.Device,
+		Moved:   p.moved,
+		Changed: func() { e.changed(true, time.Now()) },
+	})
+	if _, err := os.Stat(e.config.Pool.DrainFile); err == nil {
+		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
+		p.runner.Tell(pool.Drain{Now: true})
+	}
+	e.running.Go(func() { p.runner.Run(p.ctx) })
+}
+
+// granted returns the egress IPs in these networks that the plan of a family grants, sorted.
+func (s *state) granted(family v1.IPFamily, networks []netip.Prefix) []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[family].Granted(networks)
+}
+
+// epochs returns those that are known of addresses.
+func (s *steerer) epochs(addresses []netip.Addr) pool.Epochs {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, own := time.Now(), s.directory.Own()
+	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}}
+	for _, ip := range addresses {
+		if epoch := s.directory.Holder(ip, now).Epoch; epoch > 0 {
+			known.Highest[ip] = epoch
+		}
+		if epoch := own[ip]; epoch > 0 {
+			known.Own[ip] = epoch
+		}
+	}
+	return known
+}
+
+// moved tells the directory, the log and the users of moves. It is called before an address is removed, so that
+// packets go to the node that has it now.
+func (p *poolNode) moved(moves []pool.Move) {
+	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
+	var released holders.Released
+	for _, m := range moves {
+		if m.Taken {
+			took.Addresses[m.Address] = m.Epoch
+		} else {
+			released.Addresses = append(released.Addresses, m.Address)
+		}
+	}
+	if len(took.Addresses) > 0 {
+		p.extension.steerer.apply(took)
+	}
+	if len(released.Addresses) > 0 {
+		p.extension.steerer.apply(released)
+	}
+	for _, m := range moves {
+		p.tell(m)
+	}
+}
+
+// tell tells people of a move.
+func (p *poolNode) tell(m pool.Move) {
+	p.mu.Lock()
+	p.moves[m.Why]++
+	p.mu.Unlock()
+	if !m.Taken {
+		p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why)
+		return
+	}
+	takeTime.Observe(m.At.Sub(m.Since).Seconds())
+	p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why, "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
+	note := fmt.Sprintf("The egress IP %s is on this node now, because %s.", m.Address, m.Why)
+	if m.Other != "" {
+		note = fmt.Sprintf("The egress IP %s has moved here from %s, because %s.", m.Address, m.Other, m.Why)
+	}
+	p.extension.events.tell("EgressIPMoved", note)
+}
+
+// The reasons of Events about the pool.
+const (
+	addressInUse    plan.Reason = "AddressInUse"
+	addressUnplaced plan.Reason = "EgressIPNotPlaced"
+)
+
+// troubles returns what is wrong with addresses of the pool that this node has to tell of.
+func (p *poolNode) troubles() map[netip.Addr]trouble {
+	status, known := p.status()
+	if !known || len(status.Members) == 0 {
+		return nil
+	}
+	troubles, now := map[netip.Addr]trouble{}, time.Now()
+	for ip, other := range status.Members[0].Claims {
+		if since, unheld := status.Unheld[ip]; other != "" && unheld && status.Lost[ip] == "" && now.Sub(since) > time.Second {
+			troubles[ip] = trouble{reason: addressInUse, own: true, note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods leave from nowhere or without answers. Remove it there; a node takes it then.", ip, other)}
+		}
+	}
+	if !status.Tells {
+		return troubles
+	}
+	for ip, since := range status.Unheld {
+		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > settled {
+			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
+		} else if !status.Majority && now.Sub(since) > settled {
+			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
+		}
+	}
+	return troubles
+}
+
+// status returns how the pool stands; not known if this node has no part in it.
+func (p *poolNode) status() (status pool.Status, known bool) {
+	if p == nil {
+		return pool.Status{}, false
+	}
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return pool.Status{}, false
+	}
+	return runner.Status(), true
+}
+
+// Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. It is an
+// error if this node has no part in the pool.
+func (e *Extension) Drain(now bool) error {
+	file := e.config.Pool.DrainFile
+	switch _, err := e.Pool(); {
+	case err != nil:
+		return err
+	case now:
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return fmt.Errorf("note that this node is drained: %w", err)
+		}
+	default:
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("note that this node is not drained any more: %w", err)
+		}
+	}
+	e.logger.Info("'openshift egress' has changed whether this node is drained", "drained", now)
+	e.pool.mu.Lock()
+	defer e.pool.mu.Unlock()
+	e.pool.runner.Tell(pool.Drain{Now: now})
+	return nil
+}
+
+// Pool returns how the pool stands, as far as this node knows; an error if it has no part in it.
+func (e *Extension) Pool() (pool.Status, error) {
+	if e.pool == nil {
+		return pool.Status{}, errors.New("there is no pool: proxyArguments.egress-snat-assign-cidrs is not set")
+	}
+	status, known := e.pool.status()
+	if !known {
+		return pool.Status{}, fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", e.config.Pool.Nodes)
+	}
+	return status, nil
+}
+
+// moveCounts returns how many addresses this node took or released, by why.
+func (p *poolNode) moveCounts() map[pool.Reason]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.moves)
+}
