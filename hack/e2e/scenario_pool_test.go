@@ -38,6 +38,7 @@ func newPoolWorld(t *testing.T, nodes int) *poolWorld {
 	}
 	w.start()
 	w.egressIPs = w.lanIPs(100)
+	w.assignable = addrs(w.egressIPs)
 	w.pods = w.shop(w.egressIPs...)
 	p := &poolWorld{w}
 	for _, ip := range w.egressIPs {
