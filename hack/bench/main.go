@@ -23,7 +23,7 @@ import (
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures())
+var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), []figure.Figure{flows.Steering(), flows.Sockets(), flows.Moves()})
 
 func main() {
 	if programming.IsAgent() {

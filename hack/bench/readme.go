@@ -25,7 +25,7 @@ const (
 )
 
 // sectionText is the template of that section. value looks up a row, each one for all ways to write rules; elsewhere and
-// flows look up rows of the typical node.
+// flows look up rows of the typical node, sockets those of steering.
 const sectionText = `On a typical node (10,000 Services, 1,000 of them with external IPs; 100,000 endpoints, 250 of them on this node; for
 iptables-nft a tenth of all that), relative to stock kube-proxy, a change takes {{each "CPU per change ÷ stock kube-proxy"}} times the CPU time,
 resident memory is {{each "resident memory ÷ stock kube-proxy"}} times as large, and the rules are complete after
@@ -35,6 +35,8 @@ A change of a pod on another node costs {{elsewhere "CPU"}} and runs {{elsewhere
 Bound pods of this node begin new flows at {{flows "nftables"}} (nftables), {{flows "legacy tree"}} (iptables-legacy) and
 {{flows "iptables-nft tree"}} (iptables-nft) times the rate that a single SNAT rule for all pods allows, the least that netfilter can
 do; packets of established flows pass at {{value "packets of established flows: nftables ÷ single rule" "250, 400 nodes"}} times its rate.
+A packet costs {{sockets "CPU: steered by vxlan ÷ local"}} times the CPU if it leaves by another node, both nodes together; unbound pods send at
+{{sockets "rate of unbound pods: with ÷ without steering"}} times the rate without steering; a move of one of 1,000 egress IPs takes the kernel of a node {{value "an egress IP moves, time in the kernel of a node with ten pods for each" "1k addresses"}}.
 The picture shows that rate for more bound pods on one node, random ones for each flow: one rule per pod in a linear chain is
 down to {{value "new flows of random pods: linear chain ÷ single rule" "10k"}} at 10,000, where nftables has {{value "new flows of random pods: nftables ÷ single rule" "10k"}}.
 [RESULTS.md](hack/bench/RESULTS.md) has all figures with their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how
@@ -67,6 +69,9 @@ func (p published) render() (string, error) {
 		"each":  each,
 		"elsewhere": func(what string) (string, error) {
 			return p.value("a pod elsewhere changes, "+what+", nftables", "100k")
+		},
+		"sockets": func(what string) (string, error) {
+			return p.value("packets of an established flow between sockets, "+what, "")
 		},
 		"flows": func(structure string) (string, error) {
 			return p.value("new flows of random pods: "+structure+" ÷ single rule", "250, 400 nodes")

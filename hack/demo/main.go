@@ -1,7 +1,7 @@
 // Command demo shows in network namespaces what origin-node does: it starts the given
-// binary on a node with two pods and a host outside, with the configuration and the
-// manifests beside this file, and prints who is seen as what. It exits 1 if anything is
-// not as it should be.
+// binary on two nodes with a pod each, with the configuration and the manifests beside
+// this file, and prints as what a host outside sees the pods, and by which node their packets
+// come. It exits 1 if anything is not as it should be.
 //
 //	demo BINARY [DIR of node-config.yaml and manifests]
 //
@@ -16,9 +16,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -33,11 +36,8 @@ const (
 )
 
 var (
-	externalIP = netip.MustParseAddr("203.0.113.10") // of the Service web
+	externalIP = netip.MustParseAddr("192.0.2.100") // of the Service web
 	dbService  = netip.MustParseAddr("172.30.0.20")
-	// podGateway is the node on the pods' network: the proxier masquerades what comes from
-	// outside, for the answer has to come back through it.
-	podGateway = netip.MustParseAddr("10.128.0.1")
 )
 
 func main() {
@@ -58,17 +58,23 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(d.work)) }()
-	d.lab, err = lab.New(ctx, lab.Config{Prefix: "demo", Pods: 2, Masquerade: true})
+	d.lab, err = lab.New(ctx, lab.Config{Prefix: "demo", Nodes: 2, Pods: 2, Masquerade: true, AnswersByARP: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.lab.Close()) }()
+	if d.wire, err = d.lab.Watch(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.wire.Close()) }()
 	if err := d.start(ctx); err != nil {
 		return err
 	}
 	err = d.show(ctx)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "the node's log:\n%s", d.log())
+		for i := range d.lab.Nodes() {
+			fmt.Fprintf(os.Stderr, "the log of %s:\n%s", nodeName(i), d.log(i))
+		}
 	}
 	if os.Getenv("KEEP") == "1" {
 		d.keep(ctx)
@@ -79,12 +85,18 @@ func run(ctx context.Context) (err error) {
 type demo struct {
 	binary, dir, work string
 	lab               *lab.Lab
+	wire              *lab.Wire
 }
 
 func (d *demo) manifests() string { return filepath.Join(d.work, "manifests") }
 
-func (d *demo) log() string {
-	log, err := os.ReadFile(filepath.Join(d.work, "node.log"))
+// nodeName is that of a node's object, and of its folder.
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
+
+func (d *demo) file(node int, name string) string { return filepath.Join(d.work, nodeName(node), name) }
+
+func (d *demo) log(node int) string {
+	log, err := os.ReadFile(d.file(node, "log"))
 	if err != nil {
 		return err.Error()
 	}
@@ -105,13 +117,13 @@ func (d *demo) publish(names ...string) error {
 	return nil
 }
 
-// start runs the node, with only the Node and the Service db at first, and the servers
-// that tell their clients who they are seen as.
+// start runs the nodes, with only their Nodes and the Service db at first, and the servers
+// that tell their clients who they are seen as. The second node has the external IP.
 func (d *demo) start(ctx context.Context) error {
 	if err := os.Mkdir(d.manifests(), 0o755); err != nil {
 		return err
 	}
-	if err := d.publish("node.yaml", "db.yaml"); err != nil {
+	if err := d.publish("nodes.yaml", "db.yaml"); err != nil {
 		return err
 	}
 	for host, port := range map[*lab.Host]int{d.lab.Outside(): outsidePort, d.lab.Pod(1): podPort, d.lab.Pod(2): dbPort} {
@@ -119,13 +131,35 @@ func (d *demo) start(ctx context.Context) error {
 			return err
 		}
 	}
-	log, err := os.Create(filepath.Join(d.work, "node.log"))
+	nodes := d.lab.Nodes()
+	if err := nodes[1].TakeAddr(externalIP); err != nil {
+		return err
+	}
+	if err := serveAPI(context.WithoutCancel(ctx), d.manifests(), nodes); err != nil {
+		return err
+	}
+	for i := range nodes {
+		if err := d.startNode(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startNode runs the binary on a node.
+func (d *demo) startNode(ctx context.Context, i int) error {
+	if err := os.Mkdir(filepath.Join(d.work, nodeName(i)), 0o755); err != nil {
+		return err
+	}
+	if err := d.configure(i); err != nil {
+		return err
+	}
+	log, err := os.Create(d.file(i, "log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	node := d.lab.Node().Command(context.WithoutCancel(ctx), d.binary, "start", "node",
-		"--config="+filepath.Join(d.dir, "node-config.yaml"), "--manifests="+d.manifests(), "--loglevel=2")
+	node := d.lab.Nodes()[i].Command(context.WithoutCancel(ctx), d.binary, "start", "node", "--config="+d.file(i, "node-config.yaml"), "--loglevel=2")
 	node.Stdout, node.Stderr = log, log
 	if err := node.Start(); err != nil {
 		return err
@@ -134,57 +168,106 @@ func (d *demo) start(ctx context.Context) error {
 	return nil
 }
 
+// configure writes the configuration of a node: the one beside this file, with an API server and for a machine that
+// has several nodes.
+func (d *demo) configure(i int) error {
+	text, err := os.ReadFile(filepath.Join(d.dir, "node-config.yaml"))
+	if err != nil {
+		return err
+	}
+	config := map[string]any{}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		return err
+	}
+	config["nodeName"], config["masterKubeConfig"] = nodeName(i), "kubeconfig"
+	config["masterClientConnectionOverrides"] = map[string]any{"contentType": "application/json", "acceptContentTypes": "application/json"}
+	config["proxyArguments"].(map[string]any)["egress-snat-socket"] = []string{d.file(i, "socket")}
+	if text, err = yaml.Marshal(config); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(d.file(i, "node-config.yaml"), text, 0o600), os.WriteFile(d.file(i, "kubeconfig"), []byte(kubeconfig), 0o600))
+}
+
 // show prints the table. It returns an error if a line of it is wrong.
 func (d *demo) show(ctx context.Context) error {
-	node, outside := d.lab.Node().V4, netip.AddrPortFrom(d.lab.Outside().V4, outsidePort)
+	one, two := d.lab.Nodes()[0], d.lab.Nodes()[1]
+	outside, db := netip.AddrPortFrom(d.lab.Outside().V4, outsidePort), netip.AddrPortFrom(dbService, dbPort)
 	web, other := d.lab.Pod(1), d.lab.Pod(2)
-	db := netip.AddrPortFrom(dbService, dbPort)
-	fmt.Printf("%-52s %-16s %-16s\n", "", "seen as", "should be")
+	fmt.Printf("node-1 %s has pod-1. node-2 %s has pod-2, and the address %s.\n\n", one.V4, two.V4, externalIP)
+	fmt.Printf("%-51s %-23s %s\n", "", "seen as", "should be")
 	errs := []error{
-		d.line(ctx, "pod-1 → outside, without a Service", web, outside, node),
-		d.line(ctx, "pod-1 → pod-2, through the Service db", web, db, web.V4),
+		d.line(ctx, "pod-1 → outside, without a Service", web, outside, seen{one.V4, one}),
+		d.line(ctx, "pod-1 → pod-2, through the Service db", web, db, seen{web.V4, nil}),
 		d.publish("web.yaml", "web-endpoints.yaml"),
-		d.line(ctx, "pod-1 → outside, behind the Service web", web, outside, externalIP),
-		d.line(ctx, "pod-1 → pod-2, through the Service db", web, db, web.V4),
-		d.line(ctx, "pod-2 → outside, not behind the Service web", other, outside, node),
-		d.line(ctx, "outside → external IP of web, answered by pod-1", d.lab.Outside(), netip.AddrPortFrom(externalIP, 80), podGateway),
+		d.line(ctx, "pod-1 → outside, behind the Service web", web, outside, seen{externalIP, two}),
+		d.line(ctx, "pod-1 → pod-2, through the Service db", web, db, seen{web.V4, nil}),
+		d.line(ctx, "pod-2 → outside, not behind the Service web", other, outside, seen{two.V4, two}),
+		// The proxier masquerades what comes from outside, for the answer has to come back through it.
+		d.line(ctx, "outside → external IP of web, answered by pod-1", d.lab.Outside(), netip.AddrPortFrom(externalIP, 80), seen{two.V4, nil}),
+		d.move(two, one),
+		d.line(ctx, "pod-1 → outside, after the address moved to node-1", web, outside, seen{externalIP, one}),
+		d.move(one, two),
+		d.line(ctx, "pod-1 → outside, after it moved back to node-2", web, outside, seen{externalIP, two}),
 		os.Remove(filepath.Join(d.manifests(), "web-endpoints.yaml")),
-		d.line(ctx, "pod-1 → outside, after its endpoint is removed", web, outside, node),
+		d.line(ctx, "pod-1 → outside, after its endpoint is removed", web, outside, seen{one.V4, one}),
 	}
 	return errors.Join(errs...)
 }
 
+func (d *demo) move(from, to *lab.Host) error { return d.lab.MoveAddr(externalIP, from, to) }
+
+// seen is from which address somebody was seen, and by which node its packets left; nil where they leave by none.
+type seen struct {
+	as netip.Addr
+	by *lab.Host
+}
+
+func (d *demo) tell(s seen) string {
+	switch i := slices.Index(d.lab.Nodes(), s.by); {
+	case !s.as.IsValid():
+		return "no answer"
+	case i >= 0:
+		return fmt.Sprintf("%s by %s", s.as, nodeName(i))
+	}
+	return s.as.String()
+}
+
 // line asks until the answer is what it should be or patience ends, and prints it.
-func (d *demo) line(ctx context.Context, what string, from *lab.Host, to netip.AddrPort, want netip.Addr) error {
+func (d *demo) line(ctx context.Context, what string, from *lab.Host, to netip.AddrPort, want seen) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var seen netip.Addr
+	var got seen
 	var err error
-	for seen != want && ctx.Err() == nil {
-		if seen, err = ask(ctx, from, to); err != nil || seen != want {
+	for got != want && ctx.Err() == nil {
+		if got, err = d.ask(ctx, from, to); err != nil || got != want {
 			select {
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
 	}
-	answer := seen.String()
-	if !seen.IsValid() {
-		answer = "no answer"
-	}
-	fmt.Printf("%-52s %-16s %-16s\n", what, answer, want)
-	if seen != want {
-		return errors.Join(fmt.Errorf("%s: seen as %s, should be %s", what, answer, want), err)
+	fmt.Printf("%-51s %-23s %s\n", what, d.tell(got), d.tell(want))
+	if got != want {
+		return errors.Join(fmt.Errorf("%s: seen as %s, should be %s", what, d.tell(got), d.tell(want)), err)
 	}
 	return nil
 }
 
 // ask makes a new flow. One that began before the rules were there never gets an answer,
 // for the first packet decides for the whole flow, so it is given up soon.
-func ask(ctx context.Context, from *lab.Host, to netip.AddrPort) (netip.Addr, error) {
+func (d *demo) ask(ctx context.Context, from *lab.Host, to netip.AddrPort) (got seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	return from.Ask(ctx, "tcp4", to, 0)
+	before := d.wire.Seen()
+	if got.as, err = from.Ask(ctx, "tcp4", to, 0); err != nil {
+		return got, err
+	}
+	for sighting, packets := range d.wire.Seen() {
+		if sighting.Source == got.as && sighting.To == to && packets > before[sighting] {
+			got.by = sighting.Node
+		}
+	}
+	return got, nil
 }
 
 // keep waits for an interrupt, with everything running.
@@ -192,11 +275,13 @@ func (d *demo) keep(ctx context.Context) {
 	in := "ip netns exec " + d.lab.Node().Name
 	fmt.Println(strings.Join([]string{"",
 		"Running until interrupted. To look inside:",
+		"  " + d.binary + " egress addresses --socket=" + d.file(0, "socket"),
 		"  " + in + " iptables -t nat -S OPENSHIFT-EGRESS-SNAT",
+		"  " + in + " nft list table ip openshift-egress-steering",
 		"  " + in + " curl -s http://127.0.0.1:10249/metrics | grep ^egress_snat",
 		"  ip netns exec " + d.lab.Pod(1).Name + " nc " + d.lab.Outside().V4.String() + fmt.Sprintf(" %d", outsidePort),
-		"  less " + filepath.Join(d.work, "node.log"),
-		"Change what the node serves:",
+		"  less " + d.file(0, "log"),
+		"Change what the nodes serve:",
 		"  cp " + filepath.Join(d.dir, "manifests", "web-endpoints.yaml") + " " + d.manifests(),
 	}, "\n"))
 	<-ctx.Done()

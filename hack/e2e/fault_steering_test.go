@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,17 +59,24 @@ func (w *steeredWorld) killDuringMove(to, victim *member, after time.Duration) {
 // TestSteering_Repair: somebody deletes what steers on a pod's node, and on the holder. Packets are lost until the node has
 // repaired it, within a sync period, but none leaves under another address.
 func TestSteering_Repair(t *testing.T) {
-	w := newSteeredWorld(t, settings{}, nil)
+	tunnel := []steeringDamage{{"the device deleted", "ip link del steer0"}, {"the device down", "ip link set steer0 down"}}
+	t.Run("VXLAN", func(t *testing.T) { repairs(newSteeredWorld(t, settings{}, nil), tunnel) })
+	t.Run("direct", func(t *testing.T) {
+		belongsTo(t, usual)
+		repairs(newSteeredWorld(t, settings{arguments: direct}, nil), nil)
+	})
+}
+
+func repairs(w *steeredWorld, tunnel []steeringDamage) {
+	t := w.T
 	traffic := w.crowd(200)
 	source := w.members[1]
-	damages := []steeringDamage{
-		{"the device deleted", "ip link del steer0"},
+	damages := slices.Concat(tunnel[:min(1, len(tunnel))], []steeringDamage{
 		{"other tables flushed", "iptables -w -t nat -F; ip6tables -w -t nat -F"},
 		{"rules deleted", `for family in -4 -6; do ip $family rule | sed -En 's/^(9[0-9]{2}|1000):.*/\1/p' | xargs -n1 ip $family rule del pref; done`},
 		{"routes deleted", `for family in -4 -6; do for table in $(ip $family rule | sed -En 's/.* lookup (77[0-9]{2}).*/\1/p'); do ip $family route flush table $table; done; done`},
-		{"the device down", "ip link set steer0 down"},
 		{"flows forgotten", "conntrack -F"},
-	}
+	}, tunnel[min(1, len(tunnel)):])
 	for _, m := range []*member{source, w.holder} {
 		for _, d := range damages[:by(t, 2, len(damages), len(damages))] {
 			w.scenario(d.name+" on "+m.Name, func() { w.repaired(m, d) })

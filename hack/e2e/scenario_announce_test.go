@@ -21,12 +21,12 @@ func TestAnnounce_APIServerAwayWhileTheAddressMoves(t *testing.T) {
 	w.must(w.APIServer.Stop(t.Context()))
 	away := time.Now()
 	for _, to := range []*member{w.members[1], w.members[2]} {
-		w.scenario("moved to "+to.Name, func() { w.movesWithin(to, time.Second) })
+		w.scenario("moved to "+to.Name, func() { w.movesWithin(to, atLast) })
 		time.Sleep(by(t, 2*time.Second, 15*time.Second, 30*time.Second)) // the fault is its length
 	}
 	w.scenario("a process that is started anew still holds the address", func() {
 		w.holder.Kill()
-		w.answersWithin(time.Now(), time.Second)
+		w.answersWithin(time.Now(), atLast)
 	})
 	w.Logf("the API server was away for %s", since(away))
 	w.must(w.APIServer.Start())
@@ -55,7 +55,7 @@ func TestAnnounce_PortFiltered(t *testing.T) {
 	})
 	traffic := w.crowd(100)
 	for _, to := range []*member{w.members[1], w.members[2], w.members[0]} {
-		w.movesWithin(to, 2*time.Second)
+		w.movesWithin(to, atLast)
 		w.knownBy("lease")
 	}
 	if sum := traffic.Stop(); sum.Wrong > 0 {
@@ -77,10 +77,10 @@ func TestAnnounce_Keys(t *testing.T) {
 		}
 	})
 	for range 2 {
-		w.movesWithin(w.members[1], 2*time.Second)
+		w.movesWithin(w.members[1], atLast)
 		w.knownBy("both", w.members[0])
 		w.knownBy("lease", w.members[2])
-		w.movesWithin(w.members[0], 2*time.Second)
+		w.movesWithin(w.members[0], atLast)
 	}
 	w.members[2].Says("egress-snat-key-file")
 	if told := strings.Count(w.members[2].Printed.String(), "direct announcement is ignored"); told != 1 {
@@ -92,6 +92,39 @@ func TestAnnounce_Keys(t *testing.T) {
 		t.Error("node-3 does not count what it does not believe")
 	}
 }
+
+// TestAnnounce_SteeringSwitchedOff: a node that does not steer any more, or is cleaned up, announces nothing.
+func TestAnnounce_SteeringSwitchedOff(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
+	holder := w.holder
+	restart := func(arguments string) {
+		holder.Stop()
+		holder.Configure(arguments)
+		holder.Printed.Reset()
+		holder.Start()
+		holder.Ready()
+	}
+	for _, off := range []string{"egress-snat-steering: ['off']", "egress-snat: ['false']"} {
+		w.scenario(off, func() {
+			restart(off)
+			w.heldBy(nil, w.egressIPs...)
+			restart("")
+			w.steered()
+		})
+	}
+	w.scenario("--cleanup", func() {
+		holder.Stop()
+		if _, errs, status := holder.Openshift("start", "node", "--config="+holder.Config(), "--cleanup"); status != 0 {
+			w.Fatal(errs)
+		}
+		w.heldBy(nil, w.egressIPs...)
+	})
+}
+
+// atLast is within which pods are answered again when an address has moved. It takes some hundred milliseconds, and more on a
+// machine that is busy with other tests.
+const atLast = 3 * time.Second
 
 // movesWithin moves the egress IPs to a node, and fails unless all pods are answered again within a time.
 func (w *steeredWorld) movesWithin(to *member, limit time.Duration) {

@@ -30,6 +30,8 @@ func TestSteering_PodsLeaveFromTheHolder(t *testing.T) {
 		"nftables":        {settings{nftables: true}, usual},
 		"beside iptables": {settings{beside: true}, long},
 		"IPv6 only":       {settings{families: families[1:]}, usual},
+		"direct":          {settings{arguments: direct}, inCI},
+		"direct beside":   {settings{arguments: direct, beside: true}, long},
 	} {
 		t.Run(name, func(t *testing.T) {
 			belongsTo(t, way.share)
@@ -156,6 +158,42 @@ func TestSteering_TwoHundredMoves(t *testing.T) {
 	w.clean(100_000)
 }
 
+// TestSteering_AnotherTransport: nodes that are given another transport, one after the other, send no packet from another
+// address meanwhile, and nothing of the first one is left.
+func TestSteering_AnotherTransport(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{}, nil)
+	traffic := w.crowd(100)
+	before := w.members[1].steering(w.world)
+	for _, step := range []struct{ arguments, route, none string }{
+		{direct, "default via 192.0.2.2 dev eth0", "steer0"},
+		{"egress-snat-steering-transport: [vxlan]", "default via 169.254.77.1 dev steer0", "dev eth0"},
+	} {
+		w.scenario(step.arguments, func() {
+			w.reconfigure(step.arguments)
+			w.steered()
+			w.leaveByTheHolder()
+			for _, m := range w.members {
+				if state := m.steering(w.world); m != w.holder && !strings.Contains(state, step.route) || strings.Contains(state, step.none) {
+					w.Errorf("%s: want %q and no %q in:\n%s", m.Name, step.route, step.none, state)
+				}
+			}
+			w.move(w.members[1])
+			w.answered()
+			w.move(w.members[0])
+			w.steered()
+		})
+	}
+	sorted := func(text string) []string { return slices.Sorted(slices.Values(lines(text))) } // chains are in the order in which they were made
+	if diff := cmp.Diff(sorted(before), sorted(w.members[1].steering(w.world))); diff != "" {
+		w.Errorf("another state than before (-want +got):\n%s", diff)
+	}
+	if sum := traffic.Stop(); sum.Wrong > 0 {
+		w.Errorf("pods were seen as others: %s", sum)
+	}
+	w.clean(500)
+}
+
 // TestSteering_AddressOnNoNode: an egress IP that no node has, or that all have on loopback or on an interface without ARP,
 // is used where the pod runs: rules and packets are as without steering, and nothing of steering is left when it is off.
 func TestSteering_AddressOnNoNode(t *testing.T) {
@@ -240,13 +278,24 @@ func (w *world) run(host *lab.Host, commands ...string) {
 // TestSteering_BindingGoesOnOneNodeFirst: the holder, or the pod's node, learns of a change first. The packets of the pod are
 // lost then, or leave as its node's where that has learned of it, but never from the pod's address.
 func TestSteering_BindingGoesOnOneNodeFirst(t *testing.T) {
-	belongsTo(t, long)
-	w := newSteeredWorld(t, settings{nodes: 2}, nil)
+	t.Run("iptables", func(t *testing.T) { bindingGoesOnOneNodeFirst(newSteeredWorld(t, settings{nodes: 2}, nil)) })
+	t.Run("nftables", func(t *testing.T) {
+		belongsTo(t, usual) // there the proxier drops nothing that conntrack calls invalid
+		bindingGoesOnOneNodeFirst(newSteeredWorld(t, settings{nodes: 2, nftables: true}, nil))
+	})
+	t.Run("direct", func(t *testing.T) {
+		belongsTo(t, usual)
+		bindingGoesOnOneNodeFirst(newSteeredWorld(t, settings{nodes: 2, arguments: direct}, nil))
+	})
+}
+
+func bindingGoesOnOneNodeFirst(w *steeredWorld) {
 	source, pod := w.members[1], w.pods[1]
 	to := w.outside()
 	w.scenario("on the holder first", func() {
 		source.link.Hold()
 		w.bind(false, w.holder)
+		w.hangs([]*lab.Host{pod}) // the rules go first: the holder may take what arrives for some moments more
 		before := w.holder.drops(w.world)["stale"]
 		by := w.sends(func() { w.hangs([]*lab.Host{pod}) })
 		if now := w.holder.drops(w.world)["stale"]; len(by) > 0 || now == before {

@@ -65,3 +65,67 @@ func (w *steeredWorld) forge(from *lab.Host, outer netip.Addr, victim *lab.Host)
 		w.Errorf("packets have left: %v", seen)
 	}
 }
+
+// TestSteering_ForgedWithoutATunnel: a host on the nodes' network that has a bound pod's address, and sends to the holder, is
+// no node: what it sends does not leave, and is counted.
+func TestSteering_ForgedWithoutATunnel(t *testing.T) {
+	w := newSteeredWorld(t, settings{arguments: direct}, nil)
+	victim, attacker := w.pods[1], w.Outside()
+	for i, to := range at(w.Far(), 8079) { // nobody serves there
+		pod, holder := []netip.Addr{victim.V4, victim.V6}[i], []netip.Addr{w.holder.Host.V4, w.holder.Host.V6}[i]
+		w.scenario(string(familyOf(pod)), func() {
+			w.run(attacker, fmt.Sprintf("ip addr add %s/%d dev lo", pod, pod.BitLen()),
+				fmt.Sprintf("ip route add %s/%d via %s src %s", to.Addr(), to.Addr().BitLen(), holder, pod))
+			before := w.holder.drops(w.world)["foreign"]
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			defer cancel()
+			_, _ = attacker.Ask(ctx, network("udp", to), to, 0)
+			w.eventually(func() error {
+				if now := w.holder.drops(w.world); now["foreign"] == before {
+					return fmt.Errorf("nothing is dropped as foreign: %s", dropsTold(now))
+				}
+				return nil
+			})
+			w.run(attacker, fmt.Sprintf("ip route del %s/%d via %s", to.Addr(), to.Addr().BitLen(), holder), fmt.Sprintf("ip addr del %s/%d dev lo", pod, pod.BitLen()))
+			if seen := w.wire.Sources("udp", to); len(seen) > 0 {
+				w.Errorf("packets have left: %v", seen)
+			}
+		})
+	}
+	w.only(w.holder.Host, w.sends(w.answered))
+	w.clean(10)
+}
+
+// TestSteering_ForgedByANode: a node that sends the holder packets of a pod which runs on another one does not make them
+// leave from the pod's egress IP.
+func TestSteering_ForgedByANode(t *testing.T) {
+	for name, way := range map[string]struct{ arguments, via string }{
+		"VXLAN":  {"", "via 169.254.77.1 dev steer0 onlink"},
+		"direct": {direct, "via 192.0.2.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSteeredWorld(t, settings{families: families[:1], arguments: way.arguments}, nil)
+			victims := []*lab.Host{w.pods[1], w.pods[0]} // of another node, and of the holder
+			traitor, to := w.members[2].Host, netip.AddrPortFrom(w.Far().V4, 8079)
+			for _, victim := range victims {
+				w.run(traitor, fmt.Sprintf("ip addr add %s/32 dev lo", victim.V4), fmt.Sprintf("ip route add %s/32 %s src %s", to.Addr(), way.via, victim.V4))
+				before := w.holder.drops(w.world)["forged"]
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				_, _ = traitor.Ask(ctx, "udp4", to, 0)
+				cancel()
+				w.eventually(func() error {
+					if now := w.holder.drops(w.world); now["forged"] == before {
+						return fmt.Errorf("nothing is dropped as forged: %s", dropsTold(now))
+					}
+					return nil
+				})
+				w.run(traitor, fmt.Sprintf("ip route del %s/32 %s", to.Addr(), way.via), fmt.Sprintf("ip addr del %s/32 dev lo", victim.V4))
+			}
+			if seen := w.wire.Sources("udp", to); len(seen) > 0 {
+				w.Errorf("packets have left: %v", seen)
+			}
+			w.only(w.holder.Host, w.sends(w.answered))
+			w.clean(10)
+		})
+	}
+}

@@ -59,6 +59,9 @@ func newSteeredWorld(t *testing.T, s settings, prepare func(*world)) *steeredWor
 	return w
 }
 
+// direct has nodes be each other's next hops.
+const direct = "egress-snat-steering-transport: [direct]"
+
 // lanIPs is an address of the nodes' network for each family of the cluster, by its number, which no host has by itself.
 func (w *world) lanIPs(number int) []string {
 	var result []string

@@ -16,18 +16,19 @@ import (
 )
 
 // Wire counts the packets that nodes send to the underlay, as the network sees them: by whatever
-// address they have there. Left out is what nodes carry for each other in VXLAN at TunnelPort and announce
-// to each other at AnnouncePort, ARP and neighbour discovery.
+// address they have there. Left out is what nodes send to each other: whatever has a node's hardware address
+// as its destination. So are ARP and neighbour discovery.
 type Wire struct {
-	taps []*os.File
-	wg   sync.WaitGroup
+	taps  []*os.File
+	nodes map[[6]byte]bool // their hardware addresses
+	wg    sync.WaitGroup
 
 	mu   sync.Mutex
 	seen map[Sighting]int
 	err  error
 }
 
-// TunnelPort is the UDP port at which nodes take steered packets from each other, by default.
+// TunnelPort is the UDP port of the tunnel by which nodes take steered packets from each other, by default.
 const TunnelPort = 4799
 
 // AnnouncePort is the UDP port at which nodes tell each other which addresses they have, by default.
@@ -47,7 +48,14 @@ type Sighting struct {
 
 // Watch counts from now on, until Close.
 func (l *Lab) Watch() (*Wire, error) {
-	w := &Wire{seen: map[Sighting]int{}}
+	w := &Wire{seen: map[Sighting]int{}, nodes: map[[6]byte]bool{}}
+	for _, node := range l.nodes {
+		link, err := node.nl.LinkByName(node.dev)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", node.Name, err)
+		}
+		w.nodes[[6]byte(link.Attrs().HardwareAddr)] = true
+	}
 	for _, node := range l.nodes {
 		tap, err := l.tap(node)
 		if err != nil {
@@ -105,7 +113,7 @@ func (w *Wire) count(node *Host, tap *os.File) {
 			w.mu.Unlock()
 			return
 		}
-		if s, ok := sighting(packet[:n]); ok {
+		if s, ok := sighting(packet[:n]); ok && !w.nodes[[6]byte(packet)] {
 			s.Node = node
 			w.seen[s]++
 		}
@@ -195,7 +203,7 @@ func (s Sighting) transport(protocol byte, rest []byte, first bool) (Sighting, b
 	if s.Protocol = names[protocol]; s.Protocol != "" && first && len(rest) >= 4 {
 		port := binary.BigEndian.Uint16(rest[2:])
 		s.To = netip.AddrPortFrom(s.To.Addr(), port)
-		return s, protocol != unix.IPPROTO_UDP || port != TunnelPort && port != AnnouncePort
+		return s, true
 	}
 	if s.Protocol == "" {
 		s.Protocol = fmt.Sprint(protocol)

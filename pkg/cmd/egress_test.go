@@ -610,6 +610,8 @@ func TestEgressVerify_Differences(t *testing.T) {
 		}
 	}
 	verify("IPv4: in agreement\nIPv6: not there: -A X\n", "1 difference between the plan and the kernel; ")
+	n.differences["IPv4"] = []string{status.Warning + "a firewall"} // is told, and does not count
+	verify("IPv4: in agreement\nIPv4: warning: a firewall\nIPv6: not there: -A X\n", "1 difference between the plan and the kernel; ")
 	n.differences["IPv4"] = []string{"a", "b\x1b[2J"}
 	verify("IPv4: a\nIPv4: b?[2J\nIPv6: not there: -A X\n", "3 differences between the plan and the kernel; ")
 	n.err = errors.New("iptables-save: exit status 4")

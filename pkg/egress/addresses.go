@@ -53,9 +53,9 @@ func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	conflicts := s.directory.Conflicts(now)
-	ways := s.directory.Ways(claimed, s.config.Mode, now)
+	ways, holder := s.ways(family, claimed, now), s.holder(family, now)
 	for _, ip := range claimed {
-		h := s.directory.Holder(ip, now)
+		h := holder(ip)
 		a := status.Address{
 			IP: ip, State: string(h.State), Holder: h.Node, Since: h.Since, Epoch: h.Epoch, Known: string(h.Known), Why: string(h.Why), Way: "here",
 		}
@@ -123,10 +123,10 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
 	defer s.mu.Unlock()
 	now := time.Now()
 	troubles := map[netip.Addr]trouble{}
-	claimed := s.state.egressIPs(family)
+	claimed, holder := s.state.egressIPs(family), s.holder(family, now)
 	for _, ip := range claimed {
-		if h := s.directory.Holder(ip, now); h.State == holders.Lost && now.Sub(h.Since) > settled {
-			troubles[ip] = trouble{reason: addressLost, note: fmt.Sprintf("%s is lost, for %s, which had it, is not there any more (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
+		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
+			troubles[ip] = trouble{reason: addressLost, note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
 		}
 	}
 	for _, c := range s.directory.Conflicts(now) {

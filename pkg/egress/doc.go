@@ -45,14 +45,15 @@
 //     are. The loop looks again until it has seen the proxier's jump, or the end of the proxier's
 //     first sync: from then on the proxier does not write in front of our jump.
 //   - Stop: all rules stay in the kernel. New and established flows go on.
-//   - Flush or restore by somebody else: a look finds it, at the latest after half a sync period, and
-//     the rules are repaired. The proxier is asked to write its own rules, too, because its monitor
-//     misses the flush of a single table. Flows that began meanwhile by other rules are ended.
-//   - Regular looks run no program as long as the fingerprint of the kernel's tables is that of the
-//     last look (package reconcile). Every ten minutes they read everything all the same. Of a legacy
-//     nat table larger than 8 MiB, and of other legacy tables, the fingerprint has numbers and sizes
-//     only: a rule that was replaced by one of the same size, or moved, is found then, or by 'openshift
-//     egress verify'.
+//   - Flush or restore by somebody else: a look finds it after half a sync period at the latest (three
+//     quarters where looks take long), and the rules are repaired. The proxier is asked to write its own
+//     rules, too, because its monitor misses the flush of a single table. Flows that began meanwhile by
+//     other rules are ended.
+//   - Regular looks do not list all tables as long as the fingerprint of the kernel's tables is that of
+//     the last look, or our rules and the proxier's are as they were (package reconcile). Every ten
+//     minutes they read everything all the same. Of a legacy nat table larger than 8 MiB, and of other
+//     legacy tables, the fingerprint has numbers and sizes only: a rule that was replaced by one of the
+//     same size, or moved, is found then, or by 'openshift egress verify'.
 //   - Failure: a write is one transaction, all or nothing. The old rules stay, and it is tried again
 //     after 0.5 s, then twice as long each time, up to the sync period. A failure never keeps the
 //     proxier from programming Services.

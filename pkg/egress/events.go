@@ -171,7 +171,8 @@ func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Ref
 	r.wakeUp()
 }
 
-// setTroubles says what is wrong with where the egress IPs of Services are, all of it. It does not block.
+// setTroubles says what is wrong with where the egress IPs of Services are, and with no Service what is wrong with
+// this node's steering, all of it. It does not block.
 func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,10 +180,15 @@ func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
 	r.troubles = troubles
 	for _, concerned := range []map[plan.Service][]trouble{before, troubles} {
 		for service := range concerned {
-			if !slices.Equal(before[service], troubles[service]) {
-				r.replace(service, r.warningsAbout(service))
-				r.wakeUp()
+			if slices.Equal(before[service], troubles[service]) {
+				continue
 			}
+			if service == (plan.Service{}) {
+				r.replace(service, r.warningsAboutNode())
+			} else {
+				r.replace(service, r.warningsAbout(service))
+			}
+			r.wakeUp()
 		}
 	}
 }
@@ -275,6 +281,9 @@ func (r *eventRecorder) warningsAboutNode() []warning {
 			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
 			warnings = append(warnings, warning{about: about, reason: reason, note: validNote(note)})
 		}
+	}
+	for _, t := range r.troubles[plan.Service{}] {
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
 	}
 	return warnings
 }

@@ -237,6 +237,13 @@ func (e *Extension) changed(changed bool, at time.Time) {
 	}
 }
 
+// wake has both families sync, for no object that changed.
+func (e *Extension) wake() {
+	for _, f := range e.families {
+		f.loop.Wake()
+	}
+}
+
 // known tells that all objects of a kind are known. What came before the last of them was not due.
 func (e *Extension) known(kind string) {
 	opens := e.barrier.Known(kind)

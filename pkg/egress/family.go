@@ -63,7 +63,6 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	numbers := p.Numbers()
 	f.report(change, numbers)
 	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
-	e.events.setTroubles(e.steerer.troubles())
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
@@ -147,8 +146,10 @@ func (f *family) observeLatency(changes []time.Time) {
 	}
 }
 
-// syncEnded says once that the rules are in place, and wakes those who watch the status.
+// syncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the
+// status.
 func (e *Extension) syncEnded() {
+	e.events.setTroubles(e.troubles())
 	if e.firstTimeReady() {
 		summary := e.Summary()
 		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)

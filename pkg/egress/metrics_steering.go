@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/component-base/metrics"
@@ -20,6 +21,9 @@ var (
 	conflictDesc = metrics.NewDesc(subsystem+"_address_holders",
 		"Nodes that have the egress IP at the same time. Only egress IPs on more than one node have series.",
 		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
+	faultDesc = metrics.NewDesc(subsystem+"_steering_fault",
+		"1 if something keeps packets from being sent to the nodes that have their egress IPs, else 0, by reason. No series where steering was switched off.",
+		[]string{"reason"}, nil, metrics.ALPHA, "")
 	dropsDesc = metrics.NewDesc(subsystem+"_dropped_packets_total",
 		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.",
 		[]string{"ip_family", "reason"}, nil, metrics.ALPHA, "")
@@ -34,18 +38,26 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, dropsDesc, announcementsDesc} {
+	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc} {
 		descs <- desc
 	}
 }
 
 func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) {
 	e := current.Load()
-	if e.steerer == nil {
-		return
-	}
 	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
+	}
+	if e.steerer == nil && e.config.Steering.Unavailable == nil {
+		return
+	}
+	faults := e.steeringFaults()
+	for _, kind := range faultKinds {
+		stands := slices.ContainsFunc(faults, func(f fault) bool { return f.kind == kind })
+		gauge(faultDesc, map[bool]float64{true: 1}[stands], string(kind))
+	}
+	if e.steerer == nil {
+		return
 	}
 	if e.steerer.announcer != nil {
 		for result, datagrams := range e.steerer.announcer.Counts() {

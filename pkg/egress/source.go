@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -27,7 +29,17 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Families:  families,
 		Steering:  e.config.Steering.transport(),
 		Addresses: e.addresses(families),
+
+		SteeringProblems: e.steeringProblems(),
 	}
+}
+
+// steeringProblems are the faults of steering, for people.
+func (e *Extension) steeringProblems() (problems []string) {
+	for _, f := range e.steeringFaults() {
+		problems = append(problems, f.message)
+	}
+	return problems
 }
 
 // familyStatus returns what the status says of each IP family: nothing before the first plan.
@@ -115,10 +127,26 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		if f.Input.NoProxier {
 			continue
 		}
-		if differences[f.Family], err = reconcile.Compare(ctx, e.config.Backend, kernel.Family(f.Family), f.Plan.Desired()); err != nil {
+		name := v1.IPFamily(f.Family)
+		desired := f.Plan.Desired()
+		desired.Steering, _ = e.steerer.steering(name)
+		rules, err := reconcile.Compare(ctx, e.config.Backend, kernel.Family(f.Family), desired)
+		if err != nil {
 			return nil, false, fmt.Errorf("read the %s rules: %w", f.Family, err)
 		}
+		steering, err := e.families[name].reconciler.CompareSteering(ctx, desired)
+		if err != nil {
+			return nil, false, fmt.Errorf("read what steers %s packets: %w", f.Family, err)
+		}
+		warnings, err := e.families[name].reconciler.SteeringWarnings(ctx, desired)
+		if err != nil {
+			return nil, false, fmt.Errorf("look for what is in the way of steered %s packets: %w", f.Family, err)
+		}
+		differences[f.Family] = append(rules, steering...)
 		agrees = agrees && len(differences[f.Family]) == 0
+		for _, warning := range warnings {
+			differences[f.Family] = append(differences[f.Family], status.Warning+warning)
+		}
 	}
 	return differences, agrees, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	configv1 "github.com/openshift/api/config/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -551,6 +552,13 @@ func (p planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
 	return result
 }
 
+// homes returns the names of the nodes on which bound pods run.
+func (s *state) homes(family v1.IPFamily) map[netip.Addr]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[family].Homes()
+}
+
 func (p planned) Numbers() (result plan.Numbers) {
 	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
 	return result
@@ -628,6 +636,8 @@ type Objects struct {
 	Network *configv1.Network
 	// Held are the addresses that this node holds, as in [placement.Placement].
 	Held map[netip.Addr]bool
+	// Leases are those in which nodes announce theirs.
+	Leases []*coordinationv1.Lease
 }
 
 // PlanFor returns this node's plan of family for these objects. What of them cannot be read is in
@@ -645,7 +655,14 @@ func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, e
 
 // inputFor is InputFor, and tells which part of it is this node's.
 func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, placement.Placement, error) {
-	s := newState(config)
+	s, err := stateFor(config, objects)
+	in, place := s.input(family)
+	return in, place, err
+}
+
+// stateFor returns the state for these objects. What of them cannot be read is in err.
+func stateFor(config Config, objects Objects) (s *state, err error) {
+	s = newState(config)
 	var errs []error
 	for _, object := range objects.Services {
 		s.setService(object)
@@ -660,7 +677,6 @@ func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, p
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
 	s.setHeld(objects.Held)
-	_, err := s.setNetwork(objects.Network)
-	in, place := s.input(family)
-	return in, place, errors.Join(append(errs, err)...)
+	_, err = s.setNetwork(objects.Network)
+	return s, errors.Join(append(errs, err)...)
 }

@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -22,6 +24,8 @@ type Steering struct {
 	// Mode says what becomes of packets whose egress IP no node holds. Nothing is steered if it is
 	// [holders.Off] or empty.
 	Mode holders.Mode
+	// Unavailable is why this node steers nothing although it was asked to; nil otherwise.
+	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
 	// Keys sign what nodes announce directly, by the port that Kernel has for it; none if it is not signed.
@@ -52,20 +56,34 @@ type steerer struct {
 	publisher *holders.Publisher
 	// announcer is nil if nodes do not tell each other directly.
 	announcer *holders.Announcer
-	// changed asks for a sync, known tells that all Leases are known, or that none can be.
-	changed, known func()
+	logger    klog.Logger
+	// adjacent returns why another node cannot be the next hop of packets of this one.
+	adjacent func(self, node netip.Addr) error
+	// find has the kernel look for another node's hardware address.
+	find func(self, node netip.Addr) error
+	// changed asks for a sync, wake for one that is not due, known tells that all Leases are known, or that none can
+	// be.
+	changed, wake, known func()
 
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolNode
 
 	mu        sync.Mutex
 	directory *holders.Directory
+	// failing has why Leases cannot be used.
+	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// published is what other nodes were told last.
 	published holders.Statement
 	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both.
 	here, assignable map[netip.Addr]bool
+	// wakeAt is when the next sync comes because time has passed; zero for never.
+	wakeAt time.Time
+	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
+	hardware map[netip.Addr]kernel.HardwareAddr
+	// told is why nodes, by their names, cannot be the next hop, as the log says.
+	told map[string]holders.Reason
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -78,8 +96,15 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		state:     e.state,
 		outer:     outer,
 		publisher: holders.NewPublisher(leases, e.config.NodeName),
+		logger:    e.logger,
+		adjacent:  steering.Adjacent,
+		find:      steering.FindNeighbour,
+		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		changed:   func() { e.changed(true, time.Now()) },
+		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
+		told:      map[string]holders.Reason{},
+		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
@@ -90,7 +115,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain}
+	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
@@ -103,12 +128,17 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	}
 	e.pool = newPoolNode(ctx, e)
 	e.steerer.pool = e.pool
+	if e.config.Steering.Kernel.Transport == steering.Direct {
+		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
+	}
 }
 
 // apply takes note of an event.
 func (s *steerer) apply(event holders.Event) {
 	s.mu.Lock()
-	changed := s.directory.Apply(event, time.Now())
+	now := time.Now()
+	changed := s.directory.Apply(event, now)
+	sooner := s.wakesSooner(now)
 	if changed && s.published.Revision > 0 {
 		s.publish() // other nodes need not wait for this one's rules
 	}
@@ -123,8 +153,11 @@ func (s *steerer) apply(event holders.Event) {
 			s.known() // rules must not wait for a right that nobody gives
 		}
 	}
-	if changed {
+	switch {
+	case changed:
 		s.changed()
+	case sooner:
+		s.wake()
 	}
 }
 
@@ -139,6 +172,17 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 	}
 	maps.Copy(held, s.here)
 	return s.state.setHeld(held)
+}
+
+// wakesSooner tells whether an answer changes by itself before the next sync comes: a node that is not Ready, for
+// example, is silent some time later, and that is not a moment to be late. The lock must be held.
+func (s *steerer) wakesSooner(now time.Time) bool {
+	at := s.directory.Wake(now)
+	if at.IsZero() || !s.wakeAt.IsZero() && !at.Before(s.wakeAt) {
+		return false
+	}
+	s.wakeAt = at
+	return true
 }
 
 func setOf(addresses []netip.Addr) map[netip.Addr]bool {
@@ -159,6 +203,11 @@ func (s *steerer) setNode(node *v1.Node) {
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
+	s.apply(nodeSeen(node))
+}
+
+// nodeSeen returns what a Node says.
+func nodeSeen(node *v1.Node) holders.NodeSeen {
 	event := holders.NodeSeen{Name: node.Name}
 	for _, condition := range node.Status.Conditions {
 		event.Ready = event.Ready || condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
@@ -168,7 +217,7 @@ func (s *steerer) setNode(node *v1.Node) {
 			event.InternalIPs = append(event.InternalIPs, ip)
 		}
 	}
-	s.apply(event)
+	return event
 }
 
 // deleteNode forgets a Node.
@@ -184,20 +233,193 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	nodes := s.state.primaries(s.outer)
-	result.Self = nodes[s.state.config.NodeName]
-	delete(nodes, s.state.config.NodeName)
-	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	result = s.nodesFor(family)
 	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, nodes)
+		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	claimed := s.state.egressIPs(family)
-	result.Ways = s.directory.Ways(claimed, s.config.Mode, now)
+	result.Ways = s.ways(family, claimed, now)
+	result.Senders = s.senders(result)
+	result.Homes = s.homes(family, claimed)
 	s.publish()
-	return result, s.directory.Wake(now)
+	s.wakeAt = s.directory.Wake(now)
+	return result, s.wakeAt
+}
+
+// nodesFor returns a steering of an IP family without ways: the addresses of this node and of the others.
+func (s *steerer) nodesFor(family v1.IPFamily) (result kernel.Steering) {
+	name, nodes := s.state.config.NodeName, s.nodes(family)
+	result.Self = s.state.primaries(s.outer)[name]
+	delete(nodes, name)
+	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	return result
+}
+
+// nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
+func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
+	if s.config.Kernel.Transport == steering.Direct {
+		return s.state.primaries(family) // a next hop is of the packets' family
+	}
+	return s.state.primaries(s.outer)
+}
+
+// ways returns which ways the packets of these egress IPs, of a family, take. The lock must be held.
+func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time) map[netip.Addr]kernel.Way {
+	ways := s.directory.Ways(egressIPs, s.config.Mode, now)
+	holder := s.holder(family, now)
+	for ip, way := range ways {
+		if way.Kind != kernel.ToNode {
+			continue
+		}
+		ways[ip] = kernel.Way{Kind: kernel.Prohibit}
+		if h := holder(ip); h.State == holders.Remote {
+			ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: h.Address}
+		}
+	}
+	return ways
+}
+
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
+// packets are sent here. The lock must be held.
+func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
+	own := s.directory.Own()
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+		return nil
+	}
+	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes[self] = s.state.primaries(s.outer)[self]
+	homes := map[netip.Addr]netip.Addr{}
+	for pod, name := range s.state.homes(family) {
+		if node := nodes[name]; node.IsValid() {
+			homes[pod] = node
+		}
+	}
+	return homes
+}
+
+// senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
+// tunnel they do not count. The lock must be held.
+func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr {
+	if s.config.Kernel.Transport != steering.Direct {
+		return nil
+	}
+	senders := map[netip.Addr]kernel.HardwareAddr{}
+	for _, node := range in.Nodes {
+		at, known := s.hardware[node]
+		if known {
+			senders[node] = at
+			continue
+		}
+		if err := s.find(in.Self, node); err != nil {
+			s.logger.V(2).Info("Cannot look for the hardware address of a node; what it sends here is dropped until it is known", "node", node, "err", err)
+		}
+	}
+	return senders
+}
+
+// setHardware takes the hardware address of a host.
+func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
+	s.mu.Lock()
+	same := s.hardware[host] == at
+	s.hardware[host] = at
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	for _, family := range families {
+		for _, node := range s.state.primaries(family) {
+			if node == host {
+				s.changed()
+			}
+		}
+	}
+}
+
+// holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
+// the next hop of packets of this node. The lock must be held.
+func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) holders.Holding {
+	if s.config.Kernel.Transport != steering.Direct {
+		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
+	}
+	self, nodes := s.state.primaries(s.outer)[s.state.config.NodeName], s.state.primaries(family)
+	reasons := map[string]holders.Reason{} // each node is asked for once
+	return func(ip netip.Addr) holders.Holding {
+		h := s.directory.Holder(ip, now)
+		if h.State != holders.Remote {
+			return h
+		}
+		if _, known := reasons[h.Node]; !known {
+			reasons[h.Node] = s.unreachable(family, h.Node, self, nodes[h.Node])
+		}
+		h.Address = nodes[h.Node]
+		if why := reasons[h.Node]; why != "" {
+			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, why
+		}
+		return h
+	}
+}
+
+// unreachable returns why a node cannot be the next hop of packets of an IP family; empty if it can. The log says it
+// when that changes.
+func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
+	if !node.IsValid() {
+		why = holders.Reason(fmt.Sprintf("the node has no InternalIP for %s, which the transport direct needs", family))
+	} else if err := s.adjacent(self, node); err != nil {
+		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
+	}
+	key := string(family) + " " + name
+	switch before := s.told[key]; {
+	case why != "" && why != before:
+		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
+			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", name, "ipFamily", family)
+	case why == "" && before != "":
+		s.logger.Info("The transport direct reaches the node again", "node", name, "ipFamily", family)
+	}
+	s.told[key] = why
+	return why
+}
+
+// SteeringFor returns which ways this node's packets take for these objects, in an IP family; zero if nothing is
+// steered. The nodes reach each other by the IP family of this node's first address. What of the Leases cannot be read
+// is in err; the ways are complete without it.
+func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result kernel.Steering, err error) {
+	if config.Steering.off() {
+		return kernel.Steering{}, nil
+	}
+	state, err := stateFor(config, objects)
+	outer := outerOf(config.NodeName, objects.Nodes)
+	directory := holders.NewDirectory(holders.Config{NodeName: config.NodeName, Outer: kernel.Family(outer)})
+	now := time.Now()
+	for _, node := range objects.Nodes {
+		directory.Apply(nodeSeen(node), now)
+	}
+	for _, lease := range objects.Leases {
+		announced, leaseErr := holders.Announcing(lease)
+		err = errors.Join(err, leaseErr)
+		directory.Apply(announced, now)
+	}
+	directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	directory.Apply(holders.LeasesKnown{}, now)
+	s := steerer{
+		config: config.Steering, state: state, outer: outer, directory: directory, logger: klog.Background(),
+		adjacent: steering.Adjacent, told: map[string]holders.Reason{},
+	}
+	result = s.nodesFor(family)
+	result.Ways = s.ways(family, state.egressIPs(family), now)
+	return result, err
+}
+
+// outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
+func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
+	for _, node := range nodes {
+		if seen := nodeSeen(node); node.Name == name && len(seen.InternalIPs) > 0 {
+			return familyOf(seen.InternalIPs[0])
+		}
+	}
+	return v1.IPv4Protocol
 }
 
 // publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for

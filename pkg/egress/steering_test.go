@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,18 +11,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // steered is a steerer of node-a, in whose cluster shop/web has the external IP 203.0.113.10.
 type steered struct {
 	*testing.T
 	*steerer
-	syncs, known int
+	syncs, wakes, known int
 }
 
 func newSteered(t *testing.T, mode holders.Mode) *steered {
@@ -33,17 +37,22 @@ func newSteered(t *testing.T, mode holders.Mode) *steered {
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
 	s.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
-	s.changed, s.steerer.known = func() { s.syncs++ }, func() { s.known++ }
+	s.changed, s.wake, s.steerer.known = func() { s.syncs++ }, func() { s.wakes++ }, func() { s.known++ }
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
-		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-		e.state.setNode(node)
-		s.setNode(node)
+		n := node(name, ip, v1.ConditionTrue)
+		e.state.setNode(n)
+		s.setNode(n)
 	}
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	s.apply(holders.LeasesKnown{})
 	return s
+}
+
+func node(name, ip string, ready v1.ConditionStatus) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
+	return n
 }
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
@@ -62,6 +71,44 @@ func (s *steered) expect(want map[netip.Addr]kernel.Way) {
 	got, _ := s.steering(v1.IPv4Protocol)
 	if diff := cmp.Diff(want, got.Ways, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		s.Errorf("ways (-want +got):\n%s", diff)
+	}
+}
+
+// TestSteerer_NextHops: without a tunnel a node is the next hop, by its address of the packets' family, and an egress IP
+// is lost whose holder cannot be.
+func TestSteerer_NextHops(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.config.Kernel.Transport = steering.Direct
+	var failure error
+	var looked []netip.Addr
+	s.find = func(self, node netip.Addr) error {
+		looked = append(looked, node)
+		return nil
+	}
+	s.adjacent = func(self, node netip.Addr) error { return failure }
+	s.apply(s.announce("node-b", 1))
+	toNode := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
+	rejected := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
+	s.expect(toNode)
+	failure = errors.New("it is behind a router")
+	s.expect(rejected)
+	if a := s.addresses(v1.IPv4Protocol)[0]; a.State != string(holders.Lost) || a.Way != string(kernel.Prohibit) || !strings.Contains(a.Why, "behind a router") {
+		t.Errorf("a node behind a router: %+v", a)
+	}
+	failure = nil
+	s.expect(toNode)
+	node, at, syncs := netip.MustParseAddr("192.0.2.3"), kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, s.syncs
+	if !slices.Contains(looked, node) {
+		t.Errorf("the hardware address of %s was not looked for, only %s", node, looked)
+	}
+	s.setHardware(netip.MustParseAddr("192.0.2.99"), kernel.HardwareAddr{2, 0, 0, 0, 0, 99}) // no node
+	s.setHardware(node, at)
+	s.setHardware(node, at)
+	if got, _ := s.steering(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
+		t.Errorf("the nodes are at %v after %d syncs, want %s at %s after one", got.Senders, s.syncs-syncs, node, at)
+	}
+	if got, _ := s.steering(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
+		t.Errorf("IPv6: this node is %s, the others are %s; want none without an IPv6 address", got.Self, got.Nodes)
 	}
 }
 
@@ -114,6 +161,58 @@ func TestSteerer_WithoutLeases(t *testing.T) {
 	}
 }
 
+// TestSteerer_WakesInTime: a sync comes when the holder becomes silent, and not with the next regular one.
+func TestSteerer_WakesInTime(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(s.announce("node-b", 1))
+	if _, wake := s.steering(v1.IPv4Protocol); !wake.IsZero() {
+		t.Errorf("all is well, and the next sync is at %s", wake)
+	}
+	for _, wakes := range []int{1, 1} { // it knows already
+		s.setNode(node("node-b", "192.0.2.3", v1.ConditionFalse))
+		if s.wakes != wakes {
+			t.Errorf("woken %d times, want %d", s.wakes, wakes)
+		}
+	}
+	if _, wake := s.steering(v1.IPv4Protocol); time.Until(wake) > 40*time.Second || time.Until(wake) < 30*time.Second {
+		t.Errorf("the next sync is in %s, want that in which it is silent", time.Until(wake))
+	}
+}
+
+// TestSteerer_TellsAtOnce: an address that comes is announced before any sync, but not before the first, which knows all
+// objects.
+func TestSteerer_TellsAtOnce(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	own := func(list ...netip.Addr) holders.Event { return holders.OwnAddresses{Addresses: list} }
+	s.apply(own(egressIP))
+	if s.published.Revision != 0 {
+		t.Errorf("told %v before all objects were known", s.published)
+	}
+	s.steering(v1.IPv4Protocol)
+	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
+		if i > 0 {
+			s.apply(own(slices.Collect(maps.Keys(want))...))
+		}
+		if got := s.published; !maps.Equal(got.Addresses, want) || got.Revision != uint64(i+1) {
+			t.Errorf("told %v, want %v, revision %d", got, want, i+1)
+		}
+	}
+	s.steering(v1.IPv6Protocol)
+	if s.published.Revision != 3 {
+		t.Errorf("the same is told as revision %d", s.published.Revision)
+	}
+}
+
+// TestSteerer_RevisionGoesOn over a restart, from what the Lease has.
+func TestSteerer_RevisionGoesOn(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
+	s.steering(v1.IPv4Protocol)
+	if s.published.Revision != 8 {
+		t.Errorf("revision %d, want 8", s.published.Revision)
+	}
+}
+
 func TestSteerer_TroublesThatLast(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	web := plan.Service{Namespace: "shop", Name: "web"}
@@ -134,4 +233,49 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	if len(got) != 1 || got[0].reason != addressOnSeveral || !strings.Contains(got[0].note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)
 	}
+}
+
+// TestSteerer_Homes: the node that has an egress IP knows on which nodes the pods run that leave from it; no other one does.
+func TestSteerer_Homes(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	s.state.move()
+	set := func(slice, pod, node string) {
+		t.Helper()
+		object := &discovery.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: slice, Labels: map[string]string{discovery.LabelServiceName: "web"}},
+			AddressType: discovery.AddressTypeIPv4, Endpoints: []discovery.Endpoint{{Addresses: []string{pod}}},
+		}
+		if node != "" {
+			object.Endpoints[0].NodeName = &node
+		}
+		if _, err := s.state.setSlice(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want map[string]string) {
+		t.Helper()
+		s.state.update(v1.IPv4Protocol)
+		steering, _ := s.steering(v1.IPv4Protocol)
+		got := map[string]string{}
+		for pod, node := range steering.Homes {
+			got[pod.String()] = node.String()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	own := []netip.Addr{egressIP}
+	s.apply(holders.OwnAddresses{Addresses: own})
+	set("a", "10.128.0.11", "node-a")
+	set("b", "10.128.1.11", "node-b")
+	set("c", "10.128.2.11", "")
+	set("d", "10.128.3.11", "node-d") // whose Node is not known
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.3"})
+	set("e", "10.128.1.11", "node-a") // as long as it is on two nodes
+	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
+	set("b", "10.128.1.12", "node-b")
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
+	s.apply(holders.OwnAddresses{})
+	expect(map[string]string{})
 }

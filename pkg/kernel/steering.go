@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 )
@@ -14,10 +15,22 @@ type Steering struct {
 	Self netip.Addr
 	// Ways has the egress IPs whose packets do not leave from this node. Packets of all others do.
 	Ways map[netip.Addr]Way
-	// Nodes are the addresses under which the other nodes know each other, of the IP family of Self,
-	// sorted. Only they may send what this node takes as steered.
+	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the
+	// IP family of Self, without one of that of the packets. Only they may send what this node takes as steered.
 	Nodes []netip.Addr
+	// Senders are the hardware addresses of Nodes, as far as they are known. Only without a tunnel do they count, and
+	// only from them does this node take what is steered then.
+	Senders map[netip.Addr]HardwareAddr
+	// Homes are the nodes, by their addresses in Nodes or Self, on which bound pods run, as far as they are known. What
+	// another node sends here from such a pod's address is dropped. A node that nothing is sent to has none.
+	Homes map[netip.Addr]netip.Addr
 }
+
+// HardwareAddr is an Ethernet address.
+type HardwareAddr [6]byte
+
+// String is as nft prints it.
+func (a HardwareAddr) String() string { return net.HardwareAddr(a[:]).String() }
 
 // Way is the way that packets take whose egress IP is not on this node.
 type Way struct {
@@ -43,5 +56,5 @@ const (
 
 // Equal tells whether s and o are the same ways and nodes.
 func (s Steering) Equal(o Steering) bool {
-	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && slices.Equal(s.Nodes, o.Nodes)
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes)
 }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -22,13 +23,14 @@ import (
 // steeringFlags are the values of the arguments that say how packets get to the nodes that hold
 // their egress IPs.
 type steeringFlags struct {
-	mode, markMask, leaseNamespace, keyFile string
-	port, announcePort                      uint16
+	mode, transport, markMask, leaseNamespace, keyFile string
+	port, announcePort                                 uint16
 }
 
 // The names of these arguments.
 const (
 	steeringKey       = "egress-snat-steering"
+	transportKey      = "egress-snat-steering-transport"
 	portKey           = "egress-snat-steering-port"
 	markMaskKey       = "egress-snat-mark-mask"
 	leaseNamespaceKey = "egress-snat-lease-namespace"
@@ -40,6 +42,8 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.mode, steeringKey, string(holders.Auto), "Whether packets of a pod that does not run where its egress IP is are sent to the node that has it. "+
 		"'auto': if this kernel can; an egress IP that no node has is used where the pod runs, as without steering. "+
 		"'required': such an egress IP is unreachable, and a kernel that cannot steer is an error. 'off': every pod uses its egress IP where it runs.")
+	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
+		"'direct': the node is their next hop, which costs no MTU and needs all nodes on one L2 network, and none of them as the router of other nodes' pods. The same on all nodes.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
 	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, "origin-node", "The namespace in which each node has a Lease that tells which egress IPs it has.")
@@ -60,7 +64,7 @@ func (p *Proxy) takeSteering() error {
 	}
 	s := egress.Steering{
 		Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace,
-		Kernel: steering.Config{Transport: steering.VXLAN, Port: f.port, AnnouncePort: f.announcePort},
+		Kernel: steering.Config{Transport: steering.Transport(f.transport), Port: f.port, AnnouncePort: f.announcePort},
 	}
 	var errs []error
 	complain := func(key, format string, args ...any) {
@@ -68,6 +72,9 @@ func (p *Proxy) takeSteering() error {
 	}
 	if s.Mode != holders.Auto && s.Mode != holders.Required && s.Mode != holders.Off {
 		complain(steeringKey, "invalid value %q: expected %q, %q or %q", f.mode, holders.Auto, holders.Required, holders.Off)
+	}
+	if s.Kernel.Transport != steering.VXLAN && s.Kernel.Transport != steering.Direct {
+		complain(transportKey, "invalid value %q: expected %q or %q", f.transport, steering.VXLAN, steering.Direct)
 	}
 	if f.port == 0 {
 		complain(portKey, "invalid value 0: expected a UDP port from 1 to 65535")
@@ -143,6 +150,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	err := steeringAvailable(ctx, s.Kernel)
 	if err == nil {
+		p.warnOfOthers(ctx)
 		return nil
 	}
 	if s.Mode == holders.Required {
@@ -150,19 +158,42 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
-	s.Mode = holders.Off
+	s.Mode, s.Unavailable = holders.Off, err
 	return steering.Cleanup(ctx)
 }
 
-// steeringAvailable returns why packets cannot be steered in an IP family that the kernel has.
-func steeringAvailable(ctx context.Context, config steering.Config) error {
-	families := []kernel.Family{kernel.IPv4}
-	if ipv6Enabled() {
-		families = append(families, kernel.IPv6)
+// warnOfOthers logs what of others may keep packets from being steered. 'openshift egress verify' says it again.
+func (p *Proxy) warnOfOthers(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	config := p.extension.Steering.Kernel
+	for _, config.Family = range steeredFamilies() {
+		warnings, err := steering.Warnings(ctx, config, p.extension.ClusterCIDRs)
+		if err != nil {
+			logger.Error(err, "Cannot look for what others have in the way of steered packets", "ipFamily", config.Family)
+		}
+		for _, warning := range warnings {
+			logger.Error(nil, "Packets that need another node may be dropped", "ipFamily", config.Family, "reason", warning)
+		}
 	}
+}
+
+// steeredFamilies are those that the kernel has.
+func steeredFamilies() []kernel.Family {
+	if ipv6Enabled() {
+		return []kernel.Family{kernel.IPv4, kernel.IPv6}
+	}
+	return []kernel.Family{kernel.IPv4}
+}
+
+// steeringAvailable returns why packets cannot be steered in an IP family that the kernel has. One that both say is said
+// once.
+func steeringAvailable(ctx context.Context, config steering.Config) error {
 	var errs []error
-	for _, config.Family = range families {
-		errs = append(errs, steering.Available(ctx, config))
+	for _, config.Family = range steeredFamilies() {
+		err := steering.Available(ctx, config)
+		if err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -1,10 +1,16 @@
 package kubeproxy
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 func TestParseMarkMask_Values(t *testing.T) {
@@ -45,12 +51,49 @@ func TestTakeSteering_Modes(t *testing.T) {
 	}
 	for config, words := range map[string]string{
 		"egress-snat-steering: [always]":           `proxyArguments.egress-snat-steering: invalid value "always"`,
+		"egress-snat-steering-transport: [ipip]":   `proxyArguments.egress-snat-steering-transport: invalid value "ipip": expected "vxlan" or "direct"`,
 		"egress-snat-steering-port: ['0']":         "proxyArguments.egress-snat-steering-port: invalid value 0",
+		"egress-snat-announce-port: ['4799']":      "proxyArguments.egress-snat-announce-port: invalid value 4799: the tunnel has this port",
+		"egress-snat-key-file: [egress.key]":       "proxyArguments.egress-snat-key-file: invalid value \"egress.key\": expected the absolute path",
+		"egress-snat-key-file: [/nowhere/key]":     "proxyArguments.egress-snat-key-file: open /nowhere/key: no such file",
+		"egress-snat-key-file: [/dev/null]":        "proxyArguments.egress-snat-key-file: /dev/null: the file has no key",
 		"egress-snat-mark-mask: ['0x4000']":        "proxyArguments.egress-snat-mark-mask: invalid value",
 		"egress-snat-lease-namespace: [Not_a_one]": "proxyArguments.egress-snat-lease-namespace: invalid value",
 	} {
 		if _, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want an error with %q", config, err, words)
+		}
+	}
+}
+
+func TestTakeSteering_Announcements(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "egress.key")
+	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for config, want := range map[string]egress.Steering{
+		"":                                     {Kernel: steering.Config{AnnouncePort: 4798}},
+		"egress-snat-announce-port: ['0']":     {},
+		"egress-snat-key-file: [" + file + "]": {Keys: holders.Keys{[]byte("0123456789abcdef")}, Kernel: steering.Config{AnnouncePort: 4798}},
+	} {
+		p, err := takeSteeringOf(t, "masterKubeConfig: node.kubeconfig\nproxyArguments: {"+config+"}", Overrides{})
+		got := p.extension.Steering
+		if err != nil || got.Kernel.AnnouncePort != want.Kernel.AnnouncePort || !slices.EqualFunc(got.Keys, want.Keys, bytes.Equal) {
+			t.Errorf("%s: got port %d and keys %q, %v; want %+v", config, got.Kernel.AnnouncePort, got.Keys, err, want)
+		}
+	}
+}
+
+func TestTakeSteering_Transports(t *testing.T) {
+	const server = "masterKubeConfig: node.kubeconfig\n"
+	for config, want := range map[string]steering.Transport{
+		"": steering.VXLAN,
+		"egress-snat-steering-transport: [vxlan]":  steering.VXLAN,
+		"egress-snat-steering-transport: [direct]": steering.Direct,
+	} {
+		p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{})
+		if err != nil || p.extension.Steering.Kernel.Transport != want {
+			t.Errorf("%s: got %q, %v; want %q", config, p.extension.Steering.Kernel.Transport, err, want)
 		}
 	}
 }

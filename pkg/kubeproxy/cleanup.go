@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 
@@ -23,6 +24,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	p.withdrawOnce(ctx)
 	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
 		return err
 	}
@@ -36,19 +38,21 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	return nil
 }
 
-// cleanupEgress removes the rules of egress SNAT, and the tracked connections that have an egress
-// IP. A record of the rules stays until the connections are removed: after a failure the next
-// attempt finds the pods in it.
+// cleanupEgress removes the rules of egress SNAT and the steering of packets, and the tracked connections that have an
+// egress IP, or that another node gave one. A record of the rules, and the steering, stay until the connections are
+// removed: after a failure the next attempt finds the pods there, and meanwhile the guard drops what they send.
 func cleanupEgress(ctx context.Context) error {
 	rules, rulesErr := iptables.Withdraw(ctx)
 	tables, tablesErr := nftables.Withdraw(ctx)
 	errs := []error{rulesErr, tablesErr}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		withdrawn := append(rules[family], tables[family]...)
+		steered, err := steering.Standing(ctx, family)
+		errs = append(errs, err)
+		withdrawn := kernel.Sorted(slices.Concat(rules[family], tables[family], steered.Bindings))
 		if len(withdrawn) == 0 {
 			continue
 		}
-		_, err := conntrack.Delete(ctx, family, kernel.Desired{}, conntrack.Scope{Removed: withdrawn})
+		_, err = conntrack.Delete(ctx, family, kernel.Desired{Networks: steered.Networks}, conntrack.Scope{Removed: withdrawn, Steered: steered.Bindings})
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

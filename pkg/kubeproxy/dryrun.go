@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -15,24 +16,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
 // DryRun prints to out the egress rules for the objects as they are now, as the input of
 // iptables-restore or nft for each IP family, with a comment above each binding's rule and
 // the refusals at the end. As root it lets that program check them, and returns its
-// complaint. It changes nothing.
+// complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	if !p.flags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}
 	p.extension.NodeName = p.nodeName()
-	objects, err := p.listObjects(ctx)
+	objects, err := p.listObjects(ctx, warnings)
 	if err != nil {
 		return p.explain(err)
 	}
@@ -51,6 +54,45 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 		if err := p.test(ctx, family, payload); err != nil {
 			errs = append(errs, fmt.Errorf("the %s rules would not be accepted: %w", family, err))
 		}
+	}
+	return errors.Join(append(errs, p.printSteering(ctx, out, warnings, objects))...)
+}
+
+// printSteering prints what steers the packets of both IP families.
+func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects egress.Objects) error {
+	config := p.extension.Steering
+	if config.Mode == holders.Off {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		_, _ = fmt.Fprintln(warnings, "Not root: what steers packets to other nodes was not printed")
+		return nil
+	}
+	if err := steeringAvailable(ctx, config.Kernel); err != nil {
+		_, _ = fmt.Fprintf(warnings, "Packets would not be sent to the nodes that have their egress IPs (proxyArguments.%s=%s): %v\n", steeringKey, config.Mode, err)
+	}
+	var errs []error
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		planned, _ := egress.PlanFor(family, p.extension, objects) // its error is told with the rules
+		desired := planned.Desired()
+		var err error
+		if desired.Steering, err = egress.SteeringFor(family, p.extension, objects); err != nil {
+			errs = append(errs, err)
+		}
+		if len(desired.ClusterCIDRs) == 0 || !desired.Steering.Self.IsValid() {
+			_, err = fmt.Fprintf(out, "# %s: nothing is steered without a cluster CIDR, and without a Node object of the name %q that has an InternalIP\n", family, p.extension.NodeName)
+			errs = append(errs, err)
+			continue
+		}
+		kernelConfig := config.Kernel
+		kernelConfig.Family, kernelConfig.NodeIP = kernel.Family(family), desired.Steering.Self
+		script, err := steering.Script(ctx, kernelConfig, desired)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("print what steers %s packets: %w", family, err))
+			continue
+		}
+		_, err = fmt.Fprintf(out, "# %s: what steers packets to the nodes that have their egress IPs, as a shell script\n%s", family, script)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -90,8 +132,8 @@ func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) e
 	return nil
 }
 
-// listObjects returns what plans are made from, of the manifests or the API server.
-func (p *Proxy) listObjects(ctx context.Context) (egress.Objects, error) {
+// listObjects returns what plans are made from, of the manifests or the API server. It warns of what it can do without.
+func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (egress.Objects, error) {
 	if p.overrides.Manifests != "" {
 		return p.loadObjects()
 	}
@@ -120,10 +162,30 @@ func (p *Proxy) listObjects(ctx context.Context) (egress.Objects, error) {
 		return egress.Objects{}, fmt.Errorf("listing ServiceCIDRs: %w", err)
 	}
 	network, err := p.clusterNetwork(ctx)
-	return egress.Objects{
+	objects := egress.Objects{
 		Services: pointers(services.Items), EndpointSlices: pointers(slices.Items), Nodes: pointers(nodes.Items),
 		ServiceCIDRs: serviceCIDRs(pointers(cidrs.Items)), Network: network,
-	}, err
+	}
+	if p.extension.Steering.Mode != holders.Off {
+		err = errors.Join(err, p.listHolders(ctx, client, &objects, warnings))
+	}
+	return objects, err
+}
+
+// listHolders adds which addresses nodes have, this one among them. Rules do not wait for the right to list Leases.
+func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *egress.Objects, warnings io.Writer) error {
+	leases, err := client.CoordinationV1().Leases(p.extension.Steering.LeaseNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		_, _ = fmt.Fprintf(warnings, "It is not known which egress IPs other nodes have: listing Leases: %v\n", holders.Explain(err))
+	} else {
+		objects.Leases = pointers(leases.Items)
+	}
+	own, err := holders.OwnAddressesNow(steering.Device)
+	objects.Held = map[netip.Addr]bool{}
+	for _, ip := range own.Addresses {
+		objects.Held[ip] = true
+	}
+	return err
 }
 
 func (p *Proxy) loadObjects() (egress.Objects, error) {

@@ -22,6 +22,7 @@ import (
 	proxynftables "k8s.io/kubernetes/pkg/proxy/nftables"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -82,9 +83,12 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		return p.serveEgress(ctx, n, idle)
 	}
 	host := extension.NewHost(ctx)
-	server, _, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
+	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
 	if err != nil {
 		return err
+	}
+	if p.overrides.Manifests == "" {
+		go p.withdraw(ctx, clients.Kube)
 	}
 	if n.synced = syncsByMetric; p.options.Config().Mode != proxyconfig.ProxyModeIPVS {
 		server.Proxier, n.synced = host.Wrap(server.Proxier, servedFamilies(server)...), syncsOf(host)
@@ -116,6 +120,9 @@ func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct
 	}
 	server.Proxier = host.Wrap(server.Proxier, served...)
 	snat.Watch(clients)
+	if p.extension.Steering.Mode == holders.Off && p.overrides.Manifests == "" {
+		go p.withdraw(ctx, clients.Kube)
+	}
 	n.synced, n.egress = syncsOf(host), snat.Summary
 	var told sync.WaitGroup
 	told.Go(func() { p.tell(ctx, snat) })

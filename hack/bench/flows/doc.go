@@ -29,4 +29,26 @@
 //	nftables     the table of package nftables, beside the nftables proxier's
 //
 // Before a structure is measured, the far side must see a sample of all loads from the right addresses.
+//
+// # Steering
+//
+// A steered packet is forwarded by two nodes, within the same call. The second one is plugged into the bridge of the
+// lab, the nodes' network, and has to0; the table of steering is on both.
+//
+//	pod          gen0
+//	node         from0     marks the packet for the other node
+//	              |        eth0: steer0 (vxlan), or the other node is the next hop (direct)
+//	node-2       to0       gives it its egress IP
+//
+// So CPU time is what both nodes spend together on a packet, from the pod's link to the wire: the least that it can be.
+// No socket is part of it, neither of the pod nor of anybody who receives; with these, which other
+// rows are about, all ratios are nearer to 1. The structures:
+//
+//	unsteered    the table of package nftables, as above
+//	local        beside it that of package steering, with all egress IPs on this node
+//	vxlan        on two nodes, with all egress IPs on the second one
+//	direct       the same without the tunnel
+//
+// What is between sockets goes through the lab's own links, and the host outside is part of it. How long a move takes is
+// the wall time of Update of a steering.Writer, which is one transaction of the kernel.
 package flows

@@ -59,12 +59,8 @@ func run(ctx context.Context, s figure.Settings, size size) (results []figure.Re
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	for _, structure := range structures {
-		h, err := newHost(ctx, structure, b.plan)
-		if err != nil {
-			return nil, err
-		}
-		b.hosts = append(b.hosts, h)
+	if err := b.build(ctx, structures); err != nil {
+		return nil, err
 	}
 	if err := b.checkAll(); err != nil {
 		return nil, err
@@ -81,6 +77,18 @@ func run(ctx context.Context, s figure.Settings, size size) (results []figure.Re
 		return nil, err
 	}
 	return b.results(values), nil
+}
+
+// build makes a host for each structure.
+func (b *bed) build(ctx context.Context, structures []structure) error {
+	for _, structure := range structures {
+		h, err := newHost(ctx, structure, b.plan)
+		if err != nil {
+			return err
+		}
+		b.hosts = append(b.hosts, h)
+	}
+	return nil
 }
 
 func (b *bed) close() error {
@@ -104,22 +112,31 @@ func (b *bed) checkAll() error {
 	b.wall = true
 	for _, h := range b.hosts {
 		for _, l := range loads {
-			load := l.of(b.plan, min(sample, b.flows))
-			if _, err := h.check(load); err != nil {
-				return fmt.Errorf("%s, %s: %w", h.name, l.title, err)
-			}
-			took, err := h.begins(begin(load))
-			if err != nil {
+			if err := b.check(h, l); err != nil {
 				return err
 			}
-			// With CONFIG_IRQ_TIME_ACCOUNTING the thread has spent next to nothing, each time.
-			b.wall = b.wall && took.CPU < took.Wall/2
 		}
 	}
+	b.tellClock()
+	return nil
+}
+
+// check checks that a host does what it should with a load. b.wall stays if the sending thread spent next to nothing, as
+// it does each time with CONFIG_IRQ_TIME_ACCOUNTING.
+func (b *bed) check(h *host, l load) error {
+	load := l.of(b.plan, min(sample, b.flows))
+	if _, err := h.check(load); err != nil {
+		return fmt.Errorf("%s, %s: %w", h.name, l.title, err)
+	}
+	took, err := h.begins(begin(load))
+	b.wall = b.wall && took.CPU < took.Wall/2
+	return err
+}
+
+func (b *bed) tellClock() {
 	if b.wall {
 		b.Log("this kernel does not charge packets to the thread that sends them: measuring wall time, which varies more")
 	}
-	return nil
 }
 
 // key is what a case measures.
@@ -152,8 +169,7 @@ func (b *bed) newFlows() cases {
 		frames := begin(l.of(b.plan, b.flows))
 		for _, h := range b.hosts {
 			if k := (key{h.name, l.name}); needed(k) {
-				n := b.visit(h)
-				all[k] = b.newCase("NewFlow", k, n, func() (figure.Spent, error) { return h.begins(frames[:n*frameSize]) })
+				all[k] = b.newFlow(h, k, frames)
 			}
 		}
 	}
@@ -163,25 +179,34 @@ func (b *bed) newFlows() cases {
 // established are the cases of established flows, of random pods.
 func (b *bed) established(ctx context.Context) (cases, error) {
 	load := randomPods.of(b.plan, b.kept)
-	frames := carryOn(load, b.flows)
 	all := cases{}
 	for _, h := range b.hosts {
-		k := key{h.name, established}
-		if !needed(k) {
-			continue
-		}
-		if err := h.establish(ctx, load); err != nil {
-			return nil, err
-		}
-		all[k] = b.newCase("Established", k, b.flows, func() (figure.Spent, error) {
-			took, err := h.timed(frames)
-			if err == nil {
-				err = h.tracks(len(load))
+		if k := (key{h.name, established}); needed(k) {
+			if err := h.establish(ctx, load); err != nil {
+				return nil, err
 			}
-			return took, err
-		})
+			all[k] = b.carriesOn(h, k, load)
+		}
 	}
 	return all, nil
+}
+
+// newFlow is the case of new flows of one host. There are frames for as many as a visit may need.
+func (b *bed) newFlow(h *host, k key, frames []byte) figure.Case {
+	n := b.visit(h)
+	return b.newCase("NewFlow", k, n, func() (figure.Spent, error) { return h.begins(frames[:n*frameSize]) })
+}
+
+// carriesOn is the case of established flows of one host.
+func (b *bed) carriesOn(h *host, k key, load []flow) figure.Case {
+	frames := carryOn(load, b.flows)
+	return b.newCase("Established", k, b.flows, func() (figure.Spent, error) {
+		took, err := h.timed(frames)
+		if err == nil {
+			err = h.tracks(len(load))
+		}
+		return took, err
+	})
 }
 
 func (b *bed) newCase(quantity string, k key, n int, send func() (figure.Spent, error)) figure.Case {

@@ -1,11 +1,11 @@
 package flows
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -24,14 +24,18 @@ const (
 	sample = 500
 )
 
-// host is a structure in a kernel: a node with its pod and its outside.
+// host is a structure in a kernel: a node with its pod and its outside; with another node between them if packets are steered.
 type host struct {
 	structure
-	lab       *lab.Lab
-	pod       *sender
-	sink      *sender
-	conntrack *netlink.Handle
+	lab  *lab.Lab
+	pod  *sender
+	sink *sender
+	// conntracks are those of the nodes.
+	conntracks []*netlink.Handle
 }
+
+// exit is the node by which packets of bound pods leave.
+func (h *host) exit() *lab.Host { return h.lab.Nodes()[len(h.lab.Nodes())-1] }
 
 // newHost builds one with the rules for p.
 func newHost(ctx context.Context, s structure, p kernel.Desired) (h *host, err error) {
@@ -41,7 +45,7 @@ func newHost(ctx context.Context, s structure, p kernel.Desired) (h *host, err e
 			err = errors.Join(fmt.Errorf("%s: %w", s.name, err), h.close())
 		}
 	}()
-	if h.lab, err = lab.New(ctx, lab.Config{Backend: s.backend, Pods: 1}); err != nil {
+	if h.lab, err = lab.New(ctx, lab.Config{Backend: s.backend, Nodes: s.nodes, Pods: 1}); err != nil {
 		return h, err
 	}
 	if err := h.link(ctx); err != nil {
@@ -53,8 +57,10 @@ func newHost(ctx context.Context, s structure, p kernel.Desired) (h *host, err e
 	if h.sink, err = newSender(h.lab.Outside(), "sink0"); err != nil {
 		return h, err
 	}
-	if err := h.lab.Node().Do(func() error { h.conntrack, err = netlink.NewHandle(unix.NETLINK_NETFILTER); return err }); err != nil {
-		return h, err
+	for _, node := range h.lab.Nodes() {
+		if err := node.Do(func() error { return h.openConntrack() }); err != nil {
+			return h, err
+		}
 	}
 	if err := s.proxier(ctx, h); err != nil {
 		return h, err
@@ -62,7 +68,16 @@ func newHost(ctx context.Context, s structure, p kernel.Desired) (h *host, err e
 	return h, s.write(ctx, h, p)
 }
 
-// link connects the pod and the outside host to the node, once more and directly.
+func (h *host) openConntrack() error {
+	conntrack, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
+	if err == nil {
+		h.conntracks = append(h.conntracks, conntrack)
+	}
+	return err
+}
+
+// link connects the pod to its node and the outside host to the last one, once more and directly. Answers to pods go by
+// the first node.
 func (h *host) link(ctx context.Context) error {
 	batches := []struct {
 		host *lab.Host
@@ -70,8 +85,10 @@ func (h *host) link(ctx context.Context) error {
 	}{
 		{h.lab.Node(), `
 link add from0 address ` + mac(macFrom) + ` type veth peer name gen0 address ` + mac(macGenerator) + ` netns ` + h.lab.Pod(1).Name + `
-link add to0 address ` + mac(macTo) + ` type veth peer name sink0 address ` + mac(macSink) + ` netns ` + h.lab.Outside().Name + `
 link set from0 up
+`},
+		{h.exit(), `
+link add to0 address ` + mac(macTo) + ` type veth peer name sink0 address ` + mac(macSink) + ` netns ` + h.lab.Outside().Name + `
 link set to0 up
 addr add 172.31.0.1/30 dev to0
 route add ` + toOutside.String() + ` via 172.31.0.2 dev to0
@@ -85,7 +102,11 @@ neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
 			return err
 		}
 	}
-	return nil
+	if h.exit() == h.lab.Node() {
+		return nil
+	}
+	_, err := h.exit().Run(ctx, "ip", "route", "add", lab.ClusterV4.String(), "via", h.lab.Node().V4.String())
+	return err
 }
 
 func mac(last byte) string { return fmt.Sprintf("02:00:00:00:00:%02x", last) }
@@ -97,8 +118,8 @@ func (h *host) close() error {
 			errs = append(errs, s.close())
 		}
 	}
-	if h.conntrack != nil {
-		h.conntrack.Close()
+	for _, conntrack := range h.conntracks {
+		conntrack.Close()
 	}
 	if h.lab != nil {
 		errs = append(errs, h.lab.Close())
@@ -106,18 +127,20 @@ func (h *host) close() error {
 	return errors.Join(errs...)
 }
 
-// flush empties the node's conntrack.
+// flush empties the nodes' conntrack.
 func (h *host) flush() error {
-	if err := h.conntrack.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
-		return fmt.Errorf("%s: empty conntrack: %w", h.name, err)
+	for _, conntrack := range h.conntracks {
+		if err := conntrack.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+			return fmt.Errorf("%s: empty conntrack: %w", h.name, err)
+		}
 	}
 	return nil
 }
 
-// tracks waits until conntrack has so many flows: missing ones were not forwarded.
+// tracks waits until conntrack of the last node has so many flows: missing ones were not forwarded.
 func (h *host) tracks(want int) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		have, err := tables.Flows(h.lab.Node())
+		have, err := tables.Flows(h.exit())
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: count flows: %w", h.name, err)
@@ -131,12 +154,17 @@ func (h *host) tracks(want int) error {
 
 // timed sends frames from a thread that stays on one CPU.
 func (h *host) timed(frames []byte) (took figure.Spent, err error) {
+	return onOneCPU(func() error { return h.pod.send(frames) })
+}
+
+// onOneCPU runs fn on a thread that stays on one CPU, and returns what that thread took.
+func onOneCPU(fn func() error) (took figure.Spent, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
 		if err = stay(); err == nil {
-			took, err = figure.Time(figure.ThreadCPU, func() error { return h.pod.send(frames) })
+			took, err = figure.Time(figure.ThreadCPU, fn)
 		}
 	}()
 	<-done
@@ -262,12 +290,15 @@ func (h *host) tryToEstablish(ctx context.Context, load []flow) error {
 	if err := errors.Join(h.sink.send(frames), h.pod.send(carryOn(load, len(load))), h.tracks(len(load))); err != nil {
 		return err
 	}
-	list, err := h.lab.Node().Run(ctx, "conntrack", "-L", "-p", "tcp", "--state", "ESTABLISHED")
-	if err != nil {
-		return err
-	}
-	if n := strings.Count(list, "[ASSURED]"); n != len(load) {
-		return fmt.Errorf("%s: %d of %d flows are established", h.name, n, len(load))
+	for _, node := range h.lab.Nodes() {
+		// What it says besides, on standard error, could come into the middle of a line.
+		list, err := node.Command(ctx, "conntrack", "-L", "-p", "tcp", "--state", "ESTABLISHED").Output()
+		if err != nil {
+			return fmt.Errorf("%s: list flows: %w", node.Name, err)
+		}
+		if n := bytes.Count(list, []byte("[ASSURED]")); n != len(load) {
+			return fmt.Errorf("%s: %d of %d flows are established on %s", h.name, n, len(load), node.Name)
+		}
 	}
 	return nil
 }

@@ -23,22 +23,24 @@ type structure struct {
 	leavesAs func(f flow) netip.Addr
 	// slow: the cost of a flow grows with the number of bindings.
 	slow bool
+	// nodes is how many there are, one if 0: packets enter by the first and leave by the last.
+	nodes int
 }
 
 var (
-	linear      = structure{"linear", "linear chain", lab.Legacy, iptablesProxier, linearRules, asPlanned, true}
-	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false}
+	linear      = structure{"linear", "linear chain", lab.Legacy, iptablesProxier, linearRules, asPlanned, true, 0}
+	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false, 0}
 
 	structures = []structure{
-		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, false},
-		{"none-nft", withoutSNAT, lab.NFT, iptablesProxier, nothing, asItself, false},
-		{"none-nftables", withoutSNAT, lab.NFT, nftablesProxier, nothing, asItself, false},
-		{"single", "single rule", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false},
-		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false},
-		{"plain", "single rule without random ports", lab.Legacy, iptablesProxier, singleRule(), asSingle, false},
+		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, false, 0},
+		{"none-nft", withoutSNAT, lab.NFT, iptablesProxier, nothing, asItself, false, 0},
+		{"none-nftables", withoutSNAT, lab.NFT, nftablesProxier, nothing, asItself, false, 0},
+		{"single", "single rule", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false, 0},
+		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false, 0},
+		{"plain", "single rule without random ports", lab.Legacy, iptablesProxier, singleRule(), asSingle, false, 0},
 		linear,
-		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, false},
-		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, false},
+		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, false, 0},
+		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, false, 0},
 		nftablesMap,
 	}
 )

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Feed runs a command on a host with this standard input.
@@ -128,4 +129,20 @@ func Flows(host *lab.Host) (count int, err error) {
 		return err
 	})
 	return count, err
+}
+
+// Steer writes the tables of source NAT and of steering of a node, in whose namespace it has to be called.
+func Steer(ctx context.Context, node *lab.Host, transport steering.Transport, desired kernel.Desired) error {
+	if err := Table().Write(ctx, desired); err != nil {
+		return err
+	}
+	w := steering.NewWriter(SteeringConfig(node, transport))
+	defer w.Close()
+	_, err := w.Write(ctx, desired)
+	return err
+}
+
+// SteeringConfig is how a node of a lab steers IPv4 packets, with the product's default arguments.
+func SteeringConfig(node *lab.Host, transport steering.Transport) steering.Config {
+	return steering.Config{Family: kernel.IPv4, NodeIP: node.V4, Transport: transport, Port: lab.TunnelPort, MarkMask: 0x7e}
 }

@@ -249,21 +249,23 @@ func (d *Directory) nextTurn() (at time.Time) {
 	return at
 }
 
-// turn does what is due now. Nodes are found silent first: what counts when a direct announcement is forgotten
-// must not seem to be a live node's.
+// turn does what is due now. Answers are settled when all of it is done: what comes about in between counts for nothing.
 func (d *Directory) turn() {
-	for _, n := range d.nodes {
-		if at := d.silentAt(n); !at.IsZero() && !at.After(d.now) {
-			n.silent = true
-			d.settleAll(n)
-		}
-	}
+	due := func(at time.Time) bool { return !at.IsZero() && !at.After(d.now) }
+	concerned := map[netip.Addr]bool{}
 	for name, n := range d.nodes {
-		if at := d.forgottenAt(n); !at.IsZero() && !at.After(d.now) {
-			d.state(name, func(n *node) { n.direct = nil })
+		if due(d.silentAt(n)) {
+			n.silent = true
+			maps.Copy(concerned, n.listed())
+		}
+		if due(d.forgottenAt(n)) {
+			maps.Copy(concerned, d.restate(name, func(n *node) { n.direct = nil }))
 		}
 	}
 	for ip := range d.leaving {
+		concerned[ip] = true
+	}
+	for ip := range concerned {
 		d.settle(ip)
 	}
 }
@@ -305,22 +307,29 @@ func (d *Directory) forget(name string) {
 
 // state has a node make other statements.
 func (d *Directory) state(name string, change func(*node)) {
+	for ip := range d.restate(name, change) {
+		d.settle(ip)
+	}
+}
+
+// restate is state, but the addresses that it returns are still to be settled.
+func (d *Directory) restate(name string, change func(*node)) (concerned map[netip.Addr]bool) {
 	n := d.node(name)
-	before := n.listed()
+	concerned = n.listed()
 	change(n)
 	n.choose()
 	after := n.listed()
-	for ip := range before {
+	for ip := range concerned {
 		if !after[ip] {
 			delete(d.addresses[ip].announcers, name)
-			d.settle(ip)
 		}
 	}
 	for ip := range after {
 		d.address(ip).announcers[name] = true
-		d.settle(ip)
+		concerned[ip] = true
 	}
 	d.forget(name)
+	return concerned
 }
 
 // address returns what is known of an address, which is made if need be.

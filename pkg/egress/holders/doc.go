@@ -4,8 +4,11 @@
 //	this node's interfaces ─► WatchAddresses ─► OwnAddresses ──┐
 //	                                                           │        ┌─► Holder, Ways, Conflicts
 //	Leases of all nodes ────► Leases.Watch ───► Announced, … ──┼─► Directory
-//	                                                           │        └─► Own ─► Publisher ─► this node's Lease
-//	Nodes ──────────────────► the caller ─────► NodeSeen, … ───┘
+//	other nodes, directly ──► Announcer ──────► Announced ─────┤        └─► Own ─┬─► Publisher ─► this node's Lease
+//	Nodes ──────────────────► the caller ─────► NodeSeen, … ───┘                 └─► Announcer ─► other nodes
+//
+// A node announces its egress IPs in two ways, and either works alone: in its Lease, which also a node that starts
+// finds, and by UDP directly to all other nodes, which needs no API server.
 //
 // # The Leases
 //
@@ -14,10 +17,48 @@
 //	metadata:
 //	  annotations:
 //	    network.openshift.io/egress-addresses: '{"203.0.113.10": {"epoch": 3}}'
+//	    network.openshift.io/egress-addresses-revision: "17"
 //
-// The epoch of an address grows each time a node gets it: it is higher by one than those that Leases have
-// then, and than that of a holder that is lost. A process that starts keeps the epoch that its node's Lease
-// has.
+// The epoch of an address grows each time a node gets it: it is higher by one than all that other nodes announce, in
+// either way, and than that of a holder that is lost. A process that starts keeps the epoch that its node's Lease
+// has. The revision grows each time a node says something else, and goes on from the Lease's at a start: it tells which
+// of two statements of a node is the later one.
+//
+// # Direct announcements
+//
+// UDP from node to node, from and to one port. All datagrams have the name of the sender and a random number that its
+// process keeps for its life (the session). There are three kinds (type datagram has the bytes):
+//
+//	statement   the node's addresses with their epochs, and the revision; in parts, if they are many
+//	heartbeat   the revision still holds
+//	question    please answer with your statement, and with this random number (the nonce)
+//
+// A node sends its statement to all others when it has changed. After 20, 100, 500 and 2000 ms, and then every 9 s, it
+// sends a heartbeat. Whoever does not have the revision of a heartbeat asks. A node that starts, or finds a new Node, asks
+// it. A node that never had an egress IP since its process started sends nothing else.
+//
+//   - A session that is not known counts for nothing: its node is asked, and the answer with the nonce of the question
+//     counts. So neither a replay of another day counts, nor the word of somebody who forges the address of a
+//     node but does not receive what is sent there. No clocks are compared.
+//   - Within a session sequence numbers grow, and revisions: what was replayed or overtaken counts for nothing, not
+//     even as a sign of life.
+//   - A datagram must come from the address of the Node that it names, and from the port of announcements, which the
+//     process there has opened. Package steering drops what pods and other hosts send to that port, also where it
+//     would be masqueraded to a node's address.
+//   - With keys (egress-snat-key-file), everything is signed by HMAC-SHA256, and nothing else is read.
+//
+// Without a key the nodes' network is trusted: whoever can receive what is sent to a node's address there (by forged ARP, as
+// root on the node, or as a pod of a node that runs no steering, if it is masqueraded with its source port) can announce in
+// the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
+// that the API server has for a Node, and they wear the egress IP of their own binding whatever anybody announces. So
+// a liar can lead packets to where nobody sends them on, as somebody who forges ARP replies can without it. Whoever may
+// write the Leases can do the same.
+//
+// Gossip (hashicorp/memberlist) was the other choice. What it is good at, to find out without a centre which members
+// are alive, is not asked here: Nodes say who the members are, and a dead process is no dead node. A statement has one author
+// and is for all, each node must have it as soon as can be, and must know whose it is; gossip brings it in several
+// rounds, by way of others, with a state of all members on each of thousands. A datagram to each of 5,000 nodes
+// is a few ten milliseconds of one node's time, when an address moves.
 //
 // # Who holds an address
 //
@@ -28,20 +69,25 @@
 //     the last 5 s;
 //   - unclaimed: nobody announces it.
 //
-// What a node announces counts as long as its Lease lists the address and its Node object exists. So an
-// address that leaves a Lease, a deleted Lease and a deleted Node are the same: 5 s later the address is
-// unclaimed, if no other node has taken it. An address of a silent node stays lost until then.
+// What a node announces counts as long as its Lease or its direct announcement lists the address and its Node object
+// exists. If both are there the one with the higher revision counts. So an address that leaves a statement, a deleted
+// Lease and a deleted Node are the same: 5 s later the address is unclaimed, if no other node has taken it. An address
+// of a silent node stays lost until then.
+//
+// A direct announcement that was not repeated for 40 s does not count any more: the Lease alone does. As long as
+// this node cannot watch the Leases it goes on to count: nothing else is known then.
 //
 // A node is live if it is not silent, and its Node has an InternalIP of the family that the nodes reach
-// each other by. It is silent when there are two witnesses against it: its Lease was not seen to change for
-// 40 s, by this node's clock, and its Node is not Ready. A process that is dead is no dead node, and
-// neither is a node whose kubelet is stopped. Times when this node could not watch the Leases do not count.
+// each other by. It is silent when there are two witnesses against it: its Lease was not seen to change and nothing was
+// heard of it directly for 40 s, by this node's clock, and its Node is not Ready. A process that is dead is no dead
+// node, and neither is a node whose kubelet is stopped. Times when this node could not watch the Leases do not count.
 //
 // # What the package never does
 //
-// It changes no address and no rule, and it waits for nobody: without the API server, the right to its
-// Leases or their namespace, nobody's addresses are known, which is logged, and tried again.
+// It changes no address and no rule, and it waits for nobody. Without the API server, the right to its
+// Leases or their namespace, others' addresses are known from direct announcements alone, which is logged; and a
+// process that starts then announces nothing, because it does not know the epochs of its addresses.
 //
-// The files directory.go, event.go and holding.go are pure: they import the standard library and package
-// kernel, and time is passed in.
+// The files directory.go, event.go, holding.go, datagram.go and exchange.go are pure: they import the standard
+// library and package kernel, and time is passed in.
 package holders

@@ -35,7 +35,8 @@ type peer struct {
 	// asked last.
 	nonce   uint64
 	askedAt time.Time
-	// parts of a statement that are here already, all alike but for their addresses, by their number.
+	// parts of a statement that are here already, by their number. Those that a process sends of a revision
+	// are the same each time, so what was lost of one answer may come with the next.
 	parts map[uint16]datagram
 }
 
@@ -162,7 +163,7 @@ func (x *exchange) answer(nonce uint64) []datagram {
 // continues tells whether a datagram has a part of the statement whose parts are being gathered.
 func (p *peer) continues(d datagram) bool {
 	for _, other := range p.parts {
-		return other.session == d.session && other.sequence == d.sequence && other.revision == d.revision && other.nonce == d.nonce && other.parts == d.parts
+		return other.session == d.session && other.revision == d.revision && other.parts == d.parts
 	}
 	return false
 }

@@ -15,15 +15,42 @@ type Leases struct {
 	Namespace string
 	// Explain, if not nil, adds to an error of the client what an operator needs to act on it.
 	Explain func(error) error
+	// Failing, if not nil, is told why the Leases cannot be read, or this node's not be written, and nil when
+	// that is over. It must not block.
+	Failing func(what Access, err error)
+}
+
+// Access is a use of Leases.
+type Access string
+
+// The uses.
+const (
+	Reading Access = "reading"
+	Writing Access = "writing"
+)
+
+// failing tells of a failure, or with nil of its end.
+func (l Leases) failing(what Access, err error) {
+	if l.Failing != nil {
+		l.Failing(what, err)
+	}
 }
 
 // explain adds to an error what an operator needs to act on it.
 func (l Leases) explain(err error) error {
-	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
-		return fmt.Errorf("%w; apply images/node/rbac.yaml, which has the namespace of the Leases and the rights in it; if egress-snat-lease-namespace names another namespace than it does, change it accordingly", err)
-	case l.Explain != nil:
+	if l.Explain != nil && !isRefused(err) {
 		return l.Explain(err)
+	}
+	return Explain(err)
+}
+
+// isRefused tells whether a right or the namespace is missing.
+func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
+// Explain adds to an error about Leases which right or namespace is missing, if one is.
+func Explain(err error) error {
+	if isRefused(err) {
+		return fmt.Errorf("%w; apply images/node/rbac.yaml, which has the namespace of the Leases and the rights in it; if egress-snat-lease-namespace names another namespace than it does, change it accordingly", err)
 	}
 	return err
 }

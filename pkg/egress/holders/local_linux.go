@@ -64,6 +64,15 @@ func WatchAddresses(ctx context.Context, steeringDevice string, tell func(Event)
 	}
 }
 
+// OwnAddressesNow returns the addresses that WatchAddresses tells of.
+func OwnAddressesNow(steeringDevice string) (OwnAddresses, error) {
+	interfaces, err := listInterfaces(steeringDevice)
+	if err != nil {
+		return OwnAddresses{}, err
+	}
+	return OwnAddresses{interfaces.addresses()}, nil
+}
+
 // addressWatch is what WatchAddresses does.
 type addressWatch struct {
 	steeringDevice string

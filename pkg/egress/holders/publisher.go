@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -86,14 +87,16 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 	wanted := *p.wanted
 	p.mu.Unlock()
 	if err := p.write(ctx, wanted); err != nil {
-		if ctx.Err() == nil && p.trouble.isNew(err) {
-			logger.Error(p.leases.explain(err), "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
+		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.isNew(err) {
+			p.leases.failing(Writing, err)
+			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
 				"lease", klog.KRef(p.leases.Namespace, p.node))
 		}
 		return p.retry.Step()
 	}
 	p.retry = newRetry()
 	if p.trouble.over() {
+		p.leases.failing(Writing, nil)
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
 	}
 	if len(wanted.Addresses) == 0 {
@@ -124,5 +127,30 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return fmt.Errorf("write Lease %s/%s: %w", p.leases.Namespace, p.node, err)
 	}
 	klog.FromContext(ctx).V(4).Info("Announced egress IPs", "lease", klog.KRef(p.leases.Namespace, p.node), "addresses", wanted.Addresses)
+	return nil
+}
+
+// Withdraw has a node's Lease announce no address any more, for a node that runs no Publisher. It does nothing if
+// that is so, or if there is no Lease.
+func (l Leases) Withdraw(ctx context.Context, node string) error {
+	leases := l.Client.CoordinationV1().Leases(l.Namespace)
+	// A node may list Leases, but not get one.
+	list, err := leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()})
+	if err != nil {
+		return fmt.Errorf("list Leases in %s: %w", l.Namespace, err)
+	}
+	for _, lease := range list.Items {
+		said, _ := readLease(&lease) // what cannot be read goes as well
+		if text := lease.Annotations[Annotation]; lease.Name != node || text == "" || text == "{}" {
+			continue
+		}
+		patch, err := announcement{node: node, Statement: Statement{Revision: said.Revision + 1}}.patch(time.Now())
+		if err != nil {
+			return err
+		}
+		if _, err := leases.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("write Lease %s/%s: %w", l.Namespace, node, err)
+		}
+	}
 	return nil
 }

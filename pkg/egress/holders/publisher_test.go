@@ -238,3 +238,46 @@ func TestPublisher_ChangeDoesNotWaitForARetry(t *testing.T) {
 		s.made("at once", "patch", "create")
 	})
 }
+
+func TestWithdraw_Leases(t *testing.T) {
+	lease := func(node string, addresses map[netip.Addr]uint64) *coordinationv1.Lease {
+		return announcement{node: node, Statement: Statement{addresses, 5}}.lease("origin-node", start)
+	}
+	one := map[netip.Addr]uint64{ips[0]: 3}
+	for name, test := range map[string]struct {
+		leases []runtime.Object
+		made   []string
+	}{
+		"none":               {nil, nil},
+		"another node's":     {[]runtime.Object{lease("node-a", one)}, nil},
+		"withdrawn already":  {[]runtime.Object{lease(me, nil)}, nil},
+		"one with addresses": {[]runtime.Object{lease(me, one), lease("node-a", one)}, []string{"patch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t, test.leases...)
+				if err := s.leases().Withdraw(s.ctx, me); err != nil {
+					t.Fatal(err)
+				}
+				s.made("withdrawn", test.made...)
+				if len(test.made) == 0 {
+					return
+				}
+				if got, err := readLease(s.lease()); err != nil || len(got.Addresses) != 0 || got.Revision != 6 {
+					t.Errorf("the Lease says %v, %v; want nothing, later than before", got, err)
+				}
+				other, err := s.CoordinationV1().Leases("origin-node").Get(s.ctx, "node-a", metav1.GetOptions{})
+				if got, _ := readLease(other); err != nil || !got.equal(Statement{one, 5}) {
+					t.Errorf("the other node's says %v, %v", got, err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, lease(me, one))
+		s.refuse(apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("User cannot list")))
+		if err := s.leases().Withdraw(s.ctx, me); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v, want that it is forbidden", err)
+		}
+	})
+}

@@ -85,6 +85,7 @@ func (w *leaseWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 	changes, err := w.leases.Client.CoordinationV1().Leases(w.leases.Namespace).Watch(ctx, options)
 	w.hears(ctx, err == nil)
 	if err == nil && w.trouble.over() {
+		w.leases.failing(Reading, nil)
 		w.logger.Info("What nodes announce is known again", "namespace", w.leases.Namespace)
 	}
 	return changes, err
@@ -119,20 +120,27 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return // watches end like this
 	}
-	if w.trouble.isNew(err) {
-		w.logger.Error(w.leases.explain(err), "Cannot learn which nodes have which egress IPs; will retry, further failures are not logged",
+	if err = w.leases.explain(err); w.trouble.isNew(err) {
+		w.leases.failing(Reading, err)
+		w.logger.Error(err, "Cannot learn which nodes have which egress IPs; will retry, further failures are not logged",
 			"namespace", w.leases.Namespace)
 	}
 }
 
 func (w *leaseWatch) set(lease *coordinationv1.Lease) {
-	statement, err := readLease(lease)
+	e, err := Announcing(lease)
 	w.logWrong(lease.Name, err)
+	w.tell(e)
+}
+
+// Announcing returns what a Lease announces, without what is wrong with it.
+func Announcing(lease *coordinationv1.Lease) (Announced, error) {
+	statement, err := readLease(lease)
 	e := Announced{Node: lease.Name, Statement: statement, Source: Lease}
 	if lease.Spec.RenewTime != nil {
 		e.Renewed = lease.Spec.RenewTime.Time
 	}
-	w.tell(e)
+	return e, err
 }
 
 // logWrong logs what is wrong with a Lease, once.

@@ -474,6 +474,38 @@ func (p *Planner) Placed(name Service, addr netip.Addr) bool {
 	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node != "" })
 }
 
+// Homes returns the names of the nodes on which bound pods run. It leaves out those of which the endpoints do not say it, or
+// say several.
+func (p *Planner) Homes() map[netip.Addr]string {
+	homes := make(map[netip.Addr]string, len(p.pods))
+	for addr, pod := range p.pods {
+		if len(pod.bindings) == 0 {
+			continue
+		}
+		if home := p.home(addr, pod.bindings); home != "" {
+			homes[addr] = home
+		}
+	}
+	return homes
+}
+
+// home returns the only node that endpoints of the Services of bindings name; empty if there are several, or an endpoint
+// without.
+func (p *Planner) home(addr netip.Addr, bindings []Binding) (home string) {
+	for i, b := range bindings {
+		if i > 0 && b.Service == bindings[i-1].Service {
+			continue
+		}
+		for _, e := range p.services[b.Service].endpoints[addr] {
+			if e.Node == "" || home != "" && e.Node != home {
+				return ""
+			}
+			home = e.Node
+		}
+	}
+	return home
+}
+
 // RefusalsOf returns what a Service was refused at the last Update, sorted.
 func (p *Planner) RefusalsOf(name Service) []Refusal {
 	s := p.services[name]

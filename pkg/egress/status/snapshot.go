@@ -30,6 +30,8 @@ type Snapshot struct {
 	// Steering is how packets get to the nodes that hold their egress IPs, for people: "off", "vxlan" or
 	// "direct".
 	Steering string `json:"steering"`
+	// SteeringProblems are why packets do not get to the nodes that have their egress IPs, for people.
+	SteeringProblems []string `json:"steeringProblems,omitempty"`
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
@@ -133,7 +135,7 @@ func (s Snapshot) Problems() []string {
 		}
 		problems = append(problems, fmt.Sprintf("%s: the last sync failed, %s: %s", f.Family, held, f.Error))
 	}
-	return problems
+	return append(problems, s.SteeringProblems...)
 }
 
 // Source knows how egress SNAT stands. Its methods are called by several goroutines. What
@@ -143,9 +145,13 @@ type Source interface {
 	// Changed is closed at the next change of the Snapshot.
 	Changed() <-chan struct{}
 	// Verify compares the kernel with the plan and returns what differs, for people, by
-	// IP family. A family that was compared and agrees is there with nothing.
+	// IP family. A family that was compared and agrees is there with nothing. A line that begins with [Warning]
+	// is no difference, but may keep packets from getting where they should.
 	Verify(ctx context.Context) (map[string][]string, error)
 }
+
+// Warning begins a line of a verification that is no difference.
+const Warning = "warning: "
 
 // verification is the answer to GET /v1/verify.
 type verification struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -21,8 +22,10 @@ import (
 const (
 	barrierTable = "openshift-egress-ended"
 	flowsSet     = "flows"
+	unseenSet    = "unseen"
 	hostsSet     = "hosts"
 	barrierChain = "prerouting"
+	invalidChain = "invalid"
 	endedChain   = "ended"
 )
 
@@ -41,9 +44,9 @@ var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in p
 // again; doc.go shows it.
 type barrier struct {
 	*nftables.Conn
-	raw          *netlink.Conn
-	table        *nftables.Table
-	flows, hosts *nftables.Set
+	raw                  *netlink.Conn
+	table                *nftables.Table
+	flows, unseen, hosts *nftables.Set
 }
 
 // openBarrier makes the table in the network namespace of the thread, or makes it again as it should be;
@@ -67,7 +70,7 @@ func makeBarrier(family kernel.Family, anew bool) (*barrier, error) {
 		b.DelTable(b.table)
 		b.AddTable(b.table)
 	}
-	if err = errors.Join(b.AddSet(b.flows, nil), b.AddSet(b.hosts, nil)); err == nil {
+	if err = errors.Join(b.AddSet(b.flows, nil), b.AddSet(b.unseen, nil), b.AddSet(b.hosts, nil)); err == nil {
 		b.addRules(family)
 		err = b.commit()
 	}
@@ -91,7 +94,8 @@ func connectBarrier(family kernel.Family) (*barrier, error) {
 			HasTimeout: true, Timeout: remembered,
 		}
 	}
-	b.flows = set(flowsSet, address, address, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInetService)
+	ports := []nftables.SetDatatype{address, address, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInetService}
+	b.flows, b.unseen = set(flowsSet, ports...), set(unseenSet, ports...)
 	b.hosts = set(hostsSet, address, address, nftables.TypeInetProto)
 	var err error
 	b.Conn, err = nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(raw *netlink.Conn) error {
@@ -128,14 +132,18 @@ func barrierError(err error) error {
 	return fmt.Errorf("write the nftables table %s: %w", barrierTable, err)
 }
 
-// addRules replaces the chains' rules. A chain of the type nat sees the first packets of flows alone.
+// addRules replaces the chains' rules. A chain of the type nat sees the first packets of flows alone, and none
+// that conntrack calls invalid.
 func (b *barrier) addRules(family kernel.Family) {
 	first, policy := *nftables.ChainPriorityNATDest-1, nftables.ChainPolicyAccept
 	ended := b.AddChain(&nftables.Chain{Name: endedChain, Table: b.table})
-	prerouting := b.AddChain(&nftables.Chain{
-		Name: barrierChain, Table: b.table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPrerouting, Priority: &first, Policy: &policy,
-	})
+	base := func(name string, kind nftables.ChainType) *nftables.Chain {
+		return b.AddChain(&nftables.Chain{
+			Name: name, Table: b.table, Type: kind,
+			Hooknum: nftables.ChainHookPrerouting, Priority: &first, Policy: &policy,
+		})
+	}
+	prerouting, invalid := base(barrierChain, nftables.ChainTypeNAT), base(invalidChain, nftables.ChainTypeFilter)
 	rule := func(chain *nftables.Chain, exprs ...[]expr.Any) {
 		b.AddRule(&nftables.Rule{Table: b.table, Chain: chain, Exprs: slices.Concat(exprs...)})
 	}
@@ -144,8 +152,11 @@ func (b *barrier) addRules(family kernel.Family) {
 	rule(prerouting, hosts, ports, in(b.flows), to(expr.VerdictGoto, endedChain))
 	rule(prerouting, compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_UDP),
 		hosts, in(b.hosts), to(expr.VerdictGoto, endedChain))
+	b.FlushChain(invalid)
+	rule(invalid, hasNoFlow(), hosts, ports, in(b.flows), to(expr.VerdictDrop, ""))
 	b.FlushChain(ended)
 	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), synchronizes(), to(expr.VerdictAccept, ""))
+	rule(ended, hosts, ports, in(b.unseen), to(expr.VerdictDrop, ""))
 	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})
 	rule(ended, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable[family]}})
 }
@@ -191,6 +202,18 @@ func compareProtocol(op expr.CmpOp, number byte) []expr.Any {
 	}
 }
 
+// hasNoFlow lets packets pass that conntrack calls invalid.
+func hasNoFlow() []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1},
+		&expr.Bitwise{
+			SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitINVALID), Xor: make([]byte, 4),
+		},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: make([]byte, 4)},
+	}
+}
+
 // synchronizes lets TCP packets pass that have the flag SYN.
 func synchronizes() []expr.Any {
 	return []expr.Any{
@@ -202,26 +225,32 @@ func synchronizes() []expr.Any {
 
 // add keeps entries from being taken up again once they are deleted, by packets of either side. Of protocols
 // other than TCP it stops only the far side's: the source's next packet begins a flow that the rules decide about.
-func (b *barrier) add(entries []ends) error {
-	var flows, hosts []nftables.SetElement
+func (b *barrier) add(entries []doomed) error {
+	var flows, unseen, hosts []nftables.SetElement
 	for _, t := range entries {
+		farSide := elementOf(t.replying, true)
 		switch t.original.protocol {
 		case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6: // an echo reply begins no flow
+			continue
 		case unix.IPPROTO_TCP:
-			flows = append(flows, elementOf(t.original, true), elementOf(t.replying, true))
+			flows = append(flows, elementOf(t.original, true))
 		default:
-			switch {
-			case t.replying.source.Port() != 0:
-				flows = append(flows, elementOf(t.replying, true))
-				flows[len(flows)-1].Timeout = rememberedOther
-			case t.replying.destination.Addr() == t.original.source.Addr():
-				// Under the node's address they may be the node's own as well.
-				hosts = append(hosts, elementOf(t.replying, false))
-				hosts[len(hosts)-1].Timeout = rememberedOther
+			farSide.Timeout = rememberedOther
+		}
+		switch {
+		case t.replying.source.Port() != 0:
+			flows = append(flows, farSide)
+			if t.verdict == EndsAtPod {
+				unseen = append(unseen, farSide)
 			}
+		case t.replying.destination.Addr() == t.original.source.Addr():
+			// Under the node's address they may be the node's own as well.
+			hosts = append(hosts, elementOf(t.replying, false))
+			hosts[len(hosts)-1].Timeout = rememberedOther
 		}
 	}
-	if err := errors.Join(b.SetAddElements(b.flows, flows), b.SetAddElements(b.hosts, hosts)); err != nil {
+	err := errors.Join(b.SetAddElements(b.flows, flows), b.SetAddElements(b.unseen, unseen), b.SetAddElements(b.hosts, hosts))
+	if err != nil {
 		return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
 	}
 	return b.commit()

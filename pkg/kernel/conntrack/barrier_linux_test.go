@@ -23,6 +23,11 @@ func barrierOf(family kernel.Family) string {
 		timeout 20m
 	}
 
+	set unseen {
+		type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service
+		timeout 20m
+	}
+
 	set hosts {
 		type ipv4_addr . ipv4_addr . inet_proto
 		timeout 20m
@@ -30,6 +35,7 @@ func barrierOf(family kernel.Family) string {
 
 	chain ended {
 		tcp flags syn accept
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unseen drop
 		reject with tcp reset
 		reject
 	}
@@ -38,6 +44,11 @@ func barrierOf(family kernel.Family) string {
 		type nat hook prerouting priority dstnat - 1; policy accept;
 		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
 		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
+	}
+
+	chain invalid {
+		type filter hook prerouting priority dstnat - 1; policy accept;
+		ct state invalid ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
 	}
 }
 `
@@ -177,8 +188,8 @@ func TestDelete_AfterAKillBehindTheBarrier(t *testing.T) {
 				return err
 			}
 			defer b.close()
-			var entries []ends
-			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, t.ends) })
+			var entries []doomed
+			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, doomed{t.ends, Ends}) })
 			return errors.Join(err, b.add(entries))
 		})
 		if err != nil {

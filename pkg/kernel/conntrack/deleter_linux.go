@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -126,12 +127,7 @@ func (d *deleter) flush() {
 
 // bar keeps the flows that end from being taken up again, where the kernel can do that.
 func (d *deleter) bar() error {
-	var ending []ends
-	for i := range d.entries {
-		if d.entries[i].ending() {
-			ending = append(ending, d.entries[i].ends)
-		}
-	}
+	ending := slices.DeleteFunc(slices.Clone(d.entries), func(e doomed) bool { return !e.ending() })
 	if len(ending) == 0 {
 		return nil
 	}

@@ -39,7 +39,7 @@
 // address comes here and the rules here choose another port, the far side answers that packet by a reset.
 //
 // If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
-// far side, which has never seen the pod's own address.
+// far side, which has never seen the pod's own address: what still comes from there is dropped.
 //
 // # The table
 //
@@ -59,8 +59,9 @@
 // package, beside whichever back end writes the SNAT rules.
 //
 //	table ip openshift-egress-ended {
-//	    set flows { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
-//	    set hosts { type ipv4_addr . ipv4_addr . inet_proto; timeout 20m; }                   protocols without ports
+//	    set flows  { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
+//	    set unseen { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
+//	    set hosts  { type ipv4_addr . ipv4_addr . inet_proto; timeout 20m; }                  protocols without ports
 //	    chain prerouting {
 //	        type nat hook prerouting priority dstnat - 1; policy accept;
 //	        ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
@@ -68,18 +69,28 @@
 //	    }
 //	    chain ended {
 //	        tcp flags syn accept                          a new connection between the same ports
+//	        ip saddr . ip daddr . meta l4proto . th sport . th dport @unseen drop
 //	        meta l4proto tcp reject with tcp reset        either side goes on with the old one
 //	        reject                                        the far side goes on; the pod begins anew
+//	    }
+//	    chain invalid {
+//	        type filter hook prerouting priority dstnat - 1; policy accept;
+//	        ct state invalid ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
 //	    }
 //	}
 //
 // The table of the other family is "ip6 openshift-egress-ended". The sets hold the tuples of packets as
 // they arrive, before any NAT. Of TCP they hold both directions. Of other protocols they hold the far
 // side's alone, for three minutes, because the pod's next packet begins a right flow; and without ports
-// only if the far side sees the pod's own address.
+// only if the far side sees the pod's own address. In unseen are those tuples of far sides that saw another
+// address, given by another node: a reset from here would show them the pod's own one.
 //
-// Only the first packet of a flow comes here: established flows pay nothing, and a new one a lookup. The
-// table comes with the first deletion and goes with [Cleanup]. The kernel forgets an element by itself.
+// Only the first packet of a flow comes to the chain prerouting: established flows pay nothing there, and a new
+// one a lookup. What conntrack calls invalid never comes there, such as the FIN or RST of a pod that closes at
+// this moment. It would leave under the pod's own address, where the proxier does not drop it (nftables), so
+// the chain invalid does.
+//
+// The table comes with the first deletion and goes with [Cleanup]. The kernel forgets an element by itself.
 // Somebody who flushes the ruleset removes the table until the next deletion.
 //
 // A side that only waits would wait for ever. So each side of a deleted TCP connection is nudged
@@ -89,6 +100,5 @@
 //
 // A process that is killed between barrier and deletion leaves the entry, which the next start judges.
 // Where the kernel cannot reject in prerouting (before Linux 5.9, or without nftables), flows are deleted
-// without a barrier, and the log says so. Packets that conntrack calls invalid never meet the barrier;
-// kube-proxy drops them.
+// without a barrier, and the log says so.
 package conntrack

@@ -85,7 +85,7 @@ func (s *steering) takes(holder int) {
 		s.run(s.Nodes()[s.holder], "nft", "delete", "table", s.ip(), "holder")
 	}
 	if s.holder > 0 {
-		s.run(s.Node(), "ip", option, "rule", "del", "from", s.pod.String(), "lookup", "7700")
+		s.run(s.Node(), "ip", option, "rule", "del", "from", s.pod.String(), "iif", "cni0", "lookup", "7700")
 		s.run(s.Node(), "nft", "delete", "table", s.ip(), "holder")
 	}
 	s.holder = holder
@@ -96,7 +96,7 @@ func (s *steering) takes(holder int) {
 	if holder > 0 {
 		s.translate(s.Node(), s.pod, "") // so that nobody masquerades it
 		s.run(s.Node(), "ip", option, "route", "replace", "default", "via", s.address(s.Nodes()[holder]).String(), "dev", "eth0", "table", "7700")
-		s.run(s.Node(), "ip", option, "rule", "add", "from", s.pod.String(), "lookup", "7700")
+		s.run(s.Node(), "ip", option, "rule", "add", "from", s.pod.String(), "iif", "cni0", "lookup", "7700")
 	}
 }
 
@@ -305,14 +305,39 @@ func TestDelete_TheAddressGoesAwayFromChosenPorts(t *testing.T) {
 }
 
 // TestDelete_SteeredBindingIsRemoved: the pod's connections are reset, and the far side hears nothing of the pod's
-// own address, which it has never seen. The holder resets the far side.
+// own address, which it has never seen, whatever it sends and whoever drops what conntrack calls invalid. The holder
+// resets the far side.
 func TestDelete_SteeredBindingIsRemoved(t *testing.T) {
-	onSteeredNode(t, 1, "", func(s *steering) {
-		before := s.connect(0)
-		s.deletes(0, Scope{Removed: []kernel.Binding{s.binding}, Steered: []kernel.Binding{s.binding}}, 1)
-		s.isReset("the pod", before.near)
-		s.deletes(1, Scope{Removed: []kernel.Binding{s.binding}}, 1)
-		s.isReset("the far side", before.far)
-		s.neverSeenAsItself()
-	})
+	for name, dropsInvalid := range map[string]bool{"as kube-proxy for iptables": true, "as kube-proxy for nftables": false} {
+		t.Run(name, func(t *testing.T) {
+			onSteeredNode(t, 1, "", func(s *steering) {
+				if !dropsInvalid {
+					for _, node := range s.Nodes() {
+						s.run(node, "nft", "delete", "table", "inet", "proxy")
+					}
+				}
+				before := s.connect(0)
+				s.deletes(0, Scope{Removed: []kernel.Binding{s.binding}, Steered: []kernel.Binding{s.binding}}, 1)
+				s.isReset("the pod", before.near)
+				s.sends(before.far)
+				s.deletes(1, Scope{Removed: []kernel.Binding{s.binding}}, 1)
+				s.isReset("the far side", before.far)
+				s.neverSeenAsItself()
+			})
+		})
+	}
+}
+
+// sends waits until a packet that the far side sends has come to the pod's node.
+func (s *steering) sends(far net.Conn) {
+	s.Helper()
+	s.run(s.Node(), "nft", fmt.Sprintf("add table inet sent; add chain inet sent in { type filter hook prerouting priority -400; }; add rule inet sent in %s daddr %s counter", s.ip(), s.pod))
+	if _, err := far.Write([]byte("on")); err != nil {
+		s.Fatal(err)
+	}
+	for deadline := time.Now().Add(soon); strings.Contains(s.run(s.Node(), "nft", "list", "chain", "inet", "sent", "in"), "counter packets 0 "); {
+		if time.Now().After(deadline) {
+			s.Fatal("what the far side sends does not come to the pod's node")
+		}
+	}
 }

@@ -54,6 +54,19 @@
 // names of chains in the kernel, never by memory, so a process that died leaves nothing
 // behind for ever.
 //
+// # Glances
+//
+// iptables-save prints all tables, and a proxier with a hundred thousand endpoints has hundreds of thousands
+// of rules there, which change all the time. So [Writer.Untouched] reads, without a program, only what a look
+// is about: the owned chains and POSTROUTING, of which it compares a hash with that of before, and whether the
+// proxier's jumps and base chains are there. With iptables-nft it asks the kernel for these chains one by one,
+// by their names. The kernel hands out legacy tables only as a whole: 190 MB for a hundred thousand endpoints,
+// in 0.4 s.
+//
+// The Writer takes the hashes in front of each Read, which then proves that what it has seen was right. Of
+// the chains that it has written since it takes them at the next glance, in front of 'iptables -S', which
+// proves the same of one chain.
+//
 // # The mark
 //
 // A write of a few chains does not look at the others. So that it does not hide what somebody else did to

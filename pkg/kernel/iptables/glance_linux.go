@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -18,30 +19,38 @@ type sight struct {
 	rules uint64
 }
 
+// emptyChain is the sight of one.
+var emptyChain = sight{exists: true, rules: newHash().Sum64()}
+
+func newHash() *maphash.Hash {
+	hash := &maphash.Hash{}
+	hash.SetSeed(hashSeed)
+	return hash
+}
+
 // tables are those of an IP family and a back end, read without running a program.
 type tables interface {
 	// Rules is that of [nftables.Reader].
-	Rules(table, chain string, visit func(content []byte, leadsTo string)) (exists bool, err error)
+	Rules(table, chain string, visit func(nftables.ListedRule)) (exists bool, err error)
 	// HasRules tells whether a chain has rules.
 	HasRules(table, chain string) (bool, error)
 	Close()
 }
 
 // Untouched tells whether the kernel has the owned chains and POSTROUTING as the Writer has seen or written
-// them last, and all rules of the proxier that [MissingFromProxier] looks for. It runs no program, and does
-// not depend on what others do to other chains: with iptables-nft it costs what these chains hold, with
-// iptables-legacy a copy of the tables. It does not see owned chains that somebody has added and nothing
-// leads to. It is false, too, where that cannot be told: after a write during which others changed
-// something, and with iptables-legacy after every write.
+// them last, and all rules of the proxier that [MissingFromProxier] looks for. It does not depend on what
+// others do to other chains: with iptables-nft it costs what these chains hold, with iptables-legacy a copy of
+// the tables. It runs no program but for a few chains that were written since they were seen last, which it has
+// iptables list. It does not see owned chains that somebody has added and nothing leads to. It is false, too,
+// where it cannot tell without a [Writer.Read].
 func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	if w.known == nil {
 		return false, nil
 	}
 	chains := w.watched()
-	for _, chain := range chains {
-		if _, seen := w.sights[chain]; !seen {
-			return false, nil
-		}
+	unseen := slices.DeleteFunc(slices.Clone(chains), func(chain string) bool { _, seen := w.sights[chain]; return seen })
+	if len(unseen) > mostListed || slices.Contains(unseen, postrouting) {
+		return false, nil
 	}
 	t, err := w.open(ctx)
 	if err != nil {
@@ -49,10 +58,41 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	}
 	defer t.Close()
 	now, err := see(t, chains)
-	if err != nil || !maps.Equal(now, w.sights) {
+	if err != nil {
 		return false, err
 	}
+	for _, chain := range unseen { // after they were seen: what changes in between shows now, or at the next glance
+		if written, err := w.asWritten(ctx, chain, now[chain]); !written || err != nil {
+			return false, err
+		}
+		w.sights[chain] = now[chain]
+	}
+	if !maps.Equal(now, w.sights) {
+		return false, nil
+	}
 	return hasProxier(t)
+}
+
+// mostListed is how many chains a glance has iptables list, one by one. A change of a pod writes one or two, and a mark.
+const mostListed = 4
+
+// asWritten tells whether an owned chain that was just seen holds what was written.
+func (w *Writer) asWritten(ctx context.Context, chain string, now sight) (bool, error) {
+	want := w.known.Chains[chain]
+	if len(want) == 0 {
+		return now == emptyChain, nil
+	}
+	listed, err := run(ctx, nil, w.commands.version, "-w", lockWait, "-t", table, "-S", chain)
+	if err != nil {
+		return false, err
+	}
+	var have []string
+	for line := range strings.Lines(listed) {
+		if _, rule, ok := cutRule(strings.TrimRight(line, "\n")); ok {
+			have = append(have, rule)
+		}
+	}
+	return slices.Equal(have, want), nil
 }
 
 // HasProxier tells whether all rules of the proxier are there that [MissingFromProxier] looks for. It runs no
@@ -70,7 +110,7 @@ func hasProxier(t tables) (bool, error) {
 	found := map[[3]string]bool{}
 	for _, table := range []string{"nat", "filter"} {
 		for _, chain := range hookChains {
-			note := func(_ []byte, leadsTo string) { found[[3]string{table, chain, leadsTo}] = true }
+			note := func(r nftables.ListedRule) { found[[3]string{table, chain, r.LeadsTo}] = true }
 			if _, err := t.Rules(table, chain, note); err != nil {
 				return false, err
 			}
@@ -89,25 +129,25 @@ func hasProxier(t tables) (bool, error) {
 	return true, nil
 }
 
-// watched are the chains of the nat table that others could change to the harm of the owned rules.
+// watched are the chains of the nat table that others could change to the harm of the owned rules. The journal
+// is not, for nothing leads to it.
 func (w *Writer) watched() []string {
 	chains := []string{postrouting}
 	if w.known != nil {
 		chains = slices.AppendSeq(append(chains, w.known.marks...), maps.Keys(w.known.Chains))
 	}
-	return chains
+	return slices.DeleteFunc(chains, func(chain string) bool { return chain == RemovedChain })
 }
 
 // see returns how the kernel has these chains.
 func see(t tables, chains []string) (map[string]sight, error) {
 	sights := make(map[string]sight, len(chains))
 	for _, chain := range chains {
-		var hash maphash.Hash
-		hash.SetSeed(hashSeed)
-		exists, err := t.Rules(table, chain, func(content []byte, leadsTo string) {
-			maphash.WriteComparable(&hash, len(content))
-			_, _ = hash.Write(content) // never fails
-			maphash.WriteComparable(&hash, leadsTo)
+		hash := newHash()
+		exists, err := t.Rules(table, chain, func(r nftables.ListedRule) {
+			maphash.WriteComparable(hash, len(r.Content))
+			_, _ = hash.Write(r.Content) // never fails
+			maphash.WriteComparable(hash, r.LeadsTo)
 		})
 		if err != nil {
 			return nil, err
@@ -120,7 +160,7 @@ func see(t tables, chains []string) (map[string]sight, error) {
 // seeAll returns how the kernel has all chains that others could change, before a Read: what changes during
 // that shows at the next glance.
 func (w *Writer) seeAll(ctx context.Context) map[string]sight {
-	w.backend = "" // of PATH, which programs there may have changed
+	w.backend = "" // the programs on PATH may have changed
 	t, err := w.open(ctx)
 	if err == nil {
 		defer t.Close()
@@ -131,47 +171,6 @@ func (w *Writer) seeAll(ctx context.Context) map[string]sight {
 	}
 	klog.FromContext(ctx).V(2).Info("Cannot read the rules in the kernel without iptables-save", "err", err)
 	return map[string]sight{}
-}
-
-// seeWritten brings the sights up to date after a write that touched these chains, before which the ruleset
-// had a generation. If others have changed something meanwhile, it is not known what they have done to these
-// chains; the next look is a full one then.
-func (w *Writer) seeWritten(ctx context.Context, touched []string, before uint32) {
-	for _, chain := range touched {
-		delete(w.sights, chain)
-	}
-	if before == 0 {
-		return
-	}
-	t, err := w.open(ctx)
-	if err != nil {
-		return
-	}
-	defer t.Close()
-	now, err := see(t, touched)
-	if err != nil || w.generation(ctx) != before+1 {
-		return
-	}
-	maps.DeleteFunc(now, func(_ string, s sight) bool { return !s.exists })
-	maps.Copy(w.sights, now)
-}
-
-// generation returns the number of the nftables ruleset, which each transaction of anybody raises by one. It
-// is 0 where that cannot be told: the kernel does not count what happens to legacy tables.
-func (w *Writer) generation(ctx context.Context) uint32 {
-	if w.backend != backendNFT {
-		return 0
-	}
-	r, err := nftables.OpenReader(ctx, w.commands.family)
-	if err != nil {
-		return 0
-	}
-	defer r.Close()
-	generation, err := r.Generation()
-	if err != nil {
-		return 0
-	}
-	return generation
 }
 
 // open returns the tables of the iptables on PATH.

@@ -78,7 +78,6 @@ func (n *node) untouched() (untouched bool) {
 func (n *node) settle(p kernel.Desired) {
 	n.Helper()
 	n.write(p)
-	n.read() // knows no chains yet, after a failure
 	n.read()
 	if n.write(p) || !n.untouched() {
 		n.Fatal("what was written does not seem to be in the kernel")
@@ -206,16 +205,21 @@ func TestWriter_UntouchedWhileOthersWrite(t *testing.T) {
 	})
 }
 
-// TestWriter_UntouchedAfterAWrite of ours, which is no tampering, if the kernel can tell that nobody else has
-// changed anything meanwhile.
+// TestWriter_UntouchedAfterAWrite of ours, which is no tampering, whoever writes other chains at the same time.
 func TestWriter_UntouchedAfterAWrite(t *testing.T) {
+	other := []string{"-p", "tcp", "-j", "RETURN"}
 	for name, test := range map[string]struct {
-		before, after func(n *node, chain string)
-		want          bool
+		// before somebody does something to a chain that is not written, or after it to one that is.
+		before, after []string
+		proxier, want bool
 	}{
-		"nobody acts":                  {want: true},
-		"somebody acts before it":      {before: func(n *node, chain string) { n.exec("-A", chain, "-j", "ACCEPT") }},
-		"somebody acts right after it": {after: func(n *node, chain string) { n.afterRestore("-A", chain, "-j", "ACCEPT") }},
+		"nobody acts":                         {want: true},
+		"the proxier writes right after it":   {proxier: true, want: true},
+		"a rule is added before it":           {before: []string{"-A"}},
+		"a rule is added right after it":      {after: []string{"-A"}},
+		"a rule is replaced right after it":   {after: []string{"-R", "1"}},
+		"the last is replaced right after it": {after: []string{"-R", "last"}},
+		"a rule is deleted right after it":    {after: []string{"-D", "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, func(t *testing.T, n *node) {
@@ -224,26 +228,37 @@ func TestWriter_UntouchedAfterAWrite(t *testing.T) {
 				n.settle(p)
 				changed := p
 				changed.Bindings = p.Bindings[1:]
+				command := func(chain string, args []string) []string {
+					command := append([]string{args[0], chain}, args[1:]...)
+					if command[len(command)-1] == "last" {
+						command[len(command)-1] = fmt.Sprint(len(Render(changed)[chain]))
+					}
+					if args[0] != "-D" {
+						command = append(command, other...)
+					}
+					return command
+				}
 				if test.before != nil {
-					test.before(n, sameChain(p, changed))
+					n.exec(command(chainOf(p, changed, true), test.before)...)
 				}
 				if test.after != nil {
-					test.after(n, otherChain(p, changed))
+					n.afterRestore(command(chainOf(p, changed, false), test.after)...)
 				}
-				n.write(changed)
-				want := test.want && n.writer.backend == backendNFT
-				if n.untouched() != want {
-					t.Errorf("it seems untouched: %v, want %v", !want, want)
+				if test.proxier {
+					n.afterRestore("-A", "KUBE-SERVICES", "-j", "RETURN")
+				}
+				rules := Render(changed)
+				rules.Record(p.Bindings[:1])
+				n.run(func() error { _, err := n.writer.Write(n.Context(), rules); return err })
+				if n.untouched() != test.want {
+					t.Errorf("it seems untouched: %v, want %v", !test.want, test.want)
 				}
 			})
 		})
 	}
 }
 
-// sameChain returns a chain that two plans have alike, otherChain one that they do not.
-func sameChain(p, q kernel.Desired) string  { return chainOf(p, q, true) }
-func otherChain(p, q kernel.Desired) string { return chainOf(p, q, false) }
-
+// chainOf returns a chain that two plans have alike, or one that they do not.
 func chainOf(p, q kernel.Desired, same bool) string {
 	rules := Render(q)
 	for chain := range Render(p) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 // mostHashed is the largest nat table whose rules are part of a fingerprint, in bytes: some thirty
@@ -165,14 +166,14 @@ func (l *legacy) get(option uintptr, value unsafe.Pointer, length uintptr) error
 }
 
 // Rules is that of [tables], for chains of interest. It costs a copy of the table, once.
-func (l *legacy) Rules(table, chain string, visit func(content []byte, leadsTo string)) (exists bool, err error) {
+func (l *legacy) Rules(table, chain string, visit func(nftables.ListedRule)) (exists bool, err error) {
 	t, err := l.table(table)
 	if t == nil || err != nil {
 		return false, err
 	}
 	rules, exists := t.chains[chain]
-	for at, rule := range t.all(rules) {
-		visit(t.content(at, rule))
+	for at, entry := range t.all(rules) {
+		visit(t.rule(at, entry))
 	}
 	return exists, nil
 }
@@ -196,7 +197,7 @@ func (l *legacy) table(name string) (t *legacyTable, err error) {
 		return nil, fmt.Errorf("copy the legacy table %s: %w", name, err)
 	}
 	l.read[name] = t
-	if err := t.index(ofInterest); err != nil {
+	if err := t.index(); err != nil {
 		return nil, fmt.Errorf("read the legacy table %s: %w", name, err)
 	}
 	return t, nil

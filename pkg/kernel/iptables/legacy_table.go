@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 // legacyTable is a table of iptables-legacy as the kernel has it: entries in a row. A chain of a hook
@@ -21,7 +22,7 @@ type legacyTable struct {
 	copied, entries []byte
 	// chains are where the rules are of those that anybody asks for.
 	chains map[string]span
-	// buffer has the last content.
+	// buffer has the content of the last rule.
 	buffer []byte
 }
 
@@ -89,8 +90,8 @@ func (t *legacyTable) hash() (uint64, error) {
 	return maphash.Bytes(hashSeed, t.entries), nil
 }
 
-// index finds the chains that are of interest.
-func (t *legacyTable) index(interesting func(chain string) bool) error {
+// index finds the chains of the hooks, and those that are of interest.
+func (t *legacyTable) index() error {
 	hooks := map[int]string{}
 	for hook, name := range hookChains {
 		if t.info.ValidHooks&(1<<hook) != 0 {
@@ -110,7 +111,7 @@ func (t *legacyTable) index(interesting func(chain string) bool) error {
 			if name != nil {
 				rules.from += len(entry)
 			}
-			if interesting(string(name)) {
+			if ofInterest(string(name)) {
 				chain = string(name)
 			}
 		}
@@ -141,28 +142,29 @@ func (t *legacyTable) chainName(entry []byte) []byte {
 	return name
 }
 
-// content returns what a rule is, in bytes that do not depend on where it and other chains are in the
-// table, and the chain that it leads to. The bytes are good until the next call.
-func (t *legacyTable) content(at int, rule []byte) (content []byte, leadsTo string) {
-	content = append(t.buffer[:0], rule...)
-	t.buffer = content
-	clear(content[t.offsets+4 : t.counters+countersLength]) // hooks that lead there, and counters
-	target := t.target(content)
+// rule returns what an entry says that begins here, in bytes that do not depend on where it and other chains
+// are in the table, and are good until the next call.
+func (t *legacyTable) rule(at int, entry []byte) nftables.ListedRule {
+	t.buffer = append(t.buffer[:0], entry...)
+	rule := nftables.ListedRule{Content: t.buffer}
+	clear(rule.Content[t.offsets+4 : t.counters+countersLength]) // hooks that lead there, and counters
+	target := t.target(rule.Content)
 	if len(target) == 0 || target[targetNameOffset] != 0 {
-		return content, ""
+		return rule
 	}
 	verdict := target[targetHeader : targetHeader+4]
 	to := int(int32(binary.NativeEndian.Uint32(verdict)))
 	if to < 0 {
-		return content, "" // accepted, or the like
+		return rule // accepted, or the like
 	}
 	clear(verdict)
 	begin := to - t.counters - countersLength - errorTarget
-	if to == at+len(rule) || begin < 0 {
-		return content, "" // on to the next rule
+	if to == at+len(entry) || begin < 0 {
+		return rule // on to the next one
 	}
-	for _, entry := range t.all(span{begin, to}) {
-		return content, string(t.chainName(entry))
+	for _, header := range t.all(span{begin, to}) {
+		rule.LeadsTo = string(t.chainName(header))
+		break
 	}
-	return content, ""
+	return rule
 }

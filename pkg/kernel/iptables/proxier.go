@@ -37,9 +37,14 @@ var chainsOfProxier = []struct{ table, chain string }{
 	{"filter", "KUBE-FORWARD"},
 }
 
-// ofInterest tells whether a chain other than those of the hooks is owned or of chainsOfProxier.
+// ofInterest tells whether a chain is owned or of chainsOfProxier.
 func ofInterest(chain string) bool {
-	return isOwned(chain) || slices.ContainsFunc(chainsOfProxier, func(c struct{ table, chain string }) bool { return c.chain == chain })
+	for _, c := range chainsOfProxier {
+		if chain == c.chain {
+			return true
+		}
+	}
+	return isOwned(chain)
 }
 
 // MissingFromProxier returns what the proxier has written and iptables-save does not show

@@ -39,8 +39,8 @@ type Writer struct {
 	known *Kernel
 	// mark is the one that the last write has left, until it is missed; empty if none.
 	mark string
-	// sights are the chains that others could change, as they were seen before the last Read or after a
-	// write since; not those of which that is unknown.
+	// sights are the chains that others could change, as they were seen when the kernel was known to hold
+	// what was written; without those that were written since.
 	sights map[string]sight
 	// backend is that of the iptables on PATH, as of the last Read; empty before the first.
 	backend string
@@ -123,14 +123,15 @@ func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names [
 	if logger := klog.FromContext(ctx).V(9); logger.Enabled() {
 		logger.Info("Restoring egress SNAT rules", "rules", string(payload))
 	}
-	before := w.generation(ctx)
 	if err := w.commands.apply(ctx, payload); err != nil {
 		w.known = nil
 		return false, err
 	}
 	w.known.become(want, names, mark)
 	w.mark = mark
-	w.seeWritten(ctx, change.touched(), before)
+	for _, chain := range change.touched() {
+		delete(w.sights, chain)
+	}
 	return true, nil
 }
 

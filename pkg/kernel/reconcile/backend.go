@@ -27,8 +27,8 @@ type driver interface {
 	// costs no program. Some changes do not show: see [iptables.LegacyFingerprint].
 	fingerprint(ctx context.Context) (string, error)
 	// untouched tells whether the kernel has all that a look is about as it was seen or written last, whatever
-	// others do elsewhere. It costs no program, and what these rules cost. It is false where that cannot be
-	// told: then observe can.
+	// others do elsewhere. It costs what these rules cost. It is false where that cannot be told: then observe
+	// can.
 	untouched(ctx context.Context) (bool, error)
 	// observe reads what the kernel holds, so that the next write repairs whatever differs.
 	observe(ctx context.Context) (observation, error)
@@ -50,6 +50,8 @@ type observation struct {
 	bindings func() []kernel.Binding
 	// differences from what this driver has written last, if it has, in words.
 	differences []string
+	// steering has those of what steers packets, or why it cannot be told.
+	steering []string
 	// altered: there are other rules than those, wherever they stand, or those of before were restored.
 	altered bool
 	// jumpInFront: the proxier will not write in front of this driver's rules, once these have
@@ -68,19 +70,33 @@ type staleBackend struct {
 	prune func(ctx context.Context) error
 }
 
-// newDriver returns the driver for what a Reconciler is configured to write.
-func newDriver(c Config) driver {
+// steeringDriver brings what steers packets into the kernel, beside the rules of a driver. What keeps it from
+// that is no error of the rules': those are written all the same.
+type steeringDriver interface {
+	// fault says why the steering is incomplete; nil if it is not. Packets that need it are dropped.
+	fault() error
+	// writeSteering makes the kernel hold what steers packets, whatever it holds of it, and tells whether it had
+	// to change anything.
+	writeSteering(ctx context.Context, d kernel.Desired) (changed bool)
+	// written returns how it was configured and which numbers it has given to nodes; nil if nothing was written.
+	written() *writtenSteering
+}
+
+// newDriver returns the driver for what a Reconciler is configured to write, and that of the steering; nil
+// without any.
+func newDriver(c Config) (driver, steeringDriver) {
 	rules, table := iptables.NewWriter(c.Family), nftables.NewWriter(c.Family)
 	var d driver = &rulesDriver{family: c.Family, rules: rules, table: table}
 	if c.Backend == NFTables {
 		d = &tableDriver{family: c.Family, table: table, rules: rules, proxier: c.Proxier}
 	}
 	if c.Steering == nil {
-		return d
+		return d, nil
 	}
 	config := *c.Steering
 	config.Family = c.Family
-	return &steeredDriver{driver: d, config: config}
+	steered := &steeredDriver{driver: d, config: config}
+	return steered, steered
 }
 
 func fingerprint(ctx context.Context, family kernel.Family, table *nftables.Writer) (string, error) {

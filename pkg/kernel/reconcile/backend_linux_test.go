@@ -40,7 +40,7 @@ func testFingerprint(t *testing.T, family kernel.Family, means Backend) error {
 		b.Pod, b.EgressIP = netip.MustParseAddr("fd00:10::1"), netip.MustParseAddr("2001:db8::1")
 		other.Pod, other.EgressIP = netip.MustParseAddr("fd00:10::2"), netip.MustParseAddr("2001:db8::2")
 	}
-	d := newDriver(Config{Family: family, Backend: means, Proxier: IPTables})
+	d, _ := newDriver(Config{Family: family, Backend: means, Proxier: IPTables})
 	run := func(args ...string) func() error {
 		return func() error {
 			out, err := exec.Command(program, args...).CombinedOutput()
@@ -112,7 +112,8 @@ func TestDriver_SteeringAloneWritesNothing(t *testing.T) {
 				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
 				for _, bindings := range [][]kernel.Binding{nil, {first, second}} {
 					if err := l.Node().Do(func() error {
-						return testSteeringAlone(t, newDriver(Config{Family: kernel.IPv4, Backend: means, Proxier: IPTables}), bindings)
+						d, _ := newDriver(Config{Family: kernel.IPv4, Backend: means, Proxier: IPTables})
+						return testSteeringAlone(t, d, bindings)
 					}); err != nil {
 						t.Errorf("%d bindings: %v", len(bindings), err)
 					}

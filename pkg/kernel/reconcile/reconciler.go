@@ -57,6 +57,9 @@ type Reconciler struct {
 	// For Sync's goroutine alone:
 
 	driver driver
+	// steering is nil if nothing is steered. unsteered: it was incomplete after the last sync.
+	steering  steeringDriver
+	unsteered bool
 	// delete is conntrack.Delete; unit tests put something else in its place, for it acts
 	// on the network namespace that they run in.
 	delete func(context.Context, kernel.Family, kernel.Desired, conntrack.Scope) (int, error)
@@ -81,6 +84,8 @@ type Reconciler struct {
 type belief struct {
 	networks kernel.Networks
 	steering kernel.Steering
+	// path is how that was written; nil if it was not.
+	path *writtenSteering
 	// since has the bindings, with when each was first known to be in the kernel.
 	since map[kernel.Binding]time.Time
 }
@@ -93,6 +98,8 @@ type Status struct {
 	LastSuccess time.Time
 	// Failure is why the last sync failed; nil if it did not.
 	Failure error
+	// SteeringFault is why packets that need it are not steered, but dropped; nil if they are, or if nothing is.
+	SteeringFault error
 	// FlowsJudged: since the last write, the flows that it is about have been judged.
 	FlowsJudged bool
 }
@@ -124,13 +131,13 @@ func New(logger klog.Logger, config Config) *Reconciler {
 	r := &Reconciler{
 		config:      config,
 		logger:      klog.LoggerWithValues(logger, "ipFamily", config.Family),
-		driver:      newDriver(config),
 		delete:      conntrack.Delete,
 		state:       State{Times: Times{SyncPeriod: config.SyncPeriod, FullLook: fullLook}},
 		debt:        conntrack.Scope{All: true},
 		belief:      belief{since: map[kernel.Binding]time.Time{}},
 		staleErrors: map[int]string{},
 	}
+	r.driver, r.steering = newDriver(config)
 	return r
 }
 
@@ -156,7 +163,7 @@ func (r *Reconciler) Since(d kernel.Desired) (since []time.Time, holds bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since = make([]time.Time, len(d.Bindings))
-	holds = r.status.Failure == nil && r.status.FlowsJudged && len(r.belief.since) == len(d.Bindings) &&
+	holds = r.status.Failure == nil && r.status.SteeringFault == nil && r.status.FlowsJudged && len(r.belief.since) == len(d.Bindings) &&
 		r.belief.networks.Equal(d.Networks) && r.belief.steering.Equal(d.Steering)
 	for i, b := range d.Bindings {
 		at, written := r.belief.since[b]
@@ -200,7 +207,8 @@ func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Chan
 		}
 	}
 	if !s.result.Idle {
-		r.state, _ = r.state.Next(Succeeded{Looked: s.result.Looked}, r.config.Clock.Now())
+		unsteered := r.noteSteering(ctx)
+		r.state, _ = r.state.Next(Succeeded{Looked: s.result.Looked, Unsteered: unsteered}, r.config.Clock.Now())
 		r.setStatus(func(status *Status) {
 			status.Failure, status.FlowsJudged, status.LastSuccess = nil, true, r.config.Clock.Now()
 		})
@@ -212,6 +220,7 @@ func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Chan
 
 func (r *Reconciler) failed(ctx context.Context, result Result, err error) Result {
 	result.Err = err
+	r.noteSteering(ctx)
 	r.state, _ = r.state.Next(Failed{}, r.config.Clock.Now())
 	result.Wake = r.state.Wake()
 	if ctx.Err() == nil { // else nobody waits for another try
@@ -220,6 +229,48 @@ func (r *Reconciler) failed(ctx context.Context, result Result, err error) Resul
 			"retryAfter", result.Wake.Sub(r.config.Clock.Now()).Round(time.Millisecond))
 	}
 	return result
+}
+
+// noteSteering notes how the steering of packets stands, and tells whether it is incomplete.
+func (r *Reconciler) noteSteering(ctx context.Context) (unsteered bool) {
+	if r.steering == nil || ctx.Err() != nil {
+		return false
+	}
+	fault, before := r.steering.fault(), r.Status().SteeringFault
+	switch {
+	case fault != nil && (before == nil || before.Error() != fault.Error()):
+		r.logger.Error(fault, "Packets whose egress IP is on another node are dropped until the cause is removed; pods that leave from this node go on. Will retry; the same failure is not logged again")
+	case fault == nil && before != nil:
+		r.logger.Info("Packets whose egress IP is on another node are sent there again")
+	}
+	r.unsteered = fault != nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.SteeringFault, r.belief.path = fault, r.steering.written()
+	return r.unsteered
+}
+
+// CompareSteering says, for an operator and in a line each, how the kernel differs from what steers packets as d
+// asks for; nothing if it does not, or if nothing is steered. It changes nothing.
+func (r *Reconciler) CompareSteering(ctx context.Context, d kernel.Desired) ([]string, error) {
+	r.mu.Lock()
+	path := r.belief.path
+	r.mu.Unlock()
+	if path == nil {
+		return nil, nil
+	}
+	return steering.Compare(ctx, path.config, d, path.numbers)
+}
+
+// SteeringWarnings says, for an operator and in a line each, what of others may keep packets from being steered.
+func (r *Reconciler) SteeringWarnings(ctx context.Context, d kernel.Desired) ([]string, error) {
+	r.mu.Lock()
+	path := r.belief.path
+	r.mu.Unlock()
+	if path == nil {
+		return nil, nil
+	}
+	return steering.Warnings(ctx, path.config, d.ClusterCIDRs)
 }
 
 func (r *Reconciler) setStatus(set func(*Status)) {
@@ -257,6 +308,8 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 		return s.writeChange(ctx)
 	case WriteAll:
 		return nil, s.writeAll(ctx)
+	case WriteSteering:
+		s.writeSteering(ctx)
 	case PruneStale:
 		s.prune(ctx)
 	case DeleteFlows:
@@ -269,6 +322,7 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 // the tables all the time, so another fingerprint alone does not tell.
 func (s *run) glance(ctx context.Context) Glanced {
 	s.result.Looked = true
+	began := s.config.Clock.Now()
 	now, err := s.driver.fingerprint(ctx)
 	same := err == nil && s.fingerprint != "" && now == s.fingerprint
 	if err == nil && !same {
@@ -279,8 +333,7 @@ func (s *run) glance(ctx context.Context) Glanced {
 	if err != nil {
 		s.logger.V(2).Info("Cannot tell whether the kernel's tables have changed; will read them", "err", err)
 	}
-	// A look would also have deleted the record of what the last write has removed.
-	return Glanced{Moved: !same, Changed: !s.change.Empty() || len(s.pendingRemovals) > 0}
+	return Glanced{Moved: !same, Changed: !s.change.Empty(), Cost: s.config.Clock.Since(began)}
 }
 
 // lookAtKernel reads the kernel. Bindings that it holds and this process has not written, or not as
@@ -310,7 +363,27 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	}
 	s.debt.All = s.debt.All || !known || len(found.differences) > 0 || len(left) > 0
 	s.logDifferences(event, found.differences)
+	s.lookAtSteering(&event, found.steering)
 	return event, nil
+}
+
+// lookAtSteering has the steering written if it differs. Nobody knows what packets did meanwhile.
+func (s *run) lookAtSteering(event *Looked, differences []string) {
+	event.SteeringAltered = len(differences) > 0
+	if !event.SteeringAltered || s.unsteered {
+		return
+	}
+	s.debt.All = true
+	if s.state.Belief != Unknown {
+		s.logger.Info("Somebody else has changed what steers packets; repairing it", "differences", len(differences), "first", differences[0])
+	}
+}
+
+// writeSteering writes what steers packets. A fault of that is no error of the rules'.
+func (s *run) writeSteering(ctx context.Context) {
+	if s.steering.writeSteering(ctx, s.wanted.Desired(nil)) {
+		s.result.Written, s.fingerprint = true, ""
+	}
 }
 
 func (s *run) logDifferences(event Looked, differences []string) {
@@ -538,6 +611,9 @@ func (s *run) believe(change kernel.Change) {
 // deleteFlows ends the flows of the debt that have the wrong source address. After an error the debt
 // stays.
 func (s *run) deleteFlows(ctx context.Context) error {
+	if s.unsteered && s.steering.fault() == nil {
+		s.debt.All = true // flows may have begun that should have been steered
+	}
 	deleted, err := s.delete(ctx, s.config.Family, s.wanted.Desired(s.concerned()), s.debt)
 	s.result.FlowsDeleted += deleted
 	if deleted > 0 {

@@ -25,8 +25,9 @@ type memory struct {
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
-	calm    bool   // untouched
-	left    []kernel.Binding
+	// untampered: what a look is about is as it was seen or written last.
+	untampered bool
+	left       []kernel.Binding
 
 	// refuse is how many changes alone are refused; fail is why writes fail, unreadable why stale
 	// rules cannot be read.
@@ -38,13 +39,43 @@ type memory struct {
 	did []Step
 }
 
+// memorySteering is a steeringDriver beside a memory.
+type memorySteering struct {
+	*memory
+	// failure is why it is incomplete, from the next write on; altered that somebody else has changed it.
+	failure, failed error
+	altered         bool
+}
+
+func (m *memorySteering) fault() error              { return m.failed }
+func (m *memorySteering) written() *writtenSteering { return nil }
+
+func (m *memorySteering) writeSteering(context.Context, kernel.Desired) (changed bool) {
+	m.did = append(m.did, WriteSteering)
+	m.failed, m.altered = m.failure, false
+	return m.failure == nil
+}
+
+func (m *memorySteering) observe(ctx context.Context) (observation, error) {
+	o, err := m.memory.observe(ctx)
+	if m.altered {
+		o.steering = []string{"a rule is missing"}
+	}
+	return o, err
+}
+
+func (m *memorySteering) write(ctx context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
+	m.failed = m.failure
+	return m.memory.write(ctx, d, removed)
+}
+
 func (m *memory) fingerprint(context.Context) (string, error) {
 	return m.tables, nil
 }
 
 func (*memory) judged(context.Context) error { return nil }
 
-func (m *memory) untouched(context.Context) (bool, error) { return m.calm, nil }
+func (m *memory) untouched(context.Context) (bool, error) { return m.untampered, nil }
 
 func (m *memory) observe(context.Context) (observation, error) {
 	m.did = append(m.did, Look)
@@ -308,18 +339,21 @@ func TestReconciler_IdleCostsNothing(t *testing.T) {
 		t.Errorf("%+v, did %v; want nothing", result, n.kernel.did)
 	}
 	for _, test := range []struct {
-		name   string
-		tables string
-		want   []Step
+		name      string
+		tables    string
+		untouched bool
+		want      []Step
 	}{
-		{"after a write of its own", "1", []Step{Look, WriteChange, DeleteFlows}},
-		{"nothing has changed", "1", nil},
-		{"nothing has changed, again", "1", nil},
-		{"somebody has changed a table", "2", []Step{Look, WriteChange, DeleteFlows}},
-		{"nothing has changed since", "2", nil},
+		{"after a write of its own", "1", false, []Step{Look, WriteChange, DeleteFlows}},
+		{"nothing has changed", "1", false, nil},
+		{"nothing has changed, again", "1", false, nil},
+		{"somebody has changed a table", "2", false, []Step{Look, WriteChange, DeleteFlows}},
+		{"nothing has changed since", "2", false, nil},
+		{"the proxier has changed its own", "3", true, nil},
+		{"nothing has changed since then", "3", false, nil},
 	} {
 		n.forget()
-		n.kernel.tables = test.tables
+		n.kernel.tables, n.kernel.untampered = test.tables, test.untouched
 		n.RequestLook()
 		result := n.want(first, second)
 		if diff := cmp.Diff(test.want, n.kernel.did); diff != "" || !result.Looked || result.Written {
@@ -441,6 +475,60 @@ func TestReconciler_ProxierRepaired(t *testing.T) {
 
 // BenchmarkReconciler_WayChanged is one of 1,000 egress IPs that goes to another node and comes back, among so
 // many bindings: what it costs to find the pods whose flows are to be judged.
+// TestReconciler_SteeringFault: what keeps packets from being steered does not keep bindings of this node's addresses
+// from being written. It is tried again, and when it is over, all flows are judged.
+func TestReconciler_SteeringFault(t *testing.T) {
+	n := newNode(t, &memory{})
+	s := &memorySteering{memory: n.kernel, failure: errors.New("the port is taken")}
+	n.driver, n.Reconciler.steering = s, s
+	n.ProxierSynced()
+	first := bind("10.0.0.1", "203.0.113.1")
+	if result := n.want(first); result.Err != nil || result.Waiting || result.Wake != n.now.Add(firstRetry) {
+		t.Errorf("the sync: %+v", result)
+	}
+	status := n.Status()
+	if !status.Ready || status.Failure != nil || status.SteeringFault == nil || status.LastSuccess != n.now {
+		t.Errorf("the status: %+v", status)
+	}
+	if _, holds := n.Since(kernel.Desired{Bindings: []kernel.Binding{first}}); holds {
+		t.Error("the kernel is said to hold all that is wanted")
+	}
+	n.forget()
+	second := bind("10.0.0.2", "203.0.113.1")
+	n.want(first, second)
+	if diff := cmp.Diff([]Step{WriteChange, DeleteFlows}, n.kernel.did); diff != "" || len(n.kernel.bindings) != 2 {
+		t.Errorf("a change while it lasts (-want +got):\n%s", diff)
+	}
+	n.forget()
+	s.failure = nil
+	n.want(first, second)
+	if diff := cmp.Diff([]Step{WriteSteering, DeleteFlows}, n.kernel.did); diff != "" {
+		t.Errorf("when it is over (-want +got):\n%s", diff)
+	}
+	if len(n.scopes) != 1 || !n.scopes[0].All || n.Status().SteeringFault != nil {
+		t.Errorf("judged %+v, fault %v", n.scopes, n.Status().SteeringFault)
+	}
+	if result := n.want(first, second); !result.Idle || !result.Wake.IsZero() {
+		t.Errorf("afterwards: %+v", result)
+	}
+}
+
+// TestReconciler_SteeringAltered: what others do to the steering is repaired alone, without the proxier, and all flows
+// are judged.
+func TestReconciler_SteeringAltered(t *testing.T) {
+	n := settledNode(t, bind("10.0.0.1", "203.0.113.1"))
+	s := &memorySteering{memory: n.kernel, altered: true}
+	n.driver, n.Reconciler.steering = s, s
+	n.RequestFullLook()
+	n.want(bind("10.0.0.1", "203.0.113.1"))
+	if diff := cmp.Diff([]Step{Look, WriteChange, WriteSteering, DeleteFlows}, n.kernel.did); diff != "" || n.repairs > 0 {
+		t.Errorf("%d repairs of the proxier; (-want +got):\n%s", n.repairs, diff)
+	}
+	if len(n.scopes) != 1 || !n.scopes[0].All {
+		t.Errorf("judged %+v", n.scopes)
+	}
+}
+
 func BenchmarkReconciler_WayChanged(b *testing.B) {
 	for _, count := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {

@@ -10,7 +10,7 @@ type Step string
 
 // The steps.
 const (
-	// Glance compares the fingerprint of the kernel's tables with that of the last look.
+	// Glance compares the kernel with what the last look has seen, without reading everything.
 	Glance Step = "glance"
 	// Look reads what the kernel holds.
 	Look Step = "look"
@@ -20,6 +20,8 @@ const (
 	WriteChange Step = "write change"
 	// WriteAll writes all, whatever the kernel holds.
 	WriteAll Step = "write all"
+	// WriteSteering writes what steers packets, whatever the kernel holds of it.
+	WriteSteering Step = "write steering"
 	// PruneStale removes the rules that earlier runs have left in other back ends.
 	PruneStale Step = "prune stale back ends"
 	// DeleteFlows ends the tracked flows that have the wrong source address.
@@ -27,7 +29,7 @@ const (
 )
 
 // Order is the order of the steps of a sync. See the package's comment for why.
-var Order = []Step{Glance, Look, RepairProxier, WriteChange, WriteAll, PruneStale, DeleteFlows}
+var Order = []Step{Glance, Look, RepairProxier, WriteChange, WriteAll, WriteSteering, PruneStale, DeleteFlows}
 
 // inOrder returns these steps in their order.
 func inOrder(steps ...Step) []Step {
@@ -74,6 +76,9 @@ const (
 	firstLook  = 100 * time.Millisecond
 )
 
+// glanceShare bounds the share of the time that glances take to one part in so many.
+const glanceShare = 60
+
 // State is where the reconciliation of one IP family stands. The zero State, with its Times, is the
 // one at the start of a process.
 type State struct {
@@ -96,12 +101,17 @@ type State struct {
 	// Failures counts those in a row, and RetryAt is when to try again; zero for at once.
 	Failures int
 	RetryAt  time.Time
+	// SteeringFailures counts the tries that have left the steering of packets incomplete, in a row, and
+	// SteerAt is when to try again; zero for never. The rules do not wait for that.
+	SteeringFailures int
+	SteerAt          time.Time
 	// LookAt is when to look at the kernel next, beside every so often; zero for never. Looks
 	// counts those that were made to wait for the proxier's jump.
 	LookAt time.Time
 	Looks  int
-	// FullLookAt is when the next look has to be a full one.
-	FullLookAt time.Time
+	// FullLookAt is when the next look has to be a full one, and GlanceAt the time before which there is no
+	// glance, for the last was costly.
+	FullLookAt, GlanceAt time.Time
 	// Due is what was requested and not done.
 	Due Requests
 }
@@ -122,13 +132,18 @@ type (
 		Requests
 		Changed bool
 	}
-	// Glanced says that the fingerprint of the kernel's tables was compared. Moved tells whether it is
-	// another one, or was not known.
-	Glanced struct{ Moved, Changed bool }
+	// Glanced says that the kernel was compared with what the last look has seen. Moved tells whether it
+	// differs, or that this cannot be told, Cost how long it took.
+	Glanced struct {
+		Moved, Changed bool
+		Cost           time.Duration
+	}
 	// Looked says what reading the kernel has found.
 	Looked struct {
 		// Altered: it has other rules of ours than were written last.
 		Altered bool
+		// SteeringAltered: what steers packets is not as it was written last.
+		SteeringAltered bool
 		// JumpInFront is that of [State].
 		JumpInFront bool
 		// ProxierLacks: rules of the proxier are missing. ProxierUnknown: that cannot be told.
@@ -138,8 +153,9 @@ type (
 	}
 	// Refused says that a change alone could not be written.
 	Refused struct{}
-	// Succeeded says that all steps are done. Looked tells whether the kernel was read or glanced at.
-	Succeeded struct{ Looked bool }
+	// Succeeded says that all steps are done. Looked tells whether the kernel was read or glanced at,
+	// Unsteered whether the steering of packets is incomplete.
+	Succeeded struct{ Looked, Unsteered bool }
 	// Failed says that a step was not done.
 	Failed struct{}
 )
@@ -166,7 +182,7 @@ func (s State) Next(event any, now time.Time) (State, []Step) {
 	case Began:
 		return s.began(e, now)
 	case Glanced:
-		return s.glanced(e)
+		return s.glanced(e, now)
 	case Looked:
 		return s.looked(e, now)
 	case Refused:
@@ -196,6 +212,9 @@ func (s State) began(e Began, now time.Time) (State, []Step) {
 	look, fullSync := s.needsLook(now), s.Due.FullSync
 	regular := s.Proxier == Checked && s.Belief == Holds && !fullSync && (s.StaleGone || s.StaleUnreadable) && s.RepairAsked.IsZero() && now.Before(s.FullLookAt)
 	s.Due = Requests{}
+	if look && regular && now.Before(s.GlanceAt) {
+		look, s.Due.Look = false, true // later
+	}
 	switch {
 	case look && regular:
 		return s, inOrder(Glance)
@@ -203,6 +222,8 @@ func (s State) began(e Began, now time.Time) (State, []Step) {
 		return s, inOrder(Look)
 	case fullSync || e.Changed:
 		return s, inOrder(WriteChange, DeleteFlows)
+	case !s.SteerAt.IsZero() && !now.Before(s.SteerAt):
+		return s, inOrder(WriteSteering, DeleteFlows)
 	}
 	return s, nil
 }
@@ -218,7 +239,9 @@ func (s State) needsLook(now time.Time) bool {
 	return !s.LookAt.IsZero() && !now.Before(s.LookAt)
 }
 
-func (s State) glanced(e Glanced) (State, []Step) {
+func (s State) glanced(e Glanced, now time.Time) (State, []Step) {
+	// What somebody else has removed is back within the sync period all the same.
+	s.GlanceAt = now.Add(min(e.Cost*glanceShare, s.Times.SyncPeriod*3/4))
 	switch {
 	case e.Moved:
 		return s, inOrder(Look)
@@ -250,6 +273,9 @@ func (s State) looked(e Looked, now time.Time) (State, []Step) {
 	if s.Belief == Unknown || e.Stale == Binds {
 		return s, inOrder(append(steps, WriteAll)...)
 	}
+	if e.SteeringAltered {
+		steps = append(steps, WriteSteering)
+	}
 	return s, inOrder(append(steps, WriteChange)...)
 }
 
@@ -273,6 +299,13 @@ func (s State) checkProxier(e Looked, now time.Time) (next State, repair bool) {
 
 func (s State) succeeded(e Succeeded, now time.Time) State {
 	s.Belief, s.Failures, s.RetryAt = Holds, 0, time.Time{}
+	switch {
+	case !e.Unsteered:
+		s.SteeringFailures, s.SteerAt = 0, time.Time{}
+	case s.SteerAt.IsZero() || !now.Before(s.SteerAt):
+		s.SteerAt = now.Add(doubled(firstRetry, s.SteeringFailures, max(s.Times.SyncPeriod, time.Second)))
+		s.SteeringFailures++
+	}
 	s.Ready = s.Ready || s.Proxier != BeforeFirstSync && (e.Looked || s.JumpInFront)
 	switch {
 	case s.Proxier != BeforeFirstSync && e.Looked:
@@ -301,7 +334,14 @@ func (s State) Wake() time.Time {
 	if !s.RetryAt.IsZero() {
 		return s.RetryAt
 	}
-	return s.LookAt
+	look := s.LookAt
+	if s.Due.Look {
+		look = s.GlanceAt
+	}
+	if look.IsZero() || !s.SteerAt.IsZero() && s.SteerAt.Before(look) {
+		return s.SteerAt
+	}
+	return look
 }
 
 // doubled returns a time after so many doublings, at most a limit.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,8 @@ func TestState_StepsInOrder(t *testing.T) {
 	stale.StaleGone = false
 	young := settled
 	young.Proxier, young.Ready = BeforeFirstSync, false
+	unsteered := settled
+	unsteered.SteerAt = start
 	for _, test := range []struct {
 		name  string
 		state State
@@ -80,6 +83,10 @@ func TestState_StepsInOrder(t *testing.T) {
 		{"an earlier run left what binds nothing", stale, Looked{Stale: Left}, []Step{WriteChange, PruneStale, DeleteFlows}},
 		{"an earlier run left what cannot be read", stale, Looked{Stale: Unreadable}, []Step{WriteChange, DeleteFlows}},
 		{"rules of an earlier run, before the proxier's first sync", young, Looked{Stale: Binds}, []Step{WriteAll, DeleteFlows}},
+		{"the steering is to be written again", unsteered, Began{}, []Step{WriteSteering, DeleteFlows}},
+		{"the steering is to be written again, and a change", unsteered, Began{Changed: true}, []Step{WriteChange, DeleteFlows}},
+		{"somebody has changed what steers packets", settled, Looked{SteeringAltered: true}, []Step{WriteChange, WriteSteering, DeleteFlows}},
+		{"somebody has changed that and our rules", settled, Looked{Altered: true, SteeringAltered: true}, []Step{RepairProxier, WriteAll, DeleteFlows}},
 		{"a change alone is refused", settled, Refused{}, []Step{Look}},
 	} {
 		t.Run(test.name, func(t *testing.T) { newScenario(t, test.state).on(test.event, test.want...) })
@@ -135,6 +142,38 @@ func TestState_BackoffGrowsAndEnds(t *testing.T) {
 	s.on(Looked{JumpInFront: true}, WriteAll, DeleteFlows).on(Succeeded{Looked: true}).on(Failed{})
 	if got := s.state.Wake().Sub(s.now); got != 500*time.Millisecond {
 		t.Errorf("after a success the next try is after %s, want the first time", got)
+	}
+}
+
+// TestState_SteeringBackoffIsItsOwn: steering that is incomplete is written again, less and less often, while the
+// rules follow every change, and the node is ready.
+func TestState_SteeringBackoffIsItsOwn(t *testing.T) {
+	s := State{Times: Times{SyncPeriod: 30 * time.Second, FullLook: fullLook}, Proxier: Synced}
+	now := start
+	s, _ = s.Next(Succeeded{Looked: true, Unsteered: true}, now)
+	if !s.Ready || s.Belief != Holds || !s.RetryAt.IsZero() {
+		t.Errorf("ready %v, belief %v, retry at %v: the rules wait for the steering", s.Ready, s.Belief, s.RetryAt)
+	}
+	var waits []time.Duration
+	for range 8 {
+		wake := s.Wake()
+		waits, now = append(waits, wake.Sub(now)), wake
+		// A change in between puts nothing off.
+		s, _ = s.Next(Succeeded{Unsteered: true}, now.Add(-time.Millisecond))
+		if s.Wake() != wake {
+			t.Fatalf("a change has put the next try off from %v to %v", wake, s.Wake())
+		}
+		if _, steps := s.Next(Began{}, now); !slices.Equal(steps, []Step{WriteSteering, DeleteFlows}) {
+			t.Fatalf("steps %v", steps)
+		}
+		s, _ = s.Next(Succeeded{Unsteered: true}, now)
+	}
+	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
+	if !slices.Equal(waits, want) {
+		t.Errorf("waits %v, want %v", waits, want)
+	}
+	if s, _ = s.Next(Succeeded{}, now); !s.Wake().IsZero() || s.SteeringFailures != 0 {
+		t.Errorf("after a success it goes on: %v", s.Wake())
 	}
 }
 
@@ -210,6 +249,28 @@ func TestState_FullLookEveryTenMinutes(t *testing.T) {
 	}
 	if looks != 2 {
 		t.Errorf("%d full looks in 20 minutes, want 2", looks)
+	}
+}
+
+// TestState_CostlyGlancesAreRare, but what somebody else has changed is still seen within the sync period.
+func TestState_CostlyGlancesAreRare(t *testing.T) {
+	for _, test := range []struct{ cost, next time.Duration }{
+		{10 * time.Millisecond, 15 * time.Second},
+		{300 * time.Millisecond, 18 * time.Second},
+		{2 * time.Second, 22500 * time.Millisecond},
+	} {
+		s := newScenario(t, settled)
+		s.on(Began{Requests: Requests{Look: true}}, Glance).on(Glanced{Cost: test.cost}).on(Succeeded{Looked: true})
+		s.after(15 * time.Second)
+		if test.next > 15*time.Second {
+			s.on(Began{Requests: Requests{Look: true}})
+			if wake := s.state.Wake().Sub(start); wake != test.next {
+				t.Errorf("after a glance of %s the next one is after %s, want %s", test.cost, wake, test.next)
+			}
+			// A change does not wait for it, nor does it end the waiting.
+			s.on(Began{Changed: true}, WriteChange, DeleteFlows).on(Succeeded{})
+		}
+		s.after(test.next-15*time.Second).on(Began{Requests: Requests{Look: test.next == 15*time.Second}}, Glance)
 	}
 }
 

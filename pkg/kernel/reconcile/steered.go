@@ -15,17 +15,30 @@ import (
 // on what is bound leaves under its egress IP or not at all, so the rules may come later. What is removed
 // leaves the steering when its flows are gone: a flow that was steered would go on under the pod's own
 // address. If only one of the two can be written, it is: neither lets a packet out that the other would not.
+// That the steering could not be written is a fault, and no error: bindings of addresses of this node do not
+// depend on it.
 type steeredDriver struct {
 	driver
 	config steering.Config
 	// writer is nil until the node's address is known.
 	writer *steering.Writer
+	// failure is why the steering is incomplete, as far as this process knows.
+	failure error
 	// leaving are bindings that the rules do not have any more and the steering still has. The networks
 	// and the ways are those of the last write.
 	leaving  []kernel.Binding
 	networks kernel.Networks
 	ways     kernel.Steering
 }
+
+// writtenSteering is what [steering.Compare] needs to know of what was written.
+type writtenSteering struct {
+	config  steering.Config
+	numbers map[netip.Addr]int
+}
+
+// errUnknown is the fault of a node that is not known to be reachable by others.
+var errUnknown = errors.New("the address under which other nodes know this one is not known: its Node object is missing, or has no InternalIP")
 
 // errMoved has everything written anew.
 var errMoved = errors.New("the address under which other nodes know this one is new")
@@ -52,15 +65,13 @@ func (d *steeredDriver) fingerprint(ctx context.Context) (string, error) {
 	return rules + "\n" + path, err
 }
 
-// untouched compares the steering as well: its table shows only in the generation of all of them, which the
-// proxier moves.
+// untouched compares the steering as well. One that is incomplete is written again anyway.
 func (d *steeredDriver) untouched(ctx context.Context) (bool, error) {
 	same, err := d.driver.untouched(ctx)
-	if err != nil || !same || d.writer == nil {
+	if err != nil || !same || d.writer == nil || d.failure != nil {
 		return same, err
 	}
-	differences, err := d.writer.Read(ctx)
-	return len(differences) == 0, err
+	return d.writer.Untouched(ctx)
 }
 
 func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
@@ -68,26 +79,40 @@ func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 	if err != nil || d.writer == nil {
 		return o, err
 	}
-	differences, err := d.writer.Read(ctx)
-	if err != nil {
-		return observation{}, fmt.Errorf("read the steering of packets: %w", err)
+	if o.steering, err = d.writer.Read(ctx); err != nil {
+		o.steering = []string{fmt.Sprintf("it cannot be read: %v", err)}
 	}
-	o.differences = append(o.differences, differences...)
-	o.altered = o.altered || len(differences) > 0
 	return o, nil
 }
 
 func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
-	steered, steeringErr := false, error(nil)
-	if writer := d.writerFor(desired.Steering.Self); writer != nil {
-		d.leaving = unbound(removed, desired.Bindings)
-		guarded := desired
-		guarded.Bindings = kernel.Sorted(slices.Concat(desired.Bindings, d.leaving))
-		steered, steeringErr = writer.Write(ctx, guarded)
-		d.networks, d.ways = desired.Networks, desired.Steering
-	}
+	d.leaving = unbound(removed, desired.Bindings)
+	steered := d.writeSteering(ctx, desired)
 	changed, size, err = d.driver.write(ctx, desired, removed)
-	return changed || steered, size, errors.Join(explained(steeringErr), err)
+	return changed || steered, size, err
+}
+
+func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desired) (changed bool) {
+	writer := d.writerFor(desired.Steering.Self)
+	if writer == nil {
+		d.failure = explained(errUnknown)
+		return false
+	}
+	guarded := desired
+	guarded.Bindings = kernel.Sorted(slices.Concat(desired.Bindings, d.leaving))
+	d.networks, d.ways = desired.Networks, desired.Steering
+	changed, err := writer.Write(ctx, guarded)
+	d.failure = explained(err)
+	return changed
+}
+
+func (d *steeredDriver) fault() error { return d.failure }
+
+func (d *steeredDriver) written() *writtenSteering {
+	if d.writer == nil {
+		return nil
+	}
+	return &writtenSteering{d.config, d.writer.Numbers()}
 }
 
 // unbound returns those of the removed bindings whose pods have no other one of the same protocol.
@@ -119,9 +144,10 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	comes.Removed = nil
 	comes.Added = without(change.Added, d.leaving) // those are still there
 	steered, err := d.writer.Update(ctx, comes)
-	if err != nil {
+	if err != nil && !d.writer.Known() { // somebody may have removed what it is a change of
 		return false, 0, explained(err)
 	}
+	d.failed(err)
 	d.leaving = without(append(d.leaving, change.Removed...), change.Added)
 	d.networks, d.ways = change.Networks, change.Steering
 	changed, size, err = d.driver.update(ctx, change, removed)
@@ -149,7 +175,15 @@ func (d *steeredDriver) judged(ctx context.Context) error {
 	if err == nil {
 		d.leaving = nil
 	}
-	return explained(err)
+	d.failed(err)
+	return nil
+}
+
+// failed notes why a change left the steering incomplete. Only writing all of it mends that.
+func (d *steeredDriver) failed(err error) {
+	if err != nil {
+		d.failure = explained(err)
+	}
 }
 
 func explained(err error) error {

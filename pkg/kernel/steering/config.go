@@ -13,7 +13,7 @@ type Transport string
 const (
 	// VXLAN: through a tunnel, whatever network there is between the nodes.
 	VXLAN Transport = "vxlan"
-	// Direct: the other node is the next hop, for nodes on one L2.
+	// Direct: the other node is the next hop, for nodes on one L2 network of which none routes for other nodes' pods.
 	Direct Transport = "direct"
 )
 

@@ -28,8 +28,13 @@
 // # Table
 //
 //	table ip openshift-egress-steering {
+//	    set cluster    { type ipv4_addr; flags interval; }                  cluster CIDRs
 //	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
 //	    set nodes      { type ipv4_addr; }                                  the other nodes
+//	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
+//	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
+//	    set homed      { type ipv4_addr; }                                  pod whose node is known
+//	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
 //	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
@@ -45,15 +50,21 @@
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
-//	        udp dport 4799 fib daddr type local ip saddr @nodes fib saddr . iif oif exists  notrack accept
+//	        udp dport 4799 fib daddr type local fib saddr . iif oif exists  ip saddr vmap @speakers
 //	        udp dport 4799 fib daddr type local                             counter foreign drop
+//	    }
+//	    chain node-192.0.2.3 {
+//	        @th,176,48 == 02:57:c0:00:02:03 (the inner source)              notrack accept
+//	                                                                        counter forged drop
 //	    }
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
 //	        udp dport 4799 ip daddr @nodes                                  notrack
-//	    }
+//	    }                                                                   both again for the port of announcements
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
+//	        iifname steer0 ct state new
+//	            ip saddr . ether saddr != @homes ip saddr @homed            counter forged drop
 //	        iifname steer0                                                  mark := arrived, return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -100,8 +111,41 @@
 //	}
 //
 // The rules for bindings of all protocols are there only if there is one. The chains of the tunnel, and the
-// rule of what is forged, are in the table of the family of the nodes' addresses. Without a tunnel
-// ([Direct]) there are no arrivals and no MTU to fit, and "oifname steer0" is "rt ip nexthop @nodes".
+// rule of what is forged, are in the table of the family of the nodes' addresses. What they do for the tunnel
+// they do for the port by which nodes tell each other what they hold (package holders), too.
+//
+// # Without a tunnel
+//
+// With the transport [Direct] the other node is the next hop. There is no MTU to fit, "oifname steer0" is "rt ip nexthop
+// @nodes", and a packet has arrived that comes in by the uplink from a pod and is to the outside:
+//
+//	chain prerouting {
+//	    iifname eth0 ip saddr @cluster
+//	        ip daddr != @exclusions fib daddr type != local             goto arrivals
+//	}
+//	chain arrivals {
+//	    ct direction reply, or ct status dnat
+//	        ip saddr . meta l4proto != @bound                           accept
+//	    ct state new ip saddr . ether saddr != @homes ip saddr @homed   counter forged drop
+//	    ether saddr @senders                                            mark := arrived, accept
+//	    ip saddr . meta l4proto @bound                                  counter foreign drop
+//	}
+//
+// Only a pod that is not bound may have sent an answer to a client that this node has let in, or a packet to a Service of
+// this node that leads out of the cluster. A node that is the router of other nodes' pods cannot be told from a
+// holder: it drops what they send to the outside as stale.
+//
+// The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
+// on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
+// there is a tunnel.
+//
+// # Whose pods a node sends
+//
+// What begins a flow here must come from the node on which the pod runs, where EndpointSlices say which that is.
+// The outer address of a packet is gone when it comes out of the tunnel. The hardware address of its
+// sender is not: that of a node follows from its address, and tunnel-input sees to it that the two belong together. A pod of
+// which nothing is known here is not bound here, either. Packets of a flow that has begun are not looked at again:
+// a node that forges one gets no answer.
 //
 // # Why each hook
 //

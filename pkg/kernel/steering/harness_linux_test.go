@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -17,7 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
-const tunnelPort, tunnelMTU = 4799, 1430
+const tunnelPort, announcePort, tunnelMTU = 4799, 4798, 1430
 
 var families = []kernel.Family{kernel.IPv4, kernel.IPv6}
 
@@ -39,6 +40,8 @@ type cluster struct {
 	egressIP, another netip.Addr
 	transport         Transport
 	markMask          uint32
+	// homes are pods whose nodes are known.
+	homes []*lab.Host
 }
 
 // node is a node of a cluster, with the writers of a process on it.
@@ -59,6 +62,26 @@ func onCluster(t *testing.T, test func(c *cluster)) {
 		t.Run(string(family), func(t *testing.T) {
 			test(newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true}))
 		})
+	}
+}
+
+// onTransports is onCluster for each transport.
+func onTransports(t *testing.T, test func(c *cluster)) {
+	for _, transport := range []Transport{VXLAN, Direct} {
+		t.Run(string(transport), func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.use(transport)
+				test(c)
+			})
+		})
+	}
+}
+
+// use has all nodes use a transport.
+func (c *cluster) use(transport Transport) {
+	c.transport = transport
+	for _, n := range c.nodes {
+		n.restart(n.ways)
 	}
 }
 
@@ -146,7 +169,7 @@ func (c *cluster) toNode(index int) kernel.Way {
 }
 
 func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
-	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}}
+	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}, Homes: map[netip.Addr]netip.Addr{}}
 	for egressIP, way := range ways {
 		if way.Node != n.ip {
 			s.Ways[egressIP] = way
@@ -155,14 +178,36 @@ func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
 	for _, other := range n.c.nodes {
 		if other != n {
 			s.Nodes = append(s.Nodes, other.ip)
+			s.Senders[other.ip] = other.uplink()
+		}
+	}
+	s.Self = n.ip
+	for _, pod := range n.c.homes {
+		for _, home := range n.c.nodes {
+			if home.host == pod.Node {
+				s.Homes[n.c.addr(pod)] = home.ip
+			}
 		}
 	}
 	slices.SortFunc(s.Nodes, netip.Addr.Compare)
 	return s
 }
 
+// uplink is the hardware address of the node's uplink.
+func (n *node) uplink() (addr kernel.HardwareAddr) {
+	n.c.Helper()
+	n.inside(func() error {
+		link, err := net.InterfaceByName("eth0")
+		if err == nil {
+			addr = kernel.HardwareAddr(link.HardwareAddr)
+		}
+		return err
+	})
+	return addr
+}
+
 func (n *node) config() Config {
-	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, MarkMask: n.c.markMask}
+	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, MarkMask: n.c.markMask}
 }
 
 // restart puts the Writer of another process in the place of this one's.
@@ -201,6 +246,15 @@ func (n *node) read() (differences []string) {
 		return err
 	})
 	return differences
+}
+
+func (n *node) untouched() (same bool) {
+	n.c.Helper()
+	n.inside(func() (err error) {
+		same, err = n.Untouched(n.c.Context())
+		return err
+	})
+	return same
 }
 
 func (n *node) drops() (drops map[string]uint64) {
@@ -265,7 +319,7 @@ type handMade struct {
 
 // mac is that of the tunnel's device of a node with this address.
 func mac(node netip.Addr) string {
-	return fmt.Sprintf("02:57:00:00:00:%02x", node.AsSlice()[node.BitLen()/8-1])
+	return hardwareAddrOf(node).String()
 }
 
 func (h *handMade) ip(lines ...string) error {
@@ -316,6 +370,16 @@ func (h *handMade) through(number int, node netip.Addr) []string {
 		fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", next, mac(node), Device),
 		fmt.Sprintf("route replace default via %s dev %s onlink table %d", next, Device, 7700+number),
 	}
+}
+
+// numberOf is the number of a node that packets are sent to.
+func (h *handMade) numberOf(node netip.Addr) int {
+	for number, made := range h.made {
+		if made == node {
+			return number
+		}
+	}
+	return 0
 }
 
 func (h *handMade) makeDevice() error {

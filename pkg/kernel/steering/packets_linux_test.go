@@ -125,7 +125,7 @@ func (c *cluster) noLeak(leaks counter) {
 }
 
 func TestPackets_LeaveFromEgressIPThroughItsHolder(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(1, c.egressIP)
 		leaks := c.leaks(c.lab.Pod(1))
 		servers := c.serve(c.lab.Outside(), "tcp", "udp")
@@ -169,9 +169,7 @@ func TestPackets_OtherConfigurations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onCluster(t, func(c *cluster) {
 				configure(c)
-				for _, n := range c.nodes {
-					n.restart(n.ways)
-				}
+				c.use(c.transport)
 				c.serve(c.lab.Outside(), "tcp", "udp")
 				c.holdsOn(0, c.egressIP)
 				c.holdsOn(1, c.egressIP)
@@ -238,7 +236,7 @@ func TestPackets_FollowTheWay(t *testing.T) {
 // TestPackets_EstablishedFlowsGoOn: neither a write nor another way of its egress IP ends a flow that is right, and
 // answers to what began outside pass.
 func TestPackets_EstablishedFlowsGoOn(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.serve(c.lab.Outside(), "tcp", "udp")
 		c.serve(c.lab.Pod(1), "tcp", "udp")
 		c.holdsOn(0, c.egressIP)
@@ -279,7 +277,7 @@ func TestPackets_EstablishedFlowsGoOn(t *testing.T) {
 func TestPackets_WhatIsNotSteered(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
-			onCluster(t, func(c *cluster) {
+			onTransports(t, func(c *cluster) {
 				var bindings []kernel.Binding
 				for _, protocol := range protocols {
 					bindings = append(bindings, c.bind(1, protocol, c.egressIP))
@@ -419,7 +417,7 @@ func (f udpFlow) answerLate() {
 
 // TestPackets_ICMPErrorOfTheFlow: the pod's error about a flow goes the way of the flow, though only UDP is bound.
 func TestPackets_ICMPErrorOfTheFlow(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(0, c.egressIP)
 		c.holdsOn(1, c.egressIP)
 		errorType := map[kernel.Family]string{kernel.IPv4: "icmp type destination-unreachable", kernel.IPv6: "icmpv6 type destination-unreachable"}[c.family]
@@ -481,7 +479,7 @@ func (n *node) masqueradeInFront(pod netip.Addr) (undo func()) {
 func TestGuard_SourceNATOfOthers(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
-			onCluster(t, func(c *cluster) {
+			onTransports(t, func(c *cluster) {
 				c.serve(c.lab.Outside(), "tcp", "udp")
 				c.holdsOn(0, c.egressIP)
 				c.holdsOn(1, c.egressIP)
@@ -522,7 +520,7 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 
 // TestGuard_WithoutWhatSteers: whatever somebody has taken away, nothing leaves from another address.
 func TestGuard_WithoutWhatSteers(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.serve(c.lab.Outside(), "tcp", "udp")
 		c.holdsOn(0, c.egressIP)
 		c.holdsOn(1, c.egressIP)
@@ -622,7 +620,7 @@ func TestGuard_AnotherNodeAsRouter(t *testing.T) {
 
 // TestGuard_PacketsWithoutFlow: source NAT does not meet what conntrack calls INVALID, the guard does.
 func TestGuard_PacketsWithoutFlow(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(0, c.egressIP)
 		c.holdsOn(1, c.egressIP)
 		leaks := c.leaks(c.lab.Pod(1))
@@ -659,7 +657,7 @@ func TestGuard_PacketsWithoutFlow(t *testing.T) {
 // TestGuard_ForgottenFlow: when a flow is forgotten, what still comes from the far side makes no flow in the
 // other direction, and the pod's own next packet takes it up again.
 func TestGuard_ForgottenFlow(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onTransports(t, func(c *cluster) {
 		c.holdsOn(1, c.egressIP)
 		listener, err := c.lab.Outside().Listen(t.Context(), c.network("tcp"), ":9000")
 		if err != nil {
@@ -703,46 +701,62 @@ func TestGuard_ForgottenFlow(t *testing.T) {
 	})
 }
 
-// TestGuard_TunnelOfOthers: nobody but the other nodes speaks into the tunnel.
-func TestGuard_TunnelOfOthers(t *testing.T) {
+// TestGuard_PortsOfNodes: nobody but the other nodes speaks into the tunnel, or announces anything.
+func TestGuard_PortsOfNodes(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		c.steer(nil, nil)
 		source, other := c.nodes[0], c.nodes[1]
 		if err := c.lab.AddAddr(c.lab.Pod(2), source.ip); err != nil {
 			t.Fatal(err)
 		}
-		for what, test := range map[string]struct {
+		for _, test := range map[string]struct {
 			from    *lab.Host
 			source  netip.Addr
 			to      netip.Addr
 			at      *node
-			counter string
+			counter string // none if the packet is to arrive
 		}{
 			"from outside":                      {from: c.lab.Outside(), to: source.ip, at: source, counter: foreignCounter},
 			"from a pod to its node":            {from: c.lab.Pod(1), to: source.ip, at: source, counter: foreignCounter},
 			"from a pod to another node":        {from: c.lab.Pod(1), to: other.ip, at: source, counter: forgedCounter},
 			"from a pod that pretends to be it": {from: c.lab.Pod(2), source: source.ip, to: other.ip, at: other, counter: foreignCounter},
+			"from the node itself":              {from: source.host, to: source.ip, at: source, counter: foreignCounter},
+			"from another node":                 {from: other.host, to: source.ip, at: source},
 		} {
-			before := test.at.drops()
-			dialer := net.Dialer{}
-			if test.source.IsValid() {
-				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(test.source, 0))
-			}
-			err := test.from.Do(func() error {
-				conn, err := dialer.Dial(c.network("udp"), netip.AddrPortFrom(test.to, tunnelPort).String())
-				if err != nil {
-					return err
+			for _, port := range []uint16{tunnelPort, announcePort} {
+				before := test.at.drops()
+				arrived := c.count(test.at.host, "prerouting", -150, fmt.Sprintf("ct state untracked udp dport %d", port))
+				c.sendUDP(test.from, test.source, netip.AddrPortFrom(test.to, port))
+				if test.counter != "" {
+					test.at.dropped(before, test.counter)
+					continue
 				}
-				defer func() { _ = conn.Close() }()
-				_, err = conn.Write([]byte("a packet for the tunnel"))
-				return err
-			})
-			if err != nil {
-				t.Errorf("%s: %v", what, err)
+				arrived.await()
+				test.at.dropped(before)
 			}
-			test.at.dropped(before, test.counter)
 		}
 	})
+}
+
+// sendUDP sends a packet from a host; from whichever of its addresses if source is invalid.
+func (c *cluster) sendUDP(from *lab.Host, source netip.Addr, to netip.AddrPort) {
+	c.Helper()
+	dialer := net.Dialer{}
+	if source.IsValid() {
+		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+	}
+	err := from.Do(func() error {
+		conn, err := dialer.Dial(c.network("udp"), to.String())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = conn.Write([]byte("a packet for a node"))
+		return err
+	})
+	if err != nil {
+		c.Errorf("from %s to %s: %v", from.Name, to, err)
+	}
 }
 
 // TestGuard_KernelsOwnReports: IGMP and MLD reports of the node, which have some mark, leave.
@@ -766,4 +780,148 @@ func TestGuard_KernelsOwnReports(t *testing.T) {
 		marked.await()
 		n.dropped(nil)
 	})
+}
+
+// TestArrivals_WhatIsNoArrival: without a tunnel, packets of other nodes' pods that are not bound come in like those that
+// are sent here: answers to clients that this node has let in, and packets to a Service of this node that leads out of the
+// cluster.
+func TestArrivals_WhatIsNoArrival(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		for _, family := range families {
+			t.Run(name+", "+string(family), func(t *testing.T) {
+				c := newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true}) // nobody masquerades
+				c.use(Direct)
+				here, there, pod := c.nodes[0], c.nodes[1], c.lab.Pod(2)
+				c.holdsOn(0, c.egressIP)
+				c.holdsOn(0, c.another)
+				c.serve(c.lab.Outside(), "tcp")
+				c.serve(pod, "tcp")
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
+				family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+				here.nftInput(fmt.Sprintf("table %[1]s services { chain c { type nat hook prerouting priority -100; tcp dport 80 dnat to %[2]s; tcp dport 81 dnat to %[3]s; }; }\n",
+					family, netip.AddrPortFrom(c.addr(pod), port), netip.AddrPortFrom(c.outside(), port)))
+				command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
+				c.run(there.host, "%s route add default via %s table 100", command, here.ip)
+				c.run(there.host, "%s rule add from %s lookup 100", command, c.addr(pod))
+				for what, ask := range map[string]struct {
+					from *lab.Host
+					to   netip.AddrPort
+					want netip.Addr
+				}{
+					"a client outside, of the pod": {c.lab.Outside(), netip.AddrPortFrom(c.another, 80), c.outside()},
+					"the pod, of a host outside":   {pod, netip.AddrPortFrom(c.another, 81), c.addr(pod)},
+				} {
+					seen, err := ask.from.Ask(t.Context(), c.network("tcp"), ask.to, 0)
+					if err != nil || seen != ask.want {
+						t.Errorf("%s: seen as %s (%v), want %s", what, seen, err, ask.want)
+					}
+				}
+				here.dropped(nil)
+				before := here.drops()
+				_ = c.unseen("without a binding", pod, "tcp", c.outside(), unanswered) // here is its router
+				here.dropped(before, staleCounter)
+			})
+		}
+	}
+}
+
+// TestArrivals_FromNoNode: without a tunnel, a host on the nodes' network that has a bound pod's address does not get its
+// egress IP.
+func TestArrivals_FromNoNode(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(c *cluster) {
+				c.use(Direct)
+				holder, pod, attacker := c.nodes[1], c.addr(c.lab.Pod(1)), c.lab.Outside()
+				c.holdsOn(1, c.egressIP)
+				c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+				target := c.of("198.51.100.77", "2001:db8:113::77")
+				left := c.count(holder.host, "postrouting", 300, "ip daddr "+target.String())
+				family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
+				if err := c.lab.AddAddr(attacker, pod); err != nil {
+					t.Fatal(err)
+				}
+				c.run(attacker, "%s route replace %s via %s src %s", family, target, holder.ip, pod)
+				before := holder.drops()
+				_ = c.unseen("a host with a pod's address", attacker, "udp", target, unanswered)
+				holder.dropped(before, foreignCounter)
+				if n := left.packets(); n > 0 {
+					t.Errorf("%d packets have left", n)
+				}
+				c.run(attacker, "%s addr del %s dev lan0", family, netip.PrefixFrom(pod, pod.BitLen()))
+			})
+		})
+	}
+}
+
+// TestArrivals_FromAnotherNodeThanThePods: a node sends packets of its own pods alone, where it is known which these are.
+func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
+	for _, transport := range []Transport{VXLAN, Direct} {
+		for _, family := range families {
+			t.Run(fmt.Sprintf("%s, %s", transport, family), func(t *testing.T) {
+				c := newCluster(t, family, lab.Config{Nodes: 3, Pods: 3, IPv6: true, Masquerade: true})
+				c.use(transport)
+				c.serve(c.lab.Outside(), "udp")
+				source, holder, traitor := c.nodes[0], c.nodes[1], c.nodes[2]
+				pod, victim := c.lab.Pod(3), c.addr(c.lab.Pod(1))
+				c.holdsOn(1, c.egressIP)
+				var bindings []kernel.Binding
+				for i := 1; i <= 3; i++ {
+					bindings = append(bindings, c.bind(i, kernel.UDP, c.egressIP))
+				}
+				ways := map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)}
+				leaks := c.leaks(c.lab.Pod(1))
+				c.homes = []*lab.Host{c.lab.Pod(2), c.lab.Pod(3)}
+				c.steer(bindings, ways)
+				c.sees("a pod whose node is not known", c.lab.Pod(1), "udp", c.outside(), c.egressIP)
+				c.homes = append(c.homes, c.lab.Pod(1))
+				c.steer(bindings, ways)
+				for i := 1; i <= 3; i++ {
+					c.sees("a pod of its node", c.lab.Pod(i), "udp", c.outside(), c.egressIP)
+				}
+				for _, n := range c.nodes {
+					n.dropped(nil)
+				}
+				// A pod of the traitor has the victim's address, which its node sends on.
+				command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[family]
+				steals := func(what string, stolen netip.Addr) {
+					t.Helper()
+					if err := c.lab.AddAddr(pod, stolen); err != nil {
+						t.Fatal(err)
+					}
+					before := holder.drops()
+					left := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" udp dport 8080")
+					err := pod.Do(func() error {
+						dialer := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(stolen, 0))}
+						conn, err := dialer.Dial(c.network("udp"), netip.AddrPortFrom(c.outside(), port).String())
+						if err != nil {
+							return err
+						}
+						defer func() { _ = conn.Close() }()
+						_, err = conn.Write([]byte("who am I"))
+						return err
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					holder.dropped(before, forgedCounter)
+					if n := left.packets(); n > 0 {
+						t.Errorf("%s: %d packets have left", what, n)
+					}
+					c.run(pod, "%s addr del %s dev eth0", command, netip.PrefixFrom(stolen, stolen.BitLen()))
+				}
+				steals("a pod of another node", victim)
+				steals("a pod of the holder", c.addr(c.lab.Pod(2)))
+				if transport == VXLAN {
+					// Its node speaks as if it were the victim's.
+					c.run(traitor.host, "ip link set %s address %s", Device, mac(source.ip)) // which forgets neighbours
+					if err := traitor.ways.ip(traitor.ways.through(traitor.ways.numberOf(holder.ip), holder.ip)...); err != nil {
+						t.Fatal(err)
+					}
+					steals("a pod of another node, in the name of that", victim)
+				}
+				c.noLeak(leaks)
+			})
+		}
+	}
 }

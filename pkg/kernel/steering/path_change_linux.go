@@ -11,7 +11,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -118,23 +117,19 @@ func addDevice(want device) error {
 
 // makeDevice makes the device, which is not there, and sets it up.
 func makeDevice(want device) error {
-	links, err := netlink.LinkList()
+	other, err := vxlanWith(want.vxlan.port)
 	if err != nil {
-		return fmt.Errorf("list interfaces: %w", err)
+		return err
 	}
-	for _, l := range links {
-		if other, ok := l.(*netlink.Vxlan); ok && other.Port == int(want.vxlan.port) {
-			return fmt.Errorf("interface %s uses the UDP port %d: delete it, or choose another port with egress-snat-steering-port on all nodes",
-				other.Name, other.Port)
-		}
+	if other != "" {
+		return errors.New(portOf(other, want.vxlan.port))
 	}
 	link := &netlink.Vxlan{LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vni, SrcAddr: want.vxlan.local.AsSlice(), Port: int(want.vxlan.port)}
 	link.Name, link.MTU, link.HardwareAddr = Device, want.mtu, want.hardwareAddr[:]
 	if err := netlink.LinkAdd(link); err != nil {
 		return err
 	}
-	err = setUp(link, want.vxlan.port)
-	if err != nil {
+	if err = setUp(link, want.vxlan.port); err != nil {
 		err = errors.Join(err, netlink.LinkDel(link))
 	}
 	return err
@@ -203,75 +198,8 @@ func ipNet(addr netip.Addr, bits int) *net.IPNet {
 	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(bits, addr.BitLen())}
 }
 
-// looseFilters makes the interfaces over which pod networks are routed take packets of any source that has a route, if
-// they take only those that they would send to themselves (rp_filter 1): the holder sends replies home by the pod
-// network, and they have the addresses of hosts outside. It tells whether it had to change anything.
-//
-// A route that has a gateway leads to other nodes' pods, and so may one to a whole network; a narrower one leads to
-// pods of this node, whose interfaces stay strict. IPv6 has no such setting.
-//
-// Nothing says afterwards what was there before, so [cleanupPath] leaves it. The log says it.
-func looseFilters(ctx context.Context, networks []netip.Prefix) (changed bool, err error) {
-	strict, err := strictFilters(networks)
-	if err != nil {
-		return false, err
-	}
-	for _, name := range strict {
-		before, _ := readSysctl(filterPath(name)) // for the log alone
-		if err := addPart(sysctl{filterPath(name), "2"}); err != nil {
-			return changed, err
-		}
-		klog.FromContext(ctx).Info("Let an interface of the pod network take replies to steered packets; this stays when egress SNAT is removed",
-			"interface", name, "sysctl", filterPath(name), "before", before, "now", "2")
-		changed = true
-	}
-	return changed, nil
-}
-
-// strictFilters returns the names of the interfaces that looseFilters would change.
-func strictFilters(networks []netip.Prefix) (names []string, err error) {
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
-	if err != nil {
-		return nil, fmt.Errorf("list the IPv4 routes: %w", err)
-	}
-	seen := map[int]bool{}
-	for _, r := range routes {
-		if !leadsToPods(r, networks) || seen[r.LinkIndex] {
-			continue
-		}
-		seen[r.LinkIndex] = true
-		link, err := netlink.LinkByIndex(r.LinkIndex)
-		if err != nil {
-			return nil, fmt.Errorf("look at interface %d, by which %s is routed: %w", r.LinkIndex, r.Dst, err)
-		}
-		strict, err := isStrict(link.Attrs().Name)
-		if err != nil {
-			return nil, err
-		}
-		if strict {
-			names = append(names, link.Attrs().Name)
-		}
-	}
-	return names, nil
-}
-
-// leadsToPods tells whether pods of other nodes may be behind a route.
-func leadsToPods(r netlink.Route, networks []netip.Prefix) bool {
-	bits, _ := r.Dst.Mask.Size()
-	dst := netip.PrefixFrom(addrFromIP(r.Dst.IP), bits)
-	if bits == 0 || r.LinkIndex == 0 {
-		return false
-	}
-	for _, network := range networks {
-		if network.Overlaps(dst) && (r.Gw != nil || bits <= network.Bits()) {
-			return true
-		}
-	}
-	return false
-}
-
 // cleanupPath removes what any process has made for steering, of both families. It is no error if there is nothing.
-// Settings of the uplink, with the transport Direct, and those of [looseFilters] stay as they are.
+// What [looseFilters] has changed is put back. Settings of the uplink, with the transport Direct, stay as they are.
 func cleanupPath(ctx context.Context) error {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -282,6 +210,7 @@ func cleanupPath(ctx context.Context) error {
 	for _, name := range []string{Device, probeName} {
 		link, err := findLink(name)
 		if err == nil && link != nil && ours(link) != nil {
+			restoreFilters(ctx, link)
 			err = netlink.LinkDel(link)
 		}
 		if err != nil && !isGone(err) {
@@ -320,13 +249,12 @@ func pathAvailable(ctx context.Context, c Config) error {
 	if err := probeRule(c); err != nil {
 		return fmt.Errorf("the kernel cannot choose routes by the mark of packets (CONFIG_IP_MULTIPLE_TABLES, Linux 4.17): %w", err)
 	}
-	s := &pathState{config: c}
-	if err := errors.Join(s.readRules(), s.readDevice()); err != nil {
-		return err
-	}
+	conflicts, err := c.conflictsAtStart(ctx)
 	switch {
-	case len(s.conflicts) > 0:
-		return s.conflicts
+	case err != nil:
+		return err
+	case len(conflicts) > 0:
+		return conflicts
 	case c.Transport == Direct:
 		return nil
 	}

@@ -354,7 +354,7 @@ func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
 		n := nodes[0]
 		loosened := func() (changed bool) {
 			n.do(func() (err error) {
-				changed, err = looseFilters(n.Context(), []netip.Prefix{lab.ClusterV4, lab.ClusterV6})
+				changed, err = looseFilters(n.Context(), []netip.Prefix{lab.ClusterV4, lab.ClusterV6}, n.setup.transport)
 				return err
 			})
 			return changed
@@ -363,6 +363,10 @@ func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
 			n.Error("a filter that is off was changed")
 		}
 		n.strictly()
+		if loosened() {
+			n.Error("a filter was changed although there is no device, so that nothing arrives")
+		}
+		n.ensured(n.holders(1))
 		if !loosened() || loosened() {
 			n.Error("want a change the first time alone")
 		}
@@ -370,6 +374,29 @@ func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
 			if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath(device))); got != want {
 				n.Errorf("%s: %s, want %s", filterPath(device), got, want)
 			}
+		}
+		// The device is deleted and made again; the process remembers.
+		n.do(func() error {
+			recorded, err := recordFilters(nil)
+			if err != nil {
+				return err
+			}
+			n.run("ip link delete steer0")
+			n.ensured(n.holders(1))
+			_, err = recordFilters(recorded)
+			return err
+		})
+		n.do(func() error { return cleanupPath(n.Context()) })
+		if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath("eth0"))); got != "1" {
+			n.Errorf("after a clean-up: %s, want what was there before", got)
+		}
+		// What somebody has set since is left alone.
+		n.ensured(n.holders(1))
+		loosened()
+		n.run("sysctl -w net.ipv4.conf.eth0.rp_filter=0")
+		n.do(func() error { return cleanupPath(n.Context()) })
+		if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath("eth0"))); got != "0" {
+			n.Errorf("after a clean-up: %s, want what somebody has set since", got)
 		}
 	})
 }
@@ -406,17 +433,53 @@ func BenchmarkPath(b *testing.B) {
 	}
 }
 
-// TestPathAvailable_NotWhereOthersUseTheMark: a node can do without steering then, and says why.
-func TestPathAvailable_NotWhereOthersUseTheMark(t *testing.T) {
+// TestPathAvailable_Conflicts: a node can do without steering where somebody else has what it takes, and says what to do.
+func TestPathAvailable_Conflicts(t *testing.T) {
 	onPath(t, setups[:1], func(n *pathNode) {
-		n.run("ip rule add fwmark 0x2/0xff lookup 51820")
-		var err error
+		available := func() (err error) {
+			n.do(func() error {
+				err = pathAvailable(n.Context(), n.config)
+				return nil
+			})
+			return err
+		}
+		for _, test := range []struct{ has, says, undo string }{
+			{"ip rule add pref 100 fwmark 0x2/0xff lookup 51820", "fwmark 0x2/0xff|egress-snat-mark-mask", "ip rule del pref 100"},
+			{"ip route add 192.0.2.77 via OTHER dev eth0 onlink table 7733", "routing table 7733|move it to another table", "ip route flush table 7733"},
+			{"ip link add other type vxlan id 7 local NODE dstport 4799", "interface other uses the UDP port 4799|egress-snat-steering-port", "ip link del other"},
+			{"nft add table inet other ; add chain inet other c ; add rule inet other c meta mark set 0x12", "chain c of the table inet other|egress-snat-mark-mask", "nft delete table inet other"},
+			{"nft add table ip other ; add chain ip other c ; add rule ip other c meta mark set meta mark | 0x40", "chain c of the table ip other", "nft delete table ip other"},
+			{"nft add table ip other ; add chain ip other c ; add rule ip other c meta mark & 0xff == 0x22 drop", "chain c of the table ip other", "nft delete table ip other"},
+			{"nft add table ip other ; add chain ip other c ; add rule ip other c meta mark & 0x10 != 0 drop", "chain c of the table ip other", "nft delete table ip other"},
+			{"iptables-nft -t mangle -A PREROUTING -p tcp -j MARK --set-xmark 0x8/0x8", "chain PREROUTING of the table ip mangle", "iptables-nft -t mangle -F"},
+			{"iptables-nft -t mangle -A OUTPUT -m mark --mark 0x8/0x8 -m comment --comment x -j ACCEPT", "chain OUTPUT of the table ip mangle", "iptables-nft -t mangle -F"},
+			{"nft add table ip other ; add chain ip other c ; add rule ip other c meta mark & 0xf00 == 0x200 meta mark set meta mark | 0x4000 drop", "", "nft delete table ip other"},
+			{"iptables-nft -t mangle -A PREROUTING -m mark ! --mark 0x4000/0x4000 -j MARK --set-xmark 0x4000/0x4000", "", "iptables-nft -t mangle -F"},
+		} {
+			n.test(test.has, func(n *pathNode) {
+				n.run(test.has)
+				err := available()
+				for _, words := range strings.Split(test.says, "|") {
+					if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), words)) {
+						n.Errorf("got %v; want %q", err, test.says)
+					}
+				}
+				n.run(test.undo)
+			})
+		}
 		n.do(func() error {
-			err = pathAvailable(n.Context(), n.config)
+			conn, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", testPort))
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if err := pathAvailable(n.Context(), n.config); err == nil || !strings.Contains(err.Error(), "another program uses the UDP port 4799") {
+				n.Errorf("got %v; want that the port is taken", err)
+			}
 			return nil
 		})
-		if err == nil || !strings.Contains(err.Error(), "fwmark 0x2/0xff") || !strings.Contains(err.Error(), "egress-snat-mark-mask") {
-			n.Errorf("got %v, want an error that names the rule and the argument", err)
+		if err := available(); err != nil {
+			n.Errorf("afterwards: %v", err)
 		}
 	})
 }

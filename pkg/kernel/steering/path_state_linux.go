@@ -245,7 +245,7 @@ func (s *pathState) readRoutes() error {
 		}
 		for _, r := range all {
 			if r.Protocol != routeProtocol && !s.replaces(r) {
-				s.conflict("routing table %d is egress SNAT's and has a foreign route: delete it, or move it to another table: %s", table, r)
+				s.foreignRoute(r)
 			}
 		}
 	}

@@ -15,8 +15,13 @@ const Table = "openshift-egress-steering"
 
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
+	clusterSet    = "cluster" // without a tunnel
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"      // the other nodes of the cluster
+	speakersMap   = "speakers"   // node : goto the node's chain, with a tunnel
+	homesSet      = "homes"      // pod . hardware address of its node
+	homedSet      = "homed"      // pod whose node is known
+	sendersSet    = "senders"    // the hardware addresses of the other nodes, without a tunnel
 	egressIPsSet  = "egress-ips" // of all bindings
 	ownSet        = "own"        // pod . protocol . its egress IP
 	ownPodsSet    = "own-pods"   // pod . its egress IP
@@ -28,12 +33,20 @@ const (
 	podWaysMap    = "pod-ways"   // pod : goto the egress IP's chain
 )
 
+// nodeChains begins the names of the chains that look at what a node sends into the tunnel.
+const nodeChains = "node-"
+
 // wayChains begins the names of the chains that say which way packets of an egress IP take.
 const wayChains = "egress-"
 
 var sets = []table.Set{
+	{Name: clusterSet, Ranges: true},
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
+	{Name: speakersMap, Map: true, Chains: nodeChains},
+	{Name: sendersSet, Hardware: true},
+	{Name: homesSet, From: true},
+	{Name: homedSet},
 	{Name: egressIPsSet},
 	{Name: ownSet, Protocol: true, Other: true},
 	{Name: ownPodsSet, Other: true},
@@ -50,24 +63,26 @@ const (
 	unsnattedCounter = "unsnatted" // a bound pod's packet that does not leave from its egress IP
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
-	foreignCounter   = "foreign"   // a packet to the tunnel, or an announcement, that comes from no other node
-	forgedCounter    = "forged"    // the same, forwarded to another node
+	foreignCounter   = "foreign"   // one that is as if another node had sent it here, or an announcement, and comes from none
+	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node, or one of a pod of yet another node
 )
 
 var counters = []string{unsnattedCounter, staleCounter, flippedCounter, foreignCounter, forgedCounter}
 
 // content is what the sets hold for a [kernel.Desired], and the ways of its egress IPs. It follows changes.
 type content struct {
-	family kernel.Family
-	sets   table.Content
+	family    kernel.Family
+	transport Transport
+	hasTunnel bool
+	sets      table.Content
 	// uses counts the bindings of an egress IP, pods those of all protocols.
 	uses map[netip.Addr]int
 	pods int
 	ways map[netip.Addr]kernel.Way
 }
 
-func newContent(family kernel.Family, d kernel.Desired) *content {
-	c := &content{family: family, sets: table.Content{}, uses: map[netip.Addr]int{}}
+func newContent(config Config, d kernel.Desired) *content {
+	c := &content{family: config.Family, transport: config.Transport, hasTunnel: config.hasTunnel(), sets: table.Content{}, uses: map[netip.Addr]int{}}
 	for _, set := range sets {
 		c.sets[set.Name] = table.Elements{}
 	}
@@ -87,19 +102,54 @@ func (c *content) follow(change kernel.Change) table.Change {
 		c.bind(edit, b)
 	}
 	if change.NetworksChanged {
+		edit.Replace(clusterSet, table.Ranges(change.Networks.ClusterCIDRs))
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
 		c.ways = change.Steering.Ways
-		nodes := table.Elements{}
-		for _, node := range change.Steering.Nodes {
-			if node.Is4() == (c.family == kernel.IPv4) {
-				nodes[table.Key{Pod: node}] = netip.Addr{}
-			}
-		}
-		edit.Replace(nodesSet, nodes)
+		c.replaceNodes(edit, change.Steering)
+		c.replaceHomes(edit, change.Steering)
 	}
 	return edit.Change()
+}
+
+// replaceNodes turns the sets of other nodes into what steering has.
+func (c *content) replaceNodes(edit table.Edit, steering kernel.Steering) {
+	nodes, speakers, senders := table.Elements{}, table.Elements{}, table.Elements{}
+	for _, node := range steering.Nodes {
+		if node.Is4() != (c.family == kernel.IPv4) {
+			continue
+		}
+		nodes[table.Key{Pod: node}] = netip.Addr{}
+		if c.hasTunnel {
+			speakers[table.Key{Pod: node}] = node
+		}
+	}
+	for _, sender := range steering.Senders {
+		senders[table.Key{Hardware: sender}] = netip.Addr{}
+	}
+	edit.Replace(nodesSet, nodes)
+	edit.Replace(speakersMap, speakers)
+	edit.Replace(sendersSet, senders)
+}
+
+// replaceHomes turns the sets of pods whose nodes are known into what steering has. Those of a node whose hardware address
+// is not known are left out. No other node sends packets of this node's own pods.
+func (c *content) replaceHomes(edit table.Edit, steering kernel.Steering) {
+	homes, homed := table.Elements{}, table.Elements{}
+	for pod, node := range steering.Homes {
+		at, known := steering.Senders[node]
+		if c.transport == VXLAN {
+			at, known = kernel.HardwareAddr(hardwareAddrOf(node)), true
+		}
+		if !known && node != steering.Self {
+			continue
+		}
+		homes[table.Key{Pod: pod, Hardware: at}] = netip.Addr{}
+		homed[table.Key{Pod: pod}] = netip.Addr{}
+	}
+	edit.Replace(homesSet, homes)
+	edit.Replace(homedSet, homed)
 }
 
 func (c *content) bind(edit table.Edit, b kernel.Binding) {

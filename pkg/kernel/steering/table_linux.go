@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/bits"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -23,6 +24,7 @@ const (
 	tunnelOutputChain = "tunnel-output"
 	forwardChain      = "forward"
 	preroutingChain   = "prerouting"
+	arrivalsChain     = "arrivals"
 	beforeNATChain    = "before-nat"
 	postroutingChain  = "postrouting"
 	guardChain        = "guard"
@@ -42,9 +44,13 @@ var (
 type layout struct {
 	table.Family
 	config Config
+	// speakers has the rules of the nodes' chains, which are many and never change.
+	speakers map[netip.Addr][]table.Rule
 }
 
-func newLayout(c Config) layout { return layout{table.FamilyOf(c.Family), c} }
+func newLayout(c Config) layout {
+	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}}
+}
 
 // spec returns what never changes of the table.
 func (l layout) spec() table.Spec {
@@ -66,12 +72,19 @@ func (l layout) spec() table.Spec {
 	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
 }
 
-// stateOf returns what the table should hold for a content. mss is the largest segment that fits the
-// tunnel; 0 if there is none.
-func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
+// links are what the table depends on of interfaces.
+type links struct {
+	// uplink is the interface by which packets of other nodes come without a tunnel.
+	uplink string
+	// mss is the largest segment that fits the tunnel; 0 if there is none.
+	mss uint16
+}
+
+// stateOf returns what the table should hold for a content.
+func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	chains := map[string][]table.Rule{
-		preroutingChain:  l.prerouting(c.pods > 0),
-		forwardChain:     l.forward(c.pods > 0, mss),
+		preroutingChain:  l.prerouting(c.pods > 0, at.uplink),
+		forwardChain:     l.forward(c.pods > 0, at.mss),
 		beforeNATChain:   l.beforeNAT(c.pods > 0),
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
@@ -79,6 +92,12 @@ func (l layout) stateOf(c *content, n numbers, mss uint16) table.State {
 	}
 	if len(l.config.ports()) > 0 {
 		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
+	}
+	for speaker := range c.sets[speakersMap] {
+		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
+	}
+	if l.config.Transport == Direct {
+		chains[arrivalsChain] = l.arrivals(c.pods > 0)
 	}
 	ways := map[kernel.Way][]table.Rule{} // there are few ways, and many egress IPs
 	for egressIP := range c.uses {
@@ -108,11 +127,27 @@ func (l layout) way(way kernel.Way, n numbers) []table.Rule {
 func (l layout) tunnelInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
 		toUs := slices.Concat(udpTo(port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
+		fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
+		if port != l.config.AnnouncePort {
+			fromNode = goToChainIn(speakersMap)
+		}
 		rules = append(rules,
-			l.rule(l.purpose(port)+", from another node", toUs, l.Source(l.First), in(nodesSet), cameWhereRouted(), notrack(), verdict(expr.VerdictAccept)),
+			l.rule(l.purpose(port)+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
 			l.rule(l.purpose(port)+", from anybody else", toUs, drop(foreignCounter)))
 	}
 	return rules
+}
+
+// speaker lets packets of a node into the tunnel that have its hardware address inside: by that they are told from other nodes'
+// behind the tunnel.
+func (l layout) speaker(node netip.Addr) []table.Rule {
+	if l.speakers[node] == nil {
+		l.speakers[node] = []table.Rule{
+			l.rule("as itself", innerHardwareSourceIs(hardwareAddrOf(node)), notrack(), verdict(expr.VerdictAccept)),
+			l.rule("as another node", drop(forgedCounter)),
+		}
+	}
+	return l.speakers[node]
 }
 
 // tunnelOutput tracks none of the packets that this node sends to the nodes' ports.
@@ -153,11 +188,17 @@ func (l layout) forward(pods bool, mss uint16) []table.Rule {
 
 // prerouting marks what arrives and what is to be steered. A packet without a flow (INVALID) is not met by
 // what asks for its flow, so it goes the same way as others.
-func (l layout) prerouting(pods bool) []table.Rule {
+func (l layout) prerouting(pods bool, uplink string) []table.Rule {
+	arrival := l.rule("from another node", interfaceIs(expr.MetaKeyIIFNAME, Device), l.setMark(numberArrived), verdict(expr.VerdictReturn))
+	if l.config.Transport == Direct {
+		arrival = l.rule("a pod's, from another node to the outside", interfaceIs(expr.MetaKeyIIFNAME, uplink), l.Source(l.First), in(clusterSet),
+			l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL), goToChain(arrivalsChain))
+	}
 	var rules []table.Rule
 	if l.config.Transport == VXLAN {
-		rules = append(rules, l.rule("from another node", interfaceIs(expr.MetaKeyIIFNAME, Device), l.setMark(numberArrived), verdict(expr.VerdictReturn)))
+		rules = append(rules, l.rule("from another node than the pod's", interfaceIs(expr.MetaKeyIIFNAME, Device), l.notFromHome()))
 	}
+	rules = append(rules, arrival)
 	// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
 	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
@@ -180,6 +221,33 @@ func (l layout) prerouting(pods bool) []table.Rule {
 	return rules
 }
 
+// arrivals marks what another node has sent here without a tunnel. A pod that is not bound here may have sent the answer to
+// a client that this node has let in, or a packet to a Service that leads out of the cluster. What has a bound pod's
+// address and comes from no node is another host's, which must not leave from the egress IP.
+func (l layout) arrivals(pods bool) []table.Rule {
+	unbound := slices.Concat(l.Source(l.First), l.protocol(), notIn(boundSet))
+	if pods {
+		unbound = append(unbound, slices.Concat(l.Source(l.First), notIn(boundPodsSet))...)
+	}
+	rules := []table.Rule{
+		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
+		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
+		l.rule("from another node than the pod's", l.notFromHome()),
+		l.rule("steered", hardwareSource(unix.NFT_REG_1), in(sendersSet), l.setMark(numberArrived), verdict(expr.VerdictAccept)),
+	}
+	rules = append(rules, l.rule("from no node", l.Source(l.First), l.protocol(), in(boundSet), drop(foreignCounter)))
+	if pods {
+		rules = append(rules, l.rule("from no node", l.Source(l.First), in(boundPodsSet), drop(foreignCounter)))
+	}
+	return rules
+}
+
+// notFromHome drops what begins a flow and comes from another node than the one on which the pod runs, where that is known.
+// For the pod's own node it is one lookup.
+func (l layout) notFromHome() []expr.Any {
+	return slices.Concat(newFlow(), hardwareSource(l.Second), l.Source(l.First), notIn(homesSet), l.Source(l.First), in(homedSet), drop(forgedCounter))
+}
+
 // beforeNAT marks what is to be SNATed on this node: behind it nobody knows any more whose packet it is.
 func (l layout) beforeNAT(pods bool) []table.Rule {
 	first := slices.Concat(newFlow(), l.unmarked())
@@ -195,12 +263,9 @@ func (l layout) beforeNAT(pods bool) []table.Rule {
 // another node takes their egress IP. What is on its way to another node, and what no binding takes,
 // keeps its source: nobody masquerades it then.
 func (l layout) postrouting(pods bool) []table.Rule {
-	var rules []table.Rule
-	if l.config.Transport == VXLAN {
-		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), l.protocol(), value(bindingsMap), l.snat()))
-		if pods {
-			rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), value(podsMap), l.snat()))
-		}
+	rules := []table.Rule{l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), l.protocol(), value(bindingsMap), l.snat())}
+	if pods {
+		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), value(podsMap), l.snat()))
 	}
 	return append(rules, l.rule("to another node, or without a binding", l.isMarked(), l.notMarkedWith(numberLocal), l.Source(l.First), l.snat()))
 }
@@ -227,20 +292,19 @@ func (l layout) guard(pods bool) []table.Rule {
 func (l layout) marked() []table.Rule {
 	pass := slices.Concat(l.setMark(0), verdict(expr.VerdictAccept))
 	fromEgressIP := slices.Concat(l.Source(l.First), in(egressIPsSet), pass)
-	var rules []table.Rule
-	leaves := slices.Concat(l.nextHop(l.First), in(nodesSet))
-	if l.config.Transport == VXLAN {
-		leaves = interfaceIs(expr.MetaKeyOIFNAME, Device)
-		rules = append(rules,
-			l.rule("from another node", l.markedWith(numberArrived), snatted(), fromEgressIP),
-			l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)))
+	leaves := interfaceIs(expr.MetaKeyOIFNAME, Device)
+	if l.config.Transport == Direct {
+		leaves = slices.Concat(l.nextHop(l.First), in(nodesSet))
 	}
-	return append(rules,
+	return []table.Rule{
+		l.rule("from another node", l.markedWith(numberArrived), snatted(), fromEgressIP),
+		l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)),
 		l.rule("a flow from this node begins", l.markedWith(numberLocal), fromEgressIP),
 		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
 		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
 		l.rule("to another node", leaves, pass),
-		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)))
+		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)),
+	}
 }
 
 // boundPod lets packets pass that are a bound pod's and not for its own egress IP. protocol loads
@@ -353,6 +417,10 @@ func notSNATed() []expr.Any {
 	return masked(flow(expr.CtKeySTATUS), statusSNAT, expr.CmpOpEq, 0)
 }
 
+func dnatted() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusDNAT, expr.CmpOpNeq, 0)
+}
+
 func notDNATed() []expr.Any {
 	return masked(flow(expr.CtKeySTATUS), statusDNAT, expr.CmpOpEq, 0)
 }
@@ -360,6 +428,25 @@ func notDNATed() []expr.Any {
 // reply lets packets pass that go against the direction in which their flow began.
 func reply() []expr.Any {
 	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{1}}}
+}
+
+// hardwareSource loads the hardware address of who has sent the packet. nft takes a packet for one of Ethernet where a
+// rule asks for that.
+func hardwareSource(register uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER)},
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseLLHeader, Offset: 6, Len: 6},
+	}
+}
+
+// innerHardwareSourceIs compares the hardware address of who has sent what is in a packet of the tunnel.
+func innerHardwareSourceIs(addr hardwareAddr) []expr.Any {
+	const offset = 8 + 8 + 6 // the headers of UDP and VXLAN (RFC 7348), and the inner destination
+	return []expr.Any{
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 6},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: addr[:]},
+	}
 }
 
 func protocolIs(number byte) []expr.Any {

@@ -48,6 +48,7 @@ func TestContent_OfBindings(t *testing.T) {
 	}{
 		"nothing": {kernel.IPv4, kernel.Desired{}, nil},
 		"IPv4": {kernel.IPv4, v4, map[string][]string{
+			"cluster":    {"10.128.0.0-10.131.255.255"},
 			"exclusions": {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
 			"nodes":      {"192.0.2.2"},
 			"egress-ips": {"203.0.113.1", "203.0.113.2"},
@@ -62,6 +63,7 @@ func TestContent_OfBindings(t *testing.T) {
 		}},
 		"IPv6": {kernel.IPv6, v6, map[string][]string{
 			"nodes":      {"2001:db8::2"},
+			"speakers":   {"2001:db8::2 : goto node-2001-db8--2"},
 			"egress-ips": {"2001:db8::1"},
 			"own":        {"fd00::11 . sctp . 2001:db8::1"},
 			"bound":      {"fd00::11 . sctp"},
@@ -69,7 +71,7 @@ func TestContent_OfBindings(t *testing.T) {
 			"ways":       {"fd00::11 . sctp : goto egress-2001-db8--1"},
 		}},
 	} {
-		got := texts(newContent(test.family, test.desired).sets)
+		got := texts(newContent(Config{Family: test.family, Transport: VXLAN}, test.desired).sets)
 		maps.DeleteFunc(got, func(_ string, elements []string) bool { return len(elements) == 0 })
 		if test.want == nil {
 			test.want = map[string][]string{}
@@ -93,7 +95,7 @@ func TestContent_Holders(t *testing.T) {
 	for _, egressIP := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.5", "203.0.113.6"} {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: addr("10.128.0.11"), Protocol: kernel.TCP, EgressIP: addr(egressIP)})
 	}
-	if got, want := fmt.Sprint(newContent(kernel.IPv4, d).holders()), "[192.0.2.2 192.0.2.3]"; got != want {
+	if got, want := fmt.Sprint(newContent(Config{Family: kernel.IPv4, Transport: VXLAN}, d).holders()), "[192.0.2.2 192.0.2.3]"; got != want {
 		t.Errorf("the holders are %s, want %s", got, want)
 	}
 }

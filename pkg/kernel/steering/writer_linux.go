@@ -19,12 +19,14 @@ type Writer struct {
 	layout layout
 	table  *table.Writer
 	ways   holderWays
-	// content is that of what was written last, if the kernel is known to hold it, and mss what the tunnel
-	// had room for then.
+	// content is that of what was written last, if the kernel is known to hold it, and links what the interfaces
+	// were then.
 	content *content
-	mss     uint16
+	links   links
 	// pods are the networks of the cluster's pods as of the last Write.
 	pods []netip.Prefix
+	// filters are the settings that [looseFilters] has changed, as they were before.
+	filters map[string]string
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
 }
@@ -51,61 +53,90 @@ func (w *Writer) Close() { w.table.Close() }
 
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
 // anything. After an error some of it may be missing: call Write again.
+//
+// The table is written even if what carries packets to other nodes cannot be made: then the guard drops these
+// packets.
 func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err error) {
-	if w.numbers == nil {
-		if w.numbers, err = w.knownNumbers(ctx, d.Steering.Nodes); err != nil {
-			return false, err
-		}
-	}
 	w.pods = d.ClusterCIDRs
-	if w.config.Family == kernel.IPv4 {
-		if _, err := looseFilters(ctx, w.pods); err != nil {
-			return false, err
+	w.content = newContent(w.config, d)
+	wayErr := w.prepare(ctx, d.Steering.Nodes)
+	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
+		if links, err := w.readLinks(); err == nil {
+			w.links = links
+		} else {
+			wayErr = errors.Join(wayErr, err)
+		}
+		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
+	})
+	loosened := false
+	if err == nil && w.config.Family == kernel.IPv4 { // IPv6 has no such setting
+		if loosened, err = looseFilters(ctx, w.pods, w.config.Transport); err == nil && w.config.Transport == VXLAN {
+			w.filters, err = recordFilters(w.filters)
 		}
 	}
-	w.content = newContent(w.config.Family, d)
-	changed, err = w.write(ctx, func(assigned numbers) (changed bool, err error) {
-		if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
-			return changed, err
-		}
-		w.mss = w.tunnelMSS()
-		written, err := w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.mss))
-		return changed || written, err
-	})
-	return changed, err
+	return changed || loosened, errors.Join(wayErr, err)
+}
+
+// prepare learns the numbers that an earlier process has given. Until they are known no packet is sent to another
+// node.
+func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (err error) {
+	if w.numbers == nil {
+		w.numbers, err = w.knownNumbers(ctx, nodes)
+	}
+	return err
 }
 
 // Update is Write for what differs by c from what was written last. It costs what c is about, and
-// does not look at the kernel: after an error only Write will do.
+// does not look at the kernel: if the table is not [Writer.Known] after an error, only Write will do.
 func (w *Writer) Update(ctx context.Context, c kernel.Change) (changed bool, err error) {
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
 	differs := w.content.follow(c)
-	return w.write(ctx, func(assigned numbers) (changed bool, err error) {
-		if !maps.Equal(assigned, w.numbers) {
-			if changed, err = w.ways.ensure(ctx, assigned.holders()); err != nil {
-				return changed, err
-			}
-		}
-		written, err := w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.mss), differs)
-		return changed || written, err
+	return w.write(ctx, false, func(assigned numbers) (bool, error) {
+		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), differs)
 	})
 }
 
-// write gives the holders of the content numbers, has send bring them into the kernel, and removes what
-// is no longer needed.
-func (w *Writer) write(ctx context.Context, send func(assigned numbers) (changed bool, err error)) (changed bool, err error) {
-	assigned, left := w.numbers.assign(w.content.holders())
-	defer func() {
-		if err != nil {
-			w.content = nil
-		}
-	}()
-	if changed, err = send(assigned); err != nil {
-		maps.Copy(w.numbers, assigned) // the kernel may hold something for any of them
-		return changed, err
+// Known tells whether the table is as it was written last, as far as this process knows.
+func (w *Writer) Known() bool { return w.content != nil }
+
+// write gives the holders of the content numbers, makes the ways to them, if they are new or all are to be
+// looked at, has send bring the table into the kernel, and removes the ways that are no longer needed. Without a way
+// the table is sent all the same, and nothing is removed.
+func (w *Writer) write(ctx context.Context, all bool, send func(assigned numbers) (changed bool, err error)) (changed bool, err error) {
+	if w.numbers == nil {
+		changed, err = send(nil)
+		return changed, w.forgetAfter(err)
 	}
+	assigned, left := w.numbers.assign(w.content.holders())
+	var wayErr error
+	if all || !maps.Equal(assigned, w.numbers) {
+		changed, wayErr = w.ways.ensure(ctx, assigned.holders())
+	}
+	sent, err := send(assigned)
+	changed = changed || sent
+	if err != nil || wayErr != nil {
+		maps.Copy(w.numbers, assigned) // the kernel may hold something for any of them
+		return changed, errors.Join(wayErr, w.forgetAfter(err))
+	}
+	removed, err := w.removeAllBut(ctx, assigned)
+	if err == nil && len(left) > 0 {
+		err = tooManyError(left)
+	}
+	return changed || removed, err
+}
+
+// forgetAfter forgets what the table holds if writing it failed.
+func (w *Writer) forgetAfter(err error) error {
+	if err != nil {
+		w.content = nil
+	}
+	return err
+}
+
+// removeAllBut removes the ways of the other numbers. Those that cannot be removed stay in use.
+func (w *Writer) removeAllBut(ctx context.Context, assigned numbers) (removed bool, err error) {
 	before := w.numbers
 	w.numbers = assigned
 	for node, number := range before {
@@ -116,12 +147,9 @@ func (w *Writer) write(ctx context.Context, send func(assigned numbers) (changed
 			w.numbers[node] = number
 			return true, err
 		}
-		changed = true
+		removed = true
 	}
-	if len(left) > 0 {
-		return changed, tooManyError(left)
-	}
-	return changed, nil
+	return removed, nil
 }
 
 // knownNumbers are those that an earlier process has given.
@@ -137,13 +165,18 @@ func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers,
 	return known, nil
 }
 
-// tunnelMSS returns the largest segment that fits the tunnel; 0 if there is none.
-func (w *Writer) tunnelMSS() uint16 {
-	device, err := net.InterfaceByName(Device)
-	if w.config.Transport != VXLAN || err != nil {
-		return 0
+// readLinks reads what the table depends on of interfaces.
+func (w *Writer) readLinks() (links, error) {
+	if w.config.Transport == Direct {
+		s := pathState{config: w.config}
+		err := s.readUplink()
+		return links{uplink: s.uplink.name}, err
 	}
-	return largestSegment(w.config.Family, device.MTU)
+	device, err := net.InterfaceByName(Device)
+	if err != nil {
+		return links{}, nil // somebody has deleted it: the next look finds that
+	}
+	return links{mss: largestSegment(w.config.Family, device.MTU)}, nil
 }
 
 // Read says, for a log and in a line each, how the kernel differs from what was written last, which the next
@@ -159,15 +192,40 @@ func (w *Writer) Read(ctx context.Context) (differences []string, err error) {
 	if w.numbers == nil {
 		return differences, nil
 	}
-	others, err := w.ways.differences(ctx, w.numbers.holders())
+	others, err := w.differencesOfWays(ctx)
+	return append(differences, others...), err
+}
+
+// Untouched tells whether the kernel holds what was written or seen last. It makes no copy of the table. It is
+// false where that cannot be told: then Read can.
+func (w *Writer) Untouched(ctx context.Context) (bool, error) {
+	if w.numbers == nil {
+		return false, nil
+	}
+	if same, err := w.table.Untouched(ctx); !same || err != nil {
+		return false, err
+	}
+	differences, err := w.differencesOfWays(ctx)
+	return len(differences) == 0, err
+}
+
+// differencesOfWays says how what carries marked packets differs from what was written last.
+func (w *Writer) differencesOfWays(ctx context.Context) ([]string, error) {
+	differences, err := w.ways.differences(ctx, w.numbers.holders())
 	if err != nil {
 		return nil, err
 	}
+	strict, err := w.strictDifferences()
+	return append(differences, strict...), err
+}
+
+// strictDifferences says which interfaces would drop replies to steered packets.
+func (w *Writer) strictDifferences() (differences []string, err error) {
 	strict, err := w.strict()
 	for _, name := range strict {
-		others = append(others, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
+		differences = append(differences, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
 	}
-	return append(differences, others...), err
+	return differences, err
 }
 
 // strict returns the names of the interfaces of the pod network that would drop replies to steered packets.
@@ -213,7 +271,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c.Family, d), nil, largestSegment(c.Family, 1450))); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}

@@ -226,6 +226,9 @@ func TestWriter_Repairs(t *testing.T) {
 				replace := strings.NewReplacer("TABLE", n.name(), "POD", pod.String(), "OTHER", other.String(), "EGRESS", c.egressIP.String(),
 					"WAY", map[kernel.Family]string{kernel.IPv4: "egress-203.0.113.1", kernel.IPv6: "egress-2001-db8-113--1"}[c.family])
 				n.nftInput(strings.ReplaceAll(replace.Replace(test.breaks), " ; ", "\n"))
+				if n.untouched() {
+					t.Error("it seems untouched")
+				}
 				differences := n.read()
 				if says := replace.Replace(test.says); !strings.Contains(strings.Join(differences, "\n"), says) {
 					t.Errorf("it says %q, want %q", differences, says)
@@ -242,6 +245,27 @@ func TestWriter_Repairs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWriter_UntouchedByOthersTables: that others change theirs is no reason to look.
+func TestWriter_UntouchedByOthersTables(t *testing.T) {
+	onNode(t, func(n *node) {
+		if n.untouched() {
+			t.Error("it seems untouched before anything is written")
+		}
+		n.write(n.c.large(1000, 10))
+		n.nft("add table ip others")
+		if !n.untouched() {
+			t.Error("it seems touched")
+		}
+		n.inside(func() error {
+			_, err := n.Writer.ways.ensure(t.Context(), map[int]netip.Addr{60: n.c.egressIP})
+			return err
+		})
+		if n.untouched() {
+			t.Error("it seems untouched, with a way that was not written")
+		}
+	})
 }
 
 // large binds this many pods to this many egress IPs, a quarter of which are on each of three other nodes.
@@ -412,7 +436,7 @@ func TestWriter_TunnelOfTheOtherFamily(t *testing.T) {
 	onNode(t, func(n *node) {
 		d := n.c.desired()
 		n.write(d)
-		if listed := n.nft("list table %s", n.name()); !strings.Contains(listed, "chain tunnel-input") || !strings.Contains(listed, `"forged" drop`) {
+		if listed := n.nft("list table %s", n.name()); !strings.Contains(listed, "chain tunnel-input") || !strings.Contains(listed, "udp dport") {
 			t.Errorf("nothing is about packets of the tunnel:\n%s", listed)
 		}
 		n.ip = netip.MustParseAddr("2001:db8:0:2::2")
@@ -421,7 +445,7 @@ func TestWriter_TunnelOfTheOtherFamily(t *testing.T) {
 		}
 		n.restart(n.Writer.ways)
 		n.write(d)
-		if listed := n.nft("list table %s", n.name()); strings.Contains(listed, "chain tunnel") || strings.Contains(listed, `"forged" drop`) {
+		if listed := n.nft("list table %s", n.name()); strings.Contains(listed, "chain tunnel") || strings.Contains(listed, "udp dport") {
 			t.Errorf("something is about packets of the tunnel:\n%s", listed)
 		}
 	})
@@ -448,6 +472,41 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 	})
 }
 
+// TestStanding_IsWhatWasWritten: a process that cleans up learns whose connections to end, and what stays inside.
+func TestStanding_IsWhatWasWritten(t *testing.T) {
+	onNode(t, func(n *node) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 10 {
+			d := n.random(r)
+			n.write(d)
+			var got kernel.Desired
+			n.inside(func() (err error) {
+				got, err = Standing(t.Context(), n.c.family)
+				return err
+			})
+			if !slices.Equal(got.Bindings, d.Bindings) {
+				t.Errorf("bindings %v, want %v", got.Bindings, d.Bindings)
+			}
+			inside := kernel.NewCIDRSet(got.Exclusions)
+			for _, prefix := range slices.Concat(d.ClusterCIDRs, d.Exclusions) {
+				if _, found := inside.Find(prefix.Addr()); !found {
+					t.Errorf("%s is not among the exclusions %v", prefix, got.Exclusions)
+				}
+			}
+		}
+		n.inside(func() error {
+			if err := Cleanup(t.Context()); err != nil {
+				return err
+			}
+			got, err := Standing(t.Context(), n.c.family)
+			if len(got.Bindings)+len(got.Exclusions) > 0 {
+				t.Errorf("without a table: %v", got)
+			}
+			return err
+		})
+	})
+}
+
 // BenchmarkWriter_Move is about a change of the way of one egress IP of many.
 func BenchmarkWriter_Move(b *testing.B) {
 	for _, egressIPs := range []int{10, 1000} {
@@ -459,6 +518,27 @@ func BenchmarkWriter_Move(b *testing.B) {
 			for b.Loop() {
 				d = desired(d).moved(n.c.largeEgressIP(7))
 				n.updateTo(d)
+			}
+		})
+	}
+}
+
+// BenchmarkWriter_Untouched is about a glance after somebody else has changed a table of theirs.
+func BenchmarkWriter_Untouched(b *testing.B) {
+	for _, bindings := range []int{250, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("%d bindings", bindings), func(b *testing.B) {
+			n := newCluster(b, kernel.IPv4, lab.Config{}).nodes[0]
+			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.write(n.c.large(bindings, bindings/100+1))
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				n.nft("add table ip others")
+				n.nft("delete table ip others")
+				b.StartTimer()
+				if !n.untouched() {
+					b.Error("it seems touched")
+				}
 			}
 		})
 	}

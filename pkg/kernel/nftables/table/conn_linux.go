@@ -1,10 +1,12 @@
 package table
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/google/nftables"
@@ -19,6 +21,9 @@ const (
 	sendBuffer = 64 << 20
 	// receiveBuffer bounds the answers to one: one for every message.
 	receiveBuffer = 8 << 20
+	// listBuffer is the most that the kernel puts into one message of a list. In each message it goes through
+	// the list from its beginning, so with small ones a long list takes seconds.
+	listBuffer = 32 << 10
 )
 
 // ErrNone is returned where the kernel has no nftables.
@@ -28,6 +33,9 @@ var ErrNone = errors.New("this kernel has no nftables (nf_tables)")
 type Conn struct {
 	*nftables.Conn
 	raw *netlink.Conn
+	// lists is for long answers; nil before the first one.
+	lists    *netlink.Conn
+	deadline time.Time
 }
 
 // Open connects to the nftables of the thread's network namespace. The error is [ErrNone] if there is none.
@@ -49,18 +57,106 @@ func Open(ctx context.Context) (*Conn, error) {
 
 // expect gives the kernel its time to answer, from now on.
 func (c *Conn) expect(ctx context.Context) error {
-	deadline := time.Now().Add(answerTime)
-	if at, ok := ctx.Deadline(); ok && at.Before(deadline) {
-		deadline = at
+	c.deadline = time.Now().Add(answerTime)
+	if at, ok := ctx.Deadline(); ok && at.Before(c.deadline) {
+		c.deadline = at
 	}
-	if err := c.raw.SetDeadline(deadline); err != nil {
+	if err := c.raw.SetDeadline(c.deadline); err != nil {
 		return fmt.Errorf("connect to nftables: %w", err)
 	}
 	return nil
 }
 
 // Close ends the connection.
-func (c *Conn) Close() { _ = c.CloseLasting() } // nothing is under way
+func (c *Conn) Close() {
+	_ = c.CloseLasting() // nothing is under way
+	c.closeLists()
+}
+
+func (c *Conn) closeLists() {
+	if c.lists != nil {
+		_ = c.lists.Close() // nobody waits for the rest of an answer
+		c.lists = nil
+	}
+}
+
+// list asks for a list, and yields the attributes of its entries. They are the caller's only until the next
+// one.
+func (c *Conn) list(family nftables.TableFamily, kind uint16, names map[uint16]string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if err := c.ask(family, kind, names); err != nil {
+			yield(nil, err)
+			return
+		}
+		for message, err := range c.lists.ReceiveIter() {
+			if !yield(message.Data[min(headerLength, len(message.Data)):], err) || err != nil {
+				c.closeLists() // else the rest would be waited for
+				return
+			}
+		}
+	}
+}
+
+func (c *Conn) ask(family nftables.TableFamily, kind uint16, names map[uint16]string) (err error) {
+	if c.lists == nil {
+		if c.lists, err = netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{MessageBufferSize: listBuffer}); err != nil {
+			return err
+		}
+	}
+	if err := c.lists.SetDeadline(c.deadline); err != nil {
+		return err
+	}
+	question, err := request(family, kind, netlink.Dump, names)
+	if err != nil {
+		return err
+	}
+	_, err = c.lists.Send(question)
+	return err
+}
+
+// headerLength is that of struct nfgenmsg, behind which a message has its attributes.
+const headerLength = 4
+
+func request(family nftables.TableFamily, kind uint16, flags netlink.HeaderFlags, names map[uint16]string) (netlink.Message, error) {
+	attributes := netlink.NewAttributeEncoder()
+	for attribute, name := range names {
+		attributes.String(attribute, name)
+	}
+	encoded, err := attributes.Encode()
+	return netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | flags},
+		Data:   append([]byte{byte(family), unix.NFNETLINK_V0, 0, 0}, encoded...),
+	}, err
+}
+
+// attribute returns the value of the first attribute of a kind; nil if there is none.
+func attribute(encoded []byte, kind uint16) []byte {
+	for k, value := range attributes(encoded) {
+		if k == kind {
+			return value
+		}
+	}
+	return nil
+}
+
+// attributes are those of a message, or of another attribute, up to the first that the kernel would not
+// have written.
+func attributes(encoded []byte) iter.Seq2[uint16, []byte] {
+	return func(yield func(uint16, []byte) bool) {
+		const header, flags = unix.SizeofNlAttr, unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER
+		for len(encoded) >= header {
+			length, kind := int(binary.NativeEndian.Uint16(encoded)), binary.NativeEndian.Uint16(encoded[2:])
+			if length < header || length > len(encoded) || !yield(kind&^flags, encoded[header:length]) {
+				return
+			}
+			aligned := (length + unix.NLA_ALIGNTO - 1) &^ (unix.NLA_ALIGNTO - 1)
+			encoded = encoded[min(aligned, len(encoded)):]
+		}
+	}
+}
+
+// word is the value of an attribute that is a name.
+func word(value []byte) string { return string(bytes.TrimRight(value, "\x00")) }
 
 // Generation returns the number of the kernel's ruleset in the network namespace, which each transaction of
 // anybody raises by one. The error is [ErrNone] if the kernel has no nftables.
@@ -93,36 +189,13 @@ func (c *Conn) Generation() (uint32, error) {
 // marks returns the marks of all rules of a table, by chain. A chain without rules is not there. The library
 // asks for one chain at a time, and there may be a thousand.
 func (c *Conn) marks(t *nftables.Table) (map[string][]string, error) {
-	table, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_RULE_TABLE, Data: []byte(t.Name + "\x00")}})
-	if err != nil {
-		return nil, err
-	}
-	answers, err := c.raw.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETRULE), Flags: netlink.Request | netlink.Dump},
-		Data:   append([]byte{byte(t.Family), unix.NFNETLINK_V0, 0, 0}, table...),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the rules of the nftables table %s: %w", t.Name, err)
-	}
 	marks := map[string][]string{}
-	for _, answer := range answers {
-		if len(answer.Data) < 4 {
-			continue // the end of the list
-		}
-		attributes, err := netlink.NewAttributeDecoder(answer.Data[4:])
+	for encoded, err := range c.list(t.Family, unix.NFT_MSG_GETRULE, map[uint16]string{unix.NFTA_RULE_TABLE: t.Name}) {
 		if err != nil {
 			return nil, fmt.Errorf("list the rules of the nftables table %s: %w", t.Name, err)
 		}
-		var chain, mark string
-		for attributes.Next() {
-			switch attributes.Type() {
-			case unix.NFTA_RULE_CHAIN:
-				chain = attributes.String()
-			case unix.NFTA_RULE_USERDATA:
-				mark = string(attributes.Bytes())
-			}
-		}
-		marks[chain] = append(marks[chain], mark)
+		chain := word(attribute(encoded, unix.NFTA_RULE_CHAIN))
+		marks[chain] = append(marks[chain], string(attribute(encoded, unix.NFTA_RULE_USERDATA)))
 	}
 	return marks, nil
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Set is one of a table's sets. The first field of its keys is an address.
+// Set is one of a table's sets. The first field of its keys is an address, unless Hardware says otherwise.
 type Set struct {
 	Name string
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
 	Ranges bool
+	// Hardware: the keys are hardware addresses, and have no other fields. From: a hardware address is behind the first field.
+	Hardware, From bool
 	// Protocol and Other are fields of the keys behind the first.
 	Protocol, Other bool
 	// Map tells that each element has an address as its value.
@@ -38,6 +40,8 @@ type Key struct {
 	Pod netip.Addr
 	// Protocol is that of a binding. [kernel.All] stands for none.
 	Protocol kernel.Protocol
+	// Hardware is the hardware address in the key of a set that has them.
+	Hardware kernel.HardwareAddr
 	// Other is another address, or the last of a range.
 	Other netip.Addr
 }
@@ -69,12 +73,18 @@ func (s Set) Text(key Key, value netip.Addr) string {
 	if s.Ranges {
 		return key.Pod.String() + "-" + key.Other.String()
 	}
+	if s.Hardware {
+		return key.Hardware.String()
+	}
 	text := key.Pod.String()
 	if s.Protocol {
 		text += " . " + string(key.Protocol)
 	}
 	if s.Other {
 		text += " . " + key.Other.String()
+	}
+	if s.From {
+		text += " . " + key.Hardware.String()
 	}
 	switch {
 	case s.Chains != "":
@@ -251,6 +261,32 @@ func Ranges(prefixes []netip.Prefix) Elements {
 		elements[key] = netip.Addr{}
 	}
 	return elements
+}
+
+// Prefixes returns the networks that make up the elements of a set of ranges, sorted: the reverse of [Ranges].
+func Prefixes(ranges Elements) (prefixes []netip.Prefix) {
+	for r := range ranges {
+		for first := r.Pod; first.IsValid() && !r.Other.Less(first); {
+			prefix := largest(first, r.Other)
+			prefixes = append(prefixes, prefix)
+			first = lastOf(prefix).Next()
+		}
+	}
+	slices.SortFunc(prefixes, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return prefixes
+}
+
+// largest returns the largest network that begins with an address and does not go beyond another.
+func largest(first, last netip.Addr) netip.Prefix {
+	prefix := netip.PrefixFrom(first, first.BitLen())
+	for prefix.Bits() > 0 {
+		wider := netip.PrefixFrom(first, prefix.Bits()-1)
+		if wider.Masked().Addr() != first || last.Less(lastOf(wider)) {
+			break
+		}
+		prefix = wider
+	}
+	return prefix
 }
 
 // lastOf returns the last address of a prefix.

@@ -5,7 +5,8 @@
 // should hold: the elements of the sets, and the rules of the chains. The [Writer] sends what
 // differs from what the kernel holds, in one transaction, all of it or nothing. It remembers what
 // it wrote, and the generation of the kernel's ruleset with it, so that a look at a kernel that
-// nobody has changed costs one message.
+// nobody has changed costs one message. If somebody has changed the ruleset, most often the proxier its own
+// tables, a look compares digests of the sets and makes no copy of them.
 //
 // A rule has a mark in its user data, by which it is known again. Whether its expressions are
 // still what they were is not looked at: nobody can change them without the mark. If something

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -30,9 +29,15 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	if s.Other {
 		fields = append(fields, f.address)
 	}
+	if s.From {
+		fields = append(fields, nftables.TypeEtherAddr)
+	}
 	set := &nftables.Set{
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
 		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
+	}
+	if s.Hardware {
+		set.KeyType = nftables.TypeEtherAddr
 	}
 	switch {
 	case s.Chains != "":
@@ -84,6 +89,9 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
 // multiple of four bytes.
 func (s Set) keyBytes(key Key) []byte {
+	if s.Hardware {
+		return key.Hardware[:]
+	}
 	bytes := key.Pod.AsSlice()
 	if s.Protocol {
 		bytes = append(bytes, Numbers[key.Protocol], 0, 0, 0)
@@ -91,28 +99,28 @@ func (s Set) keyBytes(key Key) []byte {
 	if s.Other {
 		bytes = append(bytes, key.Other.AsSlice()...)
 	}
+	if s.From {
+		bytes = append(append(bytes, key.Hardware[:]...), 0, 0)
+	}
 	return bytes
 }
 
-// decode returns the elements of a set; ok is false if there is one that this package does not
-// write.
-func (s Set) decode(f Family, encoded []nftables.SetElement) (elements Elements, ok bool) {
-	if s.Ranges {
-		return decodeRanges(f, encoded)
-	}
-	elements = make(Elements, len(encoded))
-	for _, e := range encoded {
-		key, validKey := s.decodeKey(f, e.Key)
-		value, validValue := s.decodeValue(e.Val)
-		if !validKey || !validValue {
-			return elements, false
-		}
-		elements[key] = value
-	}
-	return elements, true
+// decode returns what an element is of a set that has no ranges; ok is false if this package does not write such
+// ones.
+func (s Set) decode(f Family, element []byte) (key Key, value netip.Addr, ok bool) {
+	key, validKey := s.decodeKey(f, keyOf(element))
+	value, validValue := s.decodeValue(attribute(element, unix.NFTA_SET_ELEM_DATA))
+	return key, value, validKey && validValue
+}
+
+func keyOf(element []byte) []byte {
+	return attribute(attribute(element, unix.NFTA_SET_ELEM_KEY), unix.NFTA_DATA_VALUE)
 }
 
 func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
+	if s.Hardware {
+		return Key{Hardware: kernel.HardwareAddr(append(slices.Clone(bytes), key.Hardware[:]...))}, len(bytes) == len(key.Hardware)
+	}
 	take := func() netip.Addr {
 		if len(bytes) < int(f.length) {
 			return netip.Addr{}
@@ -141,63 +149,69 @@ func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
 		key.Other = take()
 		ok = ok && key.Other.IsValid()
 	}
+	if s.From {
+		const padded = 8
+		if len(bytes) != padded {
+			return key, false
+		}
+		key.Hardware, bytes = kernel.HardwareAddr(bytes[:len(key.Hardware)]), nil
+	}
 	return key, ok && len(bytes) == 0
 }
 
-func (s Set) decodeValue(bytes []byte) (value netip.Addr, ok bool) {
+func (s Set) decodeValue(data []byte) (value netip.Addr, ok bool) {
 	switch {
 	case s.Chains != "":
-		return s.decodeVerdict(bytes)
+		return s.decodeVerdict(attribute(data, unix.NFTA_DATA_VERDICT))
 	case s.Map:
-		return netip.AddrFromSlice(bytes)
+		return netip.AddrFromSlice(attribute(data, unix.NFTA_DATA_VALUE))
 	}
-	return netip.Addr{}, len(bytes) == 0
+	return netip.Addr{}, len(data) == 0
 }
 
-// decodeVerdict reads the attributes of a verdict: its code (type 1), and the name of a chain (type 2).
-func (s Set) decodeVerdict(bytes []byte) (value netip.Addr, ok bool) {
-	const header, code = 4, 4
-	if len(bytes) < 2*header+code || int32(binary.BigEndian.Uint32(bytes[header:])) != unix.NFT_GOTO {
+func (s Set) decodeVerdict(verdict []byte) (value netip.Addr, ok bool) {
+	code := attribute(verdict, unix.NFTA_VERDICT_CODE)
+	if len(code) != 4 || int32(binary.BigEndian.Uint32(code)) != unix.NFT_GOTO {
 		return netip.Addr{}, false
 	}
-	return addressOf(s.Chains, strings.TrimRight(string(bytes[2*header+code:]), "\x00"))
+	return addressOf(s.Chains, word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
 }
 
-// decodeRanges reads an interval set: the first address of each range, and the one behind the last.
-func decodeRanges(f Family, encoded []nftables.SetElement) (elements Elements, ok bool) {
-	type edge struct {
-		at  netip.Addr
-		end bool
-	}
-	var edges []edge
-	for _, e := range encoded {
-		at, valid := netip.AddrFromSlice(e.Key)
-		if !valid || len(e.Key) != int(f.length) {
-			return nil, false
-		}
-		edges = append(edges, edge{at, e.IntervalEnd})
-	}
+// edge is an element of an interval set: the first address of a range, or the one behind the last.
+type edge struct {
+	at  netip.Addr
+	end bool
+}
+
+func decodeEdge(f Family, element []byte) (e edge, ok bool) {
+	key, flags := keyOf(element), attribute(element, unix.NFTA_SET_ELEM_FLAGS)
+	e.at, ok = netip.AddrFromSlice(key)
+	e.end = len(flags) == 4 && binary.BigEndian.Uint32(flags)&unix.NFT_SET_ELEM_INTERVAL_END != 0
+	return e, ok && len(key) == int(f.length)
+}
+
+// rangesOf calls visit with the ranges that have these edges; ok is false if there are some without an end.
+func rangesOf(f Family, edges []edge, visit func(Key, netip.Addr)) (ok bool) {
 	slices.SortFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
 	if len(edges) > 0 && edges[0].end && edges[0].at.IsUnspecified() {
 		edges = edges[1:] // nft begins with the end of nothing
 	}
-	elements = Elements{}
 	for len(edges) > 0 {
 		if edges[0].end {
-			return elements, false
+			return false
 		}
 		key := Key{Pod: edges[0].at, Other: f.lastAddress()}
 		edges = edges[1:]
 		if len(edges) > 0 {
 			if !edges[0].end {
-				return elements, false
+				return false
 			}
 			key.Other = edges[0].at.Prev()
 			edges = edges[1:]
 		}
-		elements[key] = netip.Addr{}
+		visit(key, netip.Addr{})
 	}
-	return elements, true
+	return true
 }
 
 // lastAddress is the last that there is in the family.

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -172,12 +174,9 @@ func (w *Writer) Read(ctx context.Context) (held Held, differences []string, err
 }
 
 func (w *Writer) read(c *Conn) (held Held, differences []string, err error) {
-	generation, err := c.Generation()
-	if err != nil {
-		return Held{}, nil, err
-	}
-	if w.known && generation == w.generation {
-		return w.held, nil, nil
+	same, err := w.untouched(c)
+	if same || err != nil {
+		return w.held, nil, err
 	}
 	held, fault, generation, err := w.look(c)
 	if err != nil {
@@ -194,6 +193,28 @@ func (w *Writer) read(c *Conn) (held Held, differences []string, err error) {
 	}
 	w.known, w.generation = fault == "", generation
 	return held, differences, nil
+}
+
+// Untouched tells whether the kernel holds what was written or seen last. It makes no copy of it, and costs one
+// message if nobody has changed the ruleset. It is false where that cannot be told: then Read can.
+func (w *Writer) Untouched(ctx context.Context) (same bool, err error) {
+	err = w.connected(ctx, func(c *Conn) error {
+		same, err = w.untouched(c)
+		return err
+	})
+	return same, err
+}
+
+func (w *Writer) untouched(c *Conn) (bool, error) {
+	generation, err := c.Generation()
+	if err != nil || !w.known {
+		return false, err
+	}
+	if generation != w.generation && !w.holds(c) {
+		return false, nil
+	}
+	w.generation = generation // of before, so that what has changed meanwhile shows at the next look
+	return true, nil
 }
 
 // Look returns what the kernel holds, and what is wrong with it beside sets and rules; nothing if nothing is.
@@ -464,6 +485,45 @@ func (w *Writer) addRules(c *Conn, chain string, rules []Rule) {
 	}
 }
 
+// holds tells whether the table is as it was written last, but for what others do meanwhile. It makes no copy of
+// what the sets hold. It is false if that cannot be told: a look says why.
+func (w *Writer) holds(c *Conn) bool {
+	table, err := w.find(c)
+	if table == nil || w.held.Sets == nil || err != nil {
+		return false
+	}
+	for _, set := range w.spec.Sets {
+		var want, have digest
+		for key, value := range w.held.Sets[set.Name] {
+			want.add(key, value)
+		}
+		if ok, err := w.elements(c, set, have.add); !ok || err != nil || have != want {
+			return false
+		}
+	}
+	marks, err := c.marks(w.table)
+	return err == nil && len(differing(w.held, Held{Chains: marks})) == 0 && w.chainFault(c) == "" && w.tableFault(table, w.held) == ""
+}
+
+// digest is the same for the same elements in any order. Elements that are told twice, in the place of others,
+// make another one.
+type digest struct {
+	elements int
+	sum      uint64
+}
+
+// digestSeed is another one in each process, so nobody can choose elements with the digest of others.
+var digestSeed = maphash.MakeSeed()
+
+func (d *digest) add(key Key, value netip.Addr) {
+	type element struct {
+		key   Key
+		value netip.Addr
+	}
+	d.elements++
+	d.sum += maphash.Comparable(digestSeed, element{key, value})
+}
+
 // look returns what the table holds, and what else is wrong with it, with the generation in which that was so.
 func (w *Writer) look(c *Conn) (held Held, fault string, generation uint32, err error) {
 	const looks = 50 // while others write, or the kernel resizes a set
@@ -491,25 +551,25 @@ func (w *Writer) look(c *Conn) (held Held, fault string, generation uint32, err 
 var errRehashed = errors.New("a set was resized while it was read")
 
 func (w *Writer) lookOnce(c *Conn) (held Held, fault string, err error) {
-	table, err := c.ListTableOfFamily(w.table.Name, w.table.Family)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOENT) {
-		return Held{}, "", nil
-	}
-	if err != nil {
-		return Held{}, "", fmt.Errorf("look for the nftables table %s: %w", w.spec.Name, err)
+	table, err := w.find(c)
+	if table == nil || err != nil {
+		return Held{}, "", err
 	}
 	held.Sets = Content{}
 	for _, set := range w.spec.Sets {
-		encoded, err := c.GetSetElements(w.sets[set.Name])
+		elements, told := Elements{}, 0
+		ok, err := w.elements(c, set, func(key Key, value netip.Addr) {
+			elements[key] = value
+			told++
+		})
 		if err != nil {
 			fault = fmt.Sprintf("set %s of table %s cannot be listed: %v", set.Name, w.spec.Name, err)
 			continue
 		}
-		elements, ok := set.decode(w.family, encoded)
 		if !ok {
 			fault = fmt.Sprintf("set %s of table %s has elements that do not belong there", set.Name, w.spec.Name)
 		}
-		if !set.Ranges && ok && len(elements) < len(encoded) {
+		if ok && len(elements) < told {
 			return Held{}, "", fmt.Errorf("set %s of table %s: %w", set.Name, w.spec.Name, errRehashed)
 		}
 		held.Sets[set.Name] = elements
@@ -518,6 +578,43 @@ func (w *Writer) lookOnce(c *Conn) (held Held, fault string, err error) {
 		return Held{}, "", err
 	}
 	return held, cmp.Or(fault, w.chainFault(c), w.tableFault(table, held)), nil
+}
+
+// find returns the table as the kernel has it; nil if there is none.
+func (w *Writer) find(c *Conn) (*nftables.Table, error) {
+	table, err := c.ListTableOfFamily(w.table.Name, w.table.Family)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the nftables table %s: %w", w.spec.Name, err)
+	}
+	return table, nil
+}
+
+// elements calls visit with each element that the kernel has in a set; ok is false if there is one that this
+// package does not write.
+func (w *Writer) elements(c *Conn, set Set, visit func(Key, netip.Addr)) (ok bool, err error) {
+	ok = true
+	var edges []edge
+	names := map[uint16]string{unix.NFTA_SET_ELEM_LIST_TABLE: w.table.Name, unix.NFTA_SET_ELEM_LIST_SET: set.Name}
+	for encoded, err := range c.list(w.table.Family, unix.NFT_MSG_GETSETELEM, names) {
+		if err != nil {
+			return false, err
+		}
+		for _, element := range attributes(attribute(encoded, unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
+			if set.Ranges {
+				e, valid := decodeEdge(w.family, element)
+				edges, ok = append(edges, e), ok && valid
+				continue
+			}
+			key, value, valid := set.decode(w.family, element)
+			if ok = ok && valid; valid {
+				visit(key, value)
+			}
+		}
+	}
+	return ok && rangesOf(w.family, edges, visit), nil
 }
 
 // chainFault returns what is wrong with the base chains; nothing if nothing is.

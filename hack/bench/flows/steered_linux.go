@@ -1,0 +1,188 @@
+package flows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/bench/tables"
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// The structures of steering: the table of package nftables, alone on a node; with that of package steering, which lets
+// all packets leave there; and on two nodes, of which the other has all egress IPs.
+var (
+	unsteered = structure{"unsteered", "without steering", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false, 1}
+	local     = structure{"local", "local", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 1}
+	vxlan     = structure{"vxlan", "steered by vxlan", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 2}
+	direct    = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
+)
+
+// comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
+type comparison struct {
+	structure, reference structure
+	load                 load
+	established          bool
+	least, most          float64
+}
+
+var comparisons = []comparison{
+	{vxlan, local, randomPods, false, 0, 2.3},
+	{vxlan, local, randomPods, true, 0, 2.3},
+	{direct, local, randomPods, false, 0, 1.7},
+	{direct, local, randomPods, true, 0, 1.7},
+	{local, unsteered, unbound, false, 0.98, 0},
+	{local, unsteered, unbound, true, 0.98, 0},
+	{local, unsteered, randomPods, false, 0, 0},
+	{local, unsteered, randomPods, true, 0, 0},
+}
+
+func (c comparison) name() string {
+	what := c.load.title
+	if c.established {
+		what = map[bool]string{false: "packets of established flows", true: "packets of established flows of unbound pods"}[c.load.unbound]
+	}
+	of := "rate"
+	if c.most > 0 {
+		of = "CPU"
+	}
+	return fmt.Sprintf("%s, %s: %s ÷ %s", what, of, c.structure.title, c.reference.title)
+}
+
+func (c comparison) keyOf(s structure) key {
+	if c.established {
+		return key{s.name, "established-" + c.load.name}
+	}
+	return key{s.name, c.load.name}
+}
+
+func (c comparison) result(at string, values measured) figure.Result {
+	this, reference := values[c.keyOf(c.structure)], values[c.keyOf(c.reference)]
+	result := figure.Result{Name: c.name(), At: at, Measured: figure.Ratio(reference, this)}
+	switch {
+	case c.most > 0:
+		result.Measured, result.Target = figure.Ratio(this, reference), figure.AtMost(c.most)
+	case c.least > 0:
+		result.Target = figure.AtLeast(c.least)
+	}
+	return result
+}
+
+// Steering is the figure of what packets cost that leave by another node.
+func Steering() figure.Figure { return figure.Figure{Name: "steering/packets", Run: runSteering} }
+
+func runSteering(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
+	s = s.AtMost(9)
+	size := sizes[1]
+	b := &bed{Settings: s, size: size, plan: planOf(size.bindings, size.nodes), flows: 20_000, kept: 1_000, wall: true}
+	if s.Smoke {
+		b.flows, b.kept = 1_000, 100
+	}
+	// Both nodes track a steered flow.
+	if b.flows, err = tables.Fit(2*b.flows, s.Log); err != nil {
+		return nil, err
+	}
+	b.flows /= 2
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.build(ctx, []structure{unsteered, local, vxlan, direct}); err != nil {
+		return nil, err
+	}
+	values := measured{}
+	for _, established := range []bool{false, true} {
+		for _, l := range []load{randomPods, unbound} {
+			cases, err := b.steered(ctx, l, established)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.measure(ctx, values, cases); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.tellClock()
+	for _, c := range comparisons {
+		results = append(results, c.result(figure.Size(size.bindings), values))
+	}
+	return results, nil
+}
+
+// steered are the cases of a load, which all hosts that need it have been prepared for and checked with.
+func (b *bed) steered(ctx context.Context, l load, established bool) (cases, error) {
+	all := cases{}
+	for _, h := range b.hosts {
+		for _, c := range comparisons {
+			if c.load.name != l.name || c.established != established || h.name != c.structure.name && h.name != c.reference.name {
+				continue
+			}
+			k := c.keyOf(h.structure)
+			if _, has := all[k]; has {
+				continue
+			}
+			if err := b.check(h, l); err != nil {
+				return nil, err
+			}
+			if !established {
+				all[k] = b.newFlow(h, k, begin(l.of(b.plan, b.flows)))
+				continue
+			}
+			load := l.of(b.plan, b.kept)
+			if err := h.establish(ctx, load); err != nil {
+				return nil, err
+			}
+			all[k] = b.carriesOn(h, k, load)
+		}
+	}
+	return all, nil
+}
+
+// steeredBy has the last node of a host have all egress IPs.
+func steeredBy(transport steering.Transport) func(context.Context, *host, kernel.Desired) error {
+	return func(ctx context.Context, h *host, p kernel.Desired) error {
+		return steerTo(ctx, h.lab.Nodes(), h.exit(), transport, p)
+	}
+}
+
+// steerTo writes, on each node, the product's tables of source NAT and of steering. The holder has all egress IPs, and pods run
+// on the first node.
+func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport steering.Transport, p kernel.Desired) error {
+	senders := map[netip.Addr]kernel.HardwareAddr{}
+	for _, node := range nodes {
+		err := node.Do(func() error {
+			uplink, err := net.InterfaceByName("eth0")
+			if err == nil {
+				senders[node.V4] = kernel.HardwareAddr(uplink.HardwareAddr)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", node.Name, err)
+		}
+	}
+	homes := map[netip.Addr]netip.Addr{}
+	for _, b := range p.Bindings {
+		homes[b.Pod] = nodes[0].V4
+	}
+	for i, node := range nodes {
+		d := p
+		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}, Senders: senders, Homes: homes}
+		for j, other := range nodes {
+			if j != i {
+				d.Steering.Nodes = append(d.Steering.Nodes, other.V4)
+			}
+		}
+		if node != holder {
+			for _, b := range p.Bindings {
+				d.Steering.Ways[b.EgressIP] = kernel.Way{Kind: kernel.ToNode, Node: holder.V4}
+			}
+		}
+		if err := node.Do(func() error { return tables.Steer(ctx, node, transport, d) }); err != nil {
+			return fmt.Errorf("%s: %w", node.Name, err)
+		}
+	}
+	return nil
+}

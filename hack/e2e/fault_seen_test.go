@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	process "github.com/openshift/origin-node/hack/node"
+)
+
+// TestSteering_IsSeenAndRemoved: what steers is verified, printed, reported where something is in its way, and removed
+// without a trace, together with the connections that it carried.
+func TestSteering_IsSeenAndRemoved(t *testing.T) {
+	w := newSteeredWorld(t, settings{}, nil)
+	source := w.members[1]
+	traffic := w.crowd(50)
+	verify := func() (out string, status int) {
+		out, errs, status := source.Openshift("egress", "verify", "--socket="+source.Socket())
+		return out + errs, status
+	}
+	w.scenario("it agrees", func() {
+		if out, status := verify(); status != 0 {
+			w.Errorf("status %d: %s", status, out)
+		}
+	})
+	w.scenario("differences are told", func() {
+		process.Eventually(w.T, process.SyncPeriod, func() error { // the node may be faster
+			_, err := source.Host.Run(w.Context(), "ip", "rule", "del", "pref", "998")
+			w.must(err)
+			out, status := verify()
+			w.eventually(func() error { // until it is repaired
+				if rules, err := source.Host.Run(w.Context(), "ip", "rule"); err != nil || !strings.Contains(rules, "998:") {
+					return errors.Join(err, errors.New("the rule is missing"))
+				}
+				return nil
+			})
+			if status != 1 || !strings.Contains(out, "IPv4: ip rule pref 998 fwmark 0x7c/0x7e lookup 7762 proto 77: is missing") {
+				return fmt.Errorf("status %d: %s", status, out)
+			}
+			return nil
+		})
+	})
+	w.scenario("it is printed", func() {
+		out, errs, status := source.Openshift("start", "node", "--config="+source.Config(), "--dry-run")
+		for _, want := range []string{
+			"ip link add steer0 address 02:57:", "# Number 1 is the node " + w.holder.Host.V4.String(), "ip rule add pref 901 fwmark 0x2/0x7e lookup 7701",
+			"table ip " + steeringTable + " {", "table ip6 " + steeringTable + " {",
+		} {
+			if status != 0 || !strings.Contains(out, want) {
+				w.Errorf("status %d, %s: the dry run lacks %q:\n%s", status, errs, want, out)
+			}
+		}
+	})
+	w.scenario("somebody takes bits of the mark", func() {
+		_, err := source.Host.Run(w.Context(), "ip", "rule", "add", "pref", "100", "fwmark", "0x40/0x40", "lookup", "5")
+		w.must(err)
+		says := func() string {
+			_, errs, _ := source.Openshift("egress", "addresses", "--socket="+source.Socket())
+			return errs
+		}
+		w.eventually(func() error {
+			if errs := says(); !strings.Contains(errs, "ip rule 100, with fwmark 0x40/0x40, uses bits of egress SNAT's mark 0x7e") {
+				return fmt.Errorf("the node says %q", errs)
+			}
+			return nil
+		})
+		w.answered()
+		_, err = source.Host.Run(w.Context(), "ip", "rule", "del", "pref", "100")
+		w.must(err)
+		w.eventually(func() error {
+			if errs := says(); strings.Contains(errs, "fwmark") {
+				return fmt.Errorf("the node still says %q", errs)
+			}
+			return nil
+		})
+	})
+	sum := traffic.Stop()
+	if sum.Wrong > 0 {
+		t.Errorf("pods were seen as others: %s", sum)
+	}
+	w.clean(100)
+	w.scenario("it is removed", func() {
+		source.Stop()
+		for range 2 {
+			if _, errs, status := source.Openshift("start", "node", "--config="+source.Config(), "--cleanup"); status != 0 {
+				w.Errorf("status %d: %s", status, errs)
+			}
+			if left := source.steering(w.world); strings.TrimSpace(left) != "" {
+				w.Errorf("the clean-up leaves\n%s", left)
+			}
+		}
+		for _, pod := range w.pods {
+			if pod.Node != source.Host {
+				continue
+			}
+			flows, err := source.Host.Run(w.Context(), "conntrack", "-L", "-s", pod.V4.String())
+			w.must(err)
+			for _, to := range w.everywhere() {
+				if strings.Contains(flows, "dst="+to.Addr().String()+" ") {
+					w.Errorf("a connection of %s to %s is left:\n%s", pod.V4, to, flows)
+				}
+			}
+		}
+	})
+}

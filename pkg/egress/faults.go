@@ -1,0 +1,79 @@
+package egress
+
+import (
+	"fmt"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// fault is something that keeps packets from being sent to the nodes that have their egress IPs. The rules of
+// source NAT are written all the same.
+type fault struct {
+	kind    faultKind
+	message string
+}
+
+type faultKind string
+
+const (
+	// unavailable: this node steers nothing, for something was in the way at its start.
+	unavailable faultKind = "unavailable"
+	// incomplete: what steers packets cannot be written.
+	incomplete faultKind = "path"
+	// unheard: Leases cannot be read, so that it is not known where egress IPs are. unsaid: that of this
+	// node cannot be written, so that others do not know.
+	unheard faultKind = "leases_unread"
+	unsaid  faultKind = "lease_unwritten"
+)
+
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid}
+
+// steeringFaults returns those that there are now.
+func (e *Extension) steeringFaults() (faults []fault) {
+	add := func(kind faultKind, format string, err error) {
+		if err != nil {
+			faults = append(faults, fault{kind, fmt.Sprintf(format, err)})
+		}
+	}
+	add(unavailable, "this node sends no packets to the nodes that have their egress IPs, so its pods use these where they run: %v", e.config.Steering.Unavailable)
+	for _, name := range families {
+		if !e.families[name].planned.Load() {
+			continue
+		}
+		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", e.families[name].reconciler.Status().SteeringFault)
+	}
+	if e.steerer == nil {
+		return faults
+	}
+	e.steerer.mu.Lock()
+	defer e.steerer.mu.Unlock()
+	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])
+	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.steerer.failing[holders.Writing])
+	return faults
+}
+
+// leasesFail notes why Leases cannot be used, or with nil that they can.
+func (e *Extension) leasesFail(what holders.Access, err error) {
+	e.steerer.mu.Lock()
+	e.steerer.failing[what] = err
+	e.steerer.mu.Unlock()
+	e.events.setTroubles(e.troubles())
+	e.statusChanged()
+}
+
+// notSteering is the reason of Events about a Node.
+const notSteering plan.Reason = "EgressIPUnreachable"
+
+// troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
+// Service what is wrong with this node's steering.
+func (e *Extension) troubles() map[plan.Service][]trouble {
+	troubles := e.steerer.troubles()
+	for _, f := range e.steeringFaults() {
+		if troubles == nil {
+			troubles = map[plan.Service][]trouble{}
+		}
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})
+	}
+	return troubles
+}

@@ -1,0 +1,74 @@
+package egress
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// TestFaults_AreToldEverywhere: in the status, in an Event about the Node, and in a metric, until they are over.
+func TestFaults_AreToldEverywhere(t *testing.T) {
+	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}})
+	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
+	expect := func(message string, reason faultKind) {
+		t.Helper()
+		problems := e.Snapshot().SteeringProblems
+		if told := len(problems) == 1 && strings.Contains(problems[0], message); told != (message != "") {
+			t.Errorf("the status says %q, want %q", problems, message)
+		}
+		events := e.events.warnings[plan.Service{}]
+		if told := len(events) == 1 && events[0].about.Kind == "Node" && events[0].reason == notSteering && strings.Contains(events[0].note, message); told != (message != "") {
+			t.Errorf("Events %+v, want one that says %q", events, message)
+		}
+		for kind, value := range steeringFaultMetric(t) {
+			if value != (map[bool]float64{true: 1}[kind == string(reason)]) {
+				t.Errorf("the metric has %v for %s", value, kind)
+			}
+		}
+	}
+	expect("", "")
+	e.leasesFail(holders.Reading, errors.New(`cannot list resource "leases"`))
+	expect(`does not hear which nodes have which egress IPs: cannot list resource "leases"`, unheard)
+	e.leasesFail(holders.Reading, nil)
+	expect("", "")
+	e.leasesFail(holders.Writing, errors.New(`namespaces "origin-node" not found`))
+	expect(`do not hear which egress IPs this node has: namespaces "origin-node" not found`, unsaid)
+	e.leasesFail(holders.Writing, nil)
+	expect("", "")
+}
+
+// TestFaults_OfANodeThatCannotSteer: it goes on without, and says so as long as it runs.
+func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
+	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Off, Unavailable: errors.New("the kernel has no VXLAN")}})
+	if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "use these where they run: the kernel has no VXLAN") {
+		t.Errorf("the status says %q", problems)
+	}
+	if values := steeringFaultMetric(t); values[string(unavailable)] != 1 || len(values) != len(faultKinds) {
+		t.Errorf("the metric has %v", values)
+	}
+}
+
+// steeringFaultMetric returns the values of the metric by its reasons.
+func steeringFaultMetric(t *testing.T) map[string]float64 {
+	t.Helper()
+	gathered, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range gathered {
+		if family.GetName() != "egress_snat_steering_fault" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			values[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+		}
+	}
+	return values
+}

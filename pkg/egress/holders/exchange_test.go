@@ -1,0 +1,402 @@
+package holders
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// talk is a few nodes whose datagrams a test carries.
+type talk struct {
+	*testing.T
+	nodes map[string]*exchange
+	// heard is what each node has heard of each, last.
+	heard map[[2]string]Announced
+	now   time.Time
+	// lost says of a datagram on its way to a node whether it is lost.
+	lost func(d datagram, to string) bool
+}
+
+func newTalk(t *testing.T) *talk {
+	k := &talk{T: t, nodes: map[string]*exchange{}, heard: map[[2]string]Announced{}, now: start,
+		lost: func(datagram, string) bool { return false }}
+	for _, name := range names {
+		k.restart(name)
+	}
+	return k
+}
+
+var lastRandom uint64
+
+// restart makes a node a new process.
+func (k *talk) restart(name string) {
+	k.nodes[name] = newExchange(name, func() uint64 { lastRandom++; return lastRandom })
+	for _, stranger := range k.nodes[name].setPeers(v4) {
+		k.carry(name, k.nodes[name].greet(stranger, k.now), stranger)
+	}
+}
+
+// carry brings datagrams from a node to others, and what these answer, as it is on the wire.
+func (k *talk) carry(from string, datagrams []datagram, to ...string) {
+	k.Helper()
+	for _, d := range datagrams {
+		for _, name := range to {
+			if k.nodes[name] != nil && name != from && !k.lost(d, name) {
+				k.deliver(d.encode(nil), v4[from], name)
+			}
+		}
+	}
+}
+
+// deliver has a node receive a datagram.
+func (k *talk) deliver(content []byte, from netip.Addr, to string) {
+	k.Helper()
+	d, err := decode(content, nil)
+	if err != nil {
+		k.Fatal(err)
+	}
+	answers, said, _ := k.nodes[to].receive(d, from, k.now)
+	if said != nil {
+		k.heard[[2]string{to, said.Node}] = *said
+	}
+	k.carry(to, answers, d.node)
+}
+
+// say has a node say which addresses it has.
+func (k *talk) say(name string, s Statement) {
+	k.now = k.now.Add(time.Second)
+	k.carry(name, k.nodes[name].say(s), names...)
+}
+
+// repeat has a node repeat what it says.
+func (k *talk) repeat(name string) {
+	k.now = k.now.Add(time.Second)
+	k.carry(name, k.nodes[name].repeat(), names...)
+}
+
+// knows fails the test unless all others, or these nodes, know what a node says; nothing if want is nil.
+func (k *talk) knows(when, name string, want *Statement, by ...string) {
+	k.Helper()
+	if len(by) == 0 {
+		by = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+	}
+	for _, other := range by {
+		got, known := k.heard[[2]string{other, name}]
+		if known != (want != nil) || known && !got.equal(*want) {
+			k.Errorf("%s: %s knows what %s says: %v, revision %d of %d addresses; want %.100v", when, other, name, known, got.Revision, len(got.Addresses), want)
+		}
+	}
+}
+
+// many is a statement that needs several datagrams.
+func many(revision uint64) Statement {
+	s := Statement{map[netip.Addr]uint64{}, revision}
+	for i := range 500 {
+		s.Addresses[netip.AddrFrom16([16]byte{0x20, 1, 13: byte(i >> 8), 14: byte(i), 15: 1})] = uint64(i) + revision
+		s.Addresses[netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})] = uint64(i) + revision
+	}
+	return s
+}
+
+func statementOf(revision uint64, list ...netip.Addr) Statement {
+	s := Statement{map[netip.Addr]uint64{}, revision}
+	for _, ip := range list {
+		s.Addresses[ip] = revision
+	}
+	return s
+}
+
+func TestExchange_AllKnowWhatIsSaid(t *testing.T) {
+	for name, s := range map[string]Statement{"an address": statementOf(3, ips[0]), "both families": statementOf(3, ips...), "a thousand": many(3)} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t)
+			k.say("node-a", s)
+			k.knows("said", "node-a", &s)
+			next := statementOf(4)
+			k.say("node-a", next)
+			k.knows("withdrawn", "node-a", &next)
+			k.heard = map[[2]string]Announced{}
+			k.repeat("node-a")
+			k.knows("repeated", "node-a", &next)
+		})
+	}
+}
+
+func TestExchange_NothingToSay(t *testing.T) {
+	k := newTalk(t)
+	if x := k.nodes["node-a"]; x.say(statementOf(1)) != nil || x.repeat() != nil {
+		t.Error("a node that never had an address says so")
+	}
+	if k.say("node-a", statementOf(2, ips[0])); k.nodes["node-a"].say(statementOf(2, ips[0])) != nil {
+		t.Error("it says the same twice")
+	}
+}
+
+func TestExchange_LostDatagrams(t *testing.T) {
+	s := many(1)
+	for name, lost := range map[string]func(datagram, string) bool{
+		"all of it":   func(d datagram, _ string) bool { return d.kind == statement && d.nonce == 0 },
+		"a part":      func(d datagram, _ string) bool { return d.kind == statement && d.nonce == 0 && d.part == 3 },
+		"the last":    func(d datagram, _ string) bool { return d.kind == statement && d.nonce == 0 && d.part+1 == d.parts },
+		"for a node":  func(d datagram, to string) bool { return d.kind == statement && d.nonce == 0 && to == "node-d" },
+		"an answer":   func(d datagram, _ string) bool { return d.kind == statement && d.nonce != 0 && d.part == 0 },
+		"a question":  func(d datagram, _ string) bool { return d.kind == question },
+		"a heartbeat": func(d datagram, _ string) bool { return d.kind == heartbeat },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t)
+			k.lost = lost
+			k.say("node-a", s)
+			k.repeat("node-a")
+			k.lost = func(datagram, string) bool { return false }
+			k.repeat("node-a")
+			k.knows("repeated", "node-a", &s)
+		})
+	}
+}
+
+// TestExchange_Disorder: whatever order datagrams come in, how often and however late, an older statement never replaces a
+// newer one, and heartbeats bring the newest.
+func TestExchange_Disorder(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		k := newTalk(t)
+		var wire [][]byte
+		k.lost = func(d datagram, to string) bool {
+			if d.node == "node-a" && to == me {
+				wire = append(wire, d.encode(nil))
+			}
+			return r.IntN(3) == 0
+		}
+		newest := uint64(0)
+		for revision := range uint64(6) {
+			s := many(revision + 1)
+			if r.IntN(2) == 0 {
+				s = statementOf(revision+1, ips[:1]...)
+			}
+			k.say("node-a", s)
+			k.now = k.now.Add(time.Second)
+			r.Shuffle(len(wire), func(i, j int) { wire[i], wire[j] = wire[j], wire[i] })
+			for _, content := range wire {
+				k.deliver(content, v4["node-a"], me)
+				heard := k.heard[[2]string{me, "node-a"}].Revision
+				if heard < newest {
+					t.Fatalf("seed %d: revision %d replaces %d", seed, heard, newest)
+				}
+				newest = heard
+			}
+		}
+		k.lost = func(datagram, string) bool { return false }
+		k.repeat("node-a")
+		if got := k.heard[[2]string{me, "node-a"}].Revision; got != 6 {
+			t.Fatalf("seed %d: at last revision %d is known", seed, got)
+		}
+	}
+}
+
+// TestExchange_Restart: of a process that is started anew even a lower revision counts, and nothing of the old one.
+func TestExchange_Restart(t *testing.T) {
+	k := newTalk(t)
+	k.say("node-a", statementOf(7, ips[0]))
+	old := k.nodes["node-a"]
+	k.restart("node-a")
+	s := statementOf(2, ips[1])
+	k.say("node-a", s)
+	k.knows("after a restart", "node-a", &s)
+	k.carry("node-a", append(old.repeat(), old.say(statementOf(8, ips[2]))...), me)
+	k.knows("the old process's datagrams, late", "node-a", &s)
+	k.restart("node-c")
+	k.heard = map[[2]string]Announced{}
+	k.restart("node-c")
+	k.knows("a node that is started anew asks", "node-a", &s, "node-c")
+}
+
+// TestExchange_Replay: what was recorded counts as nothing, not even as a sign of life.
+func TestExchange_Replay(t *testing.T) {
+	k := newTalk(t)
+	var recorded [][]byte
+	k.lost = func(d datagram, to string) bool {
+		if to == me {
+			recorded = append(recorded, d.encode(nil))
+		}
+		return false
+	}
+	k.say("node-a", statementOf(1, ips[0]))
+	k.repeat("node-a")
+	k.say("node-a", statementOf(2))
+	k.restart(me) // it asks
+	k.lost = func(datagram, string) bool { return false }
+	k.say("node-a", statementOf(3, ips[1]))
+	k.heard = map[[2]string]Announced{}
+	delete(k.nodes, "node-a") // it is silent from now on
+	for _, content := range recorded {
+		k.deliver(content, v4["node-a"], me)
+	}
+	k.knows("replayed", "node-a", nil, me)
+	k.restart(me)
+	for _, content := range recorded {
+		k.deliver(content, v4["node-a"], me)
+	}
+	k.knows("replayed to a new process", "node-a", nil, me)
+}
+
+// TestExchange_Liars: who cannot receive what is sent to a node's address says nothing in its name.
+func TestExchange_Liars(t *testing.T) {
+	k := newTalk(t)
+	k.say("node-a", statementOf(1, ips[0]))
+	s := statementOf(1, ips[0])
+	lie := datagram{kind: statement, node: "node-a", session: 99, sequence: 1000, revision: 1000, part: 0, parts: 1, addresses: map[netip.Addr]uint64{ips[1]: 1000}}
+	for name, change := range map[string]func(d *datagram){
+		"from another address":         func(*datagram) {},
+		"in the name of another":       func(d *datagram) { d.node = "node-c" },
+		"in the name of nobody":        func(d *datagram) { d.node = "node-x" },
+		"in the name of the asked":     func(d *datagram) { d.node = me },
+		"with its session":             func(d *datagram) { d.session = k.nodes["node-a"].session },
+		"an answer nobody asked for":   func(d *datagram) { d.nonce = 1 },
+		"a heartbeat with its session": func(d *datagram) { d.kind, d.session, d.addresses = heartbeat, k.nodes["node-a"].session, nil },
+	} {
+		d := lie
+		change(&d)
+		if _, said, v := k.nodes[me].receive(d, v4["node-d"], k.now); said != nil || v != foreign && v != outdated {
+			t.Errorf("%s: %v is %s", name, said, v)
+		}
+	}
+	k.deliver(lie.encode(nil), v4["node-a"], me)
+	k.knows("a forged address, and another session", "node-a", &s, me)
+	lie.nonce = 12345
+	k.deliver(lie.encode(nil), v4["node-a"], me)
+	k.knows("a forged address, and a nonce by chance", "node-a", &s, me)
+}
+
+// TestExchange_AsksOnce: datagrams that come together are not all answered by a question.
+func TestExchange_AsksOnce(t *testing.T) {
+	k := newTalk(t)
+	k.restart("node-a")
+	k.nodes[me] = newExchange(me, func() uint64 { return 1 })
+	k.nodes[me].setPeers(v4)
+	asked := 0
+	for _, d := range k.nodes["node-a"].say(many(1)) {
+		answers, _, _ := k.nodes[me].receive(d, v4["node-a"], k.now)
+		asked += len(answers)
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times, want once", asked)
+	}
+}
+
+func TestExchange_SetPeers(t *testing.T) {
+	x := newExchange(me, func() uint64 { return 1 })
+	got := x.setPeers(v4)
+	slices.Sort(got)
+	if want := []string{"node-a", "node-c", "node-d"}; !slices.Equal(got, want) {
+		t.Errorf("strangers %q, want %q", got, want)
+	}
+	others := maps.Clone(v4)
+	others["node-a"] = addr("192.0.2.99")
+	delete(others, "node-c")
+	if got := x.setPeers(others); !slices.Equal(got, []string{"node-a"}) {
+		t.Errorf("strangers %q, want the one whose address has changed", got)
+	}
+	if got := x.names(); !slices.Equal(got, []string{"node-a", "node-d"}) {
+		t.Errorf("peers are %q", got)
+	}
+}
+
+func TestDatagram_ReadsWhatIsWritten(t *testing.T) {
+	keys := Keys{[]byte("first"), []byte("second")}
+	longest := fmt.Sprintf("%0253d", 7)
+	for name, d := range map[string]datagram{
+		"a question":  {kind: question, node: "node-a", session: 1, sequence: 2, nonce: 3},
+		"a heartbeat": {kind: heartbeat, node: longest, session: 1<<64 - 1, sequence: 1<<64 - 1, revision: 1<<64 - 1},
+		"a statement": {kind: statement, node: longest, revision: 5, part: 1, parts: 2, addresses: map[netip.Addr]uint64{ips[0]: 1, ips[2]: maxEpoch}},
+	} {
+		for _, k := range []Keys{nil, keys} {
+			got, err := decode(d.encode(k), k)
+			if diff := cmp.Diff(d, got, compare, cmp.AllowUnexported(datagram{})); diff != "" || err != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+			}
+		}
+	}
+	all := map[netip.Addr]uint64{}
+	for _, d := range (datagram{node: longest}).split(many(maxEpoch - 1000)) {
+		content := d.encode(keys)
+		if len(content) > largestDatagram {
+			t.Fatalf("a datagram has %d bytes, want %d at most", len(content), largestDatagram)
+		}
+		maps.Copy(all, d.addresses)
+	}
+	if !maps.Equal(all, many(maxEpoch-1000).Addresses) {
+		t.Errorf("the datagrams have %d addresses", len(all))
+	}
+}
+
+func TestDatagram_Keys(t *testing.T) {
+	d := datagram{kind: heartbeat, node: "node-a"}
+	a, b := []byte("a"), []byte("b")
+	for name, test := range map[string]struct {
+		sender, receiver Keys
+		right            bool
+	}{
+		"no keys":                   {nil, nil, true},
+		"the same":                  {Keys{a}, Keys{a}, true},
+		"another one":               {Keys{a}, Keys{b}, false},
+		"only the sender has one":   {Keys{a}, nil, false},
+		"only the receiver has one": {nil, Keys{a}, false},
+		"changing: the old one":     {Keys{a}, Keys{b, a}, true},
+		"changing: the new one":     {Keys{b, a}, Keys{a, b}, true},
+		"the sender's second one":   {Keys{a, b}, Keys{b}, false},
+	} {
+		if _, err := decode(d.encode(test.sender), test.receiver); (err == nil) != test.right || err != nil && err != errUnauthenticated {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	content := d.encode(Keys{a})
+	for i := range content {
+		changed := slices.Clone(content)
+		changed[i] ^= 1
+		if _, err := decode(changed, Keys{a}); err == nil {
+			t.Errorf("byte %d is changed, and the datagram is accepted", i)
+		}
+	}
+}
+
+// FuzzDatagram: whatever comes, it is read or refused; what is read is written as it was.
+func FuzzDatagram(f *testing.F) {
+	f.Add([]byte{})
+	for _, d := range append((datagram{node: "node-a", session: 1}).split(statementOf(2, ips...)), datagram{kind: question, node: "b", nonce: 1}, datagram{kind: heartbeat, node: "c"}) {
+		f.Add(d.encode(nil))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		d, err := decode(content, nil)
+		if err != nil {
+			return
+		}
+		again, err := decode(d.encode(nil), nil)
+		if diff := cmp.Diff(d, again, compare, cmp.AllowUnexported(datagram{})); diff != "" || err != nil {
+			t.Errorf("%v (-read +read again):\n%s", err, diff)
+		}
+	})
+}
+
+func TestParseKeys_Lines(t *testing.T) {
+	keys, err := ParseKeys("\n first key of 20 char \r\n\nanother key of 23 chars")
+	if err != nil || len(keys) != 2 || string(keys[0]) != "first key of 20 char" {
+		t.Errorf("got %q, %v", keys, err)
+	}
+	for text, words := range map[string]string{"": "has no key", "\n \n": "has no key", "0123456789abcdef\nshort": "line 2 has 5 characters"} {
+		if _, err := ParseKeys(text); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: got %v, want an error with %q", text, err, words)
+		}
+	}
+	one, other := keys.For("one"), keys.For("other")
+	if len(one) != 2 || len(one[0]) != 32 || slices.Equal(one[0], other[0]) || slices.Equal(one[0], one[1]) {
+		t.Errorf("keys for two purposes: %x, %x", one, other)
+	}
+}

@@ -1,0 +1,207 @@
+package steering
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// portConflict returns who has the tunnel's UDP port; nobody if steer0 has it, or will get it.
+func portConflict(port uint16) (conflict, error) {
+	other, err := vxlanWith(port)
+	if err != nil {
+		return nil, err
+	}
+	if other != "" {
+		return conflict{portOf(other, port)}, nil
+	}
+	if link, err := findLink(Device); err != nil || link != nil && ours(link) != nil {
+		return nil, err // its socket is the kernel's
+	}
+	socket, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
+	if errors.Is(err, unix.EADDRINUSE) {
+		return conflict{fmt.Sprintf("another program uses the UDP port %d: end it, or choose another port with egress-snat-steering-port on all nodes", port)}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("try the UDP port %d: %w", port, err)
+	}
+	return nil, socket.Close()
+}
+
+// vxlanWith returns the name of a VXLAN interface other than steer0 that has a UDP port; "" if there is none.
+func vxlanWith(port uint16) (name string, err error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return "", fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		if other, ok := l.(*netlink.Vxlan); ok && other.Port == int(port) && ours(l) == nil {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+func portOf(device string, port uint16) string {
+	return fmt.Sprintf("interface %s uses the UDP port %d: delete it, or choose another port with egress-snat-steering-port on all nodes", device, port)
+}
+
+// readTables finds others' routes in all tables that numbers may get.
+func (s *pathState) readTables() error {
+	handle, err := openRoutes()
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	for number := 1; number <= numberProhibit; number++ {
+		routes, err := s.listRoutes(handle, netlink.Route{Table: firstTable + number})
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if r.Protocol != routeProtocol {
+				s.foreignRoute(r)
+				break // one is enough
+			}
+		}
+	}
+	return nil
+}
+
+func (s *pathState) foreignRoute(r netlink.Route) {
+	s.conflict("routing table %d is egress SNAT's and has a foreign route: delete it, or move it to another table: %s", r.Table, r)
+}
+
+// markConflicts returns which nftables rules of others use bits of the mark, of iptables-nft as well; a line for each
+// chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are.
+func markConflicts(ctx context.Context, mask uint32) (found conflict, err error) {
+	c, err := table.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil, fmt.Errorf("list the nftables chains: %w", err)
+	}
+	for _, chain := range chains {
+		if strings.HasPrefix(chain.Table.Name, "openshift-egress") || chain.Table.Name == "kube-proxy" || strings.HasPrefix(chain.Name, "KUBE-") {
+			continue // with tens of thousands of chains, and other bits
+		}
+		rules, err := c.GetRules(chain.Table, chain)
+		if err != nil {
+			continue // of a kind that the library does not know, or gone meanwhile
+		}
+		for _, r := range rules {
+			if usesMark(r, mask) {
+				found = append(found, fmt.Sprintf("a rule in the nftables chain %s of the table %s %s uses bits of egress SNAT's mark %#x, so packets of either would be misrouted: "+
+					"delete the rule, or choose another mask with egress-snat-mark-mask", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name, mask))
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// tableFamilies are nft's names.
+var tableFamilies = map[nftables.TableFamily]string{
+	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
+	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyARP: "arp",
+}
+
+// markBits is what a register has of the mark: mark & mask ^ xor. A constant has the mask 0.
+type markBits struct{ mask, xor uint32 }
+
+// usesMark tells whether a rule sets bits of a mask, or matches packets that have some. A rule that copies the mark from
+// elsewhere is not recognised.
+func usesMark(r *nftables.Rule, mask uint32) bool {
+	registers := map[uint32]markBits{}
+	for _, e := range r.Exprs {
+		switch e := e.(type) {
+		case *expr.Meta:
+			if e.Key != expr.MetaKeyMARK {
+				delete(registers, e.Register)
+				continue
+			}
+			if bits, known := registers[e.Register]; e.SourceRegister && known && bits.xor&mask != 0 {
+				return true
+			}
+			if !e.SourceRegister {
+				registers[e.Register] = markBits{mask: ^uint32(0)}
+			}
+		case *expr.Bitwise:
+			bits, known := registers[e.SourceRegister]
+			if !known || len(e.Mask) != 4 || len(e.Xor) != 4 {
+				delete(registers, e.DestRegister)
+				continue
+			}
+			with := binary.NativeEndian.Uint32(e.Mask)
+			registers[e.DestRegister] = markBits{bits.mask & with, bits.xor&with ^ binary.NativeEndian.Uint32(e.Xor)}
+		case *expr.Immediate:
+			if len(e.Data) == 4 {
+				registers[e.Register] = markBits{xor: binary.NativeEndian.Uint32(e.Data)}
+			}
+		case *expr.Cmp:
+			if bits := registers[e.Register]; bits.mask != 0 && len(e.Data) == 4 {
+				value := binary.NativeEndian.Uint32(e.Data)
+				if value&bits.mask&mask != 0 || e.Op == expr.CmpOpNeq && bits.mask&mask != 0 && ^bits.mask != 0 && value == 0 {
+					return true
+				}
+			}
+		case *expr.Target:
+			if e.Name == "MARK" && extensionUses(e.Info, mask) {
+				return true
+			}
+		case *expr.Match:
+			if e.Name == "mark" && extensionUses(e.Info, mask) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// extensionUses is usesMark for iptables' target MARK and match mark: both begin with the mark and its mask
+// (linux/netfilter/xt_mark.h).
+func extensionUses(info xt.InfoAny, mask uint32) bool {
+	raw, ok := info.(*xt.Unknown)
+	if !ok || len(*raw) < 8 {
+		return false
+	}
+	mark, of := binary.NativeEndian.Uint32(*raw), binary.NativeEndian.Uint32((*raw)[4:])
+	return mark&of&mask != 0
+}
+
+// conflictsAtStart returns what of somebody else's is in the way of a path that is to be made.
+func (c Config) conflictsAtStart(ctx context.Context) (found conflict, err error) {
+	s := &pathState{config: c}
+	if err := errors.Join(s.readRules(), s.readDevice(), s.readTables()); err != nil {
+		return nil, err
+	}
+	found = s.conflicts
+	marks, err := markConflicts(ctx, c.MarkMask)
+	if err != nil && !errors.Is(err, table.ErrNone) {
+		return nil, err
+	}
+	found = append(found, marks...)
+	if c.Transport == VXLAN && c.Family == kernel.IPv4 { // both families have the same port
+		port, err := portConflict(c.Port)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, port...)
+	}
+	return found, nil
+}

@@ -1,0 +1,56 @@
+package steering
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Numbers returns the numbers that the Writer has given to nodes, for [Compare].
+func (w *Writer) Numbers() map[netip.Addr]int { return maps.Clone(w.numbers) }
+
+// Compare says, for an operator and in a line each, how the kernel differs from what a [Writer] makes of it for d, if it
+// has given nodes these numbers; nothing if it does not. It changes nothing.
+func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Addr]int) ([]string, error) {
+	w := NewWriter(c)
+	defer w.Close()
+	content := newContent(c, d)
+	assigned, _ := numbers(maps.Clone(given)).assign(content.holders())
+	held, fault, err := w.table.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	path := newPath(c)
+	state, err := path.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	differences := w.layout.spec().Differences(w.layout.stateOf(content, assigned, c.linksOver(state.uplink)), held)
+	switch {
+	case held.Sets == nil:
+		differences = []string{fmt.Sprintf("table %s: is missing", Table)}
+	case fault != "":
+		differences = append([]string{fault}, differences...)
+	}
+	others, err := path.differences(ctx, assigned.holders())
+	if err != nil {
+		return nil, err
+	}
+	w.pods = d.ClusterCIDRs
+	strict, err := w.strictDifferences()
+	return append(append(differences, others...), strict...), err
+}
+
+// linksOver returns what interfaces are if this one leads to the other nodes.
+func (c Config) linksOver(up uplink) links {
+	switch {
+	case c.Transport == Direct:
+		return links{uplink: up.name}
+	case up.name == "":
+		return links{}
+	}
+	return links{mss: largestSegment(c.Family, up.mtu-overhead(c.NodeIP))}
+}

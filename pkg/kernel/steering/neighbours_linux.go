@@ -1,0 +1,105 @@
+package steering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Adjacent returns why a node cannot be the next hop of packets of this one, whose address is self; nil if it can.
+func Adjacent(self, node netip.Addr) error {
+	s := pathState{config: Config{NodeIP: self}}
+	if err := s.readUplink(); err != nil {
+		return err
+	}
+	if s.uplink.name == "" {
+		return s.conflicts
+	}
+	routes, err := netlink.RouteGet(node.AsSlice())
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s has no route: %w", node, err)
+	case routes[0].Gw != nil:
+		return fmt.Errorf("%s is behind the router %s, and not on the network of %s", node, routes[0].Gw, s.uplink.name)
+	case routes[0].LinkIndex != s.uplink.index:
+		return fmt.Errorf("%s is not on the network of %s, which has this node's address", node, s.uplink.name)
+	}
+	return nil
+}
+
+// known are the states of a neighbour whose hardware address the kernel has found.
+const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
+
+// WatchNeighbours tells the hardware addresses of hosts on this node's networks: first those that the kernel knows, and
+// then each that it learns, until ctx ends. It is called again with one that was told before. Failures are logged and
+// tried again. What counts is the network namespace of the caller's thread.
+func WatchNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.HardwareAddr)) {
+	for {
+		err := followNeighbours(ctx, tell)
+		if ctx.Err() != nil {
+			return
+		}
+		klog.FromContext(ctx).Error(err, "Cannot follow the hardware addresses of other nodes; will retry")
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// followNeighbours is WatchNeighbours until it fails.
+func followNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.HardwareAddr)) error {
+	done := make(chan struct{})
+	defer close(done)
+	updates, failed := make(chan netlink.NeighUpdate), make(chan error, 1)
+	options := netlink.NeighSubscribeOptions{ListExisting: true, ErrorCallback: func(err error) {
+		select {
+		case failed <- err:
+		default: // the first one is enough
+		}
+	}}
+	if err := netlink.NeighSubscribeWithOptions(updates, done, options); err != nil {
+		return fmt.Errorf("subscribe to neighbours: %w", err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			return fmt.Errorf("read changes of neighbours: %w", err)
+		case u, open := <-updates:
+			if !open {
+				return errors.New("changes of neighbours have ended")
+			}
+			if u.Type == unix.RTM_NEWNEIGH && u.State&known != 0 && u.Family != unix.AF_BRIDGE && len(u.HardwareAddr) == len(kernel.HardwareAddr{}) {
+				tell(addrFromIP(u.IP), kernel.HardwareAddr(u.HardwareAddr))
+			}
+		}
+	}
+}
+
+// FindNeighbour has the kernel look for the hardware address of a host on the network of this node's address self.
+// [WatchNeighbours] tells what it finds.
+func FindNeighbour(self, host netip.Addr) error {
+	s := pathState{config: Config{NodeIP: self}}
+	if err := s.readUplink(); err != nil {
+		return err
+	}
+	if s.uplink.name == "" {
+		return s.conflicts
+	}
+	look := &netlink.Neigh{LinkIndex: s.uplink.index, Family: netlinkFamilies[familyOf(host)], Flags: netlink.NTF_USE, IP: host.AsSlice()}
+	if err := netlink.NeighSet(look); err != nil {
+		return fmt.Errorf("look for the hardware address of %s: %w", host, err)
+	}
+	return nil
+}

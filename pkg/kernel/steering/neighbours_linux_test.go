@@ -1,0 +1,80 @@
+package steering
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+func TestAdjacent_Places(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		here, there := c.nodes[0], c.nodes[1]
+		inside := c.addr(c.lab.Pod(1)) // on cni0, without a router
+		elsewhere := c.of("198.51.100.1", "2001:db8:113::99")
+		for what, test := range map[string]struct {
+			self, node netip.Addr
+			words      string
+		}{
+			"on the same network":     {here.ip, there.ip, ""},
+			"behind a router":         {here.ip, elsewhere, "is behind the router"},
+			"on another network":      {here.ip, inside, "is not on the network of eth0"},
+			"no address of this node": {there.ip, here.ip, "no interface has the node's address"},
+		} {
+			here.inside(func() error {
+				if err := Adjacent(test.self, test.node); (err == nil) != (test.words == "") || err != nil && !strings.Contains(err.Error(), test.words) {
+					t.Errorf("%s: got %v, want an error with %q", what, err, test.words)
+				}
+				return nil
+			})
+		}
+	})
+}
+
+// TestWatchNeighbours_Follow: a node is found that was not known, and one that gets another hardware address is noticed.
+func TestWatchNeighbours_Follow(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		here, there := c.nodes[0], c.nodes[1]
+		ctx, cancel := context.WithCancel(t.Context())
+		told, ended := make(chan kernel.HardwareAddr, 100), make(chan error, 1)
+		go func() {
+			ended <- here.host.Do(func() error {
+				WatchNeighbours(ctx, func(host netip.Addr, at kernel.HardwareAddr) {
+					if host == there.ip {
+						told <- at
+					}
+				})
+				return nil
+			})
+		}()
+		tells := func(want kernel.HardwareAddr) {
+			t.Helper()
+			deadline := time.After(5 * time.Second)
+			for {
+				select {
+				case at := <-told:
+					if at == want {
+						return
+					}
+				case <-deadline:
+					t.Fatalf("%s is not told to be at %s", there.ip, want)
+				}
+			}
+		}
+		c.run(here.host, "ip neigh flush dev eth0")
+		here.inside(func() error { return FindNeighbour(here.ip, there.ip) })
+		tells(there.uplink())
+		const another = "02:00:00:00:00:77"
+		c.run(there.host, "ip link set eth0 address %s", another)
+		c.run(here.host, "ip neigh del %s dev eth0", there.ip)
+		here.inside(func() error { return FindNeighbour(here.ip, there.ip) })
+		tells(there.uplink())
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package steering
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// Script returns the shell script that makes of this kernel what a [Writer] makes of it for d, where there is nothing of it yet:
+// first what carries marked packets, in the order in which it is added, then the table. It is for readers, and for
+// an administrator who steers by hand. It changes nothing: nft lists the table from a network namespace that is made for
+// that, which takes root.
+func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
+	path := newPath(c)
+	state, err := path.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if state.uplink.name == "" {
+		return nil, state.conflicts
+	}
+	known, err := path.known(ctx, d.Steering.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	given := numbers{}
+	for number, node := range known {
+		given[node] = number
+	}
+	content := newContent(c, d)
+	assigned, _ := given.assign(content.holders())
+	var out bytes.Buffer
+	for _, conflict := range state.conflicts {
+		fmt.Fprintf(&out, "# In the way: %s\n", conflict)
+	}
+	holders := assigned.holders()
+	for _, number := range slices.Sorted(maps.Keys(holders)) {
+		fmt.Fprintf(&out, "# Number %d is the node %s.\n", number, holders[number])
+	}
+	for _, p := range c.parts(state.uplink, holders) {
+		fmt.Fprintln(&out, command(p))
+	}
+	strict, err := strictFilters(d.ClusterCIDRs)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range strict {
+		if c.Family == kernel.IPv4 {
+			fmt.Fprintln(&out, command(sysctl{filterPath(name), "2"}))
+		}
+	}
+	l := newLayout(c)
+	listed, err := list(ctx, l, l.stateOf(content, assigned, c.linksOver(state.uplink)))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", listed)
+	return out.Bytes(), nil
+}
+
+// command returns the shell command that adds a part, in the place of what is in its slot.
+func command(p part) string {
+	text := p.String()
+	replace := func(verb string) string { // the second word is the kind of object, or the third after -6
+		words := strings.Fields(text)
+		at := 2
+		if words[1] == "-6" {
+			at = 3
+		}
+		return strings.Join(slices.Insert(words, at, verb), " ")
+	}
+	switch p := p.(type) {
+	case device:
+		made := strings.Replace(text, "ip link "+Device, "ip link add "+Device, 1)
+		return fmt.Sprintf("ip link show %s >/dev/null 2>&1 || %s\nip link set %s up", Device, strings.Replace(made, " up type", " type", 1), Device)
+	case deviceAddr:
+		return replace("replace") + " scope link"
+	case sysctl:
+		return "sysctl -w " + strings.TrimPrefix(p.String(), "sysctl ")
+	case ipRule:
+		return replace("add")
+	}
+	return replace("replace")
+}
+
+// list returns what nft lists of a table. It is written into a network namespace of its own, which goes with the
+// thread.
+func list(ctx context.Context, l layout, want table.State) (listed []byte, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: nobody else gets the thread
+		listed, err = listHere(ctx, l, want)
+	}()
+	<-done
+	return listed, err
+}
+
+func listHere(ctx context.Context, l layout, want table.State) ([]byte, error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("make a network namespace, in which nft lists the table of steering: %w", err)
+	}
+	w := table.NewWriter(l.spec())
+	defer w.Close()
+	if _, err := w.Write(ctx, want); err != nil {
+		return nil, err
+	}
+	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[l.config.Family]
+	nft := exec.CommandContext(ctx, "nft", "list", "table", family, Table)
+	var stderr bytes.Buffer
+	nft.Stderr = &stderr
+	listed, err := nft.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errors.New("nft is not installed (Debian package nftables), so the table of steering cannot be printed")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nft list table: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return listed, nil
+}

@@ -1,0 +1,67 @@
+package steering
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// TestScript_MakesWhatAWriterMakes: the shell turns it into what a Writer would have written, which then finds nothing to
+// change, and packets go by the holder.
+func TestScript_MakesWhatAWriterMakes(t *testing.T) {
+	onRealPaths(t, func(c *cluster, d kernel.Desired) {
+		n := c.nodes[0]
+		script := func() (text string) {
+			n.inside(func() error {
+				bytes, err := Script(t.Context(), n.config(), d)
+				text = string(bytes)
+				return err
+			})
+			return text
+		}
+		before := c.run(n.host, "nft list ruleset") + c.run(n.host, "ip rule") + c.run(n.host, "ip link")
+		text := script()
+		if after := c.run(n.host, "nft list ruleset") + c.run(n.host, "ip rule") + c.run(n.host, "ip link"); after != before {
+			t.Errorf("printing it has changed the node from\n%s\nto\n%s", before, after)
+		}
+		shell := n.host.Command(t.Context(), "sh", "-e")
+		shell.Stdin = strings.NewReader(text)
+		if out, err := shell.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s\n%s", err, out, text)
+		}
+		var lines []string
+		n.inside(func() (err error) {
+			if lines, err = newPath(n.config()).differences(t.Context(), map[int]netip.Addr{1: c.nodes[1].ip}); err != nil {
+				return err
+			}
+			_, err = n.snat.Write(t.Context(), d, nil)
+			return err
+		})
+		if len(lines) > 0 {
+			t.Errorf("the path differs:\n%s\nafter\n%s", strings.Join(lines, "\n"), text)
+		}
+		c.sees("by the script", c.lab.Pod(1), "tcp", c.outside(), c.egressIP)
+		c.sees("by the script", c.lab.Pod(1), "udp", c.outside(), c.another)
+		printed := n.nft("list table %s", n.name())
+		n.write(d)
+		if written := n.nft("list table %s", n.name()); withoutCounts(written) != withoutCounts(printed) {
+			t.Errorf("the Writer makes\n%s\nof\n%s", written, printed)
+		}
+		if again := script(); withoutCounts(again) != withoutCounts(text) {
+			t.Errorf("beside a path it prints\n%s\nnot\n%s", again, text)
+		}
+	})
+}
+
+// withoutCounts leaves what was counted out of a listing.
+func withoutCounts(listing string) string {
+	var lines []string
+	for line := range strings.Lines(listing) {
+		if !strings.Contains(line, "packets ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,91 @@
+package steering
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// TestWarnings_OfAClosedFirewall: a holder that forwards only what a rule accepts drops what other nodes send it, which is
+// told, until a rule lets it pass.
+func TestWarnings_OfAClosedFirewall(t *testing.T) {
+	onRealPaths(t, func(c *cluster, d kernel.Desired) {
+		source, holder, pod := c.nodes[0], c.nodes[1], c.lab.Pod(1)
+		leaks := c.leaks(pod)
+		source.write(d)
+		warned := func() (warnings []string) {
+			holder.inside(func() (err error) {
+				warnings, err = Warnings(t.Context(), holder.config(), d.ClusterCIDRs)
+				return err
+			})
+			return warnings
+		}
+		six := map[kernel.Family]string{kernel.IPv6: "6"}[c.family]
+		cidr, family, icmp := lab.ClusterV4.String(), "ip", "icmp"
+		if c.family == kernel.IPv6 {
+			cidr, family, icmp = lab.ClusterV6.String(), "ip6", "ipv6-icmp"
+		}
+		for name, firewall := range map[string]struct{ closes, accepts, chain, undo string }{
+			"iptables-legacy": {
+				"ip" + six + "tables-legacy -P FORWARD DROP", "ip" + six + "tables-legacy -A FORWARD -i steer0 -j ACCEPT", "the chain FORWARD of ip" + six + "tables-legacy",
+				"ip" + six + "tables-legacy -P FORWARD ACCEPT",
+			},
+			"iptables-nft, pods accepted": {
+				"ip" + six + "tables-nft -P FORWARD DROP", "ip" + six + "tables-nft -A FORWARD -s " + cidr + " -j ACCEPT", "the nftables chain FORWARD of the table " + family + " filter",
+				"ip" + six + "tables-nft -P FORWARD ACCEPT",
+			},
+			"nftables, as firewalld": {
+				"nft add table inet wall ; add chain inet wall f { type filter hook forward priority 10 ; } ; add rule inet wall f meta l4proto != " + icmp + " ct state established accept ; add rule inet wall f reject",
+				"nft insert rule inet wall f iifname steer0 accept", "the nftables chain f of the table inet wall", "nft delete table inet wall",
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c.sees("before", pod, "tcp", c.outside(), c.egressIP)
+				if warnings := warned(); len(warnings) > 0 {
+					t.Errorf("without a firewall: %q", warnings)
+				}
+				c.run(holder.host, "%s", firewall.closes)
+				_ = c.unseen("closed", pod, "tcp", c.outside(), unanswered)
+				if warnings := warned(); len(warnings) != 1 || !strings.Contains(warnings[0], firewall.chain+" drops") {
+					t.Errorf("a closed firewall: %q, want one about %s", warnings, firewall.chain)
+				}
+				c.run(holder.host, "%s", firewall.accepts)
+				// Answers pass by the rule of somebody who lets them: kube-proxy's KUBE-FORWARD accepts what is established.
+				if strings.Contains(firewall.closes, "tables") && !strings.Contains(firewall.closes, "wall") {
+					tool := strings.Fields(firewall.accepts)[0]
+					c.run(holder.host, "%s -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT", tool)
+				}
+				c.sees("accepted", pod, "tcp", c.outside(), c.egressIP)
+				if warnings := warned(); len(warnings) > 0 {
+					t.Errorf("what is accepted: %q", warnings)
+				}
+				c.run(holder.host, "%s", firewall.undo)
+				if strings.Contains(name, "iptables") {
+					c.run(holder.host, "%s -F FORWARD", strings.Fields(firewall.accepts)[0])
+				}
+			})
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestWarnings_OfRulesAmongOurs: a rule of others is told and left alone.
+func TestWarnings_OfRulesAmongOurs(t *testing.T) {
+	onPath(t, setups, func(n *pathNode) {
+		n.run("IP rule add pref 950 from OTHER lookup 5")
+		n.run("IP rule add pref 951 fwmark 0x100/0xf00 lookup 5")
+		n.ensured(n.holders(1))
+		n.do(func() error {
+			warnings, err := Warnings(n.Context(), n.config, nil)
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "rule 950 is not egress SNAT's") {
+				n.Errorf("got %q, want one about the rule 950", warnings)
+			}
+			return err
+		})
+		if rules := n.run("IP rule"); !strings.Contains(rules, "950:") {
+			n.Errorf("the rule is gone:\n%s", rules)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package kubeproxy
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+// withdraw empties this node's Lease, if it has one, because the node steers nothing any more: others would go
+// on to send packets here. It tries until ctx ends. Who may not read Leases has never written one.
+func (p *Proxy) withdraw(ctx context.Context, client kubernetes.Interface) {
+	const again = 10 * time.Second
+	for {
+		err := p.leases(client).Withdraw(ctx, p.nodeName())
+		if err == nil || apierrors.IsForbidden(err) {
+			return
+		}
+		klog.FromContext(ctx).V(2).Info("Cannot withdraw this node's egress IPs from its Lease; will retry", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(again):
+		}
+	}
+}
+
+// withdrawOnce is withdraw for a process that ends. It needs an API server, and says so if there is none.
+func (p *Proxy) withdrawOnce(ctx context.Context) {
+	const patience = 5 * time.Second
+	if p.options.Config().ClientConnection.Kubeconfig == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	config, err := p.clientConfig()
+	if err == nil {
+		var client kubernetes.Interface
+		if client, err = kubernetes.NewForConfig(config); err == nil {
+			err = p.leases(client).Withdraw(ctx, p.nodeName())
+		}
+	}
+	if err != nil && !apierrors.IsForbidden(err) {
+		klog.FromContext(ctx).Error(err, "If this node has announced egress IPs, other nodes still send packets here: delete its Lease",
+			"lease", klog.KRef(p.flags.steering.leaseNamespace, p.nodeName()))
+	}
+}
+
+func (p *Proxy) leases(client kubernetes.Interface) holders.Leases {
+	return holders.Leases{Client: client, Namespace: p.flags.steering.leaseNamespace}
+}
