@@ -102,10 +102,19 @@ type standing struct {
 	// Steering is how packets get to the nodes that have their egress IPs: off, vxlan or direct. It is
 	// empty if the node's version does not know of steering.
 	Steering string `json:"steering,omitempty"`
+
+	// faults are those of Problems that keep packets from getting to other nodes.
+	faults []string
 }
 
 func standingOf(s status.Snapshot) standing {
-	return standing{Node: s.Node, Ready: s.Ready, Problems: append([]string{}, s.Problems()...), Steering: s.Steering}
+	return standing{Node: s.Node, Ready: s.Ready, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, faults: s.SteeringProblems}
+}
+
+// faultsOf returns the faults of steering that are about an IP family.
+func (s standing) faultsOf(family string) []string {
+	other := map[string]string{"IPv4": "IPv6: ", "IPv6": "IPv4: "}[family]
+	return slices.DeleteFunc(slices.Clone(s.faults), func(fault string) bool { return strings.HasPrefix(fault, other) })
 }
 
 // warn prints problems as warnings.

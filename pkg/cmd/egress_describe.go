@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -59,6 +60,11 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	}
 	if d.held != nil {
 		line("Egress IP:", describeAddress(*d.held, now))
+	}
+	if d.Binding != nil && d.Outcome != plan.Unchanged {
+		for _, fault := range now.faultsOf(familyOf(d.Pod)) {
+			line("Steering:", fault)
+		}
 	}
 	label := "Rules:"
 	if d.Outcome == plan.EndpointDecides || d.Here && d.held != nil && d.held.Way != wayHere {
@@ -119,14 +125,26 @@ func exit(d decision, now standing) string {
 	}
 	switch a := *d.held; {
 	case a.Way == string(kernel.Blackhole):
-		return "be dropped, because " + whyDropped(a)
+		return "be dropped in silence for five seconds, and be refused with ICMP after that, because " + whyDropped(a)
 	case a.Way == string(kernel.Prohibit):
 		return "be refused with ICMP, because " + whyDropped(a)
 	case a.State == stateUnclaimed || a.Holder == d.podNode:
 		return leave
 	default:
-		return fmt.Sprintf("leave %s %s to %s, which SNATs it to %s", nodeName(d.podNode, now), transport(now.Steering), nodeName(a.Holder, now), a.IP)
+		hop := fmt.Sprintf("leave %s %s to %s, which SNATs it to %s", nodeName(d.podNode, now), transport(now.Steering), nodeName(a.Holder, now), a.IP)
+		if len(now.faultsOf(familyOf(d.Pod))) > 0 {
+			hop += ", or be dropped: see Steering"
+		}
+		return hop
 	}
+}
+
+// familyOf returns the IP family of an address.
+func familyOf(addr netip.Addr) string {
+	if addr.Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
 }
 
 // transport says how packets get to another node.

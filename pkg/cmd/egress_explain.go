@@ -253,10 +253,7 @@ type explainedPod struct {
 }
 
 func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standing) error {
-	name := "IPv6"
-	if o.pod.Is4() {
-		name = "IPv4"
-	}
+	name := familyOf(o.pod)
 	i := slices.IndexFunc(s.Families, func(f status.Family) bool { return f.Family == name })
 	if i < 0 {
 		return fmt.Errorf("the node has no %s plan, which would include %s", name, o.pod)

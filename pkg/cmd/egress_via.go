@@ -87,7 +87,7 @@ func describeAddress(a status.Address, now standing) string {
 		text += " (" + strings.Join(details, ", ") + ")"
 	}
 	if len(a.Conflict) > 0 {
-		text += "; conflict: it is also on " + strings.Join(a.Conflict, ", ")
+		text += "; conflict: it is also on " + strings.Join(a.Conflict, ", ") + ", so answers may go there; remove it from all nodes but one"
 	}
 	return text
 }
@@ -103,11 +103,11 @@ func nodeName(name string, now standing) string {
 // whyDropped says why no packet leaves from an address.
 func whyDropped(a status.Address) string {
 	if a.State == stateUnclaimed {
-		return fmt.Sprintf("no node has %s and egress-snat-steering is required", a.IP)
+		return fmt.Sprintf("no node has %s and egress-snat-steering is required. Put the address on an interface of a node", a.IP)
 	}
 	text := fmt.Sprintf("%s, which %s had, has been lost since %s", a.IP, a.Holder, a.Since.Format(time.RFC3339))
 	if a.Why != "" {
 		text += " (" + a.Why + ")"
 	}
-	return text
+	return text + ". Bring that node back, or put the address on another one"
 }

@@ -100,15 +100,15 @@ func TestEgressExplain_Ways(t *testing.T) {
 		{"direct", here, "direct", status.Address{State: "remote", Holder: "node-3", Way: "to node"}, []string{
 			"  Egress IP:    on node-3\n", "  This packet would leave this node directly to node-3, which SNATs it to 203.0.113.10.\n"}},
 		{"conflict", here, "vxlan", status.Address{State: "local", Holder: "node-1", Conflict: []string{"node-2", "node-3"}, Way: "here"}, []string{
-			"  Egress IP:    on this node; conflict: it is also on node-2, node-3\n", "  This packet would leave as 203.0.113.10.\n"}},
+			"  Egress IP:    on this node; conflict: it is also on node-2, node-3, so answers may go there; remove it from all nodes but one\n", "  This packet would leave as 203.0.113.10.\n"}},
 		{"blackhole", here, "vxlan", status.Address{State: "lost", Holder: "node-3", Why: "node is silent", Since: since, Epoch: 3, Known: "lease", Way: "blackhole"}, []string{
 			boundWeb + "  Egress IP:    lost with node-3 (epoch 3, known by lease)\n  Otherwise:    " + snatWeb +
-				"  This packet would be dropped, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z (node is silent).\n"}},
+				"  This packet would be dropped in silence for five seconds, and be refused with ICMP after that, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z (node is silent). Bring that node back, or put the address on another one.\n"}},
 		{"lost for longer", here, "vxlan", status.Address{State: "lost", Holder: "node-3", Since: since, Way: "prohibit"}, []string{
-			"  This packet would be refused with ICMP, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z.\n"}},
+			"  This packet would be refused with ICMP, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z. Bring that node back, or put the address on another one.\n"}},
 		{"required", here, "vxlan", status.Address{State: "unclaimed", Way: "prohibit"}, []string{
 			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface\n  Otherwise:    " + snatWeb +
-				"  This packet would be refused with ICMP, because no node has 203.0.113.10 and egress-snat-steering is required.\n"}},
+				"  This packet would be refused with ICMP, because no node has 203.0.113.10 and egress-snat-steering is required. Put the address on an interface of a node.\n"}},
 		{"unclaimed", here, "vxlan", status.Address{State: "unclaimed", Way: "here"}, []string{
 			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface, so it is used where its pods run\n  Rules:        " + snatWeb +
 				"  This packet would leave as 203.0.113.10.\n"}},
@@ -150,6 +150,43 @@ func TestEgressExplain_Ways(t *testing.T) {
 			}
 			if strings.Contains(stdout, "Egress IP:") && (test.name == "inside the cluster" || test.name == "not bound") {
 				t.Errorf("says where an address is that the packet does not get:\n%s", stdout)
+			}
+		})
+	}
+}
+
+// TestEgressExplain_SteeringFaults: what keeps packets from other nodes is said of those that need one, in their IP
+// family.
+func TestEgressExplain_SteeringFaults(t *testing.T) {
+	const path, lease = "IPv4: packets whose egress IP is on another node are dropped: the port is taken", "other nodes do not hear which egress IPs this node has: forbidden"
+	const off = "this node sends no packets to the nodes that have their egress IPs, so its pods use these where they run: the kernel has no VXLAN"
+	remote := status.Address{State: "remote", Holder: "node-3", Way: "to node"}
+	for _, test := range []struct {
+		name, args string
+		steering   string
+		address    status.Address
+		faults     []string
+		want       string
+	}{
+		{"path", "10.128.0.11", "vxlan", remote, []string{path, "IPv6: something"}, "  Egress IP:    on node-3\n  Steering:     " + path + "\n  Otherwise:    " + snatWeb +
+			"  This packet would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10, or be dropped: see Steering.\n"},
+		{"of this node", "10.128.0.11", "vxlan", status.Address{State: "local", Holder: "node-1", Way: "here"}, []string{lease},
+			"  Egress IP:    on this node\n  Steering:     " + lease + "\n  Rules:        " + snatWeb + "  This packet would leave as 203.0.113.10.\n"},
+		{"unavailable", "10.128.0.11", "off", status.Address{}, []string{off}, boundWeb + "  Steering:     " + off + "\n  Rules:        " + snatWeb + "  This packet would leave as 203.0.113.10.\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.address.IP = addr("203.0.113.10")
+			s := steered(test.address)
+			if s.Steering, s.SteeringProblems = test.steering, test.faults; test.steering == "off" {
+				s.Addresses = nil
+			}
+			socket := serveNode(t, &fakeNode{snapshot: s})
+			stdout, stderr, err := openshift(t, "egress", "explain", "--socket="+socket, test.args, "--protocol=tcp")
+			if err != nil || strings.Count(stderr, "warning: ") != len(test.faults) {
+				t.Errorf("error %v, stderr %q", err, stderr)
+			}
+			if !strings.Contains(stdout, test.want) {
+				t.Errorf("got:\n%s\nwant:\n%s", stdout, test.want)
 			}
 		})
 	}

@@ -233,28 +233,28 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	result = s.nodesFor(family)
-	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	claimed := s.state.egressIPs(family)
-	result.Ways = s.ways(family, claimed, now)
-	result.Senders = s.senders(result)
-	result.Homes = s.homes(family, claimed)
+	result = s.steeringAt(family, now)
+	if s.announcer != nil {
+		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
+	}
 	s.publish()
 	s.wakeAt = s.directory.Wake(now)
 	return result, s.wakeAt
 }
 
-// nodesFor returns a steering of an IP family without ways: the addresses of this node and of the others.
-func (s *steerer) nodesFor(family v1.IPFamily) (result kernel.Steering) {
-	name, nodes := s.state.config.NodeName, s.nodes(family)
-	result.Self = s.state.primaries(s.outer)[name]
-	delete(nodes, name)
+// steeringAt returns which ways the packets of an IP family take. The lock must be held.
+func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.Steering) {
+	nodes := s.nodes(family)
+	result.Self = s.state.primaries(s.outer)[s.state.config.NodeName]
+	delete(nodes, s.state.config.NodeName)
 	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	claimed := s.state.egressIPs(family)
+	result.Ways = s.ways(family, claimed, now)
+	result.Senders = s.senders(result)
+	result.Homes = s.homes(family, claimed)
 	return result
 }
 
@@ -389,27 +389,29 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 	if config.Steering.off() {
 		return kernel.Steering{}, nil
 	}
-	state, err := stateFor(config, objects)
+	s, err := stateFor(config, objects)
 	outer := outerOf(config.NodeName, objects.Nodes)
-	directory := holders.NewDirectory(holders.Config{NodeName: config.NodeName, Outer: kernel.Family(outer)})
-	now := time.Now()
+	steerer, now := steererFor(s, outer), time.Now()
 	for _, node := range objects.Nodes {
-		directory.Apply(nodeSeen(node), now)
+		steerer.directory.Apply(nodeSeen(node), now)
 	}
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
 		err = errors.Join(err, leaseErr)
-		directory.Apply(announced, now)
+		steerer.directory.Apply(announced, now)
 	}
-	directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
-	directory.Apply(holders.LeasesKnown{}, now)
-	s := steerer{
-		config: config.Steering, state: state, outer: outer, directory: directory, logger: klog.Background(),
-		adjacent: steering.Adjacent, told: map[string]holders.Reason{},
+	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	steerer.directory.Apply(holders.LeasesKnown{}, now)
+	return steerer.steeringAt(family, now), err
+}
+
+// steererFor returns a steerer that tells nobody, and looks for no hardware addresses.
+func steererFor(s *state, outer v1.IPFamily) *steerer {
+	return &steerer{
+		config: s.config.Steering, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
+		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{},
+		directory: holders.NewDirectory(holders.Config{NodeName: s.config.NodeName, Outer: kernel.Family(outer)}),
 	}
-	result = s.nodesFor(family)
-	result.Ways = s.ways(family, state.egressIPs(family), now)
-	return result, err
 }
 
 // outerOf returns the IP family of a node's first address; IPv4 if there is no such node.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,6 +135,40 @@ func TestSteerer_Ways(t *testing.T) {
 	s.expect(map[netip.Addr]kernel.Way{})
 	if !s.state.placement.Held[egressIP] {
 		t.Error("pods elsewhere that need the address are not planned")
+	}
+}
+
+// TestSteeringFor_Leases: a dry run knows from Leases, Nodes and its own addresses what a node would learn.
+func TestSteeringFor_Leases(t *testing.T) {
+	node := func(name, ip string) *v1.Node {
+		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+		return n
+	}
+	objects := Objects{
+		Nodes: []*v1.Node{node("node-a", "192.0.2.2"), node("node-b", "192.0.2.3")},
+		Services: []*v1.Service{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
+		}},
+		Leases: []*coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "origin-node", Name: "node-b", Annotations: map[string]string{holders.Annotation: `{"203.0.113.10": {"epoch": 3}}`},
+		}}},
+	}
+	config := Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}}
+	got, err := SteeringFor(v1.IPv4Protocol, config, objects)
+	want := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
+	if !maps.Equal(got.Ways, want) || got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) != 1 || err != nil {
+		t.Errorf("got %+v, %v; want the ways %v", got, err, want)
+	}
+	objects.Held = map[netip.Addr]bool{egressIP: true}
+	if got, _ := SteeringFor(v1.IPv4Protocol, config, objects); len(got.Ways) > 0 {
+		t.Errorf("an address of this node has the way %v", got.Ways)
+	}
+	objects.Leases[0].Annotations[holders.Annotation] = "nonsense"
+	if _, err := SteeringFor(v1.IPv4Protocol, config, objects); err == nil || !strings.Contains(err.Error(), "origin-node/node-b") {
+		t.Errorf("a Lease that cannot be read: %v", err)
 	}
 }
 

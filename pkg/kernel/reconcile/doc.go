@@ -22,6 +22,10 @@
 // its flows have been judged: what the rules still do is not dropped, and a flow that was steered does not go on
 // under the pod's own address.
 //
+// What keeps the steering from being written is a fault, not a failure of the sync: bindings of this node's
+// addresses do not depend on it, and the guard, which is written in any case, drops what does. A fault has a
+// backoff of its own. When it is over all flows are judged.
+//
 // # Looks
 //
 // Others may change the kernel at any time. A look reads all, by iptables-save or over netlink. It

@@ -28,7 +28,8 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	if err != nil {
 		return nil, err
 	}
-	differences := w.layout.spec().Differences(w.layout.stateOf(content, assigned, c.linksOver(state.uplink)), held)
+	at := c.linksFor(state.uplink)
+	differences := w.layout.spec().Differences(w.layout.stateOf(content, assigned, at), held)
 	switch {
 	case held.Sets == nil:
 		differences = []string{fmt.Sprintf("table %s: is missing", Table)}
@@ -44,8 +45,8 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	return append(append(differences, others...), strict...), err
 }
 
-// linksOver returns what interfaces are if this one leads to the other nodes.
-func (c Config) linksOver(up uplink) links {
+// linksFor returns what the interfaces are for the table, once everything is as it should be.
+func (c Config) linksFor(up uplink) links {
 	switch {
 	case c.Transport == Direct:
 		return links{uplink: up.name}

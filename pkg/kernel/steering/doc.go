@@ -166,6 +166,16 @@
 // Marks end in marked: the packet that wraps a steered one has the same mark, and would be routed
 // into the tunnel again. All rules keep the bits of the mark that are not ours.
 //
+// # What others have
+//
+// Rules and routes of ours have the protocol 77, by which they are known again; the device has its name, VNI and
+// hardware address. Before a node begins ([Available]) there must be nothing of others in the way: ip rules or nftables
+// rules with bits of the mark, routes in the tables, a device of that name, the UDP port. If it comes later, what is
+// there stays as it is and [Writer.Write] returns an error that says what to do; the table is written all the same.
+// Nothing of others is changed. Their firewalls are theirs, too: an accept in this table would not override a drop in
+// another, so [Warnings] says where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts
+// what is established or marked to be masqueraded, but no new flow from another node.
+//
 // # Writing
 //
 // A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a

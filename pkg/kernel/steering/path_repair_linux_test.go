@@ -472,7 +472,7 @@ func TestPathAvailable_Conflicts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			if err := pathAvailable(n.Context(), n.config); err == nil || !strings.Contains(err.Error(), "another program uses the UDP port 4799") {
 				n.Errorf("got %v; want that the port is taken", err)
 			}

@@ -40,8 +40,8 @@ func looseFilters(ctx context.Context, networks []netip.Prefix, transport Transp
 			return changed, err
 		}
 		if record != nil {
-			if _, err := recordFilters(map[string]string{name: before}); err != nil {
-				return changed, err
+			if _, err := recordFilters(map[string]string{name: before}); err != nil { // with a dozen of them it is too long
+				klog.FromContext(ctx).Error(err, "Cannot record a setting; it stays when egress SNAT is removed", "sysctl", filterPath(name), "before", before)
 			}
 		}
 		if err := addPart(sysctl{filterPath(name), "2"}); err != nil {

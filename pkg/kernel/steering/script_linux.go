@@ -60,8 +60,9 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 			fmt.Fprintln(&out, command(sysctl{filterPath(name), "2"}))
 		}
 	}
+	at := c.linksFor(state.uplink)
 	l := newLayout(c)
-	listed, err := list(ctx, l, l.stateOf(content, assigned, c.linksOver(state.uplink)))
+	listed, err := list(ctx, l, l.stateOf(content, assigned, at))
 	if err != nil {
 		return nil, err
 	}

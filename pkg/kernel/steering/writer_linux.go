@@ -70,8 +70,8 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err
 	})
 	loosened := false
 	if err == nil && w.config.Family == kernel.IPv4 { // IPv6 has no such setting
-		if loosened, err = looseFilters(ctx, w.pods, w.config.Transport); err == nil && w.config.Transport == VXLAN {
-			w.filters, err = recordFilters(w.filters)
+		if loosened, err = looseFilters(ctx, w.pods, w.config.Transport); w.config.Transport == VXLAN {
+			w.filters, _ = recordFilters(w.filters) // the log has said it when they were changed
 		}
 	}
 	return changed || loosened, errors.Join(wayErr, err)
