@@ -1,0 +1,52 @@
+package cmd
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+func TestPrintPool_Table(t *testing.T) {
+	ip := netip.MustParseAddr
+	subnet := status.PoolNetwork{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Up: true}
+	down := status.PoolNetwork{Prefix: netip.MustParsePrefix("2001:db8::/64")}
+	pool := status.Pool{
+		Node: "a", Votes: 2, Of: 4,
+		Members: []status.PoolMember{
+			{Name: "a", State: "live", Networks: []status.PoolNetwork{subnet, down}, Held: []netip.Addr{ip("203.0.113.1"), ip("203.0.113.2")}},
+			{Name: "b", State: "dead", Networks: []status.PoolNetwork{subnet}},
+			{Name: "c", State: "draining"},
+			{Name: "d", State: "unknown"},
+		},
+		Unheld: []status.UnheldAddress{
+			{IP: ip("203.0.113.3"), Since: time.Now(), UsedBy: "02:00:00:00:00:01"},
+			{IP: ip("203.0.113.4"), Since: time.Now(), UsedBy: "02:00:00:00:00:02", Lost: "b"},
+			{IP: ip("198.51.100.1"), Since: time.Now(), Why: map[string]string{"c": "it is drained", "a": "no interface"}},
+			{IP: ip("203.0.113.5"), Since: time.Now()},
+		},
+	}
+	var out bytes.Buffer
+	if err := (&egressOptions{output: asTable}).printPool(&out, pool); err != nil {
+		t.Fatal(err)
+	}
+	const want = `NODE   STATE      ADDRESSES   NETWORKS
+a      live       2           203.0.113.0/24,(2001:db8::/64)
+b      dead       0           203.0.113.0/24
+c      draining   0           <none>
+d      unknown    0           <none>
+
+2 of 4 nodes are live, no majority: nodes that fail are not replaced.
+203.0.113.3 is on no live node for 0s: another host has it, 02:00:00:00:00:01.
+203.0.113.4 is on no live node for 0s: the process on b is dead, and the node still serves it.
+198.51.100.1 is on no live node for 0s (a: no interface; c: it is drained).
+203.0.113.5 is on no live node for 0s.
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
