@@ -34,7 +34,8 @@ type Config struct {
 	// Moved is told of each address that was taken or released, before it is removed. It must not wait
 	// for the Runner.
 	Moved func([]Move)
-	// Changed is told when Status says something else of addresses that nobody has. It must not wait.
+	// Changed is told when another host is found to have an address that this node is about to take, or not any
+	// more. It must not wait.
 	Changed func()
 }
 
@@ -557,10 +558,15 @@ func (r *Runner) describe() {
 	}
 }
 
-// inUse are this node's claims, with who has the addresses.
+// inUse are those of this node's claims that another host has, with its MAC.
 func inUse(s Status) map[netip.Addr]string {
-	if len(s.Members) == 0 {
-		return nil
+	used := map[netip.Addr]string{}
+	if len(s.Members) > 0 {
+		for ip, mac := range s.Members[0].Claims {
+			if mac != "" {
+				used[ip] = mac
+			}
+		}
 	}
-	return s.Members[0].Claims
+	return used
 }
