@@ -36,7 +36,7 @@ Bound pods of this node begin new flows at {{flows "nftables"}} (nftables), {{fl
 {{flows "iptables-nft tree"}} (iptables-nft) times the rate that a single SNAT rule for all pods allows, the least that netfilter can
 do; packets of established flows pass at {{value "packets of established flows: nftables ÷ single rule" "250, 400 nodes"}} times its rate.
 A packet costs {{sockets "CPU: steered by vxlan ÷ local"}} times the CPU if it leaves by another node, both nodes together; unbound pods send at
-{{sockets "rate of unbound pods: with ÷ without steering"}} times the rate without steering; a move of one of 1,000 egress IPs takes the kernel of a node {{value "an egress IP moves, time in the kernel of a node with ten pods for each" "1k addresses"}}.
+{{sockets "rate of unbound pods: with ÷ without steering"}} times the rate without steering; a move of one of 1,000 egress IPs takes the kernel of a node {{value "an egress IP with ten pods moves, CPU of a node in the kernel" "1k addresses"}}.
 The picture shows that rate for more bound pods on one node, random ones for each flow: one rule per pod in a linear chain is
 down to {{value "new flows of random pods: linear chain ÷ single rule" "10k"}} at 10,000, where nftables has {{value "new flows of random pods: nftables ÷ single rule" "10k"}}.
 [RESULTS.md](hack/bench/RESULTS.md) has all figures with their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how

@@ -103,13 +103,13 @@ func TestAnnounce_SteeringSwitchedOff(t *testing.T) {
 		holder.Configure(arguments)
 		holder.Printed.Reset()
 		holder.Start()
-		holder.Ready()
 	}
 	for _, off := range []string{"egress-snat-steering: ['off']", "egress-snat: ['false']"} {
 		w.scenario(off, func() {
 			restart(off)
 			w.heldBy(nil, w.egressIPs...)
 			restart("")
+			holder.Ready()
 			w.steered()
 		})
 	}

@@ -221,6 +221,19 @@ func (n *Node) Ended() <-chan struct{} { return n.ended }
 // PID is the process's.
 func (n *Node) PID() int { return n.process.Process.Pid }
 
+// Traced returns what the process does to the kernel during do.
+func (n *Node) Traced(do func()) lab.Trace {
+	n.t.Helper()
+	trace, err := n.Host.Trace(n.t.Context(), n.PID(), func() error {
+		do()
+		return nil
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return trace
+}
+
 // Exit waits for the process to end and returns its status.
 func (n *Node) Exit() int {
 	n.t.Helper()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -72,7 +73,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	result := f.reconciler.Sync(ctx, p, f.inKernel(change, ways), e.state.primary(e.config.NodeName, f.name))
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return earlier(result.Wake, wake), result.Err != nil || result.Waiting
+	return holders.Earlier(result.Wake, wake), result.Err != nil || result.Waiting
 }
 
 // inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.
@@ -81,14 +82,6 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 	result.Steering, result.SteeringChanged = ways, !ways.Equal(f.steering)
 	f.steering = ways
 	return result
-}
-
-// earlier returns the earlier of two times, of which zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // update brings the plan up to date and returns what that changed.

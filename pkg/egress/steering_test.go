@@ -82,11 +82,11 @@ func TestSteerer_NextHops(t *testing.T) {
 	s.config.Kernel.Transport = steering.Direct
 	var failure error
 	var looked []netip.Addr
-	s.find = func(self, node netip.Addr) error {
+	s.find = func(_, node netip.Addr) error {
 		looked = append(looked, node)
 		return nil
 	}
-	s.adjacent = func(self, node netip.Addr) error { return failure }
+	s.adjacent = func(_, _ netip.Addr) error { return failure }
 	s.apply(s.announce("node-b", 1))
 	toNode := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
 	rejected := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}

@@ -1,6 +1,8 @@
 package manifests
 
 import (
+	"sync"
+
 	"github.com/google/uuid"
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
@@ -8,19 +10,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
-	_ "k8s.io/kubernetes/pkg/apis/core/install" // registers v1's defaulting and conversion
+	internalv1 "k8s.io/kubernetes/pkg/apis/core/v1"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/apis/discovery"
-	_ "k8s.io/kubernetes/pkg/apis/discovery/install" // the same for discovery.k8s.io/v1
+	discoveryv1 "k8s.io/kubernetes/pkg/apis/discovery/v1"
 	discoveryvalidation "k8s.io/kubernetes/pkg/apis/discovery/validation"
 )
 
 // uidSpace is the name space of derived UIDs. It must never change: a UID is
 // part of what a client takes an object's identity from.
 var uidSpace = uuid.MustParse("9d3c1b52-40a7-5c0e-8f6b-6b4c6e3c5a11")
+
+// internalScheme has the defaulting and conversion of the kinds. It is made at its first use: a node with an API server
+// does without it, and it takes megabytes.
+var internalScheme = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{core.AddToScheme, internalv1.AddToScheme, discovery.AddToScheme, discoveryv1.AddToScheme} {
+		utilruntime.Must(add(s))
+	}
+	return s
+})
 
 // prepare does to a decoded object what the API server does when one is
 // created, in its order: defaults, then validation. It is idempotent.
@@ -35,7 +47,7 @@ func prepare(k kind, obj apiObject) field.ErrorList {
 	}
 	// The store assigns it.
 	obj.SetResourceVersion("")
-	legacyscheme.Scheme.Default(obj)
+	internalScheme().Default(obj)
 	switch obj := obj.(type) {
 	case *v1.Service:
 		return prepareService(obj)
@@ -55,7 +67,7 @@ func derivedUID(kind, namespace, name string) types.UID {
 
 // validate applies upstream's validation for a create.
 func validate(obj runtime.Object) field.ErrorList {
-	internal, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
+	internal, err := internalScheme().UnsafeConvertToVersion(obj, runtime.InternalGroupVersioner)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}

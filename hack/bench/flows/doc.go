@@ -49,6 +49,7 @@
 //	vxlan        on two nodes, with all egress IPs on the second one
 //	direct       the same without the tunnel
 //
-// What is between sockets goes through the lab's own links, and the host outside is part of it. How long a move takes is
-// the wall time of Update of a steering.Writer, which is one transaction of the kernel.
+// What is between sockets goes through the lab's own links, and the host outside is part of it. What a move takes is that
+// of Update of a steering.Writer, which is one transaction of the kernel: it checks all elements of the table's verdict
+// maps when a chain has changed.
 package flows

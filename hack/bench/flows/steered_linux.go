@@ -150,30 +150,22 @@ func steeredBy(transport steering.Transport) func(context.Context, *host, kernel
 // steerTo writes, on each node, the product's tables of source NAT and of steering. The holder has all egress IPs, and pods run
 // on the first node.
 func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport steering.Transport, p kernel.Desired) error {
-	senders := map[netip.Addr]kernel.HardwareAddr{}
-	for _, node := range nodes {
-		err := node.Do(func() error {
-			uplink, err := net.InterfaceByName("eth0")
-			if err == nil {
-				senders[node.V4] = kernel.HardwareAddr(uplink.HardwareAddr)
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", node.Name, err)
-		}
-	}
 	homes := map[netip.Addr]netip.Addr{}
 	for _, b := range p.Bindings {
 		homes[b.Pod] = nodes[0].V4
 	}
 	for i, node := range nodes {
 		d := p
-		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}, Senders: senders, Homes: homes}
+		d.Steering = kernel.Steering{Self: node.V4, Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}, Homes: homes}
 		for j, other := range nodes {
-			if j != i {
-				d.Steering.Nodes = append(d.Steering.Nodes, other.V4)
+			if j == i {
+				continue
 			}
+			uplink, err := uplinkOf(other)
+			if err != nil {
+				return err
+			}
+			d.Steering.Nodes, d.Steering.Senders[other.V4] = append(d.Steering.Nodes, other.V4), uplink
 		}
 		if node != holder {
 			for _, b := range p.Bindings {
@@ -185,4 +177,15 @@ func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport
 		}
 	}
 	return nil
+}
+
+func uplinkOf(node *lab.Host) (addr kernel.HardwareAddr, err error) {
+	err = node.Do(func() error {
+		uplink, err := net.InterfaceByName("eth0")
+		if err == nil {
+			addr = kernel.HardwareAddr(uplink.HardwareAddr)
+		}
+		return err
+	})
+	return addr, err
 }

@@ -11,10 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
@@ -123,11 +120,6 @@ func (v *visit) holds(ctx context.Context, want int) {
 	}
 }
 
-var (
-	execsTraced    = regexp.MustCompile(`(?m)^\d+ +execve(?:at)?\(`)
-	messagesTraced = regexp.MustCompile(`(?m)^\d+ +(?:sendto|sendmsg|sendmmsg|write|writev)\(\d+<NETLINK:`)
-)
-
 // traced returns how many programs the agent and its children run for the last orders together, and how often they
 // send to netlink. The first order must show.
 func (v *visit) traced(ctx context.Context, shows string, do ...string) (ran, sent float64) {
@@ -143,45 +135,11 @@ func (v *visit) traced(ctx context.Context, shows string, do ...string) (ran, se
 }
 
 func (v *visit) trace(ctx context.Context, orders []string) (ran, sent float64, err error) {
-	file := filepath.Join(v.dir, "strace")
-	// In the namespace, where it can tell which sockets are netlink's.
-	tracer := v.lab.Node().Command(ctx, "strace", "-f", "-yy", "-o", file,
-		"-e", "trace=execve,execveat,sendto,sendmsg,sendmmsg,write,writev", "-p", strconv.Itoa(v.process.Process.Pid))
-	printed, err := tracer.StderrPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := tracer.Start(); err != nil {
-		return 0, 0, err
-	}
-	if err := attached(printed); err != nil {
-		return 0, 0, errors.Join(err, tracer.Process.Kill(), tracer.Wait())
-	}
-	for _, do := range orders {
-		v.order(do, 1)
-	}
-	detach := tracer.Process.Signal(syscall.SIGINT)
-	_, _ = io.Copy(io.Discard, printed)
-	_ = tracer.Wait() // ended by the signal
-	if err := errors.Join(v.err, detach); err != nil {
-		return 0, 0, err
-	}
-	text, err := os.ReadFile(file)
-	return float64(len(execsTraced.FindAll(text, -1))), float64(len(messagesTraced.FindAll(text, -1))), err
-}
-
-// attached returns when strace says that it has attached to all threads.
-func attached(printed io.Reader) error {
-	var text []byte
-	buffer := make([]byte, 4096)
-	for {
-		n, err := printed.Read(buffer)
-		text = append(text, buffer[:n]...)
-		switch {
-		case bytes.Contains(text, []byte(" attached")):
-			return nil
-		case err != nil:
-			return fmt.Errorf("strace: %w: %s", err, text)
+	trace, err := v.lab.Node().Trace(ctx, v.process.Process.Pid, func() error {
+		for _, do := range orders {
+			v.order(do, 1)
 		}
-	}
+		return v.err
+	})
+	return float64(len(trace.Programs)), float64(len(trace.Messages)), err
 }

@@ -177,9 +177,11 @@ func TestAnnouncer_AllNodesKnow(t *testing.T) {
 // TestAnnouncer_Loss: what is lost is repeated soon, whatever it is.
 func TestAnnouncer_Loss(t *testing.T) {
 	announce(t, func(s *speakers) {
+		s.nodes["node-a"].SetAnnounced(statementOf(1, ips[0]))
+		s.knows("nothing is lost", "node-a", statementOf(1, ips[0]))
 		s.run(me, fmt.Sprintf("nft add table inet loss; nft add chain inet loss input '{ type filter hook input priority 0; }'; nft add rule inet loss input udp dport %d numgen random mod 100 '<' 10 drop", announcePort))
 		for revision := range uint64(5) {
-			said := many(revision + 1)
+			said := many(revision + 2)
 			s.nodes["node-a"].SetAnnounced(said)
 			s.knows("one of ten datagrams is lost", "node-a", said)
 		}

@@ -212,14 +212,14 @@ func (d *Directory) Wake(now time.Time) time.Time {
 	wake := d.turnAt
 	for _, a := range d.addresses {
 		if at := a.holding.Since.Add(handover); a.holding.State == Lost && at.After(d.now) {
-			wake = earlier(wake, at)
+			wake = Earlier(wake, at)
 		}
 	}
 	return wake
 }
 
-// earlier returns the earlier of two times, of which zero is never.
-func earlier(a, b time.Time) time.Time {
+// Earlier returns the earlier of two times, of which zero is never.
+func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
@@ -241,10 +241,10 @@ func (d *Directory) advance(now time.Time) {
 // nextTurn returns the next time at which turn changes anything; zero for never.
 func (d *Directory) nextTurn() (at time.Time) {
 	for _, n := range d.nodes {
-		at = earlier(earlier(at, d.silentAt(n)), d.forgottenAt(n))
+		at = Earlier(Earlier(at, d.silentAt(n)), d.forgottenAt(n))
 	}
 	for _, until := range d.leaving {
-		at = earlier(at, until)
+		at = Earlier(at, until)
 	}
 	return at
 }

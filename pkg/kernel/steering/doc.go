@@ -70,6 +70,7 @@
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
 //	        ct direction reply                                              return
 //	        ct status snat                                                  return
+//	        ct state ! related ip saddr . meta l4proto != @bound            return
 //	        ip daddr @exclusions                                            return
 //	        ip saddr . meta l4proto . ip daddr @own                         return
 //	        ip saddr . meta l4proto                                         vmap @ways
@@ -135,6 +136,7 @@
 // this node that leads out of the cluster. A node that is the router of other nodes' pods cannot be told from a
 // holder: it drops what they send to the outside as stale.
 //
+// What another host on the nodes' network sends from a bound pod's address is forged if the pod's node is known, and foreign if not.
 // The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
 // on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
 // there is a tunnel.

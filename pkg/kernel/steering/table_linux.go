@@ -187,7 +187,7 @@ func (l layout) forward(pods bool, mss uint16) []table.Rule {
 }
 
 // prerouting marks what arrives and what is to be steered. A packet without a flow (INVALID) is not met by
-// what asks for its flow, so it goes the same way as others.
+// what asks for its flow, so it goes the same way as others. Most packets are of nobody who is bound, and cost a single look.
 func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 	arrival := l.rule("from another node", interfaceIs(expr.MetaKeyIIFNAME, Device), l.setMark(numberArrived), verdict(expr.VerdictReturn))
 	if l.config.Transport == Direct {
@@ -209,6 +209,7 @@ func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 	rules = append(rules,
 		l.rule("an answer", reply(), verdict(expr.VerdictReturn)),
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictReturn)),
+		l.rule("of nobody who is bound", notRelated(), l.unbound(pods), verdict(expr.VerdictReturn)),
 		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictReturn)),
 		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictReturn)),
 		l.rule("of a bound pod", l.Source(l.First), l.protocol(), goToChainIn(waysMap)),
@@ -225,10 +226,7 @@ func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 // a client that this node has let in, or a packet to a Service that leads out of the cluster. What has a bound pod's
 // address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []table.Rule {
-	unbound := slices.Concat(l.Source(l.First), l.protocol(), notIn(boundSet))
-	if pods {
-		unbound = append(unbound, slices.Concat(l.Source(l.First), notIn(boundPodsSet))...)
-	}
+	unbound := l.unbound(pods)
 	rules := []table.Rule{
 		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
 		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
@@ -305,6 +303,15 @@ func (l layout) marked() []table.Rule {
 		l.rule("to another node", leaves, pass),
 		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)),
 	}
+}
+
+// unbound lets packets pass that are of no bound pod.
+func (l layout) unbound(pods bool) []expr.Any {
+	unbound := slices.Concat(l.Source(l.First), l.protocol(), notIn(boundSet))
+	if pods {
+		unbound = append(unbound, slices.Concat(l.Source(l.First), notIn(boundPodsSet))...)
+	}
+	return unbound
 }
 
 // boundPod lets packets pass that are a bound pod's and not for its own egress IP. protocol loads
@@ -407,6 +414,10 @@ func newFlow() []expr.Any {
 
 func related() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
+}
+
+func notRelated() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpEq, 0)
 }
 
 func snatted() []expr.Any {

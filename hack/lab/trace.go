@@ -1,7 +1,9 @@
-package node
+package lab
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Trace is what a process of the node has done, with its children: a line of strace for each.
+// Trace is what a process has done, with its children: a line of strace for each.
 type Trace struct {
 	// Programs are those that it ran, Messages what it sent to netlink.
 	Programs, Messages []string
@@ -30,34 +32,37 @@ var (
 	messages = regexp.MustCompile(`(?m)^\d+ +(?:sendto|sendmsg|sendmmsg|write|writev)\(\d+<NETLINK:.*`)
 )
 
-// Traced returns what the node's process does to the kernel during do.
-func (n *Node) Traced(do func()) Trace {
-	n.t.Helper()
-	file := filepath.Join(n.dir, "strace")
+// Trace returns what a process, and its children, do to the kernel during do.
+func (h *Host) Trace(ctx context.Context, pid int, do func() error) (Trace, error) {
+	dir, err := os.MkdirTemp("", "strace-")
+	if err != nil {
+		return Trace{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "output")
 	// In the namespace, where it can tell which sockets are netlink's.
-	tracer := n.Host.Command(n.t.Context(), "strace", "-f", "-yy", "-o", file,
-		"-e", "trace=execve,execveat,sendto,sendmsg,sendmmsg,write,writev", "-p", strconv.Itoa(n.PID()))
+	tracer := h.Command(ctx, "strace", "-f", "-yy", "-o", file,
+		"-e", "trace=execve,execveat,sendto,sendmsg,sendmmsg,write,writev", "-p", strconv.Itoa(pid))
 	said, err := tracer.StderrPipe()
 	if err == nil {
 		err = tracer.Start()
 	}
 	if err != nil {
-		n.t.Fatal(err)
+		return Trace{}, err
 	}
 	if err := attached(said); err != nil {
 		_ = tracer.Process.Kill() // it may have ended
 		_ = tracer.Wait()
-		n.t.Fatal(err)
+		return Trace{}, err
 	}
-	do()
-	_ = tracer.Process.Signal(syscall.SIGINT) // it detaches
+	err = errors.Join(do(), tracer.Process.Signal(syscall.SIGINT)) // it detaches
 	_, _ = io.Copy(io.Discard, said)
 	_ = tracer.Wait() // ended by the signal
-	text, err := os.ReadFile(file)
 	if err != nil {
-		n.t.Fatal(err)
+		return Trace{}, err
 	}
-	return parseTrace(string(text))
+	text, err := os.ReadFile(file)
+	return parseTrace(string(text)), err
 }
 
 func parseTrace(text string) Trace {

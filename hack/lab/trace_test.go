@@ -1,4 +1,4 @@
-package node
+package lab
 
 import "testing"
 
@@ -10,6 +10,7 @@ func TestParseTrace_ProgramsAndMessages(t *testing.T) {
 		`4567  sendto(3<NETLINK:[NETFILTER:241]>, [{nlmsg_len=20}], 20, 0, NULL, 0) = 20`:                        {0, 1},
 		`4567  sendmsg(7<NETLINK:[193341]>, {msg_name={sa_family=AF_NETLINK}}, 0 <unfinished ...>`:               {0, 1},
 		`4567  write(9<TCP:[127.0.0.1:1->127.0.0.1:2]>, "NETLINK:", 8) = 8`:                                      {0, 0},
+		`4567  --- SIGURG {si_signo=SIGURG, si_code=SI_TKILL, si_pid=4567, si_uid=0} ---`:                        {0, 0},
 		`4567  write(2</tmp/log>, "4567  sendto(3<NETLINK:", 8) = 8`:                                             {0, 0},
 	} {
 		got := parseTrace("1     +++ exited with 0 +++\n" + line + "\n") // as in the middle of a file

@@ -1,0 +1,156 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// input returns all that the cluster's plan of family depends on, and which part of it is this node's.
+func (s *state) input(family v1.IPFamily) (plan.Input, placement.Placement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wholeInput(family), s.placement
+}
+
+// wholeInput is input with the lock held.
+func (s *state) wholeInput(family v1.IPFamily) plan.Input {
+	in := s.surroundings(family)
+	pods := s.pods // of the whole cluster, which this node's plan may never need
+	for name, svc := range s.services {
+		part := svc.parts[family]
+		if part == nil {
+			continue
+		}
+		in.Holdings = append(in.Holdings, part.holding)
+		if part.claim == nil {
+			continue
+		}
+		claim := *part.claim
+		for endpoints := range s.endpointsOf(name) {
+			for _, e := range ofFamily(family, endpoints, endpointAddr) {
+				if e.Pod.Namespace == "" { // leaving the name out binds no pod of another namespace either
+					if pods == nil {
+						pods = s.countPods()
+					}
+					e.Pod = pods.at(name.Namespace, e.Addr)
+				}
+				claim.Endpoints = append(claim.Endpoints, e)
+			}
+		}
+		in.Claims = append(in.Claims, claim)
+	}
+	return in
+}
+
+// surroundings returns what the plan of family depends on beside Services and their endpoints.
+// The lock must be held.
+func (s *state) surroundings(family v1.IPFamily) plan.Input {
+	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
+	in := plan.Input{
+		ClusterCIDRs:   of(s.clusterCIDRs()),
+		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
+		Exclusions:     of(s.config.Exclusions),
+		ExcludeNodes:   s.config.ExcludeNodes,
+		AllowNodeIPs:   s.config.AllowNodeIPs,
+		Policies:       s.policies(),
+		NamespaceCIDRs: s.config.NamespaceCIDRs,
+		NoProxier:      !slices.Contains(s.served, family),
+	}
+	for endpoints := range s.endpointsOf(apiServer) {
+		for _, e := range ofFamily(family, endpoints, endpointAddr) {
+			in.APIServers = append(in.APIServers, e.Addr)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		if node, ok := s.nodes[name][family]; ok {
+			in.Nodes = append(in.Nodes, node)
+		}
+	}
+	return in
+}
+
+// apiServer is the Service whose endpoints are the API servers.
+var apiServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
+
+// policies returns those that hold for every namespace.
+func (s *state) policies() []plan.Policy {
+	var policies []plan.Policy
+	if s.config.AllowedCIDRs != nil {
+		policies = append(policies, plan.Policy{Source: allowedCIDRsSource, Allowed: s.config.AllowedCIDRs})
+	}
+	if s.network.policy != nil {
+		policies = append(policies, *s.network.policy)
+	}
+	return policies
+}
+
+// allowedCIDRsSource names the configured policy in messages.
+const allowedCIDRsSource = "proxyArguments.egress-snat-allowed-cidrs"
+
+// Objects are all that a plan is made from.
+type Objects struct {
+	Services       []*v1.Service
+	EndpointSlices []*discovery.EndpointSlice
+	Nodes          []*v1.Node
+	ServiceCIDRs   []string
+	// Network is OpenShift's; nil if there is none.
+	Network *configv1.Network
+	// Held are the addresses that this node holds, as in [placement.Placement].
+	Held map[netip.Addr]bool
+	// Leases are those in which nodes announce theirs.
+	Leases []*coordinationv1.Lease
+}
+
+// PlanFor returns this node's plan of family for these objects. What of them cannot be read is in
+// err; the plan is complete without it.
+func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, error) {
+	in, place, err := inputFor(family, config, objects)
+	return plan.Build(place.Of(in)), err
+}
+
+// InputFor returns what the cluster's plan of family is made from.
+func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, error) {
+	in, _, err := inputFor(family, config, objects)
+	return in, err
+}
+
+// inputFor is InputFor, and tells which part of it is this node's.
+func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, placement.Placement, error) {
+	s, err := stateFor(config, objects)
+	in, place := s.input(family)
+	return in, place, err
+}
+
+// stateFor returns the state for these objects. What of them cannot be read is in err.
+func stateFor(config Config, objects Objects) (s *state, err error) {
+	s = newState(config)
+	var errs []error
+	for _, object := range objects.Services {
+		s.setService(object)
+	}
+	for _, object := range objects.EndpointSlices {
+		if _, err := s.setSlice(object); err != nil {
+			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", object.Namespace, object.Name, err))
+		}
+	}
+	for _, object := range objects.Nodes {
+		s.setNode(object)
+	}
+	s.setServiceCIDRs(objects.ServiceCIDRs)
+	s.setHeld(objects.Held)
+	_, err = s.setNetwork(objects.Network)
+	return s, errors.Join(append(errs, err)...)
+}
