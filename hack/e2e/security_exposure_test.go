@@ -316,12 +316,17 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	for _, match := range documentedMetric.FindAllStringSubmatch(string(readme), -1) {
 		documented[match[1]] = strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
 	}
+	for name := range documented {
+		if strings.HasPrefix(name, "egress_snat_pool_") && !strings.HasSuffix(name, "_seconds") {
+			delete(documented, name) // the node is in no pool
+		}
+	}
 	for _, trouble := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders"} {
 		delete(documented, trouble) // there is none
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "foreign", "forged"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
 		"state": {"local", "remote", "lost", "unclaimed"},
 		"kind":  {"Leases", "Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {

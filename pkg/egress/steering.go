@@ -253,6 +253,12 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
+	result.Held = map[netip.Addr]bool{}
+	for _, ip := range claimed {
+		if s.directory.Holder(ip, now).State == holders.Local {
+			result.Held[ip] = true
+		}
+	}
 	result.Senders = s.senders(result)
 	result.Homes = s.homes(family, claimed)
 	return result

@@ -15,6 +15,9 @@ type Steering struct {
 	Self netip.Addr
 	// Ways has the egress IPs whose packets do not leave from this node. Packets of all others do.
 	Ways map[netip.Addr]Way
+	// Held are the egress IPs that this node has and other nodes send packets here for. An address that
+	// all nodes use where the pods run is not among them.
+	Held map[netip.Addr]bool
 	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the
 	// IP family of Self, without one of that of the packets. Only they may send what this node takes as steered.
 	Nodes []netip.Addr
@@ -54,7 +57,7 @@ const (
 	Prohibit WayKind = "prohibit"
 )
 
-// Equal tells whether s and o are the same ways and nodes.
+// Equal tells whether s and o are the same ways, addresses and nodes.
 func (s Steering) Equal(o Steering) bool {
-	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes)
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes)
 }

@@ -80,7 +80,7 @@ func newMover(ctx context.Context, egressIPs int) (m *mover, err error) {
 	}
 	m.writer = steering.NewWriter(tables.SteeringConfig(node, steering.VXLAN))
 	err = node.Do(func() error {
-		_, err := m.writer.Write(ctx, m.desired)
+		_, err := m.writer.Write(ctx, m.desired, nil)
 		return err
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func (m *mover) move(ctx context.Context, times int) (inKernel, all time.Duratio
 			m.desired.Steering.Ways = maps.Clone(m.desired.Steering.Ways)
 			m.desired.Steering.Ways[egressIP(7)] = kernel.Way{Kind: kernel.ToNode, Node: holders[i%len(holders)]}
 			began := time.Now()
-			if _, err := m.writer.Update(ctx, kernel.Change{Steering: m.desired.Steering, SteeringChanged: true}); err != nil {
+			if _, err := m.writer.Update(ctx, kernel.Change{Steering: m.desired.Steering, SteeringChanged: true}, nil); err != nil {
 				return err
 			}
 			each = append(each, time.Since(began))

@@ -138,7 +138,7 @@ func Steer(ctx context.Context, node *lab.Host, transport steering.Transport, de
 	}
 	w := steering.NewWriter(SteeringConfig(node, transport))
 	defer w.Close()
-	_, err := w.Write(ctx, desired)
+	_, err := w.Write(ctx, desired, nil)
 	return err
 }
 

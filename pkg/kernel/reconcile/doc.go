@@ -18,8 +18,8 @@
 //
 // Where packets are steered to the nodes that hold their egress IPs, each write is one of the steering and one
 // of the rules. What comes is written to the steering first: from then on what is bound leaves under its
-// egress IP or not at all, and the rules may come later. What goes is removed from it last, when
-// its flows have been judged: what the rules still do is not dropped, and a flow that was steered does not go on
+// egress IP or not at all, and the rules may come later. What goes gives no flow an egress IP from the first write on,
+// and is removed from the steering last, when its flows have been judged: a flow that was steered does not go on
 // under the pod's own address.
 //
 // What keeps the steering from being written is a fault, not a failure of the sync: bindings of this node's

@@ -12,9 +12,9 @@ import (
 )
 
 // steeredDriver writes rules, and before them the steering of the packets that they are about: from then
-// on what is bound leaves under its egress IP or not at all, so the rules may come later. What is removed
-// leaves the steering when its flows are gone: a flow that was steered would go on under the pod's own
-// address. If only one of the two can be written, it is: neither lets a packet out that the other would not.
+// on what is bound leaves under its egress IP or not at all, so the rules may come later. What is removed gives
+// no flow its egress IP from then on, and leaves the steering when its flows are gone: a flow that was steered would
+// go on under the pod's own address. If only one of the two can be written, it is: neither lets a packet out that the other would not.
 // That the steering could not be written is a fault, and no error: bindings of addresses of this node do not
 // depend on it.
 type steeredDriver struct {
@@ -98,10 +98,8 @@ func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desire
 		d.failure = explained(errUnknown)
 		return false
 	}
-	guarded := desired
-	guarded.Bindings = kernel.Sorted(slices.Concat(desired.Bindings, d.leaving))
 	d.networks, d.ways = desired.Networks, desired.Steering
-	changed, err := writer.Write(ctx, guarded)
+	changed, err := writer.Write(ctx, desired, d.leaving)
 	d.failure = explained(err)
 	return changed
 }
@@ -140,15 +138,12 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	if d.writer == nil {
 		return d.driver.update(ctx, change, removed)
 	}
-	comes := change
-	comes.Removed = nil
-	comes.Added = without(change.Added, d.leaving) // those are still there
-	steered, err := d.writer.Update(ctx, comes)
+	d.leaving = without(append(d.leaving, change.Removed...), change.Added)
+	steered, err := d.writer.Update(ctx, change, d.leaving)
 	if err != nil && !d.writer.Known() { // somebody may have removed what it is a change of
 		return false, 0, explained(err)
 	}
 	d.failed(err)
-	d.leaving = without(append(d.leaving, change.Removed...), change.Added)
 	d.networks, d.ways = change.Networks, change.Steering
 	changed, size, err = d.driver.update(ctx, change, removed)
 	return changed || steered, size, err
@@ -166,12 +161,12 @@ func without(bindings, others []kernel.Binding) []kernel.Binding {
 	return slices.DeleteFunc(slices.Clone(bindings), func(b kernel.Binding) bool { return known[b] })
 }
 
-// judged removes from the steering what the rules do not do any more.
+// judged removes from the steering what has left the rules.
 func (d *steeredDriver) judged(ctx context.Context) error {
 	if d.writer == nil || len(d.leaving) == 0 {
 		return nil
 	}
-	_, err := d.writer.Update(ctx, kernel.Change{Removed: d.leaving, Networks: d.networks, Steering: d.ways})
+	_, err := d.writer.Update(ctx, kernel.Change{Networks: d.networks, Steering: d.ways}, nil)
 	if err == nil {
 		d.leaving = nil
 	}

@@ -17,7 +17,7 @@ func (w *Writer) Numbers() map[netip.Addr]int { return maps.Clone(w.numbers) }
 func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Addr]int) ([]string, error) {
 	w := NewWriter(c)
 	defer w.Close()
-	content := newContent(c, d)
+	content := newContent(c, d, nil)
 	assigned, _ := numbers(maps.Clone(given)).assign(content.holders())
 	held, fault, err := w.table.Look(ctx)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package steering carries bound pods' packets to the node that holds their egress IP, and sees to
 // it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
 // table of its own, and the device, routes and ip rules that marked packets take. Which pods are
-// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). Source NAT
-// on this node is not its part: the rules of pkg/kernel/iptables or pkg/kernel/nftables stay
-// as they are.
+// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The rules of source
+// NAT of pkg/kernel/iptables or pkg/kernel/nftables stay as they are. This table comes before them and gives the
+// same addresses, so that it knows who gave a flow its address.
 //
 // # Path
 //
@@ -12,7 +12,7 @@
 //	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole, or prohibit)
 //	        FORWARD       0  forward
 //	        POSTROUTING  97  before-nat: marks the first packet of what leaves from this node
-//	                     98  postrouting: a steered packet keeps its source
+//	                     98  postrouting: gives the flow its egress IP; a steered packet keeps its source
 //	                 99-100  the rules of source NAT; kube-proxy; the network plugin
 //	                    101  guard: everything else is dropped
 //	        steer0           VXLAN to the other node
@@ -36,17 +36,23 @@
 //	    set homed      { type ipv4_addr; }                                  pod whose node is known
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
+//	    set held       { type ipv4_addr; }                                  those that this node holds
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
 //	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
-//	    map bindings   { type ipv4_addr . inet_proto : ipv4_addr; }         pod . protocol : egress IP
 //	    map ways       { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto egress-<IP>
-//	    own-pods, bound-pods, pods, pod-ways: the same without the protocol, for bindings of all protocols
+//	    map sources    { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto from-<IP>
+//	    own-pods, bound-pods, pod-ways, pod-sources: the same without the protocol, for bindings of all protocols
 //
 //	    chain egress-203.0.113.10 {                                         which way it takes, a rule at a time:
 //	        meta mark set meta mark & ~0x7e | 2                             to the node of number 1
 //	        meta mark set meta mark & ~0x7e | 62 << 1                       dropped in silence
 //	        meta mark set meta mark & ~0x7e | 63 << 1                       rejected
 //	        return                                                          from this node
+//	    }
+//	    chain from-203.0.113.10 {
+//	        arrived                                                         mark := 0, snat to 203.0.113.10
+//	                                                                        mark := 0, snat to 203.0.113.10 fully-random,
+//	                                                                        without fully-random if it is held here
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
@@ -68,6 +74,8 @@
 //	        iifname steer0                                                  mark := arrived, return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
+//	        ct state new,invalid tcp flags != syn / syn,rst,ack
+//	            ip daddr @held                                              jump nostate
 //	        ct direction reply                                              return
 //	        ct status snat                                                  return
 //	        ct state ! related ip saddr . meta l4proto != @bound            return
@@ -75,6 +83,10 @@
 //	        ip saddr . meta l4proto . ip daddr @own                         return
 //	        ip saddr . meta l4proto                                         vmap @ways
 //	        ct state related ip saddr . ct protocol                         vmap @ways
+//	    }
+//	    chain nostate {
+//	        socket transparent 0, or 1                                      return
+//	                                                                        counter nostate drop
 //	    }
 //	    chain forward {
 //	        type filter hook forward priority filter;
@@ -84,12 +96,12 @@
 //	    }
 //	    chain before-nat {
 //	        type filter hook postrouting priority 97;
-//	        ct state new, not marked, ip saddr . meta l4proto @bound
+//	        ct state new ct status ! confirmed, not marked, ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := from here
 //	    }
 //	    chain postrouting {
 //	        type nat hook postrouting priority 98;
-//	        arrived                                                         snat to ip saddr . meta l4proto map @bindings
+//	        from here, or arrived: ip saddr . meta l4proto                  vmap @sources
 //	        any mark but "from here"                                        snat to ip saddr
 //	    }
 //	    chain guard {
@@ -101,9 +113,8 @@
 //	        ct state related, the same with ct protocol                     counter unsnatted drop
 //	    }
 //	    chain marked {
-//	        arrived, ct status snat, ip saddr @egress-ips                   mark := 0, accept
+//	        arrived, ct status confirmed, snat, ip saddr @egress-ips        mark := 0, accept
 //	        arrived                                                         counter stale drop
-//	        from here, ip saddr @egress-ips                                 mark := 0, accept
 //	        from here                                                       counter unsnatted drop
 //	        ct status snat                                                  counter unsnatted drop
 //	        oifname steer0                                                  mark := 0, accept
@@ -157,11 +168,13 @@
 //     to its device. forward is for those that a node would masquerade, and so make look like its own.
 //   - before-nat sees whose a packet is for the last time. Behind source NAT the packet does not say so,
 //     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
-//     load it. So the first packet of a flow gets a mark that lasts until the guard, which asks that
-//     the address is an egress IP, whichever.
+//     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own
+//     egress IP. The guard drops what still has it: somebody else was first, whatever address he gave. Whose first
+//     packet has passed is confirmed by the kernel, and its source never changes.
 //   - postrouting is in front of our rules of source NAT, and so of everybody else's at the usual priority:
 //     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports stay
-//     as they are, so that TCP connections live on when another node takes the egress IP.
+//     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That
+//     node drops what the far side still sends (nostate), until the pod's next packet makes the connection known there.
 //   - guard is behind all source NAT, whose hook is at 100. A packet without a flow (INVALID) is not met by
 //     any rule that asks for its flow; those are only in front of what lets packets pass.
 //
@@ -181,6 +194,7 @@
 // # Writing
 //
 // A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a
-// number is there before packets are marked with it, and goes when none is. If anything of
+// number is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from
+// the sources, so that it gives no flow the egress IP any more, and from the rest when its flows have been ended. If anything of
 // the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 package steering

@@ -36,7 +36,7 @@ func onRealPaths(t *testing.T, test func(c *cluster, d kernel.Desired)) {
 func (n *node) faulty(d kernel.Desired, words string) {
 	n.c.Helper()
 	n.inside(func() error {
-		if _, err := n.Write(n.c.Context(), d); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := n.Write(n.c.Context(), d, nil); err == nil || !strings.Contains(err.Error(), words) {
 			n.c.Errorf("the error is %v; want one with %q", err, words)
 		}
 		if !n.Known() {

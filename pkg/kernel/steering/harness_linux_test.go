@@ -229,7 +229,7 @@ func (n *node) inside(f func() error) {
 func (n *node) write(d kernel.Desired) (changed bool) {
 	n.c.Helper()
 	n.inside(func() (err error) {
-		if changed, err = n.Write(n.c.Context(), d); err != nil {
+		if changed, err = n.Write(n.c.Context(), d, nil); err != nil {
 			return err
 		}
 		_, err = n.snat.Write(n.c.Context(), d, nil)

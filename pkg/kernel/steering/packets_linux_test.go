@@ -415,6 +415,27 @@ func (f udpFlow) answerLate() {
 	}
 }
 
+// TestPackets_OneWay: all packets of a flow leave that nobody answers.
+func TestPackets_OneWay(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.egressIP)
+		for i, way := range []kernel.Way{{}, c.toNode(1)} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: way})
+			f := c.udpFlow(c.lab.Pod(1), uint16(9000+i))
+			for packet := range 3 {
+				f.ask()
+				if _, from, err := f.server.ReadFrom(make([]byte, 100)); err != nil || from.String() != f.peer.String() {
+					t.Errorf("%q: packet %d is from %v (%v), want %s", way.Kind, packet, from, err, f.peer)
+				}
+			}
+		}
+		for _, n := range c.nodes {
+			n.dropped(nil)
+		}
+	})
+}
+
 // TestPackets_ICMPErrorOfTheFlow: the pod's error about a flow goes the way of the flow, though only UDP is bound.
 func TestPackets_ICMPErrorOfTheFlow(t *testing.T) {
 	onTransports(t, func(c *cluster) {
@@ -467,15 +488,15 @@ func TestPackets_AnswersFitTheTunnel(t *testing.T) {
 	})
 }
 
-// masqueradeInFront has somebody else masquerade a pod before anybody else decides about its source.
-func (n *node) masqueradeInFront(pod netip.Addr) (undo func()) {
+// inFront has somebody else decide about a pod's source before anybody else does.
+func (n *node) inFront(pod netip.Addr, decision string) (undo func()) {
 	n.c.Helper()
 	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.c.family]
-	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority 50; %[1]s saddr %[2]s masquerade; }; }\n", family, pod))
+	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority 50; %[1]s saddr %[2]s %[3]s; }; }\n", family, pod, decision))
 	return func() { n.nft("delete table %s infront", family) }
 }
 
-// TestGuard_SourceNATOfOthers: what somebody else has given an address does not leave.
+// TestGuard_SourceNATOfOthers: what somebody else has given an address does not leave, be it another pod's egress IP.
 func TestGuard_SourceNATOfOthers(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
@@ -485,9 +506,10 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 				c.holdsOn(1, c.egressIP)
 				source, holder := c.nodes[0], c.nodes[1]
 				leaks := c.leaks(c.lab.Pod(1))
+				foreign := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.another.String())
 				var bindings []kernel.Binding
 				for _, protocol := range protocols {
-					bindings = append(bindings, c.bind(1, protocol, c.egressIP))
+					bindings = append(bindings, c.bind(1, protocol, c.egressIP), c.bind(2, protocol, c.another))
 				}
 				for what, test := range map[string]struct {
 					way     kernel.Way
@@ -506,16 +528,34 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 							c.sees(what, c.lab.Pod(1), protocol, c.outside(), c.egressIP)
 							continue
 						}
-						before, undo := test.at.drops(), test.at.masqueradeInFront(c.addr(c.lab.Pod(1)))
-						_ = c.unseen(what, c.lab.Pod(1), protocol, c.outside(), unanswered)
-						test.at.dropped(before, test.counter)
-						undo()
+						for _, decision := range []string{"masquerade", "snat to " + c.another.String()} {
+							before, undo := test.at.drops(), test.at.inFront(c.addr(c.lab.Pod(1)), decision)
+							_ = c.unseen(what+", "+decision, c.lab.Pod(1), protocol, c.outside(), unanswered)
+							test.at.dropped(before, test.counter)
+							undo()
+						}
 					}
 				}
 				c.noLeak(leaks)
+				c.noLeak(foreign)
 			})
 		})
 	}
+}
+
+// leave removes bindings, of which the guard keeps hold.
+func (n *node) leave(bindings []kernel.Binding) {
+	n.c.Helper()
+	d := n.desired
+	d.Bindings = nil
+	n.inside(func() error {
+		if _, err := n.Update(n.c.Context(), kernel.Change{Removed: bindings, Networks: d.Networks, Steering: d.Steering}, bindings); err != nil {
+			return err
+		}
+		_, err := n.snat.Write(n.c.Context(), d, nil)
+		return err
+	})
+	n.desired = d
 }
 
 // TestGuard_WithoutWhatSteers: whatever somebody has taken away, nothing leaves from another address.
@@ -534,12 +574,8 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			at      *node
 			counter string
 		}{
-			"no SNAT rules": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() {
-				source.inside(func() error {
-					_, err := source.snat.Write(t.Context(), kernel.Desired{}, nil)
-					return err
-				})
-			}},
+			"a binding that is leaving": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() { source.leave(bindings) }},
+			"leaving on the holder":     {way: c.toNode(1), at: holder, counter: staleCounter, take: func() { holder.leave(bindings) }},
 			"no ip rule": {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() {
 				c.run(source.host, "%s rule del pref 901", family)
 				clear(source.ways.made)
@@ -604,14 +640,11 @@ func TestGuard_AnotherNodeAsRouter(t *testing.T) {
 			source := c.nodes[0]
 			source.restart(source.ways)
 			c.run(source.host, "ip route add %s via %s", c.outside(), c.nodes[1].ip)
-			d := c.desired(c.bind(1, kernel.UDP, c.egressIP))
-			d.Steering = source.steering(nil)
-			source.inside(func() error { // and no rules of source NAT
-				_, err := source.Write(t.Context(), d)
-				return err
-			})
+			bindings := []kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}
+			c.steer(bindings, nil)
+			source.leave(bindings)
 			before, leaks := source.drops(), c.leaks(c.lab.Pod(1))
-			_ = c.unseen("without SNAT rules", c.lab.Pod(1), "udp", c.outside(), unanswered)
+			_ = c.unseen("leaving", c.lab.Pod(1), "udp", c.outside(), unanswered)
 			source.dropped(before, unsnattedCounter)
 			c.noLeak(leaks)
 		})
@@ -677,28 +710,136 @@ func TestGuard_ForgottenFlow(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = server.Close() }()
-			say := func(from net.Conn, text string) {
-				if _, err := from.Write([]byte(text)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			hear := func(at net.Conn, text string) {
-				heard := make([]byte, len(text))
-				_ = at.SetReadDeadline(time.Now().Add(5 * time.Second))
-				if _, err := at.Read(heard); err != nil || !bytes.Equal(heard, []byte(text)) {
-					t.Errorf("heard %q (%v), want %q", heard, err, text)
-				}
-			}
 			before := source.drops()
 			c.run(source.host, "conntrack -D -s %s -d %s", c.addr(c.lab.Pod(1)), c.outside())
-			say(server, "late")
+			c.says(server, "late")
 			source.dropped(before, flippedCounter)
-			say(client, "ahead")
-			hear(server, "ahead")
-			hear(client, "late")
+			c.says(client, "ahead")
+			c.hears(server, "ahead")
+			c.hears(client, "late")
 		}
 		c.noLeak(leaks)
 	})
+}
+
+// TestPackets_ConnectionThatAnotherNodeKnew: a connection of a held egress IP lives on though this node does not know it.
+// What the far side sends is dropped until the pod sends. The pod's port stays.
+func TestPackets_ConnectionThatAnotherNodeKnew(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		listener, err := c.lab.Outside().Listen(t.Context(), c.network("tcp"), ":9000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaks, n := c.leaks(c.lab.Pod(1)), c.nodes[0]
+		resets := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp flags & rst == rst")
+		for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+			d := c.desired(c.bind(1, protocol, c.egressIP))
+			d.Steering.Held = map[netip.Addr]bool{c.egressIP: true}
+			n.write(d)
+			client, err := c.lab.Pod(1).DialContext(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 9000).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Close() }()
+			server, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = server.Close() }()
+			near, far := netip.MustParseAddrPort(client.LocalAddr().String()), netip.MustParseAddrPort(server.RemoteAddr().String())
+			if far != netip.AddrPortFrom(c.egressIP, near.Port()) {
+				t.Errorf("%s is seen as %s, want its port", near, far)
+			}
+			before := n.drops()
+			c.run(n.host, "conntrack -D -s %s -d %s", near.Addr(), c.outside())
+			c.says(server, "late")
+			n.dropped(before, nostateCounter)
+			c.says(client, "ahead")
+			c.hears(server, "ahead")
+			c.hears(client, "late")
+		}
+		if packets := resets.packets(); packets > 0 {
+			t.Errorf("%d resets have come from the egress IP", packets)
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestPackets_ForTheNodeItself: what this node listens for at a held egress IP is its own, and so are resets from there.
+func TestPackets_ForTheNodeItself(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		n := c.nodes[0]
+		if err := c.lab.RouteVia(netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()), n.host); err != nil {
+			t.Fatal(err)
+		}
+		d := c.desired(c.bind(1, kernel.TCP, c.egressIP))
+		d.Steering.Held = map[netip.Addr]bool{c.egressIP: true}
+		n.write(d)
+		c.serve(n.host, "tcp")
+		c.sees("from outside to the node", c.lab.Outside(), "tcp", c.egressIP, c.outside())
+		resets := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp flags & rst == rst")
+		ack := make([]byte, 20)
+		binary.BigEndian.PutUint16(ack[0:], 34567)
+		ack[12], ack[13] = 5<<4, flagACK
+		for to, counters := range map[uint16][]string{port: nil, port + 1: {nostateCounter}} {
+			before := n.drops()
+			binary.BigEndian.PutUint16(ack[2:], to)
+			c.sendRaw(c.lab.Outside(), ack, c.egressIP)
+			if counters == nil {
+				resets.await()
+			}
+			n.dropped(before, counters...)
+		}
+		if packets := resets.packets(); packets != 1 {
+			t.Errorf("%d resets, want one", packets)
+		}
+	})
+}
+
+// sendRaw sends a segment of TCP from a host, with the right checksum.
+func (c *cluster) sendRaw(from *lab.Host, segment []byte, to netip.Addr) {
+	c.Helper()
+	pseudo := append(append(c.addr(from).AsSlice(), to.AsSlice()...), 0, 0, 0, unix.IPPROTO_TCP, 0, 0, 0, byte(len(segment)))
+	binary.BigEndian.PutUint16(segment[16:], 0)
+	var sum uint32
+	for b := append(pseudo, segment...); len(b) > 0; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	binary.BigEndian.PutUint16(segment[16:], ^uint16(sum))
+	err := from.Do(func() error {
+		conn, err := net.ListenPacket(c.network("ip")+":tcp", c.addr(from).String())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = conn.WriteTo(segment, &net.IPAddr{IP: to.AsSlice()})
+		return err
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *cluster) says(from net.Conn, text string) {
+	c.Helper()
+	if _, err := from.Write([]byte(text)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// hears fails unless an end of a connection soon gets a text.
+func (c *cluster) hears(at net.Conn, text string) {
+	c.Helper()
+	heard := make([]byte, len(text))
+	_ = at.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := at.Read(heard); err != nil || !bytes.Equal(heard, []byte(text)) {
+		c.Errorf("heard %q (%v), want %q", heard, err, text)
+	}
 }
 
 // TestGuard_PortsOfNodes: nobody but the other nodes speaks into the tunnel, or announces anything.

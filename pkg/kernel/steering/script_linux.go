@@ -38,7 +38,7 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 	for number, node := range known {
 		given[node] = number
 	}
-	content := newContent(c, d)
+	content := newContent(c, d, nil)
 	assigned, _ := given.assign(content.holders())
 	var out bytes.Buffer
 	for _, conflict := range state.conflicts {

@@ -17,27 +17,29 @@ const Table = "openshift-egress-steering"
 const (
 	clusterSet    = "cluster" // without a tunnel
 	exclusionsSet = "exclusions"
-	nodesSet      = "nodes"      // the other nodes of the cluster
-	speakersMap   = "speakers"   // node : goto the node's chain, with a tunnel
-	homesSet      = "homes"      // pod . hardware address of its node
-	homedSet      = "homed"      // pod whose node is known
-	sendersSet    = "senders"    // the hardware addresses of the other nodes, without a tunnel
-	egressIPsSet  = "egress-ips" // of all bindings
-	ownSet        = "own"        // pod . protocol . its egress IP
-	ownPodsSet    = "own-pods"   // pod . its egress IP
-	boundSet      = "bound"      // pod . protocol
-	boundPodsSet  = "bound-pods" // pod
-	bindingsMap   = "bindings"   // pod . protocol : egress IP
-	podsMap       = "pods"       // pod : egress IP
-	waysMap       = "ways"       // pod . protocol : goto the egress IP's chain
-	podWaysMap    = "pod-ways"   // pod : goto the egress IP's chain
+	nodesSet      = "nodes"       // the other nodes of the cluster
+	speakersMap   = "speakers"    // node : goto the node's chain, with a tunnel
+	homesSet      = "homes"       // pod . hardware address of its node
+	homedSet      = "homed"       // pod whose node is known
+	sendersSet    = "senders"     // the hardware addresses of the other nodes, without a tunnel
+	egressIPsSet  = "egress-ips"  // of all bindings
+	heldSet       = "held"        // the egress IPs that this node holds
+	ownSet        = "own"         // pod . protocol . its egress IP
+	ownPodsSet    = "own-pods"    // pod . its egress IP
+	boundSet      = "bound"       // pod . protocol
+	boundPodsSet  = "bound-pods"  // pod
+	sourcesMap    = "sources"     // pod . protocol : goto the chain that gives the egress IP
+	podSourcesMap = "pod-sources" // pod : goto the chain that gives the egress IP
+	waysMap       = "ways"        // pod . protocol : goto the egress IP's chain
+	podWaysMap    = "pod-ways"    // pod : goto the egress IP's chain
 )
 
 // nodeChains begins the names of the chains that look at what a node sends into the tunnel.
 const nodeChains = "node-"
 
-// wayChains begins the names of the chains that say which way packets of an egress IP take.
-const wayChains = "egress-"
+// wayChains begins the names of the chains that say which way packets of an egress IP take, sourceChains
+// of those that give it.
+const wayChains, sourceChains = "egress-", "from-"
 
 var sets = []table.Set{
 	{Name: clusterSet, Ranges: true},
@@ -48,12 +50,13 @@ var sets = []table.Set{
 	{Name: homesSet, From: true},
 	{Name: homedSet},
 	{Name: egressIPsSet},
+	{Name: heldSet},
 	{Name: ownSet, Protocol: true, Other: true},
 	{Name: ownPodsSet, Other: true},
 	{Name: boundSet, Protocol: true},
 	{Name: boundPodsSet},
-	{Name: bindingsMap, Protocol: true, Map: true},
-	{Name: podsMap, Map: true},
+	{Name: sourcesMap, Protocol: true, Map: true, Chains: sourceChains},
+	{Name: podSourcesMap, Map: true, Chains: sourceChains},
 	{Name: waysMap, Protocol: true, Map: true, Chains: wayChains},
 	{Name: podWaysMap, Map: true, Chains: wayChains},
 }
@@ -63,11 +66,12 @@ const (
 	unsnattedCounter = "unsnatted" // a bound pod's packet that does not leave from its egress IP
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
+	nostateCounter   = "nostate"   // to a held egress IP, of a connection that this node does not know
 	foreignCounter   = "foreign"   // one that is as if another node had sent it here, or an announcement, and comes from none
 	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node, or one of a pod of yet another node
 )
 
-var counters = []string{unsnattedCounter, staleCounter, flippedCounter, foreignCounter, forgedCounter}
+var counters = []string{unsnattedCounter, staleCounter, flippedCounter, nostateCounter, foreignCounter, forgedCounter}
 
 // content is what the sets hold for a [kernel.Desired], and the ways of its egress IPs. It follows changes.
 type content struct {
@@ -79,34 +83,64 @@ type content struct {
 	uses map[netip.Addr]int
 	pods int
 	ways map[netip.Addr]kernel.Way
+	held map[netip.Addr]bool
+	// leaving are bindings that give no egress IP any more, and whose packets are still steered and guarded.
+	leaving map[kernel.Binding]bool
 }
 
-func newContent(config Config, d kernel.Desired) *content {
+func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *content {
 	c := &content{family: config.Family, transport: config.Transport, hasTunnel: config.hasTunnel(), sets: table.Content{}, uses: map[netip.Addr]int{}}
 	for _, set := range sets {
 		c.sets[set.Name] = table.Elements{}
 	}
+	c.follow(kernel.Change{Added: leaving}, nil)
 	c.follow(kernel.Change{
-		Added: d.Bindings, Networks: d.Networks, NetworksChanged: true, Steering: d.Steering, SteeringChanged: true,
-	})
+		Added: d.Bindings, Removed: leaving, Networks: d.Networks, NetworksChanged: true, Steering: d.Steering, SteeringChanged: true,
+	}, leaving)
 	return c
 }
 
-// follow turns c into what change leads to, and returns what that changes in the sets.
-func (c *content) follow(change kernel.Change) table.Change {
+// follow turns c into what change leads to, and returns what that changes in the sets. What was removed by this
+// change or by former ones, and is among leaving, is still steered and guarded.
+func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.Change {
 	edit := table.NewEdit(c.sets)
+	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
+	for _, b := range leaving {
+		stays[b] = true
+	}
+	c.leaving = map[kernel.Binding]bool{}
+	leave := func(b kernel.Binding) {
+		if stays[b] {
+			c.take(edit, b)
+			c.leaving[b] = true
+		} else {
+			c.unbind(edit, b)
+		}
+	}
 	for _, b := range change.Removed {
-		c.unbind(edit, b)
+		leave(b)
 	}
 	for _, b := range change.Added {
+		if before[b] {
+			c.unbind(edit, b) // it comes back
+			delete(before, b)
+		}
 		c.bind(edit, b)
+	}
+	for b := range before {
+		leave(b)
 	}
 	if change.NetworksChanged {
 		edit.Replace(clusterSet, table.Ranges(change.Networks.ClusterCIDRs))
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
-		c.ways = change.Steering.Ways
+		c.ways, c.held = change.Steering.Ways, change.Steering.Held
+		held := table.Elements{}
+		for egressIP := range c.held {
+			held[table.Key{Pod: egressIP}] = netip.Addr{}
+		}
+		edit.Replace(heldSet, held)
 		c.replaceNodes(edit, change.Steering)
 		c.replaceHomes(edit, change.Steering)
 	}
@@ -172,21 +206,19 @@ func (c *content) unbind(edit table.Edit, b kernel.Binding) {
 	}
 	own, others := places(b)[0], places(b)[1:]
 	edit.Remove(own.set, own.key)
-	if !c.gives(b) {
-		return
+	if way := others[0]; c.sets[way.set][way.key] != b.EgressIP {
+		return // another one of the pod has come before this one goes
 	}
 	for _, p := range others {
 		edit.Remove(p.set, p.key)
 	}
 }
 
-// gives tells whether a binding is what the maps have for its pod: another one may have come before this one goes.
-func (c *content) gives(b kernel.Binding) bool {
-	set, key := bindingsMap, table.Key{Pod: b.Pod, Protocol: b.Protocol}
-	if b.Protocol == kernel.All {
-		set, key = podsMap, table.Key{Pod: b.Pod}
+// take has a binding give no egress IP any more.
+func (c *content) take(edit table.Edit, b kernel.Binding) {
+	if source := places(b)[2]; c.sets[source.set][source.key] == b.EgressIP {
+		edit.Remove(source.set, source.key)
 	}
-	return c.sets[set][key] == b.EgressIP
 }
 
 // place is an element that a binding has in a set.
@@ -196,19 +228,20 @@ type place struct {
 	value netip.Addr
 }
 
-// places returns the elements of a binding, that of its egress IP first, which other bindings of the pod do not have.
+// places returns the elements of a binding: that of its egress IP, which other bindings of the pod do not have, its way,
+// its source, and that it is bound.
 func places(b kernel.Binding) []place {
 	if b.Protocol == kernel.All {
 		key := table.Key{Pod: b.Pod}
 		return []place{
 			{ownPodsSet, table.Key{Pod: b.Pod, Other: b.EgressIP}, netip.Addr{}},
-			{boundPodsSet, key, netip.Addr{}}, {podsMap, key, b.EgressIP}, {podWaysMap, key, b.EgressIP},
+			{podWaysMap, key, b.EgressIP}, {podSourcesMap, key, b.EgressIP}, {boundPodsSet, key, netip.Addr{}},
 		}
 	}
 	key := table.Key{Pod: b.Pod, Protocol: b.Protocol}
 	return []place{
 		{ownSet, table.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, netip.Addr{}},
-		{boundSet, key, netip.Addr{}}, {bindingsMap, key, b.EgressIP}, {waysMap, key, b.EgressIP},
+		{waysMap, key, b.EgressIP}, {sourcesMap, key, b.EgressIP}, {boundSet, key, netip.Addr{}},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/bits"
 	"net/netip"
 	"slices"
@@ -29,6 +30,7 @@ const (
 	postroutingChain  = "postrouting"
 	guardChain        = "guard"
 	markedChain       = "marked"
+	nostateChain      = "nostate"
 )
 
 // Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which begins at 100 for
@@ -46,10 +48,18 @@ type layout struct {
 	config Config
 	// speakers has the rules of the nodes' chains, which are many and never change.
 	speakers map[netip.Addr][]table.Rule
+	// sources are the rules that give egress IPs. There may be a thousand, and few of them change.
+	sources map[giver][]table.Rule
+}
+
+// giver is what the rules that give an egress IP depend on.
+type giver struct {
+	egressIP netip.Addr
+	held     bool
 }
 
 func newLayout(c Config) layout {
-	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}}
+	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}, map[giver][]table.Rule{}}
 }
 
 // spec returns what never changes of the table.
@@ -89,6 +99,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
+		nostateChain:     l.nostate(),
 	}
 	if len(l.config.ports()) > 0 {
 		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
@@ -105,9 +116,33 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		if ways[way] == nil {
 			ways[way] = l.way(way, n)
 		}
+		g := giver{egressIP, c.held[egressIP]}
+		if l.sources[g] == nil {
+			l.sources[g] = l.source(g)
+		}
 		chains[table.ChainOf(wayChains, egressIP)] = ways[way]
+		chains[table.ChainOf(sourceChains, egressIP)] = l.sources[g]
 	}
+	maps.DeleteFunc(l.sources, func(g giver, _ []table.Rule) bool { return c.uses[g.egressIP] == 0 })
 	return table.State{Sets: c.sets, Chains: chains}
+}
+
+// source returns the rules that give an egress IP. Arrivals, and this node's pods if it holds the address, keep their
+// ports, so that TCP connections live on when another node takes the address. Others get them as from the rules of
+// source NAT. The mark that is left for the guard to find is that of a flow that somebody else has given a source.
+func (l layout) source(g giver) []table.Rule {
+	give := func(random bool) []expr.Any {
+		return append(l.setMark(0),
+			&expr.Immediate{Register: l.First, Data: g.egressIP.AsSlice()},
+			&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.NAT, RegAddrMin: l.First, FullyRandom: random})
+	}
+	if g.held {
+		return []table.Rule{l.rule("held here: ports stay", give(false))}
+	}
+	return []table.Rule{
+		l.rule("from another node: ports stay", l.markedWith(numberArrived), give(false)),
+		l.rule("from this node", give(true)),
+	}
 }
 
 // way returns the rule of an egress IP's chain.
@@ -207,6 +242,8 @@ func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 		rules = append(rules, l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside))
 	}
 	rules = append(rules,
+		l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
+			l.Destination(l.First), in(heldSet), []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: nostateChain}}),
 		l.rule("an answer", reply(), verdict(expr.VerdictReturn)),
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictReturn)),
 		l.rule("of nobody who is bound", notRelated(), l.unbound(pods), verdict(expr.VerdictReturn)),
@@ -246,9 +283,27 @@ func (l layout) notFromHome() []expr.Any {
 	return slices.Concat(newFlow(), hardwareSource(l.Second), l.Source(l.First), notIn(homesSet), l.Source(l.First), in(homedSet), drop(forgedCounter))
 }
 
-// beforeNAT marks what is to be SNATed on this node: behind it nobody knows any more whose packet it is.
+// nostate drops what comes for an egress IP, before the pod's next packet makes the connection known here: this node's
+// own TCP would answer with a reset. What this node itself listens for, or has a connection for, passes.
+func (l layout) nostate() []table.Rule {
+	own := func(transparent byte) []expr.Any {
+		return []expr.Any{
+			&expr.Socket{Key: expr.SocketKeyTransparent, Register: unix.NFT_REG_1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{transparent}},
+			&expr.Verdict{Kind: expr.VerdictReturn},
+		}
+	}
+	return []table.Rule{
+		l.rule("for a socket of this node", own(0)),
+		l.rule("for a transparent socket of this node", own(1)),
+		l.rule("of a connection that another node knew", drop(nostateCounter)),
+	}
+}
+
+// beforeNAT marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
+// egress IP. Once that is decided, the kernel confirms the flow, and what follows has no mark.
 func (l layout) beforeNAT(pods bool) []table.Rule {
-	first := slices.Concat(newFlow(), l.unmarked())
+	first := slices.Concat(newFlow(), unconfirmed(), l.unmarked())
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
 	rules := []table.Rule{l.rule("a bound pod's flow begins", first, l.boundPod(l.protocol()), outside)}
 	if pods {
@@ -257,14 +312,18 @@ func (l layout) beforeNAT(pods bool) []table.Rule {
 	return rules
 }
 
-// postrouting gives arrivals their egress IP, and keeps their ports, so that TCP connections live on when
-// another node takes their egress IP. What is on its way to another node, and what no binding takes,
-// keeps its source: nobody masquerades it then.
+// postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
+// has arrived and no binding takes, keeps its source: nobody masquerades it then.
 func (l layout) postrouting(pods bool) []table.Rule {
-	rules := []table.Rule{l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), l.protocol(), value(bindingsMap), l.snat())}
-	if pods {
-		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived), l.Source(l.First), value(podsMap), l.snat()))
+	var rules []table.Rule
+	give := func(number int) {
+		rules = append(rules, l.rule("leaves from this node", l.markedWith(number), l.Source(l.First), l.protocol(), goToChainIn(sourcesMap)))
+		if pods {
+			rules = append(rules, l.rule("leaves from this node", l.markedWith(number), l.Source(l.First), goToChainIn(podSourcesMap)))
+		}
 	}
+	give(numberLocal)
+	give(numberArrived)
 	return append(rules, l.rule("to another node, or without a binding", l.isMarked(), l.notMarkedWith(numberLocal), l.Source(l.First), l.snat()))
 }
 
@@ -285,19 +344,18 @@ func (l layout) guard(pods bool) []table.Rule {
 	return rules
 }
 
-// marked lets pass what leaves as it should: arrivals and the first packets of flows from an egress IP, and
+// marked lets pass what leaves as it should: arrivals of flows whose first packet has passed, from an egress IP, and
 // packets to other nodes by the way to them. The marks end here: packets that wrap these would have them too.
+// A first packet that still has its mark got its source from somebody else, or from nobody.
 func (l layout) marked() []table.Rule {
 	pass := slices.Concat(l.setMark(0), verdict(expr.VerdictAccept))
-	fromEgressIP := slices.Concat(l.Source(l.First), in(egressIPsSet), pass)
 	leaves := interfaceIs(expr.MetaKeyOIFNAME, Device)
 	if l.config.Transport == Direct {
 		leaves = slices.Concat(l.nextHop(l.First), in(nodesSet))
 	}
 	return []table.Rule{
-		l.rule("from another node", l.markedWith(numberArrived), snatted(), fromEgressIP),
+		l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), pass),
 		l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)),
-		l.rule("a flow from this node begins", l.markedWith(numberLocal), fromEgressIP),
 		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
 		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
 		l.rule("to another node", leaves, pass),
@@ -391,6 +449,7 @@ func (l layout) rule(purpose string, parts ...[]expr.Any) table.Rule {
 
 // Bits of a flow's status in the kernel (enum ip_conntrack_status), and flags of TCP.
 const (
+	statusConfirmed           = 1 << 3
 	statusSNAT, statusDNAT    = 1 << 4, 1 << 5
 	flagSYN, flagRST, flagACK = 0x02, 0x04, 0x10
 )
@@ -412,8 +471,22 @@ func newFlow() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW, expr.CmpOpNeq, 0)
 }
 
+// unknown lets packets pass of which conntrack knows no flow yet, or never will.
+func unknown() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW|expr.CtStateBitINVALID, expr.CmpOpNeq, 0)
+}
+
 func related() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
+}
+
+// confirmed lets packets pass whose flow is in the table: packets of it have left before.
+func confirmed() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusConfirmed, expr.CmpOpNeq, 0)
+}
+
+func unconfirmed() []expr.Any {
+	return masked(flow(expr.CtKeySTATUS), statusConfirmed, expr.CmpOpEq, 0)
 }
 
 func notRelated() []expr.Any {
@@ -517,11 +590,6 @@ func in(set string) []expr.Any {
 
 func notIn(set string) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: true}}
-}
-
-// value lets packets pass whose key is in a map, and loads what that has for it.
-func value(set string) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: set}}
 }
 
 // goToChainIn goes to the chain that a map has for the key, if any; goToChain to this one.

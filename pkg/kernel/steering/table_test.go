@@ -48,18 +48,18 @@ func TestContent_OfBindings(t *testing.T) {
 	}{
 		"nothing": {kernel.IPv4, kernel.Desired{}, nil},
 		"IPv4": {kernel.IPv4, v4, map[string][]string{
-			"cluster":    {"10.128.0.0-10.131.255.255"},
-			"exclusions": {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
-			"nodes":      {"192.0.2.2"},
-			"egress-ips": {"203.0.113.1", "203.0.113.2"},
-			"own":        {"10.128.0.11 . tcp . 203.0.113.1", "10.128.0.11 . udp . 203.0.113.2"},
-			"own-pods":   {"10.128.0.12 . 203.0.113.1"},
-			"bound":      {"10.128.0.11 . tcp", "10.128.0.11 . udp"},
-			"bound-pods": {"10.128.0.12"},
-			"bindings":   {"10.128.0.11 . tcp : 203.0.113.1", "10.128.0.11 . udp : 203.0.113.2"},
-			"pods":       {"10.128.0.12 : 203.0.113.1"},
-			"ways":       {"10.128.0.11 . tcp : goto egress-203.0.113.1", "10.128.0.11 . udp : goto egress-203.0.113.2"},
-			"pod-ways":   {"10.128.0.12 : goto egress-203.0.113.1"},
+			"cluster":     {"10.128.0.0-10.131.255.255"},
+			"exclusions":  {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
+			"nodes":       {"192.0.2.2"},
+			"egress-ips":  {"203.0.113.1", "203.0.113.2"},
+			"own":         {"10.128.0.11 . tcp . 203.0.113.1", "10.128.0.11 . udp . 203.0.113.2"},
+			"own-pods":    {"10.128.0.12 . 203.0.113.1"},
+			"bound":       {"10.128.0.11 . tcp", "10.128.0.11 . udp"},
+			"bound-pods":  {"10.128.0.12"},
+			"sources":     {"10.128.0.11 . tcp : goto from-203.0.113.1", "10.128.0.11 . udp : goto from-203.0.113.2"},
+			"pod-sources": {"10.128.0.12 : goto from-203.0.113.1"},
+			"ways":        {"10.128.0.11 . tcp : goto egress-203.0.113.1", "10.128.0.11 . udp : goto egress-203.0.113.2"},
+			"pod-ways":    {"10.128.0.12 : goto egress-203.0.113.1"},
 		}},
 		"IPv6": {kernel.IPv6, v6, map[string][]string{
 			"nodes":      {"2001:db8::2"},
@@ -67,11 +67,11 @@ func TestContent_OfBindings(t *testing.T) {
 			"egress-ips": {"2001:db8::1"},
 			"own":        {"fd00::11 . sctp . 2001:db8::1"},
 			"bound":      {"fd00::11 . sctp"},
-			"bindings":   {"fd00::11 . sctp : 2001:db8::1"},
+			"sources":    {"fd00::11 . sctp : goto from-2001-db8--1"},
 			"ways":       {"fd00::11 . sctp : goto egress-2001-db8--1"},
 		}},
 	} {
-		got := texts(newContent(Config{Family: test.family, Transport: VXLAN}, test.desired).sets)
+		got := texts(newContent(Config{Family: test.family, Transport: VXLAN}, test.desired, nil).sets)
 		maps.DeleteFunc(got, func(_ string, elements []string) bool { return len(elements) == 0 })
 		if test.want == nil {
 			test.want = map[string][]string{}
@@ -95,7 +95,7 @@ func TestContent_Holders(t *testing.T) {
 	for _, egressIP := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.5", "203.0.113.6"} {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: addr("10.128.0.11"), Protocol: kernel.TCP, EgressIP: addr(egressIP)})
 	}
-	if got, want := fmt.Sprint(newContent(Config{Family: kernel.IPv4, Transport: VXLAN}, d).holders()), "[192.0.2.2 192.0.2.3]"; got != want {
+	if got, want := fmt.Sprint(newContent(Config{Family: kernel.IPv4, Transport: VXLAN}, d, nil).holders()), "[192.0.2.2 192.0.2.3]"; got != want {
 		t.Errorf("the holders are %s, want %s", got, want)
 	}
 }

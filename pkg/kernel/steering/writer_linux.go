@@ -52,13 +52,14 @@ func newWriter(c Config, ways holderWays) *Writer {
 func (w *Writer) Close() { w.table.Close() }
 
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
-// anything. After an error some of it may be missing: call Write again.
+// anything. leaving are bindings that are not wanted any more: they give no flow an egress IP, and what their
+// pods send is still steered or dropped. After an error some of it may be missing: call Write again.
 //
 // The table is written even if what carries packets to other nodes cannot be made: then the guard drops these
 // packets.
-func (w *Writer) Write(ctx context.Context, d kernel.Desired) (changed bool, err error) {
+func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
 	w.pods = d.ClusterCIDRs
-	w.content = newContent(w.config, d)
+	w.content = newContent(w.config, d, leaving)
 	wayErr := w.prepare(ctx, d.Steering.Nodes)
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
 		if links, err := w.readLinks(); err == nil {
@@ -86,13 +87,13 @@ func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (err error) {
 	return err
 }
 
-// Update is Write for what differs by c from what was written last. It costs what c is about, and
-// does not look at the kernel: if the table is not [Writer.Known] after an error, only Write will do.
-func (w *Writer) Update(ctx context.Context, c kernel.Change) (changed bool, err error) {
+// Update is Write for what differs by c from what was written last. Of what was removed, then and now, leaving
+// stays as Write has it. It costs what c is about, and does not look at the kernel: if the table is not [Writer.Known] after an error, only Write will do.
+func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.Binding) (changed bool, err error) {
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
-	differs := w.content.follow(c)
+	differs := w.content.follow(c, leaving)
 	return w.write(ctx, false, func(assigned numbers) (bool, error) {
 		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), differs)
 	})
@@ -271,7 +272,7 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c, d), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(c, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}

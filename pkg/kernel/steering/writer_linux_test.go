@@ -25,7 +25,7 @@ func (n *node) update(s kernel.Steering) (changed bool) {
 	return n.updateTo(next)
 }
 
-// updateTo goes to what is desired next by what differs from what was written last.
+// updateTo goes to what is desired next by what differs from what was written last. What goes leaves first.
 func (n *node) updateTo(next kernel.Desired) (changed bool) {
 	n.c.Helper()
 	added, removed := kernel.Diff(n.desired.Bindings, next.Bindings)
@@ -35,7 +35,10 @@ func (n *node) updateTo(next kernel.Desired) (changed bool) {
 		Steering: next.Steering, SteeringChanged: !next.Steering.Equal(n.desired.Steering),
 	}
 	n.inside(func() (err error) {
-		changed, err = n.Update(n.c.Context(), change)
+		if changed, err = n.Update(n.c.Context(), change, removed); err != nil || len(removed) == 0 {
+			return err
+		}
+		_, err = n.Update(n.c.Context(), kernel.Change{Networks: next.Networks, Steering: next.Steering}, nil)
 		return err
 	})
 	n.desired = next
@@ -200,7 +203,7 @@ func TestWriter_Repairs(t *testing.T) {
 		"a flushed set":           {"flush set TABLE bound", "set bound of table openshift-egress-steering lacks the element"},
 		"a deleted way":           {"delete element TABLE ways { POD . tcp }", "set ways of table openshift-egress-steering lacks the element"},
 		"another way of a pod":    {"add element TABLE ways { OTHER . tcp : accept }", "has elements that do not belong there"},
-		"a binding too much":      {"add element TABLE bindings { OTHER . tcp : EGRESS }", "has an unexpected element"},
+		"a binding too much":      {"add element TABLE sources { OTHER . tcp : goto SOURCE }", "has an unexpected element"},
 		"a node too much":         {"add element TABLE nodes { OTHER }", "has an unexpected element"},
 		"a rule too much":         {"insert rule TABLE guard accept", "chain guard of table openshift-egress-steering has other rules"},
 		"no rules":                {"flush chain TABLE prerouting", "chain prerouting of table openshift-egress-steering has other rules"},
@@ -224,7 +227,7 @@ func TestWriter_Repairs(t *testing.T) {
 				n.write(d)
 				written := n.nft("list table %s", n.name())
 				replace := strings.NewReplacer("TABLE", n.name(), "POD", pod.String(), "OTHER", other.String(), "EGRESS", c.egressIP.String(),
-					"WAY", map[kernel.Family]string{kernel.IPv4: "egress-203.0.113.1", kernel.IPv6: "egress-2001-db8-113--1"}[c.family])
+					"WAY", c.chain("egress"), "SOURCE", c.chain("from"))
 				n.nftInput(strings.ReplaceAll(replace.Replace(test.breaks), " ; ", "\n"))
 				if n.untouched() {
 					t.Error("it seems untouched")
@@ -245,6 +248,11 @@ func TestWriter_Repairs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// chain is a chain of the egress IP.
+func (c *cluster) chain(prefix string) string {
+	return prefix + map[kernel.Family]string{kernel.IPv4: "-203.0.113.1", kernel.IPv6: "-2001-db8-113--1"}[c.family]
 }
 
 // TestWriter_UntouchedByOthersTables: that others change theirs is no reason to look.
@@ -345,7 +353,7 @@ func TestWriter_TooManyHolders(t *testing.T) {
 			d.Steering.Ways[egressIP] = kernel.Way{Kind: kernel.ToNode, Node: node}
 		}
 		n.inside(func() error {
-			_, err := n.Write(t.Context(), d)
+			_, err := n.Write(t.Context(), d, nil)
 			if want := c.of("192.0.2.69", "2001:db8:0:2::45").String(); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("the error is %v, want it to name %s", err, want)
 			}
@@ -358,8 +366,8 @@ func TestWriter_TooManyHolders(t *testing.T) {
 		// The numbers of those that hold none any more are free after a write.
 		d.Bindings = d.Bindings[2:]
 		n.inside(func() error {
-			_, _ = n.Write(t.Context(), d)
-			_, err := n.Write(t.Context(), d)
+			_, _ = n.Write(t.Context(), d, nil)
+			_, err := n.Write(t.Context(), d, nil)
 			return err
 		})
 	})
@@ -413,16 +421,16 @@ func TestWriter_TamperingIsNotHidden(t *testing.T) {
 		n.write(bound(1, 2, 3))
 		n.nft("flush ruleset")
 		n.inside(func() error {
-			if _, err := n.Update(t.Context(), kernel.Change{Added: bound(4).Bindings}); err == nil {
+			if _, err := n.Update(t.Context(), kernel.Change{Added: bound(4).Bindings}, nil); err == nil {
 				t.Error("a change of a table that is not there was written")
 			}
-			if _, err := n.Update(t.Context(), kernel.Change{Added: bound(5).Bindings}); err == nil {
+			if _, err := n.Update(t.Context(), kernel.Change{Added: bound(5).Bindings}, nil); err == nil {
 				t.Error("a change was written after an error")
 			}
 			return nil
 		})
 		n.inside(func() error {
-			_, err := n.Write(t.Context(), bound(1, 2, 3, 4))
+			_, err := n.Write(t.Context(), bound(1, 2, 3, 4), nil)
 			return err
 		})
 		if differences := n.read(); len(differences) > 0 {
