@@ -255,7 +255,8 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	result.Ways = s.ways(family, claimed, now)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
-		if s.directory.Holder(ip, now).State == holders.Local {
+		// Connections to one that this node is about to take live on only if it is prepared.
+		if s.assignable[ip] || s.directory.Holder(ip, now).State == holders.Local {
 			result.Held[ip] = true
 		}
 	}
