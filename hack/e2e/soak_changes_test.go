@@ -34,12 +34,13 @@ const (
 	slicesDeleted
 	namespaces
 	nodes
+	addressesMoved
 	kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"external IPs", "annotations", "Services made", "deleted", "pods started", "ended", "relabelled",
-		"EndpointSlices made by hand", "deleted", "namespaces deleted and made again", "Nodes"}[k]
+		"EndpointSlices made by hand", "deleted", "namespaces deleted and made again", "Nodes", "addresses on nodes"}[k]
 }
 
 // changer changes what is in its namespace, one thing after another. The changers compete for few
@@ -98,13 +99,13 @@ func (c *changer) await() { c.busy.Wait() }
 func (c *changer) step() {
 	weights := [kinds]int{
 		externalIPs: 60, annotations: 30, servicesMade: 20, servicesDeleted: 8, podsStarted: 16, podsEnded: 14, labelsOfPods: 14,
-		slicesMade: 10, slicesDeleted: 8, namespaces: 1, nodes: 10,
+		slicesMade: 10, slicesDeleted: 8, namespaces: 1, nodes: 10, addressesMoved: 10,
 	}
 	makers := [kinds]func() (bool, error){
-		c.changeExternalIPs, c.annotate, c.makeService, c.deleteService, c.startPod, c.endPod, c.relabel, c.makeSlice, c.deleteSlice, c.replaceNamespace, c.touchNode,
+		c.changeExternalIPs, c.annotate, c.makeService, c.deleteService, c.startPod, c.endPod, c.relabel, c.makeSlice, c.deleteSlice, c.replaceNamespace, c.touchNode, c.moveAddress,
 	}
 	for {
-		n := c.r.IntN(191)
+		n := c.r.IntN(201)
 		k := kind(0)
 		for ; n >= weights[k]; k++ {
 			n -= weights[k]
@@ -132,7 +133,7 @@ func one[V any](c *changer, m map[string]V) (key string, ok bool) {
 
 // addresses are some for a Service, of those that all fight over.
 func (c *changer) addresses() (result []string) {
-	for _, i := range c.r.Perm(8)[:1+c.r.IntN(3)] {
+	for _, i := range c.r.Perm(contested)[:1+c.r.IntN(3)] {
 		result = append(result, c.ips(1+i)...)
 	}
 	c.r.Shuffle(len(result), func(i, j int) { result[i], result[j] = result[j], result[i] })
@@ -331,4 +332,30 @@ func (c *changer) touchNode() (bool, error) {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/%s":"%d"}}}`, c.name, c.count)
 	_, err := c.Client().CoreV1().Nodes().Patch(c.Context(), c.members[c.r.IntN(len(c.members))].Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return true, err
+}
+
+// moveAddress has a node take one of the addresses that all fight over, from the node that has it, or drops it. Whoever
+// has it, it is no other identity.
+func (c *changer) moveAddress() (bool, error) {
+	number := c.r.IntN(contested)
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	from, to := c.holder[number], c.members[c.r.IntN(len(c.members))]
+	if from == to {
+		to = nil
+	}
+	c.holder[number] = to
+	for _, addr := range addrs(c.ips(1 + number)) {
+		var err error
+		if from != nil {
+			err = from.Host.DropAddr(addr)
+		}
+		if to != nil && err == nil {
+			err = to.Host.TakeAddr(addr)
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }

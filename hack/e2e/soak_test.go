@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ const (
 	changesPerSecond, leastPerSecond = 50, 40
 	// burst is how long there is no quiet moment.
 	burst = 4 * time.Second
+	// contested is how many addresses of each family Services fight over.
+	contested = 8
 	// mostPods is how many pods come and go at a time.
 	mostPods = 24
 	// warmUp is how many quiet moments come before those by which memory is judged, enough how
@@ -53,7 +56,7 @@ func soakTime(t *testing.T) time.Duration {
 	return d
 }
 
-// TestSoak_NothingGoesWrong: objects of all kinds change all the time, 50 times a second. Pods use only
+// TestSoak_NothingGoesWrong: objects of all kinds change all the time, 50 times a second, and egress IPs move between nodes. Pods use only
 // addresses that they may have. Every few seconds there is a quiet moment, in which each node holds its part of
 // the plan, all of it with the scope cluster, and every pod leaves from the address that the plan gives it. The
 // plan that follows changes is always the one for all objects. At the end the nodes need no more memory than at
@@ -104,6 +107,10 @@ type soak struct {
 	residents, others *lab.Traffic
 	history           history
 	rules             oracle.Arguments // of all nodes
+
+	// holder is the node that has an address that Services fight over; nil if none has.
+	holding sync.Mutex
+	holder  [contested]*member
 
 	pods atomic.Int32
 	// mayDelete: no namespace has been deleted in this burst. deleting: one is being deleted.

@@ -593,7 +593,7 @@ func TestEgress_NoNode(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "egress.sock")
 	for _, args := range []string{"list", "list -w", "addresses", "refused -o json", "explain 10.128.0.9", "verify"} {
 		_, _, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...)
-		if want := "nothing listens on " + socket + ": no node with egress SNAT runs here"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		if want := "nothing listens on " + socket + ": no node runs here"; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v; want %s", args, err, want)
 		}
 	}

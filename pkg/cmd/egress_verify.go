@@ -42,6 +42,11 @@ func (o *egressOptions) verify(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	return printDifferences(c, byFamily)
+}
+
+// printDifferences prints what differs by IP family, and returns an error if anything does.
+func printDifferences(c *cobra.Command, byFamily map[string][]string) error {
 	n := 0
 	for _, family := range slices.Sorted(maps.Keys(byFamily)) {
 		lines := byFamily[family]

@@ -46,7 +46,7 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newStartCommand(), newExCommand(), newEgressCommand(), newVersionCommand(), newArgumentsTopic())
+	root.AddCommand(newStartCommand(), newExCommand(), newEgressCommand(), newTunnelCommand(), newVersionCommand(), newArgumentsTopic())
 	return root
 }
 

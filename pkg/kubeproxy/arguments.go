@@ -87,7 +87,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
 	f.steering.add(fs)
 	f.pool.add(fs)
-	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress', to root alone: an absolute path, or empty for no socket.")
+	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
 		"It costs as much as the cluster is large.")
 }
@@ -96,9 +96,10 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 type arguments struct {
 	options *app.Options
 	flags   *pflag.FlagSet
-	// own has this project's flags, which are in flags as well; they set egress.
+	// own has this project's flags, which are in flags as well; they set egress and tunnel.
 	own    *pflag.FlagSet
 	egress egressFlags
+	tunnel tunnelFlags
 	// clusterCIDRs is the whole list. kube-proxy gets the first of each IP family.
 	clusterCIDRs []netip.Prefix
 }
@@ -158,6 +159,7 @@ func newArguments() *arguments {
 	a.flags.AddFlag(versionFlag)
 	a.own.SortFlags = false
 	a.egress.add(a.own)
+	a.tunnel.add(a.own)
 	a.flags.AddFlagSet(a.own)
 	return a
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// Cleanup removes every rule and chain of egress SNAT and of all proxy modes from the kernel, in
+// Cleanup removes every rule and chain of egress SNAT, of the tunnel's ports and of all proxy modes from the kernel, in
 // both iptables back ends. It changes PATH while it runs, so the process must do nothing else
 // meanwhile. It is an error if a node process runs: that would write the rules again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
@@ -31,7 +32,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// Egress SNAT first: without its rules pods leave as the network plugin decides, but without
 	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
-	err = errors.Join(cleanupEgress(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
+	err = errors.Join(cleanupEgress(ctx), cleanupTunnel(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
@@ -58,7 +59,18 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx), nftables.Cleanup(ctx), steering.Cleanup(ctx), conntrack.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx))
+}
+
+// cleanupTunnel removes the rules of the tunnel's ports, and the tracked connections that they have redirected.
+func cleanupTunnel(ctx context.Context) error {
+	withdrawn, err := redirect.Withdraw(ctx)
+	errs := []error{err}
+	for family, before := range withdrawn {
+		_, err := conntrack.DeleteMisdirected(ctx, family, conntrack.Redirection{Before: before})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

@@ -31,6 +31,11 @@ import (
 // the refusals at the end. As root it lets that program check them, and returns its
 // complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
+	if p.tunnelFlags.enabled {
+		if err := p.dryRunTunnel(ctx, out); err != nil || !p.flags.enabled {
+			return err
+		}
+	}
 	if !p.flags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}

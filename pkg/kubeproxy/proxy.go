@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
+	"github.com/openshift/origin-node/pkg/tunnel"
 )
 
 // Overrides are the settings of the command line, which are not in the NodeConfig.
@@ -51,6 +52,9 @@ type Proxy struct {
 	// flags are the project's own. extension is their checked form.
 	flags     egressFlags
 	extension egress.Config
+	// tunnelFlags are those of the tunnel's ports, tunnel their checked form.
+	tunnelFlags tunnelFlags
+	tunnel      tunnel.Config
 	// withoutNFTables is why egress-snat-backend=auto did not select nftables.
 	withoutNFTables error
 }
@@ -68,7 +72,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 			return nil, fmt.Errorf("--loglevel: %w", err)
 		}
 	}
-	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress}
+	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress, tunnelFlags: args.tunnel}
 	verflag.PrintAndExitIfRequested()
 	if err := args.options.Complete(args.flags); err != nil {
 		return nil, config.Errorf("proxyArguments", "%w", err)
@@ -99,7 +103,7 @@ func (p *Proxy) validate() error {
 		return err // kube-proxy would report the mode again, in other words
 	}
 	proxy := p.options.Config()
-	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags()}
+	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags(), p.takeTunnel()}
 	if err := p.options.Validate(); err != nil {
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}

@@ -23,8 +23,8 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
-	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/manifests"
@@ -79,71 +79,38 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		return err
 	}
 	p.cleanupOtherModes(ctx)
-	if p.flags.enabled {
-		return p.serveEgress(ctx, n, idle)
-	}
-	host := extension.NewHost(ctx)
-	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
+	extensions, err := p.newExtensions(ctx)
 	if err != nil {
 		return err
 	}
-	if p.overrides.Manifests == "" {
-		go p.withdraw(ctx, clients.Kube)
+	host := extension.NewHost(ctx, extensions.all()...)
+	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
+	if err != nil {
+		return err
 	}
 	if n.synced = syncsByMetric; p.options.Config().Mode != proxyconfig.ProxyModeIPVS {
-		server.Proxier, n.synced = host.Wrap(server.Proxier, servedFamilies(server)...), syncsOf(host)
-	}
-	go func() {
-		n.run(ctx) // until ctx ends
-		close(idle)
-	}()
-	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
-}
-
-// serveEgress is serve with the egress extension around the proxier.
-func (p *Proxy) serveEgress(ctx context.Context, n *notifier, idle chan<- struct{}) error {
-	p.extension.NodeName = p.nodeName()
-	if err := p.checkSteering(ctx); err != nil {
-		return err
-	}
-	snat := egress.New(ctx, p.extension)
-	host := extension.NewHost(ctx, snat)
-	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
-	if err != nil {
-		return err
-	}
-	served := servedFamilies(server)
-	if p.extension.Proxier == reconcile.IPTables {
-		if err := checkServed(ctx, served); err != nil {
-			return err
+		served := servedFamilies(server)
+		if len(extensions.all()) > 0 && p.extension.Proxier == reconcile.IPTables {
+			if err := checkServed(ctx, served); err != nil {
+				return err
+			}
 		}
+		server.Proxier, n.synced = host.Wrap(server.Proxier, served...), syncsOf(host)
 	}
-	server.Proxier = host.Wrap(server.Proxier, served...)
-	snat.Watch(clients)
-	if p.extension.Steering.Mode == holders.Off && p.overrides.Manifests == "" {
+	extensions.watch(clients, n)
+	if steers := p.flags.enabled && p.extension.Steering.Mode != holders.Off; !steers && p.overrides.Manifests == "" {
 		go p.withdraw(ctx, clients.Kube)
 	}
-	n.synced, n.egress = syncsOf(host), snat.Summary
 	var told sync.WaitGroup
-	told.Go(func() { p.tell(ctx, snat) })
+	told.Go(func() { p.tell(ctx, extensions) })
 	go func() {
 		n.run(ctx) // until ctx ends
 		host.Wait()
-		snat.Wait()
+		extensions.wait()
 		told.Wait()
 		close(idle)
 	}()
 	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
-}
-
-// tell answers 'openshift egress' until ctx ends. Its errors are only logged: no rule depends on it.
-func (p *Proxy) tell(ctx context.Context, extension *egress.Extension) {
-	if p.flags.socket == "" {
-		return
-	}
-	if err := status.Serve(ctx, p.flags.socket, extension); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "'openshift egress' does not work on this node: its socket failed", "socket", p.flags.socket)
-	}
 }
 
 // nodeName is the name of this node's Node object, found as kube-proxy finds it.
@@ -249,8 +216,17 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	if err := p.options.Cleanup(ctx, false); err != nil {
 		logger.Error(err, "Failed to remove the rules of other proxy modes; run 'openshift start node --cleanup' to try again")
 	}
+	if !p.tunnelFlags.enabled {
+		if err := cleanupTunnel(ctx); err != nil {
+			logger.Error(err, "Failed to remove the rules of the tunnel's ports of an earlier run; run 'openshift start node --cleanup' to try again")
+		}
+	}
 	if !p.flags.enabled {
-		if err := cleanupEgress(ctx); err != nil {
+		err := cleanupEgress(ctx)
+		if !p.tunnelFlags.enabled { // which resets connections, too
+			err = errors.Join(err, conntrack.Cleanup(ctx))
+		}
+		if err != nil {
 			logger.Error(err, "Failed to remove the egress SNAT rules of an earlier run; run 'openshift start node --cleanup' to try again")
 		}
 	}

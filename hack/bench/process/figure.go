@@ -148,6 +148,9 @@ func (w *world) visit(ctx context.Context, p pace, name string, start func(conte
 	if err := errors.Join(w.check(ctx), program.quiet(ctx, p.look)); err != nil {
 		return nil, err
 	}
+	if err := sleep(ctx, p.window); err != nil { // the first look after the start reads all that was written
+		return nil, err
+	}
 	unused, err := figure.Time(program.cpu, func() error { return sleep(ctx, p.window) })
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package holders
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -353,7 +354,7 @@ func TestDatagram_Keys(t *testing.T) {
 		"changing: the new one":     {Keys{b, a}, Keys{a, b}, true},
 		"the sender's second one":   {Keys{a, b}, Keys{b}, false},
 	} {
-		if _, err := decode(d.encode(test.sender), test.receiver); (err == nil) != test.right || err != nil && err != errUnauthenticated {
+		if _, err := decode(d.encode(test.sender), test.receiver); (err == nil) != test.right || err != nil && !errors.Is(err, errUnauthenticated) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

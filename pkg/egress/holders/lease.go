@@ -44,7 +44,7 @@ func readLease(lease *coordinationv1.Lease) (Statement, error) {
 	}
 	revision, wrong := strconv.ParseUint(text, 10, 64)
 	if wrong != nil {
-		err = errors.Join(err, fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %.100q is not a number", lease.Namespace, lease.Name, RevisionAnnotation, text))
+		err = errors.Join(err, fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %.100q is not a number", lease.Namespace, lease.Name, RevisionAnnotation, text))
 	}
 	return Statement{addresses, revision}, err
 }

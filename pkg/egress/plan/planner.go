@@ -496,7 +496,11 @@ func (p *Planner) home(addr netip.Addr, bindings []Binding) (home string) {
 		if i > 0 && b.Service == bindings[i-1].Service {
 			continue
 		}
-		for _, e := range p.services[b.Service].endpoints[addr] {
+		s := p.services[b.Service]
+		if s == nil {
+			continue // it was deleted since the last Update
+		}
+		for _, e := range s.endpoints[addr] {
 			if e.Node == "" || home != "" && e.Node != home {
 				return ""
 			}

@@ -290,3 +290,21 @@ func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 		t.Errorf("kept: %+v", p)
 	}
 }
+
+// TestPlanner_HomesOfADeletedService: the status asks for homes at any time, when bindings may still be those of a Service
+// that was deleted since the last Update.
+func TestPlanner_HomesOfADeletedService(t *testing.T) {
+	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} })
+	p.SetSurroundings(Input{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
+	name, pod, egressIP := Service{"ns", "s"}, netip.MustParseAddr("10.128.0.5"), netip.MustParseAddr("203.0.113.1")
+	p.SetService(Holding{Service: name, Addresses: []Address{{IP: egressIP}}}, &Claim{Service: name, EgressIP: egressIP, Protocols: []Protocol{TCP}})
+	p.ReplaceEndpoints(name, nil, []Endpoint{{Addr: pod, Pod: Pod{"ns", "p"}, Node: "node-1"}})
+	p.Update()
+	if diff := cmp.Diff(map[netip.Addr]string{pod: "node-1"}, p.Homes(), compareNetip); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p.DeleteService(name)
+	if homes := p.Homes(); len(homes) > 0 {
+		t.Errorf("pods of a deleted Service run on %v", homes)
+	}
+}

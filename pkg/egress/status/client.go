@@ -63,6 +63,13 @@ func (c *Client) Verify(ctx context.Context) (map[string][]string, error) {
 	return result.Differences, err
 }
 
+// Get asks for a [Resource], and decodes its document into target.
+func (c *Client) Get(ctx context.Context, path string, target any) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout+clientTimeout)
+	defer cancel()
+	return c.ask(ctx, path, decodeInto(target))
+}
+
 func decodeInto(target any) func(io.Reader) error {
 	return func(body io.Reader) error {
 		if err := json.NewDecoder(body).Decode(target); err != nil {
@@ -117,7 +124,7 @@ func refused(response *http.Response) error {
 func (c *Client) explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens on %s: no node with egress SNAT runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (%w)", c.path, err)
+		return fmt.Errorf("nothing listens on %s: no node runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (%w)", c.path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("only root may ask the node at %s: use sudo (%w)", c.path, err)
 	}

@@ -58,21 +58,30 @@ func (l *Listener) Close() error {
 	return err
 }
 
+// Resource is a document that another extension tells on the socket.
+type Resource struct {
+	// Path is that of the request.
+	Path string
+	// Get returns the document. It is called by several goroutines.
+	Get func(ctx context.Context) (any, error)
+}
+
 // Serve is Listen, and then the Listener's Serve.
-func Serve(ctx context.Context, path string, source Source) error {
+func Serve(ctx context.Context, path string, source Source, others ...Resource) error {
 	l, err := Listen(path)
 	if err != nil {
 		return err
 	}
-	return l.Serve(ctx, source)
+	return l.Serve(ctx, source, others...)
 }
 
-// Serve answers from source until ctx ends, and closes l then. Only root and the user that
-// the process runs as get answers.
-func (l *Listener) Serve(ctx context.Context, source Source) error {
+// Serve answers from source, which is nil if egress SNAT is off, and others until ctx ends, and closes l then. Only
+// root and the user that the process runs as get answers.
+func (l *Listener) Serve(ctx context.Context, source Source, others ...Resource) error {
 	logger := klog.LoggerWithName(klog.FromContext(ctx), "egress-status")
 	s := &server{
 		source:    source,
+		others:    others,
 		uids:      map[uint32]bool{0: true, uint32(os.Geteuid()): true},
 		patience:  l.patience,
 		verifying: make(chan struct{}, 1),
@@ -123,6 +132,7 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 
 type server struct {
 	source   Source
+	others   []Resource
 	uids     map[uint32]bool
 	patience time.Duration
 	// verifying has one element while the kernel is looked at: that costs something.
@@ -131,9 +141,17 @@ type server struct {
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+snapshotPath, s.snapshot)
-	mux.HandleFunc("GET "+verifyPath, s.verify)
-	s.addPool(mux)
+	if s.source != nil {
+		mux.HandleFunc("GET "+snapshotPath, s.snapshot)
+		mux.HandleFunc("GET "+verifyPath, s.verify)
+		s.addPool(mux)
+	}
+	for _, resource := range s.others {
+		mux.HandleFunc("GET "+resource.Path, func(w http.ResponseWriter, r *http.Request) { s.other(w, r, resource) })
+	}
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
+		s.answer(w, http.StatusNotFound, failure{"it is switched off in the node's configuration, or the node's version does not have it"})
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, known := r.Context().Value(peerKey{}).(uint32)
 		switch {
@@ -182,6 +200,18 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-pace.C:
 		}
 	}
+}
+
+// other answers with what another extension tells. A comparison with the kernel may take long.
+func (s *server) other(w http.ResponseWriter, r *http.Request, resource Resource) {
+	ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
+	defer cancel()
+	document, err := resource.Get(ctx)
+	if err != nil {
+		s.answer(w, http.StatusInternalServerError, failure{err.Error()})
+		return
+	}
+	s.answer(w, http.StatusOK, document)
 }
 
 func (s *server) verify(w http.ResponseWriter, r *http.Request) {

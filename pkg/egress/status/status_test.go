@@ -346,7 +346,7 @@ func TestOddRequests(t *testing.T) {
 		{"GET /v1/snapshot HTTP/1.1\r\nHost: node\r\nContent-Length: 10\r\n\r\n", "400 Bad Request", "the request has a body; none takes one"},
 		{"GET /v1/snapshot HTTP/1.1\r\nHost: node\r\nTransfer-Encoding: chunked\r\n\r\n", "400 Bad Request", "the request has a body; none takes one"},
 		{"DELETE /v1/snapshot HTTP/1.1\r\nHost: node\r\n\r\n", "405 Method Not Allowed", ""},
-		{"GET /v2 HTTP/1.1\r\nHost: node\r\n\r\n", "404 Not Found", ""},
+		{"GET /v2 HTTP/1.1\r\nHost: node\r\n\r\n", "404 Not Found", "it is switched off in the node's configuration, or the node's version does not have it"},
 		{"GET /" + strings.Repeat("x", 20<<10) + " HTTP/1.1\r\nHost: node\r\n\r\n", "431 Request Header Fields Too Large", ""},
 	} {
 		conn, err := net.Dial("unix", path)
@@ -394,7 +394,7 @@ func TestNothingListens(t *testing.T) {
 	for path, cause := range map[string]string{
 		filepath.Join(dir, "none.sock"): "connect: no such file or directory", dead: "connect: connection refused",
 	} {
-		want := "nothing listens on " + path + ": no node with egress SNAT runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (dial unix " + path + ": " + cause + ")"
+		want := "nothing listens on " + path + ": no node runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (dial unix " + path + ": " + cause + ")"
 		if _, err := NewClient(path).Snapshot(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}

@@ -153,7 +153,7 @@ func (b *barrier) addRules(family kernel.Family) {
 	rule(prerouting, compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_UDP),
 		hosts, in(b.hosts), to(expr.VerdictGoto, endedChain))
 	b.FlushChain(invalid)
-	rule(invalid, hasNoFlow(), hosts, ports, in(b.flows), to(expr.VerdictDrop, ""))
+	rule(invalid, hasNoFlow(), notFromSelf(), hosts, ports, in(b.flows), to(expr.VerdictDrop, ""))
 	b.FlushChain(ended)
 	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), synchronizes(), to(expr.VerdictAccept, ""))
 	rule(ended, hosts, ports, in(b.unseen), to(expr.VerdictDrop, ""))
@@ -211,6 +211,15 @@ func hasNoFlow() []expr.Any {
 			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitINVALID), Xor: make([]byte, 4),
 		},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: make([]byte, 4)},
+	}
+}
+
+// notFromSelf lets packets pass that came in from outside, not from the node itself: a nudge to one of its own
+// sockets has no flow either.
+func notFromSelf() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
 	}
 }
 

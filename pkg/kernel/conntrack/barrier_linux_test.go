@@ -48,7 +48,7 @@ func barrierOf(family kernel.Family) string {
 
 	chain invalid {
 		type filter hook prerouting priority dstnat - 1; policy accept;
-		ct state invalid ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
+		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
 	}
 }
 `

@@ -48,26 +48,69 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 	if selector.local, err = k.localAddresses(ctx); err != nil {
 		return 0, err
 	}
+	look := func(see func(*tracked)) error { return k.look(ctx, selector, see) }
+	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+		verdict := selector.Judge(t.Flow)
+		if verdict != Stays {
+			klog.FromContext(ctx).V(4).Info(verdict.message(),
+				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
+		}
+		return verdict
+	})
+	if err != nil {
+		return ended, fmt.Errorf("delete %s flows that use the wrong source address: %w", family, err)
+	}
+	return ended, nil
+}
+
+// DeleteMisdirected deletes the tracked TCP connections of family that do not go where r sends them, as
+// [Redirection] says, and returns how many have ended. The rules must be in the kernel already. The
+// connections end as those of [Delete] do, and it may be called again after an error.
+func DeleteMisdirected(ctx context.Context, family kernel.Family, r Redirection) (ended int, err error) {
+	if r.empty() {
+		return 0, nil
+	}
+	k, err := open(family)
+	if err != nil {
+		return 0, err
+	}
+	defer k.close()
+	if r.local, err = k.localAddresses(ctx); err != nil {
+		return 0, err
+	}
+	look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
+	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+		if !r.misdirected(t) {
+			return Stays
+		}
+		klog.FromContext(ctx).V(4).Info("Deleting a connection that does not go where it should",
+			"source", t.original.source, "destination", t.original.destination, "goesTo", t.replying.source)
+		return Ends
+	})
+	if err != nil {
+		return ended, fmt.Errorf("delete %s connections that do not go where they should: %w", family, err)
+	}
+	return ended, nil
+}
+
+// judge does with each flow that look shows what a verdict says, until ctx ends, and returns how many have ended.
+func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error, verdictOn func(*tracked) Verdict) (ended int, err error) {
 	d, err := k.newDeleter()
 	if err != nil {
 		return 0, err
 	}
 	defer d.close()
-	err = k.look(ctx, selector, func(t *tracked) {
-		verdict := selector.Judge(t.Flow)
-		if verdict == Stays || ctx.Err() != nil {
+	err = look(func(t *tracked) {
+		if ctx.Err() != nil {
 			return
 		}
-		klog.FromContext(ctx).V(4).Info(verdict.message(),
-			"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
-		d.do(t, verdict)
+		if verdict := verdictOn(t); verdict != Stays {
+			d.do(t, verdict)
+		}
 	})
 	err = errors.Join(err, d.finish())
 	d.complain(klog.FromContext(ctx))
-	if err != nil {
-		return d.ended, fmt.Errorf("delete %s flows that use the wrong source address: %w", family, err)
-	}
-	return d.ended, nil
+	return d.ended, err
 }
 
 // Count returns what wears each of egressIPs, which are of family; each of them is in the

@@ -75,7 +75,7 @@
 //	    }
 //	    chain invalid {
 //	        type filter hook prerouting priority dstnat - 1; policy accept;
-//	        ct state invalid ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
+//	        ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
 //	    }
 //	}
 //

@@ -33,23 +33,31 @@ func ruleDifferences(want Ruleset, have Kernel) []string {
 
 func jumpDifferences(want Ruleset, have Kernel) []string {
 	var differences []string
+	for _, jump := range have.ownedBy().Jumps {
+		differences = append(differences, differencesOf(jump, want.needs(jump), have.hooks[jump.Chain])...)
+	}
+	return differences
+}
+
+func differencesOf(jump Jump, wanted bool, have hook) []string {
+	var differences []string
 	jumps := 0
 	for _, rule := range have.jumps {
-		if rule == jumpRule && want.needsJump() {
+		if rule == jump.Rule && wanted {
 			jumps++
 			continue
 		}
-		differences = append(differences, fmt.Sprintf("chain %s has an unexpected rule: %s", postrouting, rule))
+		differences = append(differences, fmt.Sprintf("chain %s has an unexpected rule: %s", jump.Chain, rule))
 	}
 	switch {
-	case !want.needsJump():
+	case !wanted:
 	case jumps == 0:
-		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", postrouting, jumpRule))
+		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", jump.Chain, jump.Rule))
 	case jumps > 1:
-		differences = append(differences, fmt.Sprintf("chain %s has the rule %s %d times", postrouting, jumpRule, jumps))
+		differences = append(differences, fmt.Sprintf("chain %s has the rule %s %d times", jump.Chain, jump.Rule, jumps))
 	}
-	if jumps > 0 && !have.jumpInFront {
-		differences = append(differences, fmt.Sprintf("chain %s does not begin with the rule %s", postrouting, jumpRule))
+	if jumps > 0 && !have.inFront {
+		differences = append(differences, fmt.Sprintf("chain %s does not begin with the rule %s", jump.Chain, jump.Rule))
 	}
 	return differences
 }

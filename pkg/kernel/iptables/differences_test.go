@@ -31,10 +31,10 @@ func TestDifferences_InWords(t *testing.T) {
 		"rule changed": {want, func(k *Kernel) { k.Chains[RootChain] = []string{"-g Z", "-g X"} },
 			[]string{"chain " + RootChain + " lacks the rule -j RETURN", "chain " + RootChain + " has an unexpected rule: -g Z"}},
 		"order":        {want, func(k *Kernel) { slices.Reverse(k.Chains[RootChain]) }, []string{"chain " + RootChain + " has its rules in the wrong order"}},
-		"jump missing": {want, func(k *Kernel) { k.jumps, k.jumpInFront = nil, false }, []string{"chain POSTROUTING lacks the rule " + jumpRule}},
-		"jump behind":  {want, func(k *Kernel) { k.jumpInFront = false }, []string{"chain POSTROUTING does not begin with the rule " + jumpRule}},
-		"jump twice":   {want, func(k *Kernel) { k.jumps = []string{jumpRule, jumpRule} }, []string{"chain POSTROUTING has the rule " + jumpRule + " 2 times"}},
-		"jump by hand": {want, func(k *Kernel) { k.jumps = append(k.jumps, "-j "+RootChain) },
+		"jump missing": {want, func(k *Kernel) { k.hooks = nil }, []string{"chain POSTROUTING lacks the rule " + jumpRule}},
+		"jump behind":  {want, func(k *Kernel) { k.hooks = hookWith(false, jumpRule) }, []string{"chain POSTROUTING does not begin with the rule " + jumpRule}},
+		"jump twice":   {want, func(k *Kernel) { k.hooks = hookWith(true, jumpRule, jumpRule) }, []string{"chain POSTROUTING has the rule " + jumpRule + " 2 times"}},
+		"jump by hand": {want, func(k *Kernel) { k.hooks = hookWith(true, jumpRule, "-j "+RootChain) },
 			[]string{"chain POSTROUTING has an unexpected rule: -j " + RootChain}},
 		"chain too much": {want, func(k *Kernel) { k.Chains[stale] = []string{"-j RETURN"} }, []string{"chain " + stale + ", with 1 rules, is unexpected"}},
 		"chain of ours that others hold": {want, func(k *Kernel) {
@@ -48,7 +48,7 @@ func TestDifferences_InWords(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := Kernel{Chains: want, jumps: []string{jumpRule}, jumpInFront: true}.clone()
+			have := Kernel{Chains: want, hooks: hookWith(true, jumpRule)}.clone()
 			test.damage(&have)
 			if diff := cmp.Diff(test.lines, Differences(test.want, have)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -68,14 +68,14 @@ func TestDifferences_AreWhatAWriteChanges(t *testing.T) {
 	differ := 0
 	for range 300 {
 		want := Render(p)
-		have := Kernel{Chains: want, jumps: []string{jumpRule}, jumpInFront: true}.clone()
+		have := Kernel{Chains: want, hooks: hookWith(true, jumpRule)}.clone()
 		damage(r, &have)
 		differences, payload := Differences(want, have), Transaction(want, have, nil)
 		if (len(differences) == 0) != (payload == nil) {
 			t.Fatalf("the differences are %q, and the write is:\n%s", differences, payload)
 		}
 		differ += min(len(differences), 1)
-		have.become(want, slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(have.Chains))), newMark())
+		have.become(want, slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(have.Chains))), Egress.newMark())
 		if diff := cmp.Diff([]string(nil), Differences(want, have), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("after the write:\n%s", diff)
 		}
@@ -105,15 +105,19 @@ func damage(r *rand.Rand, k *Kernel) {
 	case 3:
 		rules[i], rules[j] = rules[j], rules[i]
 	case 4:
-		k.jumps = nil
-		k.jumpInFront = false
+		k.hooks = nil
 	case 5:
-		k.jumps = append(k.jumps, jumpRule)
+		k.hooks = hookWith(true, jumpRule, jumpRule)
 	case 6:
-		k.jumpInFront = false
+		k.hooks = hookWith(false, jumpRule)
 	case 7:
 		k.Chains[ChainPrefix+"STALE"] = nil
 	}
+}
+
+// hookWith returns what POSTROUTING has if these rules of it lead to owned chains.
+func hookWith(inFront bool, jumps ...string) map[string]hook {
+	return map[string]hook{postrouting: {jumps, inFront}}
 }
 
 func TestKernel_BindingsOfTheJournal(t *testing.T) {

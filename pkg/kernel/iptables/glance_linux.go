@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
@@ -37,19 +39,30 @@ type tables interface {
 	Close()
 }
 
-// Untouched tells whether the kernel has the owned chains and POSTROUTING as the Writer has seen or written
+// Untouched tells whether the kernel has the owned chains, and those with a jump, as the Writer has seen or written
 // them last, and all rules of the proxier that [MissingFromProxier] looks for. It does not depend on what
 // others do to other chains: with iptables-nft it costs what these chains hold, with iptables-legacy a copy of
 // the tables. It runs no program but for a few chains that were written since they were seen last, which it has
 // iptables list. It does not see owned chains that somebody has added and nothing leads to. It is false, too,
 // where it cannot tell without a [Writer.Read].
 func (w *Writer) Untouched(ctx context.Context) (bool, error) {
+	return w.glance(ctx, hasProxier)
+}
+
+// Unchanged is Untouched whatever has become of the proxier's rules.
+func (w *Writer) Unchanged(ctx context.Context) (bool, error) {
+	return w.glance(ctx, func(tables) (bool, error) { return true, nil })
+}
+
+// glance tells whether all chains are as they were, and what else has to be so.
+func (w *Writer) glance(ctx context.Context, also func(tables) (bool, error)) (bool, error) {
 	if w.known == nil {
 		return false, nil
 	}
 	chains := w.watched()
 	unseen := slices.DeleteFunc(slices.Clone(chains), func(chain string) bool { _, seen := w.sights[chain]; return seen })
-	if len(unseen) > mostListed || slices.Contains(unseen, postrouting) {
+	isHook := func(chain string) bool { _, hooked := w.owner.jumpIn(chain); return hooked }
+	if len(unseen) > mostListed || slices.ContainsFunc(unseen, isHook) {
 		return false, nil
 	}
 	t, err := w.open(ctx)
@@ -70,7 +83,7 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	if !maps.Equal(now, w.sights) {
 		return false, nil
 	}
-	return hasProxier(t)
+	return also(t)
 }
 
 // mostListed is how many chains a glance has iptables list, one by one. A change of a pod writes one or two, and a mark.
@@ -129,10 +142,35 @@ func hasProxier(t tables) (bool, error) {
 	return true, nil
 }
 
+// HasChain tells whether the nat table of a family has a chain of an [Owner], in either back end. It runs no program.
+func HasChain(ctx context.Context, family kernel.Family, chain string) (bool, error) {
+	ignore := func(nftables.ListedRule) {}
+	old, err := openLegacy(family)
+	if err != nil {
+		return false, err
+	}
+	defer old.Close()
+	if exists, err := old.Rules(table, chain, ignore); exists || err != nil {
+		return exists, err
+	}
+	r, err := nftables.OpenReader(ctx, family)
+	if errors.Is(err, nftables.ErrNone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	return r.Rules(table, chain, ignore)
+}
+
 // watched are the chains of the nat table that others could change to the harm of the owned rules. The journal
 // is not, for nothing leads to it.
 func (w *Writer) watched() []string {
-	chains := []string{postrouting}
+	var chains []string
+	for _, jump := range w.owner.Jumps {
+		chains = append(chains, jump.Chain)
+	}
 	if w.known != nil {
 		chains = slices.AppendSeq(append(chains, w.known.marks...), maps.Keys(w.known.Chains))
 	}

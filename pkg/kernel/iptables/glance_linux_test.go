@@ -110,7 +110,7 @@ var tampering = map[string]func(n *node, p kernel.Desired){
 	},
 	"rule that goes to another own chain": func(n *node, p kernel.Desired) {
 		rules, chain := Render(p)[RootChain], leafChain(p)
-		i := slices.IndexFunc(rules, func(rule string) bool { return isOwned(target(rule)) && target(rule) != chain })
+		i := slices.IndexFunc(rules, func(rule string) bool { return Egress.owns(target(rule)) && target(rule) != chain })
 		n.replace(RootChain, i, strings.Replace(rules[i], target(rules[i]), chain, 1))
 	},
 	"own chain flushed":         func(n *node, _ kernel.Desired) { n.exec("-F", RootChain) },

@@ -28,7 +28,7 @@ func FuzzHostilePlan(f *testing.F) {
 		p, comments := h.plan()
 		q, _ := h.plan()
 		empty := newTable(v4)
-		maps.DeleteFunc(empty.chains, func(name string, _ []string) bool { return isOwned(name) || name == "SOMEBODY" })
+		maps.DeleteFunc(empty.chains, func(name string, _ []string) bool { return Egress.owns(name) || name == "SOMEBODY" })
 		empty.restore(t, Payload(p, comments))
 		empty.holds(t, p)
 
@@ -299,7 +299,7 @@ func (tb *natTable) whole() error {
 	for name, rules := range tb.chains {
 		for _, rule := range rules {
 			_, to, goes := strings.Cut(rule, "-g ")
-			if _, to2, jumps := strings.Cut(rule, "-j "); jumps && isOwned(to2) {
+			if _, to2, jumps := strings.Cut(rule, "-j "); jumps && Egress.owns(to2) {
 				to, goes = to2, true
 			}
 			if _, exists := tb.chains[to]; goes && !exists {
@@ -345,7 +345,7 @@ func (tb *natTable) holds(t *testing.T, p kernel.Desired) {
 		others["POSTROUTING"] = others["POSTROUTING"][1:] // the jump, as there is no difference
 	}
 	for name, rules := range others {
-		if want := foreign[name]; !isOwned(name) && !slices.Equal(rules, want) {
+		if want := foreign[name]; !Egress.owns(name) && !slices.Equal(rules, want) {
 			t.Fatalf("somebody's chain %s has the rules\n%q, want\n%q", name, rules, want)
 		}
 	}

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
 // Names in the kernel, of at most 28 characters. Changing one orphans what earlier versions
-// have written: add the old one to what isOwned knows.
+// have written: add the old one to what owns knows.
 const (
 	// ChainPrefix begins the name of every chain that this package owns.
 	ChainPrefix = "OPENSHIFT-EGRESS-"
@@ -22,24 +23,53 @@ const (
 	// RemovedChain is the journal of [Ruleset.Record]. Nothing leads to it.
 	RemovedChain = ChainPrefix + "REMOVED"
 
-	// markPrefix begins the name of the empty chain that each write leaves, with another name each
-	// time. Nothing leads to it.
-	markPrefix = ChainPrefix + "AT-"
-	// destinationPrefix begins the names of the destination tree's chains.
-	destinationPrefix = ChainPrefix + "D-"
+	// markInfix follows an owner's prefix in the name of the empty chain that each write leaves, with
+	// another name each time. Nothing leads to it.
+	markInfix = "AT-"
+	// destinationInfix follows an owner's prefix in the names of the destination tree's chains.
+	destinationInfix = "D-"
+	// destinationPrefix begins the names of those of egress SNAT.
+	destinationPrefix = ChainPrefix + destinationInfix
 
 	table       = "nat"
 	postrouting = "POSTROUTING"
 
-	// jumpRule is the one rule outside of the owned chains, as iptables-save prints it:
+	// jumpRule is the one rule of egress SNAT outside of the owned chains, as iptables-save prints it:
 	// it would escape an apostrophe.
 	jumpRule = `-m comment --comment "OpenShift egress SNAT" -j ` + RootChain
 )
 
-// newMark returns a name for the mark of a write.
-func newMark() string { return fmt.Sprintf("%s%08X", markPrefix, rand.Uint32()) }
+// Owner is whose chains a [Writer] keeps.
+type Owner struct {
+	// Prefix begins the name of each of its chains, and of nobody else's.
+	Prefix string
+	// Jumps lead to its chains. Each is kept at the very front of the chain that it is in, as long as the
+	// chain that it leads to is wanted.
+	Jumps []Jump
+}
 
-func isOwned(chain string) bool { return strings.HasPrefix(chain, ChainPrefix) }
+// Jump is a rule in a chain of the nat table's hooks, as iptables-save prints it behind "-A CHAIN ". An owner has
+// one in each chain at most.
+type Jump struct{ Chain, Rule string }
+
+// Egress owns the chains of egress SNAT.
+var Egress = Owner{Prefix: ChainPrefix, Jumps: []Jump{{postrouting, jumpRule}}}
+
+func (o Owner) owns(chain string) bool { return strings.HasPrefix(chain, o.Prefix) }
+
+func (o Owner) isMark(chain string) bool { return strings.HasPrefix(chain, o.Prefix+markInfix) }
+
+// newMark returns a name for the mark of a write.
+func (o Owner) newMark() string { return fmt.Sprintf("%s%s%08X", o.Prefix, markInfix, rand.Uint32()) }
+
+// jumpIn returns the rule that the owner has in a chain of the hooks, if it has one there.
+func (o Owner) jumpIn(chain string) (rule string, has bool) {
+	i := slices.IndexFunc(o.Jumps, func(j Jump) bool { return j.Chain == chain })
+	if i < 0 {
+		return "", false
+	}
+	return o.Jumps[i].Rule, true
+}
 
 // sourceName returns the name of the source tree's chain for prefix: an IPv4 prefix fits in
 // readable form, an IPv6 prefix as a hash of 55 bits.
@@ -53,11 +83,11 @@ func sourceName(prefix netip.Prefix) string {
 // destinationName returns the name of the destination tree's chain for prefix, which no
 // chain of the source tree has: the hexadecimal digits that an IPv4 prefix decides, or a
 // hash of 45 bits.
-func destinationName(prefix netip.Prefix) string {
+func (o Owner) destinationName(prefix netip.Prefix) string {
 	if prefix.Addr().Is4() {
-		return destinationPrefix + fmt.Sprintf("%X", prefix.Addr().AsSlice())[:prefix.Bits()/4]
+		return o.Prefix + destinationInfix + fmt.Sprintf("%X", prefix.Addr().AsSlice())[:prefix.Bits()/4]
 	}
-	return destinationPrefix + hash(prefix)[:9]
+	return o.Prefix + destinationInfix + hash(prefix)[:9]
 }
 
 func hash(prefix netip.Prefix) string {

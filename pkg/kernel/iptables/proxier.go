@@ -37,14 +37,14 @@ var chainsOfProxier = []struct{ table, chain string }{
 	{"filter", "KUBE-FORWARD"},
 }
 
-// ofInterest tells whether a chain is owned or of chainsOfProxier.
+// ofInterest tells whether a chain may be owned, by whichever [Owner], or is of chainsOfProxier.
 func ofInterest(chain string) bool {
 	for _, c := range chainsOfProxier {
 		if chain == c.chain {
 			return true
 		}
 	}
-	return isOwned(chain)
+	return strings.HasPrefix(chain, "OPENSHIFT-")
 }
 
 // MissingFromProxier returns what the proxier has written and iptables-save does not show

@@ -410,7 +410,7 @@ func TestRender_ChangeIsLocal(t *testing.T) {
 		q := p
 		q.Bindings = append([]kernel.Binding(nil), p.Bindings...)
 		q.Bindings[r.IntN(len(q.Bindings))].EgressIP = netip.MustParseAddr("198.51.100.1")
-		payload := string(Transaction(Render(q), Kernel{Chains: before, jumps: []string{jumpRule}, jumpInFront: true}, nil))
+		payload := string(Transaction(Render(q), Kernel{Chains: before, hooks: hookWith(true, jumpRule)}, nil))
 		if chains := strings.Count(payload, "\n:"); chains != 1 {
 			t.Fatalf("one changed binding rewrites %d chains, want 1:\n%s", chains, payload)
 		}
@@ -422,7 +422,7 @@ func TestRender_ChangedNodeIsLocal(t *testing.T) {
 	for _, cidr := range []netip.Prefix{clusterV4, clusterV6} {
 		r := rand.New(rand.NewPCG(2, 3))
 		p := withNodes(r, randomPlan(r, cidr, 1000), 3000)
-		before := Kernel{Chains: Render(p), jumps: []string{jumpRule}, jumpInFront: true}
+		before := Kernel{Chains: Render(p), hooks: hookWith(true, jumpRule)}
 		more := 0
 		for range 200 {
 			q := p

@@ -50,7 +50,7 @@ func (r *Rendering) setDestinations(n kernel.Networks) {
 		return
 	}
 	destinations := tree{
-		rules: r.rules, option: "-d", name: destinationName, prefixes: map[string]netip.Prefix{},
+		rules: r.rules, option: "-d", name: Egress.destinationName, prefixes: map[string]netip.Prefix{},
 		most: destinationRules, levels: destinationLevels, tail: []string{"-g " + SourceChain},
 	}
 	r.rules[RootChain] = append(returnRules(networks), destinations.root(hosts)...)

@@ -13,6 +13,8 @@ import (
 
 // Kernel is what the tables hold, as far as this package cares.
 type Kernel struct {
+	// owner is whose chains these are; [Egress] if it is zero.
+	owner Owner
 	// Chains are the owned chains with their rules, but for marks.
 	Chains Ruleset
 	// marks are the empty chains that writes have left: one at most, but for those that a rule of
@@ -20,19 +22,32 @@ type Kernel struct {
 	marks []string
 	// restored: there are marks, and not the one that the reader has left.
 	restored bool
-	// jumps are the rules of POSTROUTING that lead to an owned chain, as printed.
-	jumps []string
-	// jumpInFront: the first rule of POSTROUTING is jumpRule.
-	jumpInFront bool
+	// hooks are the chains of the hooks that have rules that lead to an owned chain.
+	hooks map[string]hook
 	// proxierJump: a rule of POSTROUTING is the proxier's.
 	proxierJump bool
-	// held are owned chains that a rule of somebody else leads to, other than from
-	// POSTROUTING. They cannot be deleted.
+	// held are owned chains that a rule of somebody else leads to, other than from a chain
+	// with a jump. They cannot be deleted.
 	held map[string]bool
 }
 
+// hook is what concerns an owner in a chain that it has a jump in.
+type hook struct {
+	// jumps are the rules that lead to an owned chain, as printed.
+	jumps []string
+	// inFront: the first rule is the owner's jump.
+	inFront bool
+}
+
+func (k Kernel) ownedBy() Owner {
+	if k.owner.Prefix == "" {
+		return Egress
+	}
+	return k.owner
+}
+
 // Empty tells whether there is nothing of this package's.
-func (k Kernel) Empty() bool { return len(k.Chains)+len(k.marks)+len(k.jumps) == 0 }
+func (k Kernel) Empty() bool { return len(k.Chains)+len(k.marks)+len(k.hooks) == 0 }
 
 // Restored tells whether somebody has restored what the table held before the last write of
 // the [Writer] that has read it. It is told once.
@@ -66,7 +81,11 @@ func (k Kernel) clone() Kernel {
 	for name, rules := range k.Chains {
 		chains[name] = slices.Clone(rules)
 	}
-	k.Chains, k.marks, k.jumps, k.held = chains, slices.Clone(k.marks), slices.Clone(k.jumps), maps.Clone(k.held)
+	hooks := make(map[string]hook, len(k.hooks))
+	for chain, h := range k.hooks {
+		hooks[chain] = hook{slices.Clone(h.jumps), h.inFront}
+	}
+	k.Chains, k.marks, k.hooks, k.held = chains, slices.Clone(k.marks), hooks, maps.Clone(k.held)
 	return k
 }
 
@@ -78,7 +97,7 @@ var ErrIncompatible = errors.New("it holds what iptables cannot show; list it wi
 // short or says that it does not show all. What it returns keeps nothing of data, most of
 // which is the proxier's.
 func ParseSave(data string) (Kernel, error) {
-	p := newKernelParser()
+	p := newKernelParser(Egress)
 	if err := parse(strings.Lines(data), p); err != nil {
 		return Kernel{}, err
 	}
@@ -130,11 +149,12 @@ func cutIncompatible(comment string) (table string, ok bool) {
 type kernelParser struct {
 	kernel Kernel
 	err    error
-	later  bool // the first rule of POSTROUTING has been
+	// later are the chains of which the first rule has been.
+	later map[string]bool
 }
 
-func newKernelParser() *kernelParser {
-	return &kernelParser{kernel: Kernel{Chains: Ruleset{}, held: map[string]bool{}}}
+func newKernelParser(owner Owner) *kernelParser {
+	return &kernelParser{kernel: Kernel{owner: owner, Chains: Ruleset{}, hooks: map[string]hook{}, held: map[string]bool{}}, later: map[string]bool{}}
 }
 
 func (p *kernelParser) incompatible(name string) {
@@ -150,29 +170,38 @@ func (p *kernelParser) line(name, text string) {
 	k := &p.kernel
 	if chain, ok := strings.CutPrefix(text, ":"); ok {
 		switch chain, _, _ = strings.Cut(chain, " "); {
-		case strings.HasPrefix(chain, markPrefix):
+		case k.owner.isMark(chain):
 			k.marks = append(k.marks, strings.Clone(chain))
-		case isOwned(chain):
+		case k.owner.owns(chain):
 			k.Chains[strings.Clone(chain)] = nil
 		}
 		return
 	}
 	chain, rule, ok := cutRule(text)
+	jump, hooked := k.owner.jumpIn(chain)
 	switch {
 	case !ok:
-	case isOwned(chain):
+	case k.owner.owns(chain):
 		k.marks = slices.DeleteFunc(k.marks, func(mark string) bool { return mark == chain }) // it is none with a rule
 		k.Chains[chain] = append(k.Chains[chain], strings.Clone(rule))
-	case chain == postrouting:
-		if isOwned(target(rule)) {
-			k.jumps = append(k.jumps, strings.Clone(rule))
-		}
-		k.proxierJump = k.proxierJump || rule == proxierJump
-		k.jumpInFront = k.jumpInFront || !p.later && rule == jumpRule
-		p.later = true
-	case strings.Contains(rule, ChainPrefix) && isOwned(target(rule)):
+	case hooked:
+		p.ruleOfHook(strings.Clone(chain), rule, jump)
+	case strings.Contains(rule, k.owner.Prefix) && k.owner.owns(target(rule)):
 		k.held[strings.Clone(target(rule))] = true
 	}
+}
+
+// ruleOfHook takes a rule of a chain that the owner has a jump in.
+func (p *kernelParser) ruleOfHook(chain, rule, jump string) {
+	k := &p.kernel
+	if k.owner.owns(target(rule)) {
+		h := k.hooks[chain]
+		h.jumps = append(h.jumps, strings.Clone(rule))
+		h.inFront = h.inFront || !p.later[chain] && rule == jump
+		k.hooks[chain] = h
+	}
+	k.proxierJump = k.proxierJump || chain == postrouting && rule == proxierJump
+	p.later[chain] = true
 }
 
 // cutRule splits "-A CHAIN rule".

@@ -35,6 +35,7 @@ func TestParseSave_OwnedChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Kernel{
+		owner: Egress,
 		Chains: Ruleset{
 			RootChain: {
 				"-d 10.128.0.0/14 -j RETURN",
@@ -43,10 +44,10 @@ func TestParseSave_OwnedChains(t *testing.T) {
 			"OPENSHIFT-EGRESS-EMPTY": nil,
 			"OPENSHIFT-EGRESS-HELD":  nil,
 		},
-		jumps: []string{jumpRule},
+		hooks: hookWith(false, jumpRule),
 		held:  map[string]bool{"OPENSHIFT-EGRESS-HELD": true},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Kernel{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Kernel{}, hook{}, Owner{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

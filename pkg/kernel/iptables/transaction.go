@@ -22,14 +22,15 @@ type transaction struct {
 	// of the table since.
 	rewrite, remove, unmark []string
 	// mark to leave, if any.
-	mark     string
-	moveJump bool
+	mark string
+	// moveJumps are the owner's that are not as they should be.
+	moveJumps []Jump
 }
 
 // edit returns the transaction that turns have into want, and leaves a mark if one is given: also where
 // nothing else is to be done, if there is none.
 func edit(want Ruleset, have Kernel, mark string) transaction {
-	t := transaction{mark: mark, moveJump: !jumpIsRight(want, have)}
+	t := transaction{mark: mark, moveJumps: wrongJumps(want, have)}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		rules, exists := have.Chains[name]
 		if !exists || !slices.Equal(rules, want[name]) {
@@ -43,7 +44,7 @@ func edit(want Ruleset, have Kernel, mark string) transaction {
 	}
 	t.unmark = slices.DeleteFunc(slices.Clone(have.marks), func(name string) bool { return have.held[name] })
 	unmarked, stale := mark != "" && len(have.marks) == 0, len(want) == 0 && len(t.unmark) > 0
-	if len(t.rewrite)+len(t.remove) == 0 && !t.moveJump && !unmarked && !stale {
+	if len(t.rewrite)+len(t.remove)+len(t.moveJumps) == 0 && !unmarked && !stale {
 		return transaction{}
 	}
 	return t
@@ -63,8 +64,8 @@ func (t transaction) payload(want Ruleset, have Kernel, comments map[string]stri
 		// Declaring a chain makes it, or empties it when it is there.
 		b.WriteString(":" + name + " - [0:0]\n")
 	}
-	if t.moveJump {
-		writeJump(&b, want, have)
+	for _, jump := range t.moveJumps {
+		writeJump(&b, jump, want, have)
 	}
 	for _, name := range t.rewrite {
 		for _, rule := range want[name] {
@@ -89,8 +90,8 @@ func (t transaction) touched() []string {
 	if t.mark != "" {
 		chains = append(chains, t.mark)
 	}
-	if t.moveJump {
-		chains = append(chains, postrouting)
+	for _, jump := range t.moveJumps {
+		chains = append(chains, jump.Chain)
 	}
 	return chains
 }
@@ -102,29 +103,33 @@ func tooMuch(name string, want Ruleset, have Kernel) bool {
 	return !wanted && (!have.held[name] || len(have.Chains[name]) > 0)
 }
 
-// needsJump: a journal alone does not.
-func (r Ruleset) needsJump() bool {
-	_, rooted := r[RootChain]
-	return rooted
+// needs tells whether the chain that a jump leads to is wanted: a journal alone needs no jump.
+func (r Ruleset) needs(jump Jump) bool {
+	_, wanted := r[target(jump.Rule)]
+	return wanted
 }
 
-// jumpIsRight: there is exactly one jump, in front, or none when there is nothing to jump to.
-func jumpIsRight(want Ruleset, have Kernel) bool {
-	if !want.needsJump() {
-		return len(have.jumps) == 0
-	}
-	return have.jumpInFront && len(have.jumps) == 1
+// wrongJumps returns the owner's jumps but for those that are right: there is exactly one in the chain, in
+// front, or none when there is nothing to jump to.
+func wrongJumps(want Ruleset, have Kernel) []Jump {
+	return slices.DeleteFunc(slices.Clone(have.ownedBy().Jumps), func(jump Jump) bool {
+		h := have.hooks[jump.Chain]
+		if !want.needs(jump) {
+			return len(h.jumps) == 0
+		}
+		return h.inFront && len(h.jumps) == 1
+	})
 }
 
 // writeJump deletes the jumps that are there, each by its text, so that a rule that moved
 // in the meantime is still the one meant and a rule that vanished fails the transaction.
 // Then it puts one in front.
-func writeJump(b *bytes.Buffer, want Ruleset, have Kernel) {
-	for _, rule := range have.jumps {
-		b.WriteString("-D " + postrouting + " " + rule + "\n")
+func writeJump(b *bytes.Buffer, jump Jump, want Ruleset, have Kernel) {
+	for _, rule := range have.hooks[jump.Chain].jumps {
+		b.WriteString("-D " + jump.Chain + " " + rule + "\n")
 	}
-	if want.needsJump() {
-		b.WriteString("-I " + postrouting + " 1 " + jumpRule + "\n")
+	if want.needs(jump) {
+		b.WriteString("-I " + jump.Chain + " 1 " + jump.Rule + "\n")
 	}
 }
 
@@ -136,6 +141,10 @@ func comment(text string) string {
 	text = kernel.Printable(text)
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
+
+// Payload returns the input of iptables-restore --noflush that writes rules into a kernel that holds nothing of the
+// owner's; nil if there are none.
+func (o Owner) Payload(rules Ruleset) []byte { return Transaction(rules, Kernel{owner: o}, nil) }
 
 // Payload returns the input of iptables-restore --noflush that writes all of p into a
 // kernel that holds nothing of it, with a comment above the rule of each binding that has one; nil

@@ -34,6 +34,7 @@ var errHung = fmt.Errorf("did not end within %s", execTimeout)
 // Writer keeps the owned chains of one IP family. It must not be used by two goroutines
 // at once.
 type Writer struct {
+	owner    Owner
 	commands commands
 	// known is what the kernel holds, or nil if that is unknown.
 	known *Kernel
@@ -46,9 +47,13 @@ type Writer struct {
 	backend string
 }
 
-// NewWriter returns a Writer for family that uses the iptables on PATH, as the proxier does.
-func NewWriter(family kernel.Family) *Writer {
-	return &Writer{commands: commandsFor(family, "")}
+// NewWriter returns a Writer of the chains of [Egress], for family, that uses the iptables on PATH, as the
+// proxier does.
+func NewWriter(family kernel.Family) *Writer { return NewWriterFor(Egress, family) }
+
+// NewWriterFor is NewWriter for the chains of another owner.
+func NewWriterFor(owner Owner, family kernel.Family) *Writer {
+	return &Writer{owner: owner, commands: commandsFor(family, "")}
 }
 
 // Read looks at what the kernel holds, so that the next Write repairs whatever differs.
@@ -56,7 +61,7 @@ func NewWriter(family kernel.Family) *Writer {
 func (w *Writer) Read(ctx context.Context) (k Kernel, missing []string, err error) {
 	sights := w.seeAll(ctx)
 	w.known = nil
-	k, missing, err = w.commands.read(ctx)
+	k, missing, err = w.commands.read(ctx, w.owner)
 	if err != nil {
 		return Kernel{}, nil, err
 	}
@@ -72,7 +77,12 @@ func (w *Writer) Read(ctx context.Context) (k Kernel, missing []string, err erro
 // Look returns what the kernel holds of one IP family, in the iptables on PATH. It changes
 // nothing.
 func Look(ctx context.Context, family kernel.Family) (Kernel, error) {
-	k, _, err := commandsFor(family, "").read(ctx)
+	return LookFor(ctx, Egress, family)
+}
+
+// LookFor is Look for the chains of another owner.
+func LookFor(ctx context.Context, owner Owner, family kernel.Family) (Kernel, error) {
+	k, _, err := commandsFor(family, "").read(ctx, owner)
 	return k, err
 }
 
@@ -113,7 +123,7 @@ func (w *Writer) WriteChains(ctx context.Context, want Ruleset, names []string) 
 func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names []string) (changed bool, err error) {
 	mark := ""
 	if len(want) > 0 {
-		mark = newMark()
+		mark = w.owner.newMark()
 	}
 	change := edit(want, have, mark)
 	payload := change.payload(want, have, nil)
@@ -121,7 +131,7 @@ func (w *Writer) restore(ctx context.Context, want Ruleset, have Kernel, names [
 		return false, nil
 	}
 	if logger := klog.FromContext(ctx).V(9); logger.Enabled() {
-		logger.Info("Restoring egress SNAT rules", "rules", string(payload))
+		logger.Info("Restoring rules", "rules", string(payload))
 	}
 	if err := w.commands.apply(ctx, payload); err != nil {
 		w.known = nil
@@ -154,10 +164,11 @@ func (k *Kernel) become(want Ruleset, names []string, mark string) {
 	if mark != "" {
 		k.marks = append(k.marks, mark)
 	}
-	k.jumpInFront = want.needsJump()
-	k.jumps = nil
-	if want.needsJump() {
-		k.jumps = []string{jumpRule}
+	k.hooks = map[string]hook{}
+	for _, jump := range k.ownedBy().Jumps {
+		if want.needs(jump) {
+			k.hooks[jump.Chain] = hook{[]string{jump.Rule}, true}
+		}
 	}
 }
 
@@ -179,7 +190,7 @@ func (w *Writer) OtherBackend(ctx context.Context) (Kernel, error) {
 	if !other.installed() {
 		return Kernel{}, nil
 	}
-	found, _, err := other.read(ctx)
+	found, _, err := other.read(ctx, w.owner)
 	return found, err
 }
 
@@ -191,7 +202,7 @@ func (w *Writer) PruneOtherBackend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = empty(ctx, other, false)
+	_, err = empty(ctx, w.owner, other, false)
 	return err
 }
 
@@ -201,18 +212,18 @@ func (w *Writer) PruneOtherBackend(ctx context.Context) error {
 func Withdraw(ctx context.Context) (map[kernel.Family][]kernel.Binding, error) {
 	withdrawn := map[kernel.Family][]kernel.Binding{}
 	err := everywhere(func(c commands) error {
-		bindings, err := empty(ctx, c, true)
+		bindings, err := empty(ctx, Egress, c, true)
 		withdrawn[c.family] = append(withdrawn[c.family], bindings...)
 		return err
 	})
 	return withdrawn, err
 }
 
-// Cleanup removes all chains and rules that this package owns, of both families and
-// through every back end that is installed.
-func Cleanup(ctx context.Context) error {
+// Cleanup removes all chains and rules of an owner, of both families and through every back end that is
+// installed.
+func Cleanup(ctx context.Context, owner Owner) error {
 	return everywhere(func(c commands) error {
-		_, err := empty(ctx, c, false)
+		_, err := empty(ctx, owner, c, false)
 		return err
 	})
 }
@@ -229,11 +240,11 @@ func everywhere(do func(commands) error) error {
 
 // empty removes everything of ours, or leaves the journal of it, and returns the bindings that it
 // stood for. A back end that is not installed has none.
-func empty(ctx context.Context, c commands, journal bool) ([]kernel.Binding, error) {
+func empty(ctx context.Context, owner Owner, c commands, journal bool) ([]kernel.Binding, error) {
 	if !c.installed() {
 		return nil, nil
 	}
-	w := &Writer{commands: c}
+	w := &Writer{owner: owner, commands: c}
 	found, _, err := w.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -289,8 +300,8 @@ func (c commands) backend(ctx context.Context) (string, error) {
 
 // read reads all tables that exist, and returns the owned chains, and what is missing of the
 // proxier's. Naming a table would make iptables-legacy create it.
-func (c commands) read(ctx context.Context) (k Kernel, missing []string, err error) {
-	ours, proxier := newKernelParser(), newProxierParser()
+func (c commands) read(ctx context.Context, owner Owner) (k Kernel, missing []string, err error) {
+	ours, proxier := newKernelParser(owner), newProxierParser()
 	if err := runLines(ctx, func(lines iter.Seq[string]) error { return parse(lines, ours, proxier) }, c.save); err != nil {
 		return Kernel{}, nil, err
 	}

@@ -94,8 +94,8 @@ func (n *node) holds(p kernel.Desired) {
 	if diff := cmp.Diff(Render(p), have.Chains, cmpopts.EquateEmpty()); diff != "" {
 		n.Fatalf("the kernel does not hold the plan (-want +got):\n%s", diff)
 	}
-	if !jumpIsRight(Render(p), have) {
-		n.Fatalf("the jump is wrong: %v, in front: %v", have.jumps, have.jumpInFront)
+	if len(wrongJumps(Render(p), have)) > 0 {
+		n.Fatalf("the jump is wrong: %v", have.hooks)
 	}
 	if differences := Differences(Render(p), have); len(differences) > 0 {
 		n.Fatalf("there is no difference, but %v", differences)
@@ -218,8 +218,8 @@ func TestWriter_Journal(t *testing.T) {
 			rules.Record(p.Bindings[left:])
 			n.run(func() error { _, err := n.writer.Write(n.Context(), rules); return err })
 			have := n.look()
-			if diff := cmp.Diff(rules, have.Chains); diff != "" || !recorded(have) || !jumpIsRight(rules, have) {
-				t.Errorf("recorded: %v, jumps: %v (-want +got):\n%s", recorded(have), have.jumps, diff)
+			if diff := cmp.Diff(rules, have.Chains); diff != "" || !recorded(have) || len(wrongJumps(rules, have)) > 0 {
+				t.Errorf("recorded: %v, jumps: %v (-want +got):\n%s", recorded(have), have.hooks, diff)
 			}
 			if diff := cmp.Diff(kernel.Sorted(p.Bindings), have.Bindings(), addresses); diff != "" {
 				t.Errorf("a fresh start sees other bindings (-want +got):\n%s", diff)
@@ -333,8 +333,8 @@ func TestWriter_ReadKeepsNothing(t *testing.T) {
 			t.Errorf("missing of the proxier: %q, want all %d", missing, all)
 		}
 		n.write(kernel.Desired{})
-		if diff := cmp.Diff(Render(p), k.Chains); diff != "" || len(k.jumps) != 1 {
-			t.Errorf("%d jumps (-want +got):\n%s", len(k.jumps), diff)
+		if diff := cmp.Diff(Render(p), k.Chains); diff != "" || len(k.hooks[postrouting].jumps) != 1 {
+			t.Errorf("%d jumps (-want +got):\n%s", len(k.hooks[postrouting].jumps), diff)
 		}
 		n.write(p)
 		k, _ = n.read()
@@ -546,7 +546,7 @@ func TestCleanup_RemovesAllOfIt(t *testing.T) {
 				t.Errorf("want the journal and nothing else:\n%s", got)
 			}
 		}
-		n.run(func() error { return Cleanup(n.Context()) })
+		n.run(func() error { return Cleanup(n.Context(), Egress) })
 		n.holds(kernel.Desired{})
 		n.run(withdraw) // nothing left is no error
 		if len(withdrawn[family]) != 0 {
@@ -564,7 +564,7 @@ func TestWriter_PruneOtherBackend(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			other = &Writer{commands: commandsFor(n.family, map[string]string{"legacy": "nft", "nft": "legacy"}[current])}
+			other = &Writer{owner: Egress, commands: commandsFor(n.family, map[string]string{"legacy": "nft", "nft": "legacy"}[current])}
 			return nil
 		})
 		p := podPlan(n.cidr, n.cidr.Addr().Next().String())

@@ -42,6 +42,9 @@
 //	    map ways       { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto egress-<IP>
 //	    map sources    { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto from-<IP>
 //	    own-pods, bound-pods, pod-ways, pod-sources: the same without the protocol, for bindings of all protocols
+//	    set flows      { type ipv4_addr . inet_proto . ipv4_addr . inet_service . inet_service;
+//	                     size 262144; flags dynamic,timeout; timeout 5m; }  answers to what was steered, but TCP
+//	    set hosts      { type ipv4_addr . inet_proto . ipv4_addr; the same }   of protocols without ports
 //
 //	    chain egress-203.0.113.10 {                                         which way it takes, a rule at a time:
 //	        meta mark set meta mark & ~0x7e | 2                             to the node of number 1
@@ -74,6 +77,8 @@
 //	        iifname steer0                                                  mark := arrived, return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
+//	        ct state new ct status ! dnat meta l4proto != tcp
+//	            ip daddr . meta l4proto @bound                              jump late
 //	        ct state new,invalid tcp flags != syn / syn,rst,ack
 //	            ip daddr @held                                              jump nostate
 //	        ct direction reply                                              return
@@ -83,6 +88,11 @@
 //	        ip saddr . meta l4proto . ip daddr @own                         return
 //	        ip saddr . meta l4proto                                         vmap @ways
 //	        ct state related ip saddr . ct protocol                         vmap @ways
+//	    }
+//	    chain late {
+//	        meta l4proto udp, or sctp
+//	            ip saddr . meta l4proto . ip daddr . th sport . th dport @flows   counter flipped drop
+//	        ip saddr . meta l4proto . ip daddr @hosts                       counter flipped drop
 //	    }
 //	    chain nostate {
 //	        socket transparent 0, or 1                                      return
@@ -117,8 +127,14 @@
 //	        arrived                                                         counter stale drop
 //	        from here                                                       counter unsnatted drop
 //	        ct status snat                                                  counter unsnatted drop
+//	        meta l4proto != tcp oifname steer0                              jump remember
 //	        oifname steer0                                                  mark := 0, accept
 //	                                                                        counter unsnatted drop
+//	    }
+//	    chain remember {
+//	        meta l4proto udp, or sctp
+//	            update @flows { ip daddr . meta l4proto . ip saddr . th dport . th sport }   return
+//	        meta l4proto != icmp    update @hosts { ip daddr . meta l4proto . ip saddr }
 //	    }
 //	}
 //
@@ -164,6 +180,11 @@
 //
 //   - prerouting is behind DNAT (-100), because a Service may lead out of the cluster, and in front
 //     of the route. It marks every packet: nobody else's mark of the flow is touched.
+//   - late and remember are for flows that this node's conntrack has forgotten: by expiry, by conntrack -F, or because
+//     their egress IP comes here. An answer from outside would begin one from the far side to the pod, in which the
+//     pod's packets are answers that nobody steers. Of TCP the flags tell an answer. Of other protocols each steered
+//     packet refreshes what remember knows of its flow, as nobody knows when conntrack forgets it; that costs
+//     a lookup. What comes late is dropped until the pod itself sends. Where a set is full, further flows are not remembered.
 //   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked, and others never get
 //     to its device. forward is for those that a node would masquerade, and so make look like its own.
 //   - before-nat sees whose a packet is for the last time. Behind source NAT the packet does not say so,
@@ -195,6 +216,7 @@
 //
 // A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a
 // number is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from
-// the sources, so that it gives no flow the egress IP any more, and from the rest when its flows have been ended. If anything of
+// the sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
+// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of
 // the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 package steering

@@ -97,12 +97,14 @@ func (k counter) packets() int {
 	return n
 }
 
-// await waits for the first packet.
-func (k counter) await() {
+// await waits for the first packet, awaitMore for more than so many.
+func (k counter) await() { k.awaitMore(0) }
+
+func (k counter) awaitMore(than int) {
 	k.c.Helper()
-	for deadline := time.Now().Add(5 * time.Second); k.packets() == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); k.packets() <= than; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			k.c.Fatalf("%s: no packet in %s", k.host.Name, k.chain)
+			k.c.Fatalf("%s: no packet more in %s", k.host.Name, k.chain)
 		}
 	}
 }
@@ -575,6 +577,7 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			counter string
 		}{
 			"a binding that is leaving": {way: kernel.Way{}, at: source, counter: unsnattedCounter, take: func() { source.leave(bindings) }},
+			"leaving, and steered":      {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() { source.leave(bindings) }},
 			"leaving on the holder":     {way: c.toNode(1), at: holder, counter: staleCounter, take: func() { holder.leave(bindings) }},
 			"no ip rule": {way: c.toNode(1), at: source, counter: unsnattedCounter, take: func() {
 				c.run(source.host, "%s rule del pref 901", family)
@@ -596,6 +599,32 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			test.at.dropped(before, test.counter)
 		}
 		c.noLeak(leaks)
+	})
+}
+
+// TestGuard_FlowWhileLeaving: what a pod sends while its flows are judged, for it is bound no more, makes no flow that would
+// go on under the pod's own address.
+func TestGuard_FlowWhileLeaving(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		source := c.nodes[0]
+		for i, protocol := range []kernel.Protocol{kernel.UDP, kernel.All} {
+			bindings := []kernel.Binding{c.bind(1, protocol, c.egressIP)}
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+			flow := c.udpFlow(c.lab.Pod(1), uint16(9000+i))
+			before := source.drops()
+			source.leave(bindings)
+			c.run(source.host, "conntrack -D -s %s", c.addr(c.lab.Pod(1)))
+			flow.ask()
+			source.dropped(before, unsnattedCounter)
+			c.steer(nil, nil)
+			flow.ask()
+			_ = flow.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_, from, err := flow.server.ReadFrom(make([]byte, 100))
+			if seen, _ := netip.ParseAddrPort(fmt.Sprint(from)); seen.Addr() != source.ip {
+				t.Errorf("%s: not bound, it is seen as %v (%v), want %s", protocol, from, err, source.ip)
+			}
+		}
 	})
 }
 
@@ -722,6 +751,64 @@ func TestGuard_ForgottenFlow(t *testing.T) {
 	})
 }
 
+// TestGuard_ForgottenDatagrams: as TestGuard_ForgottenFlow, of protocols that do not say who begins a flow. What else comes
+// from the far side reaches the pod.
+func TestGuard_ForgottenDatagrams(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		c.serve(c.lab.Pod(1), "udp")
+		source, pod, leaks := c.nodes[0], c.addr(c.lab.Pod(1)), c.leaks(c.lab.Pod(1))
+		for i, protocol := range []kernel.Protocol{kernel.UDP, kernel.All} {
+			c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+			port := uint16(9000 - 920*i) // those that leaks counts
+			flow := c.udpFlow(c.lab.Pod(1), port)
+			c.run(source.host, "conntrack -D -s %s -d %s", pod, c.outside())
+			before := source.drops()
+			if _, err := flow.server.WriteTo([]byte("late"), flow.peer); err != nil {
+				t.Fatal(err)
+			}
+			source.dropped(before, flippedCounter)
+			c.says(flow.client, "ahead")
+			_ = flow.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+			if _, from, err := flow.server.ReadFrom(make([]byte, 100)); err != nil || from.String() != flow.peer.String() {
+				t.Errorf("%s: seen as %v (%v), want %s", protocol, from, err, flow.peer)
+			}
+			if _, err := flow.server.WriteTo([]byte("answer"), flow.peer); err != nil {
+				t.Fatal(err)
+			}
+			c.hears(flow.client, "answer")
+			before = source.drops()
+			c.sees("another flow of the far side", c.lab.Outside(), "udp", pod, c.outside())
+			source.dropped(before)
+		}
+		c.noLeak(leaks)
+	})
+}
+
+// TestGuard_ForgottenFlowWithoutPorts: as TestGuard_ForgottenDatagrams, of a protocol that has no ports.
+func TestGuard_ForgottenFlowWithoutPorts(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		source, pod, outside := c.nodes[0], c.lab.Pod(1), c.lab.Outside()
+		const experimental = 253 // RFC 3692
+		packetsOf := func(from netip.Addr) counter {
+			return c.count(outside, "prerouting", -400, fmt.Sprintf("ip saddr %s meta l4proto %d", from, experimental))
+		}
+		right, wrong := packetsOf(c.egressIP), packetsOf(c.addr(pod))
+		c.steer([]kernel.Binding{c.bind(1, kernel.All, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		c.sendIP(pod, experimental, c.outside())
+		right.await()
+		c.run(source.host, "conntrack -D -s %s -d %s", c.addr(pod), c.outside())
+		before := source.drops()
+		c.sendIP(outside, experimental, c.egressIP)
+		source.dropped(before, flippedCounter)
+		c.sendIP(pod, experimental, c.outside())
+		if right.awaitMore(1); wrong.packets() > 0 {
+			t.Errorf("%d packets have left under the pod's own address", wrong.packets())
+		}
+	})
+}
+
 // TestPackets_ConnectionThatAnotherNodeKnew: a connection of a held egress IP lives on though this node does not know it.
 // What the far side sends is dropped until the pod sends. The pod's port stays.
 func TestPackets_ConnectionThatAnotherNodeKnew(t *testing.T) {
@@ -811,13 +898,19 @@ func (c *cluster) sendRaw(from *lab.Host, segment []byte, to netip.Addr) {
 		sum = sum>>16 + sum&0xffff
 	}
 	binary.BigEndian.PutUint16(segment[16:], ^uint16(sum))
+	c.sendIP(from, unix.IPPROTO_TCP, to, segment...)
+}
+
+// sendIP sends a packet of a protocol from a host.
+func (c *cluster) sendIP(from *lab.Host, protocol int, to netip.Addr, payload ...byte) {
+	c.Helper()
 	err := from.Do(func() error {
-		conn, err := net.ListenPacket(c.network("ip")+":tcp", c.addr(from).String())
+		conn, err := net.ListenPacket(fmt.Sprintf("%s:%d", c.network("ip"), protocol), c.addr(from).String())
 		if err != nil {
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		_, err = conn.WriteTo(segment, &net.IPAddr{IP: to.AsSlice()})
+		_, err = conn.WriteTo(payload, &net.IPAddr{IP: to.AsSlice()})
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
@@ -32,7 +33,14 @@ const (
 	podSourcesMap = "pod-sources" // pod : goto the chain that gives the egress IP
 	waysMap       = "ways"        // pod . protocol : goto the egress IP's chain
 	podWaysMap    = "pod-ways"    // pod : goto the egress IP's chain
+	flowsSet      = "flows"       // far side . protocol . pod . the far side's port . the pod's, of what was steered
+	hostsSet      = "hosts"       // far side . protocol . pod, of what was steered and has no ports
 )
+
+// remembered is how long a steered flow is remembered after the pod's last packet, unless it is one of TCP: more than twice
+// as long as conntrack remembers one of UDP. So nothing comes by the holder any more when it is forgotten, unless the far side
+// goes on by itself for as long. The kernel adds no flow to a full set.
+const remembered, rememberedFlows = 5 * time.Minute, 1 << 18
 
 // nodeChains begins the names of the chains that look at what a node sends into the tunnel.
 const nodeChains = "node-"
@@ -59,6 +67,8 @@ var sets = []table.Set{
 	{Name: podSourcesMap, Map: true, Chains: sourceChains},
 	{Name: waysMap, Protocol: true, Map: true, Chains: wayChains},
 	{Name: podWaysMap, Map: true, Chains: wayChains},
+	{Name: flowsSet, Protocol: true, Other: true, Ports: true, Timeout: remembered, Size: rememberedFlows},
+	{Name: hostsSet, Protocol: true, Other: true, Timeout: remembered, Size: rememberedFlows},
 }
 
 // The counters of what is dropped.
@@ -84,7 +94,7 @@ type content struct {
 	pods int
 	ways map[netip.Addr]kernel.Way
 	held map[netip.Addr]bool
-	// leaving are bindings that give no egress IP any more, and whose packets are still steered and guarded.
+	// leaving are bindings that give no egress IP any more, and whose pods' packets are dropped.
 	leaving map[kernel.Binding]bool
 }
 
@@ -101,7 +111,7 @@ func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *cont
 }
 
 // follow turns c into what change leads to, and returns what that changes in the sets. What was removed by this
-// change or by former ones, and is among leaving, is still steered and guarded.
+// change or by former ones, and is among leaving, is still guarded.
 func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.Change {
 	edit := table.NewEdit(c.sets)
 	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
@@ -206,7 +216,8 @@ func (c *content) unbind(edit table.Edit, b kernel.Binding) {
 	}
 	own, others := places(b)[0], places(b)[1:]
 	edit.Remove(own.set, own.key)
-	if way := others[0]; c.sets[way.set][way.key] != b.EgressIP {
+	way := others[0]
+	if egressIP, there := c.sets[way.set][way.key]; there && egressIP != b.EgressIP {
 		return // another one of the pod has come before this one goes
 	}
 	for _, p := range others {
@@ -214,10 +225,13 @@ func (c *content) unbind(edit table.Edit, b kernel.Binding) {
 	}
 }
 
-// take has a binding give no egress IP any more.
+// take has a binding neither give its egress IP nor lead to it any more. What its pod sends is dropped then: a flow that
+// began now would have been judged already, and go on under the pod's own address.
 func (c *content) take(edit table.Edit, b kernel.Binding) {
-	if source := places(b)[2]; c.sets[source.set][source.key] == b.EgressIP {
-		edit.Remove(source.set, source.key)
+	for _, p := range places(b)[1:3] {
+		if c.sets[p.set][p.key] == b.EgressIP {
+			edit.Remove(p.set, p.key)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ const (
 	guardChain        = "guard"
 	markedChain       = "marked"
 	nostateChain      = "nostate"
+	lateChain         = "late"
+	rememberChain     = "remember"
 )
 
 // Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which begins at 100 for
@@ -100,6 +102,8 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 		nostateChain:     l.nostate(),
+		lateChain:        l.late(),
+		rememberChain:    l.remember(),
 	}
 	if len(l.config.ports()) > 0 {
 		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
@@ -237,13 +241,18 @@ func (l layout) prerouting(pods bool, uplink string) []table.Rule {
 	// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
 	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
-	rules = append(rules, l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside))
+	perhaps := slices.Concat(newFlow(), notDNATed(), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP))
+	rules = append(rules,
+		l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside),
+		l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), l.protocol(), in(boundSet), jump(lateChain)))
 	if pods {
-		rules = append(rules, l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside))
+		rules = append(rules,
+			l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside),
+			l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), in(boundPodsSet), jump(lateChain)))
 	}
 	rules = append(rules,
 		l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
-			l.Destination(l.First), in(heldSet), []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: nostateChain}}),
+			l.Destination(l.First), in(heldSet), jump(nostateChain)),
 		l.rule("an answer", reply(), verdict(expr.VerdictReturn)),
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictReturn)),
 		l.rule("of nobody who is bound", notRelated(), l.unbound(pods), verdict(expr.VerdictReturn)),
@@ -298,6 +307,45 @@ func (l layout) nostate() []table.Rule {
 		l.rule("for a transparent socket of this node", own(1)),
 		l.rule("of a connection that another node knew", drop(nostateCounter)),
 	}
+}
+
+// late drops answers to steered flows of protocols that do not say who begins one. In remember are those of pods that were
+// steered; what else comes from outside begins a flow.
+func (l layout) late() []table.Rule {
+	hosts := slices.Concat(l.Source(l.First), l.protocol(), l.Destination(l.Third))
+	ports := slices.Concat(l.port(0, l.Fourth), l.port(2, l.Fifth))
+	var rules []table.Rule
+	for _, protocol := range withPorts {
+		rules = append(rules, l.rule("an answer to a forgotten flow", protocolIs(protocol), hosts, ports, in(flowsSet), drop(flippedCounter)))
+	}
+	return append(rules, l.rule("an answer to a forgotten flow without ports", hosts, in(hostsSet), drop(flippedCounter)))
+}
+
+// remember keeps in mind what was steered, as an answer would have it. Each packet counts: conntrack may forget a flow
+// at any time. ICMP needs none of that: an answer begins no flow.
+func (l layout) remember() []table.Rule {
+	hosts := slices.Concat(l.Destination(l.First), l.protocol(), l.Source(l.Third))
+	ports := slices.Concat(l.port(2, l.Fourth), l.port(0, l.Fifth))
+	var rules []table.Rule
+	for _, protocol := range withPorts {
+		rules = append(rules, l.rule("a steered flow", protocolIs(protocol), hosts, ports, update(flowsSet), verdict(expr.VerdictReturn)))
+	}
+	return append(rules, l.rule("a steered flow without ports", compareProtocol(expr.CmpOpNeq, l.icmp()), hosts, update(hostsSet)))
+}
+
+// withPorts are the protocols, beside TCP, whose flows are told apart by their ports.
+var withPorts = []byte{unix.IPPROTO_UDP, unix.IPPROTO_SCTP}
+
+// port loads one of a packet's ports.
+func (l layout) port(offset, register uint32) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2}}
+}
+
+func (l layout) icmp() byte {
+	if l.config.Family == kernel.IPv6 {
+		return unix.IPPROTO_ICMPV6
+	}
+	return unix.IPPROTO_ICMP
 }
 
 // beforeNAT marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
@@ -358,6 +406,7 @@ func (l layout) marked() []table.Rule {
 		l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)),
 		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
 		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
+		l.rule("to another node, and not of TCP", compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), leaves, jump(rememberChain)),
 		l.rule("to another node", leaves, pass),
 		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)),
 	}
@@ -533,10 +582,12 @@ func innerHardwareSourceIs(addr hardwareAddr) []expr.Any {
 	}
 }
 
-func protocolIs(number byte) []expr.Any {
+func protocolIs(number byte) []expr.Any { return compareProtocol(expr.CmpOpEq, number) }
+
+func compareProtocol(op expr.CmpOp, number byte) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{number}},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: []byte{number}},
 	}
 }
 
@@ -599,6 +650,15 @@ func goToChainIn(set string) []expr.Any {
 
 func goToChain(chain string) []expr.Any {
 	return []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: chain}}
+}
+
+func jump(chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: chain}}
+}
+
+// update adds the key to a set, or has the kernel remember it for longer.
+func update(set string) []expr.Any {
+	return []expr.Any{&expr.Dynset{SrcRegKey: unix.NFT_REG_1, SetName: set, Operation: unix.NFT_DYNSET_OP_UPDATE}}
 }
 
 func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }

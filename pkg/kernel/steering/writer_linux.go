@@ -52,8 +52,8 @@ func newWriter(c Config, ways holderWays) *Writer {
 func (w *Writer) Close() { w.table.Close() }
 
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
-// anything. leaving are bindings that are not wanted any more: they give no flow an egress IP, and what their
-// pods send is still steered or dropped. After an error some of it may be missing: call Write again.
+// anything. leaving are bindings that are not wanted any more: what their pods send is dropped, so that no flow begins
+// while theirs are judged. After an error some of it may be missing: call Write again.
 //
 // The table is written even if what carries packets to other nodes cannot be made: then the guard drops these
 // packets.

@@ -442,9 +442,9 @@ func TestWriter_TamperingIsNotHidden(t *testing.T) {
 // TestWriter_TunnelOfTheOtherFamily: what is about packets of the tunnel is in the table of their family.
 func TestWriter_TunnelOfTheOtherFamily(t *testing.T) {
 	onNode(t, func(n *node) {
-		d := n.c.desired()
+		d, dport := n.c.desired(), fmt.Sprintf("udp dport %d", tunnelPort)
 		n.write(d)
-		if listed := n.nft("list table %s", n.name()); !strings.Contains(listed, "chain tunnel-input") || !strings.Contains(listed, "udp dport") {
+		if listed := n.nft("list table %s", n.name()); !strings.Contains(listed, "chain tunnel-input") || !strings.Contains(listed, dport) {
 			t.Errorf("nothing is about packets of the tunnel:\n%s", listed)
 		}
 		n.ip = netip.MustParseAddr("2001:db8:0:2::2")
@@ -453,7 +453,7 @@ func TestWriter_TunnelOfTheOtherFamily(t *testing.T) {
 		}
 		n.restart(n.Writer.ways)
 		n.write(d)
-		if listed := n.nft("list table %s", n.name()); strings.Contains(listed, "chain tunnel") || strings.Contains(listed, "udp dport") {
+		if listed := n.nft("list table %s", n.name()); strings.Contains(listed, "chain tunnel") || strings.Contains(listed, dport) {
 			t.Errorf("something is about packets of the tunnel:\n%s", listed)
 		}
 	})

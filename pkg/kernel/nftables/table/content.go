@@ -5,7 +5,9 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -13,19 +15,28 @@ import (
 // Set is one of a table's sets. The first field of its keys is an address, unless Hardware says otherwise.
 type Set struct {
 	Name string
+	// Port: the keys are ports instead, and have no other fields.
+	Port bool
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.
 	Ranges bool
 	// Hardware: the keys are hardware addresses, and have no other fields. From: a hardware address is behind the first field.
 	Hardware, From bool
-	// Protocol and Other are fields of the keys behind the first.
-	Protocol, Other bool
+	// Protocol and Other are fields of the keys behind the first. Ports: two ports are behind these.
+	Protocol, Other, Ports bool
 	// Map tells that each element has an address as its value.
 	Map bool
 	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so.
 	Chains string
 	// Journal: no packet meets the set, and what it holds is no difference to tell.
 	Journal bool
+	// Timeout, if it is not 0: packets write the elements, at most Size of them, and the kernel forgets each so long after the
+	// last packet. They are no content, and no difference to tell.
+	Timeout time.Duration
+	Size    uint32
 }
+
+// learned tells whether packets write the elements.
+func (s Set) learned() bool { return s.Timeout > 0 }
 
 // Content is what the sets of a table hold, by their names. An empty set may be missing. Nil stands
 // for no table.
@@ -44,6 +55,8 @@ type Key struct {
 	Hardware kernel.HardwareAddr
 	// Other is another address, or the last of a range.
 	Other netip.Addr
+	// Port is that of a set of ports.
+	Port uint16
 }
 
 // Elements returns the number of elements in all sets.
@@ -70,10 +83,12 @@ func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
 
 // Text is an element as nft prints it.
 func (s Set) Text(key Key, value netip.Addr) string {
-	if s.Ranges {
+	switch {
+	case s.Port:
+		return strconv.Itoa(int(key.Port))
+	case s.Ranges:
 		return key.Pod.String() + "-" + key.Other.String()
-	}
-	if s.Hardware {
+	case s.Hardware:
 		return key.Hardware.String()
 	}
 	text := key.Pod.String()
@@ -100,7 +115,7 @@ func (s Set) Text(key Key, value netip.Addr) string {
 func Differences(table string, sets []Set, want, have Content) []string {
 	var differences []string
 	for _, set := range sets {
-		if set.Journal {
+		if set.Journal || set.learned() {
 			continue
 		}
 		added, removed := diff(have[set.Name], want[set.Name])

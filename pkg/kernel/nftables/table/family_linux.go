@@ -14,8 +14,9 @@ type Family struct {
 	Table nftables.TableFamily
 	// NAT is the family as source NAT names it.
 	NAT uint32
-	// First holds an address, Second what follows one, Third what follows an address and a protocol.
-	First, Second, Third uint32
+	// First holds an address, Second what follows one, Third what follows an address and a protocol. Behind another address
+	// there, Fourth and Fifth hold ports.
+	First, Second, Third, Fourth, Fifth uint32
 
 	address                     nftables.SetDatatype
 	source, destination, length uint32
@@ -27,12 +28,14 @@ func FamilyOf(family kernel.Family) Family {
 		return Family{
 			Table: nftables.TableFamilyIPv6, NAT: unix.NFPROTO_IPV6,
 			First: unix.NFT_REG_1, Second: unix.NFT_REG32_04, Third: unix.NFT_REG32_05,
+			Fourth: unix.NFT_REG32_09, Fifth: unix.NFT_REG32_10,
 			address: nftables.TypeIP6Addr, source: 8, destination: 24, length: 16,
 		}
 	}
 	return Family{
 		Table: nftables.TableFamilyIPv4, NAT: unix.NFPROTO_IPV4,
 		First: unix.NFT_REG_1, Second: unix.NFT_REG32_01, Third: unix.NFT_REG32_02,
+		Fourth: unix.NFT_REG32_03, Fifth: unix.NFT_REG32_04,
 		address: nftables.TypeIPAddr, source: 12, destination: 16, length: 4,
 	}
 }

@@ -29,14 +29,21 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	if s.Other {
 		fields = append(fields, f.address)
 	}
+	if s.Ports {
+		fields = append(fields, nftables.TypeInetService, nftables.TypeInetService)
+	}
 	if s.From {
 		fields = append(fields, nftables.TypeEtherAddr)
 	}
 	set := &nftables.Set{
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
 		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
+		Dynamic: s.learned(), HasTimeout: s.learned(), Timeout: s.Timeout, Size: s.Size,
 	}
-	if s.Hardware {
+	switch {
+	case s.Port:
+		set.KeyType = nftables.TypeInetService
+	case s.Hardware:
 		set.KeyType = nftables.TypeEtherAddr
 	}
 	switch {
@@ -89,7 +96,10 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
 // multiple of four bytes.
 func (s Set) keyBytes(key Key) []byte {
-	if s.Hardware {
+	switch {
+	case s.Port:
+		return binary.BigEndian.AppendUint16(nil, key.Port)
+	case s.Hardware:
 		return key.Hardware[:]
 	}
 	bytes := key.Pod.AsSlice()
@@ -118,6 +128,12 @@ func keyOf(element []byte) []byte {
 }
 
 func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
+	if s.Port {
+		if len(bytes) != 2 {
+			return Key{}, false
+		}
+		return Key{Port: binary.BigEndian.Uint16(bytes)}, true
+	}
 	if s.Hardware {
 		return Key{Hardware: kernel.HardwareAddr(append(slices.Clone(bytes), key.Hardware[:]...))}, len(bytes) == len(key.Hardware)
 	}

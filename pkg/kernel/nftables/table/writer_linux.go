@@ -493,6 +493,9 @@ func (w *Writer) holds(c *Conn) bool {
 		return false
 	}
 	for _, set := range w.spec.Sets {
+		if set.learned() {
+			continue
+		}
 		var want, have digest
 		for key, value := range w.held.Sets[set.Name] {
 			want.add(key, value)
@@ -557,6 +560,9 @@ func (w *Writer) lookOnce(c *Conn) (held Held, fault string, err error) {
 	}
 	held.Sets = Content{}
 	for _, set := range w.spec.Sets {
+		if set.learned() {
+			continue
+		}
 		elements, told := Elements{}, 0
 		ok, err := w.elements(c, set, func(key Key, value netip.Addr) {
 			elements[key] = value

@@ -1,0 +1,61 @@
+package conntrack
+
+import (
+	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Redirection says which connections to judge after a change of what is redirected.
+type Redirection struct {
+	// After is what is redirected now.
+	After kernel.Redirects
+	// Before are what was, or may have been, since the connections were last judged.
+	Before []kernel.Redirects
+
+	// local are the node's own addresses.
+	local kernel.CIDRSet
+}
+
+func (r *Redirection) empty() bool { return r.After.Empty() && len(r.Before) == 0 }
+
+// misdirected tells whether a TCP connection in zone 0 goes elsewhere than it should. It is misdirected if
+//
+//   - it is to be redirected, by its destination and its source, and does not go there; or
+//   - it is not to be redirected, and goes where it was redirected before.
+//
+// Others may redirect connections, too: what goes elsewhere for another reason is right.
+func (r *Redirection) misdirected(t *tracked) bool {
+	const tcp = 6
+	meant, goes := t.original.destination, t.replying.source
+	if t.Protocol != tcp || t.Zone != 0 || !meant.Addr().IsValid() || !goes.Addr().IsValid() || r.isLocal(meant.Addr()) {
+		return false
+	}
+	if to, redirected := r.After.To(meant); redirected {
+		return goes != to && r.concerns(t.Source)
+	}
+	if goes == meant {
+		return false
+	}
+	for _, before := range r.Before {
+		if to, was := before.To(meant); was && goes == to {
+			return true
+		}
+	}
+	return false
+}
+
+// concerns tells whether connections from source are redirected.
+func (r *Redirection) concerns(source netip.Addr) bool {
+	for _, cidr := range r.After.Sources {
+		if cidr.Contains(source) {
+			return true
+		}
+	}
+	return r.isLocal(source)
+}
+
+func (r *Redirection) isLocal(addr netip.Addr) bool {
+	_, local := r.local.Find(addr)
+	return local
+}

@@ -1,0 +1,57 @@
+// Package redirect writes [kernel.Redirects] of one IP family into the kernel: into an nftables
+// table of its own, or into chains of iptables' nat table.
+//
+// # Order
+//
+// The rules come before everybody's at the usual priority, dstnat (-100): before KUBE-SERVICES, so that no
+// Service can take the connections, whatever external IPs it has. The first that gives a
+// connection a destination decides. A connection to a Service that has endpoints on a redirected node is
+// the proxier's, and not redirected: the kernel translates a destination once.
+//
+// # nftables
+//
+//	table ip openshift-tunnel {
+//	    set nodes          { type ipv4_addr; }
+//	    set secure-ports   { type inet_service; }
+//	    set insecure-ports { type inet_service; }
+//	    set sources        { type ipv4_addr; flags interval; }          networks of pods
+//	    chain output {
+//	        type nat hook output priority -101; policy accept;
+//	        meta l4proto tcp ip daddr @nodes fib daddr type != local goto to-tunnel
+//	    }
+//	    chain prerouting {
+//	        type nat hook prerouting priority dstnat - 1; policy accept;
+//	        ip saddr @sources meta l4proto tcp ip daddr @nodes fib daddr type != local goto to-tunnel
+//	    }
+//	    chain to-tunnel {
+//	        tcp dport @secure-ports dnat to 192.0.2.10:10263
+//	        tcp dport @insecure-ports dnat to 192.0.2.10:10264
+//	    }
+//	}
+//
+// A change is one transaction.
+//
+// # iptables
+//
+//	OUTPUT                  -p tcp -j OPENSHIFT-TUNNEL-NODES                 at the very front
+//	PREROUTING              -p tcp -j OPENSHIFT-TUNNEL-PODS                  at the very front
+//	OPENSHIFT-TUNNEL-PODS   -s 10.128.0.0/14 -g OPENSHIFT-TUNNEL-NODES       one per network of pods
+//	OPENSHIFT-TUNNEL-NODES  -m set --match-set openshift-tunnel-4-nodes dst -m addrtype ! --dst-type LOCAL -g OPENSHIFT-TUNNEL-TO
+//	OPENSHIFT-TUNNEL-TO     -p tcp -m set --match-set openshift-tunnel-4-secure dst -j DNAT --to-destination 192.0.2.10:10263
+//	                        -p tcp -m set --match-set openshift-tunnel-4-insecure dst -j DNAT --to-destination 192.0.2.10:10264
+//
+// The sets are the kernel's IP sets. They change one element at a time: first those that stop
+// connections from being redirected, then those that redirect more, and a port is in the set that it moves to
+// before it leaves the other. So each destination goes from its old way to its new one at once. The
+// rules are one iptables-restore transaction.
+//
+// Where the kernel has no IP sets, or iptables does not know of them, the nodes are a tree of chains
+// (see package iptables), and up to 15 ports are one rule:
+//
+//	OPENSHIFT-TUNNEL-NODES       -m addrtype --dst-type LOCAL -j RETURN
+//	                             -d 192.0.2.0/24 -g OPENSHIFT-TUNNEL-D-C00002
+//	OPENSHIFT-TUNNEL-D-C00002    -d 192.0.2.1/32 -g OPENSHIFT-TUNNEL-TO
+//	OPENSHIFT-TUNNEL-TO          -p tcp -m multiport --dports 9443,10250 -j DNAT --to-destination 192.0.2.10:10263
+//
+// What an earlier process has left is found by the names in the kernel, never by memory.
+package redirect

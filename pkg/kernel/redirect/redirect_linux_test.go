@@ -1,0 +1,420 @@
+package redirect
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+)
+
+// way is how rules are written.
+type way struct {
+	name     string
+	backend  reconcile.Backend
+	iptables lab.Backend
+	tree     bool
+}
+
+var ways = []way{
+	{"nftables", reconcile.NFTables, lab.NFT, false},
+	{"iptables-nft", reconcile.IPTables, lab.NFT, false},
+	{"iptables-legacy", reconcile.IPTables, lab.Legacy, false},
+	{"iptables-nft/tree", reconcile.IPTables, lab.NFT, true},
+	{"iptables-legacy/tree", reconcile.IPTables, lab.Legacy, true},
+}
+
+// bed is a node with the tunnel server, and a host that has the addresses of all other nodes: those behind the tunnel, too,
+// so that connections that wrongly go directly are seen.
+type bed struct {
+	*testing.T
+	*lab.Lab
+	family kernel.Family
+	way
+	writer *Writer
+}
+
+// inAllWays runs a test for each back end and IP family.
+func inAllWays(t *testing.T, test func(b *bed)) {
+	for _, w := range ways {
+		for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+			t.Run(w.name+"/"+string(family), func(t *testing.T) {
+				l := lab.ForTest(t, lab.Config{Pods: 1, IPv6: true, Backend: w.iptables})
+				t.Setenv("PATH", l.Path())
+				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+				b := &bed{T: t, Lab: l, family: family, way: w}
+				b.writer = b.newWriter()
+				for _, port := range []uint16{10263, 10264} {
+					b.must(l.Node().ServeAsked(port))
+				}
+				for _, port := range []uint16{10250, 10255, 9100, 9443} {
+					b.must(l.Outside().ServeAsked(port))
+				}
+				for _, n := range []int{50, 51, 60} {
+					b.must(l.AddAddr(l.Outside(), b.addr(n)))
+				}
+				test(b)
+			})
+		}
+	}
+}
+
+func (b *bed) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bed) newWriter() *Writer {
+	w := NewWriter(b.backend, b.family)
+	w.rules.tree = b.tree
+	b.Cleanup(w.Close)
+	return w
+}
+
+// addr is an address of the nodes' network, by its number.
+func (b *bed) addr(n int) netip.Addr {
+	if b.family == kernel.IPv4 {
+		return netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
+	}
+	return netip.MustParseAddr(fmt.Sprintf("2001:db8:0:2::%d", n))
+}
+
+func (b *bed) self() netip.Addr {
+	if b.family == kernel.IPv4 {
+		return b.Node().V4
+	}
+	return b.Node().V6
+}
+
+// redirects are those to the tunnel server on the node, for these nodes.
+func (b *bed) redirects(nodes ...int) kernel.Redirects {
+	r := kernel.Redirects{
+		Secure:   kernel.Target{To: netip.AddrPortFrom(b.self(), 10263), Ports: []uint16{9443, 10250}},
+		Insecure: kernel.Target{To: netip.AddrPortFrom(b.self(), 10264), Ports: []uint16{9100, 10255}},
+	}
+	for _, n := range nodes {
+		r.Nodes = append(r.Nodes, b.addr(n))
+	}
+	return r
+}
+
+func (b *bed) write(want kernel.Redirects) (changed bool) {
+	b.Helper()
+	b.must(b.Node().Do(func() (err error) {
+		if _, err = b.writer.Read(b.Context()); err == nil {
+			changed, err = b.writer.Write(b.Context(), want)
+		}
+		return err
+	}))
+	return changed
+}
+
+// goes fails the test unless a connection of a host goes to the tunnel server, or directly.
+func (b *bed) goes(from *lab.Host, n int, port uint16, tunnelled bool) *lab.AskedConn {
+	b.Helper()
+	to, want := netip.AddrPortFrom(b.addr(n), port), b.Outside().Name
+	if tunnelled {
+		want = b.Node().Name
+	}
+	c, asked, err := from.DialAsked(b.Context(), to)
+	if err != nil {
+		b.Errorf("%s: %v", to, err)
+		return nil
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	if asked.By != want || asked.For != to {
+		b.Errorf("%s is answered by %s for %s; want %s", to, asked.By, asked.For, want)
+	}
+	return c
+}
+
+func (b *bed) agrees(want kernel.Redirects) {
+	b.Helper()
+	var differences []string
+	b.must(b.Node().Do(func() (err error) {
+		differences, err = Compare(b.Context(), b.backend, b.family, want)
+		return err
+	}))
+	if len(differences) > 0 {
+		b.Errorf("differences: %q", differences)
+	}
+}
+
+// run runs a program on the node.
+func (b *bed) run(name string, args ...string) string {
+	b.Helper()
+	var output []byte
+	b.must(b.Node().Do(func() (err error) {
+		output, err = exec.CommandContext(b.Context(), name, args...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%s %q: %w: %s", name, args, err, output)
+		}
+		return err
+	}))
+	return string(output)
+}
+
+func (b *bed) iptablesName() string {
+	if b.family == kernel.IPv6 {
+		return "ip6tables"
+	}
+	return "iptables"
+}
+
+// TestWriter_Packets: connections go where the redirects say, as these change, and nothing else changes its way.
+func TestWriter_Packets(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		r := b.redirects(50, 51)
+		for _, step := range []struct {
+			what   string
+			change func()
+			// tunnelled are the nodes and ports whose connections go to the tunnel server.
+			nodes []int
+			ports []uint16
+		}{
+			{"two nodes", func() {}, []int{50, 51}, []uint16{9100, 9443, 10250, 10255}},
+			{"one more", func() { r.Nodes = append(r.Nodes, b.addr(60)) }, []int{50, 51, 60}, []uint16{9100, 9443, 10250, 10255}},
+			{"one left", func() { r.Nodes = r.Nodes[:1] }, []int{50}, []uint16{9100, 9443, 10250, 10255}},
+			{"a port goes", func() { r.Insecure.Ports = []uint16{10255} }, []int{50}, []uint16{9443, 10250, 10255}},
+			{"a port moves", func() { r.Secure.Ports, r.Insecure.Ports = []uint16{10250}, []uint16{9443, 10255} }, []int{50}, []uint16{9443, 10250, 10255}},
+			{"no insecure ones", func() { r.Insecure = kernel.Target{} }, []int{50}, []uint16{10250}},
+			{"all but some", func() { r.Others, r.Nodes = true, []netip.Addr{b.addr(50), b.addr(51)} }, []int{60}, []uint16{10250}},
+			{"nodes again", func() { r = b.redirects(51) }, []int{51}, []uint16{9100, 9443, 10250, 10255}},
+		} {
+			step.change()
+			slices.Sort(r.Insecure.Ports)
+			if !b.write(r) || b.write(r) {
+				b.Errorf("%s: want a change, and then none", step.what)
+			}
+			b.agrees(r)
+			for _, n := range []int{50, 51, 60} {
+				for _, port := range []uint16{9100, 9443, 10250, 10255} {
+					b.goes(b.Node(), n, port, slices.Contains(step.nodes, n) && slices.Contains(step.ports, port))
+				}
+			}
+			b.goes(b.Pod(1), 51, 10250, false)
+			if b.Failed() {
+				b.Fatalf("after: %s", step.what)
+			}
+		}
+		r.Sources = []netip.Prefix{lab.ClusterV4}
+		if b.family == kernel.IPv6 {
+			r.Sources[0] = lab.ClusterV6
+		}
+		b.write(r)
+		b.agrees(r)
+		b.goes(b.Pod(1), 51, 10250, true)
+		b.goes(b.Pod(1), 60, 10250, false)
+		b.write(kernel.Redirects{})
+		b.agrees(kernel.Redirects{})
+		b.goes(b.Pod(1), 51, 10250, false)
+		b.goes(b.Node(), 51, 10250, false)
+		if left := b.run("iptables-save") + b.run("ip6tables-save") + b.run("nft", "list", "ruleset") + b.run("ipset", "list"); strings.Contains(strings.ToLower(left), "openshift-tunnel") {
+			b.Errorf("left behind:\n%s", left)
+		}
+	})
+}
+
+// TestWriter_OwnAddress: a connection to an address of the node itself is never redirected, whatever nodes claim.
+func TestWriter_OwnAddress(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		b.must(b.Node().ServeAsked(10250))
+		r := b.redirects(50)
+		r.Nodes = append(r.Nodes, b.self())
+		slices.SortFunc(r.Nodes, netip.Addr.Compare)
+		b.write(r)
+		to := netip.AddrPortFrom(b.self(), 10250)
+		c, asked, err := b.Node().DialAsked(b.Context(), to)
+		b.must(err)
+		b.Cleanup(func() { _ = c.Close() })
+		if asked.For != to {
+			b.Errorf("%s is answered for %s", to, asked.For)
+		}
+		if strings.Contains(b.run("conntrack", "-L", "-p", "tcp", "--dport", "10250"), "sport=10263") {
+			b.Error("it was redirected")
+		}
+	})
+}
+
+// TestWriter_Repairs: whatever somebody else does to the rules is found, and in front is where the jump is.
+func TestWriter_Repairs(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		r := b.redirects(50, 51)
+		b.write(r)
+		ipt := b.iptablesName()
+		harm := map[string][]string{"nft flush": {"nft", "flush", "ruleset"}}
+		if b.backend == reconcile.IPTables {
+			harm = map[string][]string{
+				"flush":      {ipt, "-w", "-t", "nat", "-F"},
+				"in front":   {ipt, "-w", "-t", "nat", "-I", "OUTPUT", "1", "-p", "tcp", "--dport", "10250", "-j", "ACCEPT"},
+				"jump gone":  {ipt, "-w", "-t", "nat", "-D", "OUTPUT", "1"},
+				"rule added": {ipt, "-w", "-t", "nat", "-I", nodesChain, "1", "-j", "RETURN"},
+			}
+			if !b.tree {
+				harm["set emptied"] = []string{"ipset", "flush", setNamesOf(b.family).nodes}
+				harm["port gone"] = []string{"ipset", "del", setNamesOf(b.family).secure, "10250"}
+			}
+		}
+		for what, command := range harm {
+			b.run(command[0], command[1:]...)
+			if !b.write(r) {
+				b.Errorf("%s: not noticed", what)
+			}
+			b.agrees(r)
+			b.goes(b.Node(), 50, 10250, true)
+			b.goes(b.Node(), 60, 10250, false)
+		}
+	})
+}
+
+// TestWriter_TakesOver: a process that starts anew finds what the one before has left, by whatever means, and leaves
+// nothing of it when it writes by other ones.
+func TestWriter_TakesOver(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		before := b.redirects(50, 51)
+		b.write(before)
+		b.writer = b.newWriter()
+		var held []kernel.Redirects
+		b.must(b.Node().Do(func() (err error) {
+			held, err = b.writer.Read(b.Context())
+			return err
+		}))
+		if diff := cmp.Diff([]kernel.Redirects{before}, held, cmp.Comparer(kernel.Redirects.Equal)); diff != "" {
+			b.Errorf("held (-want +got):\n%s", diff)
+		}
+		other := b.way
+		other.backend, other.tree = reconcile.NFTables, false
+		if b.backend == reconcile.NFTables {
+			other.backend = reconcile.IPTables
+		}
+		b.way = other
+		b.writer = b.newWriter()
+		after := b.redirects(60)
+		b.write(after)
+		b.agrees(after)
+		b.goes(b.Node(), 60, 10250, true)
+		b.goes(b.Node(), 50, 10250, false)
+	})
+}
+
+// TestWithdraw_LeavesNothing: it removes all, and tells what it was.
+func TestWithdraw_LeavesNothing(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		r := b.redirects(50)
+		b.write(r)
+		var withdrawn map[kernel.Family][]kernel.Redirects
+		b.must(b.Node().Do(func() (err error) {
+			withdrawn, err = Withdraw(b.Context())
+			return err
+		}))
+		if diff := cmp.Diff([]kernel.Redirects{r}, withdrawn[b.family], cmp.Comparer(kernel.Redirects.Equal)); diff != "" {
+			b.Errorf("withdrawn (-want +got):\n%s", diff)
+		}
+		b.agrees(kernel.Redirects{})
+		b.goes(b.Node(), 50, 10250, false)
+		if left := b.run("ipset", "list", "-name"); left != "" {
+			b.Errorf("IP sets are left: %s", left)
+		}
+	})
+}
+
+// TestDeleteMisdirected_Connections: those that go the wrong way after a change end on both sides, although nobody sends
+// anything, and all others go on.
+func TestDeleteMisdirected_Connections(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		before := b.redirects(50)
+		b.write(before)
+		ends := map[string]*lab.AskedConn{
+			"to a node that is direct now":     b.goes(b.Node(), 50, 10250, true),
+			"to a node behind the tunnel now":  b.goes(b.Node(), 51, 10250, false),
+			"its insecure port":                b.goes(b.Node(), 51, 9100, false),
+			"to the direct one, insecure port": b.goes(b.Node(), 50, 10255, true),
+		}
+		b.must(b.Outside().ServeAsked(8080))
+		stay := map[string]*lab.AskedConn{
+			"to a node that stays direct":     b.goes(b.Node(), 60, 10250, false),
+			"to another port":                 b.goes(b.Node(), 51, 8080, false),
+			"of a pod":                        b.goes(b.Pod(1), 51, 10250, false),
+			"to the tunnel server, by itself": b.self8080(),
+		}
+		after := b.redirects(51)
+		b.write(after)
+		var ended int
+		b.must(b.Node().Do(func() (err error) {
+			ended, err = conntrack.DeleteMisdirected(b.Context(), b.family, conntrack.Redirection{After: after, Before: []kernel.Redirects{before}})
+			return err
+		}))
+		if ended != len(ends) {
+			b.Errorf("%d connections ended; want %d", ended, len(ends))
+		}
+		for what, c := range ends {
+			if c == nil {
+				continue
+			}
+			if err := c.Ends(10 * time.Second); err != nil {
+				b.Errorf("%s: %v", what, err)
+			}
+		}
+		for what, c := range stay {
+			if c == nil {
+				continue
+			}
+			if _, err := c.Ask(b.Context()); err != nil {
+				b.Errorf("%s: %v", what, err)
+			}
+		}
+		b.goes(b.Node(), 50, 10250, false)
+		b.goes(b.Node(), 51, 10250, true)
+	})
+}
+
+// self8080 is a connection to the tunnel server that nobody redirected.
+func (b *bed) self8080() *lab.AskedConn {
+	b.Helper()
+	c, _, err := b.Node().DialAsked(b.Context(), netip.AddrPortFrom(b.self(), 10263))
+	b.must(err)
+	b.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestPayload_Accepted: what a dry run prints is accepted by nft, and by ipset and iptables-restore.
+func TestPayload_Accepted(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.tree {
+			return
+		}
+		r := b.redirects(50)
+		r.Sources = []netip.Prefix{netip.PrefixFrom(b.addr(50), b.addr(50).BitLen())}
+		text := string(Payload(b.backend, b.family, r))
+		feed := func(input, name string, args ...string) {
+			b.must(b.Node().Do(func() error {
+				c := exec.CommandContext(context.WithoutCancel(b.Context()), name, args...)
+				c.Stdin, c.Stderr = strings.NewReader(input), os.Stderr
+				return c.Run()
+			}))
+		}
+		if b.backend == reconcile.NFTables {
+			feed(text, "nft", "--file", "-")
+		} else {
+			sets, rules, _ := strings.Cut(text, "# iptables-restore --noflush\n")
+			feed(strings.TrimPrefix(sets, "# ipset restore\n"), "ipset", "restore")
+			feed(rules, b.iptablesName()+"-restore", "--noflush")
+		}
+		b.goes(b.Node(), 50, 10250, true)
+		b.goes(b.Node(), 60, 10250, false)
+	})
+}

@@ -1,0 +1,169 @@
+package redirect
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// The rules' marks. A rule that is changed needs another mark: the number is the version.
+const (
+	nodesMark  = "openshift-tunnel 1 to nodes"
+	othersMark = "openshift-tunnel 1 to others than nodes"
+	secureMark = "openshift-tunnel 1 secure: "
+	plainMark  = "openshift-tunnel 1 insecure: "
+)
+
+// tableDriver keeps the nftables table.
+type tableDriver struct {
+	spec   table.Spec
+	family table.Family
+	table  *table.Writer
+}
+
+func newTableDriver(family kernel.Family) *tableDriver {
+	chain := func(name string, hook *nftables.ChainHook) table.Chain {
+		return table.Chain{Name: name, Type: nftables.ChainTypeNAT, Hook: hook, Priority: *nftables.ChainPriorityNATDest - 1}
+	}
+	spec := table.Spec{
+		Name: tableName, Family: family,
+		Sets:   []table.Set{{Name: nodesSet}, {Name: securePorts, Port: true}, {Name: insecurePorts, Port: true}, {Name: sourcesSet, Ranges: true}},
+		Chains: []table.Chain{chain(outputChain, nftables.ChainHookOutput), chain(preroutingChain, nftables.ChainHookPrerouting)},
+	}
+	return &tableDriver{spec: spec, family: table.FamilyOf(family), table: table.NewWriter(spec)}
+}
+
+func (d *tableDriver) read(ctx context.Context) (kernel.Redirects, error) {
+	held, _, err := d.table.Read(ctx)
+	return redirectsIn(held), err
+}
+
+func (d *tableDriver) write(ctx context.Context, want kernel.Redirects) (changed bool, err error) {
+	return d.table.Write(ctx, d.stateOf(want))
+}
+
+func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]string, error) {
+	held, fault, err := d.table.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	differences := d.spec.Differences(d.stateOf(want), held)
+	switch {
+	case fault != "":
+		differences = append([]string{fault}, differences...)
+	case want.Empty() && held.Sets != nil:
+		differences = append(differences, fmt.Sprintf("table %s is unexpected", tableName))
+	}
+	return differences, nil
+}
+
+// stateOf returns what the table should hold.
+func (d *tableDriver) stateOf(want kernel.Redirects) table.State {
+	if want.Empty() {
+		return table.State{}
+	}
+	sets := table.Content{nodesSet: {}, securePorts: portElements(want.Secure), insecurePorts: portElements(want.Insecure), sourcesSet: table.Ranges(want.Sources)}
+	for _, addr := range want.Nodes {
+		sets[nodesSet][table.Key{Pod: addr}] = netip.Addr{}
+	}
+	chains := map[string][]table.Rule{outputChain: {d.toNodes(want.Others, nil)}}
+	if len(want.Sources) > 0 {
+		chains[preroutingChain] = []table.Rule{d.toNodes(want.Others, slices.Concat(d.family.Source(d.family.First), in(sourcesSet, false)))}
+	}
+	for _, t := range []struct {
+		kernel.Target
+		mark, set string
+	}{{want.Secure, secureMark, securePorts}, {want.Insecure, plainMark, insecurePorts}} {
+		if len(t.Ports) > 0 {
+			chains[redirectChain] = append(chains[redirectChain], table.Rule{Mark: t.mark + t.To.String(), Exprs: d.dnat(t.set, t.To)})
+		}
+	}
+	return table.State{Sets: sets, Chains: chains}
+}
+
+func portElements(t kernel.Target) table.Elements {
+	elements := make(table.Elements, len(t.Ports))
+	for _, port := range t.Ports {
+		elements[table.Key{Port: port}] = netip.Addr{}
+	}
+	return elements
+}
+
+// toNodes is the rule for TCP packets, of some sources, to nodes, or to others than these.
+func (d *tableDriver) toNodes(others bool, sources []expr.Any) table.Rule {
+	tcp := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{unix.IPPROTO_TCP}},
+	}
+	notLocal := []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, ResultADDRTYPE: true, FlagDADDR: true},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: binary.NativeEndian.AppendUint32(nil, unix.RTN_LOCAL)},
+	}
+	goTo := []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: redirectChain}}
+	mark := nodesMark
+	if others {
+		mark = othersMark
+	}
+	return table.Rule{Mark: mark, Exprs: slices.Concat(sources, tcp, d.family.Destination(d.family.First), in(nodesSet, others), notLocal, goTo)}
+}
+
+// in lets packets pass whose key is in a set, or is not.
+func in(set string, invert bool) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: invert}}
+}
+
+// dnat sends packets to some ports elsewhere.
+func (d *tableDriver) dnat(ports string, to netip.AddrPort) []expr.Any {
+	const port = 2 // offset of the destination's in a TCP header
+	return slices.Concat(
+		[]expr.Any{&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: port, Len: 2}},
+		in(ports, false),
+		[]expr.Any{
+			&expr.Immediate{Register: unix.NFT_REG_1, Data: to.Addr().AsSlice()},
+			&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, to.Port())},
+			&expr.NAT{Type: expr.NATTypeDestNAT, Family: d.family.NAT, RegAddrMin: unix.NFT_REG_1, RegProtoMin: unix.NFT_REG_2, Specified: true},
+		})
+}
+
+// redirectsIn returns what a table stands for.
+func redirectsIn(held table.Held) kernel.Redirects {
+	var r kernel.Redirects
+	for key := range held.Sets[nodesSet] {
+		r.Nodes = append(r.Nodes, key.Pod)
+	}
+	slices.SortFunc(r.Nodes, netip.Addr.Compare)
+	r.Others = slices.Contains(held.Chains[outputChain], othersMark)
+	for _, mark := range held.Chains[redirectChain] {
+		if to, ok := strings.CutPrefix(mark, secureMark); ok {
+			r.Secure = targetIn(to, held.Sets[securePorts])
+		}
+		if to, ok := strings.CutPrefix(mark, plainMark); ok {
+			r.Insecure = targetIn(to, held.Sets[insecurePorts])
+		}
+	}
+	return r
+}
+
+func targetIn(text string, ports table.Elements) kernel.Target {
+	to, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return kernel.Target{}
+	}
+	t := kernel.Target{To: to}
+	for key := range maps.Keys(ports) {
+		t.Ports = append(t.Ports, key.Port)
+	}
+	slices.Sort(t.Ports)
+	return t
+}

@@ -1,0 +1,76 @@
+package kubeproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/redirect"
+	"github.com/openshift/origin-node/pkg/manifests"
+	"github.com/openshift/origin-node/pkg/tunnel"
+)
+
+// dryRunTunnel prints the rules of the tunnel's ports for the objects as they are now, and the problems. It changes
+// nothing.
+func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
+	p.tunnel.NodeName = p.nodeName()
+	nodes, configMap, err := p.listForTunnel(ctx)
+	if err != nil {
+		return p.explain(err)
+	}
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		planned := tunnel.PlanFor(family, p.tunnel, nodes, configMap)
+		r := planned.Redirects
+		_, err := fmt.Fprintf(out, "# %s: %d ports to the tunnel server, %d node addresses\n%s",
+			family, len(r.Secure.Ports)+len(r.Insecure.Ports), len(r.Nodes), redirect.Payload(p.tunnel.Backend, family, r))
+		errs = append(errs, err)
+		for _, problem := range planned.Problems {
+			_, err := fmt.Fprintf(out, "# Not redirected: %s: %s\n", problem.Reason, kernel.Printable(problem.Message))
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// listForTunnel returns the Nodes, and the ConfigMap: nil if there is none, as among manifests.
+func (p *Proxy) listForTunnel(ctx context.Context) ([]*v1.Node, *v1.ConfigMap, error) {
+	if p.overrides.Manifests != "" {
+		objects, err := manifests.Load(p.overrides.Manifests)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--manifests: %w", err)
+		}
+		return objects.Nodes, nil, nil
+	}
+	config, err := p.clientConfig()
+	if err != nil {
+		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing Nodes: %w", err)
+	}
+	name := p.tunnel.ConfigMap
+	if name.Name == "" {
+		return pointers(nodes.Items), nil, nil
+	}
+	configMap, err := client.CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return pointers(nodes.Items), nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("getting the ConfigMap %s: %w", name, err)
+	}
+	return pointers(nodes.Items), configMap, nil
+}

@@ -1,0 +1,83 @@
+package kubeproxy
+
+import (
+	"context"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/tunnel"
+)
+
+// extensions are those that act beside the proxier. One that is switched off is nil.
+type extensions struct {
+	snat  *egress.Extension
+	ports *tunnel.Extension
+}
+
+// newExtensions returns those that are switched on.
+func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
+	if p.flags.enabled {
+		p.extension.NodeName = p.nodeName()
+		if err := p.checkSteering(ctx); err != nil {
+			return extensions{}, err
+		}
+		x.snat = egress.New(ctx, p.extension)
+	}
+	if p.tunnelFlags.enabled {
+		p.tunnel.NodeName = p.nodeName()
+		x.ports = tunnel.New(ctx, p.tunnel)
+	}
+	return x, nil
+}
+
+func (x extensions) all() (all []extension.Extension) {
+	if x.snat != nil {
+		all = append(all, x.snat)
+	}
+	if x.ports != nil {
+		all = append(all, x.ports)
+	}
+	return all
+}
+
+// watch has them follow what the proxier does not.
+func (x extensions) watch(clients egress.Clients, n *notifier) {
+	if x.snat != nil {
+		x.snat.Watch(clients)
+		n.egress = x.snat.Summary
+	}
+	if x.ports != nil {
+		x.ports.Watch(clients.Kube, clients.Explain)
+	}
+}
+
+// wait returns when all that they do has ended.
+func (x extensions) wait() {
+	if x.snat != nil {
+		x.snat.Wait()
+	}
+	if x.ports != nil {
+		x.ports.Wait()
+	}
+}
+
+// tell answers 'openshift egress' and 'openshift tunnel' until ctx ends. Its errors are only logged: no rule depends on it.
+func (p *Proxy) tell(ctx context.Context, x extensions) {
+	if p.flags.socket == "" || len(x.all()) == 0 {
+		return
+	}
+	var source status.Source
+	var others []status.Resource
+	if x.snat != nil {
+		source = x.snat
+	}
+	if x.ports != nil {
+		others = []status.Resource{{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, {Path: tunnel.VerifyPath, Get: x.ports.Verify}}
+	}
+	if err := status.Serve(ctx, p.flags.socket, source, others...); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node: its socket failed", "socket", p.flags.socket)
+	}
+}
