@@ -226,9 +226,9 @@ func yaml_parser_state_machine(parser *yaml_parser_t, event *yaml_event_t) bool 
 }
 
 // Parse the production:
+// stream   ::= STREAM-START implicit_document? explicit_document* STREAM-END
 //
-//	stream   ::= STREAM-START implicit_document? explicit_document* STREAM-END
-//	             ************
+//	************
 func yaml_parser_parse_stream_start(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -249,11 +249,13 @@ func yaml_parser_parse_stream_start(parser *yaml_parser_t, event *yaml_event_t) 
 }
 
 // Parse the productions:
+// implicit_document    ::= block_node DOCUMENT-END*
 //
-//	implicit_document    ::= block_node DOCUMENT-END*
-//	                         *
-//	explicit_document    ::= DIRECTIVE* DOCUMENT-START block_node? DOCUMENT-END*
-//	                         *************************
+//	*
+//
+// explicit_document    ::= DIRECTIVE* DOCUMENT-START block_node? DOCUMENT-END*
+//
+//	*************************
 func yaml_parser_parse_document_start(parser *yaml_parser_t, event *yaml_event_t, implicit bool) bool {
 
 	token := peek_token(parser)
@@ -357,9 +359,9 @@ func yaml_parser_parse_document_start(parser *yaml_parser_t, event *yaml_event_t
 }
 
 // Parse the productions:
+// explicit_document    ::= DIRECTIVE* DOCUMENT-START block_node? DOCUMENT-END*
 //
-//	explicit_document    ::= DIRECTIVE* DOCUMENT-START block_node? DOCUMENT-END*
-//	                                                   ***********
+//	***********
 func yaml_parser_parse_document_content(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -380,10 +382,11 @@ func yaml_parser_parse_document_content(parser *yaml_parser_t, event *yaml_event
 }
 
 // Parse the productions:
+// implicit_document    ::= block_node DOCUMENT-END*
 //
-//	implicit_document    ::= block_node DOCUMENT-END*
-//	                                    *************
-//	explicit_document    ::= DIRECTIVE* DOCUMENT-START block_node? DOCUMENT-END*
+//	*************
+//
+// explicit_document    ::= DIRECTIVE* DOCUMENT-START block_node? DOCUMENT-END*
 func yaml_parser_parse_document_end(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -429,32 +432,42 @@ func yaml_parser_set_event_comments(parser *yaml_parser_t, event *yaml_event_t) 
 }
 
 // Parse the productions:
+// block_node_or_indentless_sequence    ::=
 //
-//	block_node_or_indentless_sequence    ::=
-//	                         ALIAS
-//	                         *****
-//	                         | properties (block_content | indentless_block_sequence)?
-//	                           **********  *
-//	                         | block_content | indentless_block_sequence
-//	                           *
-//	block_node           ::= ALIAS
-//	                         *****
-//	                         | properties block_content?
-//	                           ********** *
-//	                         | block_content
-//	                           *
-//	flow_node            ::= ALIAS
-//	                         *****
-//	                         | properties flow_content?
-//	                           ********** *
-//	                         | flow_content
-//	                           *
-//	properties           ::= TAG ANCHOR? | ANCHOR TAG?
-//	                         *************************
-//	block_content        ::= block_collection | flow_collection | SCALAR
-//	                                                              ******
-//	flow_content         ::= flow_collection | SCALAR
-//	                                           ******
+//	ALIAS
+//	*****
+//	| properties (block_content | indentless_block_sequence)?
+//	  **********  *
+//	| block_content | indentless_block_sequence
+//	  *
+//
+// block_node           ::= ALIAS
+//
+//	*****
+//	| properties block_content?
+//	  ********** *
+//	| block_content
+//	  *
+//
+// flow_node            ::= ALIAS
+//
+//	*****
+//	| properties flow_content?
+//	  ********** *
+//	| flow_content
+//	  *
+//
+// properties           ::= TAG ANCHOR? | ANCHOR TAG?
+//
+//	*************************
+//
+// block_content        ::= block_collection | flow_collection | SCALAR
+//
+//	******
+//
+// flow_content         ::= flow_collection | SCALAR
+//
+//	******
 func yaml_parser_parse_node(parser *yaml_parser_t, event *yaml_event_t, block, indentless_sequence bool) bool {
 	//defer trace("yaml_parser_parse_node", "block:", block, "indentless_sequence:", indentless_sequence)()
 
@@ -684,9 +697,9 @@ func yaml_parser_parse_node(parser *yaml_parser_t, event *yaml_event_t, block, i
 }
 
 // Parse the productions:
+// block_sequence ::= BLOCK-SEQUENCE-START (BLOCK-ENTRY block_node?)* BLOCK-END
 //
-//	block_sequence ::= BLOCK-SEQUENCE-START (BLOCK-ENTRY block_node?)* BLOCK-END
-//	                   ********************  *********** *             *********
+//	********************  *********** *             *********
 func yaml_parser_parse_block_sequence_entry(parser *yaml_parser_t, event *yaml_event_t, first bool) bool {
 	if first {
 		token := peek_token(parser)
@@ -742,9 +755,9 @@ func yaml_parser_parse_block_sequence_entry(parser *yaml_parser_t, event *yaml_e
 }
 
 // Parse the productions:
+// indentless_sequence  ::= (BLOCK-ENTRY block_node?)+
 //
-//	indentless_sequence  ::= (BLOCK-ENTRY block_node?)+
-//	                          *********** *
+//	*********** *
 func yaml_parser_parse_indentless_sequence_entry(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -808,15 +821,15 @@ func yaml_parser_split_stem_comment(parser *yaml_parser_t, stem_len int) {
 }
 
 // Parse the productions:
+// block_mapping        ::= BLOCK-MAPPING_START
 //
-//	block_mapping        ::= BLOCK-MAPPING_START
-//	                         *******************
-//	                         ((KEY block_node_or_indentless_sequence?)?
-//	                           *** *
-//	                         (VALUE block_node_or_indentless_sequence?)?)*
+//	*******************
+//	((KEY block_node_or_indentless_sequence?)?
+//	  *** *
+//	(VALUE block_node_or_indentless_sequence?)?)*
 //
-//	                         BLOCK-END
-//	                         *********
+//	BLOCK-END
+//	*********
 func yaml_parser_parse_block_mapping_key(parser *yaml_parser_t, event *yaml_event_t, first bool) bool {
 	if first {
 		token := peek_token(parser)
@@ -883,14 +896,13 @@ func yaml_parser_parse_block_mapping_key(parser *yaml_parser_t, event *yaml_even
 }
 
 // Parse the productions:
+// block_mapping        ::= BLOCK-MAPPING_START
 //
-//	block_mapping        ::= BLOCK-MAPPING_START
+//	((KEY block_node_or_indentless_sequence?)?
 //
-//	                          ((KEY block_node_or_indentless_sequence?)?
-//
-//	                          (VALUE block_node_or_indentless_sequence?)?)*
-//	                           ***** *
-//	                          BLOCK-END
+//	(VALUE block_node_or_indentless_sequence?)?)*
+//	 ***** *
+//	BLOCK-END
 func yaml_parser_parse_block_mapping_value(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -917,17 +929,19 @@ func yaml_parser_parse_block_mapping_value(parser *yaml_parser_t, event *yaml_ev
 }
 
 // Parse the productions:
+// flow_sequence        ::= FLOW-SEQUENCE-START
 //
-//	flow_sequence        ::= FLOW-SEQUENCE-START
-//	                         *******************
-//	                         (flow_sequence_entry FLOW-ENTRY)*
-//	                          *                   **********
-//	                         flow_sequence_entry?
-//	                         *
-//	                         FLOW-SEQUENCE-END
-//	                         *****************
-//	flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
-//	                         *
+//	*******************
+//	(flow_sequence_entry FLOW-ENTRY)*
+//	 *                   **********
+//	flow_sequence_entry?
+//	*
+//	FLOW-SEQUENCE-END
+//	*****************
+//
+// flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
+//
+//	*
 func yaml_parser_parse_flow_sequence_entry(parser *yaml_parser_t, event *yaml_event_t, first bool) bool {
 	if first {
 		token := peek_token(parser)
@@ -991,9 +1005,9 @@ func yaml_parser_parse_flow_sequence_entry(parser *yaml_parser_t, event *yaml_ev
 }
 
 // Parse the productions:
+// flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
 //
-//	flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
-//	                                     *** *
+//	*** *
 func yaml_parser_parse_flow_sequence_entry_mapping_key(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -1012,9 +1026,9 @@ func yaml_parser_parse_flow_sequence_entry_mapping_key(parser *yaml_parser_t, ev
 }
 
 // Parse the productions:
+// flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
 //
-//	flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
-//	                                                     ***** *
+//	***** *
 func yaml_parser_parse_flow_sequence_entry_mapping_value(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -1036,9 +1050,9 @@ func yaml_parser_parse_flow_sequence_entry_mapping_value(parser *yaml_parser_t, 
 }
 
 // Parse the productions:
+// flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
 //
-//	flow_sequence_entry  ::= flow_node | KEY flow_node? (VALUE flow_node?)?
-//	                                                                     *
+//	*
 func yaml_parser_parse_flow_sequence_entry_mapping_end(parser *yaml_parser_t, event *yaml_event_t) bool {
 	token := peek_token(parser)
 	if token == nil {
@@ -1054,17 +1068,18 @@ func yaml_parser_parse_flow_sequence_entry_mapping_end(parser *yaml_parser_t, ev
 }
 
 // Parse the productions:
+// flow_mapping         ::= FLOW-MAPPING-START
 //
-//	flow_mapping         ::= FLOW-MAPPING-START
-//	                         ******************
-//	                         (flow_mapping_entry FLOW-ENTRY)*
-//	                          *                  **********
-//	                         flow_mapping_entry?
-//	                         ******************
-//	                         FLOW-MAPPING-END
-//	                         ****************
-//	flow_mapping_entry   ::= flow_node | KEY flow_node? (VALUE flow_node?)?
-//	                         *           *** *
+//	******************
+//	(flow_mapping_entry FLOW-ENTRY)*
+//	 *                  **********
+//	flow_mapping_entry?
+//	******************
+//	FLOW-MAPPING-END
+//	****************
+//
+// flow_mapping_entry   ::= flow_node | KEY flow_node? (VALUE flow_node?)?
+//   - *** *
 func yaml_parser_parse_flow_mapping_key(parser *yaml_parser_t, event *yaml_event_t, first bool) bool {
 	if first {
 		token := peek_token(parser)
@@ -1129,9 +1144,8 @@ func yaml_parser_parse_flow_mapping_key(parser *yaml_parser_t, event *yaml_event
 }
 
 // Parse the productions:
-//
-//	flow_mapping_entry   ::= flow_node | KEY flow_node? (VALUE flow_node?)?
-//	                                  *                  ***** *
+// flow_mapping_entry   ::= flow_node | KEY flow_node? (VALUE flow_node?)?
+//   - ***** *
 func yaml_parser_parse_flow_mapping_value(parser *yaml_parser_t, event *yaml_event_t, empty bool) bool {
 	token := peek_token(parser)
 	if token == nil {
