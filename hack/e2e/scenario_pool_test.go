@@ -79,6 +79,26 @@ func (w *poolWorld) holderOf(ip string, than *member) (holder *member) {
 	return holder
 }
 
+// podsOff are the pods of nodes other than that.
+func (w *poolWorld) podsOff(than *member) (pods []*lab.Host) {
+	for _, pod := range w.pods {
+		if pod.Node != than.Host {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// outsideFor is the server outside in the family of an address.
+func (w *poolWorld) outsideFor(ip string) (to netip.AddrPort) {
+	for _, server := range w.outside() {
+		if server.Addr().Is4() == netip.MustParseAddr(ip).Is4() {
+			to = server
+		}
+	}
+	return to
+}
+
 // probes are new connections that pods make every 10 ms, however long earlier ones take.
 type probes struct {
 	stop func()
@@ -101,19 +121,7 @@ const slow = 300 * time.Millisecond
 // probe lets the pods of nodes other than that connect to the outside, in the family of an address.
 func (w *poolWorld) probe(ip string, than *member) *probes {
 	w.Helper()
-	var pods []*lab.Host
-	for _, pod := range w.pods {
-		if pod.Node != than.Host {
-			pods = append(pods, pod)
-		}
-	}
-	var to netip.AddrPort
-	for _, server := range w.outside() {
-		if server.Addr().Is4() == netip.MustParseAddr(ip).Is4() {
-			to = server
-		}
-	}
-	p := &probes{}
+	pods, to, p := w.podsOff(than), w.outsideFor(ip), &probes{}
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -224,11 +232,12 @@ func TestPool_HolderFails(t *testing.T) {
 		} {
 			w.complete()
 			holder := w.holderOf(ip, nil)
-			p := w.probe(ip, holder)
+			c, p := w.keepConnections(ip, w.podsOff(holder)), w.probe(ip, holder)
 			began := time.Now()
 			w.must(fault.set(holder, true))
 			next := w.holderOf(ip, holder)
 			w.end(p, ip, fault.name, began, fastest)
+			c.end(w, ip, fault.name)
 			w.must(fault.set(holder, false))
 			w.complete()
 			if now := w.holderOf(ip, nil); now != next {
@@ -243,7 +252,7 @@ func TestPool_Drain(t *testing.T) {
 	w.complete()
 	for _, ip := range w.egressIPs {
 		holder := w.holderOf(ip, nil)
-		p := w.probe(ip, holder)
+		c, p := w.keepConnections(ip, w.pods), w.probe(ip, holder)
 		began := time.Now()
 		if out, errs, status := holder.Openshift("egress", "drain", "--socket="+holder.Socket()); status != 0 {
 			t.Fatalf("drain: status %d, %s%s", status, out, errs)
@@ -252,6 +261,7 @@ func TestPool_Drain(t *testing.T) {
 			t.Errorf("%s still has %s after its drain", holder.Name, ip)
 		}
 		w.end(p, ip, "drain", began, fastest)
+		c.end(w, ip, "drain")
 		next := w.holderOf(ip, nil)
 		holder.Kill() // it stays drained
 		holder.Start()
@@ -274,7 +284,7 @@ func TestPool_ProcessIsKilled(t *testing.T) {
 	w.complete()
 	for _, ip := range w.egressIPs {
 		holder := w.holderOf(ip, nil)
-		p := w.probe(ip, holder)
+		c, p := w.keepConnections(ip, w.pods), w.probe(ip, holder)
 		began := time.Now()
 		holder.Kill()
 		time.Sleep(3 * time.Second) // the time that it is away
@@ -286,5 +296,6 @@ func TestPool_ProcessIsKilled(t *testing.T) {
 			t.Errorf("%s has moved to %s", ip, now.Name)
 		}
 		w.end(p, ip, "process killed", began, slow)
+		c.end(w, ip, "process killed")
 	}
 }
