@@ -210,14 +210,14 @@ func (p *poolNode) tell(m pool.Move) {
 	p.moves[m.Why]++
 	p.mu.Unlock()
 	if !m.Taken {
-		p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why)
+		p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why.Because())
 		return
 	}
 	takeTime.Observe(m.At.Sub(m.Since).Seconds())
-	p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why, "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
-	note := fmt.Sprintf("The egress IP %s is on this node now, because %s.", m.Address, m.Why)
+	p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why.Because(), "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
+	note := fmt.Sprintf("The egress IP %s is on this node now, because %s.", m.Address, m.Why.Because())
 	if m.Other != "" {
-		note = fmt.Sprintf("The egress IP %s has moved here from %s, because %s.", m.Address, m.Other, m.Why)
+		note = fmt.Sprintf("The egress IP %s has moved here from %s, because %s.", m.Address, m.Other, m.Why.Because())
 	}
 	p.extension.events.tell("EgressIPMoved", note)
 }

@@ -109,22 +109,37 @@ func (Renew) action()      {}
 func (Announce) action()   {}
 func (Publish) action()    {}
 
-// Reason is why an address is taken or released.
+// Reason is why an address is taken or released. It is a label of metrics.
 type Reason string
 
 // The reasons to take.
 const (
-	Unheld   Reason = "no node had it"
-	Dead     Reason = "its node gave no sign of life and does not answer"
-	Drained  Reason = "its node is drained"
-	Detached Reason = "its node cannot hold it any more"
+	Unheld   Reason = "unheld"
+	Dead     Reason = "dead"
+	Drained  Reason = "drained"
+	Detached Reason = "detached"
 )
 
 // The reasons to release.
 const (
-	HandedOver Reason = "another node has taken it over"
-	Unwanted   Reason = "no granted Service has it any more"
-	CutOff     Reason = "this node reaches no other node of the pool"
-	Answered   Reason = "another host answers for it"
-	Gone       Reason = "it was removed from the interface"
+	HandedOver Reason = "handed_over"
+	Unwanted   Reason = "unwanted"
+	CutOff     Reason = "cut_off"
+	Answered   Reason = "answered"
+	Gone       Reason = "gone"
 )
+
+var because = map[Reason]string{
+	Unheld:     "no node had it",
+	Dead:       "its node gave no sign of life and does not answer",
+	Drained:    "its node is drained",
+	Detached:   "its node cannot hold it any more",
+	HandedOver: "another node has taken it over",
+	Unwanted:   "no granted Service has it any more",
+	CutOff:     "this node reaches no other node of the pool",
+	Answered:   "another host answers for it",
+	Gone:       "it was removed from the interface",
+}
+
+// Because is what people are told after "because".
+func (r Reason) Because() string { return because[r] }

@@ -259,6 +259,9 @@ func (m *Member) tied() bool {
 // look looks around if a majority is missing, or a carrier came back; and releases everything if nobody has
 // answered: then the others can take it, and this node must not have it when its link comes back.
 func (m *Member) look(now time.Time) (actions []Action) {
+	if len(m.held) == 0 {
+		m.view.returned = false // there is nothing that another one may have taken over
+	}
 	if m.Majority() && !m.tied() || m.pool == nil {
 		m.view.alone, m.view.gateway = 0, false
 		if !m.view.returned {
@@ -624,7 +627,9 @@ func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
 		m.view.alone = 0
 	}
 	for _, ip := range sorted(e.Own) {
-		if _, held := m.held[ip]; held {
+		rival := m.holder(ip)
+		givesWay := rival != "" && !m.outranked(ip, rival) // and answers until it knows
+		if _, held := m.held[ip]; held && !givesWay {
 			actions = append(actions, m.release(ip, Answered, ""))
 		}
 	}

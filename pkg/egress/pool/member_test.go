@@ -119,6 +119,18 @@ func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 		Release{Address: ip1, Why: Answered}, Announce{[]netip.Addr{ip2}})
 }
 
+// TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release it.
+func TestMember_FormerHolderStillAnswers(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(Probed{[]netip.Addr{ip}, nil}, moment(0))
+	acts(t, m.Next(Tick{}, moment(time.Millisecond))) // no look around: it was not away
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] - 1})}, moment(time.Millisecond))
+	acts(t, m.Next(Looked{Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(2*time.Millisecond)))
+	m.Next(Heard{peerState("b", 3, nil)}, moment(time.Second))
+	acts(t, m.Next(Looked{Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(time.Second)), Release{Address: ip, Why: Answered}, Probe{[]netip.Addr{ip}})
+}
+
 func TestMember_RenewsEveryTenSeconds(t *testing.T) {
 	m := NewMember("a", 1)
 	renewed := 0

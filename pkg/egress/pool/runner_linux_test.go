@@ -315,7 +315,7 @@ func (p *testPool) moved(what string, n *testNode, lose func()) {
 	for _, m := range p.moves[before:] {
 		times = append(times, m.At.Sub(began).Round(time.Millisecond))
 		if !slices.Contains(lost, m.Address) {
-			p.Errorf("%s: %s has taken %s from %s because %s, which %s did not have", what, m.node.name, m.Address, m.Other, m.Why, n.name)
+			p.Errorf("%s: %s has taken %s from %s because %s, which %s did not have", what, m.node.name, m.Address, m.Other, m.Why.Because(), n.name)
 		}
 	}
 	if slices.Sort(times); len(times) != len(lost) || len(lost) == 0 {
