@@ -31,22 +31,34 @@ type poolWorld struct {
 
 func newPoolWorld(t *testing.T, nodes int) *poolWorld {
 	t.Helper()
+	w := newIdlePoolWorld(t, nodes)
+	w.begin()
+	for _, ip := range w.egressIPs {
+		w.holderOf(ip, nil)
+	}
+	w.answered()
+	return w
+}
+
+// newIdlePoolWorld makes one in which no node runs.
+func newIdlePoolWorld(t *testing.T, nodes int) *poolWorld {
+	t.Helper()
 	w := &steeredWorld{world: newIdleWorld(t, settings{nodes: nodes, onLAN: true, arguments: poolArguments})}
 	for _, m := range w.members {
 		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
 		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		w.must(err)
 	}
-	w.start()
 	w.egressIPs = w.lanIPs(100)
+	return &poolWorld{w}
+}
+
+// begin starts the nodes, and has a Service claim the egress IPs.
+func (w *poolWorld) begin() {
+	w.Helper()
+	w.start()
 	w.assignable = addrs(w.egressIPs)
 	w.pods = w.shop(w.egressIPs...)
-	p := &poolWorld{w}
-	for _, ip := range w.egressIPs {
-		p.holderOf(ip, nil)
-	}
-	p.answered()
-	return p
 }
 
 // has tells whether the kernel of a node has an address.
@@ -202,18 +214,24 @@ func (w *poolWorld) end(p *probes, ip, what string, since time.Time, most time.D
 func (w *poolWorld) complete() {
 	w.Helper()
 	for _, m := range w.members {
-		w.eventually(func() error {
-			out, errs, status := m.Openshift("egress", "pool", "--socket="+m.Socket(), "-o", "json")
-			var pool struct{ Votes, Of int }
-			if status != 0 {
-				return errors.New(errs)
-			}
-			if err := json.Unmarshal([]byte(out), &pool); err != nil || pool.Votes != len(w.members) || pool.Of != len(w.members) {
-				return fmt.Errorf("%s sees %+v, %v", m.Name, pool, err)
-			}
-			return nil
-		})
+		w.sees(m, len(w.members))
 	}
+}
+
+// sees waits until a node finds so many nodes of the pool alive, itself included.
+func (w *poolWorld) sees(m *member, votes int) {
+	w.Helper()
+	w.eventually(func() error {
+		out, errs, status := m.Openshift("egress", "pool", "--socket="+m.Socket(), "-o", "json")
+		var pool struct{ Votes, Of int }
+		if status != 0 {
+			return errors.New(errs)
+		}
+		if err := json.Unmarshal([]byte(out), &pool); err != nil || pool.Votes != votes || pool.Of != len(w.members) {
+			return fmt.Errorf("%s sees %+v, %v; want %d of %d", m.Name, pool, err, votes, len(w.members))
+		}
+		return nil
+	})
 }
 
 // fastest is the longest gap that a lost holder may cause. Machines that run many tests at a time are slower than an
@@ -229,6 +247,7 @@ func TestPool_HolderFails(t *testing.T) {
 		}{
 			{"link cut", func(m *member, broken bool) error { return w.SetLink(m.Host, !broken) }},
 			{"switch silent", func(m *member, broken bool) error { return w.SetForwarding(m.Host, !broken) }},
+			{"node vanished", func(m *member, broken bool) error { return w.vanish(m, ip, broken) }},
 		} {
 			w.complete()
 			holder := w.holderOf(ip, nil)
@@ -245,6 +264,24 @@ func TestPool_HolderFails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// vanish ends a node without a warning, or brings it back as after a reboot.
+func (w *poolWorld) vanish(m *member, ip string, gone bool) error {
+	if gone {
+		m.Kill()
+		return w.SetLink(m.Host, false)
+	}
+	if err := m.Host.DropAddr(netip.MustParseAddr(ip)); err != nil {
+		return err
+	}
+	if err := w.SetLink(m.Host, true); err != nil {
+		return err
+	}
+	m.Printed.Reset()
+	m.Start()
+	m.Ready()
+	return nil
 }
 
 func TestPool_Drain(t *testing.T) {
@@ -280,6 +317,7 @@ func TestPool_Drain(t *testing.T) {
 }
 
 func TestPool_ProcessIsKilled(t *testing.T) {
+	belongsTo(t, usual)
 	w := newPoolWorld(t, 3)
 	w.complete()
 	for _, ip := range w.egressIPs {
@@ -297,5 +335,65 @@ func TestPool_ProcessIsKilled(t *testing.T) {
 		}
 		w.end(p, ip, "process killed", began, slow)
 		c.end(w, ip, "process killed")
+	}
+}
+
+// TestPool_AddressInUse: what another host has is on no node, which an Event says, and a node takes it when it is free.
+func TestPool_AddressInUse(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorld(t, 3)
+	for _, ip := range addrs(w.egressIPs) {
+		w.must(w.Outside().TakeAddr(ip))
+	}
+	w.begin()
+	for _, ip := range w.egressIPs {
+		w.eventually(func() error { return w.inUseTold(ip) })
+		for _, m := range w.members {
+			if w.has(m, ip) {
+				t.Errorf("%s has taken %s, which another host has", m.Name, ip)
+			}
+		}
+		w.must(w.Outside().DropAddr(netip.MustParseAddr(ip)))
+		freed := time.Now()
+		holder := w.holderOf(ip, nil)
+		took := time.Since(freed)
+		if t.Logf("%s has taken %s within %v", holder.Name, ip, took.Round(time.Millisecond)); took > fastest {
+			t.Errorf("want %v", fastest)
+		}
+	}
+}
+
+// inUseTold returns an error unless an Event says that another host has an address.
+func (w *poolWorld) inUseTold(ip string) error {
+	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.Reason == "AddressInUse" && e.Source.Component == eventSource && strings.Contains(e.Message, ip+" ") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event says that another host has %s; there are: %v", ip, told(events.Items))
+}
+
+// TestPool_Keys: nodes with the same key are a pool; one with another key is no part of it, and takes nothing.
+func TestPool_Keys(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorld(t, 3)
+	for i, key := range []string{"a key that all nodes share", "a key that all nodes share", "a key that nobody else has"} {
+		m := w.members[i]
+		m.Write(m.File("egress.key"), []byte(key))
+		m.Arguments = map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}}
+		m.Configure("")
+	}
+	w.begin()
+	for i, votes := range []int{2, 2, 1} {
+		w.sees(w.members[i], votes)
+	}
+	for _, ip := range w.egressIPs {
+		if holder := w.holderOf(ip, nil); holder == w.members[2] {
+			t.Errorf("%s has taken %s although it has another key than most nodes", holder.Name, ip)
+		}
 	}
 }

@@ -289,11 +289,11 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 	return ways
 }
 
-// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
-// packets are sent here. The lock must be held.
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, or may come
+// here at any moment, for then no packets are sent here. The lock must be held.
 func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
 	own := s.directory.Own()
-	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.assignable[ip] }) {
 		return nil
 	}
 	nodes, self := s.nodes(family), s.state.config.NodeName
