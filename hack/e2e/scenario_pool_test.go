@@ -385,7 +385,7 @@ func TestPool_Keys(t *testing.T) {
 		m := w.members[i]
 		m.Write(m.File("egress.key"), []byte(key))
 		m.Arguments = map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}}
-		m.Configure("")
+		m.Configure(poolArguments)
 	}
 	w.begin()
 	for i, votes := range []int{2, 2, 1} {
