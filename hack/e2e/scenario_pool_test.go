@@ -300,6 +300,10 @@ func TestPool_Drain(t *testing.T) {
 		w.end(p, ip, "drain", began, fastest)
 		c.end(w, ip, "drain")
 		next := w.holderOf(ip, nil)
+		want := "taken from " + holder.Name + ": its node is drained"
+		if out, _, _ := next.Openshift("egress", "addresses", "--socket="+next.Socket(), "-o", "wide"); !strings.Contains(out, want) {
+			t.Errorf("%s does not say %q:\n%s", next.Name, want, out)
+		}
 		holder.Kill() // it stays drained
 		holder.Start()
 		holder.Ready()

@@ -20,11 +20,13 @@ func (e *Extension) addresses(families []status.Family) (result []status.Address
 	if e.steerer == nil {
 		return nil
 	}
+	inPool := e.pool.standing()
 	for _, f := range families {
 		explainer := plan.NewExplainer(f.Input, f.Plan)
 		pods := e.podsHere(explainer, f.Plan)
 		for _, a := range e.steerer.addresses(v1.IPFamily(f.Family)) {
 			a.Owner, a.Pods = explainer.Owner(a.IP), len(pods[a.IP])
+			a.Pool = inPool(a.IP)
 			result = append(result, a)
 		}
 	}

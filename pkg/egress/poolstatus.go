@@ -36,6 +36,33 @@ func (e *Extension) PoolStatus() (status.Pool, error) {
 	return result, nil
 }
 
+// standing returns what tells how the pool of an address stands; nil if this node has no part in it.
+func (p *poolNode) standing() func(ip netip.Addr) *status.AddressPool {
+	s, known := p.status()
+	return func(ip netip.Addr) *status.AddressPool {
+		if !known || !slices.ContainsFunc(p.extension.config.Pool.Networks, func(n netip.Prefix) bool { return n.Contains(ip) }) {
+			return nil
+		}
+		result := &status.AddressPool{Votes: s.Votes, Of: s.Of}
+		if m, moved := s.Moves[ip]; moved {
+			result.Moved, result.LastMove = m.At, lastMove(m)
+		}
+		return result
+	}
+}
+
+// lastMove says for people what a node has done with an address.
+func lastMove(m pool.Move) string {
+	what, direction := "released", " to "
+	if m.Taken {
+		what, direction = "taken", " from "
+	}
+	if m.Other != "" {
+		what += direction + m.Other
+	}
+	return what + ": " + m.Why.Because()
+}
+
 func poolMember(s pool.Status, m pool.State) status.PoolMember {
 	state := "live"
 	switch {
