@@ -227,8 +227,11 @@ func (w *poolWorld) sees(m *member, votes int) {
 		if status != 0 {
 			return errors.New(errs)
 		}
-		if err := json.Unmarshal([]byte(out), &pool); err != nil || pool.Votes != votes || pool.Of != len(w.members) {
-			return fmt.Errorf("%s sees %+v, %v; want %d of %d", m.Name, pool, err, votes, len(w.members))
+		if err := json.Unmarshal([]byte(out), &pool); err != nil {
+			return err
+		}
+		if pool.Votes != votes || pool.Of != len(w.members) {
+			return fmt.Errorf("%s sees %+v, want %d of %d", m.Name, pool, votes, len(w.members))
 		}
 		return nil
 	})

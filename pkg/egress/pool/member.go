@@ -437,7 +437,7 @@ func (m *Member) take(now time.Time) (actions []Action) {
 	for _, ip := range sorted(m.claims) {
 		v, c := m.vacant[ip], m.claims[ip]
 		given := v.why == Drained || v.why == Detached
-		if !c.silent && !(given && m.due(c.since.Add(courtesy), now)) {
+		if !c.silent && (!given || !m.due(c.since.Add(courtesy), now)) {
 			continue
 		}
 		delete(m.claims, ip)

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	ip1, ip2, ip3 = netip.MustParseAddr("192.0.2.101"), netip.MustParseAddr("192.0.2.102"), netip.MustParseAddr("192.0.2.103")
-	subnet        = Network{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Up: true}
-	compare       = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmpopts.EquateEmpty()}
+	ip1, ip2 = netip.MustParseAddr("192.0.2.101"), netip.MustParseAddr("192.0.2.102")
+	subnet   = Network{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Up: true}
+	compare  = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmpopts.EquateEmpty()}
 )
 
 func moment(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }

@@ -354,7 +354,7 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	}
 	if err != nil {
 		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", p.Addresses, "err", err)
-		r.Tell(TakeFailed{p.Addresses})
+		r.Tell(TakeFailed(p))
 		return
 	}
 	texts := map[netip.Addr]string{}

@@ -131,7 +131,7 @@ func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for _, ip := range addresses {
 		messages, err := announcements(link.HardwareAddr, ip)
 		if err != nil {
