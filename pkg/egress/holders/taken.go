@@ -6,12 +6,13 @@ import "net/netip"
 // need not have them yet.
 type Took struct{ Addresses map[netip.Addr]uint64 }
 
-// Released says that this node is about to remove addresses.
+// Released says that this node is about to remove addresses. OwnAddresses may have them until it has.
 type Released struct{ Addresses []netip.Addr }
 
 func (e Took) apply(d *Directory) {
 	for ip, epoch := range e.Addresses {
 		d.own[ip], d.taken[ip] = min(max(epoch, d.own[ip]), maxEpoch), true
+		delete(d.released, ip)
 		d.settle(ip)
 	}
 }
@@ -20,6 +21,7 @@ func (e Released) apply(d *Directory) {
 	for _, ip := range e.Addresses {
 		delete(d.own, ip)
 		delete(d.taken, ip)
+		d.released[ip] = true
 		d.settle(ip)
 	}
 }
