@@ -6,7 +6,7 @@ import (
 
 var (
 	poolMembersDesc = metrics.NewDesc(subsystem+"_pool_members",
-		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series.",
+		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series; if it has none, all nodes do.",
 		[]string{"state"}, nil, metrics.ALPHA, "")
 	poolMajorityDesc = metrics.NewDesc(subsystem+"_pool_majority",
 		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool have the series.",
@@ -21,6 +21,12 @@ var (
 
 // collect tells how the pool stands.
 func (p *poolNode) collect(gauge, counter func(desc *metrics.Desc, value float64, labels ...string)) {
+	if wanted := p.empty(); wanted != nil {
+		gauge(poolMembersDesc, 0, "live")
+		gauge(poolMembersDesc, 0, "dead")
+		gauge(poolUnheldDesc, float64(len(wanted)))
+		return
+	}
 	status, known := p.status()
 	if !known {
 		return

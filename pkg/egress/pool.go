@@ -230,6 +230,9 @@ const (
 
 // troubles returns what is wrong with addresses of the pool that this node has to tell of.
 func (p *poolNode) troubles() map[netip.Addr]trouble {
+	if wanted := p.empty(); wanted != nil {
+		return p.emptyTroubles(wanted)
+	}
 	status, known := p.status()
 	if !known || len(status.Members) == 0 {
 		return nil
@@ -249,6 +252,28 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 		} else if !status.Majority && now.Sub(since) > settled {
 			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
 		}
+	}
+	return troubles
+}
+
+// empty returns the addresses that the pool is to hold if it has no nodes; nil if it has some, or that is not known yet.
+func (p *poolNode) empty() (wanted []netip.Addr) {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.wanted) < len(families) || len(p.nodes) > 0 {
+		return nil
+	}
+	return append([]netip.Addr{}, slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])...)
+}
+
+// emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.
+func (p *poolNode) emptyTroubles(wanted []netip.Addr) map[netip.Addr]trouble {
+	troubles := map[netip.Addr]trouble{}
+	for _, ip := range wanted {
+		troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
 	}
 	return troubles
 }
