@@ -120,14 +120,14 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		return
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
+	e.pool = newPoolNode(ctx, e) // before anything runs that reads it
+	e.steerer.pool = e.pool
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
-	e.pool = newPoolNode(ctx, e)
-	e.steerer.pool = e.pool
 	if e.config.Steering.Kernel.Transport == steering.Direct {
 		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
 	}
