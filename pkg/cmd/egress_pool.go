@@ -96,7 +96,7 @@ func (o *egressOptions) drain(c *cobra.Command, timeout time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if own.State == "draining" && len(own.Held) == 0 {
+		if drained(own) {
 			_, err := fmt.Fprintf(c.OutOrStdout(), "this node has no egress IPs of the pool any more; it had %d\n", len(first.Held))
 			return err
 		}
@@ -112,6 +112,12 @@ func (o *egressOptions) drain(c *cobra.Command, timeout time.Duration) error {
 			return err
 		}
 	}
+}
+
+// drained tells whether a node has given all addresses away, and takes none. One that leaves the pool does not say that
+// it is drained.
+func drained(m status.PoolMember) bool {
+	return (m.State == "draining" || m.State == "leaving") && len(m.Held) == 0
 }
 
 func joinAddresses(addresses []netip.Addr) string {
@@ -150,13 +156,13 @@ func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {
 	if err := t.write(rows...); err != nil {
 		return err
 	}
-	majority := "a majority: nodes that fail are replaced"
+	majority := "a majority: egress IPs of failed nodes are moved"
 	if !pool.Majority {
-		majority = "no majority: nodes that fail are not replaced"
+		majority = "no majority: egress IPs of failed nodes are not moved"
 	}
 	lines := []string{fmt.Sprintf("\n%d of %d nodes are live, %s.", pool.Votes, pool.Of, majority)}
 	for _, u := range pool.Unheld {
-		lines = append(lines, fmt.Sprintf("%s is on no live node for %s%s.", u.IP, age(u.Since, time.Now()), because(u)))
+		lines = append(lines, fmt.Sprintf("%s has been on no live node for %s%s.", u.IP, age(u.Since, time.Now()), because(u)))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

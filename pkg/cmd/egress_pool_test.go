@@ -40,13 +40,25 @@ b      dead       0           203.0.113.0/24
 c      draining   0           <none>
 d      unknown    0           <none>
 
-2 of 4 nodes are live, no majority: nodes that fail are not replaced.
-203.0.113.3 is on no live node for 0s: another host has it, 02:00:00:00:00:01.
-203.0.113.4 is on no live node for 0s: the process on b is dead, and the node still serves it.
-198.51.100.1 is on no live node for 0s (a: no interface; c: it is drained).
-203.0.113.5 is on no live node for 0s.
+2 of 4 nodes are live, no majority: egress IPs of failed nodes are not moved.
+203.0.113.3 has been on no live node for 0s: another host has it, 02:00:00:00:00:01.
+203.0.113.4 has been on no live node for 0s: the process on b is dead, and the node still serves it.
+198.51.100.1 has been on no live node for 0s (a: no interface; c: it is drained).
+203.0.113.5 has been on no live node for 0s.
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDrained_LeavingNodeToo(t *testing.T) {
+	held := []netip.Addr{netip.MustParseAddr("203.0.113.1")}
+	for state, want := range map[string]bool{"draining": true, "leaving": true, "live": false} {
+		if got := drained(status.PoolMember{State: state}); got != want {
+			t.Errorf("a node that is %s and has no address is drained: %v, want %v", state, got, want)
+		}
+		if drained(status.PoolMember{State: state, Held: held}) {
+			t.Errorf("a node that is %s is drained although it has an address", state)
+		}
 	}
 }
