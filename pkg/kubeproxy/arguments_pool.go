@@ -52,6 +52,9 @@ func (p *Proxy) takePool() error {
 	if steering := p.flags.steering; f.port == 0 || f.port == steering.port || f.port == steering.announcePort {
 		complain(assignPortKey, "invalid value %d: expected a port from 1 to 65535 that is not the tunnel's or that of announcements", f.port)
 	}
+	if len(networks) > 0 && !p.flags.enabled {
+		complain(assignCIDRsKey, "egress IPs are put on nodes for egress SNAT, which is off: remove this argument, or set proxyArguments.egress-snat to \"true\"")
+	}
 	if len(networks) > 0 && p.extension.Steering.Mode == holders.Off {
 		complain(assignCIDRsKey, "egress IPs cannot be put on nodes without steering, or without an API server: remove this argument, or change %s", steeringKey)
 	}
@@ -61,6 +64,9 @@ func (p *Proxy) takePool() error {
 	for i, network := range networks {
 		for _, inside := range overlapping(network, p.extension.ClusterCIDRs) {
 			complain(assignCIDRsKey, "%s overlaps %s, a network of the cluster's pods, in which no egress IP may lie", network, inside)
+		}
+		if allowed := p.extension.AllowedCIDRs; allowed != nil && len(overlapping(network, allowed)) == 0 {
+			complain(assignCIDRsKey, "%s is outside of %s, so no egress IP may lie in it", network, allowedCIDRsKey)
 		}
 		for _, other := range overlapping(network, networks[:i]) {
 			complain(assignCIDRsKey, "%s overlaps %s; keep one of them", network, other)

@@ -50,10 +50,24 @@ func TestTakePool_Errors(t *testing.T) {
 		cidrs + ", egress-snat-assign-port: ['0']":                   "invalid value 0: expected a port",
 		cidrs + ", egress-snat-assign-port: ['4799']":                "invalid value 4799: expected a port",
 		cidrs + ", egress-snat-steering: ['off']":                    "cannot be put on nodes without steering",
+		cidrs + ", egress-snat: ['false']":                           "egress SNAT, which is off",
 		cidrs + ", egress-snat-socket: ['']":                         "needs egress-snat-socket",
 	} {
 		if _, err := takePoolOf(t, arguments, Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want an error with %q", arguments, err, words)
+		}
+	}
+}
+
+func TestTakePool_OutsideAllowed(t *testing.T) {
+	p, err := takePoolOf(t, "egress-snat-assign-cidrs: [203.0.113.0/28]", Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for allowed, want := range map[string]string{"203.0.113.8/29": "", "198.51.100.0/24": "203.0.113.0/28 is outside of egress-snat-allowed-cidrs"} {
+		p.extension.AllowedCIDRs = []netip.Prefix{netip.MustParsePrefix(allowed)}
+		if err := p.takePool(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("allowed: %s; got %v, want an error with %q", allowed, err, want)
 		}
 	}
 }
