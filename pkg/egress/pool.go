@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,9 @@ type poolNode struct {
 	looked bool
 	// moves counts the addresses that this node took or released, by why.
 	moves map[pool.Reason]int
+	// warned is what the log says of networks of the pool inside the cluster, and of addresses that this node cannot
+	// hold.
+	warned struct{ networks, unable []string }
 }
 
 // toldPool is what a runner was told last.
@@ -115,11 +119,12 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		return
 	}
 	wanted := slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])
-	s.setHeld(func() {
-		if s.assignable = nil; p.nodes[self] {
-			s.assignable = setOf(wanted)
-		}
-	})
+	var assignable map[netip.Addr]bool
+	if p.nodes[self] {
+		assignable = setOf(wanted)
+	}
+	// The plan of this sync was made before.
+	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
 	p.runner.Tell(s.epochs(wanted))
 	nodes := slices.Sorted(maps.Keys(p.nodes))
 	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(addresses, p.told.addresses) {
@@ -129,6 +134,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		p.runner.Tell(pool.Wanted{Addresses: wanted})
 	}
 	p.told = toldPool{addresses, nodes, append([]netip.Addr{}, wanted...)}
+	p.warn(wanted)
 }
 
 // leftovers tells whether an earlier process, of a node in the pool, has left addresses that have to be handed over.
@@ -181,16 +187,18 @@ func (s *steerer) epochs(addresses []netip.Addr) pool.Epochs {
 	return known
 }
 
-// moved tells the directory, the log and the users of moves. It is called before an address is removed, so that
-// packets go to the node that has it now.
+// moved tells the directory, the log and the users of moves. It is called before an address is removed, and returns when
+// packets go to the node that has it now, or a moment later.
 func (p *poolNode) moved(moves []pool.Move) {
 	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
 	var released holders.Released
+	handedOver := false
 	for _, m := range moves {
 		if m.Taken {
 			took.Addresses[m.Address] = m.Epoch
 		} else {
 			released.Addresses = append(released.Addresses, m.Address)
+			handedOver = handedOver || m.Why == pool.HandedOver
 		}
 	}
 	if len(took.Addresses) > 0 {
@@ -199,27 +207,76 @@ func (p *poolNode) moved(moves []pool.Move) {
 	if len(released.Addresses) > 0 {
 		p.extension.steerer.apply(released)
 	}
-	for _, m := range moves {
-		p.tell(m)
+	if handedOver {
+		p.extension.awaitRules(ruleTime)
+	}
+	p.tell(moves)
+}
+
+// ruleTime is how long an address that another node has taken over stays here at most until this node's rules send
+// packets there.
+const ruleTime = 50 * time.Millisecond
+
+// awaitRules returns when the rules follow from all that was told before, or after a time.
+func (e *Extension) awaitRules(most time.Duration) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	late := time.After(most)
+	for _, f := range e.families {
+		for !f.loop.DueSince().IsZero() {
+			select {
+			case <-look.C:
+			case <-late:
+				return
+			case <-e.ctx.Done():
+				return
+			}
+		}
 	}
 }
 
-// tell tells people of a move.
-func (p *poolNode) tell(m pool.Move) {
+// tell tells people of moves: the log of each, and one Event of all that were taken from the same node for the same
+// reason.
+func (p *poolNode) tell(moves []pool.Move) {
+	type origin struct {
+		from string
+		why  pool.Reason
+	}
+	taken := map[origin][]netip.Addr{}
 	p.mu.Lock()
-	p.moves[m.Why]++
+	for _, m := range moves {
+		p.moves[m.Why]++
+	}
 	p.mu.Unlock()
-	if !m.Taken {
-		p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why.Because())
-		return
+	for _, m := range moves {
+		if !m.Taken {
+			p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why.Because())
+			continue
+		}
+		takeTime.Observe(m.At.Sub(m.Since).Seconds())
+		p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why.Because(), "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
+		taken[origin{m.Other, m.Why}] = append(taken[origin{m.Other, m.Why}], m.Address)
 	}
-	takeTime.Observe(m.At.Sub(m.Since).Seconds())
-	p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why.Because(), "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
-	note := fmt.Sprintf("The egress IP %s is on this node now, because %s.", m.Address, m.Why.Because())
-	if m.Other != "" {
-		note = fmt.Sprintf("The egress IP %s has moved here from %s, because %s.", m.Address, m.Other, m.Why.Because())
+	for o, addresses := range taken {
+		from := ""
+		if o.from != "" {
+			from = " from " + o.from
+		}
+		p.extension.events.tell("EgressIPMoved", fmt.Sprintf("This node has taken egress IPs%s, because %s: %s", from, o.why.Because(), listed(addresses)))
 	}
-	p.extension.events.tell("EgressIPMoved", note)
+}
+
+// listed lists addresses, as many as an Event has room for.
+func listed(addresses []netip.Addr) string {
+	const most = 20
+	var texts []string
+	for _, ip := range addresses[:min(len(addresses), most)] {
+		texts = append(texts, ip.String())
+	}
+	if more := len(addresses) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // The reasons of Events about the pool.
@@ -240,7 +297,7 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 	troubles, now := map[netip.Addr]trouble{}, time.Now()
 	for ip, other := range status.Members[0].Claims {
 		if since, unheld := status.Unheld[ip]; other != "" && unheld && status.Lost[ip] == "" && now.Sub(since) > time.Second {
-			troubles[ip] = trouble{reason: addressInUse, own: true, note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods leave from nowhere or without answers. Remove it there; a node takes it then.", ip, other)}
+			troubles[ip] = trouble{reason: addressInUse, own: true, note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods that use it get no answers. Remove it there; a node takes it then.", ip, other)}
 		}
 	}
 	if !status.Tells {
@@ -308,7 +365,11 @@ func (e *Extension) Drain(now bool) error {
 			return fmt.Errorf("note that this node is not drained any more: %w", err)
 		}
 	}
-	e.logger.Info("'openshift egress' has changed whether this node is drained", "drained", now)
+	if now {
+		e.logger.Info("Drain started: this node gives its egress IPs to other nodes, and takes none")
+	} else {
+		e.logger.Info("Drain ended: this node takes egress IPs again")
+	}
 	e.pool.mu.Lock()
 	defer e.pool.mu.Unlock()
 	e.pool.runner.Tell(pool.Drain{Now: now})
@@ -317,14 +378,33 @@ func (e *Extension) Drain(now bool) error {
 
 // Pool returns how the pool stands, as far as this node knows; an error if it has no part in it.
 func (e *Extension) Pool() (pool.Status, error) {
-	if e.pool == nil {
+	switch {
+	case len(e.config.Pool.Networks) == 0:
 		return pool.Status{}, errors.New("there is no pool: proxyArguments.egress-snat-assign-cidrs is not set")
+	case e.config.Steering.Unavailable != nil:
+		return pool.Status{}, fmt.Errorf("this node has no part in the pool, because it cannot send packets to other nodes: %w", e.config.Steering.Unavailable)
+	case e.pool == nil:
+		return pool.Status{}, errors.New("this node has not started yet")
 	}
 	status, known := e.pool.status()
 	if !known {
-		return pool.Status{}, fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", e.config.Pool.Nodes)
+		return pool.Status{}, e.pool.absence()
 	}
 	return status, nil
+}
+
+// absence returns why this node has no part in the pool.
+func (p *poolNode) absence() error {
+	self := p.extension.config.NodeName
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(p.wanted) < len(families):
+		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.extension.barrier.Missing(), ", "))
+	case !p.nodes[self]:
+		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.extension.config.Pool.Nodes)
+	}
+	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP for %s, in which the nodes reach each other", p.extension.steerer.outer)
 }
 
 // moveCounts returns how many addresses this node took or released, by why.
