@@ -55,6 +55,7 @@ func newEgressPoolCommand(o *egressOptions) *cobra.Command {
 
 func newEgressDrainCommand(o *egressOptions) *cobra.Command {
 	var timeout time.Duration
+	var untilRestart bool
 	c := &cobra.Command{
 		Use:   "drain",
 		Short: "Give this node's egress IPs to other nodes",
@@ -63,9 +64,10 @@ until 'openshift egress undrain' or a reboot. No connection is lost. It ends whe
 with status 1 if it still has some after --timeout: then no other node can hold them. They stay here until one can.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return o.drain(c, timeout) },
+		RunE:              func(c *cobra.Command, _ []string) error { return o.drain(c, !untilRestart, timeout) },
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait.")
+	c.Flags().BoolVar(&untilRestart, "until-restart", false, "The drain ends when the node's process starts again. The unit's ExecStop uses it.")
 	return c
 }
 
@@ -78,16 +80,16 @@ lose.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := o.client().Drain(c.Context(), false)
+			_, err := o.client().Undrain(c.Context())
 			return err
 		},
 	}
 }
 
-func (o *egressOptions) drain(c *cobra.Command, timeout time.Duration) error {
+func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
-	pool, err := o.client().Drain(ctx, true)
+	pool, err := o.client().Drain(ctx, remember)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package cmd
 import (
 	"bytes"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -59,6 +61,21 @@ func TestDrained_LeavingNodeToo(t *testing.T) {
 		}
 		if drained(status.PoolMember{State: state, Held: held}) {
 			t.Errorf("a node that is %s is drained although it has an address", state)
+		}
+	}
+}
+
+func TestEgressOptions_SocketOfTheConfiguration(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": status.DefaultSocket, "proxyArguments: {egress-snat-socket: [/run/other.sock]}": "/run/other.sock",
+	} {
+		file := filepath.Join(t.TempDir(), "node-config.yaml")
+		if err := os.WriteFile(file, []byte("kind: NodeConfig\napiVersion: v1\nmasterKubeConfig: node.kubeconfig\n"+arguments+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := egressOptions{config: file}
+		if err := o.readConfig(); err != nil || o.socket != want {
+			t.Errorf("%q: socket %q, %v; want %q", arguments, o.socket, err, want)
 		}
 	}
 }

@@ -46,6 +46,8 @@ type poolNode struct {
 	nodes map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
 	wanted map[v1.IPFamily][]netip.Addr
+	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
+	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
 	runner *pool.Runner
 	told   toldPool
@@ -71,9 +73,21 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 		return nil
 	}
 	return &poolNode{
-		extension: e, ctx: ctx, logger: klog.FromContext(ctx),
+		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
 		nodes: map[string]bool{}, wanted: map[v1.IPFamily][]netip.Addr{}, moves: map[pool.Reason]int{},
 	}
+}
+
+// keep keeps the addresses that an earlier process has put here until it is known who is in the pool: the API server may
+// be away for longer than the kernel keeps them.
+func (p *poolNode) keep() {
+	ctx, stop := context.WithCancel(p.ctx)
+	ended := make(chan struct{})
+	p.extension.running.Go(func() {
+		defer close(ended)
+		pool.Keep(ctx, p.extension.config.Pool.Networks, steering.Device)
+	})
+	p.stopKeeping = func() { stop(); <-ended }
 }
 
 // setNode takes the newest version of a Node, and tells whether another one is in the pool.
@@ -150,17 +164,52 @@ func (p *poolNode) leftovers() bool {
 // start begins to take part. The lock must be held.
 func (p *poolNode) start(self netip.Addr) {
 	e := p.extension
+	p.stopKeeping()
 	p.runner = pool.NewRunner(pool.Config{
 		NodeName: e.config.NodeName, Address: self, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
 		Moved:   p.moved,
 		Changed: func() { e.changed(true, time.Now()) },
 	})
-	if _, err := os.Stat(e.config.Pool.DrainFile); err == nil {
+	if p.isDrained() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
 		p.runner.Tell(pool.Drain{Now: true})
 	}
 	e.running.Go(func() { p.runner.Run(p.ctx) })
+}
+
+// isDrained tells whether this node is drained until somebody says otherwise.
+func (p *poolNode) isDrained() bool {
+	_, err := os.Stat(p.extension.config.Pool.DrainFile)
+	return err == nil
+}
+
+// leave gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
+func (p *poolNode) leave(ctx context.Context) {
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return
+	}
+	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
+	runner.Tell(pool.Drain{Now: true})
+	for look := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-look.C {
+		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 {
+			return
+		}
+	}
+	p.logger.Error(nil, "The system goes down before other nodes have all egress IPs of this one; they take them when it is gone")
+}
+
+// stay ends leave: the system does not go down after all.
+func (p *poolNode) stay() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runner != nil {
+		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
+		p.runner.Tell(pool.Drain{Now: p.isDrained()})
+	}
 }
 
 // granted returns the egress IPs in these networks that the plan of a family grants, sorted.
@@ -349,13 +398,14 @@ func (p *poolNode) status() (status pool.Status, known bool) {
 	return runner.Status(), true
 }
 
-// Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. It is an
-// error if this node has no part in the pool.
-func (e *Extension) Drain(now bool) error {
+// Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
+// remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
+func (e *Extension) Drain(now, remember bool) error {
 	file := e.config.Pool.DrainFile
 	switch _, err := e.Pool(); {
 	case err != nil:
 		return err
+	case now && !remember:
 	case now:
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			return fmt.Errorf("note that this node is drained: %w", err)

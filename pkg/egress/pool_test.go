@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -101,7 +102,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 // TestPoolNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
 func TestPoolNode_OneEventForMoves(t *testing.T) {
 	p := newPoolTest(t)
-	p.poolNode.logger = logr.Discard()
+	p.poolNode.logger = klog.Logger{}
 	var moves []pool.Move
 	ip := netip.MustParseAddr("203.0.113.1")
 	for range 199 {
@@ -163,4 +164,33 @@ func TestExtension_AwaitRules(t *testing.T) {
 	if <-ended; !synced {
 		t.Error("it has not waited for the sync")
 	}
+}
+
+// TestExtension_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
+func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
+	p := newPoolTest(t)
+	e := p.extension
+	e.config.Pool.DrainFile = filepath.Join(t.TempDir(), "drained")
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	for _, step := range []struct{ now, remember, want bool }{
+		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
+	} {
+		if err := e.Drain(step.now, step.remember); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.isDrained(); got != step.want {
+			t.Errorf("%+v: it is remembered: %v", step, got)
+		}
+	}
+}
+
+// TestPoolNode_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
+func TestPoolNode_LeavesWithinTheShutdown(t *testing.T) {
+	p := newPoolTest(t)
+	p.leave(t.Context()) // it has no part in the pool
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	p.leave(ctx)
+	p.stay()
 }

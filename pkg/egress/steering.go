@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -122,6 +123,10 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	ctx := klog.NewContext(e.ctx, e.logger)
 	e.pool = newPoolNode(ctx, e) // before anything runs that reads it
 	e.steerer.pool = e.pool
+	if e.pool != nil {
+		e.pool.keep()
+		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
+	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })

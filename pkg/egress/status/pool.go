@@ -56,14 +56,17 @@ type UnheldAddress struct {
 type PoolSource interface {
 	// PoolStatus returns how the pool stands; an error if the node has no part in it.
 	PoolStatus() (Pool, error)
-	// Drain has the node give its addresses to others, or not any more.
-	Drain(now bool) error
+	// Drain has the node give its addresses to others, or not any more. What is remembered counts after a restart as
+	// well.
+	Drain(now, remember bool) error
 }
 
 const (
 	poolPath    = "/v1/pool"
 	drainPath   = "/v1/drain"
 	undrainPath = "/v1/undrain"
+	// untilRestart is a query of drainPath.
+	untilRestart = "until=restart"
 )
 
 // addPool adds what is about the pool.
@@ -81,8 +84,8 @@ func (s *server) addPool(mux *http.ServeMux) {
 		s.answer(w, http.StatusOK, pool)
 	}
 	change := func(now bool) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			if err := source.Drain(now); err != nil {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if err := source.Drain(now, r.URL.RawQuery != untilRestart); err != nil {
 				s.answer(w, http.StatusConflict, failure{err.Error()})
 				return
 			}
@@ -99,11 +102,17 @@ func (c *Client) Pool(ctx context.Context) (Pool, error) {
 	return c.pool(ctx, http.MethodGet, poolPath)
 }
 
-// Drain has the node give its addresses to others, or not any more, and returns how the pool stood then.
-func (c *Client) Drain(ctx context.Context, now bool) (Pool, error) {
-	if now {
+// Drain has the node give its addresses to others, also after a restart if it is to remember that, and returns how the
+// pool stood then.
+func (c *Client) Drain(ctx context.Context, remember bool) (Pool, error) {
+	if remember {
 		return c.pool(ctx, http.MethodPost, drainPath)
 	}
+	return c.pool(ctx, http.MethodPost, drainPath+"?"+untilRestart)
+}
+
+// Undrain ends a Drain.
+func (c *Client) Undrain(ctx context.Context) (Pool, error) {
 	return c.pool(ctx, http.MethodPost, undrainPath)
 }
 
