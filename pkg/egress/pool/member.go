@@ -309,6 +309,9 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 		return "", "" // if this node is drained, that is for the others
 	}
 	if holder := m.holder(ip); holder != "" {
+		if !m.live(holder) {
+			return holder, Dead // what it says now is not known; it answers if it still has it
+		}
 		switch m.objection(holder, ip) {
 		case "":
 			return "", ""

@@ -132,6 +132,22 @@ func TestPool_MessagesLost(t *testing.T) {
 	s.served()
 }
 
+// TestPool_FalseDeath: a live node that was found dead has its addresses as before, also if what it says is late.
+func TestPool_FalseDeath(t *testing.T) {
+	for _, loss := range []float64{0, 1} {
+		s := started(t, 3, 30)
+		s.unmoved(func() {
+			s.loss = loss
+			for range 20 {
+				s.accuse(s.nodes[1], s.nodes[0])
+				s.accuse(s.nodes[2], s.nodes[0])
+				s.run(3 * time.Second)
+			}
+		})
+		s.served()
+	}
+}
+
 func TestPool_LinkCut(t *testing.T) {
 	s := started(t, 3, 30)
 	s.setLink(s.nodes[0], false)
@@ -327,7 +343,7 @@ func TestPool_RandomFaults(t *testing.T) {
 
 // fault does something to a node, or undoes it.
 func (s *simulation) fault(n *simulatedNode) {
-	switch s.random.IntN(7) {
+	switch s.random.IntN(8) {
 	case 0:
 		if !n.off && n.running {
 			s.powerOff(n)
@@ -350,6 +366,10 @@ func (s *simulation) fault(n *simulatedNode) {
 		s.drain(n, !n.draining)
 	case 6:
 		n.paused = s.now + s.between(100*time.Millisecond, 3*time.Second)
+	case 7:
+		for _, o := range s.nodes {
+			s.accuse(o, n)
+		}
 	}
 }
 
