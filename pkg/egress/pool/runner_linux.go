@@ -57,6 +57,8 @@ const (
 	announceAgain = time.Minute
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
 	openAgain = time.Second
+	// removeAgain is when an address is removed again that could not be.
+	removeAgain = 100 * time.Millisecond
 )
 
 // repeats are when the announcement of a move is repeated, which may be lost.
@@ -65,7 +67,7 @@ var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500
 // Runner is a node of the pool: a [Member] with its effects.
 type Runner struct {
 	config Config
-	kernel kernelAddresses
+	kernel kernel
 	wake   chan struct{}
 
 	mu    sync.Mutex
@@ -79,10 +81,20 @@ type Runner struct {
 
 	// What follows is for the goroutine of Run.
 	member *Member
+	// leaving are the released addresses that the kernel may still have. again is when to remove them again.
+	leaving map[netip.Addr]bool
+	again   time.Time
 	// repeats are the announcements that are due.
 	repeats  []repeat
 	announce time.Time
 	last     map[netip.Addr]Move
+}
+
+// kernel has the addresses of this node.
+type kernel interface {
+	read() (*links, error)
+	put(ip netip.Addr, index int) error
+	remove(ip netip.Addr, index int) error
 }
 
 // repeat is an announcement that is due at a time.
@@ -120,7 +132,7 @@ func NewRunner(c Config) *Runner {
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
 		wake:   make(chan struct{}, 1),
 		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
-		last:   map[netip.Addr]Move{},
+		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
 }
 
@@ -174,6 +186,7 @@ func (r *Runner) Run(ctx context.Context) {
 		for _, e := range append(r.take(), Tick{}) {
 			r.do(ctx, logger, r.member.Next(e, time.Now()))
 		}
+		r.remove(logger)
 		r.announceAgain(logger)
 		r.describe()
 		timer.Reset(r.pause())
@@ -199,6 +212,9 @@ func (r *Runner) pause() time.Duration {
 		if due.at.Before(at) {
 			at = due.at
 		}
+	}
+	if len(r.leaving) > 0 && r.again.Before(at) {
+		at = r.again
 	}
 	return max(time.Until(at), 0)
 }
@@ -307,8 +323,10 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		}
 	}
 	r.release(logger, releases)
-	r.takeAddresses(logger, takes)
-	for _, p := range publish { // who had an address before removes it then
+	if !r.takeAddresses(logger, takes) {
+		return // the state says that this node has them; TakeFailed leads to the next one
+	}
+	for _, p := range publish { // the previous holder of an address removes it when it hears this
 		r.mu.Lock()
 		if r.members != nil {
 			r.members.publish(p.State)
@@ -421,34 +439,40 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	}
 }
 
-// takeAddresses puts addresses on this node, and announces them.
-func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) {
+// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken.
+func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 	if len(takes) == 0 {
-		return
+		return true
 	}
-	l, err := r.kernel.read()
+	l, readErr := r.kernel.read()
 	var failed, put []netip.Addr
 	var moves []Move
 	for _, t := range takes {
+		delete(r.leaving, t.Address)
+		err := readErr
 		if err == nil {
 			err = r.takeAddress(l, t.Address)
 		}
 		if err != nil {
 			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
-			failed, err = append(failed, t.Address), nil
+			failed = append(failed, t.Address)
 			continue
 		}
 		put = append(put, t.Address)
-		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, At: time.Now(), Since: t.Since})
+		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, Since: t.Since})
 	}
 	r.announceNow(logger, put)
 	for _, after := range repeats {
 		r.repeats = append(r.repeats, repeat{time.Now().Add(after), put})
 	}
+	for i := range moves {
+		moves[i].At = time.Now()
+	}
 	r.moved(moves)
 	if len(failed) > 0 {
 		r.Tell(TakeFailed{failed})
 	}
+	return len(failed) == 0
 }
 
 func (r *Runner) takeAddress(l *links, ip netip.Addr) error {
@@ -470,19 +494,38 @@ func (r *Runner) release(logger klog.Logger, releases []Release) {
 	var moves []Move
 	for _, a := range releases {
 		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, At: time.Now()})
+		r.leaving[a.Address] = true
 	}
 	r.moved(moves)
+	r.again = time.Time{}
+	r.remove(logger)
+}
+
+// remove removes the addresses that were released, also those that could not be removed before.
+func (r *Runner) remove(logger klog.Logger) {
+	if len(r.leaving) == 0 || time.Now().Before(r.again) {
+		return
+	}
+	complain := func(err error) {
+		if r.again.IsZero() {
+			logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+		}
+	}
 	l, err := r.kernel.read()
-	for _, a := range releases {
-		if err == nil {
-			if index, there := l.ours[a.Address]; there {
-				err = r.kernel.remove(a.Address, index)
+	if err == nil {
+		for _, ip := range sorted(r.leaving) {
+			if index, there := l.ours[ip]; there {
+				if failed := r.kernel.remove(ip, index); failed != nil {
+					err = failed
+					continue
+				}
 			}
+			delete(r.leaving, ip)
 		}
-		if err != nil {
-			logger.Error(err, "Cannot remove an egress IP that this node must not have any more; the kernel withdraws it within 30 s", "address", a.Address)
-			err = nil
-		}
+	}
+	if err != nil {
+		complain(err)
+		r.again = time.Now().Add(removeAgain)
 	}
 }
 
