@@ -22,8 +22,13 @@ const (
 	joinAgain = 500 * time.Millisecond
 	// exchangeAgain is how often states are exchanged although nothing has changed.
 	exchangeAgain = 5 * time.Second
-	// connectionTime bounds what members send by TCP.
-	connectionTime = time.Second
+	// connectionTime bounds what members send by TCP: a lost first packet is sent anew by sendAgain long before the
+	// kernel would.
+	connectionTime = 400 * time.Millisecond
+	// sendAgain is when a state is sent again that could not be.
+	sendAgain = 50 * time.Millisecond
+	// datagram is how large a state may be, in bytes, to be sent by UDP as well.
+	datagram = 1200
 )
 
 // members speaks with the other members of the pool: it finds out who is alive, and exchanges states.
@@ -127,7 +132,8 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// send sends the state to another member whenever it is woken, the newest one, until the member is gone.
+// send sends the state to another member whenever it is woken, the newest one, and until that succeeds or the member is
+// gone.
 func (m *members) send(peer *peerNode) {
 	<-m.created
 	for {
@@ -144,8 +150,12 @@ func (m *members) send(peer *peerNode) {
 		if text == nil {
 			continue
 		}
+		if len(text) <= datagram {
+			_ = m.list.SendBestEffort(peer.Node, text) // it is there before a connection is
+		}
 		if err := m.list.SendReliable(peer.Node, text); err != nil {
-			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; it is exchanged again soon", "node", peer.Name, "err", err)
+			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; will retry", "node", peer.Name, "err", err)
+			time.AfterFunc(sendAgain, func() { wake(peer.wake) })
 		}
 	}
 }

@@ -148,6 +148,29 @@ func TestPool_FalseDeath(t *testing.T) {
 	}
 }
 
+// TestPool_LossyNetwork: what is lost is sent again, long before states are exchanged.
+func TestPool_LossyNetwork(t *testing.T) {
+	s := started(t, 3, 30)
+	s.loss = 0.3
+	for range 20 {
+		for _, n := range s.nodes {
+			s.drain(n, true)
+			s.run(2 * time.Second)
+			if len(n.kernel) > 0 {
+				t.Errorf("%v: %s is drained and still has %d addresses", s.now, n.name, len(n.kernel))
+			}
+			s.drain(n, false)
+			s.run(2 * time.Second)
+		}
+	}
+	s.loss = 0
+	s.run(time.Second)
+	s.served()
+	if most := 4 * (connectionTime + sendAgain); s.longest > most {
+		t.Errorf("two nodes had an address for %v, want at most %v", s.longest, most)
+	}
+}
+
 func TestPool_LinkCut(t *testing.T) {
 	s := started(t, 3, 30)
 	s.setLink(s.nodes[0], false)

@@ -223,14 +223,28 @@ func (s *simulation) reply(n *simulatedNode, d time.Duration, event func() Event
 	})
 }
 
-// send has a member's state reach another one that it finds alive.
+// send has a member's state reach another one that it finds alive: at once by a datagram, and by TCP, which notices a loss
+// and sends the newest state again.
 func (s *simulation) send(from, to *simulatedNode, state State) {
-	if from == to || !from.seen[to.index] || !s.speaks(from, to) || s.lost() {
+	if from == to || !from.seen[to.index] {
 		return
 	}
-	s.after(s.between(time.Millisecond, 6*time.Millisecond), func() {
+	arrive := func() {
 		if s.speaks(from, to) {
 			s.tell(to, Heard{state})
+		}
+	}
+	if s.speaks(from, to) && !s.lost() {
+		s.after(s.between(time.Millisecond, 3*time.Millisecond), arrive)
+	}
+	if s.speaks(from, to) && !s.lost() {
+		s.after(s.between(2*time.Millisecond, 6*time.Millisecond), arrive)
+		return
+	}
+	run := from.run
+	s.after(connectionTime+sendAgain, func() {
+		if from.run == run {
+			s.send(from, to, from.told)
 		}
 	})
 }
