@@ -33,11 +33,13 @@ const (
 
 // members speaks with the other members of the pool: it finds out who is alive, and exchanges states.
 type members struct {
-	name   string
-	port   uint16
-	logger klog.Logger
-	tell   func(Event)
-	list   *memberlist.Memberlist
+	name string
+	port uint16
+	// networks are where the pool's addresses lie.
+	networks []netip.Prefix
+	logger   klog.Logger
+	tell     func(Event)
+	list     *memberlist.Memberlist
 	// created is closed when there is a list.
 	created chan struct{}
 
@@ -46,8 +48,9 @@ type members struct {
 	done   chan struct{}
 
 	mu sync.Mutex
-	// nodes are those of the cluster, pool is which of them to speak to.
+	// nodes are those of the cluster, at has their addresses, pool is which of them to speak to.
 	nodes map[string]netip.Addr
+	at    map[netip.Addr]bool
 	pool  []string
 	// state is what others are told.
 	state []byte
@@ -64,13 +67,13 @@ type peerNode struct {
 }
 
 // newMembers begins to listen.
-func newMembers(logger klog.Logger, name string, address netip.Addr, port uint16, keys [][]byte, tell func(Event)) (*members, error) {
+func newMembers(logger klog.Logger, config Config, tell func(Event)) (*members, error) {
 	m := &members{
-		name: name, port: port, logger: logger, tell: tell,
+		name: config.NodeName, port: config.Port, networks: config.Networks, logger: logger, tell: tell,
 		created: make(chan struct{}), joined: make(chan struct{}, 1), done: make(chan struct{}), peers: map[string]*peerNode{},
 	}
 	c := memberlist.DefaultLANConfig()
-	c.Name, c.BindAddr, c.BindPort, c.AdvertisePort = name, address.String(), int(port), int(port)
+	c.Name, c.AdvertiseAddr, c.AdvertisePort = m.name, config.Address.String(), int(config.Port)
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 1
 	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
@@ -78,16 +81,22 @@ func newMembers(logger klog.Logger, name string, address netip.Addr, port uint16
 	c.DeadNodeReclaimTime = time.Second
 	c.Delegate, c.Events, c.Alive = delegate{m}, delegate{m}, delegate{m}
 	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
-	if len(keys) > 0 {
-		ring, err := memberlist.NewKeyring(keys, keys[0])
+	if len(config.Keys) > 0 {
+		ring, err := memberlist.NewKeyring(config.Keys, config.Keys[0])
 		if err != nil {
 			return nil, fmt.Errorf("use the keys of the pool: %w", err)
 		}
 		c.Keyring = ring
 	}
+	transport, err := listen(config.Address, config.Port, c.Logger, m.isNode)
+	if err != nil {
+		return nil, err
+	}
+	c.Transport = transport
 	list, err := memberlist.Create(c)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the other nodes of the pool at %s: %w", netip.AddrPortFrom(address, port), err)
+		_ = transport.Shutdown() // what went wrong before says why
+		return nil, fmt.Errorf("take part among the nodes of the pool: %w", err)
 	}
 	m.list = list
 	close(m.created)
@@ -106,7 +115,17 @@ func (m *members) close() error {
 func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nodes, m.pool = nodes, pool
+	m.nodes, m.pool, m.at = nodes, pool, make(map[netip.Addr]bool, len(nodes))
+	for _, at := range nodes {
+		m.at[at] = true
+	}
+}
+
+// isNode tells whether a node of the cluster has an address.
+func (m *members) isNode(at netip.Addr) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at[at]
 }
 
 // publish tells the others this member's state.
@@ -247,10 +266,18 @@ func (d delegate) heard(text []byte) {
 		return
 	}
 	var s State
-	if err := json.Unmarshal(text, &s); err != nil || s.Name == "" {
+	if err := json.Unmarshal(text, &s); err != nil {
 		d.logger.V(2).Info("Ignored what a member of the pool told, which is no state", "err", err)
 		return
 	}
+	d.mu.Lock()
+	_, known := d.nodes[s.Name]
+	d.mu.Unlock()
+	if !known || s.Name == d.name {
+		d.logger.V(2).Info("Ignored the state of a member of the pool that is no other node of the cluster", "node", s.Name)
+		return
+	}
+	s.confine(d.networks)
 	d.tell(Heard{s})
 }
 

@@ -268,7 +268,7 @@ func (r *Runner) watchKernel(ctx context.Context) {
 func (r *Runner) speak(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for complained := false; ctx.Err() == nil; {
-		members, err := newMembers(logger, r.config.NodeName, r.config.Address, r.config.Port, r.config.Keys, r.Tell)
+		members, err := newMembers(logger, r.config, r.Tell)
 		if err != nil {
 			if !complained {
 				complained = true
