@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -18,6 +19,8 @@ type fakeKernel struct {
 	unread   bool
 	unputs   []netip.Addr
 	unremove bool
+	// stop is called before an address is put, if there is one.
+	stop func()
 }
 
 var errFake = errors.New("the kernel does not do it")
@@ -40,6 +43,9 @@ func (k *fakeKernel) put(ip netip.Addr, index int) error {
 	if slices.Contains(k.unputs, ip) {
 		return errFake
 	}
+	if k.stop != nil {
+		k.stop()
+	}
 	k.held[ip] = index
 	return nil
 }
@@ -60,6 +66,8 @@ func newFakeRunner() (*Runner, *fakeKernel) {
 	return r, k
 }
 
+func take(ip netip.Addr) Take { return Take{Address: ip, Epoch: 2, Until: time.Now().Add(time.Minute)} }
+
 func (r *Runner) doNow(actions ...Action) { r.do(context.Background(), klog.Background(), actions) }
 
 // failed are the addresses that the member is told could not be taken.
@@ -75,7 +83,7 @@ func (r *Runner) failed() (list []netip.Addr) {
 func TestRunner_KernelThatCannotBeReadFailsTheWholeBatch(t *testing.T) {
 	r, k := newFakeRunner()
 	k.unread = true
-	r.doNow(Take{Address: ip1}, Take{Address: ip2})
+	r.doNow(take(ip1), take(ip2))
 	if got := r.failed(); !slices.Equal(got, []netip.Addr{ip1, ip2}) {
 		t.Errorf("failed to take %v, want both", got)
 	}
@@ -98,7 +106,7 @@ func TestRunner_RemovesAgainWhatCouldNotBeRemoved(t *testing.T) {
 			t.Errorf("%s: the next look is in %v, want at most %v", name, pause, removeAgain)
 		}
 		fail(k, false)
-		r.doNow(Take{Address: ip2})
+		r.doNow(take(ip2))
 		r.again = r.again.Add(-removeAgain)
 		r.remove(klog.Background())
 		if _, has := k.held[ip2]; len(k.held) != 1 || !has {
@@ -112,12 +120,36 @@ func TestRunner_DoesNotTellOfAddressesThatItCouldNotTake(t *testing.T) {
 	r, k := newFakeRunner()
 	r.members = &members{}
 	k.unputs = []netip.Addr{ip1}
-	r.doNow(Take{Address: ip1, Epoch: 2}, Publish{State{Name: "a", Held: map[netip.Addr]uint64{ip1: 2}}})
+	r.doNow(take(ip1), Publish{State{Name: "a", Held: map[netip.Addr]uint64{ip1: 2}}})
 	if r.members.state != nil {
 		t.Errorf("others are told %s, want nothing", r.members.state)
 	}
 	r.doNow(Publish{State{Name: "a"}})
 	if r.members.state == nil {
 		t.Error("others are told nothing afterwards")
+	}
+}
+
+func TestRunner_TakesNothingTooLate(t *testing.T) {
+	r, k := newFakeRunner()
+	r.doNow(Take{Address: ip1, Until: time.Now().Add(-time.Nanosecond)}, take(ip2))
+	if got := r.failed(); !slices.Equal(got, []netip.Addr{ip1}) || len(k.held) != 1 {
+		t.Errorf("failed to take %v, and the kernel has %v; want %v failed, as it is late", got, k.held, ip1)
+	}
+}
+
+// TestRunner_RenewsOnlyWhatIsThere: also if the process was stopped after it had read what is.
+func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1], k.held[ip2] = 1, 1
+	k.stop = func() {
+		if k.stop = nil; len(k.held) == 2 {
+			time.Sleep(rereadAfter + time.Millisecond) // what is tested
+			delete(k.held, ip2)
+		}
+	}
+	r.doNow(Renew{[]netip.Addr{ip1, ip2}})
+	if _, has := k.held[ip2]; has || len(k.held) != 1 {
+		t.Errorf("the kernel has %v, want %v", k.held, ip1)
 	}
 }

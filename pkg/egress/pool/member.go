@@ -19,6 +19,9 @@ const (
 	askAgain = 100 * time.Millisecond
 	// looks is how many times in a row nobody answers before a member is cut off.
 	looks = 2
+	// validity is how long an answer counts after the question, and a decision to take an address: a process that was
+	// stopped meanwhile finds another world.
+	validity = 250 * time.Millisecond
 	// activity is how long a member may leave an address alone that is its own to take.
 	activity = 2 * time.Second
 	// failure is how long a member is passed over that could not take an address.
@@ -51,6 +54,8 @@ type Member struct {
 	// held are this member's addresses, with their epochs; 0 if one is not known.
 	held   map[netip.Addr]uint64
 	claims map[netip.Addr]*claim
+	// probes numbers the probes.
+	probes int
 	// failed are the addresses that could not be taken, and until when that counts.
 	failed map[netip.Addr]time.Time
 	// epochs are the highest that were seen.
@@ -81,10 +86,12 @@ func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.sinc
 // claim is an address that this member is about to take.
 type claim struct {
 	since time.Time
-	// asking: a probe is under way. silent: one has ended, and nobody answered. inUse is the MAC of the
-	// host that did.
-	asking, silent bool
-	inUse          string
+	// asking: a probe is under way, that of this number. silent is when one was asked that nobody answered; zero if
+	// there was none. inUse is the MAC of the host that did.
+	asking bool
+	probe  int
+	silent time.Time
+	inUse  string
 	// again is when to ask again.
 	again time.Time
 }
@@ -439,15 +446,18 @@ func (m *Member) take(now time.Time) (actions []Action) {
 	}
 	for _, ip := range sorted(m.claims) {
 		v, c := m.vacant[ip], m.claims[ip]
-		given := v.why == Drained || v.why == Detached
-		if !c.silent && (!given || !m.due(c.since.Add(courtesy), now)) {
+		until := c.silent.Add(validity)
+		if given := v.why == Drained || v.why == Detached; given && m.due(c.since.Add(courtesy), now) {
+			until = now.Add(validity)
+		}
+		if now.After(until) {
 			continue
 		}
 		delete(m.claims, ip)
 		delete(m.vacant, ip)
 		m.epochs[ip]++
 		m.held[ip] = m.epochs[ip]
-		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, Since: v.since})
+		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, Since: v.since, Until: until})
 	}
 	return actions
 }
@@ -460,14 +470,15 @@ func (m *Member) probe(now time.Time) []Action {
 			continue // its holder would answer
 		}
 		if c := m.claims[ip]; !c.asking && m.due(c.again, now) {
-			c.asking, c.silent = true, false
+			c.asking, c.probe, c.silent = true, m.probes+1, time.Time{}
 			ask = append(ask, ip)
 		}
 	}
 	if len(ask) == 0 {
 		return nil
 	}
-	return []Action{Probe{ask}}
+	m.probes++
+	return []Action{Probe{m.probes, ask}}
 }
 
 func (m *Member) renew(now time.Time) []Action {
@@ -615,17 +626,34 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 }
 
 func (e Probed) apply(m *Member, now time.Time) []Action {
-	for _, ip := range e.Addresses {
-		if c := m.claims[ip]; c != nil && c.asking {
-			c.inUse = e.Answers[ip]
-			c.asking, c.silent, c.again = false, c.inUse == "", now.Add(askAgain)
+	for _, ip := range slices.Concat(e.Addresses, e.Failed) {
+		c := m.claims[ip]
+		if c == nil || !c.asking || c.probe != e.Number {
+			continue // that was another claim
+		}
+		c.asking = false
+		switch old := now.Sub(e.At) > validity; {
+		case slices.Contains(e.Failed, ip):
+			m.failed[ip] = now.Add(failure)
+		case old:
+			c.again = now
+		default:
+			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
+			if c.inUse == "" {
+				c.silent = e.At
+			}
 		}
 	}
 	return nil
 }
 
 func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
-	m.view.looking, m.view.again, m.view.gateway = false, now.Add(askAgain), e.Gateway
+	m.view.looking, m.view.again = false, now.Add(askAgain)
+	if now.Sub(e.At) > validity {
+		m.view.again, m.view.returned, m.view.announce = now, m.view.returned || m.view.announce, false
+		return nil
+	}
+	m.view.gateway = e.Gateway
 	if m.view.alone++; e.Peers || e.Gateway {
 		m.view.alone = 0
 	}

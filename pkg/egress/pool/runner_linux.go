@@ -57,6 +57,8 @@ const (
 	announceAgain = time.Minute
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
 	openAgain = time.Second
+	// rereadAfter is how old what the kernel had may be when addresses are renewed.
+	rereadAfter = time.Second
 	// removeAgain is when an address is removed again that could not be.
 	removeAgain = 100 * time.Millisecond
 )
@@ -335,61 +337,65 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 	}
 }
 
-// ask returns who has addresses, by their interfaces. With an error nothing is known.
-func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
-	type result struct {
-		answers map[netip.Addr]net.HardwareAddr
-		err     error
+// answers are what the hosts of this node's networks have answered.
+type answers struct {
+	at   time.Time
+	macs map[netip.Addr]net.HardwareAddr
+	// failed are the addresses that could not be asked for, err is why.
+	failed []netip.Addr
+	err    error
+}
+
+// ask returns who has addresses, by their interfaces. Addresses outside the subnets of all interfaces are left out.
+func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) answers {
+	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for link, group := range l.byLink(addresses) {
+		asking.Go(func() {
+			macs, err := neighbor.Ask(ctx, link, group)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				all.failed, all.err = append(all.failed, group...), err
+			}
+			maps.Copy(all.macs, macs)
+		})
 	}
-	groups := l.byLink(addresses)
-	results := make(chan result, len(groups))
-	for link, group := range groups {
-		go func() {
-			answers, err := neighbor.Ask(ctx, link, group)
-			results <- result{answers, err}
-		}()
-	}
-	all := map[netip.Addr]net.HardwareAddr{}
-	var failed error
-	for range groups {
-		one := <-results
-		if one.err != nil {
-			failed = one.err
-		}
-		for ip, mac := range one.answers {
-			all[ip] = mac
-		}
-	}
-	return all, failed
+	asking.Wait()
+	return all
 }
 
 // probe asks whether anybody has addresses.
 func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	l, err := r.kernel.read()
-	var answers map[netip.Addr]net.HardwareAddr
-	if err == nil {
-		answers, err = r.ask(ctx, l, p.Addresses)
-	}
+	result := Probed{Number: p.Number, At: time.Now(), Answers: map[netip.Addr]string{}}
 	if err != nil {
-		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", p.Addresses, "err", err)
-		r.Tell(TakeFailed(p))
-		return
-	}
-	texts := map[netip.Addr]string{}
-	for ip, mac := range answers {
-		texts[ip] = mac.String()
-	}
-	for _, ip := range p.Addresses {
-		if index, foreign := l.foreign[ip]; foreign {
-			texts[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
+		result.Failed = p.Addresses
+	} else {
+		all := r.ask(ctx, l, p.Addresses)
+		result.At, result.Failed, err = all.at, all.failed, all.err
+		for ip, mac := range all.macs {
+			result.Answers[ip] = mac.String()
+		}
+		for _, ip := range p.Addresses {
+			if index, foreign := l.foreign[ip]; foreign {
+				result.Answers[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
+			}
+			if !slices.Contains(result.Failed, ip) {
+				result.Addresses = append(result.Addresses, ip)
+			}
 		}
 	}
-	r.Tell(Probed{p.Addresses, texts})
+	if err != nil {
+		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", result.Failed, "err", err)
+	}
+	r.Tell(result)
 }
 
 // look asks who is there. If nobody can be asked, nobody is there.
 func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
-	result := Looked{Own: map[netip.Addr]string{}}
+	result := Looked{At: time.Now(), Own: map[netip.Addr]string{}}
 	defer func() { r.Tell(result) }()
 	l, err := r.kernel.read()
 	if err != nil {
@@ -397,12 +403,12 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 	}
 	peers := r.peers()
 	gateways := defaultGateways()
-	questions := append(slices.Concat(peers, gateways), a.Own...)
-	answers, err := r.ask(ctx, l, questions)
-	if err != nil {
-		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", err)
+	all := r.ask(ctx, l, append(slices.Concat(peers, gateways), a.Own...))
+	result.At = all.at
+	if all.err != nil {
+		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
 	}
-	for ip, mac := range answers {
+	for ip, mac := range all.macs {
 		result.Peers = result.Peers || slices.Contains(peers, ip)
 		result.Gateway = result.Gateway || slices.Contains(gateways, ip)
 		if slices.Contains(a.Own, ip) {
@@ -423,14 +429,20 @@ func (r *Runner) peers() (list []netip.Addr) {
 	return list
 }
 
-// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now.
+// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now. A process
+// that is stopped on the way looks again.
 func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
-	l, err := r.kernel.read()
-	if err != nil {
-		logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
-		return
-	}
+	var l *links
+	var read time.Time
 	for _, ip := range addresses {
+		if now := time.Now(); l == nil || now.Sub(read) > rereadAfter {
+			var err error
+			if l, err = r.kernel.read(); err != nil {
+				logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
+				return
+			}
+			read = now
+		}
 		if index, there := l.ours[ip]; there {
 			if err := r.kernel.put(ip, index); err != nil {
 				logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
@@ -451,7 +463,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 		delete(r.leaving, t.Address)
 		err := readErr
 		if err == nil {
-			err = r.takeAddress(l, t.Address)
+			err = r.takeAddress(l, t)
 		}
 		if err != nil {
 			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
@@ -475,15 +487,18 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 	return len(failed) == 0
 }
 
-func (r *Runner) takeAddress(l *links, ip netip.Addr) error {
-	if index, foreign := l.foreign[ip]; foreign {
-		return fmt.Errorf("other software has put %s on interface %d", ip, index)
+func (r *Runner) takeAddress(l *links, t Take) error {
+	if index, foreign := l.foreign[t.Address]; foreign {
+		return fmt.Errorf("other software has put %s on interface %d", t.Address, index)
 	}
-	link, found := l.link(ip)
+	link, found := l.link(t.Address)
 	if !found {
-		return fmt.Errorf("no interface has a subnet with %s", ip)
+		return fmt.Errorf("no interface has a subnet with %s", t.Address)
 	}
-	return r.kernel.put(ip, link.Index)
+	if late := time.Since(t.Until); late > 0 {
+		return fmt.Errorf("this process was stopped or starved, and is %v too late: another node may have %s", late, t.Address)
+	}
+	return r.kernel.put(t.Address, link.Index)
 }
 
 // release removes addresses, when those who send packets to them have been told.

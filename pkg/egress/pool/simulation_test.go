@@ -165,7 +165,7 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		})
 		return
 	}
-	now := time.Unix(1e9, 0).Add(s.now + n.skew)
+	now := s.clock(n)
 	for _, a := range n.Next(e, now) {
 		s.do(n, a)
 	}
@@ -174,16 +174,19 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 	}
 }
 
+// clock is a node's time.
+func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0).Add(s.now + n.skew) }
+
 func (s *simulation) do(n *simulatedNode, a Action) {
 	switch a := a.(type) {
 	case Probe:
-		answers := map[netip.Addr]string{}
+		answers, at := map[netip.Addr]string{}, s.clock(n)
 		ask := func() { s.ask(n, a.Addresses, answers) }
 		ask()
 		s.after(40*time.Millisecond, ask)
-		s.reply(n, 80*time.Millisecond, func() Event { return Probed{a.Addresses, answers} })
+		s.reply(n, 80*time.Millisecond, func() Event { return Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at} })
 	case LookAround:
-		looked := Looked{Own: map[netip.Addr]string{}}
+		looked := Looked{At: s.clock(n), Own: map[netip.Addr]string{}}
 		ask := func() {
 			s.ask(n, a.Own, looked.Own)
 			for _, o := range s.nodes {
