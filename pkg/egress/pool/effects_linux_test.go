@@ -153,3 +153,20 @@ func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
 		t.Errorf("the kernel has %v, want %v", k.held, ip1)
 	}
 }
+
+func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
+	r, _ := newFakeRunner()
+	r.doNow(Announce{[]netip.Addr{ip1}})
+	if len(r.repeats) != len(repeats) {
+		t.Errorf("it is announced %d times again, want %d", len(r.repeats), len(repeats))
+	}
+}
+
+// TestRunner_AddressThatWasTakenAgainIsNotGone: the kernel's report that it was removed may be late.
+func TestRunner_AddressThatWasTakenAgainIsNotGone(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1] = 1
+	if got := r.asItIs(Removed{[]netip.Addr{ip1, ip2}}).(Removed); !slices.Equal(got.Addresses, []netip.Addr{ip2}) {
+		t.Errorf("removed are %v, want %v", got.Addresses, ip2)
+	}
+}

@@ -31,6 +31,9 @@ type Removed struct{ Addresses []netip.Addr }
 // TakeFailed says that addresses could not be taken.
 type TakeFailed struct{ Addresses []netip.Addr }
 
+// RenewFailed says that addresses could not be renewed.
+type RenewFailed struct{}
+
 // Epochs says which epochs addresses have elsewhere, in Leases for example, and which of them are this
 // member's own.
 type Epochs struct {
@@ -103,7 +106,7 @@ type Release struct {
 	To string
 }
 
-// Renew has the kernel keep these addresses for longer.
+// Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails.
 type Renew struct{ Addresses []netip.Addr }
 
 // Announce tells the network again that these addresses are here.

@@ -196,6 +196,49 @@ func TestMember_RenewsEveryTenSeconds(t *testing.T) {
 	}
 }
 
+func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	m.Next(RenewFailed{}, moment(0))
+	for _, a := range m.Next(Tick{}, moment(renewAgain)) {
+		if _, is := a.(Renew); is {
+			return
+		}
+	}
+	t.Errorf("renews nothing %v after a failure", renewAgain)
+}
+
+// TestMember_EpochsOfFoundAddresses: they may be known before the addresses are.
+func TestMember_EpochsOfFoundAddresses(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5}}, moment(0))
+	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
+	if diff := cmp.Diff(map[netip.Addr]uint64{ip1: 5, ip2: 0}, m.State().Held, compare); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+}
+
+func TestMember_HasItsNameBeforeItTellsAnything(t *testing.T) {
+	if got := NewMember("a", 1).status().Members[0].Name; got != "a" {
+		t.Errorf("the name is %q, want a", got)
+	}
+}
+
+// TestMember_ClaimOfAMemberThatHangs: others take the address; but not if the claim says that a host has it.
+func TestMember_ClaimOfAMemberThatHangs(t *testing.T) {
+	ip := mine(t)
+	for mac, want := range map[string][]Action{"": {Probe{Addresses: []netip.Addr{ip}}}, "02:00": nil} {
+		m := newTestMember(t)
+		hanging := peerState("b", 2, nil)
+		hanging.Claims = map[netip.Addr]string{ip: mac}
+		m.Next(Heard{hanging}, moment(0))
+		acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)))
+		hanging.Version = 3
+		acts(t, m.Next(Heard{hanging}, moment(activity-1)))
+		acts(t, m.Next(Tick{}, moment(activity)), want...)
+	}
+}
+
 func TestMember_MemberThatDoesNothingIsPassedOver(t *testing.T) {
 	var ip netip.Addr
 	for ip = ip1; compareScores(ip, "b", "a") < 0 || compareScores(ip, "a", "c") < 0; ip = ip.Next() {

@@ -211,8 +211,8 @@ func TestPool_PartitionHeals(t *testing.T) {
 	s.nodes[0].segment, s.nodes[1].segment = 0, 0
 	s.run(2 * time.Second)
 	s.spread(s.served(), 3)
-	if s.longest > 200*time.Millisecond {
-		t.Errorf("two nodes had an address for %v after the partition, want at most 200ms", s.longest)
+	if s.longest > 180*time.Millisecond { // a look begins every 100 ms, and takes 80
+		t.Errorf("two nodes had an address for %v after the partition, want at most 180ms", s.longest)
 	}
 }
 

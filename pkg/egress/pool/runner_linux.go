@@ -55,6 +55,8 @@ type Move struct {
 const (
 	// announceAgain is how often an address is announced, for switches that forget.
 	announceAgain = time.Minute
+	// remembered is how long the last move of an address counts that is not wanted any more.
+	remembered = time.Hour
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
 	openAgain = time.Second
 	// rereadAfter is how old what the kernel had may be when addresses are renewed.
@@ -186,7 +188,7 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		for _, e := range append(r.take(), Tick{}) {
-			r.do(ctx, logger, r.member.Next(e, time.Now()))
+			r.do(ctx, logger, r.member.Next(r.asItIs(e), time.Now()))
 		}
 		r.remove(logger)
 		r.announceAgain(logger)
@@ -202,6 +204,18 @@ func (r *Runner) take() []Event {
 	queue := r.queue
 	r.queue = nil
 	return queue
+}
+
+// asItIs leaves the addresses out of a [Removed] that the kernel has: they were taken again since.
+func (r *Runner) asItIs(e Event) Event {
+	removed, is := e.(Removed)
+	if !is {
+		return e
+	}
+	if l, err := r.kernel.read(); err == nil {
+		removed.Addresses = slices.DeleteFunc(removed.Addresses, func(ip netip.Addr) bool { _, there := l.ours[ip]; return there })
+	}
+	return removed
 }
 
 // pause is how long nothing is due.
@@ -319,7 +333,7 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		case Renew:
 			r.renew(logger, a.Addresses)
 		case Announce:
-			r.announceNow(logger, a.Addresses)
+			r.announceAndRepeat(logger, a.Addresses)
 		case Publish:
 			publish = append(publish, a)
 		}
@@ -439,6 +453,7 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 			var err error
 			if l, err = r.kernel.read(); err != nil {
 				logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
+				r.Tell(RenewFailed{})
 				return
 			}
 			read = now
@@ -446,6 +461,7 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 		if index, there := l.ours[ip]; there {
 			if err := r.kernel.put(ip, index); err != nil {
 				logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
+				r.Tell(RenewFailed{})
 			}
 		}
 	}
@@ -473,10 +489,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 		put = append(put, t.Address)
 		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, Since: t.Since})
 	}
-	r.announceNow(logger, put)
-	for _, after := range repeats {
-		r.repeats = append(r.repeats, repeat{time.Now().Add(after), put})
-	}
+	r.announceAndRepeat(logger, put)
 	for i := range moves {
 		moves[i].At = time.Now()
 	}
@@ -551,8 +564,21 @@ func (r *Runner) moved(moves []Move) {
 	for _, m := range moves {
 		r.last[m.Address] = m
 	}
+	maps.DeleteFunc(r.last, func(_ netip.Addr, m Move) bool { return m.Why == Unwanted && time.Since(m.At) > remembered })
 	if r.config.Moved != nil {
 		r.config.Moved(moves)
+	}
+}
+
+// announceAndRepeat tells the network that addresses are here, now and again: what is told may be lost, also because a port
+// of a switch that has just come up forwards nothing yet.
+func (r *Runner) announceAndRepeat(logger klog.Logger, addresses []netip.Addr) {
+	if len(addresses) == 0 {
+		return
+	}
+	r.announceNow(logger, addresses)
+	for _, after := range repeats {
+		r.repeats = append(r.repeats, repeat{time.Now().Add(after), addresses})
 	}
 }
 
