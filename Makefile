@@ -51,7 +51,7 @@ FROM =
 TO =
 
 # Packages whose tests need network namespaces, so root.
-NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/kernel/... ./pkg/egress/holders
+NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/kernel/... ./pkg/egress/holders ./pkg/egress/pool/...
 # Packages whose tests need a control plane, and root.
 E2E_PACKAGES := ./hack/cluster/... ./hack/e2e/...
 FUZZTIME ?= 10s

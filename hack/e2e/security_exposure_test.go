@@ -316,6 +316,11 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	for _, match := range documentedMetric.FindAllStringSubmatch(string(readme), -1) {
 		documented[match[1]] = strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
 	}
+	for name := range documented {
+		if strings.HasPrefix(name, "egress_snat_pool_") && !strings.HasSuffix(name, "_seconds") {
+			delete(documented, name) // the node is in no pool
+		}
+	}
 	for _, trouble := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders"} {
 		delete(documented, trouble) // there is none
 	}

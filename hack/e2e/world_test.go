@@ -43,6 +43,8 @@ type world struct {
 	// families are those of the cluster.
 	families []v1.IPFamily
 
+	// assignable are addresses that any node may get at any moment: all have the rules of the pods that leave from them.
+	assignable []netip.Addr
 	// network reaches OpenShift's Network; nil in a cluster that has none.
 	network configclient.Interface
 	// kubeletsPods are those that it runs.
@@ -312,7 +314,7 @@ func (w *world) held() (map[string][]netip.Addr, error) {
 		if err != nil {
 			return nil, err
 		}
-		held[m.Name] = addrs
+		held[m.Name] = append(addrs, w.assignable...)
 	}
 	return held, nil
 }

@@ -400,6 +400,18 @@ func (l *Lab) SetLink(h *Host, up bool) error {
 	return nil
 }
 
+// SetForwarding says whether the switch forwards the frames of a host, whose link is up all the time.
+func (l *Lab) SetForwarding(h *Host, forwards bool) error {
+	if h.lab != l || h.uplink.host == nil {
+		return fmt.Errorf("lab: %s has no link of lab %s", h.Name, l.cfg.Prefix)
+	}
+	state := map[bool]string{true: "3", false: "0"}[forwards] // BR_STATE_FORWARDING, BR_STATE_DISABLED
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := h.uplink.host.Run(ctx, "bridge", "link", "set", "dev", h.uplink.name, "state", state)
+	return err
+}
+
 // waitPlugged waits until both ends of the link of h carry packets.
 func (l *Lab) waitPlugged(ctx context.Context, h *Host) error {
 	return errors.Join(h.uplink.host.waitUp(ctx, h.uplink.name), h.waitUp(ctx, "eth0"))

@@ -181,6 +181,8 @@ func (n *Node) Command(ctx context.Context, args ...string) *exec.Cmd {
 			cmd.Env[i] = "PATH=" + n.BinDir + ":" + path
 		}
 	}
+	// The machine's own systemd-logind is no business of a node in a namespace.
+	cmd.Env = append(cmd.Env, "DBUS_SYSTEM_BUS_ADDRESS=unix:path="+n.File("no-bus"))
 	cmd.Env = append(cmd.Env, n.Variables...)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
 const egressLong = `Shows egress SNAT on this node: the pods and their egress IPs, the nodes that have these
@@ -20,11 +21,13 @@ addresses, the refused claims and their reasons, the source address of a single 
 whether the rules in the kernel are those of the plan.
 
 The commands ask the running node on a local socket, which only root may use. --socket has
-to be the same as proxyArguments.egress-snat-socket in the node's configuration.`
+to be the same as proxyArguments.egress-snat-socket in the node's configuration; --config
+reads it from there.`
 
 // egressOptions are the flags that several egress commands share.
 type egressOptions struct {
 	socket    string
+	config    string
 	output    string
 	namespace string
 	watch     bool
@@ -35,10 +38,30 @@ type egressOptions struct {
 func newEgressCommand() *cobra.Command {
 	o := &egressOptions{}
 	c := group("egress", "Show egress SNAT on this node",
-		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o))
+		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o),
+		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o))
 	c.Long = egressLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
+	c.PersistentFlags().StringVar(&o.config, "config", "", "The node's configuration, which names the socket in place of --socket.")
+	c.MarkFlagsMutuallyExclusive("socket", "config")
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return o.readConfig() }
 	return c
+}
+
+// readConfig takes the socket of a node's configuration, if one is given.
+func (o *egressOptions) readConfig() error {
+	if o.config == "" {
+		return nil
+	}
+	config, err := nodeconfig.Load(o.config)
+	if err != nil {
+		return err
+	}
+	o.socket = status.DefaultSocket
+	if values := config.NodeConfig.ProxyArguments["egress-snat-socket"]; len(values) > 0 {
+		o.socket = values[len(values)-1]
+	}
+	return nil
 }
 
 // The values of --output.

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -25,7 +26,8 @@ VIA is what this node does with their packets: "here" if it SNATs them, because 
 or no node has it; the name of the node that it sends them to; or <dropped>, see 'openshift
 egress explain'. AGE is the time since this node learnt of the holder, or of its loss. -o wide
 adds OWNER (the oldest Service that has the egress IP) and CONFLICT (the further nodes that have
-the address).
+the address); and on nodes that egress IPs are put on VOTES (how many of these are live, of how
+many) and LAST MOVE (when this node took or released the address, and why).
 
 With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
 document per line, YAML separates documents by "---". A document has
@@ -35,7 +37,8 @@ document per line, YAML separates documents by "---". A document has
   addresses   egressIP, owner {namespace, name}, state (local: on this node, remote, lost or
               unclaimed: on no node), holder, why (the address is lost), conflict, epoch,
               known (by own address, lease, announcement or both of these), since, pods,
-              via {way, node} as in 'openshift egress list --help'
+              via {way, node} as in 'openshift egress list --help',
+              pool {votes, of, moved, lastMove}
               (owner is omitted if the claims are refused; unknown fields are omitted)`
 
 const egressAddressesExample = `  # Which node has which egress IP
@@ -61,6 +64,8 @@ type listedAddress struct {
 	Since    time.Time    `json:"since,omitzero"`
 	Pods     int          `json:"pods"`
 	Via      via          `json:"via"`
+	// Pool is nil if the address is other software's, or this node is not in the pool.
+	Pool *status.AddressPool `json:"pool,omitempty"`
 }
 
 // addressList is the JSON and YAML document.
@@ -105,6 +110,8 @@ var addressListing = listing[listedAddress]{
 		}},
 		{"OWNER", true, func(a listedAddress, _ time.Time) string { return serviceOrNone(a.Owner) }},
 		{"CONFLICT", true, func(a listedAddress, _ time.Time) string { return orNone(strings.Join(a.Conflict, ",")) }},
+		{"VOTES", true, func(a listedAddress, _ time.Time) string { return a.votes() }},
+		{"LAST MOVE", true, func(a listedAddress, now time.Time) string { return a.lastMove(now) }},
 	},
 	empty:     noAddresses,
 	rows:      addressRows,
@@ -118,10 +125,26 @@ func addressRows(s, _ status.Snapshot) []listedAddress {
 	for _, a := range s.Addresses {
 		rows = append(rows, listedAddress{
 			EgressIP: a.IP, Owner: a.Owner, State: a.State, Holder: a.Holder, Why: a.Why, Conflict: a.Conflict,
-			Epoch: a.Epoch, Known: a.Known, Since: a.Since, Pods: a.Pods, Via: viaOf(a),
+			Epoch: a.Epoch, Known: a.Known, Since: a.Since, Pods: a.Pods, Via: viaOf(a), Pool: a.Pool,
 		})
 	}
 	return rows
+}
+
+// votes returns how many nodes of the pool are live, of how many.
+func (a listedAddress) votes() string {
+	if a.Pool == nil {
+		return orNone("")
+	}
+	return fmt.Sprintf("%d/%d", a.Pool.Votes, a.Pool.Of)
+}
+
+// lastMove returns when and why this node took or released the address.
+func (a listedAddress) lastMove(now time.Time) string {
+	if a.Pool == nil || a.Pool.LastMove == "" {
+		return orNone("")
+	}
+	return age(a.Pool.Moved, now) + " ago, " + a.Pool.LastMove
 }
 
 // markedHolder returns the holder, with what is wrong with it.

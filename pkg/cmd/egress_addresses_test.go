@@ -24,7 +24,8 @@ func egressIPsInAllStates() []status.Address {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	return []status.Address{
 		{IP: addr("203.0.113.10"), Owner: web, State: "remote", Holder: "node-2", Since: ago(time.Hour), Epoch: 3, Known: "lease", Way: "to node", Pods: 2},
-		{IP: addr("203.0.113.11"), Owner: db, State: "local", Holder: "node-1", Since: ago(3 * time.Minute), Epoch: 12, Known: "interface", Conflict: []string{"node-2", "node-3"}, Way: "here", Pods: 1},
+		{IP: addr("203.0.113.11"), Owner: db, State: "local", Holder: "node-1", Since: ago(3 * time.Minute), Epoch: 12, Known: "interface", Conflict: []string{"node-2", "node-3"}, Way: "here", Pods: 1,
+			Pool: &status.AddressPool{Votes: 2, Of: 3, Moved: ago(3 * time.Minute), LastMove: "taken from node-2: its node is drained"}},
 		{IP: addr("203.0.113.12"), Owner: web, State: "lost", Holder: "node-3", Why: "node is silent", Since: ago(2 * time.Second), Epoch: 4, Known: "announcement", Way: "blackhole"},
 		{IP: addr("203.0.113.13"), Owner: plan.Service{Namespace: "bank", Name: "x"}, State: "lost", Holder: "node-3", Why: "withdrawn", Since: ago(time.Minute), Epoch: 4, Known: "lease", Conflict: []string{"node-4"}, Way: "prohibit"},
 		{IP: addr("203.0.113.14"), State: "unclaimed", Way: "prohibit"},
@@ -48,13 +49,13 @@ const (
 203.0.113.14   <none>      <none>                    <none>   <none>         0      <dropped>   <none>
 2001:db8::10   shop        <none>                    <none>   <none>         1      here        <none>
 `
-	addressWide = `ADDRESS        NAMESPACE   HOLDER                    EPOCH    KNOWN BY       PODS   VIA         AGE      OWNER      CONFLICT
-203.0.113.10   shop        node-2                    3        lease          2      node-2      60m      shop/web   <none>
-203.0.113.11   shop        node-1 (conflict)         12       interface      1      here        3m       shop/db    node-2,node-3
-203.0.113.12   shop        node-3 (lost)             4        announcement   0      <dropped>   2s       shop/web   <none>
-203.0.113.13   bank        node-3 (lost, conflict)   4        lease          0      <dropped>   60s      bank/x     node-4
-203.0.113.14   <none>      <none>                    <none>   <none>         0      <dropped>   <none>   <none>     <none>
-2001:db8::10   shop        <none>                    <none>   <none>         1      here        <none>   shop/web   <none>
+	addressWide = `ADDRESS        NAMESPACE   HOLDER                    EPOCH    KNOWN BY       PODS   VIA         AGE      OWNER      CONFLICT        VOTES    LAST MOVE
+203.0.113.10   shop        node-2                    3        lease          2      node-2      60m      shop/web   <none>          <none>   <none>
+203.0.113.11   shop        node-1 (conflict)         12       interface      1      here        3m       shop/db    node-2,node-3   2/3      3m ago, taken from node-2: its node is drained
+203.0.113.12   shop        node-3 (lost)             4        announcement   0      <dropped>   2s       shop/web   <none>          <none>   <none>
+203.0.113.13   bank        node-3 (lost, conflict)   4        lease          0      <dropped>   60s      bank/x     node-4          <none>   <none>
+203.0.113.14   <none>      <none>                    <none>   <none>         0      <dropped>   <none>   <none>     <none>          <none>   <none>
+2001:db8::10   shop        <none>                    <none>   <none>         1      here        <none>   shop/web   <none>          <none>   <none>
 `
 	addressJSON = `{
   "node": "node-1",

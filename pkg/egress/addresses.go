@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,11 +20,13 @@ func (e *Extension) addresses(families []status.Family) (result []status.Address
 	if e.steerer == nil {
 		return nil
 	}
+	inPool := e.pool.standing()
 	for _, f := range families {
 		explainer := plan.NewExplainer(f.Input, f.Plan)
 		pods := e.podsHere(explainer, f.Plan)
 		for _, a := range e.steerer.addresses(v1.IPFamily(f.Family)) {
 			a.Owner, a.Pods = explainer.Owner(a.IP), len(pods[a.IP])
+			a.Pool = inPool(a.IP)
 			result = append(result, a)
 		}
 	}
@@ -81,6 +84,8 @@ func (s Steering) transport() string {
 type trouble struct {
 	reason plan.Reason
 	note   string
+	// own: this node has to tell of it, others do not know.
+	own bool
 }
 
 // The reasons of Events about addresses.
@@ -98,8 +103,10 @@ func (s *steerer) troubles() map[plan.Service][]trouble {
 		return nil
 	}
 	troubles := map[plan.Service][]trouble{}
+	ofPool := s.pool.troubles()
 	for _, family := range families {
 		byAddress := s.troublesOf(family)
+		maps.Copy(byAddress, ofPool)
 		if len(byAddress) == 0 {
 			continue
 		}
@@ -121,13 +128,13 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
 	claimed, holder := s.state.egressIPs(family), s.holder(family, now)
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
-			troubles[ip] = trouble{addressLost, fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
+			troubles[ip] = trouble{reason: addressLost, note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
 		}
 	}
 	for _, c := range s.directory.Conflicts(now) {
 		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > settled {
 			nodes := slices.Sorted(slices.Values(c.Nodes)) // the same from all nodes
-			troubles[c.Address] = trouble{addressOnSeveral, fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
+			troubles[c.Address] = trouble{reason: addressOnSeveral, note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
 		}
 	}
 	return troubles

@@ -68,6 +68,38 @@ type eventRecorder struct {
 	troubles map[plan.Service][]trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service.
 	warnings map[plan.Service][]warning
+	// news are Events about this node that are told once.
+	news []warning
+}
+
+// mostNews is how many Events that are told once wait at most: the log has them all.
+const mostNews = 100
+
+// tell says something about this node, once. It does not block.
+func (r *eventRecorder) tell(reason plan.Reason, note string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.news) < mostNews {
+		r.news = append(r.news, warning{about: r.node(), reason: reason, note: validNote(note)})
+		r.wakeUp()
+	}
+}
+
+// node is this node in Events: nodes have their name for a UID there, as kube-proxy and the kubelet write them.
+func (r *eventRecorder) node() v1.ObjectReference {
+	return v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.nodeName, UID: types.UID(r.nodeName)}
+}
+
+// nextNews returns something that is told once; the caller does.
+func (r *eventRecorder) nextNews() (warning, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.news) == 0 {
+		return warning{}, false
+	}
+	first := r.news[0]
+	r.news = r.news[1:]
+	return first, true
 }
 
 // warning is an Event that is repeated as long as its reason holds.
@@ -75,8 +107,8 @@ type warning struct {
 	about  v1.ObjectReference
 	reason plan.Reason
 	note   string
-	// ofPod: it is about a single pod, of which only few nodes know.
-	ofPod bool
+	// ofFew: only few nodes know, as of what is about a single pod. They tell.
+	ofFew bool
 	// due is when to write it, for the first time or again.
 	due time.Time
 }
@@ -215,14 +247,14 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	for _, family := range families {
 		for _, refusal := range r.refusals[service][family] {
 			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
-			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofPod: ofPod}
+			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofFew: ofPod && !r.allKnowPods}
 			if !slices.Contains(warnings, w) {
 				warnings = append(warnings, w)
 			}
 		}
 	}
 	for _, t := range r.troubles[service] {
-		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note), ofFew: t.own})
 	}
 	return warnings
 }
@@ -242,8 +274,7 @@ func (r *eventRecorder) note(refusal plan.Refusal) string {
 // warningsAboutNode returns one warning for each reason of this node's own for which it refuses
 // something to a Service.
 func (r *eventRecorder) warningsAboutNode() []warning {
-	// Nodes have their name for a UID in Events, as kube-proxy and the kubelet write them.
-	about := v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.nodeName, UID: types.UID(r.nodeName)}
+	about := r.node()
 	var warnings []warning
 	for _, reason := range nodeReasons {
 		if example, found := r.example(reason); found {
@@ -298,6 +329,12 @@ func (r *eventRecorder) record(ctx context.Context, recorder record.EventRecorde
 		case <-r.wake:
 		case <-look.C:
 		}
+		for w, found := r.nextNews(); found; w, found = r.nextNews() {
+			if r.limit.Wait(ctx) != nil {
+				return
+			}
+			recorder.Event(&w.about, v1.EventTypeNormal, string(w.reason), w.note)
+		}
 		for w, found := r.next(time.Now()); found; w, found = r.next(time.Now()) {
 			if r.limit.Wait(ctx) != nil {
 				return
@@ -319,7 +356,7 @@ func (r *eventRecorder) next(now time.Time) (warning, bool) {
 				continue
 			}
 			w.due = now.Add(wait.Jitter(eventRepeat, 0.5))
-			ownToTell := service == (plan.Service{}) || w.ofPod && !r.allKnowPods
+			ownToTell := service == (plan.Service{}) || w.ofFew
 			if ownToTell || isWriter(r.nodeName, nodes(), service.String()+" "+string(w.reason)) {
 				return *w, true
 			}

@@ -28,6 +28,8 @@ type Config struct {
 	Backend, Proxier reconcile.Backend
 	// Steering is how packets get to the nodes that hold their egress IPs.
 	Steering Steering
+	// Pool is where this program puts egress IPs by itself.
+	Pool Pool
 	// Scope says whose pods rules are written for; those of this node if empty.
 	Scope placement.Scope
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
@@ -69,6 +71,8 @@ type Extension struct {
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer
+	// pool is nil if this program puts no egress IPs on nodes; Watch sets it.
+	pool *poolNode
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier

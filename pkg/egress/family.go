@@ -58,6 +58,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	}
 	e := f.extension
 	change := f.update(regular)
+	e.pool.sync(f.name)
 	ways, wake := e.steerer.steering(f.name)
 	p := planned{e.state, f.name, ways}
 	numbers := p.Numbers()

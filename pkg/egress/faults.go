@@ -73,7 +73,7 @@ func (e *Extension) troubles() map[plan.Service][]trouble {
 		if troubles == nil {
 			troubles = map[plan.Service][]trouble{}
 		}
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{notSteering, f.message})
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})
 	}
 	return troubles
 }

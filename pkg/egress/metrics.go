@@ -66,9 +66,15 @@ var (
 	}, []string{"kind"})
 )
 
+var takeTime = metrics.NewHistogram(&metrics.HistogramOpts{
+	Subsystem: subsystem, Name: "pool_take_duration_seconds", StabilityLevel: metrics.ALPHA,
+	Help:    "Time from when this node knew that an egress IP has to move until it had announced it.",
+	Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60},
+})
+
 // collectors are all metrics but those of usageCollector.
 var collectors = []metrics.Registerable{
-	bindings, claims, refusals, rulesGauge, flowDeletions, programmingLatency, syncDuration, syncFailures, lastSuccess, syncPeriod, waitingForObjects,
+	bindings, claims, refusals, rulesGauge, flowDeletions, programmingLatency, syncDuration, syncFailures, lastSuccess, syncPeriod, waitingForObjects, takeTime,
 }
 
 // current is the Extension whose egress IPs are counted at a scrape.

@@ -38,7 +38,7 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc} {
+	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc} {
 		descs <- desc
 	}
 }
@@ -64,6 +64,9 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 			collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
 		}
 	}
+	e.pool.collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
+		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
+	})
 	for _, family := range families {
 		counts := map[string]int{}
 		for _, a := range e.steerer.addresses(family) {

@@ -27,10 +27,12 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 	for _, collector := range collectors {
 		exported = append(exported, collector.FQName())
 	}
-	descs := make(chan *metrics.Desc, 10)
-	(&usageCollector{}).DescribeWithStability(descs)
-	(&steeringCollector{}).DescribeWithStability(descs)
-	close(descs)
+	descs := make(chan *metrics.Desc)
+	go func() {
+		defer close(descs)
+		(&usageCollector{}).DescribeWithStability(descs)
+		(&steeringCollector{}).DescribeWithStability(descs)
+	}()
 	for desc := range descs {
 		exported = append(exported, regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(desc.String())[1])
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -65,6 +66,9 @@ type steerer struct {
 	// be.
 	changed, wake, known func()
 
+	// pool is nil if this program puts no egress IPs on nodes.
+	pool *poolNode
+
 	mu        sync.Mutex
 	directory *holders.Directory
 	// failing has why Leases cannot be used.
@@ -73,6 +77,8 @@ type steerer struct {
 	uid types.UID
 	// published is what other nodes were told last.
 	published holders.Statement
+	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both.
+	here, assignable map[netip.Addr]bool
 	// wakeAt is when the next sync comes because time has passed; zero for never.
 	wakeAt time.Time
 	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
@@ -115,6 +121,12 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		return
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
+	e.pool = newPoolNode(ctx, e) // before anything runs that reads it
+	e.steerer.pool = e.pool
+	if e.pool != nil {
+		e.pool.keep()
+		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
+	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
@@ -138,7 +150,7 @@ func (s *steerer) apply(event holders.Event) {
 	s.mu.Unlock()
 	switch event := event.(type) {
 	case holders.OwnAddresses:
-		changed = s.state.setHeld(setOf(event.Addresses)) || changed
+		changed = s.setHeld(func() { s.here = setOf(event.Addresses) }) || changed
 	case holders.LeasesKnown:
 		s.known()
 	case holders.Hearing:
@@ -152,6 +164,19 @@ func (s *steerer) apply(event holders.Event) {
 	case sooner:
 		s.wake()
 	}
+}
+
+// setHeld notes which addresses this node has, or may get, and tells whether plans may change.
+func (s *steerer) setHeld(change func()) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	held := maps.Clone(s.assignable)
+	if held == nil {
+		held = map[netip.Addr]bool{}
+	}
+	maps.Copy(held, s.here)
+	return s.state.setHeld(held)
 }
 
 // wakesSooner tells whether an answer changes by itself before the next sync comes: a node that is not Ready, for
@@ -235,7 +260,8 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	result.Ways = s.ways(family, claimed, now)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
-		if s.directory.Holder(ip, now).State == holders.Local {
+		// Connections to one that this node is about to take live on only if it is prepared.
+		if s.assignable[ip] || s.directory.Holder(ip, now).State == holders.Local {
 			result.Held[ip] = true
 		}
 	}
@@ -268,11 +294,11 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 	return ways
 }
 
-// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, for then no
-// packets are sent here. The lock must be held.
+// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, or may come
+// here at any moment, for then no packets are sent here. The lock must be held.
 func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
 	own := s.directory.Own()
-	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here }) {
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.assignable[ip] }) {
 		return nil
 	}
 	nodes, self := s.nodes(family), s.state.config.NodeName

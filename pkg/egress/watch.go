@@ -54,13 +54,14 @@ func (e *Extension) Watch(clients Clients) {
 // watchNodes returns when the context ends.
 func (e *Extension) watchNodes(client kubernetes.Interface) {
 	informer := coreinformers.NewNodeInformer(client, 0, nil)
-	e.watch(informer, nodes, stripNode, cache.ResourceEventHandlerFuncs{
+	e.watch(informer, nodes, e.stripNode, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { e.setNode(o.(*v1.Node)) },
 		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
 		DeleteFunc: func(o any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
 				e.steerer.deleteNode(name)
 				e.changed(e.state.deleteNode(name), time.Now())
+				e.changed(e.pool.deleteNode(name), time.Now())
 			}
 		},
 	})
@@ -69,16 +70,21 @@ func (e *Extension) watchNodes(client kubernetes.Interface) {
 func (e *Extension) setNode(node *v1.Node) {
 	e.steerer.setNode(node)
 	e.changed(e.state.setNode(node), time.Now())
+	e.changed(e.pool.setNode(node), time.Now())
 }
 
-// stripNode leaves of a Node what a plan needs: there are many, and they are large.
-func stripNode(object any) (any, error) {
+// stripNode leaves of a Node what a plan needs, and a pool: there are many, and they are large.
+func (e *Extension) stripNode(object any) (any, error) {
 	node, ok := object.(*v1.Node)
 	if !ok {
 		return object, nil
 	}
+	var labels map[string]string
+	if e.pool != nil {
+		labels = node.Labels
+	}
 	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: labels},
 		Spec:       v1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
 		Status: v1.NodeStatus{
 			Addresses:  node.Status.Addresses,

@@ -114,7 +114,7 @@ func TestStripNode_LeavesWhatAPlanNeeds(t *testing.T) {
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.2"}}
 	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMemoryPressure}, {Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	node.Status.Images = make([]v1.ContainerImage, 50)
-	stripped, err := stripNode(node)
+	stripped, err := (&Extension{}).stripNode(node)
 	got, isNode := stripped.(*v1.Node)
 	if err != nil || !isNode || got.Name != "n" || got.ResourceVersion != "7" || len(got.Status.Addresses) != 1 {
 		t.Fatalf("%+v, %v", stripped, err)

@@ -37,6 +37,7 @@ type egressFlags struct {
 	backend         string
 	socket          string
 	steering        steeringFlags
+	pool            poolFlags
 }
 
 // The names of arguments that messages mention.
@@ -85,6 +86,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
 	f.steering.add(fs)
+	f.pool.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
 		"It costs as much as the cluster is large.")

@@ -90,11 +90,12 @@ func TestSetArguments_ClusterCIDRs(t *testing.T) {
 }
 
 func TestSetArguments_Egress(t *testing.T) {
-	unexported := cmp.AllowUnexported(egressFlags{}, steeringFlags{})
+	unexported := cmp.AllowUnexported(egressFlags{}, steeringFlags{}, poolFlags{})
 	if diff := cmp.Diff(egressFlags{
 		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
 		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock",
 		steering: steeringFlags{mode: "auto", transport: "vxlan", markMask: "0x7e", leaseNamespace: "origin-node", port: 4799, announcePort: 4798},
+		pool:     poolFlags{nodes: "network.openshift.io/egress-assignable", port: 7947},
 	}, set(t, "").egress, unexported); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
@@ -106,6 +107,7 @@ func TestSetArguments_Egress(t *testing.T) {
 		minSyncPeriod: time.Second, excludeCIDRs: []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}, allowedCIDRs: []string{"0.0.0.0/0"},
 		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true, scope: "cluster", audit: true,
 		steering: steeringFlags{mode: "required", transport: "direct", markMask: "0x3f0000", leaseNamespace: "net", port: 4800, keyFile: "/etc/key"},
+		pool:     poolFlags{nodes: "network.openshift.io/egress-assignable", port: 7947},
 	}, got, unexported); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

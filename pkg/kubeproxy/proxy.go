@@ -131,7 +131,7 @@ func (p *Proxy) takeEgressFlags() error {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
 	p.extension.NamespaceCIDRs, errs[2] = p.parseNamespaceCIDRs()
-	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.takeSteering(), p.validateSocket())...)
+	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.takeSteering(), p.takePool(), p.validateSocket())...)
 }
 
 // parseCIDRs parses the values of an argument. The result is not nil.

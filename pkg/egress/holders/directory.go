@@ -40,6 +40,10 @@ type Directory struct {
 	now time.Time
 	// own are this node's addresses with their epochs; 0 for one that has none yet.
 	own map[netip.Addr]uint64
+	// taken are those of them that OwnAddresses did not have yet.
+	taken map[netip.Addr]bool
+	// released are those that this node is removing: OwnAddresses does not count for them until it lacks them.
+	released map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
 	// deaf: changes of Leases are not heard of.
@@ -135,7 +139,8 @@ type address struct {
 // NewDirectory returns a Directory that knows of nobody.
 func NewDirectory(config Config) *Directory {
 	return &Directory{
-		config: config, nodes: map[string]*node{}, addresses: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
+		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{},
+		nodes: map[string]*node{}, addresses: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
 	}
 }
 

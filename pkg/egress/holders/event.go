@@ -63,9 +63,19 @@ type NodeDeleted struct{ Name string }
 func (e OwnAddresses) apply(d *Directory) {
 	before := d.own
 	d.own = make(map[netip.Addr]uint64, len(e.Addresses))
-	for _, ip := range e.Addresses {
-		d.own[ip] = before[ip] // 0 for a new one
+	for ip := range d.taken {
+		d.own[ip] = before[ip]
 	}
+	leaving := map[netip.Addr]bool{}
+	for _, ip := range e.Addresses {
+		if d.released[ip] {
+			leaving[ip] = true
+			continue
+		}
+		d.own[ip] = before[ip] // 0 for a new one
+		delete(d.taken, ip)
+	}
+	d.released = leaving
 	d.ownKnown = true
 	d.giveEpochs()
 	for ip := range before {

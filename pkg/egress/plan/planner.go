@@ -527,6 +527,21 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 	return sortedRefusals(refusals)
 }
 
+// Granted returns the egress IPs in these networks that claims have which are not refused as a whole, sorted. It costs
+// as much as there are Services.
+func (p *Planner) Granted(networks []netip.Prefix) []netip.Addr {
+	set := map[netip.Addr]bool{}
+	for _, s := range p.services {
+		if s.claim == nil || s.refusal != nil || !s.claim.EgressIP.IsValid() {
+			continue
+		}
+		if ip := s.claim.EgressIP; slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) }) {
+			set[ip] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
+}
+
 // Numbers returns those of the last Update.
 func (p *Planner) Numbers() Numbers {
 	numbers := p.numbers

@@ -79,8 +79,13 @@ func decodeInto(target any) func(io.Reader) error {
 	}
 }
 
-// ask makes one request and lets use read the answer.
+// ask asks for something and lets use read the answer.
 func (c *Client) ask(ctx context.Context, resource string, use func(io.Reader) error) error {
+	return c.request(ctx, http.MethodGet, resource, use)
+}
+
+// request makes one request and lets use read the answer.
+func (c *Client) request(ctx context.Context, method, resource string, use func(io.Reader) error) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.path)
 	if err != nil {
 		return c.explain(err)
@@ -91,7 +96,7 @@ func (c *Client) ask(ctx context.Context, resource string, use func(io.Reader) e
 		DisableKeepAlives: true,
 	}}
 	// The host is for HTTP only; nobody looks it up.
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node"+resource, nil)
+	request, err := http.NewRequestWithContext(ctx, method, "http://node"+resource, nil)
 	if err != nil {
 		return fmt.Errorf("asking the node at %s: %w", c.path, err)
 	}

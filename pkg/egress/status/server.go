@@ -144,6 +144,7 @@ func (s *server) handler() http.Handler {
 	if s.source != nil {
 		mux.HandleFunc("GET "+snapshotPath, s.snapshot)
 		mux.HandleFunc("GET "+verifyPath, s.verify)
+		s.addPool(mux)
 	}
 	for _, resource := range s.others {
 		mux.HandleFunc("GET "+resource.Path, func(w http.ResponseWriter, r *http.Request) { s.other(w, r, resource) })

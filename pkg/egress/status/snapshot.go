@@ -63,6 +63,20 @@ type Address struct {
 	Way string `json:"way"`
 	// Pods counts the pods of this node that leave from the address.
 	Pods int `json:"pods"`
+	// Pool is how the nodes stand that the address is put on; nil if other software puts it there, or if this node is
+	// none of them.
+	Pool *AddressPool `json:"pool,omitempty"`
+}
+
+// AddressPool is how the pool of an address stands, as far as one of its nodes knows.
+type AddressPool struct {
+	// Votes of its nodes are live, Of is how many there are.
+	Votes int `json:"votes"`
+	Of    int `json:"of"`
+	// Moved is when this node took the address, or released it, and LastMove says for people which, and why; zero if
+	// it has done neither since it started.
+	Moved    time.Time `json:"moved,omitzero"`
+	LastMove string    `json:"lastMove,omitempty"`
 }
 
 // Family is how one IP family stands.

@@ -36,7 +36,8 @@
 //	from this node to another      as above, if the port was kept; else both sides are reset
 //
 // A nudge (see below) has the pod's kernel send a packet, so that a pod that only receives goes on as well. If the
-// address comes here and the rules here choose another port, the far side answers that packet by a reset.
+// address comes here and the rules here choose another port, the far side answers that packet by a reset. Only the
+// pod's own node nudges it: a pod answers one in half a second.
 //
 // If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
 // far side, which has never seen the pod's own address: what still comes from there is dropped.

@@ -54,8 +54,9 @@ const (
 	// Moves: it goes on from another node than before, and the far side sees the same address and
 	// port. It is deleted, and the pod's next packet has it go on.
 	Moves
-	// Leaves: as Moves, but the pod is not bound here any more. It was steered here mostly, and its own
-	// node sees to it. The flow is deleted.
+	// Leaves: as Moves, but the pod is not bound here any more, or runs on another node. Its own node sees to it: a
+	// pod answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), and one from here may come too
+	// early. The flow is deleted.
 	Leaves
 	// EndsAtPod: the far side saw it by way of another node, which ends it there. Here it is
 	// deleted, and the pod gets a reset.
@@ -97,7 +98,10 @@ type Selector struct {
 	bound   map[target]netip.Addr
 	inScope func(netip.Addr) bool
 	// ways are those of the egress IPs that do not leave here.
-	ways    map[netip.Addr]kernel.Way
+	ways map[netip.Addr]kernel.Way
+	// homes are the nodes on which pods run, as far as they are known; self is this one.
+	homes   map[netip.Addr]netip.Addr
+	self    netip.Addr
 	removed map[worn]bool
 	// steered has the egress IPs under which packets left through another node before.
 	steered map[target]netip.Addr
@@ -113,6 +117,8 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		bound:   map[target]netip.Addr{},
 		inScope: func(pod netip.Addr) bool { return scope.All || scope.Pods[pod] },
 		ways:    after.Steering.Ways,
+		homes:   after.Steering.Homes,
+		self:    after.Steering.Self,
 		removed: make(map[worn]bool, len(scope.Removed)),
 		steered: make(map[target]netip.Addr, len(scope.Steered)),
 		inside:  [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
@@ -219,12 +225,18 @@ func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 	switch {
 	case !f.KeepsPort || !s.hasWay(f.Wears):
 		return Ends
-	case !egressIP.IsValid():
+	case !egressIP.IsValid(), f.Wears == egressIP && s.elsewhere(f.Source):
 		return Leaves
 	case f.Wears == egressIP:
 		return Moves
 	}
 	return Ends
+}
+
+// elsewhere tells whether a pod is known to run on another node.
+func (s *Selector) elsewhere(pod netip.Addr) bool {
+	home, known := s.homes[pod]
+	return known && home != s.self
 }
 
 // hasWay tells whether an egress IP leaves elsewhere.

@@ -251,6 +251,20 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 	}
 }
 
+// TestJudge_PodOfAnotherNode: the node on which a pod runs nudges it when its egress IP leaves this node, and no other.
+func TestJudge_PodOfAnotherNode(t *testing.T) {
+	n := networks[kernel.IPv4]
+	after := n.plan(binding(n.pod, kernel.TCP, n.egressIP))
+	after.Steering.Self = addr(n.node)
+	after.Steering.Ways = map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}}
+	for home, want := range map[string]Verdict{n.node: Moves, n.secondNode: Leaves} {
+		after.Steering.Homes = map[netip.Addr]netip.Addr{addr(n.pod): addr(home)}
+		if got := NewSelector(after, Scope{All: true}, n.local()).Judge(keepsPort(flow(tcp, n.pod, n.outside, n.egressIP))); got != want {
+			t.Errorf("the pod runs on %s: got %v, want %v", home, got, want)
+		}
+	}
+}
+
 func TestSelector_Empty(t *testing.T) {
 	n := networks[kernel.IPv4]
 	web := binding(n.pod, kernel.TCP, n.egressIP)

@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+const (
+	// established is how many connections of each kind there are, as many of each pod.
+	established = 20
+	// beat is how often each sends a byte.
+	beat = 20 * time.Millisecond
+	// longestStall is how long one may wait that lives on. TCP repeats a packet after 0.2 s, and waits twice as long each
+	// time, so it may be twice the time that the address was away.
+	longestStall = 2 * fastest
+)
+
+// connections are established before a fault, and stay. Of one half both sides send, of the others the far side alone.
+type connections struct {
+	all     []*connection
+	running sync.WaitGroup
+}
+
+// connection is one of them, as the pod sees it.
+type connection struct {
+	what string
+	conn net.Conn
+	stop context.CancelFunc
+
+	mu   sync.Mutex
+	last time.Time
+	// stall is the longest time between two bytes.
+	stall time.Duration
+	err   error
+}
+
+// keepConnections has pods open connections to the outside, in the family of an address.
+func (w *poolWorld) keepConnections(ip string, pods []*lab.Host) *connections {
+	w.Helper()
+	to := w.outsideFor(ip)
+	listener, err := w.Outside().Listen(w.Context(), "tcp", netip.AddrPortFrom(to.Addr(), 0).String())
+	w.must(err)
+	w.Cleanup(func() { _ = listener.Close() })
+	go serveBeats(w.Context(), listener)
+	c := &connections{}
+	w.Cleanup(c.close)
+	for n := range 2 * established {
+		pod, sends := pods[n%len(pods)], n/len(pods)%2 == 0
+		conn, err := pod.DialContext(w.Context(), "tcp", listener.Addr().String())
+		w.must(err)
+		ctx, stop := context.WithCancel(w.Context())
+		one := &connection{what: fmt.Sprintf("%s on %s, sends %v, %s", pod.Name, pod.Node.Name, sends, conn.LocalAddr()), conn: conn, stop: stop, last: time.Now()}
+		c.all = append(c.all, one)
+		c.running.Go(one.receive)
+		if sends {
+			c.running.Go(func() { sendBeats(ctx, conn) })
+		}
+	}
+	w.eventually(func() error {
+		if alive := c.alive(); alive < len(c.all) {
+			return fmt.Errorf("%d of %d connections have begun", alive, len(c.all))
+		}
+		return nil
+	})
+	return c
+}
+
+// serveBeats sends to all who connect.
+func serveBeats(ctx context.Context, l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			go sendBeats(ctx, conn)
+			for buffer := make([]byte, 100); err == nil; {
+				_, err = conn.Read(buffer)
+			}
+		}()
+	}
+}
+
+// sendBeats sends a byte every beat.
+func sendBeats(ctx context.Context, conn net.Conn) {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for {
+		if _, err := conn.Write([]byte{1}); err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// receive notes when bytes come.
+func (c *connection) receive() {
+	buffer := make([]byte, 100)
+	for {
+		_, err := c.conn.Read(buffer)
+		c.mu.Lock()
+		now := time.Now()
+		c.stall, c.last, c.err = max(c.stall, now.Sub(c.last)), now, err
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// lives returns an error unless a byte came lately.
+func (c *connection) lives() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if silence := time.Since(c.last); c.err == nil && silence > 500*time.Millisecond {
+		return fmt.Errorf("silent for %v", silence.Round(time.Millisecond))
+	}
+	return c.err
+}
+
+func (c *connections) alive() (count int) {
+	for _, one := range c.all {
+		if one.lives() == nil {
+			count++
+		}
+	}
+	return count
+}
+
+// end waits until all live, or none can any more, prints what has become of them, and fails if too few live or one of these
+// had to wait too long.
+func (c *connections) end(w *poolWorld, ip, what string) {
+	w.Helper()
+	for deadline := time.Now().Add(2 * longestStall); c.alive() < len(c.all) && time.Now().Before(deadline); {
+		time.Sleep(beat)
+	}
+	alive, stall := 0, time.Duration(0)
+	for _, one := range c.all {
+		if err := one.lives(); err != nil {
+			w.Logf("%s, %s: the connection of %s is lost: %v", ip, what, one.what, err)
+			continue
+		}
+		alive++
+		one.mu.Lock()
+		stall = max(stall, one.stall)
+		one.mu.Unlock()
+	}
+	w.Logf("%s, %s: %d of %d established connections live, their longest stall was %v", ip, what, alive, len(c.all), stall.Round(time.Millisecond))
+	if alive*100 < 95*len(c.all) || stall > longestStall {
+		w.Errorf("%s, %s: want 95%% of the established connections alive, and no stall longer than %v", ip, what, longestStall)
+	}
+	c.close()
+}
+
+func (c *connections) close() {
+	for _, one := range c.all {
+		one.stop()
+		_ = one.conn.Close()
+	}
+	c.running.Wait()
+}

@@ -1,0 +1,406 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// poolArguments put the addresses of [steeredWorld.lanIPs] on nodes.
+const poolArguments = `
+egress-snat-assign-cidrs: ["192.0.2.96/27", "2001:db8:0:2::100/120"]
+`
+
+// poolWorld is a cluster whose egress IPs are put on nodes by the nodes themselves.
+type poolWorld struct {
+	*steeredWorld
+}
+
+func newPoolWorld(t *testing.T, nodes int) *poolWorld {
+	t.Helper()
+	w := newIdlePoolWorld(t, nodes)
+	w.begin()
+	for _, ip := range w.egressIPs {
+		w.holderOf(ip, nil)
+	}
+	w.answered()
+	return w
+}
+
+// newIdlePoolWorld makes one in which no node runs.
+func newIdlePoolWorld(t *testing.T, nodes int) *poolWorld {
+	t.Helper()
+	w := &steeredWorld{world: newIdleWorld(t, settings{nodes: nodes, onLAN: true, arguments: poolArguments})}
+	for _, m := range w.members {
+		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
+		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		w.must(err)
+	}
+	w.egressIPs = w.lanIPs(100)
+	return &poolWorld{w}
+}
+
+// begin starts the nodes, and has a Service claim the egress IPs.
+func (w *poolWorld) begin() {
+	w.Helper()
+	w.start()
+	w.assignable = addrs(w.egressIPs)
+	w.pods = w.shop(w.egressIPs...)
+}
+
+// has tells whether the kernel of a node has an address.
+func (w *poolWorld) has(m *member, ip string) bool {
+	w.Helper()
+	held, err := m.Host.Held()
+	w.must(err)
+	return slices.Contains(held, netip.MustParseAddr(ip))
+}
+
+// holderOf waits until exactly one node has an address, another one than that, and returns it.
+func (w *poolWorld) holderOf(ip string, than *member) (holder *member) {
+	w.Helper()
+	w.eventually(func() error {
+		holder = nil
+		for _, m := range w.members {
+			if m == than || !w.has(m, ip) {
+				continue
+			}
+			if holder != nil {
+				return fmt.Errorf("%s is on %s and on %s", ip, holder.Name, m.Name)
+			}
+			holder = m
+		}
+		if holder == nil {
+			return fmt.Errorf("%s is on no node", ip)
+		}
+		return nil
+	})
+	return holder
+}
+
+// podsOff are the pods of nodes other than that.
+func (w *poolWorld) podsOff(than *member) (pods []*lab.Host) {
+	for _, pod := range w.pods {
+		if pod.Node != than.Host {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// outsideFor is the server outside in the family of an address.
+func (w *poolWorld) outsideFor(ip string) (to netip.AddrPort) {
+	for _, server := range w.outside() {
+		if server.Addr().Is4() == netip.MustParseAddr(ip).Is4() {
+			to = server
+		}
+	}
+	return to
+}
+
+// probes are new connections that pods make every 10 ms, however long earlier ones take.
+type probes struct {
+	stop func()
+
+	mu   sync.Mutex
+	ends []probeEnd
+}
+
+// probeEnd is what became of a connection.
+type probeEnd struct {
+	start time.Time
+	took  time.Duration
+	seen  netip.Addr
+	err   error
+}
+
+// slow is how long a connection takes at least whose first packet was lost: TCP repeats it after a second.
+const slow = 300 * time.Millisecond
+
+// probe lets the pods of nodes other than that connect to the outside, in the family of an address.
+func (w *poolWorld) probe(ip string, than *member) *probes {
+	w.Helper()
+	pods, to, p := w.podsOff(than), w.outsideFor(ip), &probes{}
+	ctx, cancel := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ticker, n := time.NewTicker(10*time.Millisecond), 0; ctx.Err() == nil; n++ {
+			<-ticker.C
+			running.Go(func() { p.ask(w.Context(), pods[n%len(pods)], to) })
+		}
+	})
+	p.stop = func() { cancel(); running.Wait() }
+	w.Cleanup(p.stop)
+	w.eventually(func() error {
+		if p.count() < 20 {
+			return errors.New("no connections yet")
+		}
+		return nil
+	})
+	return p
+}
+
+func (p *probes) ask(ctx context.Context, pod *lab.Host, to netip.AddrPort) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	start := time.Now()
+	seen, err := pod.Ask(ctx, network("tcp", to), to, 0)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends = append(p.ends, probeEnd{start, time.Since(start), seen, err})
+}
+
+func (p *probes) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ends)
+}
+
+// end ends them, prints what happened since a moment, and fails unless all were answered, under the egress IP, and those
+// that did not work at once began within a time of each other.
+func (w *poolWorld) end(p *probes, ip, what string, since time.Time, most time.Duration) {
+	w.Helper()
+	before := p.count()
+	w.eventually(func() error { // it goes on for a while
+		if p.count() < before+50 {
+			return errors.New("too few connections")
+		}
+		return nil
+	})
+	p.stop()
+	var first, last time.Time // of those that did not work at once
+	var late, failed, wrong int
+	var failure error
+	for _, e := range p.ends {
+		switch {
+		case e.err != nil:
+			failed, failure = failed+1, e.err
+		case e.seen != netip.MustParseAddr(ip):
+			wrong++
+		case e.took > slow:
+			late++
+		default:
+			continue
+		}
+		if first.IsZero() || e.start.Before(first) {
+			first = e.start
+		}
+		if e.start.After(last) {
+			last = e.start
+		}
+	}
+	gap := last.Sub(first)
+	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
+		ip, what, gap.Round(time.Millisecond), max(last.Sub(since), 0).Round(time.Millisecond), len(p.ends), late, failed, wrong)
+	if failed+wrong > 0 || gap > most {
+		w.Errorf("%s, %s: want 0 failed, 0 wrong, and a gap of at most %v; the last error: %v", ip, what, most, failure)
+	}
+}
+
+// complete waits until each node finds all others alive, and the pool as it should be.
+func (w *poolWorld) complete() {
+	w.Helper()
+	for _, m := range w.members {
+		w.sees(m, len(w.members))
+	}
+}
+
+// sees waits until a node finds so many nodes of the pool alive, itself included.
+func (w *poolWorld) sees(m *member, votes int) {
+	w.Helper()
+	w.eventually(func() error {
+		out, errs, status := m.Openshift("egress", "pool", "--socket="+m.Socket(), "-o", "json")
+		var pool struct{ Votes, Of int }
+		if status != 0 {
+			return errors.New(errs)
+		}
+		if err := json.Unmarshal([]byte(out), &pool); err != nil {
+			return err
+		}
+		if pool.Votes != votes || pool.Of != len(w.members) {
+			return fmt.Errorf("%s sees %+v, want %d of %d", m.Name, pool, votes, len(w.members))
+		}
+		return nil
+	})
+}
+
+// fastest is the longest gap that a lost holder may cause. Machines that run many tests at a time are slower than an
+// idle one, which takes 0.6 s at most.
+const fastest = 1500 * time.Millisecond
+
+func TestPool_HolderFails(t *testing.T) {
+	w := newPoolWorld(t, 3)
+	for _, ip := range w.egressIPs {
+		for _, fault := range []struct {
+			name string
+			set  func(m *member, broken bool) error
+		}{
+			{"link cut", func(m *member, broken bool) error { return w.SetLink(m.Host, !broken) }},
+			{"switch silent", func(m *member, broken bool) error { return w.SetForwarding(m.Host, !broken) }},
+			{"node vanished", func(m *member, broken bool) error { return w.vanish(m, ip, broken) }},
+		} {
+			w.complete()
+			holder := w.holderOf(ip, nil)
+			c, p := w.keepConnections(ip, w.podsOff(holder)), w.probe(ip, holder)
+			began := time.Now()
+			w.must(fault.set(holder, true))
+			next := w.holderOf(ip, holder)
+			w.end(p, ip, fault.name, began, fastest)
+			c.end(w, ip, fault.name)
+			w.must(fault.set(holder, false))
+			w.complete()
+			if now := w.holderOf(ip, nil); now != next {
+				t.Errorf("%s has moved back to %s", ip, now.Name)
+			}
+		}
+	}
+}
+
+// vanish ends a node without a warning, or brings it back as after a reboot.
+func (w *poolWorld) vanish(m *member, ip string, gone bool) error {
+	if gone {
+		m.Kill()
+		return w.SetLink(m.Host, false)
+	}
+	if err := m.Host.DropAddr(netip.MustParseAddr(ip)); err != nil {
+		return err
+	}
+	if err := w.SetLink(m.Host, true); err != nil {
+		return err
+	}
+	m.Printed.Reset()
+	m.Start()
+	m.Ready()
+	return nil
+}
+
+func TestPool_Drain(t *testing.T) {
+	w := newPoolWorld(t, 3)
+	w.complete()
+	for _, ip := range w.egressIPs {
+		holder := w.holderOf(ip, nil)
+		c, p := w.keepConnections(ip, w.pods), w.probe(ip, holder)
+		began := time.Now()
+		if out, errs, status := holder.Openshift("egress", "drain", "--socket="+holder.Socket()); status != 0 {
+			t.Fatalf("drain: status %d, %s%s", status, out, errs)
+		}
+		if w.has(holder, ip) {
+			t.Errorf("%s still has %s after its drain", holder.Name, ip)
+		}
+		w.end(p, ip, "drain", began, fastest)
+		c.end(w, ip, "drain")
+		next := w.holderOf(ip, nil)
+		want := "taken from " + holder.Name + ": its node is drained"
+		if out, _, _ := next.Openshift("egress", "addresses", "--socket="+next.Socket(), "-o", "wide"); !strings.Contains(out, want) {
+			t.Errorf("%s does not say %q:\n%s", next.Name, want, out)
+		}
+		holder.Kill() // it stays drained
+		holder.Start()
+		holder.Ready()
+		w.complete()
+		if out, _, _ := holder.Openshift("egress", "pool", "--socket="+holder.Socket()); !strings.Contains(out, "draining") {
+			t.Errorf("after a restart the node is not drained any more:\n%s", out)
+		}
+		if _, errs, status := holder.Openshift("egress", "undrain", "--socket="+holder.Socket()); status != 0 {
+			t.Errorf("undrain: %s", errs)
+		}
+		if now := w.holderOf(ip, nil); now != next {
+			t.Errorf("%s has moved back to %s", ip, now.Name)
+		}
+	}
+}
+
+func TestPool_ProcessIsKilled(t *testing.T) {
+	belongsTo(t, usual)
+	w := newPoolWorld(t, 3)
+	w.complete()
+	for _, ip := range w.egressIPs {
+		holder := w.holderOf(ip, nil)
+		c, p := w.keepConnections(ip, w.pods), w.probe(ip, holder)
+		began := time.Now()
+		holder.Kill()
+		time.Sleep(3 * time.Second) // the time that it is away
+		holder.Printed.Reset()
+		holder.Start()
+		holder.Ready()
+		w.complete()
+		if now := w.holderOf(ip, nil); now != holder {
+			t.Errorf("%s has moved to %s", ip, now.Name)
+		}
+		w.end(p, ip, "process killed", began, slow)
+		c.end(w, ip, "process killed")
+	}
+}
+
+// TestPool_AddressInUse: what another host has is on no node, which an Event says, and a node takes it when it is free.
+func TestPool_AddressInUse(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorld(t, 3)
+	for _, ip := range addrs(w.egressIPs) {
+		w.must(w.Outside().TakeAddr(ip))
+	}
+	w.begin()
+	for _, ip := range w.egressIPs {
+		w.eventually(func() error { return w.inUseTold(ip) })
+		for _, m := range w.members {
+			if w.has(m, ip) {
+				t.Errorf("%s has taken %s, which another host has", m.Name, ip)
+			}
+		}
+		w.must(w.Outside().DropAddr(netip.MustParseAddr(ip)))
+		freed := time.Now()
+		holder := w.holderOf(ip, nil)
+		took := time.Since(freed)
+		if t.Logf("%s has taken %s within %v", holder.Name, ip, took.Round(time.Millisecond)); took > fastest {
+			t.Errorf("want %v", fastest)
+		}
+	}
+}
+
+// inUseTold returns an error unless an Event says that another host has an address.
+func (w *poolWorld) inUseTold(ip string) error {
+	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.Reason == "AddressInUse" && e.Source.Component == eventSource && strings.Contains(e.Message, ip+" ") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event says that another host has %s; there are: %v", ip, told(events.Items))
+}
+
+// TestPool_Keys: nodes with the same key are a pool; one with another key is no part of it, and takes nothing.
+func TestPool_Keys(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorld(t, 3)
+	for i, key := range []string{"a key that all nodes share", "a key that all nodes share", "a key that nobody else has"} {
+		m := w.members[i]
+		m.Write(m.File("egress.key"), []byte(key))
+		m.Arguments = map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}}
+		m.Configure(poolArguments)
+	}
+	w.begin()
+	for i, votes := range []int{2, 2, 1} {
+		w.sees(w.members[i], votes)
+	}
+	for _, ip := range w.egressIPs {
+		if holder := w.holderOf(ip, nil); holder == w.members[2] {
+			t.Errorf("%s has taken %s although it has another key than most nodes", holder.Name, ip)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+const egressPoolLong = `Lists the nodes that egress IPs are put on (proxyArguments.egress-snat-assign-cidrs and
+egress-snat-assign-nodes), as far as this node knows, which must be one of them.
+
+STATE is live; draining (it gives its addresses to others); dead (it gives no sign of life; its kernel may
+still serve its addresses); leaving (its label is gone, and it has addresses); or unknown (nothing was ever
+heard of it). ADDRESSES counts those that it has. NETWORKS are its subnets: it can hold the addresses in them.
+Those that are down are in brackets.
+
+Below the table are the addresses that no live node has, and why.`
+
+// drainPoll is how often a drain looks whether it is over.
+const drainPoll = 100 * time.Millisecond
+
+func newEgressPoolCommand(o *egressOptions) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "pool",
+		Short:             "List the nodes that egress IPs are put on",
+		Long:              egressPoolLong,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.checkOutput(); err != nil {
+				return err
+			}
+			pool, err := o.client().Pool(c.Context())
+			if err != nil {
+				return err
+			}
+			return o.printPool(c.OutOrStdout(), pool)
+		},
+	}
+	o.addOutput(c)
+	return c
+}
+
+func newEgressDrainCommand(o *egressOptions) *cobra.Command {
+	var timeout time.Duration
+	var untilRestart bool
+	c := &cobra.Command{
+		Use:   "drain",
+		Short: "Give this node's egress IPs to other nodes",
+		Long: `Has this node hand each egress IP that the pool has put on it over to another node of the pool, and take none
+until 'openshift egress undrain' or a reboot. No connection is lost. It ends when this node has none left, and
+with status 1 if it still has some after --timeout: then no other node can hold them. They stay here until one can.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return o.drain(c, !untilRestart, timeout) },
+	}
+	c.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait.")
+	c.Flags().BoolVar(&untilRestart, "until-restart", false, "The drain ends when the node's process starts again. The unit's ExecStop uses it.")
+	return c
+}
+
+func newEgressUndrainCommand(o *egressOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "undrain",
+		Short: "Let this node take egress IPs again",
+		Long: `Ends 'openshift egress drain'. Addresses do not come back: this node gets those that are new, or that others
+lose.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := o.client().Undrain(c.Context())
+			return err
+		},
+	}
+}
+
+func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
+	defer cancel()
+	pool, err := o.client().Drain(ctx, remember)
+	if err != nil {
+		return err
+	}
+	first, err := pool.Own()
+	for own := first; ; own, err = pool.Own() {
+		if err != nil {
+			return err
+		}
+		if drained(own) {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "this node has no egress IPs of the pool any more; it had %d\n", len(first.Held))
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %s this node still has %s, since no other node of the pool can hold them; 'openshift egress pool' shows the others", timeout, joinAddresses(own.Held))
+		case <-time.After(drainPoll):
+		}
+		next, err := o.client().Pool(ctx)
+		if err == nil {
+			pool = next
+		} else if ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// drained tells whether a node has given all addresses away, and takes none. One that leaves the pool does not say that
+// it is drained.
+func drained(m status.PoolMember) bool {
+	return (m.State == "draining" || m.State == "leaving") && len(m.Held) == 0
+}
+
+func joinAddresses(addresses []netip.Addr) string {
+	var texts []string
+	for _, ip := range addresses {
+		texts = append(texts, ip.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {
+	if o.output == asJSON || o.output == asYAML {
+		text, err := json.MarshalIndent(pool, "", "  ")
+		if err == nil && o.output == asYAML {
+			text, err = yaml.JSONToYAML(text)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, strings.TrimRight(string(text), "\n"))
+		return err
+	}
+	rows := [][]string{{"NODE", "STATE", "ADDRESSES", "NETWORKS"}}
+	for _, m := range pool.Members {
+		var networks []string
+		for _, n := range m.Networks {
+			text := n.Prefix.String()
+			if !n.Up {
+				text = "(" + text + ")"
+			}
+			networks = append(networks, text)
+		}
+		rows = append(rows, []string{m.Name, m.State, strconv.Itoa(len(m.Held)), orNone(strings.Join(networks, ","))})
+	}
+	t := table{out: w}
+	if err := t.write(rows...); err != nil {
+		return err
+	}
+	majority := "a majority: egress IPs of failed nodes are moved"
+	if !pool.Majority {
+		majority = "no majority: egress IPs of failed nodes are not moved"
+	}
+	lines := []string{fmt.Sprintf("\n%d of %d nodes are live, %s.", pool.Votes, pool.Of, majority)}
+	for _, u := range pool.Unheld {
+		lines = append(lines, fmt.Sprintf("%s has been on no live node for %s%s.", u.IP, age(u.Since, time.Now()), because(u)))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// because says why no live node has an address, if it is known.
+func because(u status.UnheldAddress) string {
+	switch {
+	case u.UsedBy != "" && u.Lost != "":
+		return fmt.Sprintf(": the process on %s is dead, and the node still serves it", u.Lost)
+	case u.UsedBy != "":
+		return ": another host has it, " + u.UsedBy
+	case len(u.Why) > 0:
+		var whys []string
+		for _, name := range slices.Sorted(maps.Keys(u.Why)) {
+			whys = append(whys, name+": "+u.Why[name])
+		}
+		return " (" + strings.Join(whys, "; ") + ")"
+	}
+	return ""
+}

@@ -1,0 +1,70 @@
+package holders
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+func TestTook_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
+	d, now := NewDirectory(Config{NodeName: "a", Outer: kernel.IPv4}), time.Unix(1000, 0)
+	ip, other := netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
+	expect := func(state State, epoch uint64) {
+		t.Helper()
+		if h := d.Holder(ip, now); h.State != state || h.Epoch != epoch {
+			t.Errorf("got %s with epoch %d, want %s with %d", h.State, h.Epoch, state, epoch)
+		}
+	}
+	d.Apply(OwnAddresses{}, now)
+	d.Apply(LeasesKnown{}, now)
+	d.Apply(Took{map[netip.Addr]uint64{ip: 7}}, now)
+	expect(Local, 7)
+	d.Apply(OwnAddresses{[]netip.Addr{other}}, now) // read before it was taken
+	expect(Local, 7)
+	d.Apply(OwnAddresses{[]netip.Addr{other, ip}}, now)
+	expect(Local, 7)
+	if own := d.Own(); len(own) != 2 || own[ip] != 7 {
+		t.Errorf("own addresses %v, want two, %s with epoch 7", own, ip)
+	}
+	d.Apply(OwnAddresses{[]netip.Addr{other}}, now) // gone
+	if h := d.Holder(ip, now); h.State == Local {
+		t.Error("an address that is gone is still here")
+	}
+}
+
+func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
+	d, now := NewDirectory(Config{NodeName: "a", Outer: kernel.IPv4}), time.Unix(1000, 0)
+	ip := netip.MustParseAddr("203.0.113.10")
+	d.Apply(OwnAddresses{[]netip.Addr{ip}}, now)
+	d.Apply(LeasesKnown{}, now)
+	d.Apply(NodeSeen{Name: "b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}, now)
+	d.Apply(Announced{Node: "b", Statement: Statement{Addresses: map[netip.Addr]uint64{ip: 9}, Revision: 1}, Source: Announcement}, now)
+	remote := func(when string) {
+		t.Helper()
+		if h := d.Holder(ip, now); h.State != Remote || h.Node != "b" {
+			t.Errorf("%s: got %+v, want it remote, on b", when, h)
+		}
+		if _, own := d.Own()[ip]; own {
+			t.Errorf("%s: it is announced as this node's", when)
+		}
+	}
+	d.Apply(Released{[]netip.Addr{ip}}, now)
+	remote("released")
+	other := netip.MustParseAddr("203.0.113.11")
+	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now) // read before it was removed
+	remote("a late report")
+	d.Apply(OwnAddresses{[]netip.Addr{other}}, now)
+	remote("removed")
+	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now) // somebody has put it there again
+	if h := d.Holder(ip, now); h.State != Local || h.Epoch != 10 {
+		t.Errorf("put there again: got %+v, want it here with epoch 10", h)
+	}
+	d.Apply(Released{[]netip.Addr{ip}}, now)
+	d.Apply(Took{map[netip.Addr]uint64{ip: 12}}, now) // before any report
+	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now)
+	if h := d.Holder(ip, now); h.State != Local || h.Epoch != 12 {
+		t.Errorf("taken again: got %+v, want it here with epoch 12", h)
+	}
+}

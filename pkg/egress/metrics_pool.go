@@ -1,0 +1,45 @@
+package egress
+
+import (
+	"k8s.io/component-base/metrics"
+)
+
+var (
+	poolMembersDesc = metrics.NewDesc(subsystem+"_pool_members",
+		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series; if it has none, all nodes do.",
+		[]string{"state"}, nil, metrics.ALPHA, "")
+	poolMajorityDesc = metrics.NewDesc(subsystem+"_pool_majority",
+		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool have the series.",
+		nil, nil, metrics.ALPHA, "")
+	poolUnheldDesc = metrics.NewDesc(subsystem+"_pool_unheld_addresses",
+		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.",
+		nil, nil, metrics.ALPHA, "")
+	poolMovesDesc = metrics.NewDesc(subsystem+"_pool_moves_total",
+		"Egress IPs that this node took or released, by reason.",
+		[]string{"reason"}, nil, metrics.ALPHA, "")
+)
+
+// collect tells how the pool stands.
+func (p *poolNode) collect(gauge, counter func(desc *metrics.Desc, value float64, labels ...string)) {
+	if wanted := p.empty(); wanted != nil {
+		gauge(poolMembersDesc, 0, "live")
+		gauge(poolMembersDesc, 0, "dead")
+		gauge(poolUnheldDesc, float64(len(wanted)))
+		return
+	}
+	status, known := p.status()
+	if !known {
+		return
+	}
+	gauge(poolMembersDesc, float64(status.Votes), "live")
+	gauge(poolMembersDesc, float64(status.Of-status.Votes), "dead")
+	majority := 0.0
+	if status.Majority {
+		majority = 1
+	}
+	gauge(poolMajorityDesc, majority)
+	gauge(poolUnheldDesc, float64(len(status.Unheld)))
+	for reason, n := range p.moveCounts() {
+		counter(poolMovesDesc, float64(n), string(reason))
+	}
+}

@@ -1,0 +1,465 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// Pool is where this program puts egress IPs by itself.
+type Pool struct {
+	// Networks are those of the egress IPs that it puts on nodes; none if it puts none.
+	Networks []netip.Prefix
+	// Nodes selects the nodes that it puts them on, Port is where these speak to each other.
+	Nodes labels.Selector
+	Port  uint16
+	// DrainFile is there as long as this node is drained; also after a restart, not after a reboot.
+	DrainFile string
+}
+
+// poolNode is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
+// nothing.
+type poolNode struct {
+	extension *Extension
+	logger    klog.Logger
+	ctx       context.Context
+
+	mu sync.Mutex
+	// nodes are those that are in the pool.
+	nodes map[string]bool
+	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
+	wanted map[v1.IPFamily][]netip.Addr
+	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
+	stopKeeping func()
+	// runner is nil as long as this node has had no part in the pool.
+	runner *pool.Runner
+	told   toldPool
+	// looked: it is known what an earlier process has left.
+	looked bool
+	// moves counts the addresses that this node took or released, by why.
+	moves map[pool.Reason]int
+	// warned is what the log says of networks of the pool inside the cluster, and of addresses that this node cannot
+	// hold.
+	warned struct{ networks, unable []string }
+}
+
+// toldPool is what a runner was told last.
+type toldPool struct {
+	addresses map[string]netip.Addr
+	nodes     []string
+	wanted    []netip.Addr
+}
+
+// newPoolNode returns the part of an Extension's node; nil if there is no pool.
+func newPoolNode(ctx context.Context, e *Extension) *poolNode {
+	if len(e.config.Pool.Networks) == 0 {
+		return nil
+	}
+	return &poolNode{
+		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
+		nodes: map[string]bool{}, wanted: map[v1.IPFamily][]netip.Addr{}, moves: map[pool.Reason]int{},
+	}
+}
+
+// keep keeps the addresses that an earlier process has put here until it is known who is in the pool: the API server may
+// be away for longer than the kernel keeps them.
+func (p *poolNode) keep() {
+	ctx, stop := context.WithCancel(p.ctx)
+	ended := make(chan struct{})
+	p.extension.running.Go(func() {
+		defer close(ended)
+		pool.Keep(ctx, p.extension.config.Pool.Networks, steering.Device)
+	})
+	p.stopKeeping = func() { stop(); <-ended }
+}
+
+// setNode takes the newest version of a Node, and tells whether another one is in the pool.
+func (p *poolNode) setNode(node *v1.Node) (changed bool) {
+	return p.setInPool(node.Name, p != nil && p.extension.config.Pool.Nodes.Matches(labels.Set(node.Labels)))
+}
+
+// deleteNode forgets a Node, and tells whether it was in the pool.
+func (p *poolNode) deleteNode(name string) (changed bool) { return p.setInPool(name, false) }
+
+func (p *poolNode) setInPool(name string, now bool) (changed bool) {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if changed = p.nodes[name] != now; now {
+		p.nodes[name] = true
+	} else {
+		delete(p.nodes, name)
+	}
+	return changed
+}
+
+// sync takes what the plan of a family grants. All objects must be known.
+func (p *poolNode) sync(family v1.IPFamily) {
+	if p == nil {
+		return
+	}
+	s := p.extension.steerer
+	granted, addresses := s.state.granted(family, p.extension.config.Pool.Networks), s.state.primaries(s.outer)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted[family] = granted
+	if len(p.wanted) < len(families) {
+		return
+	}
+	self := p.extension.config.NodeName
+	if p.runner == nil && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
+		p.start(addresses[self])
+	}
+	if p.runner == nil {
+		return
+	}
+	wanted := slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])
+	var assignable map[netip.Addr]bool
+	if p.nodes[self] {
+		assignable = setOf(wanted)
+	}
+	// The plan of this sync was made before.
+	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
+	p.runner.Tell(s.epochs(wanted))
+	nodes := slices.Sorted(maps.Keys(p.nodes))
+	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(addresses, p.told.addresses) {
+		p.runner.SetNodes(addresses, nodes)
+	}
+	if p.told.wanted == nil || !slices.Equal(wanted, p.told.wanted) {
+		p.runner.Tell(pool.Wanted{Addresses: wanted})
+	}
+	p.told = toldPool{addresses, nodes, append([]netip.Addr{}, wanted...)}
+	p.warn(wanted)
+}
+
+// leftovers tells whether an earlier process, of a node in the pool, has left addresses that have to be handed over.
+// The lock must be held.
+func (p *poolNode) leftovers() bool {
+	if p.looked {
+		return false
+	}
+	p.looked = true
+	return pool.HasAddresses(p.extension.config.Pool.Networks)
+}
+
+// start begins to take part. The lock must be held.
+func (p *poolNode) start(self netip.Addr) {
+	e := p.extension
+	p.stopKeeping()
+	p.runner = pool.NewRunner(pool.Config{
+		NodeName: e.config.NodeName, Address: self, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
+		Networks: e.config.Pool.Networks, Ignored: steering.Device,
+		Moved:   p.moved,
+		Changed: func() { e.changed(true, time.Now()) },
+	})
+	if p.isDrained() {
+		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
+		p.runner.Tell(pool.Drain{Now: true})
+	}
+	e.running.Go(func() { p.runner.Run(p.ctx) })
+}
+
+// isDrained tells whether this node is drained until somebody says otherwise.
+func (p *poolNode) isDrained() bool {
+	_, err := os.Stat(p.extension.config.Pool.DrainFile)
+	return err == nil
+}
+
+// leave gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
+func (p *poolNode) leave(ctx context.Context) {
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return
+	}
+	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
+	runner.Tell(pool.Drain{Now: true})
+	for look := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-look.C {
+		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 {
+			return
+		}
+	}
+	p.logger.Error(nil, "The system goes down before other nodes have all egress IPs of this one; they take them when it is gone")
+}
+
+// stay ends leave: the system does not go down after all.
+func (p *poolNode) stay() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runner != nil {
+		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
+		p.runner.Tell(pool.Drain{Now: p.isDrained()})
+	}
+}
+
+// granted returns the egress IPs in these networks that the plan of a family grants, sorted.
+func (s *state) granted(family v1.IPFamily, networks []netip.Prefix) []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[family].Granted(networks)
+}
+
+// epochs returns those that are known of addresses.
+func (s *steerer) epochs(addresses []netip.Addr) pool.Epochs {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, own := time.Now(), s.directory.Own()
+	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}}
+	for _, ip := range addresses {
+		if epoch := s.directory.Holder(ip, now).Epoch; epoch > 0 {
+			known.Highest[ip] = epoch
+		}
+		if epoch := own[ip]; epoch > 0 {
+			known.Own[ip] = epoch
+		}
+	}
+	return known
+}
+
+// moved tells the directory, the log and the users of moves. It is called before an address is removed, and returns when
+// packets go to the node that has it now, or a moment later.
+func (p *poolNode) moved(moves []pool.Move) {
+	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
+	var released holders.Released
+	handedOver := false
+	for _, m := range moves {
+		if m.Taken {
+			took.Addresses[m.Address] = m.Epoch
+		} else {
+			released.Addresses = append(released.Addresses, m.Address)
+			handedOver = handedOver || m.Why == pool.HandedOver
+		}
+	}
+	if len(took.Addresses) > 0 {
+		p.extension.steerer.apply(took)
+	}
+	if len(released.Addresses) > 0 {
+		p.extension.steerer.apply(released)
+	}
+	if handedOver {
+		p.extension.awaitRules(ruleTime)
+	}
+	p.tell(moves)
+}
+
+// ruleTime is how long an address that another node has taken over stays here at most until this node's rules send
+// packets there.
+const ruleTime = 50 * time.Millisecond
+
+// awaitRules returns when the rules follow from all that was told before, or after a time.
+func (e *Extension) awaitRules(most time.Duration) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	late := time.After(most)
+	for _, f := range e.families {
+		for !f.loop.DueSince().IsZero() {
+			select {
+			case <-look.C:
+			case <-late:
+				return
+			case <-e.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// tell tells people of moves: the log of each, and one Event of all that were taken from the same node for the same
+// reason.
+func (p *poolNode) tell(moves []pool.Move) {
+	type origin struct {
+		from string
+		why  pool.Reason
+	}
+	taken := map[origin][]netip.Addr{}
+	p.mu.Lock()
+	for _, m := range moves {
+		p.moves[m.Why]++
+	}
+	p.mu.Unlock()
+	for _, m := range moves {
+		if !m.Taken {
+			p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why.Because())
+			continue
+		}
+		takeTime.Observe(m.At.Sub(m.Since).Seconds())
+		p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why.Because(), "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
+		taken[origin{m.Other, m.Why}] = append(taken[origin{m.Other, m.Why}], m.Address)
+	}
+	for o, addresses := range taken {
+		from := ""
+		if o.from != "" {
+			from = " from " + o.from
+		}
+		p.extension.events.tell("EgressIPMoved", fmt.Sprintf("This node has taken egress IPs%s, because %s: %s", from, o.why.Because(), listed(addresses)))
+	}
+}
+
+// listed lists addresses, as many as an Event has room for.
+func listed(addresses []netip.Addr) string {
+	const most = 20
+	var texts []string
+	for _, ip := range addresses[:min(len(addresses), most)] {
+		texts = append(texts, ip.String())
+	}
+	if more := len(addresses) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// The reasons of Events about the pool.
+const (
+	addressInUse    plan.Reason = "AddressInUse"
+	addressUnplaced plan.Reason = "EgressIPNotPlaced"
+)
+
+// troubles returns what is wrong with addresses of the pool that this node has to tell of.
+func (p *poolNode) troubles() map[netip.Addr]trouble {
+	if wanted := p.empty(); wanted != nil {
+		return p.emptyTroubles(wanted)
+	}
+	status, known := p.status()
+	if !known || len(status.Members) == 0 {
+		return nil
+	}
+	troubles, now := map[netip.Addr]trouble{}, time.Now()
+	for ip, other := range status.Members[0].Claims {
+		if since, unheld := status.Unheld[ip]; other != "" && unheld && status.Lost[ip] == "" && now.Sub(since) > time.Second {
+			troubles[ip] = trouble{reason: addressInUse, own: true, note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods that use it get no answers. Remove it there; a node takes it then.", ip, other)}
+		}
+	}
+	if !status.Tells {
+		return troubles
+	}
+	for ip, since := range status.Unheld {
+		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > settled {
+			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
+		} else if !status.Majority && now.Sub(since) > settled {
+			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
+		}
+	}
+	return troubles
+}
+
+// empty returns the addresses that the pool is to hold if it has no nodes; nil if it has some, or that is not known yet.
+func (p *poolNode) empty() (wanted []netip.Addr) {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.wanted) < len(families) || len(p.nodes) > 0 {
+		return nil
+	}
+	return append([]netip.Addr{}, slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])...)
+}
+
+// emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.
+func (p *poolNode) emptyTroubles(wanted []netip.Addr) map[netip.Addr]trouble {
+	troubles := map[netip.Addr]trouble{}
+	for _, ip := range wanted {
+		troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
+	}
+	return troubles
+}
+
+// status returns how the pool stands; not known if this node has no part in it.
+func (p *poolNode) status() (status pool.Status, known bool) {
+	if p == nil {
+		return pool.Status{}, false
+	}
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return pool.Status{}, false
+	}
+	return runner.Status(), true
+}
+
+// Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
+// remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
+func (e *Extension) Drain(now, remember bool) error {
+	file := e.config.Pool.DrainFile
+	switch _, err := e.Pool(); {
+	case err != nil:
+		return err
+	case now && !remember:
+	case now:
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return fmt.Errorf("note that this node is drained: %w", err)
+		}
+	default:
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("note that this node is not drained any more: %w", err)
+		}
+	}
+	if now {
+		e.logger.Info("Drain started: this node gives its egress IPs to other nodes, and takes none")
+	} else {
+		e.logger.Info("Drain ended: this node takes egress IPs again")
+	}
+	e.pool.mu.Lock()
+	defer e.pool.mu.Unlock()
+	e.pool.runner.Tell(pool.Drain{Now: now})
+	return nil
+}
+
+// Pool returns how the pool stands, as far as this node knows; an error if it has no part in it.
+func (e *Extension) Pool() (pool.Status, error) {
+	switch {
+	case len(e.config.Pool.Networks) == 0:
+		return pool.Status{}, errors.New("there is no pool: proxyArguments.egress-snat-assign-cidrs is not set")
+	case e.config.Steering.Unavailable != nil:
+		return pool.Status{}, fmt.Errorf("this node has no part in the pool, because it cannot send packets to other nodes: %w", e.config.Steering.Unavailable)
+	case e.pool == nil:
+		return pool.Status{}, errors.New("this node has not started yet")
+	}
+	status, known := e.pool.status()
+	if !known {
+		return pool.Status{}, e.pool.absence()
+	}
+	return status, nil
+}
+
+// absence returns why this node has no part in the pool.
+func (p *poolNode) absence() error {
+	self := p.extension.config.NodeName
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(p.wanted) < len(families):
+		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.extension.barrier.Missing(), ", "))
+	case !p.nodes[self]:
+		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.extension.config.Pool.Nodes)
+	}
+	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP for %s, in which the nodes reach each other", p.extension.steerer.outer)
+}
+
+// moveCounts returns how many addresses this node took or released, by why.
+func (p *poolNode) moveCounts() map[pool.Reason]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.moves)
+}

@@ -1,0 +1,239 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// kernelAddresses are the pool's addresses on this node's interfaces. They can be told from those of other
+// software, also by a process that has just started: they are in the pool's networks, host addresses without a
+// route, of limited lifetime, and never preferred. No other software makes such ones; where the kernel chooses
+// a source address for the node's own packets, it prefers others.
+type kernelAddresses struct {
+	networks []netip.Prefix
+	// ignored is the name of an interface that has no neighbours.
+	ignored string
+}
+
+// links are this node's interfaces, as far as they matter to the pool.
+type links struct {
+	// byIndex has those with neighbours.
+	byIndex map[int]*net.Interface
+	subnets []subnetOn
+	// ours are the pool's addresses, by interface; foreign are addresses in the pool's networks that
+	// other software has put there.
+	ours    map[netip.Addr]int
+	foreign map[netip.Addr]int
+}
+
+// subnetOn is a subnet of an interface.
+type subnetOn struct {
+	Network
+	index int
+}
+
+// read returns what there is now.
+func (k kernelAddresses) read() (l *links, err error) {
+	const attempts = 5 // others change links all the time
+	for range attempts {
+		if l, err = k.readOnce(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return l, err
+}
+
+func (k kernelAddresses) readOnce() (*links, error) {
+	l := &links{byIndex: map[int]*net.Interface{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}}
+	list, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	up := map[int]bool{}
+	for _, link := range list {
+		a := link.Attrs()
+		if a.RawFlags&(unix.IFF_LOOPBACK|unix.IFF_NOARP) == 0 && len(a.HardwareAddr) == 6 && a.Name != k.ignored {
+			l.byIndex[a.Index] = &net.Interface{Index: a.Index, Name: a.Name, HardwareAddr: a.HardwareAddr, MTU: a.MTU}
+			up[a.Index] = a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_RUNNING != 0
+		}
+	}
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addresses {
+		l.add(k, a, up[a.LinkIndex])
+	}
+	slices.SortFunc(l.subnets, func(a, b subnetOn) int { return a.Prefix.Compare(b.Prefix) })
+	return l, nil
+}
+
+// add takes note of an address.
+func (l *links) add(k kernelAddresses, a netlink.Addr, up bool) {
+	ip, _ := netip.AddrFromSlice(a.IP)
+	ip = ip.Unmap()
+	bits, size := a.Mask.Size()
+	_, neighbours := l.byIndex[a.LinkIndex]
+	switch {
+	case k.contains(ip) && isOurs(a, bits == size):
+		l.ours[ip] = a.LinkIndex
+	case k.contains(ip):
+		l.foreign[ip] = a.LinkIndex
+	}
+	if neighbours && bits < size && !ip.IsLinkLocalUnicast() {
+		l.subnets = append(l.subnets, subnetOn{Network{Prefix: netip.PrefixFrom(ip, bits).Masked(), Up: up}, a.LinkIndex})
+	}
+}
+
+func (k kernelAddresses) contains(ip netip.Addr) bool {
+	return slices.ContainsFunc(k.networks, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+func isOurs(a netlink.Addr, host bool) bool {
+	const want = unix.IFA_F_NOPREFIXROUTE | unix.IFA_F_DEPRECATED
+	return host && a.Flags&want == want && a.Flags&unix.IFA_F_PERMANENT == 0
+}
+
+// networks returns the subnets, each once; it is up if it is on one of its interfaces.
+func (l *links) networks() (result []Network) {
+	for _, s := range l.subnets {
+		if last := len(result) - 1; last >= 0 && result[last].Prefix == s.Prefix {
+			result[last].Up = result[last].Up || s.Up
+		} else {
+			result = append(result, s.Network)
+		}
+	}
+	return result
+}
+
+// link returns the interface that an address belongs on: of those whose subnet has it one that is up, with the
+// longest prefix.
+func (l *links) link(ip netip.Addr) (*net.Interface, bool) {
+	var best *subnetOn
+	for i := range l.subnets {
+		s := &l.subnets[i]
+		if s.Prefix.Contains(ip) && (best == nil || s.Up && !best.Up || s.Up == best.Up && s.Prefix.Bits() > best.Prefix.Bits()) {
+			best = s
+		}
+	}
+	if best == nil {
+		return nil, false
+	}
+	return l.byIndex[best.index], true
+}
+
+// byLink groups addresses by the interfaces that they are asked for on.
+func (l *links) byLink(addresses []netip.Addr) map[*net.Interface][]netip.Addr {
+	result := map[*net.Interface][]netip.Addr{}
+	for _, ip := range addresses {
+		if link, found := l.link(ip); found {
+			result[link] = append(result[link], ip)
+		}
+	}
+	return result
+}
+
+// put puts an address on an interface, or has the kernel keep one for longer that is there.
+func (k kernelAddresses) put(ip netip.Addr, index int) error {
+	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
+	if err := netlink.AddrReplace(link, ours(ip)); err != nil {
+		return fmt.Errorf("put %s on an interface: %w", ip, err)
+	}
+	return nil
+}
+
+// remove removes an address. It is no error if it is gone.
+func (k kernelAddresses) remove(ip netip.Addr, index int) error {
+	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
+	err := netlink.AddrDel(link, ours(ip))
+	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove %s from an interface: %w", ip, err)
+	}
+	return nil
+}
+
+func ours(ip netip.Addr) *netlink.Addr {
+	flags := unix.IFA_F_NOPREFIXROUTE
+	if ip.Is6() {
+		flags |= unix.IFA_F_NODAD // it has been asked for
+	}
+	return &netlink.Addr{
+		IPNet:    &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(ip.BitLen(), ip.BitLen())},
+		ValidLft: int(Lifetime / time.Second),
+		Flags:    flags,
+	}
+}
+
+// HasAddresses tells whether this node has addresses of the pool.
+func HasAddresses(networks []netip.Prefix) bool {
+	l, err := kernelAddresses{networks: networks}.read()
+	return err == nil && len(l.ours) > 0
+}
+
+// watchKernel calls changed once, and after each change of links and addresses, until done is closed. It is an
+// error if the kernel does not tell of changes any more.
+func watchKernel(done <-chan struct{}, changed func()) error {
+	addresses, interfaces := make(chan netlink.AddrUpdate), make(chan netlink.LinkUpdate)
+	failed := make(chan error, 2)
+	report := func(err error) {
+		select {
+		case failed <- err:
+		default: // the first one says why
+		}
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	if err := netlink.AddrSubscribeWithOptions(addresses, stop, netlink.AddrSubscribeOptions{ErrorCallback: report}); err != nil {
+		return fmt.Errorf("subscribe to addresses: %w", err)
+	}
+	defer func() { go drain(addresses) }()
+	if err := netlink.LinkSubscribeWithOptions(interfaces, stop, netlink.LinkSubscribeOptions{ErrorCallback: report}); err != nil {
+		return fmt.Errorf("subscribe to links: %w", err)
+	}
+	defer func() { go drain(interfaces) }()
+	changed() // what came before
+	var pause <-chan time.Time
+	for {
+		select {
+		case <-done:
+			return nil
+		case err := <-failed:
+			return err
+		case _, open := <-addresses:
+			if !open {
+				addresses = nil
+			}
+		case _, open := <-interfaces:
+			if !open {
+				interfaces = nil
+			}
+		case <-pause:
+			pause = nil
+			changed()
+			continue
+		}
+		if pause == nil {
+			pause = time.After(gather)
+		}
+	}
+}
+
+// gather is how long changes are gathered: a move of many addresses is as many changes.
+const gather = 5 * time.Millisecond
+
+// drain reads a channel until it is closed.
+func drain[T any](updates <-chan T) {
+	if updates == nil {
+		return
+	}
+	for range updates {
+		continue
+	}
+}

@@ -1,0 +1,99 @@
+package pool
+
+import (
+	"cmp"
+	"hash/fnv"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Objection is why a member cannot hold an address; empty if it can.
+type Objection string
+
+// The objections.
+const (
+	NotLive   Objection = "it gives no sign of life"
+	NotInPool Objection = "it is not in the pool"
+	Draining  Objection = "it is drained"
+	NoSubnet  Objection = "no interface has a subnet with the address"
+	LinkDown  Objection = "the link of the interface is down"
+	Failed    Objection = "it could not take the address"
+	Inactive  Objection = "it did not take the address in time"
+)
+
+// Objections are those of the nodes of a pool, by name; empty for a node that has none.
+type Objections map[string]Objection
+
+// Able tells whether any node can hold the address, and otherwise why not, for people.
+func (o Objections) Able() (able bool, why string) {
+	var whys []string
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if o[name] == "" {
+			return true, ""
+		}
+		whys = append(whys, name+": "+string(o[name]))
+	}
+	if len(whys) == 0 {
+		return false, "the pool is empty"
+	}
+	return false, strings.Join(whys, "; ")
+}
+
+// Candidate is a member that may get addresses.
+type Candidate struct {
+	Name string
+	// Load is how many addresses it has.
+	Load int
+	// Objects says why it cannot hold an address.
+	Objects func(netip.Addr) Objection
+}
+
+// Assign returns which candidate each of these addresses should get. An address goes to a candidate with
+// the fewest; of several, to that with the highest score (rendezvous hashing). Addresses that nobody can
+// hold are left out.
+//
+// If a candidate has all that is its own, the others get the same of the rest as before. So members that
+// look at slightly different times agree.
+func Assign(addresses []netip.Addr, candidates []Candidate) map[netip.Addr]string {
+	candidates = slices.Clone(candidates)
+	result := make(map[netip.Addr]string, len(addresses))
+	for _, ip := range slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare) {
+		var best *Candidate
+		for i := range candidates {
+			c := &candidates[i]
+			if c.Objects(ip) == "" && (best == nil || before(ip, *c, *best)) {
+				best = c
+			}
+		}
+		if best != nil {
+			best.Load++
+			result[ip] = best.Name
+		}
+	}
+	return result
+}
+
+// before tells whether a candidate is to get an address rather than another one.
+func before(ip netip.Addr, a, b Candidate) bool {
+	return cmp.Or(cmp.Compare(a.Load, b.Load), compareScores(ip, b.Name, a.Name)) < 0
+}
+
+// compareScores compares the scores that two members have for an address. They differ if the names do.
+func compareScores(ip netip.Addr, a, b string) int {
+	return cmp.Or(cmp.Compare(score(ip, a), score(ip, b)), cmp.Compare(a, b))
+}
+
+// score is what rendezvous hashing compares.
+func score(ip netip.Addr, name string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(ip.AsSlice())
+	_, _ = io.WriteString(h, name)
+	// FNV's last bytes hardly reach the upper bits; this is the finish of MurmurHash3.
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

@@ -1,0 +1,53 @@
+// Package pool puts egress IPs on the nodes of a pool, and moves them when a node fails or is drained.
+//
+//	events ──► Member.Next ──► actions
+//
+//	Wanted, Pool       the API          Probe, LookAround   ARP and neighbour solicitations
+//	Networks, Found    the kernel       Take, Release       addresses by netlink, announced to the network
+//	Alive, Heard       the members      Renew               the kernel keeps addresses for another 30 s
+//	Epochs             the Leases       Publish             this member's state, to all others
+//
+// # Who gets an address
+//
+// Each member knows the state of each other one: its addresses with their epochs, what it is about to take,
+// and its subnets. From that all of them conclude the same ([Assign]): an address that no node has goes to
+// the live member with the fewest addresses; of several, to the winner of rendezvous hashing. Members without
+// an interface whose subnet contains the address, or whose link is down, or that are drained, are passed over.
+// Nothing moves away from a member that can hold it: one that returns, or is new, gets addresses that are
+// new, or of members that fail later.
+//
+// # How an address is taken
+//
+//   - Only a member that reaches a majority of the pool takes addresses, itself included. In a pool of an
+//     even number the default gateway has a vote if exactly half of the members is there. A pool of one node
+//     has its majority always; a pool of two needs the gateway to act when one node fails.
+//   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it
+//     asks again every 100 ms and takes nothing. So a node whose process is dead, or whose messages are lost,
+//     keeps its addresses; they are in its kernel, which answers. And so an address that a foreign host has
+//     is never taken.
+//   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
+//     the pool any more, or its link is down.
+//   - The epoch of the address is higher by one than any that was seen.
+//
+// # How an address is released
+//
+//   - Another live member has it with a higher epoch, which is how a drain ends: first the new node has the
+//     address, then the old one removes it.
+//   - No majority is there, and neither any other node of the pool nor the gateway answers: this node is cut
+//     off. Without a majority, but with answers, it keeps its addresses, and asks for them as well: when a
+//     partition heals, another host may have them.
+//   - No granted Service has it any more.
+//   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. That is
+//     the end of a dead process, or a stopped one.
+//
+// A member that starts waits up to 3 s for the others before it takes anything. It keeps what its kernel has.
+//
+// # Limits
+//
+// A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use
+// there. Where a majority of the pool fails at once, what the rest has stays, and what the others had is
+// served when enough of them are back.
+//
+// The files assign.go, event.go, member.go and state.go are pure: they import the standard library, and time
+// is passed in.
+package pool

@@ -1,0 +1,159 @@
+package pool
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Event is something that a [Member] has to know: one of the types below.
+type Event interface {
+	apply(m *Member, now time.Time) []Action
+}
+
+// Tick says that time has passed.
+type Tick struct{}
+
+// Wanted says which addresses the pool is to hold, all of them.
+type Wanted struct{ Addresses []netip.Addr }
+
+// Pool says which nodes are in the pool, all of them.
+type Pool struct{ Nodes []string }
+
+// Networks says which subnets this member has, all of them.
+type Networks struct{ Networks []Network }
+
+// Found says which addresses of the pool the kernel had when the process started.
+type Found struct{ Addresses []netip.Addr }
+
+// Removed says that addresses are not in the kernel any more, although nobody here removed them.
+type Removed struct{ Addresses []netip.Addr }
+
+// TakeFailed says that addresses could not be taken.
+type TakeFailed struct{ Addresses []netip.Addr }
+
+// RenewFailed says that addresses could not be renewed.
+type RenewFailed struct{}
+
+// Epochs says which epochs addresses have elsewhere, in Leases for example, and which of them are this
+// member's own.
+type Epochs struct {
+	Highest, Own map[netip.Addr]uint64
+}
+
+// Alive says that a member is live, or not.
+type Alive struct {
+	Name string
+	Now  bool
+}
+
+// Heard is a member's state.
+type Heard struct{ State State }
+
+// Probed is the result of the [Probe] of this number: the MACs of the hosts that have the addresses.
+type Probed struct {
+	Number    int
+	Addresses []netip.Addr
+	Answers   map[netip.Addr]string
+	// Failed are the addresses that could not be asked for.
+	Failed []netip.Addr
+	// At is when the questions were asked.
+	At time.Time
+}
+
+// Looked is the result of a [LookAround].
+type Looked struct {
+	// At is when the questions were asked.
+	At time.Time
+	// Peers: any other node of the pool answered. Gateway: the default gateway did.
+	Peers, Gateway bool
+	// Own are this member's addresses that another host answered for.
+	Own map[netip.Addr]string
+}
+
+// Drain says that this member is to give its addresses to others, or is not any more.
+type Drain struct{ Now bool }
+
+// Action is something to do: one of the types below.
+type Action interface{ action() }
+
+// Probe asks whether any host has these addresses. [Probed] is the answer.
+type Probe struct {
+	Number    int
+	Addresses []netip.Addr
+}
+
+// LookAround asks the pool's other nodes, the default gateway, and for this member's own addresses.
+// [Looked] is the answer.
+type LookAround struct{ Own []netip.Addr }
+
+// Take puts an address on this node and announces it. [TakeFailed] is the answer if that fails.
+type Take struct {
+	Address netip.Addr
+	Epoch   uint64
+	// From is who had it last; empty if nobody is known.
+	From string
+	Why  Reason
+	// Since is when it was known that the address has to move, Until when it may still be put on this node: later,
+	// another one may have it.
+	Since, Until time.Time
+}
+
+// Release removes an address from this node.
+type Release struct {
+	Address netip.Addr
+	Why     Reason
+	// To is who has it now; empty if nobody is known.
+	To string
+}
+
+// Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails.
+type Renew struct{ Addresses []netip.Addr }
+
+// Announce tells the network again that these addresses are here.
+type Announce struct{ Addresses []netip.Addr }
+
+// Publish tells the other members this state.
+type Publish struct{ State State }
+
+func (Probe) action()      {}
+func (LookAround) action() {}
+func (Take) action()       {}
+func (Release) action()    {}
+func (Renew) action()      {}
+func (Announce) action()   {}
+func (Publish) action()    {}
+
+// Reason is why an address is taken or released. It is a label of metrics.
+type Reason string
+
+// The reasons to take.
+const (
+	Unheld   Reason = "unheld"
+	Dead     Reason = "dead"
+	Drained  Reason = "drained"
+	Detached Reason = "detached"
+)
+
+// The reasons to release.
+const (
+	HandedOver Reason = "handed_over"
+	Unwanted   Reason = "unwanted"
+	CutOff     Reason = "cut_off"
+	Answered   Reason = "answered"
+	Gone       Reason = "gone"
+)
+
+var because = map[Reason]string{
+	Unheld:     "no node had it",
+	Dead:       "its node gave no sign of life and does not answer",
+	Drained:    "its node is drained",
+	Detached:   "its node cannot hold it any more",
+	HandedOver: "another node has taken it over",
+	Unwanted:   "no granted Service has it any more",
+	CutOff:     "this node reaches no other node of the pool",
+	Answered:   "another host answers for it",
+	Gone:       "it was removed from the interface",
+}
+
+// Because is what people are told after "because".
+func (r Reason) Because() string { return because[r] }

@@ -1,0 +1,73 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+)
+
+// keepAgain is how often addresses are kept by a process that has no part in the pool yet. When a cut-off node comes
+// back, another one may have taken them over.
+const keepAgain = time.Second
+
+// Keep keeps the pool's addresses that an earlier process has put on this node, if there are any, until ctx ends: the API
+// server may be away, so that it is not known who is in the pool. One that another host answers for is removed; one whose link is down
+// is left to the kernel, which withdraws it.
+func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
+	k, logger := kernelAddresses{networks: networks, ignored: ignored}, klog.FromContext(ctx)
+	for complained := false; ctx.Err() == nil; sleep(ctx, keepAgain) {
+		l, err := k.read()
+		if err == nil && len(l.ours) == 0 {
+			return
+		}
+		if err == nil {
+			err = k.keep(ctx, logger, l)
+		}
+		if err != nil && !complained && ctx.Err() == nil {
+			complained = true
+			logger.Error(err, "Cannot keep the egress IPs that are on this node; if that goes on, the kernel withdraws them. Will retry, further failures are not logged")
+		}
+	}
+}
+
+func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links) error {
+	onLink := map[int][]netip.Addr{}
+	for _, ip := range sorted(l.ours) {
+		onLink[l.ours[ip]] = append(onLink[l.ours[ip]], ip)
+	}
+	var errs []error
+	for index, addresses := range onLink {
+		if !l.up(index) {
+			continue
+		}
+		answers, err := neighbor.Ask(ctx, l.byIndex[index], addresses)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, ip := range addresses {
+			if mac, answered := answers[ip]; answered {
+				logger.Info("Removed an egress IP", "address", ip, "because", because[Answered], "mac", mac)
+				errs = append(errs, k.remove(ip, index))
+			} else if ctx.Err() == nil {
+				errs = append(errs, k.put(ip, index))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// up tells whether an interface can reach neighbours.
+func (l *links) up(index int) bool {
+	for _, s := range l.subnets {
+		if s.index == index && s.Up {
+			return l.byIndex[index] != nil
+		}
+	}
+	return false
+}

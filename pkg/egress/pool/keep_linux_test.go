@@ -1,0 +1,63 @@
+package pool
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// TestKeep_RenewsWhatNobodyElseHas: a process that does not know the pool keeps the addresses of an earlier one, but for
+// one that another host has.
+func TestKeep_RenewsWhatNobodyElseHas(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 1, IPv6: true})
+	own, taken := []netip.Addr{netip.MustParseAddr("192.0.2.100"), netip.MustParseAddr("2001:db8:0:2::100")}, netip.MustParseAddr("192.0.2.101")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(l.Outside().TakeAddr(taken))
+	must(l.Nodes()[0].Do(func() error {
+		k := kernelAddresses{networks: poolNetworks, ignored: "steer0"}
+		state, err := k.read()
+		must(err)
+		for _, ip := range append(own, taken) {
+			link, _ := state.link(ip)
+			must(k.put(ip, link.Index))
+			must(netlink.AddrReplace(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, expiring(ip)))
+		}
+		state, err = k.read()
+		must(err)
+		must(k.keep(context.WithoutCancel(t.Context()), klog.Background(), state))
+		lifetimes := map[netip.Addr]int{}
+		list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+		must(err)
+		for _, a := range list {
+			ip, _ := netip.AddrFromSlice(a.IP)
+			lifetimes[ip.Unmap()] = a.ValidLft
+		}
+		for _, ip := range own {
+			if lifetimes[ip] < 20 {
+				t.Errorf("the kernel keeps %s for %d s, want it renewed", ip, lifetimes[ip])
+			}
+		}
+		if _, there := lifetimes[taken]; there {
+			t.Errorf("%s is still here although another host has it", taken)
+		}
+		return nil
+	}))
+}
+
+// expiring is an address of the pool that the kernel is about to withdraw.
+func expiring(ip netip.Addr) *netlink.Addr {
+	a := ours(ip)
+	a.ValidLft = int((10 * time.Second).Seconds())
+	return a
+}

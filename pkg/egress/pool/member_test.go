@@ -1,0 +1,337 @@
+package pool
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var (
+	ip1, ip2 = netip.MustParseAddr("192.0.2.101"), netip.MustParseAddr("192.0.2.102")
+	subnet   = Network{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Up: true}
+	compare  = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmpopts.EquateEmpty()}
+)
+
+func moment(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
+
+// newTestMember is member a of a pool with b and c, which are live and have nothing. It wants these addresses.
+func newTestMember(t *testing.T, wanted ...netip.Addr) *Member {
+	t.Helper()
+	m := NewMember("a", 1)
+	for _, e := range []Event{
+		Networks{[]Network{subnet}}, Pool{[]string{"a", "b", "c"}},
+		Alive{"b", true}, Alive{"c", true}, Heard{peerState("b", 1, nil)}, Heard{peerState("c", 1, nil)}, Wanted{wanted},
+	} {
+		m.Next(e, moment(0))
+	}
+	return m
+}
+
+func peerState(name string, version uint64, held map[netip.Addr]uint64) State {
+	return State{Name: name, Run: 1, Version: version, Networks: []Network{subnet}, Held: held}
+}
+
+// moves returns the actions but those that are about no move.
+func moves(actions []Action) (rest []Action) {
+	for _, a := range actions {
+		switch a.(type) {
+		case Publish, Renew:
+		default:
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+func acts(t *testing.T, got []Action, want ...Action) {
+	t.Helper()
+	if diff := cmp.Diff(want, moves(got), compare, cmpopts.IgnoreFields(Take{}, "Since", "Until"), cmpopts.IgnoreFields(Probe{}, "Number")); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
+// probed is the result of the member's last probe.
+func (m *Member) probed(at time.Time, answers map[netip.Addr]string, ips ...netip.Addr) Probed {
+	return Probed{Number: m.probes, Addresses: ips, Answers: answers, At: at}
+}
+
+// mine is an address that member a gets in a pool of three, if nobody has one.
+func mine(t *testing.T) netip.Addr {
+	t.Helper()
+	for ip := ip1; ; ip = ip.Next() {
+		if compareScores(ip, "a", "b") > 0 && compareScores(ip, "a", "c") > 0 {
+			return ip
+		}
+	}
+}
+
+func TestMember_TakesWhatNobodyAnswersFor(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t)
+	acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(m.probed(moment(80*time.Millisecond), map[netip.Addr]string{ip: "02:00"}, ip), moment(80*time.Millisecond)))
+	if mac := m.State().Claims[ip]; mac != "02:00" {
+		t.Errorf("the claim says %q, want the MAC of the host that answered", mac)
+	}
+	if want := moment(180 * time.Millisecond); m.Wake() != want {
+		t.Errorf("wakes at %v, want %v", m.Wake(), want)
+	}
+	acts(t, m.Next(Tick{}, m.Wake()), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(m.probed(moment(260*time.Millisecond), nil, ip), moment(260*time.Millisecond)), Take{Address: ip, Epoch: 1, Why: Unheld})
+}
+
+// TestMember_OldAnswersDoNotCount: of a probe that was asked long ago, or for a claim that was dropped since.
+func TestMember_OldAnswersDoNotCount(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(validity+1)), Probe{Addresses: []netip.Addr{ip}})
+	first := m.probed(moment(validity+1), nil, ip)
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 1})}, moment(validity+1)) // somebody has it
+	acts(t, m.Next(Heard{peerState("b", 3, nil)}, moment(validity+1)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(first, moment(validity+2)))
+	acts(t, m.Next(m.probed(moment(validity+2), nil, ip), moment(validity+2)), Take{Address: ip, Epoch: 2, Why: Unheld})
+}
+
+// TestMember_SilenceCountsWhileItIsNew: without a majority nothing is taken, and when there is one again it has to be asked anew.
+func TestMember_SilenceCountsWhileItIsNew(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(Pool{[]string{"a", "b", "c", "d"}}, moment(0))
+	m.Next(Alive{"c", false}, moment(0))
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)))
+	acts(t, m.Next(Alive{"c", true}, moment(time.Second)), Probe{Addresses: []netip.Addr{ip}})
+	m.Next(Heard{peerState("c", 2, nil)}, moment(time.Second))
+	acts(t, m.Next(m.probed(moment(time.Second), nil, ip), moment(time.Second)), Take{Address: ip, Epoch: 1, Why: Unheld})
+}
+
+func TestMember_OldLooksDoNotCount(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	acts(t, m.Next(Looked{At: moment(0), Own: map[netip.Addr]string{ip1: "02:00"}}, moment(validity+1)), LookAround{[]netip.Addr{ip1}})
+	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
+}
+
+func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	acts(t, m.Next(Probed{Number: m.probes, Failed: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+	if got := m.Objections(ip)["a"]; got != Failed {
+		t.Errorf("the objection is %q, want %q", got, Failed)
+	}
+}
+
+func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t)
+	m.Next(Epochs{Highest: map[netip.Addr]uint64{ip: 7}}, moment(0))
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
+	m.Next(Heard{peerState("b", 3, nil)}, moment(0))
+	m.Next(Wanted{[]netip.Addr{ip}}, moment(0))
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 8, Why: Unheld})
+}
+
+func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		own   uint64
+		other uint64
+		want  []Action
+	}{
+		{"higher", 3, 4, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
+		{"equal, and the later name", 3, 3, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
+		{"lower", 3, 2, []Action{Announce{[]netip.Addr{ip1}}}},
+		{"own unknown", 0, 1, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := NewMember("a", 1)
+			m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+			m.Next(Looked{At: moment(0), Peers: true}, moment(0))
+			m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: c.own}}, moment(0))
+			m.Next(Alive{"b", true}, moment(0))
+			acts(t, m.Next(Heard{peerState("b", 1, map[netip.Addr]uint64{ip1: c.other})}, moment(0)), c.want...)
+		})
+	}
+}
+
+func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
+	m := NewMember("a", 1)
+	acts(t, m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0)), LookAround{[]netip.Addr{ip1, ip2}})
+	acts(t, m.Next(Looked{At: moment(time.Second), Own: map[netip.Addr]string{ip1: "02:00"}}, moment(time.Second)),
+		Release{Address: ip1, Why: Answered}, Announce{[]netip.Addr{ip2}})
+}
+
+// TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release it.
+func TestMember_FormerHolderStillAnswers(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	acts(t, m.Next(Tick{}, moment(time.Millisecond))) // no look around: it was not away
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] - 1})}, moment(time.Millisecond))
+	acts(t, m.Next(Looked{At: moment(2 * time.Millisecond), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(2*time.Millisecond)))
+	m.Next(Heard{peerState("b", 3, nil)}, moment(time.Second))
+	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(time.Second)), Release{Address: ip, Why: Answered}, Probe{Addresses: []netip.Addr{ip}})
+}
+
+func TestMember_RenewsEveryTenSeconds(t *testing.T) {
+	m := NewMember("a", 1)
+	renewed := 0
+	for _, a := range m.Next(Found{[]netip.Addr{ip1}}, moment(0)) {
+		if _, is := a.(Renew); is {
+			renewed++
+		}
+	}
+	for at := m.Wake(); !at.IsZero() && at.Before(moment(35*time.Second)); at = m.Wake() {
+		for _, a := range m.Next(Tick{}, at) {
+			if _, is := a.(Renew); is {
+				renewed++
+			}
+		}
+	}
+	if renewed != 4 {
+		t.Errorf("renewed %d times in 35 s, want 4: at 0, 10, 20 and 30 s", renewed)
+	}
+}
+
+func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	m.Next(RenewFailed{}, moment(0))
+	for _, a := range m.Next(Tick{}, moment(renewAgain)) {
+		if _, is := a.(Renew); is {
+			return
+		}
+	}
+	t.Errorf("renews nothing %v after a failure", renewAgain)
+}
+
+// TestMember_EpochsOfFoundAddresses: they may be known before the addresses are.
+func TestMember_EpochsOfFoundAddresses(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5}}, moment(0))
+	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
+	if diff := cmp.Diff(map[netip.Addr]uint64{ip1: 5, ip2: 0}, m.State().Held, compare); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+}
+
+func TestMember_HasItsNameBeforeItTellsAnything(t *testing.T) {
+	if got := NewMember("a", 1).status().Members[0].Name; got != "a" {
+		t.Errorf("the name is %q, want a", got)
+	}
+}
+
+// TestMember_ClaimOfAMemberThatHangs: others take the address; but not if the claim says that a host has it.
+func TestMember_ClaimOfAMemberThatHangs(t *testing.T) {
+	ip := mine(t)
+	for mac, want := range map[string][]Action{"": {Probe{Addresses: []netip.Addr{ip}}}, "02:00": nil} {
+		m := newTestMember(t)
+		hanging := peerState("b", 2, nil)
+		hanging.Claims = map[netip.Addr]string{ip: mac}
+		m.Next(Heard{hanging}, moment(0))
+		acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)))
+		hanging.Version = 3
+		acts(t, m.Next(Heard{hanging}, moment(activity-1)))
+		acts(t, m.Next(Tick{}, moment(activity)), want...)
+	}
+}
+
+func TestMember_MemberThatDoesNothingIsPassedOver(t *testing.T) {
+	var ip netip.Addr
+	for ip = ip1; compareScores(ip, "b", "a") < 0 || compareScores(ip, "a", "c") < 0; ip = ip.Next() {
+		continue // b's, and a's after that
+	}
+	m := newTestMember(t, ip)
+	acts(t, m.Next(Tick{}, moment(activity-1)))
+	m.Next(Tick{}, moment(activity))
+	acts(t, m.Next(Tick{}, m.Wake()), Probe{Addresses: []netip.Addr{ip}})
+}
+
+func TestMember_FailedTakeIsForOthers(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	acts(t, m.Next(TakeFailed{[]netip.Addr{ip}}, moment(0)))
+	if got := m.Objections(ip)["a"]; got != Failed {
+		t.Errorf("the objection is %q, want %q", got, Failed)
+	}
+	m.Next(Tick{}, moment(failure))
+	if got := m.Objections(ip)["a"]; got != "" {
+		t.Errorf("later the objection is %q, want none", got)
+	}
+}
+
+func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
+	m.Next(Pool{[]string{"a"}}, moment(0))
+	acts(t, m.Next(Tick{}, moment(time.Minute)))
+	acts(t, m.Next(Wanted{}, moment(time.Minute)), Release{Address: ip1, Why: Unwanted})
+}
+
+func TestMember_OldStatesDoNotCount(t *testing.T) {
+	m := newTestMember(t, ip1)
+	m.Next(Heard{peerState("b", 5, map[netip.Addr]uint64{ip1: 3})}, moment(0))
+	m.Next(Heard{peerState("b", 4, nil)}, moment(0))
+	if got := m.holder(ip1); got != "b" {
+		t.Errorf("an older state counts: the holder is %q, want b", got)
+	}
+	restarted := peerState("b", 1, nil)
+	restarted.Run = 2
+	m.Next(Heard{restarted}, moment(0))
+	if got := m.holder(ip1); got != "" {
+		t.Errorf("the state of a new process does not count: the holder is %q, want none", got)
+	}
+}
+
+func TestMember_Majority(t *testing.T) {
+	for _, c := range []struct {
+		pool, live int
+		gateway    bool
+		want       bool
+	}{
+		{1, 1, false, true}, {2, 2, false, true}, {2, 1, false, false}, {2, 1, true, true}, {3, 2, false, true}, {3, 1, true, false},
+		{4, 2, false, false}, {4, 2, true, true}, {5, 3, false, true}, {5, 2, true, false},
+	} {
+		t.Run(fmt.Sprintf("%d of %d, gateway %v", c.live, c.pool, c.gateway), func(t *testing.T) {
+			m := NewMember("1", 1)
+			var names []string
+			for i := range c.pool {
+				name := fmt.Sprint(i + 1)
+				names = append(names, name)
+				m.Next(Alive{name, i < c.live}, moment(0))
+			}
+			m.Next(Pool{names}, moment(0))
+			m.Next(Tick{}, moment(patience))
+			m.Next(Looked{At: moment(patience), Gateway: c.gateway}, moment(patience))
+			if got := m.Majority(); got != c.want {
+				t.Errorf("majority: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestState_Objections(t *testing.T) {
+	down := Network{Prefix: subnet.Prefix}
+	for _, c := range []struct {
+		name  string
+		state State
+		want  Objection
+	}{
+		{"none", State{Networks: []Network{subnet}}, ""},
+		{"no subnet", State{Networks: []Network{{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Up: true}}}, NoSubnet},
+		{"link down", State{Networks: []Network{down}}, LinkDown},
+		{"one of two links down", State{Networks: []Network{down, subnet}}, ""},
+		{"drained", State{Networks: []Network{subnet}, Draining: true}, Draining},
+		{"failed", State{Networks: []Network{subnet}, Failed: []netip.Addr{ip1}}, Failed},
+		{"another failed", State{Networks: []Network{subnet}, Failed: []netip.Addr{ip2}}, ""},
+	} {
+		if got := c.state.objects(ip1); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

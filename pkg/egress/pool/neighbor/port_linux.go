@@ -1,0 +1,212 @@
+package neighbor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/mdlayher/packet"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// questions is how often an address is asked for, and patience how long an answer may take.
+	questions = 2
+	patience  = 40 * time.Millisecond
+	// late is for reading what has arrived meanwhile, if this process did not get to it in time.
+	late = 2 * time.Millisecond
+)
+
+// Announce tells the hosts on an interface's segment that these addresses are here. The socket is opened on the
+// caller's thread: what counts is the network namespace of that.
+func Announce(link *net.Interface, addresses []netip.Addr) error {
+	var errs []error
+	for _, f := range families {
+		errs = append(errs, f.announce(link, f.of(addresses)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("announce addresses on %s: %w", link.Name, err)
+	}
+	return nil
+}
+
+// Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts.
+// It takes 80 ms, unless all are answered for before that. The sockets are opened on the caller's thread. With an error
+// nothing is known.
+func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
+	var polls []*poll
+	defer func() {
+		for _, p := range polls {
+			_ = p.conn.Close()
+		}
+	}()
+	for _, f := range families {
+		open := f.of(addresses)
+		if len(open) == 0 {
+			continue
+		}
+		conn, err := f.listen(link)
+		if err != nil {
+			return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
+		}
+		p := &poll{family: f, conn: conn, link: link, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
+		for _, ip := range open {
+			p.open[ip] = true
+		}
+		polls = append(polls, p)
+	}
+	ended := make(chan error, len(polls))
+	for _, p := range polls {
+		go func() { ended <- p.run(ctx) }()
+	}
+	var errs []error
+	for range polls {
+		errs = append(errs, <-ended)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
+	}
+	answers := map[netip.Addr]net.HardwareAddr{}
+	for _, p := range polls {
+		maps.Copy(answers, p.answers)
+	}
+	return answers, nil
+}
+
+// family is how addresses of an IP family are asked for.
+type family struct {
+	is       func(netip.Addr) bool
+	protocol int
+	filter   []bpf.RawInstruction
+	answer   func(payload []byte, sender net.HardwareAddr) (netip.Addr, net.HardwareAddr, bool)
+}
+
+var families = []family{
+	{netip.Addr.Is4, unix.ETH_P_ARP, nil, func(payload []byte, _ net.HardwareAddr) (netip.Addr, net.HardwareAddr, bool) {
+		return arpAnswer(payload)
+	}},
+	{netip.Addr.Is6, unix.ETH_P_IPV6, advertisementsOnly(), ndpAnswer},
+}
+
+// advertisementsOnly is a filter of IPv6 packets: all others of the node would wake this process, too.
+func advertisementsOnly() []bpf.RawInstruction {
+	const advertisement, nextHeader, all = 136, 6, 0xffff
+	program, _ := bpf.Assemble([]bpf.Instruction{ // these are valid
+		bpf.LoadAbsolute{Off: nextHeader, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: icmpv6, SkipTrue: 3},
+		bpf.LoadAbsolute{Off: ipv6HeaderLength, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: advertisement, SkipTrue: 1},
+		bpf.RetConstant{Val: all},
+		bpf.RetConstant{Val: 0},
+	})
+	return program
+}
+
+// of returns the addresses of the family.
+func (f family) of(addresses []netip.Addr) (result []netip.Addr) {
+	for _, ip := range addresses {
+		if f.is(ip) {
+			result = append(result, ip)
+		}
+	}
+	return result
+}
+
+func (f family) listen(link *net.Interface) (*packet.Conn, error) {
+	return packet.Listen(link, packet.Datagram, f.protocol, &packet.Config{Filter: f.filter})
+}
+
+func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
+	if len(addresses) == 0 {
+		return nil
+	}
+	conn, err := f.listen(link)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	for _, ip := range addresses {
+		messages, err := announcements(link.HardwareAddr, ip)
+		if err != nil {
+			return err
+		}
+		if err := send(conn, messages...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func send(conn *packet.Conn, messages ...message) error {
+	for _, m := range messages {
+		if _, err := conn.WriteTo(m.payload, &packet.Addr{HardwareAddr: m.to}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poll is a round of questions in an IP family.
+type poll struct {
+	family
+	conn *packet.Conn
+	link *net.Interface
+	// open are the addresses that nobody has answered for yet.
+	open    map[netip.Addr]bool
+	answers map[netip.Addr]net.HardwareAddr
+}
+
+func (p *poll) run(ctx context.Context) error {
+	for range questions {
+		for ip := range p.open {
+			m, err := question(p.link.HardwareAddr, ip)
+			if err != nil {
+				return err
+			}
+			if err := send(p.conn, m); err != nil {
+				return err
+			}
+		}
+		if err := p.read(patience); err != nil || len(p.open) == 0 {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	// A process that was kept waiting finds its time over, and the answers unread.
+	return p.read(late)
+}
+
+// read takes note of answers for so long, or until there is one for each address.
+func (p *poll) read(during time.Duration) error {
+	if err := p.conn.SetReadDeadline(time.Now().Add(during)); err != nil {
+		return err
+	}
+	buffer := make([]byte, 1500)
+	for len(p.open) > 0 {
+		n, from, err := p.conn.ReadFrom(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sender, _ := from.(*packet.Addr)
+		if sender == nil || bytes.Equal(sender.HardwareAddr, p.link.HardwareAddr) {
+			continue // sent by this host
+		}
+		if ip, mac, ok := p.answer(buffer[:n], sender.HardwareAddr); ok && p.open[ip] && !bytes.Equal(mac, p.link.HardwareAddr) {
+			delete(p.open, ip)
+			p.answers[ip] = bytes.Clone(mac)
+		}
+	}
+	return nil
+}

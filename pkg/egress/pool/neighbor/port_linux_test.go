@@ -1,0 +1,97 @@
+package neighbor
+
+import (
+	"bytes"
+	"maps"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+var (
+	free4, free6 = netip.MustParseAddr("192.0.2.99"), netip.MustParseAddr("2001:db8:0:2::99")
+	mac          = net.HardwareAddr{2, 0, 0, 0, 0, 7}
+)
+
+// on calls f for the interface of a host on the nodes' network.
+func on(t *testing.T, host *lab.Host, f func(link *net.Interface) error) {
+	t.Helper()
+	err := host.Do(func() error {
+		links, err := net.Interfaces()
+		if err != nil {
+			return err
+		}
+		for _, link := range links {
+			addresses, err := link.Addrs()
+			if err != nil {
+				return err
+			}
+			for _, a := range addresses {
+				if strings.HasPrefix(a.String(), host.V4.String()+"/") {
+					return f(&link)
+				}
+			}
+		}
+		t.Fatalf("%s has no interface with %s", host.Name, host.V4)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAsk_AnswersOfOtherHosts(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
+	asker, other := l.Nodes()[0], l.Nodes()[1]
+	var want net.HardwareAddr
+	on(t, other, func(link *net.Interface) error { want = link.HardwareAddr; return nil })
+	on(t, asker, func(link *net.Interface) error {
+		// Its own addresses are nobody else's.
+		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6, asker.V4, asker.V6})
+		same := func(a, b net.HardwareAddr) bool { return bytes.Equal(a, b) }
+		if wanted := map[netip.Addr]net.HardwareAddr{other.V4: want, other.V6: want}; !maps.EqualFunc(answers, wanted, same) {
+			t.Errorf("answers %v, want %v", answers, wanted)
+		}
+		return err
+	})
+}
+
+func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2})
+	on(t, l.Nodes()[0], func(link *net.Interface) error {
+		_, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4})
+		return err
+	})
+	out, err := l.Nodes()[1].Run(t.Context(), "ip", "neigh", "show", l.Nodes()[0].V4.String())
+	if err != nil || strings.Contains(out, "lladdr") {
+		t.Errorf("the host that was asked has learned %q, %v", out, err)
+	}
+}
+
+func TestAnnounce_ChangesNeighboursTables(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
+	from, to := l.Nodes()[0], l.Nodes()[1]
+	var dev string
+	on(t, to, func(link *net.Interface) error { dev = link.Name; return nil })
+	var want string
+	on(t, from, func(link *net.Interface) error { want = link.HardwareAddr.String(); return nil })
+	for _, ip := range []netip.Addr{free4, free6} {
+		if _, err := to.Run(t.Context(), "ip", "neigh", "replace", ip.String(), "dev", dev, "lladdr", mac.String(), "nud", "stale"); err != nil {
+			t.Fatal(err)
+		}
+		on(t, from, func(link *net.Interface) error { return Announce(link, []netip.Addr{ip}) })
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			out, err := to.Run(t.Context(), "ip", "neigh", "show", ip.String())
+			if err == nil && strings.Contains(out, want) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the neighbour of %s is %q, %v; want %s", ip, out, err, want)
+			}
+		}
+	}
+}

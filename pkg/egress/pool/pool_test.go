@@ -1,0 +1,427 @@
+package pool
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spread fails unless the nodes have as many addresses as one another, but for one.
+func (s *simulation) spread(counts map[string]int, over int) {
+	s.Helper()
+	least, most := len(s.wanted), 0
+	for _, n := range counts {
+		least, most = min(least, n), max(most, n)
+	}
+	if len(counts) != over || most-least > 1 {
+		s.Errorf("%v: the nodes have %v, want %d nodes with as many each", s.now, counts, over)
+	}
+}
+
+// unmoved fails if any address moves during do.
+func (s *simulation) unmoved(do func()) {
+	s.Helper()
+	before := len(s.moves)
+	do()
+	if len(s.moves) > before {
+		s.Errorf("moved for no reason:\n%s", strings.Join(s.moves[before:], "\n"))
+	}
+}
+
+// started is a pool that has its addresses.
+func started(t *testing.T, nodes, addresses int) *simulation {
+	t.Helper()
+	s := newSimulation(t, 7, nodes, addresses)
+	s.run(5 * time.Second)
+	s.spread(s.served(), min(nodes, addresses))
+	return s
+}
+
+func TestPool_NodeDies(t *testing.T) {
+	for _, nodes := range []int{2, 3, 5} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			s := started(t, nodes, 60)
+			s.powerOff(s.nodes[1])
+			s.run(time.Second)
+			s.spread(s.served(), nodes-1)
+			if lost := 60 / nodes; len(s.moves) != 60+lost {
+				t.Errorf("%d addresses moved, want %d", len(s.moves)-60, lost)
+			}
+			s.unmoved(func() { s.powerOn(s.nodes[1]); s.run(time.Minute) })
+		})
+	}
+}
+
+func TestPool_ThousandAddresses(t *testing.T) {
+	s := started(t, 5, 1000)
+	s.powerOff(s.nodes[2])
+	s.run(time.Second)
+	s.spread(s.served(), 4)
+	if moved := len(s.moves) - 1000; moved != 200 {
+		t.Errorf("%d addresses moved, want 200", moved)
+	}
+}
+
+func TestPool_NewAddressesGoToTheNodeWithFewest(t *testing.T) {
+	s := started(t, 3, 30)
+	s.powerOff(s.nodes[0])
+	s.run(time.Second)
+	s.powerOn(s.nodes[0])
+	s.run(5 * time.Second)
+	s.wanted = addresses(45)
+	for _, n := range s.nodes {
+		s.tell(n, Wanted{s.wanted})
+	}
+	s.run(time.Second)
+	s.spread(s.served(), 3)
+}
+
+func TestPool_DeadProcessIsNoDeadNode(t *testing.T) {
+	s := started(t, 3, 30)
+	s.unmoved(func() { s.crash(s.nodes[0]); s.run(19 * time.Second) })
+	s.run(13 * time.Second) // nobody renews the addresses
+	s.spread(s.served(), 2)
+}
+
+func TestPool_RestartMovesNothing(t *testing.T) {
+	s := started(t, 3, 30)
+	s.unmoved(func() {
+		for _, n := range s.nodes {
+			s.crash(n)
+			s.run(4 * time.Second)
+			s.boot(n)
+			s.run(4 * time.Second)
+		}
+		for _, n := range s.nodes {
+			s.crash(n)
+		}
+		for _, n := range s.nodes {
+			s.boot(n)
+		}
+		s.run(time.Minute)
+	})
+	s.served()
+}
+
+func TestPool_PausedProcess(t *testing.T) {
+	s := started(t, 3, 30)
+	s.unmoved(func() { s.nodes[0].paused = s.now + 2*time.Second; s.run(10 * time.Second) })
+	s.nodes[0].paused = s.now + 45*time.Second
+	s.run(47 * time.Second)
+	s.served() // the kernel withdrew them, others took them, and it noticed
+	if s.longest > 0 {
+		t.Errorf("two nodes had an address for %v", s.longest)
+	}
+}
+
+func TestPool_MessagesLost(t *testing.T) {
+	s := started(t, 5, 30)
+	s.unmoved(func() {
+		for _, n := range s.nodes {
+			n.deaf = true
+		}
+		s.run(time.Minute)
+		for _, n := range s.nodes {
+			n.deaf = false
+		}
+		s.run(time.Minute)
+	})
+	s.served()
+}
+
+// TestPool_FalseDeath: a live node that was found dead has its addresses as before, also if what it says is late.
+func TestPool_FalseDeath(t *testing.T) {
+	for _, loss := range []float64{0, 1} {
+		s := started(t, 3, 30)
+		s.unmoved(func() {
+			s.loss = loss
+			for range 20 {
+				s.accuse(s.nodes[1], s.nodes[0])
+				s.accuse(s.nodes[2], s.nodes[0])
+				s.run(3 * time.Second)
+			}
+		})
+		s.served()
+	}
+}
+
+// TestPool_LossyNetwork: what is lost is sent again, long before states are exchanged.
+func TestPool_LossyNetwork(t *testing.T) {
+	s := started(t, 3, 30)
+	s.loss = 0.3
+	for range 20 {
+		for _, n := range s.nodes {
+			s.drain(n, true)
+			s.run(2 * time.Second)
+			if len(n.kernel) > 0 {
+				t.Errorf("%v: %s is drained and still has %d addresses", s.now, n.name, len(n.kernel))
+			}
+			s.drain(n, false)
+			s.run(2 * time.Second)
+		}
+	}
+	s.loss = 0
+	s.run(time.Second)
+	s.served()
+	if most := 4 * (connectionTime + sendAgain); s.longest > most {
+		t.Errorf("two nodes had an address for %v, want at most %v", s.longest, most)
+	}
+}
+
+func TestPool_LinkCut(t *testing.T) {
+	s := started(t, 3, 30)
+	s.setLink(s.nodes[0], false)
+	s.run(time.Second)
+	s.spread(s.served(), 2)
+	if len(s.nodes[0].kernel) > 0 {
+		t.Error("the node that is cut off has kept addresses")
+	}
+	s.unmoved(func() { s.setLink(s.nodes[0], true); s.run(time.Minute) })
+	s.served()
+}
+
+func TestPool_FlappingLink(t *testing.T) {
+	for _, period := range []time.Duration{350 * time.Millisecond, 450 * time.Millisecond, 550 * time.Millisecond, 700 * time.Millisecond} {
+		s := started(t, 3, 30)
+		for up := false; s.now < time.Minute; up = !up {
+			s.setLink(s.nodes[0], up)
+			s.run(period)
+		}
+		s.setLink(s.nodes[0], true)
+		s.run(2 * time.Second)
+		s.served()
+		if s.longest > 200*time.Millisecond {
+			t.Errorf("flaps of %v: two nodes had an address for %v, want at most 200ms", period, s.longest)
+		}
+	}
+}
+
+func TestPool_PartitionHeals(t *testing.T) {
+	s := started(t, 5, 50)
+	s.nodes[0].segment, s.nodes[1].segment = 1, 1
+	s.run(2 * time.Second)
+	for _, n := range s.nodes[2:] {
+		if len(n.kernel) < 16 {
+			t.Errorf("%s of the majority has %d addresses, want all 50 to be on the three", n.name, len(n.kernel))
+		}
+	}
+	s.nodes[0].segment, s.nodes[1].segment = 0, 0
+	s.run(2 * time.Second)
+	s.spread(s.served(), 3)
+	if s.longest > 180*time.Millisecond { // a look begins every 100 ms, and takes 80
+		t.Errorf("two nodes had an address for %v after the partition, want at most 180ms", s.longest)
+	}
+}
+
+func TestPool_TwoNodesNeedTheGateway(t *testing.T) {
+	s := started(t, 2, 10)
+	s.nodes[0].segment = 1 // the gateway is with the other one
+	s.run(2 * time.Second)
+	if len(s.nodes[0].kernel) != 0 || len(s.nodes[1].kernel) != 10 {
+		t.Errorf("the nodes have %d and %d addresses, want 0 and 10", len(s.nodes[0].kernel), len(s.nodes[1].kernel))
+	}
+	s.nodes[0].segment = 0
+	s.run(2 * time.Second)
+	s.served()
+}
+
+func TestPool_OneNode(t *testing.T) {
+	s := started(t, 1, 5)
+	s.unmoved(func() {
+		s.setLink(s.nodes[0], false)
+		s.run(time.Minute)
+		s.setLink(s.nodes[0], true)
+		s.run(time.Second)
+	})
+	s.served()
+}
+
+func TestPool_WithoutMajorityNobodyTakes(t *testing.T) {
+	s := started(t, 5, 50)
+	s.powerOff(s.nodes[0])
+	s.powerOff(s.nodes[1])
+	s.powerOff(s.nodes[2])
+	s.unmoved(func() { s.run(10 * time.Second) })
+	for _, n := range s.nodes[3:] {
+		if len(n.kernel) != 10 {
+			t.Errorf("%s has %d addresses, want the 10 that it had: it still reaches the others", n.name, len(n.kernel))
+		}
+	}
+	s.powerOn(s.nodes[0])
+	s.run(5 * time.Second)
+	s.served()
+}
+
+func TestPool_Drain(t *testing.T) {
+	s := started(t, 3, 30)
+	s.drain(s.nodes[0], true)
+	s.run(100 * time.Millisecond)
+	s.spread(s.served(), 2)
+	if s.longest > 50*time.Millisecond {
+		t.Errorf("two nodes had an address for %v", s.longest)
+	}
+	s.unmoved(func() { s.drain(s.nodes[0], false); s.run(time.Minute) })
+}
+
+func TestPool_DrainOfAllKeepsTheAddresses(t *testing.T) {
+	s := started(t, 3, 30)
+	for _, n := range s.nodes {
+		s.drain(n, true)
+	}
+	s.run(time.Minute)
+	s.served()
+}
+
+func TestPool_NodeLeavesThePool(t *testing.T) {
+	s := started(t, 3, 30)
+	for _, n := range s.nodes {
+		s.tell(n, Pool{[]string{"node-2", "node-3"}})
+	}
+	s.run(100 * time.Millisecond)
+	s.spread(s.served(), 2)
+}
+
+func TestPool_ForeignHost(t *testing.T) {
+	s := newSimulation(t, 3, 3, 6)
+	taken := s.wanted[2]
+	s.foreign[taken] = true
+	s.run(10 * time.Second)
+	s.served()
+	inUse := 0
+	for _, n := range s.nodes {
+		if n.State().Claims[taken] != "" {
+			inUse++
+		}
+	}
+	if inUse != 1 {
+		t.Errorf("%d members say that another host has %s, want one", inUse, taken)
+	}
+	delete(s.foreign, taken)
+	s.run(500 * time.Millisecond)
+	s.served()
+}
+
+func TestPool_UnwantedAddressesGo(t *testing.T) {
+	s := started(t, 3, 6)
+	gone := s.wanted[0]
+	s.wanted = s.wanted[1:]
+	for _, n := range s.nodes {
+		s.tell(n, Wanted{s.wanted})
+	}
+	s.unmoved(func() { s.run(time.Second) })
+	for _, n := range s.nodes {
+		if _, has := n.kernel[gone]; has {
+			t.Errorf("%s still has %s", n.name, gone)
+		}
+	}
+}
+
+func TestPool_RollingReboot(t *testing.T) {
+	s := started(t, 3, 30)
+	for _, n := range s.nodes {
+		s.drain(n, true)
+		s.run(time.Second)
+		s.powerOff(n)
+		s.run(5 * time.Second)
+		n.draining = false
+		s.powerOn(n)
+		s.run(5 * time.Second)
+		s.served()
+	}
+	if s.longest > 50*time.Millisecond {
+		t.Errorf("two nodes had an address for %v", s.longest)
+	}
+}
+
+// TestPool_RandomFaults: whatever happens, after the last fault each address is served again by one node, and two living
+// nodes that reach each other never have one for long.
+func TestPool_RandomFaults(t *testing.T) {
+	const faults, simulations = 12, 100
+	var longest, slowest time.Duration
+	for seed := range uint64(simulations) {
+		nodes := []int{3, 5}[seed%2]
+		s := newSimulation(t, seed, nodes, 15)
+		s.run(5 * time.Second)
+		for range faults {
+			s.fault(s.nodes[s.random.IntN(nodes)])
+			s.run(s.between(50*time.Millisecond, 1500*time.Millisecond))
+		}
+		s.repair()
+		s.slowest(&slowest)
+		s.run(40 * time.Second) // addresses of a process that died twice go by themselves
+		s.served()
+		longest = max(longest, s.longest)
+		if t.Failed() {
+			t.Fatalf("seed %d; moves:\n%s", seed, strings.Join(s.moves, "\n"))
+		}
+	}
+	t.Logf("two nodes had one address for %v at most; all were served %v after the last fault", longest, slowest)
+	if longest > 200*time.Millisecond || slowest > 2*time.Second {
+		t.Error("want at most 200ms, and 2s")
+	}
+}
+
+// fault does something to a node, or undoes it.
+func (s *simulation) fault(n *simulatedNode) {
+	switch s.random.IntN(8) {
+	case 0:
+		if !n.off && n.running {
+			s.powerOff(n)
+		} else if n.off {
+			s.powerOn(n)
+		}
+	case 1:
+		if n.running {
+			s.crash(n)
+		} else if !n.off {
+			s.boot(n)
+		}
+	case 2:
+		s.setLink(n, n.down)
+	case 3:
+		n.segment = 1 - n.segment
+	case 4:
+		n.deaf = !n.deaf
+	case 5:
+		s.drain(n, !n.draining)
+	case 6:
+		n.paused = s.now + s.between(100*time.Millisecond, 3*time.Second)
+	case 7:
+		for _, o := range s.nodes {
+			s.accuse(o, n)
+		}
+	}
+}
+
+// repair ends all faults.
+func (s *simulation) repair() {
+	for _, n := range s.nodes {
+		n.segment, n.deaf, n.paused, n.draining = 0, false, 0, false
+		if n.down {
+			s.setLink(n, true)
+		}
+		if n.off || !n.running {
+			n.off = false
+			s.boot(n)
+		}
+		s.tell(n, Drain{false})
+	}
+}
+
+// slowest notes how long it takes until each address is somewhere, if that is longer than before.
+func (s *simulation) slowest(longest *time.Duration) {
+	began := s.now
+	for s.now < began+time.Minute {
+		unserved := slices.ContainsFunc(s.wanted, func(ip netip.Addr) bool {
+			return !slices.ContainsFunc(s.nodes, func(n *simulatedNode) bool { _, has := n.kernel[ip]; return has })
+		})
+		if !unserved {
+			break
+		}
+		s.run(10 * time.Millisecond)
+	}
+	*longest = max(*longest, s.now-began)
+}

@@ -1,0 +1,479 @@
+package pool
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+)
+
+// A node of the pool in these tests is a process in a network namespace: this test binary.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(nodeVariable); text != "" {
+		if err := runNode(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const nodeVariable = "POOL_TEST_NODE"
+
+// nodeConfig is what the process of a node is told.
+type nodeConfig struct {
+	Name   string
+	Nodes  map[string]netip.Addr
+	Wanted []netip.Addr
+	Key    []byte
+}
+
+var poolNetworks = []netip.Prefix{netip.MustParsePrefix("192.0.2.96/27"), netip.MustParsePrefix("2001:db8:0:2::100/120")}
+
+// runNode runs a node until SIGTERM. It prints its moves; on SIGUSR1 it is drained.
+func runNode(text string) error {
+	var c nodeConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	config := Config{
+		NodeName: c.Name, Address: c.Nodes[c.Name], Port: 7947, Networks: poolNetworks, Ignored: "steer0",
+		Moved: func(moves []Move) {
+			for _, m := range moves {
+				_ = json.NewEncoder(os.Stdout).Encode(m)
+			}
+		},
+	}
+	if c.Key != nil {
+		config.Keys = [][]byte{c.Key}
+	}
+	r := NewRunner(config)
+	var names []string
+	for name := range c.Nodes {
+		names = append(names, name)
+	}
+	r.SetNodes(c.Nodes, names)
+	r.Tell(Wanted{c.Wanted})
+	drain := make(chan os.Signal, 1)
+	signal.Notify(drain, unix.SIGUSR1)
+	go func() {
+		for range drain {
+			r.Tell(Drain{true})
+		}
+	}()
+	go printSeen(ctx, r)
+	r.Run(klog.NewContext(ctx, klog.Background()))
+	return nil
+}
+
+// seen is what a node sees: how many nodes are alive, and how many of its claims other hosts have.
+type seen struct{ Votes, InUse int }
+
+// printSeen prints what a node sees, when that changes.
+func printSeen(ctx context.Context, r *Runner) {
+	for before := (seen{}); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		status := r.Status()
+		now := seen{Votes: status.Votes}
+		if len(status.Members) > 0 {
+			for _, mac := range status.Members[0].Claims {
+				if mac != "" {
+					now.InUse++
+				}
+			}
+		}
+		if now != before {
+			before = now
+			_ = json.NewEncoder(os.Stdout).Encode(now)
+		}
+	}
+}
+
+// testPool is a pool of nodes in network namespaces.
+type testPool struct {
+	*testing.T
+	*lab.Lab
+	config nodeConfig
+	nodes  []*testNode
+
+	mu sync.Mutex
+	// moves are those by which a node takes an address.
+	moves []testMove
+}
+
+type testNode struct {
+	host *lab.Host
+	name string
+	cmd  *exec.Cmd
+	seen
+}
+
+type testMove struct {
+	Move
+	node *testNode
+}
+
+func newTestPool(t *testing.T, nodes, addresses int) *testPool {
+	t.Helper()
+	p := &testPool{T: t, Lab: lab.ForTest(t, lab.Config{Nodes: nodes, IPv6: true}), config: nodeConfig{Nodes: map[string]netip.Addr{}, Key: make([]byte, 32)}}
+	for i := range addresses {
+		p.config.Wanted = append(p.config.Wanted, netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", 100+i)), netip.MustParseAddr(fmt.Sprintf("2001:db8:0:2::1%02x", i)))
+	}
+	for i, host := range p.Nodes() {
+		n := &testNode{host: host, name: fmt.Sprintf("node-%d", i+1)}
+		p.nodes = append(p.nodes, n)
+		p.config.Nodes[n.name] = host.V4
+	}
+	return p
+}
+
+// startAll starts the processes, and waits until they know each other, and have the addresses.
+func (p *testPool) startAll() {
+	p.Helper()
+	for _, n := range p.nodes {
+		p.start(n)
+	}
+	p.complete()
+	p.spread(20*time.Second, p.nodes...)
+	p.eventually(func() string {
+		if count := p.count(); count != len(p.config.Wanted) {
+			return fmt.Sprintf("there were %d moves, want %d", count, len(p.config.Wanted))
+		}
+		return ""
+	})
+}
+
+// start starts the process of a node.
+func (p *testPool) start(n *testNode) {
+	p.Helper()
+	config := p.config
+	config.Name = n.name
+	text, err := json.Marshal(config)
+	p.must(err)
+	binary, err := os.Executable()
+	p.must(err)
+	n.cmd = n.host.Command(context.Background(), binary)
+	n.cmd.Env = append(n.cmd.Environ(), nodeVariable+"="+string(text))
+	out, err := n.cmd.StdoutPipe()
+	p.must(err)
+	n.cmd.Stderr = os.Stderr
+	p.must(n.cmd.Start())
+	cmd, read := n.cmd, make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.mu.Lock()
+			var m Move
+			if err := json.Unmarshal(lines.Bytes(), &m); err == nil && m.Address.IsValid() {
+				if m.Taken {
+					p.moves = append(p.moves, testMove{m, n})
+				}
+			} else {
+				_ = json.Unmarshal(lines.Bytes(), &n.seen)
+			}
+			p.mu.Unlock()
+		}
+	}()
+	p.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+	})
+}
+
+func (p *testPool) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// held are the pool's addresses in the kernel of a node.
+func (p *testPool) held(n *testNode) (list []netip.Addr) {
+	p.Helper()
+	all, err := n.host.Held()
+	p.must(err)
+	for _, ip := range all {
+		if slices.Contains(p.config.Wanted, ip) {
+			list = append(list, ip)
+		}
+	}
+	return list
+}
+
+// spread waits until each address is on exactly one of these nodes, and as many on each.
+func (p *testPool) spread(within time.Duration, over ...*testNode) {
+	p.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		counts, seen := map[string]int{}, map[netip.Addr]int{}
+		for _, n := range over {
+			for _, ip := range p.held(n) {
+				counts[n.name]++
+				seen[ip]++
+			}
+		}
+		once := len(seen) == len(p.config.Wanted)
+		for _, times := range seen {
+			once = once && times == 1
+		}
+		least, most := len(p.config.Wanted), 0
+		for _, n := range over {
+			least, most = min(least, counts[n.name]), max(most, counts[n.name])
+		}
+		if once && most-least <= 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.Fatalf("the nodes have %v, %d addresses in all; want each of %d on one node", counts, len(seen), len(p.config.Wanted))
+		}
+		time.Sleep(5 * time.Millisecond) // a poll
+	}
+}
+
+// count is how many addresses were taken.
+func (p *testPool) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.moves)
+}
+
+// eventually waits until nothing is wrong.
+func (p *testPool) eventually(wrong func() string) {
+	p.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		text := wrong()
+		if text == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.Fatal(text)
+		}
+	}
+}
+
+// complete waits until all nodes find each other alive.
+func (p *testPool) complete() {
+	p.Helper()
+	p.eventually(func() string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, n := range p.nodes {
+			if n.Votes != len(p.nodes) {
+				return fmt.Sprintf("%s finds %d nodes alive, want %d", n.name, n.Votes, len(p.nodes))
+			}
+		}
+		return ""
+	})
+}
+
+// others are the nodes but one.
+func (p *testPool) others(than *testNode) []*testNode {
+	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *testNode) bool { return n == than })
+}
+
+// moved lets a node lose its addresses, and waits until the others have taken them: those and no more.
+func (p *testPool) moved(what string, n *testNode, lose func()) {
+	p.Helper()
+	lost := p.held(n)
+	before, began := p.count(), time.Now()
+	lose()
+	p.eventually(func() string {
+		var all []netip.Addr
+		for _, other := range p.others(n) {
+			all = append(all, p.held(other)...)
+		}
+		slices.SortFunc(all, netip.Addr.Compare)
+		if missing := slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(all, ip) }); len(missing) > 0 {
+			return fmt.Sprintf("%s: nobody has taken %v", what, missing)
+		}
+		if p.count()-before < len(lost) {
+			return "not all moves are printed"
+		}
+		return ""
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var times []time.Duration
+	for _, m := range p.moves[before:] {
+		times = append(times, m.At.Sub(began).Round(time.Millisecond))
+		if !slices.Contains(lost, m.Address) {
+			p.Errorf("%s: %s has taken %s from %s because %s, which %s did not have", what, m.node.name, m.Address, m.Other, m.Why.Because(), n.name)
+		}
+	}
+	if slices.Sort(times); len(times) != len(lost) || len(lost) == 0 {
+		p.Fatalf("%s: %d addresses were taken, want %d, and some", what, len(times), len(lost))
+	}
+	p.Logf("%s: %d addresses were taken after %v to %v", what, len(lost), times[0], times[len(times)-1])
+}
+
+// gone waits until a node has none of the pool's addresses.
+func (p *testPool) gone(n *testNode) {
+	p.Helper()
+	p.eventually(func() string {
+		if held := p.held(n); len(held) > 0 {
+			return fmt.Sprintf("%s still has %v", n.name, held)
+		}
+		return ""
+	})
+}
+
+func TestRunner_PoolOfFive(t *testing.T) {
+	p := newTestPool(t, 5, 10)
+	p.startAll()
+
+	n := p.nodes[1]
+	p.moved("link cut", n, func() { p.must(p.SetLink(n.host, false)) })
+	p.gone(n)
+	p.must(p.SetLink(n.host, true))
+	p.complete()
+
+	n = p.nodes[2]
+	p.moved("switch silent", n, func() { p.must(p.SetForwarding(n.host, false)) })
+	p.gone(n)
+	p.must(p.SetForwarding(n.host, true))
+	p.complete()
+
+	n = p.nodes[3]
+	p.moved("drained", n, func() { p.must(n.cmd.Process.Signal(unix.SIGUSR1)) })
+	p.gone(n)
+
+	n = p.nodes[0]
+	before := p.count()
+	p.must(n.cmd.Process.Kill())
+	p.eventually(func() string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.nodes[4].Votes != 4 {
+			return "a dead process is found alive"
+		}
+		return ""
+	})
+	p.start(n)
+	p.complete()
+	if p.count() > before {
+		t.Errorf("a dead process, and its restart, moved %d addresses", p.count()-before)
+	}
+}
+
+func TestRunner_AddressesOfOthersAreLeftAlone(t *testing.T) {
+	p := newTestPool(t, 2, 1)
+	foreign := p.config.Wanted[0]
+	p.must(p.nodes[0].host.TakeAddr(foreign))
+	p.config.Wanted = p.config.Wanted[1:]
+	p.startAll()
+	p.config.Wanted = append(p.config.Wanted, foreign)
+	for _, n := range p.nodes { // now it is wanted
+		p.must(n.cmd.Process.Kill())
+		p.start(n)
+	}
+	p.complete()
+	p.eventually(func() string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if inUse := p.nodes[0].InUse + p.nodes[1].InUse; inUse != 1 {
+			return fmt.Sprintf("%d nodes say that the address is in use, want one", inUse)
+		}
+		return ""
+	})
+	if held := kernelHolds(t, p.nodes[0].host); len(held.foreign) != 1 || slices.Contains(sorted(held.ours), foreign) {
+		t.Errorf("an address of other software: ours %v, foreign %v", held.ours, held.foreign)
+	}
+	p.must(p.nodes[0].host.DropAddr(foreign))
+	p.spread(time.Second, p.nodes...)
+}
+
+func kernelHolds(t *testing.T, host *lab.Host) (l *links) {
+	t.Helper()
+	err := host.Do(func() (err error) {
+		l, err = kernelAddresses{networks: poolNetworks}.read()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestKernelAddresses_PutReadAndRemove(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{IPv6: true})
+	host := l.Node()
+	addresses := []netip.Addr{netip.MustParseAddr("192.0.2.101"), netip.MustParseAddr("2001:db8:0:2::101")}
+	k := kernelAddresses{networks: poolNetworks}
+	do := func(f func(ip netip.Addr, index int) error) {
+		t.Helper()
+		err := host.Do(func() error {
+			before, err := k.read()
+			if err != nil {
+				return err
+			}
+			for _, ip := range addresses {
+				link, found := before.link(ip)
+				if !found {
+					return fmt.Errorf("no interface for %s", ip)
+				}
+				if err := f(ip, link.Index); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // to put one again is to renew it
+		do(k.put)
+		if got := sorted(kernelHolds(t, host).ours); !slices.Equal(got, addresses) {
+			t.Errorf("the kernel has %v, want %v", got, addresses)
+		}
+	}
+	answered := answersTo(t, l.Outside(), addresses)
+	if !slices.Equal(sorted(answered), addresses) {
+		t.Errorf("others are answered for %v, want %v", answered, addresses)
+	}
+	for range 2 {
+		do(k.remove)
+		if got := sorted(kernelHolds(t, host).ours); len(got) != 0 {
+			t.Errorf("the kernel still has %v", got)
+		}
+	}
+}
+
+// answersTo asks for addresses from a host.
+func answersTo(t *testing.T, host *lab.Host, addresses []netip.Addr) (answers map[netip.Addr]net.HardwareAddr) {
+	t.Helper()
+	err := host.Do(func() error {
+		l, err := kernelAddresses{}.read()
+		if err != nil {
+			return err
+		}
+		for link, group := range l.byLink(addresses) {
+			if answers, err = neighbor.Ask(t.Context(), link, group); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}

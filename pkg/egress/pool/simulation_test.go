@@ -1,0 +1,457 @@
+package pool
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+// simulation has members on a network, in a time of its own. What it needs of the world is modelled after
+// what the effects do: messages take some milliseconds, a member is found dead after 350 to 470 ms, a probe
+// takes 80 ms and is answered by the kernel of a host, whether its process lives or not. States are told to those
+// that are found alive when they change, and exchanged with one of them, chosen at random, every 5 s, as memberlist does.
+type simulation struct {
+	*testing.T
+	random *rand.Rand
+	now    time.Duration
+	queue  queue
+	nodes  []*simulatedNode
+	wanted []netip.Addr
+	// loss is how much of what members tell each other is lost, 0 to 1.
+	loss float64
+	// foreign are addresses that a host which is no member has.
+	foreign map[netip.Addr]bool
+	// moves are the addresses that were taken, in order.
+	moves []string
+	// twice is since when two nodes that reach each other have an address, with living processes; longest
+	// is the longest time that lasted.
+	twice   map[netip.Addr]time.Duration
+	longest time.Duration
+}
+
+// simulatedNode is a node: a kernel, and a process that may be dead.
+type simulatedNode struct {
+	*Member
+	name  string
+	index int
+	skew  time.Duration
+	// run grows with each start of the process; running: it lives. paused until: it does nothing before.
+	run     uint64
+	running bool
+	paused  time.Duration
+	// off: the machine is. down: its link is.
+	off, down bool
+	// segment is its side of a partition. deaf: messages between members are lost, ARP is not.
+	segment  int
+	deaf     bool
+	draining bool
+	kernel   map[netip.Addr]time.Duration // until when
+	// seen is which others it finds alive, and since when that is wrong. exchanged: states were since.
+	seen, exchanged map[int]bool
+	wrong           map[int]time.Duration
+	wake            time.Duration
+	told            State
+}
+
+type occasion struct {
+	at   time.Duration
+	seq  int
+	what func()
+}
+
+type queue struct {
+	list []occasion
+	seq  int
+}
+
+func (q *queue) Len() int { return len(q.list) }
+func (q *queue) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q.list[i].at, q.list[j].at), cmp.Compare(q.list[i].seq, q.list[j].seq)) < 0
+}
+func (q *queue) Swap(i, j int) { q.list[i], q.list[j] = q.list[j], q.list[i] }
+func (q *queue) Push(x any)    { q.list = append(q.list, x.(occasion)) }
+func (q *queue) Pop() any {
+	last := q.list[len(q.list)-1]
+	q.list = q.list[:len(q.list)-1]
+	return last
+}
+
+func addresses(n int) (list []netip.Addr) {
+	ip := netip.MustParseAddr("10.0.0.1")
+	for range n {
+		list = append(list, ip)
+		ip = ip.Next()
+	}
+	return list
+}
+
+func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
+	s := &simulation{T: t, random: rand.New(rand.NewPCG(seed, 1)), wanted: addresses(addrs), foreign: map[netip.Addr]bool{}, twice: map[netip.Addr]time.Duration{}}
+	for i := range nodes {
+		s.nodes = append(s.nodes, &simulatedNode{
+			name: fmt.Sprintf("node-%d", i+1), index: i, skew: time.Duration(s.random.Int64N(int64(2*time.Hour))) - time.Hour,
+			kernel: map[netip.Addr]time.Duration{}, seen: map[int]bool{}, exchanged: map[int]bool{}, wrong: map[int]time.Duration{},
+		})
+	}
+	for _, n := range s.nodes {
+		s.boot(n)
+		s.after(s.between(0, exchangeAgain), func() { s.every(exchangeAgain, func() { s.exchange(n) }) })
+		s.after(s.between(0, joinAgain), func() { s.every(joinAgain, func() { s.join(n) }) })
+	}
+	s.every(10*time.Millisecond, s.tick)
+	return s
+}
+
+func (s *simulation) after(d time.Duration, what func()) {
+	s.queue.seq++
+	heap.Push(&s.queue, occasion{s.now + d, s.queue.seq, what})
+}
+
+func (s *simulation) every(d time.Duration, what func()) {
+	s.after(d, func() { what(); s.every(d, what) })
+}
+
+// run lets time pass.
+func (s *simulation) run(d time.Duration) {
+	for end := s.now + d; len(s.queue.list) > 0 && s.queue.list[0].at <= end; {
+		next := heap.Pop(&s.queue).(occasion)
+		s.now = next.at
+		next.what()
+	}
+}
+
+func (s *simulation) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.random.Int64N(int64(most-least)))
+}
+
+// start starts the process of a node.
+func (s *simulation) boot(n *simulatedNode) {
+	n.run++
+	n.Member, n.running, n.wake, n.told = NewMember(n.name, n.run), true, 0, State{}
+	clear(n.seen)
+	clear(n.exchanged)
+	clear(n.wrong)
+	var found, names = sorted(n.kernel), []string{}
+	for _, o := range s.nodes {
+		names = append(names, o.name)
+	}
+	s.tell(n, Found{found})
+	s.tell(n, Networks{s.networks(n)})
+	s.tell(n, Pool{names})
+	s.tell(n, Wanted{s.wanted})
+	s.tell(n, Drain{n.draining})
+}
+
+func (s *simulation) networks(n *simulatedNode) []Network {
+	return []Network{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), Up: !n.down}}
+}
+
+// tell tells a process something, and does what it says.
+func (s *simulation) tell(n *simulatedNode, e Event) {
+	run := n.run
+	if !n.running || n.off {
+		return
+	}
+	if s.now < n.paused {
+		s.after(n.paused-s.now, func() {
+			if n.run == run {
+				s.tell(n, e)
+			}
+		})
+		return
+	}
+	now := s.clock(n)
+	for _, a := range n.Next(e, now) {
+		s.do(n, a)
+	}
+	if n.wake = 0; !n.Wake().IsZero() {
+		n.wake = s.now + n.Wake().Sub(now)
+	}
+}
+
+// clock is a node's time.
+func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0).Add(s.now + n.skew) }
+
+func (s *simulation) do(n *simulatedNode, a Action) {
+	switch a := a.(type) {
+	case Probe:
+		answers, at := map[netip.Addr]string{}, s.clock(n)
+		ask := func() { s.ask(n, a.Addresses, answers) }
+		ask()
+		s.after(40*time.Millisecond, ask)
+		s.reply(n, 80*time.Millisecond, func() Event { return Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at} })
+	case LookAround:
+		looked := Looked{At: s.clock(n), Own: map[netip.Addr]string{}}
+		ask := func() {
+			s.ask(n, a.Own, looked.Own)
+			for _, o := range s.nodes {
+				looked.Peers = looked.Peers || o != n && s.wired(n, o)
+			}
+			looked.Gateway = looked.Gateway || !n.down && n.segment == 0
+		}
+		ask()
+		s.after(40*time.Millisecond, ask)
+		s.reply(n, 80*time.Millisecond, func() Event { return looked })
+	case Take:
+		s.checkTake(n, a)
+		n.kernel[a.Address] = s.now + Lifetime
+	case Release:
+		delete(n.kernel, a.Address)
+	case Renew:
+		for _, ip := range a.Addresses {
+			if _, there := n.kernel[ip]; there {
+				n.kernel[ip] = s.now + Lifetime
+			}
+		}
+	case Publish:
+		n.told = a.State
+		for _, o := range s.nodes {
+			s.send(n, o, a.State)
+		}
+	}
+}
+
+// reply tells a process of an answer, if it is still the one that asked.
+func (s *simulation) reply(n *simulatedNode, d time.Duration, event func() Event) {
+	run := n.run
+	s.after(d, func() {
+		if n.run == run {
+			s.tell(n, event())
+		}
+	})
+}
+
+// send has a member's state reach another one that it finds alive: at once by a datagram, and by TCP, which notices a loss
+// and sends the newest state again.
+func (s *simulation) send(from, to *simulatedNode, state State) {
+	if from == to || !from.seen[to.index] {
+		return
+	}
+	arrive := func() {
+		if s.speaks(from, to) {
+			s.tell(to, Heard{state})
+		}
+	}
+	if s.speaks(from, to) && !s.lost() {
+		s.after(s.between(time.Millisecond, 3*time.Millisecond), arrive)
+	}
+	if s.speaks(from, to) && !s.lost() {
+		s.after(s.between(2*time.Millisecond, 6*time.Millisecond), arrive)
+		return
+	}
+	run := from.run
+	s.after(connectionTime+sendAgain, func() {
+		if from.run == run {
+			s.send(from, to, from.told)
+		}
+	})
+}
+
+func (s *simulation) lost() bool { return s.random.Float64() < s.loss }
+
+// exchange has a member exchange states with one that it finds alive.
+func (s *simulation) exchange(n *simulatedNode) {
+	var alive []*simulatedNode
+	for _, o := range s.nodes {
+		if n.seen[o.index] {
+			alive = append(alive, o)
+		}
+	}
+	if len(alive) > 0 {
+		s.exchangeWith(n, alive[s.random.IntN(len(alive))])
+	}
+}
+
+// join has a member exchange states with those with which it has not since it found them alive.
+func (s *simulation) join(n *simulatedNode) {
+	for _, o := range s.nodes {
+		if n.seen[o.index] && !n.exchanged[o.index] {
+			s.exchangeWith(n, o)
+		}
+	}
+}
+
+func (s *simulation) exchangeWith(a, b *simulatedNode) {
+	if !s.speaks(a, b) || s.now < a.paused || s.now < b.paused || s.lost() {
+		return
+	}
+	s.after(s.between(2*time.Millisecond, 12*time.Millisecond), func() {
+		if !s.speaks(a, b) {
+			return
+		}
+		for _, pair := range [][2]*simulatedNode{{a, b}, {b, a}} {
+			pair[0].exchanged[pair[1].index] = true
+			if pair[1].told.Name != "" {
+				s.tell(pair[0], Heard{pair[1].told})
+			}
+		}
+	})
+}
+
+// wired tells whether frames pass between two nodes.
+func (s *simulation) wired(a, b *simulatedNode) bool {
+	return !a.off && !b.off && !a.down && !b.down && a.segment == b.segment
+}
+
+// speaks tells whether two processes reach each other.
+func (s *simulation) speaks(a, b *simulatedNode) bool {
+	return s.wired(a, b) && a.running && b.running && !a.deaf && !b.deaf
+}
+
+// ask notes the hosts that answer for addresses.
+func (s *simulation) ask(n *simulatedNode, addresses []netip.Addr, answers map[netip.Addr]string) {
+	for _, ip := range addresses {
+		if s.foreign[ip] && !n.down {
+			answers[ip] = "foreign"
+		}
+		for _, o := range s.nodes {
+			if _, has := o.kernel[ip]; has && o != n && s.wired(n, o) {
+				answers[ip] = o.name
+			}
+		}
+	}
+}
+
+// tick is what goes on by itself.
+func (s *simulation) tick() {
+	for _, n := range s.nodes {
+		var gone []netip.Addr
+		for ip, until := range n.kernel {
+			if until <= s.now {
+				delete(n.kernel, ip)
+				gone = append(gone, ip)
+			}
+		}
+		if len(gone) > 0 {
+			s.tell(n, Removed{gone})
+		}
+		for _, o := range s.nodes {
+			s.detect(n, o)
+		}
+		if n.wake > 0 && n.wake <= s.now {
+			n.wake = 0
+			s.tell(n, Tick{})
+		}
+	}
+	s.checkTwice()
+}
+
+// detect has a process find out that another one is alive or dead.
+func (s *simulation) detect(n, o *simulatedNode) {
+	is := s.speaks(n, o) && s.now >= o.paused
+	if n == o || !n.running || n.seen[o.index] == is {
+		delete(n.wrong, o.index)
+		return
+	}
+	at, noted := n.wrong[o.index]
+	switch {
+	case !noted && is:
+		n.wrong[o.index] = s.now + s.between(20*time.Millisecond, 200*time.Millisecond)
+	case !noted:
+		n.wrong[o.index] = s.now + s.between(350*time.Millisecond, 470*time.Millisecond)
+	case at <= s.now:
+		delete(n.wrong, o.index)
+		s.find(n, o, is)
+	}
+}
+
+// find has a process find another one alive or dead.
+func (s *simulation) find(n, o *simulatedNode, alive bool) {
+	n.seen[o.index], n.exchanged[o.index] = alive, false
+	s.tell(n, Alive{o.name, alive})
+	s.join(n)
+}
+
+// accuse has a process find another one dead that lives and says so: only that it lives is told to the first one then, as
+// the other one's state has not changed.
+func (s *simulation) accuse(n, o *simulatedNode) {
+	if n.seen[o.index] {
+		s.find(n, o, false)
+		n.wrong[o.index] = s.now + s.between(20*time.Millisecond, 200*time.Millisecond)
+	}
+}
+
+// checkTake fails if an address is taken from a node that serves and wants to keep it.
+func (s *simulation) checkTake(n *simulatedNode, a Take) {
+	s.moves = append(s.moves, fmt.Sprintf("%v %s to %s, epoch %d: %s", s.now, a.Address, n.name, a.Epoch, a.Why))
+	if s.foreign[a.Address] {
+		s.Errorf("%v: %s took %s, which a foreign host has", s.now, n.name, a.Address)
+	}
+	for _, o := range s.nodes {
+		if _, has := o.kernel[a.Address]; has && o != n && s.wired(n, o) && a.Why != Drained && a.Why != Detached {
+			// The link may have come back after the probe.
+			s.twice[a.Address] = s.now
+		}
+	}
+}
+
+// checkTwice notes how long two nodes that reach each other have an address.
+func (s *simulation) checkTwice() {
+	for _, ip := range s.wanted {
+		var has []*simulatedNode
+		for _, n := range s.nodes {
+			if _, there := n.kernel[ip]; there && n.running && s.now >= n.paused {
+				has = append(has, n)
+			}
+		}
+		both := slices.ContainsFunc(has, func(a *simulatedNode) bool {
+			return slices.ContainsFunc(has, func(b *simulatedNode) bool { return a != b && s.wired(a, b) })
+		})
+		since, noted := s.twice[ip]
+		switch {
+		case !both:
+			delete(s.twice, ip)
+		case !noted:
+			s.twice[ip] = s.now
+		default:
+			s.longest = max(s.longest, s.now-since)
+		}
+	}
+}
+
+// served fails unless each address is on exactly one node, and returns how many each has.
+func (s *simulation) served() map[string]int {
+	s.Helper()
+	counts := map[string]int{}
+	for _, ip := range s.wanted {
+		var has []string
+		for _, n := range s.nodes {
+			if _, there := n.kernel[ip]; there && !n.off && !n.down {
+				has = append(has, n.name)
+				counts[n.name]++
+			}
+		}
+		if len(has) != 1 && !s.foreign[ip] {
+			s.Errorf("%v: %s is on %q, want one node", s.now, ip, has)
+		}
+	}
+	return counts
+}
+
+func (s *simulation) crash(n *simulatedNode) { n.running = false }
+
+// powerOff loses what a kernel has, and powerOn starts it anew.
+func (s *simulation) powerOff(n *simulatedNode) {
+	n.off, n.running = true, false
+	clear(n.kernel)
+}
+
+func (s *simulation) powerOn(n *simulatedNode) {
+	n.off = false
+	s.boot(n)
+}
+
+func (s *simulation) setLink(n *simulatedNode, up bool) {
+	n.down = !up
+	s.after(time.Millisecond, func() { s.tell(n, Networks{s.networks(n)}) })
+}
+
+func (s *simulation) drain(n *simulatedNode, now bool) {
+	n.draining = now
+	s.tell(n, Drain{now})
+}

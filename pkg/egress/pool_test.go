@@ -1,0 +1,196 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/extension"
+)
+
+// poolTest is a node that has a configured pool, and no part in it.
+type poolTest struct {
+	*steered
+	*poolNode
+}
+
+func newPoolTest(t *testing.T) poolTest {
+	t.Helper()
+	s := newSteered(t, holders.Auto)
+	config := s.state.config
+	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+	e := &Extension{config: config, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger}
+	e.events = newEventRecorder(s.logger, config, s.state)
+	p := newPoolNode(t.Context(), e)
+	s.pool, e.pool = p, p
+	return poolTest{s, p}
+}
+
+// label has a node be in the pool, or not.
+func (p poolTest) label(name string, in bool) {
+	n := node(name, "", v1.ConditionTrue)
+	if in {
+		n.Labels = map[string]string{"pool": "yes"}
+	}
+	p.poolNode.setNode(n)
+}
+
+func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
+	p := newPoolTest(t)
+	web := plan.Service{Namespace: "shop", Name: "web"}
+	series := func() map[string]float64 {
+		all := map[string]float64{}
+		add := func(desc *metrics.Desc, value float64, labels ...string) {
+			all[strings.Join(append([]string{desc.String()}, labels...), " ")] = value
+		}
+		p.collect(add, add)
+		return all
+	}
+	p.wanted[v1.IPv4Protocol] = []netip.Addr{egressIP}
+	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
+		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
+	}
+	p.wanted[v1.IPv6Protocol] = nil
+	got := p.steerer.troubles()[web]
+	if len(got) != 1 || got[0].reason != addressUnplaced || got[0].own || !strings.Contains(got[0].note, `no Node matches "pool=yes"`) {
+		t.Errorf("no node is in the pool: %v", got)
+	}
+	if n := len(series()); n != 3 {
+		t.Errorf("no node is in the pool: series %v, want members live and dead, and unheld addresses", series())
+	}
+	p.label("node-b", true)
+	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
+		t.Errorf("another node is in the pool: troubles %v, series %v; want none", got, series())
+	}
+}
+
+func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
+	p := newPoolTest(t)
+	e := p.extension
+	expect := func(want string) {
+		t.Helper()
+		if _, err := e.Pool(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+	e.barrier = extension.NewBarrier("Leases")
+	expect("it waits for objects of the API server (Leases)")
+	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = nil, nil
+	expect(`its Node does not match "pool=yes"`)
+	p.label("node-a", true)
+	expect("its Node has no InternalIP for IPv4")
+	e.config.Steering.Unavailable = errors.New("no nftables here")
+	expect("no nftables here")
+	e.config.Pool.Networks = nil
+	expect("egress-snat-assign-cidrs is not set")
+}
+
+// TestPoolNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
+func TestPoolNode_OneEventForMoves(t *testing.T) {
+	p := newPoolTest(t)
+	p.poolNode.logger = klog.Logger{}
+	var moves []pool.Move
+	ip := netip.MustParseAddr("203.0.113.1")
+	for range 199 {
+		moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Other: "node-b", Why: pool.Dead})
+		ip = ip.Next()
+	}
+	moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Why: pool.Unheld})
+	p.tell(moves)
+	var notes []string
+	for w, found := p.extension.events.nextNews(); found; w, found = p.extension.events.nextNews() {
+		notes = append(notes, w.note)
+	}
+	slices.Sort(notes)
+	if len(notes) != 2 || !strings.Contains(notes[1], "because no node had it: 203.0.113.200") ||
+		!strings.Contains(notes[0], "from node-b") || !strings.Contains(notes[0], "203.0.113.1, 203.0.113.2, ") || !strings.HasSuffix(notes[0], "203.0.113.20 and 179 more") {
+		t.Errorf("got %q, want one Event for node-b and one for no node", notes)
+	}
+	if got := p.moveCounts(); got[pool.Dead] != 199 || got[pool.Unheld] != 1 {
+		t.Errorf("the moves are counted as %v", got)
+	}
+}
+
+func TestCannotHold_SaysWhy(t *testing.T) {
+	addresses := []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.1")}
+	subnets := []pool.Network{{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Up: true}, {Prefix: netip.MustParsePrefix("198.51.100.0/24")}}
+	want := []string{"no interface has a subnet with 192.0.2.1", "the link is down of the interface for 198.51.100.1"}
+	if diff := cmp.Diff(want, cannotHold(subnets, addresses)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestState_PoolInsideTheCluster(t *testing.T) {
+	s := newState(Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
+	s.setServiceCIDRs([]string{"172.30.0.0/16"})
+	pools := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("172.30.1.0/28")}
+	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.inside(pools)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestExtension_AwaitRules: it waits for a sync that is due, and not for ever.
+func TestExtension_AwaitRules(t *testing.T) {
+	loop := extension.NewLoop(time.Millisecond, time.Hour)
+	e := &Extension{ctx: t.Context(), families: map[v1.IPFamily]*family{v1.IPv4Protocol: {loop: loop}}}
+	loop.Changed(time.Now())
+	e.awaitRules(time.Millisecond) // nothing syncs
+	synced := false
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		loop.Run(ctx, func(context.Context, bool) (time.Time, bool) {
+			synced = true
+			return time.Time{}, false
+		}, func([]time.Time) {})
+	}()
+	e.awaitRules(time.Minute)
+	stop()
+	if <-ended; !synced {
+		t.Error("it has not waited for the sync")
+	}
+}
+
+// TestExtension_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
+func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
+	p := newPoolTest(t)
+	e := p.extension
+	e.config.Pool.DrainFile = filepath.Join(t.TempDir(), "drained")
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	for _, step := range []struct{ now, remember, want bool }{
+		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
+	} {
+		if err := e.Drain(step.now, step.remember); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.isDrained(); got != step.want {
+			t.Errorf("%+v: it is remembered: %v", step, got)
+		}
+	}
+}
+
+// TestPoolNode_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
+func TestPoolNode_LeavesWithinTheShutdown(t *testing.T) {
+	p := newPoolTest(t)
+	p.leave(t.Context()) // it has no part in the pool
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	p.leave(ctx)
+	p.stay()
+}

@@ -1,0 +1,98 @@
+package egress
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/status"
+)
+
+var _ status.PoolSource = &Extension{}
+
+// PoolStatus returns how the pool stands, as far as this node knows; an error if it has no part in it.
+func (e *Extension) PoolStatus() (status.Pool, error) {
+	s, err := e.Pool()
+	if err != nil {
+		return status.Pool{}, err
+	}
+	result := status.Pool{Node: e.config.NodeName, Votes: s.Votes, Of: s.Of, Majority: s.Majority, Members: []status.PoolMember{}, Unheld: []status.UnheldAddress{}}
+	states := map[string]pool.State{}
+	for _, name := range s.Pool {
+		states[name] = pool.State{Name: name}
+	}
+	for _, m := range s.Members {
+		states[m.Name] = m
+	}
+	for _, m := range states {
+		result.Members = append(result.Members, poolMember(s, m))
+	}
+	slices.SortFunc(result.Members, func(a, b status.PoolMember) int { return strings.Compare(a.Name, b.Name) })
+	for _, ip := range slices.SortedFunc(maps.Keys(s.Unheld), netip.Addr.Compare) {
+		result.Unheld = append(result.Unheld, unheldAddress(s, ip))
+	}
+	return result, nil
+}
+
+// standing returns what tells how the pool of an address stands; nil if this node has no part in it.
+func (p *poolNode) standing() func(ip netip.Addr) *status.AddressPool {
+	s, known := p.status()
+	return func(ip netip.Addr) *status.AddressPool {
+		if !known || !slices.ContainsFunc(p.extension.config.Pool.Networks, func(n netip.Prefix) bool { return n.Contains(ip) }) {
+			return nil
+		}
+		result := &status.AddressPool{Votes: s.Votes, Of: s.Of}
+		if m, moved := s.Moves[ip]; moved {
+			result.Moved, result.LastMove = m.At, lastMove(m)
+		}
+		return result
+	}
+}
+
+// lastMove says for people what a node has done with an address.
+func lastMove(m pool.Move) string {
+	what, direction := "released", " to "
+	if m.Taken {
+		what, direction = "taken", " from "
+	}
+	if m.Other != "" {
+		what += direction + m.Other
+	}
+	return what + ": " + m.Why.Because()
+}
+
+func poolMember(s pool.Status, m pool.State) status.PoolMember {
+	state := "live"
+	switch {
+	case m.Run == 0:
+		state = "unknown"
+	case !s.Alive[m.Name]:
+		state = "dead"
+	case !slices.Contains(s.Pool, m.Name):
+		state = "leaving"
+	case m.Draining:
+		state = "draining"
+	}
+	result := status.PoolMember{Name: m.Name, State: state, Held: slices.SortedFunc(maps.Keys(m.Held), netip.Addr.Compare)}
+	for _, n := range m.Networks {
+		result.Networks = append(result.Networks, status.PoolNetwork{Prefix: n.Prefix, Up: n.Up})
+	}
+	return result
+}
+
+func unheldAddress(s pool.Status, ip netip.Addr) status.UnheldAddress {
+	result := status.UnheldAddress{IP: ip, Since: s.Unheld[ip], Lost: s.Lost[ip], Why: map[string]string{}}
+	for _, m := range s.Members {
+		if s.Alive[m.Name] && m.Claims[ip] != "" {
+			result.UsedBy = m.Claims[ip]
+		}
+	}
+	for name, objection := range s.Objections[ip] {
+		if objection != "" {
+			result.Why[name] = string(objection)
+		}
+	}
+	return result
+}

@@ -1,0 +1,70 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/pool"
+)
+
+// warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
+func (p *poolNode) warn(wanted []netip.Addr) {
+	p.warnOf(&p.warned.networks, p.extension.state.inside(p.extension.config.Pool.Networks),
+		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
+	var unable []string
+	if status := p.runner.Status(); p.nodes[p.extension.config.NodeName] && len(status.Members) > 0 {
+		unable = cannotHold(status.Members[0].Networks, wanted)
+	}
+	p.warnOf(&p.warned.unable, unable,
+		"This node cannot hold egress IPs of the pool, so other nodes get them", "This node can hold all egress IPs of the pool now")
+}
+
+// warnOf logs reasons that differ from those that it has logged.
+func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) {
+	switch {
+	case slices.Equal(*before, now):
+	case len(now) > 0:
+		p.logger.Error(nil, warning, "reasons", strings.Join(now, "; "))
+	default:
+		p.logger.Info(over)
+	}
+	*before = now
+}
+
+// inside returns in words which networks overlap those of the cluster.
+func (s *state) inside(networks []netip.Prefix) (overlaps []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cidr := range slices.Concat(s.config.ClusterCIDRs, s.network.clusterCIDRs, s.serviceCIDRs, s.network.serviceCIDRs) {
+		for _, network := range networks {
+			if text := fmt.Sprintf("%s overlaps %s", network, cidr); network.Overlaps(cidr) && !slices.Contains(overlaps, text) {
+				overlaps = append(overlaps, text)
+			}
+		}
+	}
+	return overlaps
+}
+
+// cannotHold returns in words which addresses a node with these subnets cannot hold.
+func cannotHold(subnets []pool.Network, addresses []netip.Addr) (reasons []string) {
+	var without, down []netip.Addr
+	for _, ip := range addresses {
+		has := func(n pool.Network) bool { return n.Prefix.Contains(ip) }
+		hasUp := func(n pool.Network) bool { return n.Up && has(n) }
+		switch {
+		case !slices.ContainsFunc(subnets, has):
+			without = append(without, ip)
+		case !slices.ContainsFunc(subnets, hasUp):
+			down = append(down, ip)
+		}
+	}
+	if len(without) > 0 {
+		reasons = append(reasons, "no interface has a subnet with "+listed(without))
+	}
+	if len(down) > 0 {
+		reasons = append(reasons, "the link is down of the interface for "+listed(down))
+	}
+	return reasons
+}

@@ -1,0 +1,121 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"k8s.io/klog/v2"
+)
+
+const (
+	service = "org.freedesktop.login1"
+	object  = dbus.ObjectPath("/org/freedesktop/login1")
+	manager = "org.freedesktop.login1.Manager"
+
+	// askAgain is when logind is asked again that is not there.
+	askAgain = time.Minute
+	// margin is what is left of logind's delay when the preparation has to end: the lock is to be released, not lost.
+	margin = 500 * time.Millisecond
+	// usualDelay is logind's if it does not tell.
+	usualDelay = 5 * time.Second
+)
+
+// Delay has each shutdown wait until prepare has returned, whose context ends when the shutdown waits no longer. A
+// shutdown that does not take place after all is told to cancelled. Delay returns when ctx ends. Failures are logged and
+// tried again.
+func Delay(ctx context.Context, prepare func(context.Context), cancelled func()) {
+	for complained := false; ctx.Err() == nil; {
+		err := delay(ctx, prepare, cancelled)
+		if ctx.Err() != nil {
+			return
+		}
+		if !complained {
+			complained = true
+			klog.FromContext(ctx).Info("Cannot have a shutdown of this system wait until egress IPs are on other nodes; will retry, further failures are not logged. "+
+				"Without systemd-logind, 'openshift egress drain' before a shutdown does it", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// delay is Delay until it fails.
+func delay(ctx context.Context, prepare func(context.Context), cancelled func()) error {
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("connect to the system bus: %w", err)
+	}
+	defer bus.Close()
+	// Subscribed first: a shutdown that begins in between is seen.
+	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchSender(service), dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(object)); err != nil {
+		return fmt.Errorf("subscribe to shutdowns: %w", err)
+	}
+	signals := make(chan *dbus.Signal, 8)
+	bus.Signal(signals)
+	lock, err := inhibit(ctx, bus)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // it may be closed
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case signal, open := <-signals:
+			if !open {
+				return errors.New("the system bus has closed the connection")
+			}
+			if goesDown, ok := goesDown(signal); ok && goesDown {
+				prepareWithin(ctx, mostDelay(bus), prepare)
+				_ = lock.Close() // the shutdown goes on
+			} else if ok {
+				cancelled()
+				if lock, err = inhibit(ctx, bus); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func prepareWithin(ctx context.Context, most time.Duration, prepare func(context.Context)) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	prepare(ctx)
+}
+
+// goesDown says what a signal tells: that the system goes down, or that it does not after all.
+func goesDown(signal *dbus.Signal) (now, ok bool) {
+	if len(signal.Body) != 1 || signal.Name != manager+".PrepareForShutdown" {
+		return false, false
+	}
+	now, ok = signal.Body[0].(bool)
+	return now, ok
+}
+
+// inhibit takes a lock that delays shutdowns until it is closed.
+func inhibit(ctx context.Context, bus *dbus.Conn) (*os.File, error) {
+	var fd dbus.UnixFD
+	call := bus.Object(service, object).CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "origin-node", "Egress IPs are given to other nodes", "delay")
+	if err := call.Store(&fd); err != nil {
+		return nil, fmt.Errorf("ask systemd-logind to delay shutdowns: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "shutdown lock"), nil
+}
+
+// mostDelay is for how long a shutdown waits.
+func mostDelay(bus *dbus.Conn) time.Duration {
+	delay := usualDelay
+	if value, err := bus.Object(service, object).GetProperty(manager + ".InhibitDelayMaxUSec"); err == nil {
+		if microseconds, ok := value.Value().(uint64); ok {
+			delay = time.Duration(microseconds) * time.Microsecond
+		}
+	}
+	return max(delay-margin, delay/2)
+}

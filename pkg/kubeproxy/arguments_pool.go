@@ -1,0 +1,90 @@
+package kubeproxy
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+// poolFlags are the values of the arguments that say which egress IPs are put on which nodes.
+type poolFlags struct {
+	cidrs []string
+	nodes string
+	port  uint16
+}
+
+// The names of these arguments.
+const (
+	assignCIDRsKey = "egress-snat-assign-cidrs"
+	assignNodesKey = "egress-snat-assign-nodes"
+	assignPortKey  = "egress-snat-assign-port"
+)
+
+func (f *poolFlags) add(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&f.cidrs, assignCIDRsKey, nil, "Networks whose egress IPs are put on nodes by this program, and moved when a node fails: egress IPs of granted Services that lie in them. "+
+		"An interface of the nodes must have a subnet that contains them. Without it, addresses are the business of others, for example keepalived.")
+	fs.StringVar(&f.nodes, assignNodesKey, "network.openshift.io/egress-assignable", "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
+		"of two, the one that is left needs a default gateway that answers.")
+	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
+		"egress-snat-key-file authenticates and encrypts what they say.")
+}
+
+// takePool parses these arguments. Steering must have been taken.
+func (p *Proxy) takePool() error {
+	f := p.flags.pool
+	var errs []error
+	complain := func(key, format string, args ...any) {
+		errs = append(errs, p.config.Errorf("proxyArguments."+key, format, args...))
+	}
+	networks, err := p.parseCIDRs(assignCIDRsKey, f.cidrs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
+	errs = append(errs, err)
+	selector, err := labels.Parse(f.nodes)
+	if err != nil {
+		complain(assignNodesKey, "invalid value %q: expected a label selector: %w", f.nodes, err)
+	} else if len(networks) > 0 && selector.Empty() {
+		complain(assignNodesKey, "the selector is empty: name a label of the nodes that egress IPs are put on")
+	}
+	if steering := p.flags.steering; f.port == 0 || f.port == steering.port || f.port == steering.announcePort {
+		complain(assignPortKey, "invalid value %d: expected a port from 1 to 65535 that is not the tunnel's or that of announcements", f.port)
+	}
+	if len(networks) > 0 && !p.flags.enabled {
+		complain(assignCIDRsKey, "egress IPs are put on nodes for egress SNAT, which is off: remove this argument, or set proxyArguments.egress-snat to \"true\"")
+	}
+	if len(networks) > 0 && p.extension.Steering.Mode == holders.Off {
+		complain(assignCIDRsKey, "egress IPs cannot be put on nodes without steering, or without an API server: remove this argument, or change %s", steeringKey)
+	}
+	if len(networks) > 0 && p.flags.socket == "" {
+		complain(assignCIDRsKey, "a node of the pool must be drained before it is shut down, by 'openshift egress drain', which needs %s", socketKey)
+	}
+	for i, network := range networks {
+		for _, inside := range overlapping(network, p.extension.ClusterCIDRs) {
+			complain(assignCIDRsKey, "%s overlaps %s, a network of the cluster's pods, in which no egress IP may lie", network, inside)
+		}
+		if allowed := p.extension.AllowedCIDRs; allowed != nil && len(overlapping(network, allowed)) == 0 {
+			complain(assignCIDRsKey, "%s is outside of %s, so no egress IP may lie in it", network, allowedCIDRsKey)
+		}
+		for _, other := range overlapping(network, networks[:i]) {
+			complain(assignCIDRsKey, "%s overlaps %s; keep one of them", network, other)
+		}
+	}
+	p.extension.Pool = egress.Pool{Networks: networks, Nodes: selector, Port: f.port, DrainFile: p.flags.socket + ".drained"}
+	if len(networks) > 0 {
+		p.extension.Steering.Kernel.AssignPort = f.port
+	}
+	return errors.Join(errs...)
+}
+
+// overlapping returns those of a list that overlap a network.
+func overlapping(network netip.Prefix, list []netip.Prefix) (result []netip.Prefix) {
+	for _, other := range list {
+		if network.Overlaps(other) {
+			result = append(result, other)
+		}
+	}
+	return result
+}

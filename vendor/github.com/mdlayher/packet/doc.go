@@ -1,0 +1,2 @@
+// Package packet provides access to Linux packet sockets (AF_PACKET).
+package packet
