@@ -48,6 +48,7 @@ func podsLeaveFromTheHolder(w *steeredWorld) {
 		}
 	}
 	w.scenario("packets of all pods leave by the holder, to hosts on its network and behind a router", w.leaveByTheHolder)
+	w.scenario("metrics tell the steered flows on both sides", w.countsSteeredFlows)
 	w.scenario("clients outside reach the pods, and are seen as ever", w.inbound)
 	w.scenario("nft lists the tables, and can load what it lists", w.reloadable)
 	w.scenario("the egress IP moves from node to node under load", func() { w.movesUnderLoad(by(w.T, 6, 12, 12)) })
@@ -69,6 +70,22 @@ func (w *steeredWorld) leaveByTheHolder() {
 			}
 		}
 	}))
+}
+
+// countsSteeredFlows: the holder counts what it receives, and each other node what its pod sends.
+func (w *steeredWorld) countsSteeredFlows() {
+	for _, m := range w.members {
+		got, err := w.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+		w.must(err)
+		for _, ip := range w.egressIPs {
+			for direction, some := range map[string]bool{"sent": m != w.holder, "received": m == w.holder} {
+				name := fmt.Sprintf("egress_snat_steered_flows{direction=%q,egress_ip=%q}", direction, ip)
+				if flows := metric(w.T, got.body, name); flows > 0 != some {
+					w.Errorf("%s has %s %g, want some: %v", m.Name, name, flows, some)
+				}
+			}
+		}
+	}
 }
 
 // inbound asks the pods, from both hosts outside, through the Service's external IPs, a node port of each node, and
