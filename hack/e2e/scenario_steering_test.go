@@ -196,6 +196,7 @@ func TestSteering_AnotherTransport(t *testing.T) {
 			w.reconfigure(step.arguments)
 			w.steered()
 			w.leaveByTheHolder()
+			w.printsItsTables()
 			for _, m := range w.members {
 				if state := m.steering(w.world); m != w.holder && !strings.Contains(state, step.route) || strings.Contains(state, step.none) {
 					w.Errorf("%s: want %q and no %q in:\n%s", m.Name, step.route, step.none, state)

@@ -396,9 +396,11 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 	if config.Steering.off() {
 		return kernel.Steering{}, nil
 	}
-	s, err := stateFor(config, objects)
+	s, assignable, err := stateFor(config, objects)
 	outer := outerOf(config.NodeName, objects.Nodes)
 	steerer, now := steererFor(s, outer), time.Now()
+	steerer.assignable, steerer.hardware = assignable, objects.Hardware
+	s.update(family)
 	for _, node := range objects.Nodes {
 		steerer.directory.Apply(nodeSeen(node), now)
 	}

@@ -14,8 +14,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -170,6 +173,46 @@ func TestSteeringFor_Leases(t *testing.T) {
 	if _, err := SteeringFor(v1.IPv4Protocol, config, objects); err == nil || !strings.Contains(err.Error(), "origin-node/node-b") {
 		t.Errorf("a Lease that cannot be read: %v", err)
 	}
+}
+
+// TestSteeringFor_WhoSends: a dry run of the node that has an egress IP, or may get it as a node of the pool, knows on which
+// nodes the pods run, and without a tunnel the nodes' hardware addresses.
+func TestSteeringFor_WhoSends(t *testing.T) {
+	here := node("node-a", "192.0.2.2", v1.ConditionTrue)
+	here.Labels = map[string]string{"pool": "yes"}
+	slice := newSlice("web-1", "web", "10.128.1.11")
+	slice.Endpoints[0].NodeName = ptr.To("node-b")
+	web := newService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{egressIP.String()} })
+	at, far := kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, netip.MustParseAddr("192.0.2.3")
+	objects := Objects{
+		Nodes:    []*v1.Node{here, node("node-b", far.String(), v1.ConditionTrue)},
+		Services: []*v1.Service{web}, EndpointSlices: []*discovery.EndpointSlice{slice},
+		Held:     map[netip.Addr]bool{egressIP: true},
+		Hardware: map[netip.Addr]kernel.HardwareAddr{far: at, netip.MustParseAddr("192.0.2.99"): {2}},
+	}
+	config := testConfig
+	config.NodeName, config.Scope = "node-a", placement.Node
+	config.Steering = Steering{Mode: holders.Auto, Kernel: steering.Config{Transport: steering.Direct}}
+	expect := func(how string, has bool) {
+		t.Helper()
+		got, err := SteeringFor(v1.IPv4Protocol, config, objects)
+		if home := got.Homes[netip.MustParseAddr("10.128.1.11")]; (home == far) != has || got.Held[egressIP] != has || err != nil {
+			t.Errorf("%s: got %+v, %v; want the pod's node: %v", how, got, err, has)
+		}
+		if want := map[netip.Addr]kernel.HardwareAddr{far: at}; !maps.Equal(got.Senders, want) {
+			t.Errorf("%s: senders %v, want %v", how, got.Senders, want)
+		}
+	}
+	expect("held", true)
+	objects.Held = nil
+	expect("not held", false)
+	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+	expect("in the pool", true)
+	if p, err := PlanFor(v1.IPv4Protocol, config, objects); len(p.Bindings) != 1 || err != nil {
+		t.Errorf("in the pool: the plan has %v, %v; want the pod's binding", p.Bindings, err)
+	}
+	here.Labels = nil
+	expect("not in the pool", false)
 }
 
 func TestSteerer_RequiredMode(t *testing.T) {

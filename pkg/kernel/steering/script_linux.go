@@ -48,6 +48,11 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 	for _, number := range slices.Sorted(maps.Keys(holders)) {
 		fmt.Fprintf(&out, "# Number %d is the node %s.\n", number, holders[number])
 	}
+	for _, node := range d.Steering.Nodes {
+		if _, known := d.Steering.Senders[node]; c.Transport == Direct && !known {
+			fmt.Fprintf(&out, "# The hardware address of the node %s is not known yet, so what it sends here would be dropped.\n", node)
+		}
+	}
 	for _, p := range c.parts(state.uplink, holders) {
 		fmt.Fprintln(&out, command(p))
 	}
