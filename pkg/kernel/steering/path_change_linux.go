@@ -199,7 +199,6 @@ func ipNet(addr netip.Addr, bits int) *net.IPNet {
 }
 
 // cleanupPath removes what any process has made for steering, of both families. It is no error if there is nothing.
-// What [looseFilters] has changed is put back. Settings of the uplink, with the transport Direct, stay as they are.
 func cleanupPath(ctx context.Context) error {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -210,7 +209,6 @@ func cleanupPath(ctx context.Context) error {
 	for _, name := range []string{Device, probeName} {
 		link, err := findLink(name)
 		if err == nil && link != nil && ours(link) != nil {
-			restoreFilters(ctx, link)
 			err = netlink.LinkDel(link)
 		}
 		if err != nil && !isGone(err) {
