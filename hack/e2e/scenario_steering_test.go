@@ -218,6 +218,71 @@ func TestSteering_AnotherTransport(t *testing.T) {
 	w.clean(500)
 }
 
+// TestSteering_FromBeforeAndBack: nodes begin to steer one after the other, on top of rules as a version before steering has
+// them, and go back to these. Pods have connections all the time, and none of their packets has another source.
+func TestSteering_FromBeforeAndBack(t *testing.T) {
+	for name, way := range map[string]struct {
+		settings
+		share share
+	}{
+		"iptables":        {settings{}, usual},
+		"iptables-legacy": {settings{backend: lab.Legacy}, long},
+		"nftables":        {settings{nftables: true}, long},
+		"direct":          {settings{arguments: direct}, long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			belongsTo(t, way.share)
+			fromBeforeAndBack(newSteeredWorld(t, way.settings, nil), way.arguments)
+		})
+	}
+}
+
+func fromBeforeAndBack(w *steeredWorld, arguments string) {
+	traffic := w.crowd(400)
+	for _, order := range [][]*member{{w.members[0], w.members[1], w.members[2]}, {w.members[1], w.members[2], w.members[0]}}[:by(w.T, 1, 1, 2)] {
+		w.scenario("back, first "+order[0].Name, func() {
+			for _, m := range order {
+				w.restart(m, `egress-snat-steering: ["off"]`)
+			}
+			w.settled()
+			for _, m := range w.members {
+				if left := m.steering(w.world); left != "" {
+					w.Errorf("%s has something of steering left:\n%s", m.Name, left)
+				}
+			}
+			by := w.sends(func() {
+				for _, pod := range w.pods {
+					_ = w.unanswered("udp", pod, w.outside()[0]) // the one on the holder is answered
+				}
+			})
+			if len(by) != len(w.members) {
+				w.Errorf("packets leave by %d nodes, want each pod's own", len(by))
+			}
+		})
+		w.scenario("from before, first "+order[0].Name, func() {
+			for _, m := range order {
+				w.restart(m, arguments)
+			}
+			w.steered()
+		})
+	}
+	if sum := traffic.Stop(); sum.Wrong > 0 {
+		w.Errorf("pods were seen as others: %s", sum)
+	}
+	w.leaveByTheHolder()
+	w.clean(500)
+}
+
+// restart starts a node with other arguments, and waits until it has its rules.
+func (w *world) restart(m *member, arguments string) {
+	w.Helper()
+	m.Stop()
+	m.Configure(arguments)
+	m.Printed.Reset()
+	m.Start()
+	m.Ready()
+}
+
 // TestSteering_AddressOnNoNode: an egress IP that no node has, or that all have on loopback or on an interface without ARP,
 // is used where the pod runs: rules and packets are as without steering, and nothing of steering is left when it is off.
 func TestSteering_AddressOnNoNode(t *testing.T) {
