@@ -84,6 +84,8 @@ type steerer struct {
 	hardware map[netip.Addr]kernel.HardwareAddr
 	// told is why nodes, by their names, cannot be the next hop, as the log says.
 	told map[string]holders.Reason
+	// homed is what was found last.
+	homed map[v1.IPFamily]homed
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -104,6 +106,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
+		homed:     map[v1.IPFamily]homed{},
 		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
@@ -296,15 +299,31 @@ func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Ad
 	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.assignable[ip] }) {
 		return nil
 	}
-	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes, self, known := s.nodes(family), s.state.config.NodeName, s.homed[family]
 	nodes[self] = s.state.primaries(s.outer)[self]
-	homes := map[netip.Addr]netip.Addr{}
-	for pod, name := range s.state.homes(family) {
+	if !maps.Equal(nodes, known.nodes) {
+		known = homed{}
+	}
+	names, revision := s.state.homes(family, known.revision)
+	if revision == known.revision {
+		return known.homes
+	}
+	homes := make(map[netip.Addr]netip.Addr, len(names))
+	for pod, name := range names {
 		if node := nodes[name]; node.IsValid() {
 			homes[pod] = node
 		}
 	}
+	s.homed[family] = homed{revision, nodes, homes}
 	return homes
+}
+
+// homed are the nodes on which bound pods run, and what that follows from: a revision of the plan, and the nodes'
+// addresses. There may be thousands of pods, and mostly a sync is about something else.
+type homed struct {
+	revision uint64
+	nodes    map[string]netip.Addr
+	homes    map[netip.Addr]netip.Addr
 }
 
 // senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
@@ -418,7 +437,7 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 func steererFor(s *state, outer v1.IPFamily) *steerer {
 	return &steerer{
 		config: s.config.Steering, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
-		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{},
+		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{}, homed: map[v1.IPFamily]homed{},
 		directory: holders.NewDirectory(holders.Config{NodeName: s.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }

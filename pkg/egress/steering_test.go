@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -26,14 +27,14 @@ import (
 
 // steered is a steerer of node-a, in whose cluster shop/web has the external IP 203.0.113.10.
 type steered struct {
-	*testing.T
+	testing.TB
 	*steerer
 	syncs, wakes, known int
 }
 
-func newSteered(t *testing.T, mode holders.Mode) *steered {
+func newSteered(t testing.TB, mode holders.Mode) *steered {
 	t.Helper()
-	s := &steered{T: t}
+	s := &steered{TB: t}
 	e := &Extension{config: Config{NodeName: "node-a", Steering: Steering{Mode: mode}}}
 	e.state = newState(e.config)
 	e.state.setService(&v1.Service{
@@ -354,6 +355,37 @@ func TestSteerer_Homes(t *testing.T) {
 	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
 	set("b", "10.128.1.12", "node-b")
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
+	moved := node("node-d", "192.0.2.5", v1.ConditionTrue)
+	s.state.setNode(moved)
+	s.setNode(moved)
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
 	s.apply(holders.OwnAddresses{})
 	expect(map[string]string{})
+	s.apply(holders.OwnAddresses{Addresses: own})
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
+}
+
+// BenchmarkSteerer_Steering is what a sync asks for that is about something else, on a node that has the egress IP of 10,000
+// pods.
+func BenchmarkSteerer_Steering(b *testing.B) {
+	s := newSteered(b, holders.Auto)
+	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	s.state.move()
+	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	for slice := range 100 {
+		object := newSlice(fmt.Sprintf("web-%d", slice), "web")
+		object.Namespace = "shop"
+		for pod := range 100 {
+			object.Endpoints = append(object.Endpoints, discovery.Endpoint{Addresses: []string{fmt.Sprintf("10.128.%d.%d", slice, pod+1)}, NodeName: ptr.To("node-b")})
+		}
+		if _, err := s.state.setSlice(object); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.state.update(v1.IPv4Protocol)
+	for b.Loop() {
+		if got, _ := s.steering(v1.IPv4Protocol); len(got.Homes) != 10_000 {
+			b.Fatalf("%d homes", len(got.Homes))
+		}
+	}
 }
