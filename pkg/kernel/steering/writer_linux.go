@@ -280,8 +280,12 @@ func Available(ctx context.Context, c Config) error {
 	return pathAvailable(ctx, c)
 }
 
-// Cleanup removes everything that steers, of both families, whatever there is, and puts settings of interfaces back.
+// Cleanup removes everything that steers, of both families, whatever there is, and puts settings of interfaces back. The
+// guard goes last: what other nodes still send into the tunnel would leave as somebody masquerades it.
 func Cleanup(ctx context.Context) error {
+	if err := errors.Join(Halt(ctx), cleanupPath(ctx)); err != nil {
+		return err
+	}
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		w := table.NewWriter(table.Spec{Name: Table, Family: family})
@@ -295,5 +299,5 @@ func Cleanup(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, cleanupPath(ctx))...)
+	return errors.Join(errs...)
 }
