@@ -74,6 +74,8 @@ type steerer struct {
 	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
+	// guarded are the IP families of which a sync has written what steers, or has tried to.
+	guarded map[v1.IPFamily]bool
 	// published is what other nodes were told last.
 	published holders.Statement
 	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both.
@@ -107,6 +109,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
 		homed:     map[v1.IPFamily]homed{},
+		guarded:   map[v1.IPFamily]bool{},
 		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
@@ -142,8 +145,8 @@ func (s *steerer) apply(event holders.Event) {
 	now := time.Now()
 	changed := s.directory.Apply(event, now)
 	sooner := s.wakesSooner(now)
-	if changed && s.published.Revision > 0 {
-		s.publish() // other nodes need not wait for this one's rules
+	if changed {
+		s.publishAgain() // other nodes need not wait for this one's rules
 	}
 	s.mu.Unlock()
 	switch event := event.(type) {
@@ -231,7 +234,7 @@ func (s *steerer) deleteNode(name string) {
 }
 
 // steering returns which ways the packets of an IP family take, and when that changes without an event;
-// zero for never. It tells the other nodes which egress IPs are here.
+// zero for never. It tells the other nodes which egress IPs are here, if they were told before.
 func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake time.Time) {
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
@@ -243,7 +246,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
 	}
-	s.publish()
+	s.publishAgain()
 	s.wakeAt = s.directory.Wake(now)
 	return result, s.wakeAt
 }
@@ -452,8 +455,29 @@ func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
 	return v1.IPv4Protocol
 }
 
-// publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for
-// all objects: before, no address is an egress IP, and that would be told.
+// synced notes that a sync of an IP family is over. Other nodes are told for the first time when all of those that are
+// served have had one. Before, all objects may not be known, so no address would be an egress IP; and what
+// others send here would be masqueraded as this node where nothing stops it: a version that does not steer has run before.
+func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guarded[family] = true
+	if s.published.Revision == 0 && !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) {
+		s.publish()
+	}
+}
+
+// publishAgain has other nodes told if they were told before. The lock must be held.
+func (s *steerer) publishAgain() {
+	if s.published.Revision > 0 {
+		s.publish()
+	}
+}
+
+// publish has other nodes told which egress IPs are here. The lock must be held.
 func (s *steerer) publish() {
 	own := s.directory.Own()
 	if own == nil {

@@ -258,8 +258,8 @@ func TestSteerer_WakesInTime(t *testing.T) {
 	}
 }
 
-// TestSteerer_TellsAtOnce: an address that comes is announced before any sync, but not before the first, which knows all
-// objects.
+// TestSteerer_TellsAtOnce: an address that comes is announced before any sync, but not before the first of both IP families,
+// which knows all objects.
 func TestSteerer_TellsAtOnce(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	own := func(list ...netip.Addr) holders.Event { return holders.OwnAddresses{Addresses: list} }
@@ -268,6 +268,11 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 		t.Errorf("told %v before all objects were known", s.published)
 	}
 	s.steering(v1.IPv4Protocol)
+	s.synced(v1.IPv4Protocol, families)
+	if s.published.Revision != 0 {
+		t.Errorf("told %v before the IPv6 rules were there", s.published)
+	}
+	s.synced(v1.IPv6Protocol, families)
 	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
 		if i > 0 {
 			s.apply(own(slices.Collect(maps.Keys(want))...))
@@ -286,7 +291,7 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 func TestSteerer_RevisionGoesOn(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
-	s.steering(v1.IPv4Protocol)
+	s.synced(v1.IPv4Protocol, families[:1])
 	if s.published.Revision != 8 {
 		t.Errorf("revision %d, want 8", s.published.Revision)
 	}

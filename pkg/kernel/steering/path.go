@@ -31,6 +31,9 @@ import (
 // Device is the VXLAN device between the nodes. Both IP families share it.
 const Device = "steer0"
 
+// disableIPv6 is the sysctl that switches IPv6 off on it.
+const disableIPv6 = "net/ipv6/conf/" + Device + "/disable_ipv6"
+
 const (
 	vni = 4789
 	// routeProtocol marks the rules and routes that are ours: `ip rule` and `ip route` print it as "proto 77".
@@ -257,7 +260,7 @@ func (c Config) deviceParts(up uplink) []part {
 	}}
 	if c.Family == kernel.IPv6 {
 		return append(parts,
-			sysctl{"net/ipv6/conf/" + Device + "/disable_ipv6", "0"},
+			sysctl{disableIPv6, "0"},
 			sysctl{"net/ipv6/conf/" + Device + "/accept_ra", "0"},
 		)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -128,6 +129,10 @@ func makeDevice(want device) error {
 	link.Name, link.MTU, link.HardwareAddr = Device, want.mtu, want.hardwareAddr[:]
 	if err := netlink.LinkAdd(link); err != nil {
 		return err
+	}
+	// What arrives has to meet the table of its family: the path of IPv6 switches it on.
+	if err := addPart(sysctl{disableIPv6, "1"}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, netlink.LinkDel(link))
 	}
 	if err = setUp(link, want.vxlan.port); err != nil {
 		err = errors.Join(err, netlink.LinkDel(link))

@@ -61,6 +61,10 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config, d, leaving)
 	changes, settingsErr := w.prepareSettings(ctx)
+	guarded, err := w.guard(ctx)
+	if err != nil {
+		return false, errors.Join(settingsErr, w.forgetAfter(err))
+	}
 	wayErr := w.prepare(ctx, d.Steering.Nodes)
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
 		if links, err := w.readLinks(); err == nil {
@@ -73,13 +77,26 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	if err == nil {
 		err = set(ctx, changes) // they are on record now
 	}
-	return changed || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
+	return changed || guarded || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
+}
+
+// guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that
+// need a node that has no number yet are rejected. It tells whether it has.
+func (w *Writer) guard(ctx context.Context) (changed bool, err error) {
+	if w.table.Held().Sets != nil {
+		return false, nil
+	}
+	at, err := w.readLinks()
+	if err != nil {
+		return false, err
+	}
+	return w.table.Write(ctx, w.layout.stateOf(w.content, w.numbers, at))
 }
 
 // prepareSettings returns the settings that have to be changed, and has the table record them.
 func (w *Writer) prepareSettings(ctx context.Context) (changes []setting, err error) {
 	if w.before == nil {
-		held, _, err := w.table.Look(ctx)
+		held, _, err := w.table.Read(ctx)
 		if err != nil {
 			return nil, err
 		}
