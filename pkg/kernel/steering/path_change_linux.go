@@ -19,6 +19,11 @@ import (
 // probeName is the device by which [pathAvailable] finds out whether the kernel has VXLAN.
 const probeName = "steer0-probe"
 
+// entry is a [neighbour] or a [remote]: to netlink both are neighbours.
+type entry interface {
+	netlink(link netlink.Link) *netlink.Neigh
+}
+
 // addPart adds a part, in the place of what is in its slot. It is no error if the part is there already.
 func addPart(p part) error {
 	switch p := p.(type) {
@@ -45,9 +50,7 @@ func addPart(p part) error {
 	switch p := p.(type) {
 	case deviceAddr:
 		return netlink.AddrReplace(link, p.netlink())
-	case neighbour:
-		return netlink.NeighSet(p.netlink(link))
-	case remote:
+	case entry:
 		return netlink.NeighSet(p.netlink(link))
 	}
 	return fmt.Errorf("unknown part %T", p)
@@ -76,9 +79,7 @@ func removePart(p part) error {
 		return netlink.LinkDel(link)
 	case deviceAddr:
 		return netlink.AddrDel(link, p.netlink())
-	case neighbour:
-		return netlink.NeighDel(p.netlink(link))
-	case remote:
+	case entry:
 		return netlink.NeighDel(p.netlink(link))
 	}
 	return fmt.Errorf("unknown part %T", p)
