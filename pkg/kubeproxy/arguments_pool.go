@@ -67,6 +67,9 @@ func (p *Proxy) takePool() error {
 		}
 	}
 	p.extension.Pool = egress.Pool{Networks: networks, Nodes: selector, Port: f.port, DrainFile: p.flags.socket + ".drained"}
+	if len(networks) > 0 {
+		p.extension.Steering.Kernel.AssignPort = f.port
+	}
 	return errors.Join(errs...)
 }
 

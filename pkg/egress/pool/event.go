@@ -31,6 +31,9 @@ type Removed struct{ Addresses []netip.Addr }
 // TakeFailed says that addresses could not be taken.
 type TakeFailed struct{ Addresses []netip.Addr }
 
+// RenewFailed says that addresses could not be renewed.
+type RenewFailed struct{}
+
 // Epochs says which epochs addresses have elsewhere, in Leases for example, and which of them are this
 // member's own.
 type Epochs struct {
@@ -46,14 +49,21 @@ type Alive struct {
 // Heard is a member's state.
 type Heard struct{ State State }
 
-// Probed is the result of a [Probe]: the MACs of the hosts that have the addresses.
+// Probed is the result of the [Probe] of this number: the MACs of the hosts that have the addresses.
 type Probed struct {
+	Number    int
 	Addresses []netip.Addr
 	Answers   map[netip.Addr]string
+	// Failed are the addresses that could not be asked for.
+	Failed []netip.Addr
+	// At is when the questions were asked.
+	At time.Time
 }
 
 // Looked is the result of a [LookAround].
 type Looked struct {
+	// At is when the questions were asked.
+	At time.Time
 	// Peers: any other node of the pool answered. Gateway: the default gateway did.
 	Peers, Gateway bool
 	// Own are this member's addresses that another host answered for.
@@ -67,7 +77,10 @@ type Drain struct{ Now bool }
 type Action interface{ action() }
 
 // Probe asks whether any host has these addresses. [Probed] is the answer.
-type Probe struct{ Addresses []netip.Addr }
+type Probe struct {
+	Number    int
+	Addresses []netip.Addr
+}
 
 // LookAround asks the pool's other nodes, the default gateway, and for this member's own addresses.
 // [Looked] is the answer.
@@ -80,8 +93,9 @@ type Take struct {
 	// From is who had it last; empty if nobody is known.
 	From string
 	Why  Reason
-	// Since is when it was known that the address has to move.
-	Since time.Time
+	// Since is when it was known that the address has to move, Until when it may still be put on this node: later,
+	// another one may have it.
+	Since, Until time.Time
 }
 
 // Release removes an address from this node.
@@ -92,7 +106,7 @@ type Release struct {
 	To string
 }
 
-// Renew has the kernel keep these addresses for longer.
+// Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails.
 type Renew struct{ Addresses []netip.Addr }
 
 // Announce tells the network again that these addresses are here.

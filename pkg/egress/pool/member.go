@@ -14,12 +14,16 @@ const (
 	patience = 3 * time.Second
 	// courtesy is how long a claim to an address that is given away may be contested by others.
 	courtesy = 20 * time.Millisecond
-	// askAgain is how long after an answer an address is asked for again, or the neighbours after nobody
-	// spoke for a majority.
-	askAgain = 100 * time.Millisecond
+	// askAgain is how long after an answer an address is asked for again, lookAgain how long after a look around
+	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
+	askAgain  = 100 * time.Millisecond
+	lookAgain = 20 * time.Millisecond
 	// looks is how many times in a row nobody answers before a member is cut off.
 	looks = 2
-	// activity is how long a member may leave an address alone that is its own to take.
+	// validity is how long an answer counts after the question, and a decision to take an address: a process that was
+	// stopped meanwhile finds another world.
+	validity = 250 * time.Millisecond
+	// activity is how long a member may leave an address alone that is its own to take, or that it claims.
 	activity = 2 * time.Second
 	// failure is how long a member is passed over that could not take an address.
 	failure = 10 * time.Second
@@ -30,6 +34,8 @@ const (
 	// does.
 	Lifetime = 30 * time.Second
 	renewal  = 10 * time.Second
+	// renewAgain is when that is tried again if it failed.
+	renewAgain = time.Second
 )
 
 // Member decides what one node of the pool does. What it decides follows from the events alone, and from
@@ -49,8 +55,12 @@ type Member struct {
 	draining bool
 	networks []Network
 	// held are this member's addresses, with their epochs; 0 if one is not known.
-	held   map[netip.Addr]uint64
+	held map[netip.Addr]uint64
+	// own are the epochs that this member's addresses had before the process started.
+	own    map[netip.Addr]uint64
 	claims map[netip.Addr]*claim
+	// probes numbers the probes.
+	probes int
 	// failed are the addresses that could not be taken, and until when that counts.
 	failed map[netip.Addr]time.Time
 	// epochs are the highest that were seen.
@@ -73,6 +83,8 @@ type peer struct {
 	// state is the newest, told at heard; zero if none was. It may be from before its death.
 	state State
 	heard time.Time
+	// claimed is since when it says that it is about to take an address.
+	claimed map[netip.Addr]time.Time
 }
 
 // fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
@@ -81,10 +93,12 @@ func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.sinc
 // claim is an address that this member is about to take.
 type claim struct {
 	since time.Time
-	// asking: a probe is under way. silent: one has ended, and nobody answered. inUse is the MAC of the
-	// host that did.
-	asking, silent bool
-	inUse          string
+	// asking: a probe is under way, that of this number. silent is when one was asked that nobody answered; zero if
+	// there was none. inUse is the MAC of the host that did.
+	asking bool
+	probe  int
+	silent time.Time
+	inUse  string
 	// again is when to ask again.
 	again time.Time
 }
@@ -119,6 +133,7 @@ func NewMember(name string, run uint64) *Member {
 	return &Member{
 		name: name, run: run, peers: map[string]*peer{}, held: map[netip.Addr]uint64{}, claims: map[netip.Addr]*claim{},
 		failed: map[netip.Addr]time.Time{}, epochs: map[netip.Addr]uint64{}, vacant: map[netip.Addr]*vacancy{},
+		own: map[netip.Addr]uint64{}, published: State{Name: name, Run: run},
 	}
 }
 
@@ -309,6 +324,9 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 		return "", "" // if this node is drained, that is for the others
 	}
 	if holder := m.holder(ip); holder != "" {
+		if !m.live(holder) {
+			return holder, Dead // what it says now is not known; it answers if it still has it
+		}
 		switch m.objection(holder, ip) {
 		case "":
 			return "", ""
@@ -354,13 +372,13 @@ func (m *Member) claim(now time.Time) {
 		return
 	}
 	for ip := range m.claims {
-		if m.vacant[ip] == nil || m.objection(m.name, ip) != "" || m.claimedBetter(ip) {
+		if m.vacant[ip] == nil || m.objection(m.name, ip) != "" || m.claimedBetter(ip, now) {
 			delete(m.claims, ip)
 		}
 	}
 	var open []netip.Addr
 	for ip := range m.vacant {
-		if m.claims[ip] == nil && !m.claimed(ip) {
+		if m.claims[ip] == nil && !m.claimed(ip, now) {
 			open = append(open, ip)
 		}
 	}
@@ -373,18 +391,21 @@ func (m *Member) claim(now time.Time) {
 }
 
 // claimed tells whether another live member is about to take an address.
-func (m *Member) claimed(ip netip.Addr) bool {
-	return m.claimant(ip, func(string) bool { return true })
+func (m *Member) claimed(ip netip.Addr, now time.Time) bool {
+	return m.claimant(ip, now, func(string) bool { return true })
 }
 
 // claimedBetter tells whether one that has a higher score is.
-func (m *Member) claimedBetter(ip netip.Addr) bool {
-	return m.claimant(ip, func(name string) bool { return compareScores(ip, name, m.name) > 0 })
+func (m *Member) claimedBetter(ip netip.Addr, now time.Time) bool {
+	return m.claimant(ip, now, func(name string) bool { return compareScores(ip, name, m.name) > 0 })
 }
 
-func (m *Member) claimant(ip netip.Addr, counts func(name string) bool) bool {
+// claimant tells whether one of those that count claims an address. A claim that comes to nothing ends by itself: its
+// member hangs, unless a host has the address.
+func (m *Member) claimant(ip netip.Addr, now time.Time, counts func(name string) bool) bool {
 	for name, p := range m.peers {
-		if _, claims := p.state.Claims[ip]; claims && m.live(name) && m.pool[name] && counts(name) {
+		mac, claims := p.state.Claims[ip]
+		if claims && m.live(name) && m.pool[name] && counts(name) && (mac != "" || !m.due(p.claimed[ip].Add(activity), now)) {
 			return true
 		}
 	}
@@ -436,15 +457,18 @@ func (m *Member) take(now time.Time) (actions []Action) {
 	}
 	for _, ip := range sorted(m.claims) {
 		v, c := m.vacant[ip], m.claims[ip]
-		given := v.why == Drained || v.why == Detached
-		if !c.silent && (!given || !m.due(c.since.Add(courtesy), now)) {
+		until := c.silent.Add(validity)
+		if given := v.why == Drained || v.why == Detached; given && m.due(c.since.Add(courtesy), now) {
+			until = now.Add(validity)
+		}
+		if now.After(until) {
 			continue
 		}
 		delete(m.claims, ip)
 		delete(m.vacant, ip)
 		m.epochs[ip]++
 		m.held[ip] = m.epochs[ip]
-		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, Since: v.since})
+		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, Since: v.since, Until: until})
 	}
 	return actions
 }
@@ -457,14 +481,15 @@ func (m *Member) probe(now time.Time) []Action {
 			continue // its holder would answer
 		}
 		if c := m.claims[ip]; !c.asking && m.due(c.again, now) {
-			c.asking, c.silent = true, false
+			c.asking, c.probe, c.silent = true, m.probes+1, time.Time{}
 			ask = append(ask, ip)
 		}
 	}
 	if len(ask) == 0 {
 		return nil
 	}
-	return []Action{Probe{ask}}
+	m.probes++
+	return []Action{Probe{m.probes, ask}}
 }
 
 func (m *Member) renew(now time.Time) []Action {
@@ -506,6 +531,9 @@ func (Tick) apply(*Member, time.Time) []Action { return nil }
 
 func (e Wanted) apply(m *Member, _ time.Time) []Action {
 	m.wanted = setOf(e.Addresses)
+	unwanted := func(ip netip.Addr, _ uint64) bool { return !m.wanted[ip] }
+	maps.DeleteFunc(m.epochs, unwanted)
+	maps.DeleteFunc(m.own, unwanted)
 	return nil
 }
 
@@ -531,7 +559,7 @@ func (e Networks) apply(m *Member, _ time.Time) []Action {
 
 func (e Found) apply(m *Member, _ time.Time) []Action {
 	for _, ip := range e.Addresses {
-		m.held[ip] = 0
+		m.held[ip] = m.own[ip]
 	}
 	m.view.returned = true
 	return nil
@@ -554,11 +582,17 @@ func (e TakeFailed) apply(m *Member, now time.Time) []Action {
 	return nil
 }
 
+func (RenewFailed) apply(m *Member, now time.Time) []Action {
+	m.renewed = now.Add(renewAgain - renewal)
+	return nil
+}
+
 func (e Epochs) apply(m *Member, _ time.Time) []Action {
 	for ip, epoch := range e.Highest {
 		m.epochs[ip] = max(m.epochs[ip], epoch)
 	}
 	for ip, epoch := range e.Own {
+		m.own[ip] = epoch
 		if own, held := m.held[ip]; held && own < epoch {
 			m.held[ip] = epoch
 		}
@@ -596,7 +630,7 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 	if known && !e.State.newer(p.state) {
 		return nil
 	}
-	p.state = e.State
+	p.note(e.State, now)
 	var contested []netip.Addr
 	for ip, epoch := range e.State.Held {
 		m.epochs[ip] = max(m.epochs[ip], epoch)
@@ -611,18 +645,47 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 	return append(m.publish(true), Announce{contested})
 }
 
+// note takes a new state.
+func (p *peer) note(s State, now time.Time) {
+	claimed := make(map[netip.Addr]time.Time, len(s.Claims))
+	for ip := range s.Claims {
+		claimed[ip] = now
+		if since, before := p.claimed[ip]; before && p.state.Run == s.Run {
+			claimed[ip] = since
+		}
+	}
+	p.state, p.claimed = s, claimed
+}
+
 func (e Probed) apply(m *Member, now time.Time) []Action {
-	for _, ip := range e.Addresses {
-		if c := m.claims[ip]; c != nil && c.asking {
-			c.inUse = e.Answers[ip]
-			c.asking, c.silent, c.again = false, c.inUse == "", now.Add(askAgain)
+	for _, ip := range slices.Concat(e.Addresses, e.Failed) {
+		c := m.claims[ip]
+		if c == nil || !c.asking || c.probe != e.Number {
+			continue // that was another claim
+		}
+		c.asking = false
+		switch old := now.Sub(e.At) > validity; {
+		case slices.Contains(e.Failed, ip):
+			m.failed[ip] = now.Add(failure)
+		case old:
+			c.again = now
+		default:
+			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
+			if c.inUse == "" {
+				c.silent = e.At
+			}
 		}
 	}
 	return nil
 }
 
 func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
-	m.view.looking, m.view.again, m.view.gateway = false, now.Add(askAgain), e.Gateway
+	m.view.looking, m.view.again = false, now.Add(lookAgain)
+	if now.Sub(e.At) > validity {
+		m.view.again, m.view.returned, m.view.announce = now, m.view.returned || m.view.announce, false
+		return nil
+	}
+	m.view.gateway = e.Gateway
 	if m.view.alone++; e.Peers || e.Gateway {
 		m.view.alone = 0
 	}

@@ -49,9 +49,14 @@ func moves(actions []Action) (rest []Action) {
 
 func acts(t *testing.T, got []Action, want ...Action) {
 	t.Helper()
-	if diff := cmp.Diff(want, moves(got), compare, cmpopts.IgnoreFields(Take{}, "Since")); diff != "" {
+	if diff := cmp.Diff(want, moves(got), compare, cmpopts.IgnoreFields(Take{}, "Since", "Until"), cmpopts.IgnoreFields(Probe{}, "Number")); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
+}
+
+// probed is the result of the member's last probe.
+func (m *Member) probed(at time.Time, answers map[netip.Addr]string, ips ...netip.Addr) Probed {
+	return Probed{Number: m.probes, Addresses: ips, Answers: answers, At: at}
 }
 
 // mine is an address that member a gets in a pool of three, if nobody has one.
@@ -67,16 +72,56 @@ func mine(t *testing.T) netip.Addr {
 func TestMember_TakesWhatNobodyAnswersFor(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t)
-	acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)), Probe{[]netip.Addr{ip}})
-	acts(t, m.Next(Probed{[]netip.Addr{ip}, map[netip.Addr]string{ip: "02:00"}}, moment(80*time.Millisecond)))
+	acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(m.probed(moment(80*time.Millisecond), map[netip.Addr]string{ip: "02:00"}, ip), moment(80*time.Millisecond)))
 	if mac := m.State().Claims[ip]; mac != "02:00" {
 		t.Errorf("the claim says %q, want the MAC of the host that answered", mac)
 	}
 	if want := moment(180 * time.Millisecond); m.Wake() != want {
 		t.Errorf("wakes at %v, want %v", m.Wake(), want)
 	}
-	acts(t, m.Next(Tick{}, m.Wake()), Probe{[]netip.Addr{ip}})
-	acts(t, m.Next(Probed{[]netip.Addr{ip}, nil}, moment(260*time.Millisecond)), Take{Address: ip, Epoch: 1, Why: Unheld})
+	acts(t, m.Next(Tick{}, m.Wake()), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(m.probed(moment(260*time.Millisecond), nil, ip), moment(260*time.Millisecond)), Take{Address: ip, Epoch: 1, Why: Unheld})
+}
+
+// TestMember_OldAnswersDoNotCount: of a probe that was asked long ago, or for a claim that was dropped since.
+func TestMember_OldAnswersDoNotCount(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(validity+1)), Probe{Addresses: []netip.Addr{ip}})
+	first := m.probed(moment(validity+1), nil, ip)
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 1})}, moment(validity+1)) // somebody has it
+	acts(t, m.Next(Heard{peerState("b", 3, nil)}, moment(validity+1)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(first, moment(validity+2)))
+	acts(t, m.Next(m.probed(moment(validity+2), nil, ip), moment(validity+2)), Take{Address: ip, Epoch: 2, Why: Unheld})
+}
+
+// TestMember_SilenceCountsWhileItIsNew: without a majority nothing is taken, and when there is one again it has to be asked anew.
+func TestMember_SilenceCountsWhileItIsNew(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(Pool{[]string{"a", "b", "c", "d"}}, moment(0))
+	m.Next(Alive{"c", false}, moment(0))
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)))
+	acts(t, m.Next(Alive{"c", true}, moment(time.Second)), Probe{Addresses: []netip.Addr{ip}})
+	m.Next(Heard{peerState("c", 2, nil)}, moment(time.Second))
+	acts(t, m.Next(m.probed(moment(time.Second), nil, ip), moment(time.Second)), Take{Address: ip, Epoch: 1, Why: Unheld})
+}
+
+func TestMember_OldLooksDoNotCount(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	acts(t, m.Next(Looked{At: moment(0), Own: map[netip.Addr]string{ip1: "02:00"}}, moment(validity+1)), LookAround{[]netip.Addr{ip1}})
+	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
+}
+
+func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	acts(t, m.Next(Probed{Number: m.probes, Failed: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+	if got := m.Objections(ip)["a"]; got != Failed {
+		t.Errorf("the objection is %q, want %q", got, Failed)
+	}
 }
 
 func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
@@ -86,7 +131,7 @@ func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
 	m.Next(Heard{peerState("b", 3, nil)}, moment(0))
 	m.Next(Wanted{[]netip.Addr{ip}}, moment(0))
-	acts(t, m.Next(Probed{[]netip.Addr{ip}, nil}, moment(0)), Take{Address: ip, Epoch: 8, Why: Unheld})
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 8, Why: Unheld})
 }
 
 func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
@@ -104,7 +149,7 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := NewMember("a", 1)
 			m.Next(Found{[]netip.Addr{ip1}}, moment(0))
-			m.Next(Looked{Peers: true}, moment(0))
+			m.Next(Looked{At: moment(0), Peers: true}, moment(0))
 			m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: c.own}}, moment(0))
 			m.Next(Alive{"b", true}, moment(0))
 			acts(t, m.Next(Heard{peerState("b", 1, map[netip.Addr]uint64{ip1: c.other})}, moment(0)), c.want...)
@@ -115,7 +160,7 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 	m := NewMember("a", 1)
 	acts(t, m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0)), LookAround{[]netip.Addr{ip1, ip2}})
-	acts(t, m.Next(Looked{Own: map[netip.Addr]string{ip1: "02:00"}}, moment(time.Second)),
+	acts(t, m.Next(Looked{At: moment(time.Second), Own: map[netip.Addr]string{ip1: "02:00"}}, moment(time.Second)),
 		Release{Address: ip1, Why: Answered}, Announce{[]netip.Addr{ip2}})
 }
 
@@ -123,12 +168,12 @@ func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 func TestMember_FormerHolderStillAnswers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
-	m.Next(Probed{[]netip.Addr{ip}, nil}, moment(0))
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	acts(t, m.Next(Tick{}, moment(time.Millisecond))) // no look around: it was not away
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] - 1})}, moment(time.Millisecond))
-	acts(t, m.Next(Looked{Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(2*time.Millisecond)))
+	acts(t, m.Next(Looked{At: moment(2 * time.Millisecond), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(2*time.Millisecond)))
 	m.Next(Heard{peerState("b", 3, nil)}, moment(time.Second))
-	acts(t, m.Next(Looked{Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(time.Second)), Release{Address: ip, Why: Answered}, Probe{[]netip.Addr{ip}})
+	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(time.Second)), Release{Address: ip, Why: Answered}, Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_RenewsEveryTenSeconds(t *testing.T) {
@@ -151,6 +196,49 @@ func TestMember_RenewsEveryTenSeconds(t *testing.T) {
 	}
 }
 
+func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	m.Next(RenewFailed{}, moment(0))
+	for _, a := range m.Next(Tick{}, moment(renewAgain)) {
+		if _, is := a.(Renew); is {
+			return
+		}
+	}
+	t.Errorf("renews nothing %v after a failure", renewAgain)
+}
+
+// TestMember_EpochsOfFoundAddresses: they may be known before the addresses are.
+func TestMember_EpochsOfFoundAddresses(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5}}, moment(0))
+	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
+	if diff := cmp.Diff(map[netip.Addr]uint64{ip1: 5, ip2: 0}, m.State().Held, compare); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+}
+
+func TestMember_HasItsNameBeforeItTellsAnything(t *testing.T) {
+	if got := NewMember("a", 1).status().Members[0].Name; got != "a" {
+		t.Errorf("the name is %q, want a", got)
+	}
+}
+
+// TestMember_ClaimOfAMemberThatHangs: others take the address; but not if the claim says that a host has it.
+func TestMember_ClaimOfAMemberThatHangs(t *testing.T) {
+	ip := mine(t)
+	for mac, want := range map[string][]Action{"": {Probe{Addresses: []netip.Addr{ip}}}, "02:00": nil} {
+		m := newTestMember(t)
+		hanging := peerState("b", 2, nil)
+		hanging.Claims = map[netip.Addr]string{ip: mac}
+		m.Next(Heard{hanging}, moment(0))
+		acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)))
+		hanging.Version = 3
+		acts(t, m.Next(Heard{hanging}, moment(activity-1)))
+		acts(t, m.Next(Tick{}, moment(activity)), want...)
+	}
+}
+
 func TestMember_MemberThatDoesNothingIsPassedOver(t *testing.T) {
 	var ip netip.Addr
 	for ip = ip1; compareScores(ip, "b", "a") < 0 || compareScores(ip, "a", "c") < 0; ip = ip.Next() {
@@ -159,13 +247,13 @@ func TestMember_MemberThatDoesNothingIsPassedOver(t *testing.T) {
 	m := newTestMember(t, ip)
 	acts(t, m.Next(Tick{}, moment(activity-1)))
 	m.Next(Tick{}, moment(activity))
-	acts(t, m.Next(Tick{}, m.Wake()), Probe{[]netip.Addr{ip}})
+	acts(t, m.Next(Tick{}, m.Wake()), Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_FailedTakeIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
-	m.Next(Probed{[]netip.Addr{ip}, nil}, moment(0))
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	acts(t, m.Next(TakeFailed{[]netip.Addr{ip}}, moment(0)))
 	if got := m.Objections(ip)["a"]; got != Failed {
 		t.Errorf("the objection is %q, want %q", got, Failed)
@@ -179,7 +267,7 @@ func TestMember_FailedTakeIsForOthers(t *testing.T) {
 func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
 	m := NewMember("a", 1)
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
-	m.Next(Looked{Peers: true}, moment(0))
+	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
 	m.Next(Pool{[]string{"a"}}, moment(0))
 	acts(t, m.Next(Tick{}, moment(time.Minute)))
 	acts(t, m.Next(Wanted{}, moment(time.Minute)), Release{Address: ip1, Why: Unwanted})
@@ -219,7 +307,7 @@ func TestMember_Majority(t *testing.T) {
 			}
 			m.Next(Pool{names}, moment(0))
 			m.Next(Tick{}, moment(patience))
-			m.Next(Looked{Gateway: c.gateway}, moment(patience))
+			m.Next(Looked{At: moment(patience), Gateway: c.gateway}, moment(patience))
 			if got := m.Majority(); got != c.want {
 				t.Errorf("majority: %v, want %v", got, c.want)
 			}

@@ -22,39 +22,58 @@ const (
 	joinAgain = 500 * time.Millisecond
 	// exchangeAgain is how often states are exchanged although nothing has changed.
 	exchangeAgain = 5 * time.Second
-	// connectionTime bounds what members send by TCP.
-	connectionTime = time.Second
+	// connectionTime bounds what members send by TCP: a lost first packet is sent anew by sendAgain long before the
+	// kernel would.
+	connectionTime = 400 * time.Millisecond
+	// sendAgain is when a state is sent again that could not be.
+	sendAgain = 50 * time.Millisecond
+	// datagram is how large a state may be, in bytes, to be sent by UDP as well.
+	datagram = 1200
 )
 
 // members speaks with the other members of the pool: it finds out who is alive, and exchanges states.
 type members struct {
-	name   string
-	port   uint16
-	logger klog.Logger
-	tell   func(Event)
-	list   *memberlist.Memberlist
+	name string
+	port uint16
+	// networks are where the pool's addresses lie.
+	networks []netip.Prefix
+	logger   klog.Logger
+	tell     func(Event)
+	list     *memberlist.Memberlist
 	// created is closed when there is a list.
 	created chan struct{}
 
+	// join is woken when there is a member whose state is not known.
+	joined chan struct{}
+	done   chan struct{}
+
 	mu sync.Mutex
-	// nodes are those of the cluster, pool is which of them to speak to.
+	// nodes are those of the cluster, at has their addresses, pool is which of them to speak to.
 	nodes map[string]netip.Addr
+	at    map[netip.Addr]bool
 	pool  []string
 	// state is what others are told.
-	state  []byte
-	peers  map[string]*memberlist.Node
-	outbox map[string]chan struct{}
-	done   chan struct{}
+	state []byte
+	peers map[string]*peerNode
+}
+
+// peerNode is another member.
+type peerNode struct {
+	*memberlist.Node
+	// exchanged: states have been exchanged since it was found alive.
+	exchanged bool
+	// wake has this member's state sent to it, gone is closed when it is not alive any more.
+	wake, gone chan struct{}
 }
 
 // newMembers begins to listen.
-func newMembers(logger klog.Logger, name string, address netip.Addr, port uint16, keys [][]byte, tell func(Event)) (*members, error) {
+func newMembers(logger klog.Logger, config Config, tell func(Event)) (*members, error) {
 	m := &members{
-		name: name, port: port, logger: logger, tell: tell, created: make(chan struct{}),
-		peers: map[string]*memberlist.Node{}, outbox: map[string]chan struct{}{}, done: make(chan struct{}),
+		name: config.NodeName, port: config.Port, networks: config.Networks, logger: logger, tell: tell,
+		created: make(chan struct{}), joined: make(chan struct{}, 1), done: make(chan struct{}), peers: map[string]*peerNode{},
 	}
 	c := memberlist.DefaultLANConfig()
-	c.Name, c.BindAddr, c.BindPort, c.AdvertisePort = name, address.String(), int(port), int(port)
+	c.Name, c.AdvertiseAddr, c.AdvertisePort = m.name, config.Address.String(), int(config.Port)
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 1
 	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
@@ -62,16 +81,22 @@ func newMembers(logger klog.Logger, name string, address netip.Addr, port uint16
 	c.DeadNodeReclaimTime = time.Second
 	c.Delegate, c.Events, c.Alive = delegate{m}, delegate{m}, delegate{m}
 	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
-	if len(keys) > 0 {
-		ring, err := memberlist.NewKeyring(keys, keys[0])
+	if len(config.Keys) > 0 {
+		ring, err := memberlist.NewKeyring(config.Keys, config.Keys[0])
 		if err != nil {
 			return nil, fmt.Errorf("use the keys of the pool: %w", err)
 		}
 		c.Keyring = ring
 	}
+	transport, err := listen(config.Address, config.Port, c.Logger, m.isNode)
+	if err != nil {
+		return nil, err
+	}
+	c.Transport = transport
 	list, err := memberlist.Create(c)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the other nodes of the pool at %s: %w", netip.AddrPortFrom(address, port), err)
+		_ = transport.Shutdown() // what went wrong before says why
+		return nil, fmt.Errorf("take part among the nodes of the pool: %w", err)
 	}
 	m.list = list
 	close(m.created)
@@ -90,7 +115,17 @@ func (m *members) close() error {
 func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nodes, m.pool = nodes, pool
+	m.nodes, m.pool, m.at = nodes, pool, make(map[netip.Addr]bool, len(nodes))
+	for _, at := range nodes {
+		m.at[at] = true
+	}
+}
+
+// isNode tells whether a node of the cluster has an address.
+func (m *members) isNode(at netip.Addr) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at[at]
 }
 
 // publish tells the others this member's state.
@@ -103,46 +138,54 @@ func (m *members) publish(s State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state = text
-	for _, wake := range m.outbox {
-		select {
-		case wake <- struct{}{}:
-		default: // one waits already
-		}
+	for _, peer := range m.peers {
+		wake(peer.wake)
 	}
 }
 
-// send sends the state to another member whenever it is woken, the newest one.
-func (m *members) send(name string, wake <-chan struct{}) {
+// wake wakes who waits for c, or will.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// send sends the state to another member whenever it is woken, the newest one, and until that succeeds or the member is
+// gone.
+func (m *members) send(peer *peerNode) {
 	<-m.created
 	for {
 		select {
 		case <-m.done:
 			return
-		case <-wake:
+		case <-peer.gone:
+			return
+		case <-peer.wake:
 		}
 		m.mu.Lock()
-		text, node := m.state, m.peers[name]
+		text := m.state
 		m.mu.Unlock()
-		if text == nil || node == nil {
+		if text == nil {
 			continue
 		}
-		if err := m.list.SendReliable(node, text); err != nil {
-			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; it is exchanged again soon", "node", name, "err", err)
+		if len(text) <= datagram {
+			_ = m.list.SendBestEffort(peer.Node, text) // it is there before a connection is
+		}
+		if err := m.list.SendReliable(peer.Node, text); err != nil {
+			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; will retry", "node", peer.Name, "err", err)
+			time.AfterFunc(sendAgain, func() { wake(peer.wake) })
 		}
 	}
 }
 
-// join speaks to the nodes of the pool that are no members, every so often.
+// join exchanges states with the nodes of the pool that are no members, and with the members whose states may have
+// changed while they were not found alive, every so often.
 func (m *members) join() {
 	for ticker := time.NewTicker(joinAgain); ; {
-		missing := m.missing()
 		var joining sync.WaitGroup
-		for _, address := range missing {
-			joining.Go(func() {
-				if _, err := m.list.Join([]string{address}); err != nil {
-					m.logger.V(4).Info("A node of the pool does not answer", "address", address, "err", err)
-				}
-			})
+		for name, address := range m.missing() {
+			joining.Go(func() { m.exchange(name, address) })
 		}
 		joining.Wait()
 		select {
@@ -150,20 +193,44 @@ func (m *members) join() {
 			ticker.Stop()
 			return
 		case <-ticker.C:
+		case <-m.joined:
 		}
 	}
 }
 
-// missing are the addresses of the nodes of the pool that are no members, with ports.
-func (m *members) missing() (list []string) {
+// exchange exchanges states with a node.
+func (m *members) exchange(name, address string) {
+	m.mu.Lock()
+	before := m.peers[name]
+	m.mu.Unlock()
+	if _, err := m.list.Join([]string{address}); err != nil {
+		m.logger.V(4).Info("A node of the pool does not answer", "node", name, "address", address, "err", err)
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if peer := m.peers[name]; peer != nil && (before == nil || peer == before) {
+		peer.exchanged = true
+	}
+}
+
+// missing are the addresses, with ports, of the nodes with which no states have been exchanged since they were found alive,
+// by their names.
+func (m *members) missing() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	missing := map[string]string{}
 	for _, name := range m.pool {
 		if address, known := m.nodes[name]; known && name != m.name && m.peers[name] == nil {
-			list = append(list, netip.AddrPortFrom(address, m.port).String())
+			missing[name] = netip.AddrPortFrom(address, m.port).String()
 		}
 	}
-	return list
+	for name, peer := range m.peers {
+		if !peer.exchanged {
+			missing[name] = peer.Address()
+		}
+	}
+	return missing
 }
 
 // delegate is what memberlist calls.
@@ -199,10 +266,18 @@ func (d delegate) heard(text []byte) {
 		return
 	}
 	var s State
-	if err := json.Unmarshal(text, &s); err != nil || s.Name == "" {
+	if err := json.Unmarshal(text, &s); err != nil {
 		d.logger.V(2).Info("Ignored what a member of the pool told, which is no state", "err", err)
 		return
 	}
+	d.mu.Lock()
+	_, known := d.nodes[s.Name]
+	d.mu.Unlock()
+	if !known || s.Name == d.name {
+		d.logger.V(2).Info("Ignored the state of a member of the pool that is no other node of the cluster", "node", s.Name)
+		return
+	}
+	s.confine(d.networks)
 	d.tell(Heard{s})
 }
 
@@ -217,28 +292,29 @@ func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	return nil
 }
 
-// NotifyJoin is part of [memberlist.EventDelegate].
+// NotifyJoin is part of [memberlist.EventDelegate]. A member that was found dead although it lives says that it lives, and
+// not its state, since that has not changed.
 func (d delegate) NotifyJoin(node *memberlist.Node) {
 	if node.Name == d.name {
 		return
 	}
-	peer := *node
+	own := *node
+	peer := &peerNode{Node: &own, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	d.mu.Lock()
-	d.peers[node.Name] = &peer
-	wake := d.outbox[node.Name]
-	if wake == nil {
-		wake = make(chan struct{}, 1)
-		d.outbox[node.Name] = wake
-		go d.send(node.Name, wake)
-	}
+	d.peers[node.Name] = peer
 	d.mu.Unlock()
+	go d.send(peer)
 	d.tell(Alive{node.Name, true})
+	wake(d.joined)
 }
 
 // NotifyLeave is part of [memberlist.EventDelegate].
 func (d delegate) NotifyLeave(node *memberlist.Node) {
 	d.mu.Lock()
-	delete(d.peers, node.Name)
+	if peer := d.peers[node.Name]; peer != nil {
+		close(peer.gone)
+		delete(d.peers, node.Name)
+	}
 	d.mu.Unlock()
 	d.tell(Alive{node.Name, false})
 }

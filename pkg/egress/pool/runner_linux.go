@@ -55,8 +55,14 @@ type Move struct {
 const (
 	// announceAgain is how often an address is announced, for switches that forget.
 	announceAgain = time.Minute
+	// remembered is how long the last move of an address counts that is not wanted any more.
+	remembered = time.Hour
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
 	openAgain = time.Second
+	// rereadAfter is how old what the kernel had may be when addresses are renewed.
+	rereadAfter = time.Second
+	// removeAgain is when an address is removed again that could not be.
+	removeAgain = 100 * time.Millisecond
 )
 
 // repeats are when the announcement of a move is repeated, which may be lost.
@@ -65,7 +71,7 @@ var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500
 // Runner is a node of the pool: a [Member] with its effects.
 type Runner struct {
 	config Config
-	kernel kernelAddresses
+	kernel kernel
 	wake   chan struct{}
 
 	mu    sync.Mutex
@@ -79,10 +85,20 @@ type Runner struct {
 
 	// What follows is for the goroutine of Run.
 	member *Member
+	// leaving are the released addresses that the kernel may still have. again is when to remove them again.
+	leaving map[netip.Addr]bool
+	again   time.Time
 	// repeats are the announcements that are due.
 	repeats  []repeat
 	announce time.Time
 	last     map[netip.Addr]Move
+}
+
+// kernel has the addresses of this node.
+type kernel interface {
+	read() (*links, error)
+	put(ip netip.Addr, index int) error
+	remove(ip netip.Addr, index int) error
 }
 
 // repeat is an announcement that is due at a time.
@@ -120,7 +136,7 @@ func NewRunner(c Config) *Runner {
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
 		wake:   make(chan struct{}, 1),
 		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
-		last:   map[netip.Addr]Move{},
+		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
 }
 
@@ -172,8 +188,9 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		for _, e := range append(r.take(), Tick{}) {
-			r.do(ctx, logger, r.member.Next(e, time.Now()))
+			r.do(ctx, logger, r.member.Next(r.asItIs(e), time.Now()))
 		}
+		r.remove(logger)
 		r.announceAgain(logger)
 		r.describe()
 		timer.Reset(r.pause())
@@ -189,6 +206,18 @@ func (r *Runner) take() []Event {
 	return queue
 }
 
+// asItIs leaves the addresses out of a [Removed] that the kernel has: they were taken again since.
+func (r *Runner) asItIs(e Event) Event {
+	removed, is := e.(Removed)
+	if !is {
+		return e
+	}
+	if l, err := r.kernel.read(); err == nil {
+		removed.Addresses = slices.DeleteFunc(removed.Addresses, func(ip netip.Addr) bool { _, there := l.ours[ip]; return there })
+	}
+	return removed
+}
+
 // pause is how long nothing is due.
 func (r *Runner) pause() time.Duration {
 	at := time.Now().Add(announceAgain)
@@ -199,6 +228,9 @@ func (r *Runner) pause() time.Duration {
 		if due.at.Before(at) {
 			at = due.at
 		}
+	}
+	if len(r.leaving) > 0 && r.again.Before(at) {
+		at = r.again
 	}
 	return max(time.Until(at), 0)
 }
@@ -252,7 +284,7 @@ func (r *Runner) watchKernel(ctx context.Context) {
 func (r *Runner) speak(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for complained := false; ctx.Err() == nil; {
-		members, err := newMembers(logger, r.config.NodeName, r.config.Address, r.config.Port, r.config.Keys, r.Tell)
+		members, err := newMembers(logger, r.config, r.Tell)
 		if err != nil {
 			if !complained {
 				complained = true
@@ -301,14 +333,16 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		case Renew:
 			r.renew(logger, a.Addresses)
 		case Announce:
-			r.announceNow(logger, a.Addresses)
+			r.announceAndRepeat(logger, a.Addresses)
 		case Publish:
 			publish = append(publish, a)
 		}
 	}
 	r.release(logger, releases)
-	r.takeAddresses(logger, takes)
-	for _, p := range publish { // who had an address before removes it then
+	if !r.takeAddresses(logger, takes) {
+		return // the state says that this node has them; TakeFailed leads to the next one
+	}
+	for _, p := range publish { // the previous holder of an address removes it when it hears this
 		r.mu.Lock()
 		if r.members != nil {
 			r.members.publish(p.State)
@@ -317,61 +351,65 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 	}
 }
 
-// ask returns who has addresses, by their interfaces. With an error nothing is known.
-func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
-	type result struct {
-		answers map[netip.Addr]net.HardwareAddr
-		err     error
+// answers are what the hosts of this node's networks have answered.
+type answers struct {
+	at   time.Time
+	macs map[netip.Addr]net.HardwareAddr
+	// failed are the addresses that could not be asked for, err is why.
+	failed []netip.Addr
+	err    error
+}
+
+// ask returns who has addresses, by their interfaces. Addresses outside the subnets of all interfaces are left out.
+func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) answers {
+	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for link, group := range l.byLink(addresses) {
+		asking.Go(func() {
+			macs, err := neighbor.Ask(ctx, link, group)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				all.failed, all.err = append(all.failed, group...), err
+			}
+			maps.Copy(all.macs, macs)
+		})
 	}
-	groups := l.byLink(addresses)
-	results := make(chan result, len(groups))
-	for link, group := range groups {
-		go func() {
-			answers, err := neighbor.Ask(ctx, link, group)
-			results <- result{answers, err}
-		}()
-	}
-	all := map[netip.Addr]net.HardwareAddr{}
-	var failed error
-	for range groups {
-		one := <-results
-		if one.err != nil {
-			failed = one.err
-		}
-		for ip, mac := range one.answers {
-			all[ip] = mac
-		}
-	}
-	return all, failed
+	asking.Wait()
+	return all
 }
 
 // probe asks whether anybody has addresses.
 func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	l, err := r.kernel.read()
-	var answers map[netip.Addr]net.HardwareAddr
-	if err == nil {
-		answers, err = r.ask(ctx, l, p.Addresses)
-	}
+	result := Probed{Number: p.Number, At: time.Now(), Answers: map[netip.Addr]string{}}
 	if err != nil {
-		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", p.Addresses, "err", err)
-		r.Tell(TakeFailed(p))
-		return
-	}
-	texts := map[netip.Addr]string{}
-	for ip, mac := range answers {
-		texts[ip] = mac.String()
-	}
-	for _, ip := range p.Addresses {
-		if index, foreign := l.foreign[ip]; foreign {
-			texts[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
+		result.Failed = p.Addresses
+	} else {
+		all := r.ask(ctx, l, p.Addresses)
+		result.At, result.Failed, err = all.at, all.failed, all.err
+		for ip, mac := range all.macs {
+			result.Answers[ip] = mac.String()
+		}
+		for _, ip := range p.Addresses {
+			if index, foreign := l.foreign[ip]; foreign {
+				result.Answers[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
+			}
+			if !slices.Contains(result.Failed, ip) {
+				result.Addresses = append(result.Addresses, ip)
+			}
 		}
 	}
-	r.Tell(Probed{p.Addresses, texts})
+	if err != nil {
+		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", result.Failed, "err", err)
+	}
+	r.Tell(result)
 }
 
 // look asks who is there. If nobody can be asked, nobody is there.
 func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
-	result := Looked{Own: map[netip.Addr]string{}}
+	result := Looked{At: time.Now(), Own: map[netip.Addr]string{}}
 	defer func() { r.Tell(result) }()
 	l, err := r.kernel.read()
 	if err != nil {
@@ -379,12 +417,12 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 	}
 	peers := r.peers()
 	gateways := defaultGateways()
-	questions := append(slices.Concat(peers, gateways), a.Own...)
-	answers, err := r.ask(ctx, l, questions)
-	if err != nil {
-		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", err)
+	all := r.ask(ctx, l, append(slices.Concat(peers, gateways), a.Own...))
+	result.At = all.at
+	if all.err != nil {
+		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
 	}
-	for ip, mac := range answers {
+	for ip, mac := range all.macs {
 		result.Peers = result.Peers || slices.Contains(peers, ip)
 		result.Gateway = result.Gateway || slices.Contains(gateways, ip)
 		if slices.Contains(a.Own, ip) {
@@ -405,61 +443,75 @@ func (r *Runner) peers() (list []netip.Addr) {
 	return list
 }
 
-// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now.
+// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now. A process
+// that is stopped on the way looks again.
 func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
-	l, err := r.kernel.read()
-	if err != nil {
-		logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
-		return
-	}
+	var l *links
+	var read time.Time
 	for _, ip := range addresses {
+		if now := time.Now(); l == nil || now.Sub(read) > rereadAfter {
+			var err error
+			if l, err = r.kernel.read(); err != nil {
+				logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
+				r.Tell(RenewFailed{})
+				return
+			}
+			read = now
+		}
 		if index, there := l.ours[ip]; there {
 			if err := r.kernel.put(ip, index); err != nil {
 				logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
+				r.Tell(RenewFailed{})
 			}
 		}
 	}
 }
 
-// takeAddresses puts addresses on this node, and announces them.
-func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) {
+// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken.
+func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 	if len(takes) == 0 {
-		return
+		return true
 	}
-	l, err := r.kernel.read()
+	l, readErr := r.kernel.read()
 	var failed, put []netip.Addr
 	var moves []Move
 	for _, t := range takes {
+		delete(r.leaving, t.Address)
+		err := readErr
 		if err == nil {
-			err = r.takeAddress(l, t.Address)
+			err = r.takeAddress(l, t)
 		}
 		if err != nil {
 			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
-			failed, err = append(failed, t.Address), nil
+			failed = append(failed, t.Address)
 			continue
 		}
 		put = append(put, t.Address)
-		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, At: time.Now(), Since: t.Since})
+		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, Since: t.Since})
 	}
-	r.announceNow(logger, put)
-	for _, after := range repeats {
-		r.repeats = append(r.repeats, repeat{time.Now().Add(after), put})
+	r.announceAndRepeat(logger, put)
+	for i := range moves {
+		moves[i].At = time.Now()
 	}
 	r.moved(moves)
 	if len(failed) > 0 {
 		r.Tell(TakeFailed{failed})
 	}
+	return len(failed) == 0
 }
 
-func (r *Runner) takeAddress(l *links, ip netip.Addr) error {
-	if index, foreign := l.foreign[ip]; foreign {
-		return fmt.Errorf("other software has put %s on interface %d", ip, index)
+func (r *Runner) takeAddress(l *links, t Take) error {
+	if index, foreign := l.foreign[t.Address]; foreign {
+		return fmt.Errorf("other software has put %s on interface %d", t.Address, index)
 	}
-	link, found := l.link(ip)
+	link, found := l.link(t.Address)
 	if !found {
-		return fmt.Errorf("no interface has a subnet with %s", ip)
+		return fmt.Errorf("no interface has a subnet with %s", t.Address)
 	}
-	return r.kernel.put(ip, link.Index)
+	if late := time.Since(t.Until); late > 0 {
+		return fmt.Errorf("this process was stopped or starved, and is %v too late: another node may have %s", late, t.Address)
+	}
+	return r.kernel.put(t.Address, link.Index)
 }
 
 // release removes addresses, when those who send packets to them have been told.
@@ -470,19 +522,38 @@ func (r *Runner) release(logger klog.Logger, releases []Release) {
 	var moves []Move
 	for _, a := range releases {
 		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, At: time.Now()})
+		r.leaving[a.Address] = true
 	}
 	r.moved(moves)
+	r.again = time.Time{}
+	r.remove(logger)
+}
+
+// remove removes the addresses that were released, also those that could not be removed before.
+func (r *Runner) remove(logger klog.Logger) {
+	if len(r.leaving) == 0 || time.Now().Before(r.again) {
+		return
+	}
+	complain := func(err error) {
+		if r.again.IsZero() {
+			logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+		}
+	}
 	l, err := r.kernel.read()
-	for _, a := range releases {
-		if err == nil {
-			if index, there := l.ours[a.Address]; there {
-				err = r.kernel.remove(a.Address, index)
+	if err == nil {
+		for _, ip := range sorted(r.leaving) {
+			if index, there := l.ours[ip]; there {
+				if failed := r.kernel.remove(ip, index); failed != nil {
+					err = failed
+					continue
+				}
 			}
+			delete(r.leaving, ip)
 		}
-		if err != nil {
-			logger.Error(err, "Cannot remove an egress IP that this node must not have any more; the kernel withdraws it within 30 s", "address", a.Address)
-			err = nil
-		}
+	}
+	if err != nil {
+		complain(err)
+		r.again = time.Now().Add(removeAgain)
 	}
 }
 
@@ -493,8 +564,21 @@ func (r *Runner) moved(moves []Move) {
 	for _, m := range moves {
 		r.last[m.Address] = m
 	}
+	maps.DeleteFunc(r.last, func(_ netip.Addr, m Move) bool { return m.Why == Unwanted && time.Since(m.At) > remembered })
 	if r.config.Moved != nil {
 		r.config.Moved(moves)
+	}
+}
+
+// announceAndRepeat tells the network that addresses are here, now and again: what is told may be lost, also because a port
+// of a switch that has just come up forwards nothing yet.
+func (r *Runner) announceAndRepeat(logger klog.Logger, addresses []netip.Addr) {
+	if len(addresses) == 0 {
+		return
+	}
+	r.announceNow(logger, addresses)
+	for _, after := range repeats {
+		r.repeats = append(r.repeats, repeat{time.Now().Add(after), addresses})
 	}
 }
 

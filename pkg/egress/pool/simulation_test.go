@@ -13,7 +13,8 @@ import (
 
 // simulation has members on a network, in a time of its own. What it needs of the world is modelled after
 // what the effects do: messages take some milliseconds, a member is found dead after 350 to 470 ms, a probe
-// takes 80 ms and is answered by the kernel of a host, whether its process lives or not.
+// takes 80 ms and is answered by the kernel of a host, whether its process lives or not. States are told to those
+// that are found alive when they change, and exchanged with one of them, chosen at random, every 5 s, as memberlist does.
 type simulation struct {
 	*testing.T
 	random *rand.Rand
@@ -21,6 +22,8 @@ type simulation struct {
 	queue  queue
 	nodes  []*simulatedNode
 	wanted []netip.Addr
+	// loss is how much of what members tell each other is lost, 0 to 1.
+	loss float64
 	// foreign are addresses that a host which is no member has.
 	foreign map[netip.Addr]bool
 	// moves are the addresses that were taken, in order.
@@ -48,11 +51,11 @@ type simulatedNode struct {
 	deaf     bool
 	draining bool
 	kernel   map[netip.Addr]time.Duration // until when
-	// seen is which others it finds alive, and since when that is wrong.
-	seen  map[int]bool
-	wrong map[int]time.Duration
-	wake  time.Duration
-	told  State
+	// seen is which others it finds alive, and since when that is wrong. exchanged: states were since.
+	seen, exchanged map[int]bool
+	wrong           map[int]time.Duration
+	wake            time.Duration
+	told            State
 }
 
 type occasion struct {
@@ -92,14 +95,15 @@ func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
 	for i := range nodes {
 		s.nodes = append(s.nodes, &simulatedNode{
 			name: fmt.Sprintf("node-%d", i+1), index: i, skew: time.Duration(s.random.Int64N(int64(2*time.Hour))) - time.Hour,
-			kernel: map[netip.Addr]time.Duration{}, seen: map[int]bool{}, wrong: map[int]time.Duration{},
+			kernel: map[netip.Addr]time.Duration{}, seen: map[int]bool{}, exchanged: map[int]bool{}, wrong: map[int]time.Duration{},
 		})
 	}
 	for _, n := range s.nodes {
 		s.boot(n)
+		s.after(s.between(0, exchangeAgain), func() { s.every(exchangeAgain, func() { s.exchange(n) }) })
+		s.after(s.between(0, joinAgain), func() { s.every(joinAgain, func() { s.join(n) }) })
 	}
 	s.every(10*time.Millisecond, s.tick)
-	s.every(time.Second, s.exchange)
 	return s
 }
 
@@ -130,6 +134,7 @@ func (s *simulation) boot(n *simulatedNode) {
 	n.run++
 	n.Member, n.running, n.wake, n.told = NewMember(n.name, n.run), true, 0, State{}
 	clear(n.seen)
+	clear(n.exchanged)
 	clear(n.wrong)
 	var found, names = sorted(n.kernel), []string{}
 	for _, o := range s.nodes {
@@ -160,7 +165,7 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		})
 		return
 	}
-	now := time.Unix(1e9, 0).Add(s.now + n.skew)
+	now := s.clock(n)
 	for _, a := range n.Next(e, now) {
 		s.do(n, a)
 	}
@@ -169,16 +174,19 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 	}
 }
 
+// clock is a node's time.
+func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0).Add(s.now + n.skew) }
+
 func (s *simulation) do(n *simulatedNode, a Action) {
 	switch a := a.(type) {
 	case Probe:
-		answers := map[netip.Addr]string{}
+		answers, at := map[netip.Addr]string{}, s.clock(n)
 		ask := func() { s.ask(n, a.Addresses, answers) }
 		ask()
 		s.after(40*time.Millisecond, ask)
-		s.reply(n, 80*time.Millisecond, func() Event { return Probed{a.Addresses, answers} })
+		s.reply(n, 80*time.Millisecond, func() Event { return Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at} })
 	case LookAround:
-		looked := Looked{Own: map[netip.Addr]string{}}
+		looked := Looked{At: s.clock(n), Own: map[netip.Addr]string{}}
 		ask := func() {
 			s.ask(n, a.Own, looked.Own)
 			for _, o := range s.nodes {
@@ -218,26 +226,71 @@ func (s *simulation) reply(n *simulatedNode, d time.Duration, event func() Event
 	})
 }
 
+// send has a member's state reach another one that it finds alive: at once by a datagram, and by TCP, which notices a loss
+// and sends the newest state again.
 func (s *simulation) send(from, to *simulatedNode, state State) {
-	if from == to || !s.speaks(from, to) {
+	if from == to || !from.seen[to.index] {
 		return
 	}
-	s.after(s.between(time.Millisecond, 6*time.Millisecond), func() {
+	arrive := func() {
 		if s.speaks(from, to) {
 			s.tell(to, Heard{state})
+		}
+	}
+	if s.speaks(from, to) && !s.lost() {
+		s.after(s.between(time.Millisecond, 3*time.Millisecond), arrive)
+	}
+	if s.speaks(from, to) && !s.lost() {
+		s.after(s.between(2*time.Millisecond, 6*time.Millisecond), arrive)
+		return
+	}
+	run := from.run
+	s.after(connectionTime+sendAgain, func() {
+		if from.run == run {
+			s.send(from, to, from.told)
 		}
 	})
 }
 
-// exchange lets members that find each other alive exchange states, as memberlist does every so often.
-func (s *simulation) exchange() {
-	for _, n := range s.nodes {
-		for _, o := range s.nodes {
-			if o != n && o.seen[n.index] && n.told.Name != "" && n.running {
-				s.send(n, o, n.told)
-			}
+func (s *simulation) lost() bool { return s.random.Float64() < s.loss }
+
+// exchange has a member exchange states with one that it finds alive.
+func (s *simulation) exchange(n *simulatedNode) {
+	var alive []*simulatedNode
+	for _, o := range s.nodes {
+		if n.seen[o.index] {
+			alive = append(alive, o)
 		}
 	}
+	if len(alive) > 0 {
+		s.exchangeWith(n, alive[s.random.IntN(len(alive))])
+	}
+}
+
+// join has a member exchange states with those with which it has not since it found them alive.
+func (s *simulation) join(n *simulatedNode) {
+	for _, o := range s.nodes {
+		if n.seen[o.index] && !n.exchanged[o.index] {
+			s.exchangeWith(n, o)
+		}
+	}
+}
+
+func (s *simulation) exchangeWith(a, b *simulatedNode) {
+	if !s.speaks(a, b) || s.now < a.paused || s.now < b.paused || s.lost() {
+		return
+	}
+	s.after(s.between(2*time.Millisecond, 12*time.Millisecond), func() {
+		if !s.speaks(a, b) {
+			return
+		}
+		for _, pair := range [][2]*simulatedNode{{a, b}, {b, a}} {
+			pair[0].exchanged[pair[1].index] = true
+			if pair[1].told.Name != "" {
+				s.tell(pair[0], Heard{pair[1].told})
+			}
+		}
+	})
 }
 
 // wired tells whether frames pass between two nodes.
@@ -303,8 +356,23 @@ func (s *simulation) detect(n, o *simulatedNode) {
 		n.wrong[o.index] = s.now + s.between(350*time.Millisecond, 470*time.Millisecond)
 	case at <= s.now:
 		delete(n.wrong, o.index)
-		n.seen[o.index] = is
-		s.tell(n, Alive{o.name, is})
+		s.find(n, o, is)
+	}
+}
+
+// find has a process find another one alive or dead.
+func (s *simulation) find(n, o *simulatedNode, alive bool) {
+	n.seen[o.index], n.exchanged[o.index] = alive, false
+	s.tell(n, Alive{o.name, alive})
+	s.join(n)
+}
+
+// accuse has a process find another one dead that lives and says so: only that it lives is told to the first one then, as
+// the other one's state has not changed.
+func (s *simulation) accuse(n, o *simulatedNode) {
+	if n.seen[o.index] {
+		s.find(n, o, false)
+		n.wrong[o.index] = s.now + s.between(20*time.Millisecond, 200*time.Millisecond)
 	}
 }
 

@@ -60,3 +60,16 @@ func (s State) equal(o State) bool {
 
 // newer tells whether a state came after another one of its member.
 func (s State) newer(than State) bool { return s.Run != than.Run || s.Version > than.Version }
+
+// maxEpoch bounds epochs. No address moves as often.
+const maxEpoch = 1 << 62
+
+// confine removes what no member can mean: addresses outside the pool's networks, and epochs after which none can follow.
+func (s *State) confine(networks []netip.Prefix) {
+	outside := func(ip netip.Addr) bool {
+		return !slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) })
+	}
+	maps.DeleteFunc(s.Held, func(ip netip.Addr, epoch uint64) bool { return outside(ip) || epoch > maxEpoch })
+	maps.DeleteFunc(s.Claims, func(ip netip.Addr, _ string) bool { return outside(ip) })
+	s.Failed = slices.DeleteFunc(s.Failed, outside)
+}

@@ -3,6 +3,8 @@ package steering
 import (
 	"net/netip"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -28,17 +30,37 @@ type Config struct {
 	// AnnouncePort is the UDP port by which nodes tell each other which egress IPs they hold; 0 if they do
 	// not. Packets to it are let through as those of the tunnel are.
 	AnnouncePort uint16
+	// AssignPort is the port, UDP and TCP, by which the nodes of the pool speak to each other; 0 if there is none.
+	// Only nodes may speak to it.
+	AssignPort uint16
 	// MarkMask has the bits of a packet's mark that are ours: at least six, in a row.
 	MarkMask uint32
 }
 
-// ports are those UDP ports to which only nodes may speak, in the family of the packets to them.
-func (c Config) ports() (ports []uint16) {
-	if c.hasTunnel() {
-		ports = append(ports, c.Port)
+// nodesPort is a port to which only nodes may speak.
+type nodesPort struct {
+	number   uint16
+	protocol byte
+	purpose  string
+	// tunnel: each node speaks to it under its own hardware address. tracked: it has flows, as other ports do.
+	tunnel, tracked bool
+}
+
+// ports are those to which only nodes may speak, in the family of the packets to them.
+func (c Config) ports() (ports []nodesPort) {
+	if c.NodeIP.Is4() != (c.Family == kernel.IPv4) {
+		return nil
 	}
-	if c.AnnouncePort != 0 && c.NodeIP.Is4() == (c.Family == kernel.IPv4) {
-		ports = append(ports, c.AnnouncePort)
+	if c.hasTunnel() {
+		ports = append(ports, nodesPort{number: c.Port, protocol: unix.IPPROTO_UDP, purpose: "the tunnel", tunnel: true})
+	}
+	if c.AnnouncePort != 0 {
+		ports = append(ports, nodesPort{number: c.AnnouncePort, protocol: unix.IPPROTO_UDP, purpose: "direct announcements"})
+	}
+	if c.AssignPort != 0 {
+		ports = append(ports,
+			nodesPort{number: c.AssignPort, protocol: unix.IPPROTO_UDP, purpose: "the pool", tracked: true},
+			nodesPort{number: c.AssignPort, protocol: unix.IPPROTO_TCP, purpose: "the pool", tracked: true})
 	}
 	return ports
 }

@@ -73,7 +73,8 @@
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
 //	        udp dport 4799 ip daddr @nodes                                  notrack
-//	    }                                                                   both again for the port of announcements
+//	    }                                                                   all again for the port of announcements, and for
+//	                                                                        the pool's, udp and tcp, without notrack
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
 //	        iifname steer0 ct state new

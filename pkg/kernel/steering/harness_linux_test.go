@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
-const tunnelPort, announcePort, tunnelMTU = 4799, 4798, 1430
+const tunnelPort, announcePort, assignPort, tunnelMTU = 4799, 4798, 7947, 1430
 
 var families = []kernel.Family{kernel.IPv4, kernel.IPv6}
 
@@ -207,7 +207,7 @@ func (n *node) uplink() (addr kernel.HardwareAddr) {
 }
 
 func (n *node) config() Config {
-	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, MarkMask: n.c.markMask}
+	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, AssignPort: assignPort, MarkMask: n.c.markMask}
 }
 
 // restart puts the Writer of another process in the place of this one's.

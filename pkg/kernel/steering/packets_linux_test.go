@@ -935,7 +935,8 @@ func (c *cluster) hears(at net.Conn, text string) {
 	}
 }
 
-// TestGuard_PortsOfNodes: nobody but the other nodes speaks into the tunnel, or announces anything.
+// TestGuard_PortsOfNodes: nobody but the other nodes speaks into the tunnel, announces anything, or
+// takes part in the pool.
 func TestGuard_PortsOfNodes(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		c.steer(nil, nil)
@@ -957,15 +958,19 @@ func TestGuard_PortsOfNodes(t *testing.T) {
 			"from the node itself":              {from: source.host, to: source.ip, at: source, counter: foreignCounter},
 			"from another node":                 {from: other.host, to: source.ip, at: source},
 		} {
-			for _, port := range []uint16{tunnelPort, announcePort} {
+			for _, port := range []struct {
+				number   uint16
+				protocol string
+				state    string
+			}{{tunnelPort, "udp", "untracked"}, {announcePort, "udp", "untracked"}, {assignPort, "udp", "new"}, {assignPort, "tcp", "new"}} {
 				before := test.at.drops()
-				arrived := c.count(test.at.host, "prerouting", -150, fmt.Sprintf("ct state untracked udp dport %d", port))
-				c.sendUDP(test.from, test.source, netip.AddrPortFrom(test.to, port))
+				arrived := c.count(test.at.host, "prerouting", -150, fmt.Sprintf("ct state %s %s dport %d", port.state, port.protocol, port.number))
+				c.send(port.protocol, test.from, test.source, netip.AddrPortFrom(test.to, port.number))
 				if test.counter != "" {
 					test.at.dropped(before, test.counter)
 					continue
 				}
-				if port == announcePort { // what the tunnel takes is in other tests
+				if port.number != tunnelPort { // what the tunnel takes is in other tests
 					arrived.await()
 					test.at.dropped(before)
 				}
@@ -974,15 +979,21 @@ func TestGuard_PortsOfNodes(t *testing.T) {
 	})
 }
 
-// sendUDP sends a packet from a host; from whichever of its addresses if source is invalid.
-func (c *cluster) sendUDP(from *lab.Host, source netip.Addr, to netip.AddrPort) {
+// send sends a packet from a host; from whichever of its addresses if source is invalid.
+func (c *cluster) send(protocol string, from *lab.Host, source netip.Addr, to netip.AddrPort) {
 	c.Helper()
-	dialer := net.Dialer{}
+	dialer := net.Dialer{Timeout: 100 * time.Millisecond} // nobody listens
 	if source.IsValid() {
 		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+		if protocol == "tcp" {
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+		}
 	}
 	err := from.Do(func() error {
-		conn, err := dialer.Dial(c.network("udp"), to.String())
+		conn, err := dialer.Dial(c.network(protocol), to.String())
+		if protocol == "tcp" {
+			return nil // its first packet is enough
+		}
 		if err != nil {
 			return err
 		}

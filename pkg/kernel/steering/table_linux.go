@@ -168,17 +168,20 @@ func (l layout) way(way kernel.Way, n numbers) []table.Rule {
 	return []table.Rule{l.rule("from this node", verdict(expr.VerdictReturn))}
 }
 
-// tunnelInput lets packets to the nodes' ports in that come from where another node is, and tracks none of them.
+// tunnelInput lets packets to the nodes' ports in that come from where another node is, and tracks none of them but those
+// of ports that have flows.
 func (l layout) tunnelInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		toUs := slices.Concat(udpTo(port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
+		toUs := slices.Concat(to(port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
 		fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
-		if port != l.config.AnnouncePort {
+		if port.tunnel {
 			fromNode = goToChainIn(speakersMap)
+		} else if port.tracked {
+			fromNode = slices.Concat(in(nodesSet), verdict(expr.VerdictAccept))
 		}
 		rules = append(rules,
-			l.rule(l.purpose(port)+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
-			l.rule(l.purpose(port)+", as if from another node", toUs, l.Source(l.First), in(nodesSet), drop(foreignCounter)))
+			l.rule(port.purpose+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
+			l.rule(port.purpose+", as if from another node", toUs, l.Source(l.First), in(nodesSet), drop(foreignCounter)))
 	}
 	return rules
 }
@@ -187,7 +190,7 @@ func (l layout) tunnelInput() (rules []table.Rule) {
 // with such a port is not for this node.
 func (l layout) portsInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(l.purpose(port)+", from anybody else", udpTo(port), l.Source(l.First), notIn(nodesSet), drop(foreignCounter)))
+		rules = append(rules, l.rule(port.purpose+", from anybody else", to(port), l.Source(l.First), notIn(nodesSet), drop(foreignCounter)))
 	}
 	return rules
 }
@@ -207,17 +210,11 @@ func (l layout) speaker(node netip.Addr) []table.Rule {
 // tunnelOutput tracks none of the packets that this node sends to the nodes' ports.
 func (l layout) tunnelOutput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(l.purpose(port)+", to another node", udpTo(port), l.Destination(l.First), in(nodesSet), notrack()))
+		if !port.tracked {
+			rules = append(rules, l.rule(port.purpose+", to another node", to(port), l.Destination(l.First), in(nodesSet), notrack()))
+		}
 	}
 	return rules
-}
-
-// purpose says what a port of the nodes is for.
-func (l layout) purpose(port uint16) string {
-	if port == l.config.AnnouncePort {
-		return "direct announcements"
-	}
-	return "the tunnel"
 }
 
 // forward keeps pods from speaking to the nodes' ports under this node's address, which they get where they are
@@ -226,7 +223,7 @@ func (l layout) purpose(port uint16) string {
 func (l layout) forward(pods bool, mss uint16) []table.Rule {
 	var rules []table.Rule
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(l.purpose(port)+", forged", udpTo(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+		rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
 	}
 	if mss == 0 {
 		return rules
@@ -606,10 +603,11 @@ func compareProtocol(op expr.CmpOp, number byte) []expr.Any {
 	}
 }
 
-func udpTo(port uint16) []expr.Any {
-	return append(protocolIs(unix.IPPROTO_UDP),
+// to lets packets pass to a port of the nodes.
+func to(port nodesPort) []expr.Any {
+	return append(protocolIs(port.protocol),
 		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, port)})
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, port.number)})
 }
 
 func tcpFlags(mask byte, op expr.CmpOp, flags byte) []expr.Any {

@@ -1,0 +1,172 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// fakeKernel is a kernel that fails when it is told to. Its interface does not exist, so nothing is announced.
+type fakeKernel struct {
+	held     map[netip.Addr]int
+	unread   bool
+	unputs   []netip.Addr
+	unremove bool
+	// stop is called before an address is put, if there is one.
+	stop func()
+}
+
+var errFake = errors.New("the kernel does not do it")
+
+func (k *fakeKernel) read() (*links, error) {
+	if k.unread {
+		return nil, errFake
+	}
+	l := &links{
+		ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}},
+		byIndex: map[int]*net.Interface{math.MaxInt32: {Index: math.MaxInt32, Name: "none", HardwareAddr: make(net.HardwareAddr, 6)}},
+	}
+	for ip, index := range k.held {
+		l.ours[ip] = index
+	}
+	return l, nil
+}
+
+func (k *fakeKernel) put(ip netip.Addr, index int) error {
+	if slices.Contains(k.unputs, ip) {
+		return errFake
+	}
+	if k.stop != nil {
+		k.stop()
+	}
+	k.held[ip] = index
+	return nil
+}
+
+func (k *fakeKernel) remove(ip netip.Addr, _ int) error {
+	if k.unremove {
+		return errFake
+	}
+	delete(k.held, ip)
+	return nil
+}
+
+// newFakeRunner returns the Runner of member a with such a kernel. It is not run.
+func newFakeRunner() (*Runner, *fakeKernel) {
+	k := &fakeKernel{held: map[netip.Addr]int{}}
+	r := NewRunner(Config{NodeName: "a"})
+	r.kernel = k
+	return r, k
+}
+
+func take(ip netip.Addr) Take { return Take{Address: ip, Epoch: 2, Until: time.Now().Add(time.Minute)} }
+
+func (r *Runner) doNow(actions ...Action) { r.do(context.Background(), klog.Background(), actions) }
+
+// failed are the addresses that the member is told could not be taken.
+func (r *Runner) failed() (list []netip.Addr) {
+	for _, e := range r.take() {
+		if e, is := e.(TakeFailed); is {
+			list = append(list, e.Addresses...)
+		}
+	}
+	return list
+}
+
+func TestRunner_KernelThatCannotBeReadFailsTheWholeBatch(t *testing.T) {
+	r, k := newFakeRunner()
+	k.unread = true
+	r.doNow(take(ip1), take(ip2))
+	if got := r.failed(); !slices.Equal(got, []netip.Addr{ip1, ip2}) {
+		t.Errorf("failed to take %v, want both", got)
+	}
+	r.doNow(Release{Address: ip1}, Release{Address: ip2})
+}
+
+func TestRunner_RemovesAgainWhatCouldNotBeRemoved(t *testing.T) {
+	for name, fail := range map[string]func(*fakeKernel, bool){
+		"not read":    func(k *fakeKernel, now bool) { k.unread = now },
+		"not removed": func(k *fakeKernel, now bool) { k.unremove = now },
+	} {
+		r, k := newFakeRunner()
+		k.held[ip1], k.held[ip2] = 1, 1
+		fail(k, true)
+		r.doNow(Release{Address: ip1}, Release{Address: ip2})
+		if len(k.held) != 2 {
+			t.Fatalf("%s: the kernel has %v, want both addresses", name, k.held)
+		}
+		if pause := r.pause(); pause > removeAgain {
+			t.Errorf("%s: the next look is in %v, want at most %v", name, pause, removeAgain)
+		}
+		fail(k, false)
+		r.doNow(take(ip2))
+		r.again = r.again.Add(-removeAgain)
+		r.remove(klog.Background())
+		if _, has := k.held[ip2]; len(k.held) != 1 || !has {
+			t.Errorf("%s: the kernel has %v, want %v, which was taken again", name, k.held, ip2)
+		}
+	}
+}
+
+// TestRunner_DoesNotTellOfAddressesThatItCouldNotTake: the drained node would release them.
+func TestRunner_DoesNotTellOfAddressesThatItCouldNotTake(t *testing.T) {
+	r, k := newFakeRunner()
+	r.members = &members{}
+	k.unputs = []netip.Addr{ip1}
+	r.doNow(take(ip1), Publish{State{Name: "a", Held: map[netip.Addr]uint64{ip1: 2}}})
+	if r.members.state != nil {
+		t.Errorf("others are told %s, want nothing", r.members.state)
+	}
+	r.doNow(Publish{State{Name: "a"}})
+	if r.members.state == nil {
+		t.Error("others are told nothing afterwards")
+	}
+}
+
+func TestRunner_TakesNothingTooLate(t *testing.T) {
+	r, k := newFakeRunner()
+	r.doNow(Take{Address: ip1, Until: time.Now().Add(-time.Nanosecond)}, take(ip2))
+	if got := r.failed(); !slices.Equal(got, []netip.Addr{ip1}) || len(k.held) != 1 {
+		t.Errorf("failed to take %v, and the kernel has %v; want %v failed, as it is late", got, k.held, ip1)
+	}
+}
+
+// TestRunner_RenewsOnlyWhatIsThere: also if the process was stopped after it had read what is.
+func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1], k.held[ip2] = 1, 1
+	k.stop = func() {
+		if k.stop = nil; len(k.held) == 2 {
+			time.Sleep(rereadAfter + time.Millisecond) // what is tested
+			delete(k.held, ip2)
+		}
+	}
+	r.doNow(Renew{[]netip.Addr{ip1, ip2}})
+	if _, has := k.held[ip2]; has || len(k.held) != 1 {
+		t.Errorf("the kernel has %v, want %v", k.held, ip1)
+	}
+}
+
+func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
+	r, _ := newFakeRunner()
+	r.doNow(Announce{[]netip.Addr{ip1}})
+	if len(r.repeats) != len(repeats) {
+		t.Errorf("it is announced %d times again, want %d", len(r.repeats), len(repeats))
+	}
+}
+
+// TestRunner_AddressThatWasTakenAgainIsNotGone: the kernel's report that it was removed may be late.
+func TestRunner_AddressThatWasTakenAgainIsNotGone(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1] = 1
+	if got := r.asItIs(Removed{[]netip.Addr{ip1, ip2}}).(Removed); !slices.Equal(got.Addresses, []netip.Addr{ip2}) {
+		t.Errorf("removed are %v, want %v", got.Addresses, ip2)
+	}
+}

@@ -1,0 +1,114 @@
+package pool
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// testMembers are those of a node, with what they tell it.
+type testMembers struct {
+	*members
+	events chan Event
+}
+
+// nodesOnLoopback have addresses of their own there.
+var nodesOnLoopback = map[string]netip.Addr{"a": netip.MustParseAddr("127.0.10.1"), "b": netip.MustParseAddr("127.0.10.2")}
+
+const loopbackPort = 17947
+
+func newTestMembers(t *testing.T, name string) testMembers {
+	t.Helper()
+	events := make(chan Event, 1000)
+	m, err := newMembers(klog.Background(), Config{NodeName: name, Address: nodesOnLoopback[name], Port: loopbackPort, Networks: []netip.Prefix{subnet.Prefix}}, func(e Event) { events <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.close() })
+	m.setNodes(nodesOnLoopback, []string{"a", "b"})
+	return testMembers{m, events}
+}
+
+// await waits for a state of another member.
+func (m testMembers) await(t *testing.T, is func(State) bool) {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); ; {
+		select {
+		case e := <-m.events:
+			if heard, told := e.(Heard); told && is(heard.State) {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%s has not heard the other one's state", m.name)
+		}
+	}
+}
+
+func TestMembers_TellEachOtherTheirStates(t *testing.T) {
+	a, b := newTestMembers(t, "a"), newTestMembers(t, "b")
+	a.publish(State{Name: "a", Version: 1})
+	b.await(t, func(s State) bool { return s.Version == 1 })
+	many := map[netip.Addr]uint64{} // more than fit a datagram
+	for ip := subnet.Prefix.Addr(); subnet.Prefix.Contains(ip); ip = ip.Next() {
+		many[ip] = 1
+	}
+	a.publish(State{Name: "a", Version: 2, Held: many})
+	b.await(t, func(s State) bool { return s.Version == 2 && len(s.Held) == len(many) })
+}
+
+// TestMembers_FoundAliveAgain: a member that was found dead by mistake is asked for its state.
+func TestMembers_FoundAliveAgain(t *testing.T) {
+	a, b := newTestMembers(t, "a"), newTestMembers(t, "b")
+	a.publish(State{Name: "a", Version: 1})
+	heard := func(s State) bool { return s.Version == 1 }
+	b.await(t, heard)
+	b.mu.Lock()
+	node := b.peers["a"]
+	b.mu.Unlock()
+	for node == nil {
+		time.Sleep(time.Millisecond) // it is told before it is a member
+		b.mu.Lock()
+		node = b.peers["a"]
+		b.mu.Unlock()
+	}
+	for len(b.events) > 0 {
+		<-b.events
+	}
+	delegate{b.members}.NotifyLeave(node.Node)
+	delegate{b.members}.NotifyJoin(node.Node)
+	b.await(t, heard)
+}
+
+func TestMembers_OnlyOtherNodesOfTheClusterAreHeard(t *testing.T) {
+	a := newTestMembers(t, "a")
+	user := func(text string) []byte { return append([]byte{8}, text...) } // memberlist's userMsg
+	say := func(from netip.Addr, text string) {
+		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.nodes["a"], loopbackPort)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := conn.Write(user(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(netip.MustParseAddr("127.0.10.9"), `{"name":"b","version":1}`)
+	say(nodesOnLoopback["b"], `{"name":"a","version":2}`)
+	say(nodesOnLoopback["b"], `{"name":"invented","version":3}`)
+	say(nodesOnLoopback["b"], `{"name":"b","version":4,"held":{"192.0.2.101":7,"192.0.2.102":18446744073709551615,"203.0.113.1":1},"claims":{"203.0.113.1":""},"failed":["203.0.113.1"]}`)
+	for e := range a.events {
+		heard, is := e.(Heard)
+		if !is {
+			continue
+		}
+		s := heard.State
+		if s.Version != 4 || !slices.Equal(sorted(s.Held), []netip.Addr{ip1}) || len(s.Claims)+len(s.Failed) > 0 {
+			t.Errorf("heard %+v, want what the other node said of the pool's addresses", s)
+		}
+		break
+	}
+}
