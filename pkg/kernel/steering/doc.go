@@ -224,9 +224,13 @@
 //
 // # Writing
 //
-// A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a
-// number is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from
-// the sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
-// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of
-// the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+// A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a number
+// is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from the
+// sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
+// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of the table
+// is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+//
+// A node that begins has the table before it has the device, and IPv6 on the device only when its own table is there:
+// what arrives without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is
+// steered any more ([Halt]), then the connections are ended that were, and the device goes before the table.
 package steering

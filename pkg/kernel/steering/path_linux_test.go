@@ -360,7 +360,7 @@ func TestPath_CarriesMarkedPackets(t *testing.T) {
 			n.strictly()
 			n.do(func() error {
 				changes, err := n.config.settings(nil)
-				return errors.Join(err, set(n.Context(), changes))
+				return errors.Join(err, changeSettings(n.Context(), changes))
 			})
 		}
 		b.giveTarget(b.host, "eth0")

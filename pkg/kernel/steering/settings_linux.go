@@ -109,8 +109,8 @@ func leadsToPods(r netlink.Route, networks []netip.Prefix) bool {
 	return false
 }
 
-// set changes settings. What they were must be on record.
-func set(ctx context.Context, changes []setting) error {
+// changeSettings changes settings. What they were must be on record.
+func changeSettings(ctx context.Context, changes []setting) error {
 	for _, s := range changes {
 		if err := addPart(sysctl{s.path, s.now}); err != nil {
 			return err

@@ -75,7 +75,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
 	if err == nil {
-		err = set(ctx, changes) // they are on record now
+		err = changeSettings(ctx, changes) // they are on record now
 	}
 	return changed || guarded || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
 }
