@@ -3,11 +3,39 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
 	process "github.com/openshift/origin-node/hack/node"
 )
+
+// printsItsTables: on each node, the holder among them.
+func (w *steeredWorld) printsItsTables() {
+	w.Helper()
+	sorted := func(text string) []string { // chains are in the order in which they were made
+		return slices.Sorted(slices.Values(lines(strings.TrimSpace(passing.ReplaceAllString(text, "")))))
+	}
+	for _, m := range w.members {
+		out, errs, status := m.Openshift("start", "node", "--config="+m.Config(), "--dry-run")
+		if status != 0 || errs != "" {
+			w.Errorf("%s: status %d: %s", m.Name, status, errs)
+		}
+		for _, family := range w.families {
+			head := map[v1.IPFamily]string{v1.IPv4Protocol: "ip", v1.IPv6Protocol: "ip6"}[family]
+			_, printed, _ := strings.Cut(out, "\ntable "+head+" "+steeringTable)
+			printed, _, _ = strings.Cut(printed, "\nEND\n")
+			listed, err := m.Host.Run(w.Context(), "nft", "list", "table", head, steeringTable)
+			w.must(err)
+			if diff := cmp.Diff(sorted(strings.TrimPrefix(listed, "table "+head+" "+steeringTable)), sorted(printed)); diff != "" {
+				w.Errorf("%s: the dry run prints another table than the kernel has (-want +got):\n%s", m.Name, diff)
+			}
+		}
+	}
+}
 
 // TestSteering_IsSeenAndRemoved: what steers is verified, printed, reported where something is in its way, and removed
 // without a trace, together with the connections that it carried.
@@ -52,6 +80,7 @@ func TestSteering_IsSeenAndRemoved(t *testing.T) {
 			}
 		}
 	})
+	w.scenario("what is printed is what the kernel has", w.printsItsTables)
 	w.scenario("somebody takes bits of the mark", func() {
 		_, err := source.Host.Run(w.Context(), "ip", "rule", "add", "pref", "100", "fwmark", "0x40/0x40", "lookup", "5")
 		w.must(err)

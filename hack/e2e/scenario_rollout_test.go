@@ -70,6 +70,7 @@ type successivePods struct {
 	mu       sync.Mutex
 	all      map[*lab.Host]*successivePod
 	last     map[netip.Addr]*successivePod // by the pod's first address
+	known    map[plan.Endpoint]time.Time   // when a node was first seen to know of a pod
 	before   int                           // answers in which a pod was seen as its node or as a predecessor
 	inherits int                           // of them, those as a predecessor
 	moves    int                           // pods whose predecessor was another namespace's
@@ -87,7 +88,7 @@ type successivePod struct {
 
 // follow begins the traffic of all pods that the kubelet will run. Their identities are given by namespace.
 func (w *world) follow(identities map[string][]string) *successivePods {
-	t := &successivePods{world: w, identities: identities, all: map[*lab.Host]*successivePod{}, last: map[netip.Addr]*successivePod{}}
+	t := &successivePods{world: w, identities: identities, all: map[*lab.Host]*successivePod{}, last: map[netip.Addr]*successivePod{}, known: map[plan.Endpoint]time.Time{}}
 	t.Traffic = lab.StartTraffic(lab.TrafficConfig{To: w.outside(), Rate: 200, Timeout: 10 * time.Second, Check: t.check})
 	w.Cleanup(func() { t.Traffic.Stop() })
 	w.kubeletsPods.Started, w.kubeletsPods.Stopping = t.podStarted, t.podEnding
@@ -144,7 +145,9 @@ func (t *successivePods) check(q lab.Question) error {
 }
 
 // look takes down which pods are bound by now: those that their node says it is done with. That their address is
-// bound is not enough, for it may be so on behalf of the pod that had it before.
+// bound is not enough, for it may be so on behalf of the pod that had it before. What a node knows is newer than its rules:
+// it may be writing at this moment that the address is nobody's. So a sync has to end behind the moment at which the node
+// was seen to know of the pod.
 func (t *successivePods) look() (unbound []string) {
 	t.Helper()
 	done := map[plan.Endpoint]int{} // by what is known of a pod, for how many protocols
@@ -159,7 +162,13 @@ func (t *successivePods) look() (unbound []string) {
 				}
 				for _, claim := range f.Input.Claims {
 					for _, e := range claim.Endpoints {
-						if e.Addr == b.Pod && claim.Service == b.Service && e.Node == m.Name {
+						if e.Addr != b.Pod || claim.Service != b.Service || e.Node != m.Name {
+							continue
+						}
+						switch since, known := t.known[e]; {
+						case !known:
+							t.known[e] = snapshot.Time
+						case f.LastSync.After(since):
 							done[e]++
 						}
 					}

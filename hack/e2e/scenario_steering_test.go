@@ -48,6 +48,7 @@ func podsLeaveFromTheHolder(w *steeredWorld) {
 		}
 	}
 	w.scenario("packets of all pods leave by the holder, to hosts on its network and behind a router", w.leaveByTheHolder)
+	w.scenario("metrics tell the steered flows on both sides", w.countsSteeredFlows)
 	w.scenario("clients outside reach the pods, and are seen as ever", w.inbound)
 	w.scenario("nft lists the tables, and can load what it lists", w.reloadable)
 	w.scenario("the egress IP moves from node to node under load", func() { w.movesUnderLoad(by(w.T, 6, 12, 12)) })
@@ -69,6 +70,22 @@ func (w *steeredWorld) leaveByTheHolder() {
 			}
 		}
 	}))
+}
+
+// countsSteeredFlows: the holder counts what it receives, and each other node what its pod sends.
+func (w *steeredWorld) countsSteeredFlows() {
+	for _, m := range w.members {
+		got, err := w.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+		w.must(err)
+		for _, ip := range w.egressIPs {
+			for direction, some := range map[string]bool{"sent": m != w.holder, "received": m == w.holder} {
+				name := fmt.Sprintf("egress_snat_steered_flows{direction=%q,egress_ip=%q}", direction, ip)
+				if flows := metric(w.T, got.body, name); flows > 0 != some {
+					w.Errorf("%s has %s %g, want some: %v", m.Name, name, flows, some)
+				}
+			}
+		}
+	}
 }
 
 // inbound asks the pods, from both hosts outside, through the Service's external IPs, a node port of each node, and
@@ -179,6 +196,7 @@ func TestSteering_AnotherTransport(t *testing.T) {
 			w.reconfigure(step.arguments)
 			w.steered()
 			w.leaveByTheHolder()
+			w.printsItsTables()
 			for _, m := range w.members {
 				if state := m.steering(w.world); m != w.holder && !strings.Contains(state, step.route) || strings.Contains(state, step.none) {
 					w.Errorf("%s: want %q and no %q in:\n%s", m.Name, step.route, step.none, state)
@@ -198,6 +216,71 @@ func TestSteering_AnotherTransport(t *testing.T) {
 		w.Errorf("pods were seen as others: %s", sum)
 	}
 	w.clean(500)
+}
+
+// TestSteering_FromBeforeAndBack: nodes begin to steer one after the other, on top of rules as a version before steering has
+// them, and go back to these. Pods have connections all the time, and none of their packets has another source.
+func TestSteering_FromBeforeAndBack(t *testing.T) {
+	for name, way := range map[string]struct {
+		settings
+		share share
+	}{
+		"iptables":        {settings{}, usual},
+		"iptables-legacy": {settings{backend: lab.Legacy}, long},
+		"nftables":        {settings{nftables: true}, long},
+		"direct":          {settings{arguments: direct}, long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			belongsTo(t, way.share)
+			fromBeforeAndBack(newSteeredWorld(t, way.settings, nil), way.arguments)
+		})
+	}
+}
+
+func fromBeforeAndBack(w *steeredWorld, arguments string) {
+	traffic := w.crowd(400)
+	for _, order := range [][]*member{{w.members[0], w.members[1], w.members[2]}, {w.members[1], w.members[2], w.members[0]}}[:by(w.T, 1, 1, 2)] {
+		w.scenario("back, first "+order[0].Name, func() {
+			for _, m := range order {
+				w.restart(m, `egress-snat-steering: ["off"]`)
+			}
+			w.settled()
+			for _, m := range w.members {
+				if left := m.steering(w.world); left != "" {
+					w.Errorf("%s has something of steering left:\n%s", m.Name, left)
+				}
+			}
+			by := w.sends(func() {
+				for _, pod := range w.pods {
+					_ = w.unanswered("udp", pod, w.outside()[0]) // the one on the holder is answered
+				}
+			})
+			if len(by) != len(w.members) {
+				w.Errorf("packets leave by %d nodes, want each pod's own", len(by))
+			}
+		})
+		w.scenario("from before, first "+order[0].Name, func() {
+			for _, m := range order {
+				w.restart(m, arguments)
+			}
+			w.steered()
+		})
+	}
+	if sum := traffic.Stop(); sum.Wrong > 0 {
+		w.Errorf("pods were seen as others: %s", sum)
+	}
+	w.leaveByTheHolder()
+	w.clean(500)
+}
+
+// restart starts a node with other arguments, and waits until it has its rules.
+func (w *world) restart(m *member, arguments string) {
+	w.Helper()
+	m.Stop()
+	m.Configure(arguments)
+	m.Printed.Reset()
+	m.Start()
+	m.Ready()
 }
 
 // TestSteering_AddressOnNoNode: an egress IP that no node has, or that all have on loopback or on an interface without ARP,

@@ -71,6 +71,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	}
 	began := time.Now()
 	result := f.reconciler.Sync(ctx, p, f.inKernel(change, ways), e.state.primary(e.config.NodeName, f.name))
+	e.steerer.synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
 	return holders.Earlier(result.Wake, wake), result.Err != nil || result.Waiting

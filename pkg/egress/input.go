@@ -12,10 +12,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // input returns all that the cluster's plan of family depends on, and which part of it is this node's.
@@ -112,6 +114,8 @@ type Objects struct {
 	Held map[netip.Addr]bool
 	// Leases are those in which nodes announce theirs.
 	Leases []*coordinationv1.Lease
+	// Hardware are the hardware addresses of hosts on this node's networks, as far as its kernel knows them.
+	Hardware map[netip.Addr]kernel.HardwareAddr
 }
 
 // PlanFor returns this node's plan of family for these objects. What of them cannot be read is in
@@ -129,13 +133,14 @@ func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, e
 
 // inputFor is InputFor, and tells which part of it is this node's.
 func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, placement.Placement, error) {
-	s, err := stateFor(config, objects)
+	s, _, err := stateFor(config, objects)
 	in, place := s.input(family)
 	return in, place, err
 }
 
-// stateFor returns the state for these objects. What of them cannot be read is in err.
-func stateFor(config Config, objects Objects) (s *state, err error) {
+// stateFor returns the state for these objects, and the egress IPs that this node may get at any moment. What of the
+// objects cannot be read is in err.
+func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Addr]bool, err error) {
 	s = newState(config)
 	var errs []error
 	for _, object := range objects.Services {
@@ -150,7 +155,23 @@ func stateFor(config Config, objects Objects) (s *state, err error) {
 		s.setNode(object)
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
-	s.setHeld(objects.Held)
 	_, err = s.setNetwork(objects.Network)
-	return s, errors.Join(append(errs, err)...)
+	assignable = s.assignable(objects.Nodes)
+	held := maps.Clone(assignable)
+	maps.Copy(held, objects.Held)
+	s.setHeld(held)
+	return s, assignable, errors.Join(append(errs, err)...)
+}
+
+// assignable returns the egress IPs that this node may get at any moment; none unless it is in the pool.
+func (s *state) assignable(nodes []*v1.Node) map[netip.Addr]bool {
+	assignable, pool := map[netip.Addr]bool{}, s.config.Pool
+	if len(pool.Networks) == 0 || !slices.ContainsFunc(nodes, func(n *v1.Node) bool { return n.Name == s.config.NodeName && pool.Nodes.Matches(labels.Set(n.Labels)) }) {
+		return assignable
+	}
+	for _, family := range families {
+		s.update(family)
+		maps.Copy(assignable, setOf(s.granted(family, pool.Networks)))
+	}
+	return assignable
 }

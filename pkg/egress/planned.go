@@ -67,11 +67,15 @@ func (p planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
 	return result
 }
 
-// homes returns the names of the nodes on which bound pods run.
-func (s *state) homes(family v1.IPFamily) map[netip.Addr]string {
+// homes returns the names of the nodes on which bound pods run, unless they are those of this revision of the plan, and
+// which one they are of.
+func (s *state) homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]string, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.planners[family].Homes()
+	if revision = s.planners[family].Revision(); revision != known {
+		homes = s.planners[family].Homes()
+	}
+	return homes, revision
 }
 
 func (p planned) Numbers() (result plan.Numbers) {

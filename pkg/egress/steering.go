@@ -75,6 +75,8 @@ type steerer struct {
 	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
+	// guarded are the IP families of which a sync has written what steers, or has tried to.
+	guarded map[v1.IPFamily]bool
 	// published is what other nodes were told last.
 	published holders.Statement
 	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both.
@@ -85,6 +87,8 @@ type steerer struct {
 	hardware map[netip.Addr]kernel.HardwareAddr
 	// told is why nodes, by their names, cannot be the next hop, as the log says.
 	told map[string]holders.Reason
+	// homed is what was found last.
+	homed map[v1.IPFamily]homed
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -105,6 +109,8 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
 		told:      map[string]holders.Reason{},
+		homed:     map[v1.IPFamily]homed{},
+		guarded:   map[v1.IPFamily]bool{},
 		failing:   map[holders.Access]error{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
@@ -144,8 +150,8 @@ func (s *steerer) apply(event holders.Event) {
 	now := time.Now()
 	changed := s.directory.Apply(event, now)
 	sooner := s.wakesSooner(now)
-	if changed && s.published.Revision > 0 {
-		s.publish() // other nodes need not wait for this one's rules
+	if changed {
+		s.publishAgain() // other nodes need not wait for this one's rules
 	}
 	s.mu.Unlock()
 	switch event := event.(type) {
@@ -233,7 +239,7 @@ func (s *steerer) deleteNode(name string) {
 }
 
 // steering returns which ways the packets of an IP family take, and when that changes without an event;
-// zero for never. It tells the other nodes which egress IPs are here.
+// zero for never. It tells the other nodes which egress IPs are here, if they were told before.
 func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake time.Time) {
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
@@ -245,7 +251,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
 	}
-	s.publish()
+	s.publishAgain()
 	s.wakeAt = s.directory.Wake(now)
 	return result, s.wakeAt
 }
@@ -301,15 +307,31 @@ func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Ad
 	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.assignable[ip] }) {
 		return nil
 	}
-	nodes, self := s.nodes(family), s.state.config.NodeName
+	nodes, self, known := s.nodes(family), s.state.config.NodeName, s.homed[family]
 	nodes[self] = s.state.primaries(s.outer)[self]
-	homes := map[netip.Addr]netip.Addr{}
-	for pod, name := range s.state.homes(family) {
+	if !maps.Equal(nodes, known.nodes) {
+		known = homed{}
+	}
+	names, revision := s.state.homes(family, known.revision)
+	if revision == known.revision {
+		return known.homes
+	}
+	homes := make(map[netip.Addr]netip.Addr, len(names))
+	for pod, name := range names {
 		if node := nodes[name]; node.IsValid() {
 			homes[pod] = node
 		}
 	}
+	s.homed[family] = homed{revision, nodes, homes}
 	return homes
+}
+
+// homed are the nodes on which bound pods run, and what that follows from: a revision of the plan, and the nodes'
+// addresses. There may be thousands of pods, and mostly a sync is about something else.
+type homed struct {
+	revision uint64
+	nodes    map[string]netip.Addr
+	homes    map[netip.Addr]netip.Addr
 }
 
 // senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
@@ -401,9 +423,11 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 	if config.Steering.off() {
 		return kernel.Steering{}, nil
 	}
-	s, err := stateFor(config, objects)
+	s, assignable, err := stateFor(config, objects)
 	outer := outerOf(config.NodeName, objects.Nodes)
 	steerer, now := steererFor(s, outer), time.Now()
+	steerer.assignable, steerer.hardware = assignable, objects.Hardware
+	s.update(family)
 	for _, node := range objects.Nodes {
 		steerer.directory.Apply(nodeSeen(node), now)
 	}
@@ -421,7 +445,7 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 func steererFor(s *state, outer v1.IPFamily) *steerer {
 	return &steerer{
 		config: s.config.Steering, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
-		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{},
+		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{}, homed: map[v1.IPFamily]homed{},
 		directory: holders.NewDirectory(holders.Config{NodeName: s.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }
@@ -436,8 +460,29 @@ func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
 	return v1.IPv4Protocol
 }
 
-// publish has other nodes told which egress IPs are here. The lock must be held. The first call must wait for
-// all objects: before, no address is an egress IP, and that would be told.
+// synced notes that a sync of an IP family is over. Other nodes are told for the first time when all of those that are
+// served have had one. Before, all objects may not be known, so no address would be an egress IP; and what
+// others send here would be masqueraded as this node where nothing stops it: a version that does not steer has run before.
+func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guarded[family] = true
+	if s.published.Revision == 0 && !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) {
+		s.publish()
+	}
+}
+
+// publishAgain has other nodes told if they were told before. The lock must be held.
+func (s *steerer) publishAgain() {
+	if s.published.Revision > 0 {
+		s.publish()
+	}
+}
+
+// publish has other nodes told which egress IPs are here. The lock must be held.
 func (s *steerer) publish() {
 	own := s.directory.Own()
 	if own == nil {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -14,8 +15,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -23,14 +27,14 @@ import (
 
 // steered is a steerer of node-a, in whose cluster shop/web has the external IP 203.0.113.10.
 type steered struct {
-	*testing.T
+	testing.TB
 	*steerer
 	syncs, wakes, known int
 }
 
-func newSteered(t *testing.T, mode holders.Mode) *steered {
+func newSteered(t testing.TB, mode holders.Mode) *steered {
 	t.Helper()
-	s := &steered{T: t}
+	s := &steered{TB: t}
 	e := &Extension{config: Config{NodeName: "node-a", Steering: Steering{Mode: mode}}}
 	e.state = newState(e.config)
 	e.state.setService(&v1.Service{
@@ -172,6 +176,46 @@ func TestSteeringFor_Leases(t *testing.T) {
 	}
 }
 
+// TestSteeringFor_WhoSends: a dry run of the node that has an egress IP, or may get it as a node of the pool, knows on which
+// nodes the pods run, and without a tunnel the nodes' hardware addresses.
+func TestSteeringFor_WhoSends(t *testing.T) {
+	here := node("node-a", "192.0.2.2", v1.ConditionTrue)
+	here.Labels = map[string]string{"pool": "yes"}
+	slice := newSlice("web-1", "web", "10.128.1.11")
+	slice.Endpoints[0].NodeName = ptr.To("node-b")
+	web := newService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{egressIP.String()} })
+	at, far := kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, netip.MustParseAddr("192.0.2.3")
+	objects := Objects{
+		Nodes:    []*v1.Node{here, node("node-b", far.String(), v1.ConditionTrue)},
+		Services: []*v1.Service{web}, EndpointSlices: []*discovery.EndpointSlice{slice},
+		Held:     map[netip.Addr]bool{egressIP: true},
+		Hardware: map[netip.Addr]kernel.HardwareAddr{far: at, netip.MustParseAddr("192.0.2.99"): {2}},
+	}
+	config := testConfig
+	config.NodeName, config.Scope = "node-a", placement.Node
+	config.Steering = Steering{Mode: holders.Auto, Kernel: steering.Config{Transport: steering.Direct}}
+	expect := func(how string, has bool) {
+		t.Helper()
+		got, err := SteeringFor(v1.IPv4Protocol, config, objects)
+		if home := got.Homes[netip.MustParseAddr("10.128.1.11")]; (home == far) != has || got.Held[egressIP] != has || err != nil {
+			t.Errorf("%s: got %+v, %v; want the pod's node: %v", how, got, err, has)
+		}
+		if want := map[netip.Addr]kernel.HardwareAddr{far: at}; !maps.Equal(got.Senders, want) {
+			t.Errorf("%s: senders %v, want %v", how, got.Senders, want)
+		}
+	}
+	expect("held", true)
+	objects.Held = nil
+	expect("not held", false)
+	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+	expect("in the pool", true)
+	if p, err := PlanFor(v1.IPv4Protocol, config, objects); len(p.Bindings) != 1 || err != nil {
+		t.Errorf("in the pool: the plan has %v, %v; want the pod's binding", p.Bindings, err)
+	}
+	here.Labels = nil
+	expect("not in the pool", false)
+}
+
 func TestSteerer_RequiredMode(t *testing.T) {
 	newSteered(t, holders.Required).expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}})
 }
@@ -214,8 +258,8 @@ func TestSteerer_WakesInTime(t *testing.T) {
 	}
 }
 
-// TestSteerer_TellsAtOnce: an address that comes is announced before any sync, but not before the first, which knows all
-// objects.
+// TestSteerer_TellsAtOnce: an address that comes is announced before any sync, but not before the first of both IP families,
+// which knows all objects.
 func TestSteerer_TellsAtOnce(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	own := func(list ...netip.Addr) holders.Event { return holders.OwnAddresses{Addresses: list} }
@@ -224,6 +268,11 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 		t.Errorf("told %v before all objects were known", s.published)
 	}
 	s.steering(v1.IPv4Protocol)
+	s.synced(v1.IPv4Protocol, families)
+	if s.published.Revision != 0 {
+		t.Errorf("told %v before the IPv6 rules were there", s.published)
+	}
+	s.synced(v1.IPv6Protocol, families)
 	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
 		if i > 0 {
 			s.apply(own(slices.Collect(maps.Keys(want))...))
@@ -242,7 +291,7 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 func TestSteerer_RevisionGoesOn(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
-	s.steering(v1.IPv4Protocol)
+	s.synced(v1.IPv4Protocol, families[:1])
 	if s.published.Revision != 8 {
 		t.Errorf("revision %d, want 8", s.published.Revision)
 	}
@@ -311,6 +360,37 @@ func TestSteerer_Homes(t *testing.T) {
 	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
 	set("b", "10.128.1.12", "node-b")
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
+	moved := node("node-d", "192.0.2.5", v1.ConditionTrue)
+	s.state.setNode(moved)
+	s.setNode(moved)
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
 	s.apply(holders.OwnAddresses{})
 	expect(map[string]string{})
+	s.apply(holders.OwnAddresses{Addresses: own})
+	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
+}
+
+// BenchmarkSteerer_Steering is what a sync asks for that is about something else, on a node that has the egress IP of 10,000
+// pods.
+func BenchmarkSteerer_Steering(b *testing.B) {
+	s := newSteered(b, holders.Auto)
+	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	s.state.move()
+	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	for slice := range 100 {
+		object := newSlice(fmt.Sprintf("web-%d", slice), "web")
+		object.Namespace = "shop"
+		for pod := range 100 {
+			object.Endpoints = append(object.Endpoints, discovery.Endpoint{Addresses: []string{fmt.Sprintf("10.128.%d.%d", slice, pod+1)}, NodeName: ptr.To("node-b")})
+		}
+		if _, err := s.state.setSlice(object); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.state.update(v1.IPv4Protocol)
+	for b.Loop() {
+		if got, _ := s.steering(v1.IPv4Protocol); len(got.Homes) != 10_000 {
+			b.Fatalf("%d homes", len(got.Homes))
+		}
+	}
 }

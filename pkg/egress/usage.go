@@ -16,6 +16,9 @@ var (
 	flowsDesc = metrics.NewDesc(subsystem+"_tracked_flows",
 		"Tracked flows on this node that use an egress IP as source address. Only egress IPs of bindings that this node has written have series.",
 		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
+	steeredDesc = metrics.NewDesc(subsystem+"_steered_flows",
+		"Tracked flows of bound pods that leave from another node than their pod's, by direction: sent by this node, on which the pod runs, or received by it, which has the egress IP. Only egress IPs of bindings that this node has written have series, and none where nothing is steered.",
+		[]string{"direction", "egress_ip"}, nil, metrics.ALPHA, "")
 	portsDesc = metrics.NewDesc(subsystem+"_port_usage_ratio",
 		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.",
 		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
@@ -39,12 +42,21 @@ const countedFor = 10 * time.Second
 func (*usageCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
 	descs <- flowsDesc
 	descs <- portsDesc
+	descs <- steeredDesc
 }
 
 func (c *usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	for ip, usage := range c.count(current.Load()) {
-		collected <- metrics.NewLazyConstMetric(flowsDesc, metrics.GaugeValue, float64(usage.Flows), ip.String())
-		collected <- metrics.NewLazyConstMetric(portsDesc, metrics.GaugeValue, float64(usage.Ports)/conntrack.PortSpace, ip.String())
+	e := current.Load()
+	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
+		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
+	}
+	for ip, usage := range c.count(e) {
+		gauge(flowsDesc, float64(usage.Flows), ip.String())
+		gauge(portsDesc, float64(usage.Ports)/conntrack.PortSpace, ip.String())
+		if e.steerer != nil {
+			gauge(steeredDesc, float64(usage.Sent), "sent", ip.String())
+			gauge(steeredDesc, float64(usage.Received), "received", ip.String())
+		}
 	}
 }
 
@@ -67,7 +79,7 @@ func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
 func (e *Extension) countUsage() map[netip.Addr]conntrack.Usage {
 	counted := map[netip.Addr]conntrack.Usage{}
 	for family, f := range e.families {
-		usage, err := conntrack.Count(e.ctx, kernel.Family(family), f.reconciler.EgressIPs())
+		usage, err := conntrack.Count(e.ctx, kernel.Family(family), f.reconciler.Written())
 		if err != nil {
 			// Series that cannot be computed are omitted.
 			e.logger.Error(err, "Cannot count the flows of egress IPs")

@@ -146,7 +146,7 @@ func parseMarkMask(text string) (uint32, error) {
 func (p *Proxy) checkSteering(ctx context.Context) error {
 	s := &p.extension.Steering
 	if s.Mode == holders.Off {
-		return steering.Cleanup(ctx)
+		return cleanupSteering(ctx)
 	}
 	err := steeringAvailable(ctx, s.Kernel)
 	if err == nil {
@@ -159,7 +159,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
 	s.Mode, s.Unavailable = holders.Off, err
-	return steering.Cleanup(ctx)
+	return cleanupSteering(ctx)
 }
 
 // warnOfOthers logs what of others may keep packets from being steered. 'openshift egress verify' says it again.

@@ -40,12 +40,12 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 }
 
 // cleanupEgress removes the rules of egress SNAT and the steering of packets, and the tracked connections that have an
-// egress IP, or that another node gave one. A record of the rules, and the steering, stay until the connections are
+// egress IP, or that another node gave one. A record of the rules, and the guard, stay until the connections are
 // removed: after a failure the next attempt finds the pods there, and meanwhile the guard drops what they send.
 func cleanupEgress(ctx context.Context) error {
 	rules, rulesErr := iptables.Withdraw(ctx)
 	tables, tablesErr := nftables.Withdraw(ctx)
-	errs := []error{rulesErr, tablesErr}
+	errs := []error{rulesErr, tablesErr, steering.Halt(ctx)}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		steered, err := steering.Standing(ctx, family)
 		errs = append(errs, err)
@@ -60,6 +60,22 @@ func cleanupEgress(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx))
+}
+
+// cleanupSteering removes the steering of packets, and the tracked connections that other nodes gave an egress IP. The
+// rules stay: from then on pods use their egress IPs where they run.
+func cleanupSteering(ctx context.Context) error {
+	errs := []error{steering.Halt(ctx)}
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		steered, err := steering.Standing(ctx, family)
+		errs = append(errs, err)
+		_, err = conntrack.Delete(ctx, family, kernel.Desired{Networks: steered.Networks}, conntrack.Scope{Steered: steered.Bindings})
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("ending connections that were steered to other nodes: %w", err)
+	}
+	return steering.Cleanup(ctx)
 }
 
 // cleanupTunnel removes the rules of the tunnel's ports, and the tracked connections that they have redirected.

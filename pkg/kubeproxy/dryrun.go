@@ -177,7 +177,7 @@ func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (egress.Obj
 	return objects, err
 }
 
-// listHolders adds which addresses nodes have, this one among them. Rules do not wait for the right to list Leases.
+// listHolders adds which addresses nodes have, this one among them, and where others are on its networks. Rules do not wait for the right to list Leases.
 func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *egress.Objects, warnings io.Writer) error {
 	leases, err := client.CoordinationV1().Leases(p.extension.Steering.LeaseNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -190,7 +190,9 @@ func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, ob
 	for _, ip := range own.Addresses {
 		objects.Held[ip] = true
 	}
-	return err
+	var hardwareErr error
+	objects.Hardware, hardwareErr = steering.Neighbours()
+	return errors.Join(err, hardwareErr)
 }
 
 func (p *Proxy) loadObjects() (egress.Objects, error) {

@@ -99,7 +99,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 	}
 	extensions.watch(clients, n)
 	if steers := p.flags.enabled && p.extension.Steering.Mode != holders.Off; !steers && p.overrides.Manifests == "" {
-		go p.withdraw(ctx, clients.Kube)
+		p.withdraw(ctx, clients.Kube)
 	}
 	var told sync.WaitGroup
 	told.Go(func() { p.tell(ctx, extensions) })

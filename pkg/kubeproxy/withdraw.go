@@ -12,8 +12,23 @@ import (
 )
 
 // withdraw empties this node's Lease, if it has one, because the node steers nothing any more: others would go
-// on to send packets here. It tries until ctx ends. Who may not read Leases has never written one.
+// on to send packets here. It returns when that is done, so that they know before the rules for their pods go; after a
+// while it goes on behind its caller, until ctx ends.
 func (p *Proxy) withdraw(ctx context.Context, client kubernetes.Interface) {
+	const patience = time.Second
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.keepWithdrawing(ctx, client)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+}
+
+// keepWithdrawing tries until ctx ends. Who may not read Leases has never written one.
+func (p *Proxy) keepWithdrawing(ctx context.Context, client kubernetes.Interface) {
 	const again = 10 * time.Second
 	for {
 		err := p.leases(client).Withdraw(ctx, p.nodeName())

@@ -127,7 +127,7 @@ func (a *Announcer) count(v verdict) {
 // opened on the caller's thread: what counts is the network namespace of that.
 func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
 	a.tell = tell
-	timer := time.NewTimer(0)
+	timer, next := time.NewTimer(0), time.Now() // when it goes off; zero for never
 	defer timer.Stop()
 	defer a.close()
 	for {
@@ -136,13 +136,17 @@ func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
 			return
 		case p := <-a.received:
 			if a.receive(ctx, p) {
+				if sooner := Earlier(next, a.exchange.remindAt); !sooner.Equal(next) {
+					next = sooner
+					timer.Reset(time.Until(next))
+				}
 				continue
 			}
 		case <-a.wake:
 		case <-timer.C:
 		}
-		if at := a.step(ctx, time.Now()); !at.IsZero() {
-			timer.Reset(time.Until(at))
+		if next = a.step(ctx, time.Now()); !next.IsZero() {
+			timer.Reset(time.Until(next))
 		}
 	}
 }
@@ -165,6 +169,15 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	for _, name := range strangers {
 		a.send(ctx, a.exchange.greet(name, now), name)
 	}
+	for name, questions := range a.exchange.remind(now) {
+		a.send(ctx, questions, name)
+	}
+	a.sayOrRepeat(ctx, said, now)
+	return Earlier(a.repeatAt, a.exchange.remindAt)
+}
+
+// sayOrRepeat tells all others what is new, or that what was said still holds, if that is due.
+func (a *Announcer) sayOrRepeat(ctx context.Context, said Statement, now time.Time) {
 	if news := a.exchange.say(said); news != nil {
 		a.saidAt, a.repeated = now, 0
 		a.send(ctx, news, a.exchange.names()...)
@@ -172,13 +185,12 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 		a.repeated++
 		a.send(ctx, a.exchange.repeat(), a.exchange.names()...)
 	} else {
-		return a.repeatAt
+		return
 	}
 	a.repeatAt = now.Add(wait.Jitter(renewal, renewalJitter))
 	if a.repeated < len(repeats) {
 		a.repeatAt = a.saidAt.Add(repeats[a.repeated])
 	}
-	return a.repeatAt
 }
 
 // open opens the port, and tells whether it could.

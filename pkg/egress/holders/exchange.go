@@ -10,6 +10,10 @@ import (
 // askAgain is how long an answer may take before the same is asked again.
 const askAgain = 10 * time.Millisecond
 
+// reminders are when a node is asked again that is known to say something which is not all here: a part may be lost, or the
+// question. After them its next heartbeat has it asked.
+var reminders = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 700 * time.Millisecond}
+
 // exchange is what this node has said to the others, and they to it, directly. It decides which datagrams count.
 // doc.go has the protocol. It is for one goroutine at a time.
 type exchange struct {
@@ -21,6 +25,8 @@ type exchange struct {
 	// said is what this node says; nil as long as that is nothing.
 	said  *Statement
 	peers map[string]*peer
+	// remindAt is when the next of them has to be asked again; zero for never.
+	remindAt time.Time
 }
 
 // peer is another node.
@@ -38,6 +44,9 @@ type peer struct {
 	// parts of a statement that are here already, by their number. Those that a process sends of a revision
 	// are the same each time, so what was lost of one answer may come with the next.
 	parts map[uint16]datagram
+	// remindAt is when it has to be asked again; zero for never. It was so often since its last heartbeat.
+	remindAt time.Time
+	reminded int
 }
 
 // verdict says what became of a datagram.
@@ -133,18 +142,19 @@ func (x *exchange) receive(d datagram, from netip.Addr, now time.Time) (answers 
 		if d.nonce != p.nonce || known && d.revision < p.said.Revision {
 			return nil, nil, outdated
 		}
-		return p.take(d)
+		return x.take(p, d, now)
 	case !known:
 		return x.ask(p, now), nil, outdated
 	case d.kind == statement && p.continues(d):
-		return p.take(d)
+		return x.take(p, d, now)
 	case d.sequence <= p.sequence:
 		return nil, nil, outdated
 	case d.kind == statement:
-		return p.take(d)
+		return x.take(p, d, now)
 	}
-	p.sequence = d.sequence
+	p.sequence, p.reminded = d.sequence, 0
 	if d.revision != p.said.Revision {
+		x.remindLater(p, now)
 		return x.ask(p, now), nil, accepted
 	}
 	return nil, p.announced(d.node), accepted
@@ -168,8 +178,34 @@ func (p *peer) continues(d datagram) bool {
 	return false
 }
 
-// take takes a part of a statement, which is an answer, or later than all that was heard.
-func (p *peer) take(d datagram) ([]datagram, *Announced, verdict) {
+// remindLater has a peer asked again soon. Only what its process has said, or its answer, may lead to that: nobody who forges
+// its address has it asked more than once for each datagram.
+func (x *exchange) remindLater(p *peer, now time.Time) {
+	if p.remindAt.IsZero() && p.reminded < len(reminders) {
+		p.remindAt = now.Add(reminders[p.reminded])
+		x.remindAt = Earlier(x.remindAt, p.remindAt)
+	}
+}
+
+// remind returns the questions that are due, by the names of the nodes.
+func (x *exchange) remind(now time.Time) (questions map[string][]datagram) {
+	if x.remindAt.IsZero() || now.Before(x.remindAt) {
+		return nil
+	}
+	questions, x.remindAt = map[string][]datagram{}, time.Time{}
+	for name, p := range x.peers {
+		if !p.remindAt.IsZero() && !now.Before(p.remindAt) {
+			questions[name], p.remindAt = x.ask(p, now), time.Time{}
+			p.reminded++
+			x.remindLater(p, now)
+		}
+		x.remindAt = Earlier(x.remindAt, p.remindAt)
+	}
+	return questions
+}
+
+// take takes a part of a peer's statement, which is an answer, or later than all that was heard.
+func (x *exchange) take(p *peer, d datagram, now time.Time) ([]datagram, *Announced, verdict) {
 	if !p.continues(d) {
 		p.parts = map[uint16]datagram{}
 	}
@@ -178,8 +214,10 @@ func (p *peer) take(d datagram) ([]datagram, *Announced, verdict) {
 		p.sequence = max(p.sequence, d.sequence)
 	}
 	if len(p.parts) < int(d.parts) {
+		x.remindLater(p, now)
 		return nil, nil, accepted
 	}
+	p.remindAt, p.reminded = time.Time{}, 0
 	if d.nonce != 0 {
 		if p.session != d.session {
 			p.sequence = 0

@@ -165,6 +165,65 @@ func TestExchange_LostDatagrams(t *testing.T) {
 
 // TestExchange_Disorder: whatever order datagrams come in, how often and however late, an older statement never replaces a
 // newer one, and heartbeats bring the newest.
+// TestExchange_LostPartIsAskedFor: whoever misses a part, or the answer to a heartbeat, asks by himself, three times within a
+// second, and knows all as soon as nothing is lost any more.
+func TestExchange_LostPartIsAskedFor(t *testing.T) {
+	for name, lost := range map[string]func(d datagram) bool{
+		"a part":     func(d datagram) bool { return d.kind == statement && d.part == 1 },
+		"all parts":  func(d datagram) bool { return d.kind == statement },
+		"a question": func(d datagram) bool { return d.kind == question || d.part == 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t)
+			k.say("node-a", statementOf(1, ips[0]))
+			next, b := many(2), k.nodes["node-b"]
+			k.lost = func(d datagram, _ string) bool { return lost(d) }
+			if k.say("node-a", next); b.remindAt.IsZero() {
+				k.repeat("node-a")
+			}
+			missed := k.now
+			var asked []time.Duration
+			for !b.remindAt.IsZero() {
+				if asked = append(asked, b.remindAt.Sub(missed)); len(asked) > 10 {
+					t.Fatal("it asks for ever")
+				}
+				k.now = b.remindAt
+				k.carry("node-b", b.remind(k.now)["node-a"], "node-a")
+			}
+			if len(asked) != len(reminders) || asked[0] <= 0 || asked[len(asked)-1] > time.Second {
+				t.Errorf("it asks after %v, want it three times within a second", asked)
+			}
+			k.repeat("node-a")
+			k.lost = func(datagram, string) bool { return false }
+			k.now = b.remindAt
+			k.carry("node-b", b.remind(k.now)["node-a"], "node-a")
+			k.knows("asked for", "node-a", &next, "node-b")
+			if k.now = k.now.Add(time.Minute); len(b.remind(k.now)) > 0 || !b.remindAt.IsZero() {
+				t.Error("it asks although it knows all")
+			}
+		})
+	}
+}
+
+// TestExchange_StrangersRemindNobody: what comes from a session that is not known has its node asked once, and not again.
+func TestExchange_StrangersRemindNobody(t *testing.T) {
+	k := newTalk(t)
+	k.say("node-a", statementOf(1, ips[0]))
+	b := k.nodes["node-b"]
+	for _, forged := range []datagram{
+		{kind: heartbeat, node: "node-a", session: 99, sequence: 99, revision: 99},
+		{kind: statement, node: "node-a", session: 99, sequence: 99, revision: 99, parts: 2},
+		{kind: statement, node: "node-a", session: 99, sequence: 99, revision: 99, parts: 2, nonce: 99},
+	} {
+		if answers, _, v := b.receive(forged, v4["node-a"], k.now); len(answers) > 1 || v != outdated {
+			t.Errorf("%+v: %s, answered by %v", forged, v, answers)
+		}
+	}
+	if !b.remindAt.IsZero() {
+		t.Error("the node will be asked again")
+	}
+}
+
 func TestExchange_Disorder(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -31,6 +31,8 @@ type Planner struct {
 	dirtyClaims    map[*service]bool
 	dirtyPods      map[netip.Addr]bool
 	dirtyNetworks  bool
+	// revision grows with each Update that judges a pod.
+	revision uint64
 	// change is what the next Update returns, as far as it is known.
 	change Change
 }
@@ -293,6 +295,9 @@ func (p *Planner) Update() Change {
 	for s := range p.dirtyClaims {
 		p.judgeClaim(s)
 	}
+	if len(p.dirtyPods) > 0 {
+		p.revision++
+	}
 	for addr := range p.dirtyPods {
 		p.judgePod(addr)
 	}
@@ -474,8 +479,11 @@ func (p *Planner) Placed(name Service, addr netip.Addr) bool {
 	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node != "" })
 }
 
+// Revision returns a number that is another one when an Update may have changed bindings or homes. It is never 0 then.
+func (p *Planner) Revision() uint64 { return p.revision }
+
 // Homes returns the names of the nodes on which bound pods run. It leaves out those of which the endpoints do not say it, or
-// say several.
+// say several. It costs as much as there are pods.
 func (p *Planner) Homes() map[netip.Addr]string {
 	homes := make(map[netip.Addr]string, len(p.pods))
 	for addr, pod := range p.pods {

@@ -169,10 +169,11 @@ func BenchmarkOneChangedPod(b *testing.B) {
 // BenchmarkCount counts what wears one egress IP among 100,000 flows.
 func BenchmarkCount(b *testing.B) {
 	node, _ := benchNode(b)
+	written, _ := benchPlan(0)
 	b.ReportAllocs()
 	for b.Loop() {
 		on(b, node, func() error {
-			usage, err := Count(b.Context(), kernel.IPv4, []netip.Addr{benchOld})
+			usage, err := Count(b.Context(), kernel.IPv4, written)
 			if err == nil && usage[benchOld].Flows != benchPods*flowsPerPod {
 				err = fmt.Errorf("counted %+v", usage)
 			}

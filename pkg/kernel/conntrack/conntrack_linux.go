@@ -113,21 +113,24 @@ func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error,
 	return d.ended, err
 }
 
-// Count returns what wears each of egressIPs, which are of family; each of them is in the
-// result. It goes through the table once, or again as Delete does, and not at all for no
-// addresses.
-func Count(ctx context.Context, family kernel.Family, egressIPs []netip.Addr) (map[netip.Addr]Usage, error) {
-	counts := newCounter(egressIPs)
-	if len(egressIPs) == 0 {
-		return counts.usage(), nil
+// Count returns what uses each egress IP of the bindings that the kernel holds. It goes through the table once,
+// or again as Delete does, and not at all without bindings.
+func Count(ctx context.Context, family kernel.Family, written kernel.Desired) (map[netip.Addr]Usage, error) {
+	if len(written.Bindings) == 0 {
+		return nil, nil
 	}
 	k, err := open(family)
 	if err != nil {
 		return nil, err
 	}
 	defer k.close()
+	local, err := k.localAddresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := newCounter(written, local)
 	err = k.dump(ctx, func() error {
-		counts = newCounter(egressIPs) // an interrupted dump counts for nothing
+		counts.reset() // an interrupted dump counts for nothing
 		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { counts.add(t.Flow) })
 	})
 	if err != nil {

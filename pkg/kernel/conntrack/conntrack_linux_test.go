@@ -254,7 +254,7 @@ func TestOpen_RefusesUnknownFamilies(t *testing.T) {
 	if _, err := Delete(t.Context(), "IPv5", p, Scope{All: true}); err == nil || !strings.Contains(err.Error(), "IPv5") {
 		t.Errorf("Delete: %v", err)
 	}
-	if _, err := Count(t.Context(), "IPv5", []netip.Addr{addr(n.egressIP)}); err == nil || !strings.Contains(err.Error(), "IPv5") {
+	if _, err := Count(t.Context(), "IPv5", n.plan(binding(n.pod, kernel.TCP, n.egressIP))); err == nil || !strings.Contains(err.Error(), "IPv5") {
 		t.Errorf("Count: %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestCount_TellsTheBusiestDestination(t *testing.T) {
 			more[fmt.Sprint("busy: ", i)] = entry{Flow: flow(udp, w.unbound, netip.AddrPortFrom(addr(w.outside), 123).String(), w.otherEgressIP)}
 		}
 		n.holds(more)
-		egressIPs := []netip.Addr{addr(w.egressIP), addr(w.otherEgressIP), addr(w.secondNode)}
+		written := w.plan(binding(w.pod, kernel.TCP, w.egressIP), binding(w.pod, kernel.UDP, w.otherEgressIP), binding(w.other, kernel.TCP, w.secondNode))
 		want := map[netip.Addr]Usage{
 			addr(w.egressIP):      {Flows: 2, Busiest: netip.AddrPortFrom(addr(w.outside), 443), Protocol: tcp, Ports: 1},
 			addr(w.otherEgressIP): {Flows: 3 + len(more), Busiest: netip.AddrPortFrom(addr(w.outside), 123), Protocol: udp, Ports: len(more)},
@@ -331,7 +331,7 @@ func TestCount_TellsTheBusiestDestination(t *testing.T) {
 		}
 		var got map[netip.Addr]Usage
 		err := n.host.Do(func() (err error) {
-			got, err = Count(n.Context(), n.family, egressIPs)
+			got, err = Count(n.Context(), n.family, written)
 			return err
 		})
 		if err != nil {
@@ -343,11 +343,11 @@ func TestCount_TellsTheBusiestDestination(t *testing.T) {
 	})
 }
 
-func TestCount_NoAddressesNoLook(t *testing.T) {
+func TestCount_NoBindingsNoLook(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if got, err := Count(ended, kernel.IPv4, nil); len(got) != 0 || err != nil {
-		t.Errorf("no egress IPs: got %v, %v; want no dump", got, err)
+	if got, err := Count(ended, kernel.IPv4, kernel.Desired{}); len(got) != 0 || err != nil {
+		t.Errorf("no bindings: got %v, %v; want no dump", got, err)
 	}
 }
 

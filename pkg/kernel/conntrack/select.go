@@ -264,6 +264,12 @@ func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
 	return egressIP, steered && s.leaves(f.Destination.Addr(), egressIP)
 }
 
+// sendsOn tells whether f, which wears its own source, leaves from another node, under which egress IP.
+func (s *Selector) sendsOn(f Flow) (egressIP netip.Addr, sends bool) {
+	egressIP, bound := find(s.bound, f)
+	return egressIP, bound && s.ways[egressIP].Kind == kernel.ToNode && s.leaves(f.Destination.Addr(), egressIP)
+}
+
 // lost tells whether f wears what a removed binding gave it.
 func (s *Selector) lost(f Flow) bool {
 	return s.removed[worn{target{f.Source, protocol(f.Protocol)}, f.Wears}] ||

@@ -467,7 +467,7 @@ func TestSelector_AllocatesNothing(t *testing.T) {
 
 func TestCounter_CountsByDestination(t *testing.T) {
 	n := networks[kernel.IPv4]
-	c := newCounter([]netip.Addr{addr(n.egressIP), addr(n.otherEgressIP)})
+	c := newCounter(n.plan(binding(n.pod, kernel.TCP, n.egressIP), binding(n.pod, kernel.UDP, n.otherEgressIP)), n.local())
 	for _, f := range []Flow{
 		flow(tcp, n.pod, n.outside+":443", n.egressIP),
 		flow(tcp, n.other, n.outside+":443", n.egressIP),
@@ -489,10 +489,52 @@ func TestCounter_CountsByDestination(t *testing.T) {
 	}
 }
 
+// TestCounter_SteeredFlows: those that leave here are told from those that stay in the cluster, and whose pod is here.
+func TestCounter_SteeredFlows(t *testing.T) {
+	for family, n := range networks {
+		written := n.plan(binding(n.pod, kernel.TCP, n.otherEgressIP), binding(n.other, kernel.All, n.egressIP), binding(n.unbound, kernel.UDP, n.egressIP))
+		written.Steering = kernel.Steering{
+			Self:  addr(n.node),
+			Ways:  map[netip.Addr]kernel.Way{addr(n.otherEgressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}},
+			Homes: map[netip.Addr]netip.Addr{addr(n.pod): addr(n.node), addr(n.other): addr(n.secondNode), addr(n.unbound): addr(n.node)},
+		}
+		c := newCounter(written, n.local())
+		for _, f := range []Flow{
+			flow(tcp, n.pod, n.outside, n.pod), // sent
+			flow(udp, n.pod, n.outside, n.pod), // not bound
+			flow(tcp, n.pod, n.excluded, n.pod),
+			flow(tcp, n.pod, n.other, n.pod),
+			flow(tcp, n.pod, n.otherEgressIP, n.pod),
+			flow(tcp, n.pod, n.node, n.pod),
+			inZone(1, flow(tcp, n.pod, n.outside, n.pod)),
+			flow(tcp, n.outside, n.pod, n.outside),      // from outside
+			flow(esp, n.other, n.outside, n.egressIP),   // received
+			flow(tcp, n.other, n.outside, n.egressIP),   // received
+			flow(udp, n.unbound, n.outside, n.egressIP), // runs here
+			flow(udp, n.other, n.outside, n.other),      // leaves here
+		} {
+			c.add(f)
+		}
+		got := c.usage()
+		if sent := got[addr(n.otherEgressIP)]; sent.Sent != 1 || sent.Received != 0 {
+			t.Errorf("%s: sent on: %+v, want one", family, sent)
+		}
+		if received := got[addr(n.egressIP)]; received.Sent != 0 || received.Received != 2 || received.Flows != 3 {
+			t.Errorf("%s: received: %+v, want two of three", family, received)
+		}
+		written.Steering.Ways[addr(n.otherEgressIP)] = kernel.Way{Kind: kernel.Blackhole}
+		c = newCounter(written, n.local())
+		c.add(flow(tcp, n.pod, n.outside, n.pod))
+		if sent := c.usage()[addr(n.otherEgressIP)]; sent.Sent != 0 {
+			t.Errorf("%s: no node has it: %+v, want none", family, sent)
+		}
+	}
+}
+
 // TestCounter_EquallyBusyDestinations: the same one is named each time.
 func TestCounter_EquallyBusyDestinations(t *testing.T) {
 	n := networks[kernel.IPv4]
-	c := newCounter([]netip.Addr{addr(n.egressIP)})
+	c := newCounter(n.plan(binding(n.pod, kernel.TCP, n.egressIP)), n.local())
 	for port := range 50 {
 		c.add(flow(udp, n.pod, fmt.Sprintf("%s:%d", n.outside, 100+port), n.egressIP))
 		c.add(flow(tcp, n.pod, fmt.Sprintf("%s:%d", n.outside, 200+port), n.egressIP))

@@ -3,6 +3,8 @@ package conntrack
 import (
 	"cmp"
 	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // PortSpace is how many ports there are to leave from (1024–65535) for one egress IP,
@@ -22,37 +24,72 @@ type Usage struct {
 	// Ports is how many of the [PortSpace] ports are in use there, one per flow. For
 	// protocols without ports all flows to an address count together.
 	Ports int
+	// Sent is how many tracked flows of bound pods leave with it from another node. Here they have the pods'
+	// own address. Received is how many of Flows are of bound pods that are known to run on another node.
+	Sent, Received int
 }
 
 // counter counts flows by who they seem to be and where they go.
-type counter map[netip.Addr]map[destination]int
+type counter struct {
+	plan *Selector
+	of   map[netip.Addr]*count
+}
+
+// count is what uses one egress IP.
+type count struct {
+	destinations   map[destination]int
+	sent, received int
+}
 
 type destination struct {
 	protocol uint8
 	to       netip.AddrPort
 }
 
-func newCounter(egressIPs []netip.Addr) counter {
-	c := make(counter, len(egressIPs))
-	for _, ip := range egressIPs {
-		c[ip] = map[destination]int{}
+// newCounter returns one for the egress IPs of written. local are the node's own addresses.
+func newCounter(written kernel.Desired, local kernel.CIDRSet) *counter {
+	c := &counter{plan: NewSelector(written, Scope{All: true}, local), of: map[netip.Addr]*count{}}
+	for _, b := range written.Bindings {
+		c.of[b.EgressIP] = nil
 	}
+	c.reset()
 	return c
 }
 
-func (c counter) add(f Flow) {
-	if destinations := c[f.Wears]; destinations != nil && f.Zone == 0 && f.Source != f.Wears {
-		destinations[destination{f.Protocol, f.Destination}]++
+// reset forgets what was counted.
+func (c *counter) reset() {
+	for ip := range c.of {
+		c.of[ip] = &count{destinations: map[destination]int{}}
+	}
+}
+
+func (c *counter) add(f Flow) {
+	if f.Zone != 0 {
+		return
+	}
+	if f.Source == f.Wears {
+		if ip, sent := c.plan.sendsOn(f); sent {
+			c.of[ip].sent++
+		}
+		return
+	}
+	uses := c.of[f.Wears]
+	if uses == nil {
+		return
+	}
+	uses.destinations[destination{f.Protocol, f.Destination}]++
+	if ip, bound := find(c.plan.bound, f); bound && ip == f.Wears && c.plan.elsewhere(f.Source) {
+		uses.received++
 	}
 }
 
 // usage has every egress IP. Among equally busy destinations the first by protocol and
 // address is named, so that a metric does not jump.
-func (c counter) usage() map[netip.Addr]Usage {
-	result := make(map[netip.Addr]Usage, len(c))
-	for egressIP, destinations := range c {
-		var u Usage
-		for d, n := range destinations {
+func (c *counter) usage() map[netip.Addr]Usage {
+	result := make(map[netip.Addr]Usage, len(c.of))
+	for egressIP, uses := range c.of {
+		u := Usage{Sent: uses.sent, Received: uses.received}
+		for d, n := range uses.destinations {
 			u.Flows += n
 			if n > u.Ports || n == u.Ports && d.compare(destination{u.Protocol, u.Busiest}) < 0 {
 				u.Busiest, u.Protocol, u.Ports = d.to, d.protocol, n

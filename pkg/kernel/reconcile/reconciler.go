@@ -172,15 +172,11 @@ func (r *Reconciler) Since(d kernel.Desired) (since []time.Time, holds bool) {
 	return since, holds
 }
 
-// EgressIPs returns the addresses that the bindings in the kernel use, sorted.
-func (r *Reconciler) EgressIPs() []netip.Addr {
+// Written returns what this process has written last: the bindings, in no order, the networks and the ways.
+func (r *Reconciler) Written() kernel.Desired {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	used := map[netip.Addr]bool{}
-	for b := range r.belief.since {
-		used[b.EgressIP] = true
-	}
-	return slices.SortedFunc(maps.Keys(used), netip.Addr.Compare)
+	return kernel.Desired{Networks: r.belief.networks, Bindings: slices.Collect(maps.Keys(r.belief.since)), Steering: r.belief.steering}
 }
 
 // Sync makes the kernel hold what is wanted, of which change is what was not wanted at the last

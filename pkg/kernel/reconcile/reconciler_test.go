@@ -412,25 +412,23 @@ func TestReconciler_FailureKeepsChanges(t *testing.T) {
 	}
 }
 
-// TestReconciler_EgressIPs are those of the bindings that this process has written, each once.
-func TestReconciler_EgressIPs(t *testing.T) {
+// TestReconciler_Written: what could not be written is not there.
+func TestReconciler_Written(t *testing.T) {
 	n := settledNode(t)
-	same := bind("10.128.0.3", first.EgressIP.String())
 	for _, step := range []struct {
 		what string
 		wish []kernel.Binding
 		fail error
-		want []netip.Addr
+		want []kernel.Binding
 	}{
-		{"nothing is written", nil, nil, nil},
-		{"two use the same", []kernel.Binding{first, same, second}, nil, []netip.Addr{first.EgressIP, second.EgressIP}},
-		{"one of the two is left", []kernel.Binding{same, second}, nil, []netip.Addr{first.EgressIP, second.EgressIP}},
-		{"none is", []kernel.Binding{second}, nil, []netip.Addr{second.EgressIP}},
-		{"another one cannot be written", []kernel.Binding{second, first}, errors.New("the lock is held"), []netip.Addr{second.EgressIP}},
+		{"nothing is wanted", nil, nil, nil},
+		{"two are", []kernel.Binding{first, second}, nil, []kernel.Binding{first, second}},
+		{"one is left", []kernel.Binding{second}, nil, []kernel.Binding{second}},
+		{"another one cannot be written", []kernel.Binding{second, first}, errors.New("the lock is held"), []kernel.Binding{second}},
 	} {
 		n.kernel.fail = step.fail
 		n.want(step.wish...)
-		if got := n.EgressIPs(); !slices.Equal(got, step.want) {
+		if got := kernel.Sorted(n.Written().Bindings); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -23,6 +24,7 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	if err != nil {
 		return nil, err
 	}
+	content.before = recordOf(held)
 	path := newPath(c)
 	state, err := path.look(ctx, nil)
 	if err != nil {
@@ -40,9 +42,8 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	if err != nil {
 		return nil, err
 	}
-	w.pods = d.ClusterCIDRs
-	strict, err := w.strictDifferences()
-	return append(append(differences, others...), strict...), err
+	changes, err := c.settings(d.ClusterCIDRs)
+	return slices.Concat(differences, others, describeSettings(changes)), err
 }
 
 // linksFor returns what the interfaces are for the table, once everything is as it should be.

@@ -136,6 +136,9 @@
 //	        oifname steer0                                                  mark := 0, accept
 //	                                                                        counter unsnatted drop
 //	    }
+//	    chain before {                                                      no packet comes here
+//	        return comment "net/ipv4/conf/eth1/rp_filter was 1 is 2"        a setting that was changed
+//	    }
 //	    chain remember {
 //	        meta l4proto udp, or sctp
 //	            update @flows { ip daddr . meta l4proto . ip saddr . th dport . th sport }   return
@@ -213,15 +216,21 @@
 // hardware address. Before a node begins ([Available]) there must be nothing of others in the way: ip rules or nftables
 // rules with bits of the mark, routes in the tables, a device of that name, the UDP port. If it comes later, what is
 // there stays as it is and [Writer.Write] returns an error that says what to do; the table is written all the same.
-// Nothing of others is changed. Their firewalls are theirs, too: an accept in this table would not override a drop in
-// another, so [Warnings] says where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts
-// what is established or marked to be masqueraded, but no new flow from another node.
+// Nothing of others is changed but settings of interfaces that would drop steered packets, or lead pods past their
+// holder (type setting). What these were is on record in the table, and comes back with [Cleanup]. Others' firewalls are
+// theirs, too: an accept in this table would not override a drop in another, so [Warnings] says where forwarded packets
+// are dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be masqueraded, but
+// no new flow from another node.
 //
 // # Writing
 //
-// A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a
-// number is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from
-// the sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
-// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of
-// the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+// A change of an egress IP's way flushes its chain and adds a rule, however many pods it has. What is behind a number
+// is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from the
+// sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
+// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of the table
+// is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+//
+// A node that begins has the table before it has the device, and IPv6 on the device only when its own table is there:
+// what arrives without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is
+// steered any more ([Halt]), then the connections are ended that were, and the device goes before the table.
 package steering

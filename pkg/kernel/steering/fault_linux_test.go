@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -155,5 +156,38 @@ func TestCompare_SaysWhatDiffers(t *testing.T) {
 		if lines := compare(); !slices.Contains(lines, "table openshift-egress-steering: is missing") {
 			t.Errorf("without the table: %q", lines)
 		}
+	})
+}
+
+// TestHalt_DropsWhatWasSteered: connections that another node has translated, and new ones, are dropped, and the bindings can
+// be told still. It is no error where nothing steers.
+func TestHalt_DropsWhatWasSteered(t *testing.T) {
+	onRealPaths(t, func(c *cluster, d kernel.Desired) {
+		source, pod := c.nodes[0], c.lab.Pod(1)
+		leaks := c.leaks(pod)
+		source.write(d)
+		stream, err := pod.DialContext(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 8080).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = stream.Close() }()
+		source.inside(func() error { return Halt(t.Context()) })
+		before := source.drops()
+		c.says(stream, "it goes nowhere")
+		source.dropped(before, unsnattedCounter)
+		for _, protocol := range []string{"tcp", "udp"} {
+			before := source.drops()
+			_ = c.unseen("halted", pod, protocol, c.outside(), unanswered)
+			source.dropped(before, unsnattedCounter)
+		}
+		source.inside(func() error {
+			standing, err := Standing(t.Context(), c.family)
+			if !slices.Equal(standing.Bindings, d.Bindings) {
+				c.Errorf("the bindings are %v, want %v", standing.Bindings, d.Bindings)
+			}
+			return err
+		})
+		c.noLeak(leaks)
+		source.inside(func() error { return errors.Join(Cleanup(t.Context()), Halt(t.Context())) })
 	})
 }

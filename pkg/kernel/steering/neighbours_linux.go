@@ -80,11 +80,31 @@ func followNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.
 			if !open {
 				return errors.New("changes of neighbours have ended")
 			}
-			if u.Type == unix.RTM_NEWNEIGH && u.State&known != 0 && u.Family != unix.AF_BRIDGE && len(u.HardwareAddr) == len(kernel.HardwareAddr{}) {
+			if u.Type == unix.RTM_NEWNEIGH && isKnown(u.Neigh) {
 				tell(addrFromIP(u.IP), kernel.HardwareAddr(u.HardwareAddr))
 			}
 		}
 	}
+}
+
+// isKnown tells whether the kernel has found a host's hardware address.
+func isKnown(n netlink.Neigh) bool {
+	return n.State&known != 0 && n.Family != unix.AF_BRIDGE && len(n.HardwareAddr) == len(kernel.HardwareAddr{})
+}
+
+// Neighbours returns the hardware addresses that [WatchNeighbours] tells first.
+func Neighbours() (map[netip.Addr]kernel.HardwareAddr, error) {
+	list, err := netlink.NeighList(0, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours: %w", err)
+	}
+	hardware := map[netip.Addr]kernel.HardwareAddr{}
+	for _, n := range list {
+		if isKnown(n) {
+			hardware[addrFromIP(n.IP)] = kernel.HardwareAddr(n.HardwareAddr)
+		}
+	}
+	return hardware, nil
 }
 
 // FindNeighbour has the kernel look for the hardware address of a host on the network of this node's address self.

@@ -31,6 +31,9 @@ import (
 // Device is the VXLAN device between the nodes. Both IP families share it.
 const Device = "steer0"
 
+// disableIPv6 is the sysctl that switches IPv6 off on it.
+const disableIPv6 = "net/ipv6/conf/" + Device + "/disable_ipv6"
+
 const (
 	vni = 4789
 	// routeProtocol marks the rules and routes that are ours: `ip rule` and `ip route` print it as "proto 77".
@@ -70,8 +73,6 @@ type uplink struct {
 	index int
 	name  string
 	mtu   int
-	// strict: its effective rp_filter is 1.
-	strict bool
 }
 
 type hardwareAddr [6]byte
@@ -209,6 +210,9 @@ func (r route) String() string {
 // its own routes, 2 for loosely by any.
 func filterPath(device string) string { return "net/ipv4/conf/" + device + "/rp_filter" }
 
+// redirectsPath is the sysctl by which an interface tells senders of IPv4 packets of a shorter way.
+func redirectsPath(device string) string { return "net/ipv4/conf/" + device + "/send_redirects" }
+
 type ipRule struct {
 	family      kernel.Family
 	preference  int
@@ -239,8 +243,6 @@ func (c Config) parts(up uplink, holders map[int]netip.Addr) []part {
 	var parts []part
 	if c.Transport == VXLAN {
 		parts = c.deviceParts(up)
-	} else if c.Family == kernel.IPv4 {
-		parts = directSysctls(up)
 	}
 	parts = append(parts, c.special(numberBlackhole, "blackhole")...)
 	parts = append(parts, c.special(numberProhibit, "prohibit")...)
@@ -258,7 +260,7 @@ func (c Config) deviceParts(up uplink) []part {
 	}}
 	if c.Family == kernel.IPv6 {
 		return append(parts,
-			sysctl{"net/ipv6/conf/" + Device + "/disable_ipv6", "0"},
+			sysctl{disableIPv6, "0"},
 			sysctl{"net/ipv6/conf/" + Device + "/accept_ra", "0"},
 		)
 	}
@@ -269,19 +271,6 @@ func (c Config) deviceParts(up uplink) []part {
 		// On a device without an address rp_filter=2 drops everything.
 		deviceAddr{innerAddr(c.Family, 0)},
 	)
-}
-
-// directSysctls are those of the uplink. The holder would tell pods to send to the router themselves; the
-// kernel does so if either of two says so.
-func directSysctls(up uplink) []part {
-	parts := []part{
-		sysctl{"net/ipv4/conf/all/send_redirects", "0"},
-		sysctl{"net/ipv4/conf/" + up.name + "/send_redirects", "0"},
-	}
-	if up.strict {
-		parts = append(parts, sysctl{filterPath(up.name), "2"})
-	}
-	return parts
 }
 
 // special are the parts of a number that leads nowhere.

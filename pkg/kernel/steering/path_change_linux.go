@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +18,11 @@ import (
 
 // probeName is the device by which [pathAvailable] finds out whether the kernel has VXLAN.
 const probeName = "steer0-probe"
+
+// entry is a [neighbour] or a [remote]: to netlink both are neighbours.
+type entry interface {
+	netlink(link netlink.Link) *netlink.Neigh
+}
 
 // addPart adds a part, in the place of what is in its slot. It is no error if the part is there already.
 func addPart(p part) error {
@@ -44,9 +50,7 @@ func addPart(p part) error {
 	switch p := p.(type) {
 	case deviceAddr:
 		return netlink.AddrReplace(link, p.netlink())
-	case neighbour:
-		return netlink.NeighSet(p.netlink(link))
-	case remote:
+	case entry:
 		return netlink.NeighSet(p.netlink(link))
 	}
 	return fmt.Errorf("unknown part %T", p)
@@ -75,9 +79,7 @@ func removePart(p part) error {
 		return netlink.LinkDel(link)
 	case deviceAddr:
 		return netlink.AddrDel(link, p.netlink())
-	case neighbour:
-		return netlink.NeighDel(p.netlink(link))
-	case remote:
+	case entry:
 		return netlink.NeighDel(p.netlink(link))
 	}
 	return fmt.Errorf("unknown part %T", p)
@@ -128,6 +130,10 @@ func makeDevice(want device) error {
 	link.Name, link.MTU, link.HardwareAddr = Device, want.mtu, want.hardwareAddr[:]
 	if err := netlink.LinkAdd(link); err != nil {
 		return err
+	}
+	// What arrives has to meet the table of its family: the path of IPv6 switches it on.
+	if err := addPart(sysctl{disableIPv6, "1"}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, netlink.LinkDel(link))
 	}
 	if err = setUp(link, want.vxlan.port); err != nil {
 		err = errors.Join(err, netlink.LinkDel(link))
@@ -199,7 +205,6 @@ func ipNet(addr netip.Addr, bits int) *net.IPNet {
 }
 
 // cleanupPath removes what any process has made for steering, of both families. It is no error if there is nothing.
-// What [looseFilters] has changed is put back. Settings of the uplink, with the transport Direct, stay as they are.
 func cleanupPath(ctx context.Context) error {
 	sharing.Lock()
 	defer sharing.Unlock()
@@ -210,7 +215,6 @@ func cleanupPath(ctx context.Context) error {
 	for _, name := range []string{Device, probeName} {
 		link, err := findLink(name)
 		if err == nil && link != nil && ours(link) != nil {
-			restoreFilters(ctx, link)
 			err = netlink.LinkDel(link)
 		}
 		if err != nil && !isGone(err) {

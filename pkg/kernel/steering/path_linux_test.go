@@ -358,6 +358,10 @@ func TestPath_CarriesMarkedPackets(t *testing.T) {
 		a, b, c := nodes[0], nodes[1], nodes[2]
 		for _, n := range nodes {
 			n.strictly()
+			n.do(func() error {
+				changes, err := n.config.settings(nil)
+				return errors.Join(err, changeSettings(n.Context(), changes))
+			})
 		}
 		b.giveTarget(b.host, "eth0")
 		c.giveTarget(c.host, "eth0")

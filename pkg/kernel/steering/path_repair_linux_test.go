@@ -63,8 +63,6 @@ var damages = []struct {
 		[]string{"sysctl net/ipv4/conf/steer0/rp_filter=0: should be: sysctl net/ipv4/conf/steer0/rp_filter=2"}},
 	{ofFamily(overVXLAN, kernel.IPv6), "sysctl -w net.ipv6.conf.steer0.accept_ra=1",
 		[]string{"sysctl net/ipv6/conf/steer0/accept_ra=1: should be: sysctl net/ipv6/conf/steer0/accept_ra=0"}},
-	{ofFamily(overLAN, kernel.IPv4), "sysctl -w net.ipv4.conf.all.send_redirects=1",
-		[]string{"sysctl net/ipv4/conf/all/send_redirects=1: should be"}},
 }
 
 // TestEnsure_Repairs: whatever is done to a path is told, changes the fingerprint, and is put right.
@@ -345,59 +343,6 @@ func TestPathAvailable_LeavesNothing(t *testing.T) {
 		before = n.snapshot()
 		available()
 		n.unchanged(before)
-	})
-}
-
-// TestLooseFilters_OfOtherNodesPods: eth0 leads to the pods of the other node, cni0 to the node's own.
-func TestLooseFilters_OfOtherNodesPods(t *testing.T) {
-	onPaths(t, 2, setups[:1], func(nodes []*pathNode, _ *lab.Host) {
-		n := nodes[0]
-		loosened := func() (changed bool) {
-			n.do(func() (err error) {
-				changed, err = looseFilters(n.Context(), []netip.Prefix{lab.ClusterV4, lab.ClusterV6}, n.setup.transport)
-				return err
-			})
-			return changed
-		}
-		if loosened() {
-			n.Error("a filter that is off was changed")
-		}
-		n.strictly()
-		if loosened() {
-			n.Error("a filter was changed although there is no device, so that nothing arrives")
-		}
-		n.ensured(n.holders(1))
-		if !loosened() || loosened() {
-			n.Error("want a change the first time alone")
-		}
-		for device, want := range map[string]string{"eth0": "2", "cni0": "1", "all": "1"} {
-			if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath(device))); got != want {
-				n.Errorf("%s: %s, want %s", filterPath(device), got, want)
-			}
-		}
-		// The device is deleted and made again; the process remembers.
-		n.do(func() error {
-			recorded, err := recordFilters(nil)
-			if err != nil {
-				return err
-			}
-			n.run("ip link delete steer0")
-			n.ensured(n.holders(1))
-			_, err = recordFilters(recorded)
-			return err
-		})
-		n.do(func() error { return cleanupPath(n.Context()) })
-		if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath("eth0"))); got != "1" {
-			n.Errorf("after a clean-up: %s, want what was there before", got)
-		}
-		// What somebody has set since is left alone.
-		n.ensured(n.holders(1))
-		loosened()
-		n.run("sysctl -w net.ipv4.conf.eth0.rp_filter=0")
-		n.do(func() error { return cleanupPath(n.Context()) })
-		if got := strings.TrimSpace(n.run("cat /proc/sys/" + filterPath("eth0"))); got != "0" {
-			n.Errorf("after a clean-up: %s, want what somebody has set since", got)
-		}
 	})
 }
 

@@ -101,8 +101,7 @@ func (s *pathState) readUplink() error {
 		return fmt.Errorf("look at the interface that has %s: %w", node, err)
 	}
 	s.uplink = uplink{index: link.Attrs().Index, name: link.Attrs().Name, mtu: link.Attrs().MTU}
-	s.uplink.strict, err = isStrict(s.uplink.name)
-	return err
+	return nil
 }
 
 func (s *pathState) conflict(format string, args ...any) {

@@ -60,13 +60,10 @@ ip -6 route default via fe80::57:3c dev steer0 onlink table 7760 metric 10 proto
 ip -6 rule pref 960 fwmark 0x78000000/0xfe000000 lookup 7760 proto 77
 `,
 		},
-		"direct, with a strict filter": {
-			Config{Family: kernel.IPv4, NodeIP: v4, Transport: Direct, MarkMask: 0x7e}, uplink{name: "eth0", mtu: 1500, strict: true},
+		"direct": {
+			Config{Family: kernel.IPv4, NodeIP: v4, Transport: Direct, MarkMask: 0x7e}, uplink{name: "eth0", mtu: 1500},
 			map[int]netip.Addr{1: netip.MustParseAddr("192.0.2.3")},
-			`sysctl net/ipv4/conf/all/send_redirects=0
-sysctl net/ipv4/conf/eth0/send_redirects=0
-sysctl net/ipv4/conf/eth0/rp_filter=2
-ip route blackhole default table 7762 metric 4294967295 proto 77
+			`ip route blackhole default table 7762 metric 4294967295 proto 77
 ip rule pref 998 fwmark 0x7c/0x7e lookup 7762 proto 77
 ip route prohibit default table 7763 metric 4294967295 proto 77
 ip rule pref 999 fwmark 0x7e/0x7e lookup 7763 proto 77

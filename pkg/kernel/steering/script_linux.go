@@ -48,26 +48,41 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 	for _, number := range slices.Sorted(maps.Keys(holders)) {
 		fmt.Fprintf(&out, "# Number %d is the node %s.\n", number, holders[number])
 	}
+	for _, node := range d.Steering.Nodes {
+		if _, known := d.Steering.Senders[node]; c.Transport == Direct && !known {
+			fmt.Fprintf(&out, "# The hardware address of the node %s is not known yet, so what it sends here would be dropped.\n", node)
+		}
+	}
 	for _, p := range c.parts(state.uplink, holders) {
 		fmt.Fprintln(&out, command(p))
 	}
-	strict, err := strictFilters(d.ClusterCIDRs)
+	l := newLayout(c)
+	if content.before, err = l.record(ctx); err != nil {
+		return nil, err
+	}
+	changes, err := c.settings(d.ClusterCIDRs)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range strict {
-		if c.Family == kernel.IPv4 {
-			fmt.Fprintln(&out, command(sysctl{filterPath(name), "2"}))
-		}
+	content.before.add(changes)
+	for _, s := range changes {
+		fmt.Fprintln(&out, command(sysctl{s.path, s.now}))
 	}
 	at := c.linksFor(state.uplink)
-	l := newLayout(c)
 	listed, err := list(ctx, l, l.stateOf(content, assigned, at))
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", listed)
 	return out.Bytes(), nil
+}
+
+// record returns the settings that the kernel's table has on record.
+func (l layout) record(ctx context.Context) (settings, error) {
+	w := table.NewWriter(l.spec())
+	defer w.Close()
+	held, _, err := w.Look(ctx)
+	return recordOf(held), err
 }
 
 // command returns the shell command that adds a part, in the place of what is in its slot.

@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -51,6 +52,29 @@ func TestScript_MakesWhatAWriterMakes(t *testing.T) {
 		}
 		if again := script(); withoutCounts(again) != withoutCounts(text) {
 			t.Errorf("beside a path it prints\n%s\nnot\n%s", again, text)
+		}
+	})
+}
+
+// TestScript_UnknownHardwareAddress: without a tunnel, a reader is told what the table lacks.
+func TestScript_UnknownHardwareAddress(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.use(Direct)
+		n := c.nodes[0]
+		d := c.desired(c.bind(1, kernel.TCP, c.egressIP))
+		d.Steering = n.steering(nil)
+		line := fmt.Sprintf("# The hardware address of the node %s is not known yet", c.nodes[1].ip)
+		for _, known := range []bool{true, false} {
+			if !known {
+				d.Steering.Senders = nil
+			}
+			n.inside(func() error {
+				text, err := Script(t.Context(), n.config(), d)
+				if strings.Contains(string(text), line) == known {
+					c.Errorf("known: %v:\n%s", known, text)
+				}
+				return err
+			})
 		}
 	})
 }

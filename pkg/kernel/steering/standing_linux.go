@@ -8,6 +8,22 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
+// Halt has the tables of both IP families steer nothing any more, and drop what would begin a flow of a bound pod, whoever
+// wrote them. What other nodes have translated is dropped, too, and can be ended then: without the table it would go on
+// under the pods' own addresses.
+func Halt(ctx context.Context) error {
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets})
+		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap)
+		w.Close()
+		if !errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Standing returns the bindings that the table of an IP family has, whoever wrote it, and all networks that are never
 // SNATed, as exclusions; nothing if there is no table. Connections of these bindings may have left by another node.
 func Standing(ctx context.Context, family kernel.Family) (d kernel.Desired, err error) {

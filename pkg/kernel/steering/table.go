@@ -94,6 +94,8 @@ type content struct {
 	pods int
 	ways map[netip.Addr]kernel.Way
 	held map[netip.Addr]bool
+	// before are the settings that have changed for steering.
+	before settings
 	// leaving are bindings that give no egress IP any more, and whose pods' packets are dropped.
 	leaving map[kernel.Binding]bool
 }

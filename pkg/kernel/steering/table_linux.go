@@ -34,6 +34,7 @@ const (
 	nostateChain      = "nostate"
 	lateChain         = "late"
 	rememberChain     = "remember"
+	beforeChain       = "before" // no packet comes there
 )
 
 // Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which begins at 100 for
@@ -112,6 +113,9 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	}
 	for speaker := range c.sets[speakersMap] {
 		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
+	}
+	if len(c.before) > 0 {
+		chains[beforeChain] = l.before(c.before)
 	}
 	if l.config.Transport == Direct {
 		chains[arrivalsChain] = l.arrivals(c.pods > 0)

@@ -25,8 +25,8 @@ type Writer struct {
 	links   links
 	// pods are the networks of the cluster's pods as of the last Write.
 	pods []netip.Prefix
-	// filters are the settings that [looseFilters] has changed, as they were before.
-	filters map[string]string
+	// before are the settings that this process and earlier ones have changed; nil if they are not known yet.
+	before settings
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
 }
@@ -60,6 +60,11 @@ func (w *Writer) Close() { w.table.Close() }
 func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config, d, leaving)
+	changes, settingsErr := w.prepareSettings(ctx)
+	guarded, err := w.guard(ctx)
+	if err != nil {
+		return false, errors.Join(settingsErr, w.forgetAfter(err))
+	}
 	wayErr := w.prepare(ctx, d.Steering.Nodes)
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
 		if links, err := w.readLinks(); err == nil {
@@ -69,13 +74,40 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		}
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
-	loosened := false
-	if err == nil && w.config.Family == kernel.IPv4 { // IPv6 has no such setting
-		if loosened, err = looseFilters(ctx, w.pods, w.config.Transport); w.config.Transport == VXLAN {
-			w.filters, _ = recordFilters(w.filters) // the log has said it when they were changed
-		}
+	if err == nil {
+		err = changeSettings(ctx, changes) // they are on record now
 	}
-	return changed || loosened, errors.Join(wayErr, err)
+	return changed || guarded || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
+}
+
+// guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that
+// need a node that has no number yet are rejected. It tells whether it has.
+func (w *Writer) guard(ctx context.Context) (changed bool, err error) {
+	if w.table.Held().Sets != nil {
+		return false, nil
+	}
+	at, err := w.readLinks()
+	if err != nil {
+		return false, err
+	}
+	return w.table.Write(ctx, w.layout.stateOf(w.content, w.numbers, at))
+}
+
+// prepareSettings returns the settings that have to be changed, and has the table record them.
+func (w *Writer) prepareSettings(ctx context.Context) (changes []setting, err error) {
+	if w.before == nil {
+		held, _, err := w.table.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.before = recordOf(held)
+	}
+	w.content.before = w.before
+	if changes, err = w.config.settings(w.pods); err != nil {
+		return nil, err
+	}
+	w.before.add(changes)
+	return changes, nil
 }
 
 // prepare learns the numbers that an earlier process has given. Until they are known no packet is sent to another
@@ -217,36 +249,19 @@ func (w *Writer) differencesOfWays(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	strict, err := w.strictDifferences()
-	return append(differences, strict...), err
-}
-
-// strictDifferences says which interfaces would drop replies to steered packets.
-func (w *Writer) strictDifferences() (differences []string, err error) {
-	strict, err := w.strict()
-	for _, name := range strict {
-		differences = append(differences, fmt.Sprintf("sysctl %s: should be 2, for replies to steered packets come in there", filterPath(name)))
-	}
-	return differences, err
-}
-
-// strict returns the names of the interfaces of the pod network that would drop replies to steered packets.
-func (w *Writer) strict() ([]string, error) {
-	if w.config.Family != kernel.IPv4 { // IPv6 has no such setting
-		return nil, nil
-	}
-	return strictFilters(w.pods)
+	changes, err := w.config.settings(w.pods)
+	return append(differences, describeSettings(changes)...), err
 }
 
 // Fingerprint returns another text when something has changed of what carries marked packets. Changes of the
 // table show in the generation of the kernel's ruleset.
 func (w *Writer) Fingerprint(ctx context.Context) (string, error) {
-	strict, err := w.strict()
+	changes, err := w.config.settings(w.pods)
 	if err != nil {
 		return "", err
 	}
 	ways, err := w.ways.fingerprint(ctx)
-	return fmt.Sprintf("%s\nstrict %q", ways, strict), err
+	return fmt.Sprintf("%s\n%v", ways, changes), err
 }
 
 // Drops returns how many packets of an IP family were dropped, by the reason, since the table was made;
@@ -282,16 +297,24 @@ func Available(ctx context.Context, c Config) error {
 	return pathAvailable(ctx, c)
 }
 
-// Cleanup removes everything that steers, of both families, whatever there is.
+// Cleanup removes everything that steers, of both families, whatever there is, and puts settings of interfaces back. The
+// guard goes last: what other nodes still send into the tunnel would leave as somebody masquerades it.
 func Cleanup(ctx context.Context) error {
+	if err := errors.Join(Halt(ctx), cleanupPath(ctx)); err != nil {
+		return err
+	}
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		w := table.NewWriter(table.Spec{Name: Table, Family: family})
-		_, err := w.Write(ctx, table.State{})
+		held, _, err := w.Look(ctx)
+		if err == nil {
+			putBack(ctx, recordOf(held))
+			_, err = w.Write(ctx, table.State{})
+		}
 		w.Close()
 		if !errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, cleanupPath(ctx))...)
+	return errors.Join(errs...)
 }

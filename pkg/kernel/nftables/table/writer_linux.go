@@ -299,6 +299,24 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 	return changed && err == nil, err
 }
 
+// Empty removes all elements of some of the table's sets, if there is a table, whatever else it holds.
+func (w *Writer) Empty(ctx context.Context, sets ...string) error {
+	return w.connected(ctx, func(c *Conn) error {
+		table, err := w.find(c)
+		if table == nil || err != nil {
+			return err
+		}
+		w.known, w.generation = false, 0
+		for _, set := range sets {
+			c.FlushSet(w.sets[set])
+		}
+		if err := c.Flush(); err != nil {
+			return fmt.Errorf("empty sets of the nftables table %s: %w", w.spec.Name, err)
+		}
+		return nil
+	})
+}
+
 // connected calls f with a connection to the kernel.
 func (w *Writer) connected(ctx context.Context, f func(*Conn) error) (err error) {
 	if w.conn == nil {
