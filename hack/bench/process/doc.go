@@ -12,6 +12,9 @@
 // CPU time is that of the process and of the children that it has waited for. Both programs look at the kernel
 // regularly whether something changes or not, which is why the idle time is subtracted from what changes cost.
 //
+// Resident memory includes the pages of the program's file that are mapped, which the kernel takes away when it needs
+// memory. They are fewer in a smaller program. Anonymous memory is without them.
+//
 // The cluster has 10,000 Services, 1,000 of them with external IPs, and 100,000 endpoints, 250 of them on this node. With
 // iptables-nft it is a tenth of that: one iptables-nft-restore of a hundred thousand endpoints takes minutes, and so
 // does iptables-nft-save, whichever program calls them.

@@ -216,15 +216,24 @@ func childrenCPU(stat []byte) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-var vmRSS = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+var (
+	vmRSS   = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+	rssAnon = regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB$`)
+)
 
-// resident is the process's memory in bytes.
-func (p *program) resident() (float64, error) {
+// memory returns how much of the process is resident, and how much of that is anonymous, in bytes. The rest is pages
+// of the program's file, which the kernel takes away when it needs memory.
+func (p *program) memory() (resident, anonymous float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return number(vmRSS, text, 1<<10)
+	resident, err = number(vmRSS, text, 1<<10)
+	if err != nil {
+		return 0, 0, err
+	}
+	anonymous, err = number(rssAnon, text, 1<<10)
+	return resident, anonymous, err
 }
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)

@@ -34,8 +34,8 @@ func TestProgramCPU_SameAsTheKernelReports(t *testing.T) {
 	}
 }
 
-func TestProgramResident_GrowsWithMappedMemory(t *testing.T) {
-	before, err := self().resident()
+func TestProgramMemory_GrowsWithMappedMemory(t *testing.T) {
+	before, anonymousBefore, err := self().memory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,12 @@ func TestProgramResident_GrowsWithMappedMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := self().resident()
+	after, anonymous, err := self().memory()
 	if err != nil || after-before < more*3/4 || after-before > more*3/2 {
 		t.Errorf("%.0f bytes more, %v; want %d", after-before, err, more)
+	}
+	if grown := anonymous - anonymousBefore; grown < more*3/4 || anonymous >= after {
+		t.Errorf("%.0f anonymous bytes more, %.0f of %.0f; want %d, and less than all", grown, anonymous, after, more)
 	}
 	if err := syscall.Munmap(memory); err != nil {
 		t.Error(err)

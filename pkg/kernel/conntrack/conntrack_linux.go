@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -20,10 +23,13 @@ const (
 	attempts = 5
 	// patience bounds each wait for the kernel; it answers a dump piece by piece.
 	patience = 10 * time.Second
-	// fewPods is up to how many pods it is cheaper to have the kernel look for each than to
-	// look at all flows: 0.27 µs for each entry of the table against 1.9 µs (hack/bench).
-	fewPods = 6
+	// fewPods is for how many pods it can be cheaper to have the kernel look for each than to look at all flows.
+	fewPods = entryTold / entryPassed
 )
+
+// What a look costs, in nanoseconds (hack/bench): for each bucket of the kernel's hash table, of which there are
+// many however few flows there are, and for each entry that the kernel passes over, or tells.
+const bucketPassed, entryPassed, entryTold = 40, 270, 1900
 
 // Delete deletes the tracked flows of family that wear a wrong identity after a change, as
 // [Selector] says, and returns how many have ended. The plan must be in the kernel already, and so must
@@ -31,7 +37,7 @@ const (
 // up again, where the kernel can do that; if it cannot, the log says so. Those whose way alone has changed
 // go on. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
 // the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
-// the flows of a few pods it has the kernel look, once for each.
+// the flows of a few pods it has the kernel look, once for each, where that is cheaper.
 //
 // After an error some flows may have been deleted, and calling it again is right. When
 // ctx ends no more flows are judged.
@@ -145,6 +151,32 @@ type handle struct {
 	family kernel.Family
 	routes *netlink.Handle
 	table  *socket
+	size   tableSize
+}
+
+// tableSize is that of the conntrack table.
+type tableSize struct{ buckets, flows int }
+
+// readSize returns that of the table in the network namespace of the thread. What cannot be read counts as a table
+// that is full of flows.
+func readSize() tableSize {
+	size := tableSize{buckets: 1, flows: 1 << 20}
+	for name, number := range map[string]*int{"buckets": &size.buckets, "count": &size.flows} {
+		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_" + name)
+		if err != nil {
+			continue
+		}
+		if read, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			*number = read
+		}
+	}
+	return size
+}
+
+// cheaperAlone tells whether it is cheaper to have the kernel look for the flows of each of so many sources than to
+// look at all flows.
+func (s tableSize) cheaperAlone(sources int) bool {
+	return sources*(s.buckets*bucketPassed+s.flows*entryPassed) < s.buckets*bucketPassed+s.flows*entryTold
 }
 
 func open(family kernel.Family) (*handle, error) {
@@ -155,7 +187,7 @@ func open(family kernel.Family) (*handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink: %w", err)
 	}
-	k := &handle{family: family, routes: routes}
+	k := &handle{family: family, routes: routes, size: readSize()}
 	if err := routes.SetSocketTimeout(patience); err != nil {
 		k.close()
 		return nil, fmt.Errorf("set the timeout of netlink: %w", err)
@@ -209,10 +241,11 @@ func (k *handle) localAddresses(ctx context.Context) (kernel.CIDRSet, error) {
 // changes meanwhile perhaps twice. What see is given is valid during the call only.
 func (k *handle) look(ctx context.Context, selector *Selector, see func(*tracked)) error {
 	pods, few := selector.pods(k.family, fewPods)
-	if !few {
+	sources := k.sources(pods)
+	if !few || !k.size.cheaperAlone(len(sources)) {
 		return k.lookAt(ctx, everyone, see)
 	}
-	for _, source := range k.sources(pods) {
+	for _, source := range sources {
 		others := false
 		err := k.lookAt(ctx, source, func(t *tracked) {
 			others = others || t.Source != source

@@ -121,9 +121,17 @@ func TestLook_SelectedByTheKernelOrNot(t *testing.T) {
 				return slices.DeleteFunc(flows, func(f Flow) bool { return selector.Judge(f) == Stays })
 			}
 			want := selected(n.flows(whole))
-			told := n.flows(func(k *handle, see func(*tracked)) error { return k.look(n.Context(), selector, see) })
-			if i := slices.IndexFunc(told, func(f Flow) bool { return !slices.Contains(n.network.crowd(), f.Source) }); i >= 0 && n.family == kernel.IPv4 && number <= fewPods {
-				n.Errorf("%d pods: the kernel did not select: %+v", number, told[i])
+			size := tableSize{buckets: 1, flows: 100_000}
+			if round%2 == 0 {
+				size = tableSize{buckets: 100_000, flows: 1}
+			}
+			told := n.flows(func(k *handle, see func(*tracked)) error {
+				k.size = size
+				return k.look(n.Context(), selector, see)
+			})
+			alone := number <= fewPods && size.cheaperAlone(number)
+			if i := slices.IndexFunc(told, func(f Flow) bool { return !slices.Contains(n.network.crowd(), f.Source) }); (i < 0) != alone && n.family == kernel.IPv4 {
+				n.Errorf("%d pods, table of size %+v: the kernel selected: %t, want %t", number, size, i < 0, alone)
 			}
 			if diff := cmp.Diff(want, selected(told), compareNetip); diff != "" {
 				n.Errorf("%d pods (-want +got):\n%s", number, diff)
@@ -143,6 +151,44 @@ func TestLook_SelectedByTheKernelOrNot(t *testing.T) {
 		}
 		if deleted < 100 {
 			n.Errorf("only %d flows were wrong, which proves little", deleted)
+		}
+	})
+}
+
+func TestTableSize_CheaperAlone(t *testing.T) {
+	for _, test := range []struct {
+		buckets, flows, pods int
+		want                 bool
+	}{
+		{buckets: 262_144, flows: 1, pods: 1, want: true},
+		{buckets: 262_144, flows: 100_000, pods: 1, want: true},
+		{buckets: 262_144, flows: 1, pods: 2, want: false},
+		{buckets: 262_144, flows: 7_000, pods: 2, want: false},
+		{buckets: 262_144, flows: 9_000, pods: 2, want: true},
+		{buckets: 262_144, flows: 200_000, pods: 6, want: true},
+		{buckets: 262_144, flows: 100_000, pods: 6, want: false},
+		{buckets: 16_384, flows: 7_000, pods: 2, want: true},
+		{buckets: 16_384, flows: 1_000_000, pods: fewPods + 1, want: false},
+	} {
+		size := tableSize{test.buckets, test.flows}
+		if got := size.cheaperAlone(test.pods); got != test.want {
+			t.Errorf("%+v, %d pods: %t, want %t", size, test.pods, got, test.want)
+		}
+	}
+}
+
+// TestReadSize_OfTheNamespace: the flows are those of the namespace of the thread.
+func TestReadSize_OfTheNamespace(t *testing.T) {
+	onNode(t, func(n *node) {
+		const number = 10
+		n.holds(n.numbered(number))
+		var size tableSize
+		err := n.host.Do(func() error {
+			size = readSize()
+			return nil
+		})
+		if err != nil || size.flows < number || size.flows > 100*number || size.buckets < 1024 {
+			n.Errorf("size %+v, error %v; want about %d flows, and the buckets", size, err, number)
 		}
 	})
 }
