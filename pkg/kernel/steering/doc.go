@@ -9,7 +9,7 @@
 //
 //	pod ─► PREROUTING  -100  DNAT: kube-proxy
 //	                    -95  prerouting: marks the packet with the number of the node that holds its egress IP
-//	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole, or prohibit)
+//	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole)
 //	        POSTROUTING      first: marks the first packet of what leaves from this node
 //	                     98  postrouting: gives the flow its egress IP; a steered packet keeps its source
 //	                 99-100  the rules of source NAT; kube-proxy; the network plugin
@@ -47,8 +47,8 @@
 //
 //	    chain egress-203.0.113.10 {                                         which way it takes, a rule at a time:
 //	        meta mark set meta mark & ~0x7e | 2 accept                      to the node of number 1
-//	        meta mark set meta mark & ~0x7e | 62 << 1 accept                dropped in silence
-//	        meta mark set meta mark & ~0x7e | 63 << 1 accept                rejected
+//	        fib daddr type != local drop                                    dropped in silence
+//	        fib daddr type != local reject                                  rejected
 //	        accept                                                          from this node
 //	    }
 //	    chain from-203.0.113.10 {

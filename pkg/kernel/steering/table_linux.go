@@ -160,15 +160,16 @@ func (l layout) source(g giver) []table.Rule {
 	}
 }
 
-// way returns the rule of an egress IP's chain.
+// way returns the rule of an egress IP's chain. What is for this node itself gets there all the same.
 func (l layout) way(way kernel.Way, n numbers) []table.Rule {
+	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
 	switch number := n[way.Node]; {
 	case way.Kind == kernel.ToNode && number > 0:
 		return []table.Rule{l.rule(fmt.Sprintf("to %s, number %d", way.Node, number), l.setMark(number), verdict(expr.VerdictAccept))}
 	case way.Kind == kernel.Blackhole:
-		return []table.Rule{l.rule("dropped in silence: the node that had it is lost", l.setMark(numberBlackhole), verdict(expr.VerdictAccept))}
+		return []table.Rule{l.rule("dropped in silence: the node that had it is lost", leaves, verdict(expr.VerdictDrop))}
 	case way.Kind == kernel.Prohibit, way.Kind == kernel.ToNode:
-		return []table.Rule{l.rule("rejected: no node that packets can be sent to has it", l.setMark(numberProhibit), verdict(expr.VerdictAccept))}
+		return []table.Rule{l.rule("rejected: no node that packets can be sent to has it", leaves, l.reject())}
 	}
 	return []table.Rule{l.rule("from this node", verdict(expr.VerdictAccept))}
 }
@@ -397,6 +398,16 @@ var withPorts = []byte{unix.IPPROTO_UDP, unix.IPPROTO_SCTP}
 // port loads one of a packet's ports.
 func (l layout) port(offset, register uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2}}
+}
+
+// reject drops a packet and tells who sent it, as a route of the type prohibit does.
+func (l layout) reject() []expr.Any {
+	const filtered, adminProhibited = 13, 1 // RFC 1812, section 5.2.7.1; RFC 4443, section 3.1
+	code := byte(filtered)
+	if l.config.Family == kernel.IPv6 {
+		code = adminProhibited
+	}
+	return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code}}
 }
 
 func (l layout) icmp() byte {
