@@ -131,7 +131,7 @@
 //	    }
 //	    chain guard {
 //	        type filter hook postrouting priority 101;
-//	        any mark, fib daddr type != multicast                           goto marked
+//	        any mark                                                        jump marked
 //	        ct direction reply                                              accept
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
@@ -139,12 +139,15 @@
 //	    }
 //	    chain marked {
 //	        arrived, ct status confirmed, snat, ip saddr @egress-ips        mark := 0, accept
+//	        the mark of a node, oifname steer0                              goto steered
+//	        fib daddr type multicast                                        return
 //	        arrived                                                         counter stale drop
-//	        from here                                                       counter unsnatted drop
-//	        ct status snat                                                  counter unsnatted drop
-//	        meta l4proto != tcp oifname steer0                              jump remember
-//	        oifname steer0                                                  mark := 0, accept
 //	                                                                        counter unsnatted drop
+//	    }
+//	    chain steered {
+//	        ct status snat                                                  counter unsnatted drop
+//	        meta l4proto != tcp                                             jump remember
+//	                                                                        mark := 0, accept
 //	    }
 //	    chain remember {
 //	        meta l4proto udp, or sctp

@@ -34,6 +34,7 @@ const (
 	postroutingChain  = "postrouting"
 	guardChain        = "guard"
 	markedChain       = "marked"
+	steeredChain      = "steered"
 	nostateChain      = "nostate"
 	lateChain         = "late"
 	rememberChain     = "remember"
@@ -106,6 +107,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
+		steeredChain:     l.steered(),
 		nostateChain:     l.nostate(),
 		lateChain:        l.late(),
 		rememberChain:    l.remember(),
@@ -441,12 +443,11 @@ func (l layout) postrouting(pods bool) []table.Rule {
 }
 
 // guard drops what a bound pod has sent and what does not leave from its egress IP. In front of the drops nobody
-// asks for the packet's flow, but to let answers pass. The kernel's own IGMP and MLD reports have some mark: it keeps
-// another number there while it makes them (reserved_tailroom of struct sk_buff).
+// asks for the packet's flow, but to let answers pass.
 func (l layout) guard(pods bool) []table.Rule {
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), drop(unsnattedCounter))
 	rules := []table.Rule{
-		l.rule("marked by this table", l.isMarked(), destinationIs(expr.CmpOpNeq, unix.RTN_MULTICAST), goToChain(markedChain)),
+		l.rule("marked by this table", l.isMarked(), jump(markedChain)),
 		l.rule("an answer", reply(), verdict(expr.VerdictAccept)),
 		l.rule("a bound pod's packet that was not SNATed", l.boundPod(l.protocol()), outside),
 		l.rule("a bound pod's ICMP error that was not SNATed", protocolIs(l.icmp()), related(), l.boundPod(l.flowProtocol()), outside),
@@ -459,23 +460,33 @@ func (l layout) guard(pods bool) []table.Rule {
 
 // marked lets pass what leaves as it should: arrivals of flows whose first packet has passed, from an egress IP, and
 // packets to other nodes by the way to them. The marks end here: packets that wrap these would have them too.
-// A first packet that still has its mark got its source from somebody else, or from nobody.
+// A first packet that still has its mark got its source from somebody else, or from nobody. The kernel's own IGMP and MLD
+// reports have some mark: it keeps another number there while it makes them (reserved_tailroom of struct sk_buff).
 func (l layout) marked() []table.Rule {
-	pass := slices.Concat(l.setMark(0), verdict(expr.VerdictAccept))
 	leaves := interfaceIs(expr.MetaKeyOIFNAME, Device)
 	if l.config.Transport == Direct {
 		leaves = slices.Concat(l.nextHop(l.First), in(nodesSet))
 	}
 	return []table.Rule{
-		l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), pass),
+		l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), l.pass()),
+		l.rule("to another node", l.markedForHolder(), leaves, goToChain(steeredChain)),
+		l.rule("a report of this node", destinationIs(expr.CmpOpEq, unix.RTN_MULTICAST), verdict(expr.VerdictReturn)),
 		l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)),
-		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
-		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
-		l.rule("to another node, and not of TCP", compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), leaves, jump(rememberChain)),
-		l.rule("to another node", leaves, pass),
-		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)),
+		l.rule("nobody or somebody else has SNATed it, or it is on its way to elsewhere", drop(unsnattedCounter)),
 	}
 }
+
+// steered lets pass what is on its way to another node.
+func (l layout) steered() []table.Rule {
+	return []table.Rule{
+		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
+		l.rule("not of TCP", compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), jump(rememberChain)),
+		l.rule("to another node", l.pass()),
+	}
+}
+
+// pass lets a packet go without our mark.
+func (l layout) pass() []expr.Any { return slices.Concat(l.setMark(0), verdict(expr.VerdictAccept)) }
 
 // unbound lets packets pass that are of no bound pod.
 func (l layout) unbound(pods bool) []expr.Any {
@@ -538,6 +549,12 @@ func (l layout) mark(number int) uint32 {
 
 func (l layout) markedWith(number int) []expr.Any    { return l.compareMark(expr.CmpOpEq, number) }
 func (l layout) notMarkedWith(number int) []expr.Any { return l.compareMark(expr.CmpOpNeq, number) }
+
+// markedForHolder lets packets pass that have the number of a holder: the others are the four that have these bits.
+func (l layout) markedForHolder() []expr.Any {
+	others := l.mark(numberLocal)
+	return masked(&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1}, others, expr.CmpOpNeq, others)
+}
 
 // markedToLeave lets packets pass that leave from this node: pods' and arrivals, whose numbers differ in the lowest bit.
 func (l layout) markedToLeave() []expr.Any {
