@@ -54,16 +54,16 @@ func TestSteering_IsSeenAndRemoved(t *testing.T) {
 	})
 	w.scenario("differences are told", func() {
 		process.Eventually(w.T, process.SyncPeriod, func() error { // the node may be faster
-			_, err := source.Host.Run(w.Context(), "ip", "rule", "del", "pref", "998")
+			_, err := source.Host.Run(w.Context(), "ip", "rule", "del", "pref", "901")
 			w.must(err)
 			out, status := verify()
 			w.eventually(func() error { // until it is repaired
-				if rules, err := source.Host.Run(w.Context(), "ip", "rule"); err != nil || !strings.Contains(rules, "998:") {
+				if rules, err := source.Host.Run(w.Context(), "ip", "rule"); err != nil || !strings.Contains(rules, "901:") {
 					return errors.Join(err, errors.New("the rule is missing"))
 				}
 				return nil
 			})
-			if status != 1 || !strings.Contains(out, "IPv4: ip rule pref 998 fwmark 0x7c/0x7e lookup 7762 proto 77: is missing") {
+			if status != 1 || !strings.Contains(out, "IPv4: ip rule pref 901 fwmark 0x2/0x7e lookup 7701 proto 77: is missing") {
 				return fmt.Errorf("status %d: %s", status, out)
 			}
 			return nil

@@ -15,10 +15,11 @@ import (
 )
 
 // The structures of steering: the table of package nftables, alone on a node; with that of package steering, which lets
-// all packets leave there; and on two nodes, of which the other has all egress IPs.
+// all packets leave there, or only those of unbound pods; and on two nodes, of which the other has all egress IPs.
 var (
 	unsteered = structure{"unsteered", "without steering", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false, 1}
 	local     = structure{"local", "local", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 1}
+	away      = structure{"away", "on a node that steers", lab.NFT, nftablesProxier, steersAway, asPlanned, false, 1}
 	vxlan     = structure{"vxlan", "steered by vxlan", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 2}
 	direct    = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
 )
@@ -38,6 +39,8 @@ var comparisons = []comparison{
 	{direct, local, randomPods, true, 0, 1.7},
 	{local, unsteered, unbound, false, 0.98, 0},
 	{local, unsteered, unbound, true, 0.98, 0},
+	{away, unsteered, unbound, false, 0.98, 0},
+	{away, unsteered, unbound, true, 0.98, 0},
 	{local, unsteered, randomPods, false, 0, 0},
 	{local, unsteered, randomPods, true, 0, 0},
 }
@@ -89,7 +92,7 @@ func runSteering(ctx context.Context, s figure.Settings) (results []figure.Resul
 	}
 	b.flows /= 2
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.build(ctx, []structure{unsteered, local, vxlan, direct}); err != nil {
+	if err := b.build(ctx, []structure{unsteered, local, away, vxlan, direct}); err != nil {
 		return nil, err
 	}
 	values := measured{}
@@ -145,6 +148,16 @@ func steeredBy(transport steering.Transport) func(context.Context, *host, kernel
 	return func(ctx context.Context, h *host, p kernel.Desired) error {
 		return steerTo(ctx, h.lab.Nodes(), h.exit(), transport, p)
 	}
+}
+
+// steersAway has another node have all egress IPs, which is not there: no bound pod's packet gets anywhere.
+func steersAway(ctx context.Context, h *host, p kernel.Desired) error {
+	node := h.lab.Node()
+	p.Steering = kernel.Steering{Self: node.V4, Nodes: holders[:1], Ways: map[netip.Addr]kernel.Way{}}
+	for _, b := range p.Bindings {
+		p.Steering.Ways[b.EgressIP] = kernel.Way{Kind: kernel.ToNode, Node: holders[0]}
+	}
+	return node.Do(func() error { return tables.Steer(ctx, node, steering.VXLAN, p) })
 }
 
 // steerTo writes, on each node, the product's tables of source NAT and of steering. The holder has all egress IPs, and pods run

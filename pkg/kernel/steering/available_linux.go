@@ -65,7 +65,7 @@ func (s *pathState) readTables() error {
 		return err
 	}
 	defer handle.Close()
-	for number := 1; number <= numberProhibit; number++ {
+	for number := 1; number <= lastNumber; number++ {
 		routes, err := s.listRoutes(handle, netlink.Route{Table: firstTable + number})
 		if err != nil {
 			return err

@@ -9,9 +9,8 @@
 //
 //	pod ─► PREROUTING  -100  DNAT: kube-proxy
 //	                    -95  prerouting: marks the packet with the number of the node that holds its egress IP
-//	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole, or prohibit)
-//	        FORWARD       0  forward
-//	        POSTROUTING  97  before-nat: marks the first packet of what leaves from this node
+//	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole)
+//	        POSTROUTING      first: marks the first packet of what leaves from this node
 //	                     98  postrouting: gives the flow its egress IP; a steered packet keeps its source
 //	                 99-100  the rules of source NAT; kube-proxy; the network plugin
 //	                    101  guard: everything else is dropped
@@ -47,10 +46,10 @@
 //	    set hosts      { type ipv4_addr . inet_proto . ipv4_addr; the same }   of protocols without ports
 //
 //	    chain egress-203.0.113.10 {                                         which way it takes, a rule at a time:
-//	        meta mark set meta mark & ~0x7e | 2                             to the node of number 1
-//	        meta mark set meta mark & ~0x7e | 62 << 1                       dropped in silence
-//	        meta mark set meta mark & ~0x7e | 63 << 1                       rejected
-//	        return                                                          from this node
+//	        meta mark set meta mark & ~0x7e | 2 accept                      to the node of number 1
+//	        fib daddr type != local drop                                    dropped in silence
+//	        fib daddr type != local reject                                  rejected
+//	        accept                                                          from this node
 //	    }
 //	    chain from-203.0.113.10 {
 //	        arrived                                                         mark := 0, snat to 203.0.113.10
@@ -59,8 +58,11 @@
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
-//	        udp dport 4799 fib daddr type local fib saddr . iif oif exists  ip saddr vmap @speakers
-//	        udp dport 4799 fib daddr type local ip saddr @nodes             counter foreign drop
+//	        udp dport 4799                                                  goto port-udp-4799
+//	    }
+//	    chain port-udp-4799 {
+//	        fib daddr type local fib saddr . iif oif exists                 ip saddr vmap @speakers
+//	        fib daddr type local ip saddr @nodes                            counter foreign drop
 //	    }
 //	    chain ports-input {
 //	        type filter hook input priority raw;
@@ -77,22 +79,37 @@
 //	                                                                        the pool's, udp and tcp, without notrack
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
-//	        iifname steer0 ct state new
+//	        udp dport 4799 ip daddr @nodes                                  counter forged drop
+//	        iifname steer0                                                  goto arrivals
+//	        ct direction reply                                              goto answers
+//	        ct state new,invalid,related                                    jump begins
+//	        ip saddr . meta l4proto @bound                                  goto bound-pod
+//	    }
+//	    chain arrivals {
+//	        ct state new
 //	            ip saddr . ether saddr != @homes ip saddr @homed            counter forged drop
-//	        iifname steer0                                                  mark := arrived, return
+//	                                                                        mark := arrived, accept
+//	    }
+//	    chain answers {
+//	        tcp flags syn,ack / syn,ack ct status ! snat
+//	            ip daddr . meta l4proto @bound ip saddr != @exclusions      tcp option maxseg size set (MTU - 40)
+//	    }
+//	    chain begins {
+//	        tcp flags syn / syn,rst,ack                                     return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
 //	        ct state new ct status ! dnat meta l4proto != tcp
 //	            ip daddr . meta l4proto @bound                              jump late
 //	        ct state new,invalid tcp flags != syn / syn,rst,ack
 //	            ip daddr @held                                              jump nostate
-//	        ct direction reply                                              return
-//	        ct status snat                                                  return
-//	        ct state ! related ip saddr . meta l4proto != @bound            return
-//	        ip daddr @exclusions                                            return
-//	        ip saddr . meta l4proto . ip daddr @own                         return
+//	        ct state related ct status ! snat
+//	            ip daddr != @exclusions ip saddr . ct protocol              vmap @ways
+//	    }
+//	    chain bound-pod {
+//	        ct status snat                                                  accept
+//	        ip daddr @exclusions                                            accept
+//	        ip saddr . meta l4proto . ip daddr @own                         accept
 //	        ip saddr . meta l4proto                                         vmap @ways
-//	        ct state related ip saddr . ct protocol                         vmap @ways
 //	    }
 //	    chain late {
 //	        meta l4proto udp, or sctp
@@ -103,14 +120,8 @@
 //	        socket transparent 0, or 1                                      return
 //	                                                                        counter nostate drop
 //	    }
-//	    chain forward {
-//	        type filter hook forward priority filter;
-//	        udp dport 4799 ip daddr @nodes                                  counter forged drop
-//	        tcp flags syn,ack / syn,ack ct direction reply ct status ! snat
-//	            ip daddr . meta l4proto @bound ip saddr != @exclusions      tcp option maxseg size set (MTU - 40)
-//	    }
-//	    chain before-nat {
-//	        type filter hook postrouting priority 97;
+//	    chain first {
+//	        type nat hook postrouting priority -199;
 //	        ct state new ct status ! confirmed, not marked, ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := from here
 //	    }
@@ -121,20 +132,23 @@
 //	    }
 //	    chain guard {
 //	        type filter hook postrouting priority 101;
-//	        any mark, fib daddr type != multicast                           goto marked
+//	        any mark                                                        jump marked
 //	        ct direction reply                                              accept
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
-//	        ct state related, the same with ct protocol                     counter unsnatted drop
+//	        meta l4proto icmp ct state related, the same with ct protocol   counter unsnatted drop
 //	    }
 //	    chain marked {
 //	        arrived, ct status confirmed, snat, ip saddr @egress-ips        mark := 0, accept
+//	        the mark of a node, oifname steer0                              goto steered
+//	        fib daddr type multicast                                        return
 //	        arrived                                                         counter stale drop
-//	        from here                                                       counter unsnatted drop
-//	        ct status snat                                                  counter unsnatted drop
-//	        meta l4proto != tcp oifname steer0                              jump remember
-//	        oifname steer0                                                  mark := 0, accept
 //	                                                                        counter unsnatted drop
+//	    }
+//	    chain steered {
+//	        ct status snat                                                  counter unsnatted drop
+//	        meta l4proto != tcp                                             jump remember
+//	                                                                        mark := 0, accept
 //	    }
 //	    chain before {                                                      no packet comes here
 //	        return comment "net/ipv4/conf/eth1/rp_filter was 1 is 2"        a setting that was changed
@@ -146,9 +160,10 @@
 //	    }
 //	}
 //
-// The rules for bindings of all protocols are there only if there is one. The chains of the tunnel, and the
-// rule of what is forged, are in the table of the family of the nodes' addresses. What they do for the tunnel
-// they do for the port by which nodes tell each other what they hold (package holders), too.
+// The rules for bindings of all protocols are there only if there is one, and those that lead to ways, and fit answers, only
+// if one leads away from this node. The chains of the tunnel, and the rule of what is forged, are in the table of the family of
+// the nodes' addresses. What they do for the tunnel they do for the port by which nodes tell each other what they hold (package
+// holders), too.
 //
 // # Without a tunnel
 //
@@ -156,6 +171,7 @@
 // @nodes", and a packet has arrived that comes in by the uplink from a pod and is to the outside:
 //
 //	chain prerouting {
+//	    ...
 //	    iifname eth0 ip saddr @cluster
 //	        ip daddr != @exclusions fib daddr type != local             goto arrivals
 //	}
@@ -194,12 +210,14 @@
 //     packet refreshes what remember knows of its flow, as nobody knows when conntrack forgets it; that costs
 //     a lookup. What comes late is dropped until the pod itself sends. Where a set is full, further flows are not remembered.
 //   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked. ports-input is behind it, for
-//     an answer to a masqueraded pod may have such a port, too; others never get to the device. forward is for those that a node would masquerade, and so make look like its own.
-//   - before-nat sees whose a packet is for the last time. Behind source NAT the packet does not say so,
+//     an answer to a masqueraded pod may have such a port, too; others never get to the device. What a node would
+//     masquerade, and so make look like its own, is in prerouting.
+//   - first sees whose a packet is for the last time. Behind source NAT the packet does not say so,
 //     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
 //     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own
 //     egress IP. The guard drops what still has it: somebody else was first, whatever address he gave. Whose first
-//     packet has passed is confirmed by the kernel, and its source never changes.
+//     packet has passed is confirmed by the kernel, and its source never changes. Of chains of NAT,
+//     which only first packets pass, it is in front of all others.
 //   - postrouting is in front of our rules of source NAT, and so of everybody else's at the usual priority:
 //     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports stay
 //     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That

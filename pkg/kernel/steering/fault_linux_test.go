@@ -130,7 +130,7 @@ func TestCompare_SaysWhatDiffers(t *testing.T) {
 			want []string
 		}{
 			{family + " rule del pref 901", []string{fmt.Sprintf("%s rule pref 901 fwmark 0x2/0x7e lookup 7701 proto 77: is missing", family)}},
-			{family + " route flush table 7762", []string{fmt.Sprintf("%s route blackhole default table 7762 metric 4294967295 proto 77: is missing", family)}},
+			{family + " route del blackhole default table 7701 metric 4294967295", []string{fmt.Sprintf("%s route blackhole default table 7701 metric 4294967295 proto 77: is missing", family)}},
 			{fmt.Sprintf("ip neigh del %s dev steer0", hop), []string{fmt.Sprintf("ip neigh %s lladdr %s dev steer0 nud permanent: is missing", hop, mac)}},
 			{fmt.Sprintf("bridge fdb del %s dev steer0", mac), []string{fmt.Sprintf("bridge fdb %s dev steer0 dst %s self permanent: is missing", mac, c.nodes[1].ip)}},
 			{"nft flush chain " + n.name() + " guard", []string{"chain guard of table openshift-egress-steering has other rules than were written"}},

@@ -386,10 +386,7 @@ func (h *handMade) makeDevice() error {
 	return h.ip(
 		fmt.Sprintf("link add %s type vxlan id 4789 local %s dstport %d nolearning", Device, h.n.ip, tunnelPort),
 		fmt.Sprintf("link set %s address %s mtu %d up", Device, mac(h.n.ip), tunnelMTU),
-		fmt.Sprintf("addr add %s dev %s nodad", addrOf(h.n.c.family, "169.254.77.0", "fe80::57:0"), Device),
-		fmt.Sprintf("route replace blackhole default table %d", 7700+numberBlackhole),
-		fmt.Sprintf("route replace prohibit default table %d", 7700+numberProhibit),
-		h.rule(998, numberBlackhole), h.rule(999, numberProhibit))
+		fmt.Sprintf("addr add %s dev %s nodad", addrOf(h.n.c.family, "169.254.77.0", "fe80::57:0"), Device))
 }
 
 func (h *handMade) remove(_ context.Context, number int) error {

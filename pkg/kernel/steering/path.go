@@ -44,12 +44,11 @@ const (
 	realMetric, lastMetric      = 10, math.MaxUint32
 )
 
-// The numbers that follow those of the holders.
+// The numbers of holders are up to maxNumber. lastNumber is what fits into six bits.
 const (
-	maxNumber       = 60
-	numberArrived   = 61
-	numberBlackhole = 62
-	numberProhibit  = 63
+	maxNumber     = 60
+	numberArrived = 61
+	lastNumber    = 63
 )
 
 // overhead is what VXLAN takes of the uplink's MTU: outer IP header, UDP, VXLAN and inner Ethernet.
@@ -236,16 +235,15 @@ func ipCommand(family kernel.Family) string {
 // parts are what the kernel should hold, in the order in which they are added: a packet that a rule
 // sends to a table finds a way there, or an end.
 //
-// There is no rule that leads unmarked packets past the others: with 5 holders it costs them 10 ns more than
-// it saves, and with 60 it saves 70 ns of a forwarded packet's 13 µs. And somebody else's rules may be
+// There are no rules where no other node holds an egress IP: the first one takes the kernel's short way to routes from all
+// packets of the node, until it restarts. There is none that leads unmarked packets past the others: with 5 holders it costs
+// them 10 ns more than it saves, and with 60 it saves 70 ns of a forwarded packet's 13 µs. And somebody else's rules may be
 // among ours.
 func (c Config) parts(up uplink, holders map[int]netip.Addr) []part {
 	var parts []part
 	if c.Transport == VXLAN {
 		parts = c.deviceParts(up)
 	}
-	parts = append(parts, c.special(numberBlackhole, "blackhole")...)
-	parts = append(parts, c.special(numberProhibit, "prohibit")...)
 	for _, number := range slices.Sorted(maps.Keys(holders)) {
 		parts = append(parts, c.holderParts(up, number, holders[number])...)
 	}
@@ -273,14 +271,6 @@ func (c Config) deviceParts(up uplink) []part {
 	)
 }
 
-// special are the parts of a number that leads nowhere.
-func (c Config) special(number int, kind string) []part {
-	return []part{
-		route{family: c.Family, table: firstTable + number, metric: lastMetric, kind: kind},
-		c.rule(number),
-	}
-}
-
 // holderParts are those of one number. The blackhole is first and last: it stays when the link goes down
 // and takes the real route with it.
 func (c Config) holderParts(up uplink, number int, node netip.Addr) []part {
@@ -297,15 +287,8 @@ func (c Config) holderParts(up uplink, number int, node netip.Addr) []part {
 }
 
 func (c Config) rule(number int) ipRule {
-	preference := firstPreference + number
-	switch number {
-	case numberBlackhole:
-		preference = 998
-	case numberProhibit:
-		preference = 999
-	}
 	return ipRule{
-		family: c.Family, preference: preference, mark: markFor(c.MarkMask, number), mask: c.MarkMask, lookupTable: firstTable + number,
+		family: c.Family, preference: firstPreference + number, mark: markFor(c.MarkMask, number), mask: c.MarkMask, lookupTable: firstTable + number,
 	}
 }
 

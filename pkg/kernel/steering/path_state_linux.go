@@ -231,7 +231,7 @@ func (s *pathState) readRoutes() error {
 		}
 	}
 	for _, r := range ours {
-		if number := r.Table - firstTable; number < 1 || number > numberProhibit {
+		if number := r.Table - firstTable; number < 1 || number > lastNumber {
 			continue
 		}
 		tables[r.Table] = true

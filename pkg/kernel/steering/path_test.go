@@ -27,10 +27,6 @@ func TestParts_AsPrinted(t *testing.T) {
 sysctl net/ipv4/conf/steer0/rp_filter=2
 sysctl net/ipv4/conf/steer0/forwarding=1
 ip addr 169.254.77.0/32 dev steer0
-ip route blackhole default table 7762 metric 4294967295 proto 77
-ip rule pref 998 fwmark 0x7c/0x7e lookup 7762 proto 77
-ip route prohibit default table 7763 metric 4294967295 proto 77
-ip rule pref 999 fwmark 0x7e/0x7e lookup 7763 proto 77
 ip neigh 169.254.77.1 lladdr 02:57:c0:00:02:03 dev steer0 nud permanent
 bridge fdb 02:57:c0:00:02:03 dev steer0 dst 192.0.2.3 self permanent
 ip route blackhole default table 7701 metric 4294967295 proto 77
@@ -49,10 +45,6 @@ ip rule pref 902 fwmark 0x4/0x7e lookup 7702 proto 77
 			`ip link steer0 address 02:57:af:ec:85:47 mtu 1430 up type vxlan id 4789 local 2001:db8:0:2::2 dstport 4800 nolearning
 sysctl net/ipv6/conf/steer0/disable_ipv6=0
 sysctl net/ipv6/conf/steer0/accept_ra=0
-ip -6 route blackhole default table 7762 metric 4294967295 proto 77
-ip -6 rule pref 998 fwmark 0x7c000000/0xfe000000 lookup 7762 proto 77
-ip -6 route prohibit default table 7763 metric 4294967295 proto 77
-ip -6 rule pref 999 fwmark 0x7e000000/0xfe000000 lookup 7763 proto 77
 ip neigh fe80::57:3c lladdr 02:57:ae:ec:83:b4 dev steer0 nud permanent
 bridge fdb 02:57:ae:ec:83:b4 dev steer0 dst 2001:db8:0:2::3 self permanent
 ip -6 route blackhole default table 7760 metric 4294967295 proto 77
@@ -63,11 +55,7 @@ ip -6 rule pref 960 fwmark 0x78000000/0xfe000000 lookup 7760 proto 77
 		"direct": {
 			Config{Family: kernel.IPv4, NodeIP: v4, Transport: Direct, MarkMask: 0x7e}, uplink{name: "eth0", mtu: 1500},
 			map[int]netip.Addr{1: netip.MustParseAddr("192.0.2.3")},
-			`ip route blackhole default table 7762 metric 4294967295 proto 77
-ip rule pref 998 fwmark 0x7c/0x7e lookup 7762 proto 77
-ip route prohibit default table 7763 metric 4294967295 proto 77
-ip rule pref 999 fwmark 0x7e/0x7e lookup 7763 proto 77
-ip route blackhole default table 7701 metric 4294967295 proto 77
+			`ip route blackhole default table 7701 metric 4294967295 proto 77
 ip route default via 192.0.2.3 dev eth0 onlink table 7701 metric 10 proto 77
 ip rule pref 901 fwmark 0x2/0x7e lookup 7701 proto 77
 `,

@@ -261,6 +261,16 @@ func places(b kernel.Binding) []place {
 	}
 }
 
+// steers tells whether packets of some binding do not leave from this node.
+func (c *content) steers() bool {
+	for egressIP, way := range c.ways {
+		if way.Kind != "" && c.uses[egressIP] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // holders returns the nodes that packets are steered to, sorted: those that hold the egress IP of a binding.
 func (c *content) holders() []netip.Addr {
 	nodes := map[netip.Addr]bool{}

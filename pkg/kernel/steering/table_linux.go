@@ -23,27 +23,31 @@ import (
 const (
 	tunnelInputChain  = "tunnel-input"
 	portsInputChain   = "ports-input"
+	portChains        = "port-" // begins the names of chains
 	tunnelOutputChain = "tunnel-output"
-	forwardChain      = "forward"
 	preroutingChain   = "prerouting"
 	arrivalsChain     = "arrivals"
-	beforeNATChain    = "before-nat"
+	answersChain      = "answers"
+	beginsChain       = "begins"
+	boundChain        = "bound-pod"
+	firstChain        = "first"
 	postroutingChain  = "postrouting"
 	guardChain        = "guard"
 	markedChain       = "marked"
+	steeredChain      = "steered"
 	nostateChain      = "nostate"
 	lateChain         = "late"
 	rememberChain     = "remember"
 	beforeChain       = "before" // no packet comes there
 )
 
-// Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which begins at 100 for
-// chains of other types.
+// Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which is at 100 for chains of other types.
+// The first is the lowest that the kernel allows a chain of NAT.
 var (
-	waysPriority      = *nftables.ChainPriorityNATDest + 5
-	beforeNATPriority = *nftables.ChainPriorityNATSource - 3
-	natPriority       = *nftables.ChainPriorityNATSource - 2
-	guardPriority     = *nftables.ChainPriorityNATSource + 1
+	waysPriority  = *nftables.ChainPriorityNATDest + 5
+	firstPriority = *nftables.ChainPriorityConntrack + 1
+	natPriority   = *nftables.ChainPriorityNATSource - 2
+	guardPriority = *nftables.ChainPriorityNATSource + 1
 )
 
 // layout makes the rules of the table.
@@ -73,8 +77,7 @@ func (l layout) spec() table.Spec {
 	}
 	chains := []table.Chain{
 		filter(preroutingChain, nftables.ChainHookPrerouting, waysPriority),
-		filter(forwardChain, nftables.ChainHookForward, *nftables.ChainPriorityFilter),
-		filter(beforeNATChain, nftables.ChainHookPostrouting, beforeNATPriority),
+		{Name: firstChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: firstPriority},
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
 	}
@@ -98,27 +101,35 @@ type links struct {
 // stateOf returns what the table should hold for a content.
 func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	chains := map[string][]table.Rule{
-		preroutingChain:  l.prerouting(c.pods > 0, at.uplink),
-		forwardChain:     l.forward(c.pods > 0, at.mss),
-		beforeNATChain:   l.beforeNAT(c.pods > 0),
+		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
+		arrivalsChain:    l.arrivals(c.pods > 0),
+		beginsChain:      l.begins(c.pods > 0, c.steers()),
+		firstChain:       l.first(c.pods > 0),
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
+		steeredChain:     l.steered(),
 		nostateChain:     l.nostate(),
 		lateChain:        l.late(),
 		rememberChain:    l.remember(),
 	}
+	if c.steers() {
+		chains[boundChain] = l.bound(c.pods > 0)
+	}
+	if c.steers() && at.mss > 0 {
+		chains[answersChain] = l.answers(c.pods > 0, at.mss)
+	}
 	if len(l.config.ports()) > 0 {
 		chains[tunnelInputChain], chains[portsInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.portsInput(), l.tunnelOutput()
+	}
+	for _, port := range l.config.ports() {
+		chains[portChain(port)] = l.toPort(port)
 	}
 	for speaker := range c.sets[speakersMap] {
 		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
 	}
 	if len(c.before) > 0 {
 		chains[beforeChain] = l.before(c.before)
-	}
-	if l.config.Transport == Direct {
-		chains[arrivalsChain] = l.arrivals(c.pods > 0)
 	}
 	ways := map[kernel.Way][]table.Rule{} // there are few ways, and many egress IPs
 	for egressIP := range c.uses {
@@ -155,35 +166,50 @@ func (l layout) source(g giver) []table.Rule {
 	}
 }
 
-// way returns the rule of an egress IP's chain.
+// way returns the rule of an egress IP's chain. What is for this node itself gets there all the same.
 func (l layout) way(way kernel.Way, n numbers) []table.Rule {
+	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
 	switch number := n[way.Node]; {
 	case way.Kind == kernel.ToNode && number > 0:
-		return []table.Rule{l.rule(fmt.Sprintf("to %s, number %d", way.Node, number), l.setMark(number))}
+		return []table.Rule{l.rule(fmt.Sprintf("to %s, number %d", way.Node, number), l.setMark(number), verdict(expr.VerdictAccept))}
 	case way.Kind == kernel.Blackhole:
-		return []table.Rule{l.rule("dropped in silence: the node that had it is lost", l.setMark(numberBlackhole))}
+		return []table.Rule{l.rule("dropped in silence: the node that had it is lost", leaves, verdict(expr.VerdictDrop))}
 	case way.Kind == kernel.Prohibit, way.Kind == kernel.ToNode:
-		return []table.Rule{l.rule("rejected: no node that packets can be sent to has it", l.setMark(numberProhibit))}
+		return []table.Rule{l.rule("rejected: no node that packets can be sent to has it", leaves, l.reject())}
 	}
-	return []table.Rule{l.rule("from this node", verdict(expr.VerdictReturn))}
+	return []table.Rule{l.rule("from this node", verdict(expr.VerdictAccept))}
 }
 
-// tunnelInput lets packets to the nodes' ports in that come from where another node is, and tracks none of them but those
-// of ports that have flows.
+// tunnelInput picks out packets to the nodes' ports: all others that this node gets pass here, too.
 func (l layout) tunnelInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		toUs := slices.Concat(to(port), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL))
-		fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
-		if port.tunnel {
-			fromNode = goToChainIn(speakersMap)
-		} else if port.tracked {
-			fromNode = slices.Concat(in(nodesSet), verdict(expr.VerdictAccept))
-		}
-		rules = append(rules,
-			l.rule(port.purpose+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
-			l.rule(port.purpose+", as if from another node", toUs, l.Source(l.First), in(nodesSet), drop(foreignCounter)))
+		rules = append(rules, l.rule(port.purpose, to(port), goToChain(portChain(port))))
 	}
 	return rules
+}
+
+// toPort lets packets to a port of this node in that come from where another node is, and tracks none of them but those of
+// ports that have flows.
+func (l layout) toPort(port nodesPort) []table.Rule {
+	toUs := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
+	fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
+	if port.tunnel {
+		fromNode = goToChainIn(speakersMap)
+	} else if port.tracked {
+		fromNode = slices.Concat(in(nodesSet), verdict(expr.VerdictAccept))
+	}
+	return []table.Rule{
+		l.rule(port.purpose+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
+		l.rule(port.purpose+", as if from another node", toUs, l.Source(l.First), in(nodesSet), drop(foreignCounter)),
+	}
+}
+
+func portChain(port nodesPort) string {
+	protocol := "udp"
+	if port.protocol == unix.IPPROTO_TCP {
+		protocol = "tcp"
+	}
+	return fmt.Sprintf("%s%s-%d", portChains, protocol, port.number)
 }
 
 // portsInput keeps everybody else from the nodes' ports. It is behind conntrack: an answer to a pod that has been masqueraded
@@ -217,81 +243,111 @@ func (l layout) tunnelOutput() (rules []table.Rule) {
 	return rules
 }
 
-// forward keeps pods from speaking to the nodes' ports under this node's address, which they get where they are
-// masqueraded, and makes room for the tunnel's headers in what the far side sends: its SYN and ACK tell
-// the pod how large a segment may be, and not every pod hears an ICMP message that says so.
-func (l layout) forward(pods bool, mss uint16) []table.Rule {
+// prerouting marks what arrives and what is to be steered. A packet without a flow (INVALID) is not met by
+// what asks for its flow, so it goes the same way as others. Most packets are of nobody who is bound and of a flow that has
+// begun: they get to the end of this chain, with a single look; with none where all egress IPs leave from this node.
+//
+// What pods send to the nodes' ports would be masqueraded, and look like their node's own.
+func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
 	var rules []table.Rule
 	for _, port := range l.config.ports() {
 		rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
 	}
-	if mss == 0 {
-		return rules
+	arrival := interfaceIs(expr.MetaKeyIIFNAME, Device)
+	if l.config.Transport == Direct {
+		arrival = slices.Concat(interfaceIs(expr.MetaKeyIIFNAME, at.uplink), l.Source(l.First), in(clusterSet),
+			l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
 	}
-	answer := slices.Concat(tcpFlags(flagSYN|flagACK, expr.CmpOpEq, flagSYN|flagACK), reply(), notSNATed())
+	rules = append(rules, l.rule("from another node", arrival, goToChain(arrivalsChain)))
+	unusual := l.rule("begins a flow, or is of none", begins(), jump(beginsChain))
+	if !steers {
+		return append(rules, unusual)
+	}
+	answer := verdict(expr.VerdictAccept)
+	if at.mss > 0 {
+		answer = goToChain(answersChain)
+	}
+	rules = append(rules, l.rule("an answer", reply(), answer), unusual,
+		l.rule("of a bound pod", l.Source(l.First), l.protocol(), in(boundSet), goToChain(boundChain)))
+	if pods {
+		rules = append(rules, l.rule("of a bound pod", l.Source(l.First), in(boundPodsSet), goToChain(boundChain)))
+	}
+	return rules
+}
+
+// answers makes room for the tunnel's headers in what the far side sends: its SYN and ACK tell the pod how large a segment
+// may be, and not every pod hears an ICMP message that says so.
+func (l layout) answers(pods bool, mss uint16) []table.Rule {
+	answer := slices.Concat(tcpFlags(flagSYN|flagACK, expr.CmpOpEq, flagSYN|flagACK), notSNATed())
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), setMSS(mss))
-	rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), l.protocol(), in(boundSet), outside))
+	rules := []table.Rule{
+		l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), l.protocol(), in(boundSet), outside),
+	}
 	if pods {
 		rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), in(boundPodsSet), outside))
 	}
 	return rules
 }
 
-// prerouting marks what arrives and what is to be steered. A packet without a flow (INVALID) is not met by
-// what asks for its flow, so it goes the same way as others. Most packets are of nobody who is bound, and cost a single look.
-func (l layout) prerouting(pods bool, uplink string) []table.Rule {
-	arrival := l.rule("from another node", interfaceIs(expr.MetaKeyIIFNAME, Device), l.setMark(numberArrived), verdict(expr.VerdictReturn))
-	if l.config.Transport == Direct {
-		arrival = l.rule("a pod's, from another node to the outside", interfaceIs(expr.MetaKeyIIFNAME, uplink), l.Source(l.First), in(clusterSet),
-			l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL), goToChain(arrivalsChain))
-	}
-	var rules []table.Rule
-	if l.config.Transport == VXLAN {
-		rules = append(rules, l.rule("from another node than the pod's", interfaceIs(expr.MetaKeyIIFNAME, Device), l.notFromHome()))
-	}
-	rules = append(rules, arrival)
-	// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
+// begins drops what may not begin a flow. What comes late for a forgotten flow would make one in the other direction, whose
+// answers nobody steers.
+func (l layout) begins(pods, steers bool) []table.Rule {
 	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
 	perhaps := slices.Concat(newFlow(), notDNATed(), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP))
-	rules = append(rules,
+	rules := []table.Rule{
+		l.rule("begins a connection", tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpEq, flagSYN), verdict(expr.VerdictReturn)),
 		l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside),
-		l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), l.protocol(), in(boundSet), jump(lateChain)))
+		l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), l.protocol(), in(boundSet), jump(lateChain)),
+	}
 	if pods {
 		rules = append(rules,
 			l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside),
 			l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), in(boundPodsSet), jump(lateChain)))
 	}
-	rules = append(rules,
-		l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
-			l.Destination(l.First), in(heldSet), jump(nostateChain)),
-		l.rule("an answer", reply(), verdict(expr.VerdictReturn)),
-		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictReturn)),
-		l.rule("of nobody who is bound", notRelated(), l.unbound(pods), verdict(expr.VerdictReturn)),
-		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictReturn)),
-		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictReturn)),
+	rules = append(rules, l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
+		l.Destination(l.First), in(heldSet), jump(nostateChain)))
+	if !steers {
+		return rules
+	}
+	return append(rules,
+		l.rule("a bound pod's ICMP error about a flow", related(), notSNATed(), l.Destination(l.First), notIn(exclusionsSet),
+			l.Source(l.First), l.flowProtocol(), goToChainIn(waysMap)))
+}
+
+// bound sends what a bound pod sends by the way of its egress IP.
+func (l layout) bound(pods bool) []table.Rule {
+	rules := []table.Rule{
+		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictAccept)),
+		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
+		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictAccept)),
 		l.rule("of a bound pod", l.Source(l.First), l.protocol(), goToChainIn(waysMap)),
-		l.rule("a bound pod's ICMP error about a flow", related(), l.Source(l.First), l.flowProtocol(), goToChainIn(waysMap)))
+	}
 	if pods {
 		rules = append(rules,
-			l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictReturn)),
+			l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)),
 			l.rule("of a bound pod", l.Source(l.First), goToChainIn(podWaysMap)))
 	}
 	return rules
 }
 
-// arrivals marks what another node has sent here without a tunnel. A pod that is not bound here may have sent the answer to
-// a client that this node has let in, or a packet to a Service that leads out of the cluster. What has a bound pod's
+// arrivals marks what another node has sent here. Without a tunnel, a pod that is not bound here may have sent the answer to
+// a client that this node has let in, or a packet to a Service that leads out of the cluster; and what has a bound pod's
 // address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []table.Rule {
+	home := l.rule("from another node than the pod's", l.notFromHome())
+	arrived := slices.Concat(l.setMark(numberArrived), verdict(expr.VerdictAccept))
+	if l.config.Transport == VXLAN {
+		return []table.Rule{home, l.rule("steered", arrived)}
+	}
 	unbound := l.unbound(pods)
 	rules := []table.Rule{
 		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
 		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
-		l.rule("from another node than the pod's", l.notFromHome()),
-		l.rule("steered", hardwareSource(unix.NFT_REG_1), in(sendersSet), l.setMark(numberArrived), verdict(expr.VerdictAccept)),
+		home,
+		l.rule("steered", hardwareSource(unix.NFT_REG_1), in(sendersSet), arrived),
+		l.rule("from no node", l.Source(l.First), l.protocol(), in(boundSet), drop(foreignCounter)),
 	}
-	rules = append(rules, l.rule("from no node", l.Source(l.First), l.protocol(), in(boundSet), drop(foreignCounter)))
 	if pods {
 		rules = append(rules, l.rule("from no node", l.Source(l.First), in(boundPodsSet), drop(foreignCounter)))
 	}
@@ -353,6 +409,16 @@ func (l layout) port(offset, register uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2}}
 }
 
+// reject drops a packet and tells who sent it, as a route of the type prohibit does.
+func (l layout) reject() []expr.Any {
+	const filtered, adminProhibited = 13, 1 // RFC 1812, section 5.2.7.1; RFC 4443, section 3.1
+	code := byte(filtered)
+	if l.config.Family == kernel.IPv6 {
+		code = adminProhibited
+	}
+	return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code}}
+}
+
 func (l layout) icmp() byte {
 	if l.config.Family == kernel.IPv6 {
 		return unix.IPPROTO_ICMPV6
@@ -360,9 +426,9 @@ func (l layout) icmp() byte {
 	return unix.IPPROTO_ICMP
 }
 
-// beforeNAT marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
+// first marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
 // egress IP. Once that is decided, the kernel confirms the flow, and what follows has no mark.
-func (l layout) beforeNAT(pods bool) []table.Rule {
+func (l layout) first(pods bool) []table.Rule {
 	first := slices.Concat(newFlow(), unconfirmed(), l.unmarked())
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
 	rules := []table.Rule{l.rule("a bound pod's flow begins", first, l.boundPod(l.protocol()), outside)}
@@ -375,28 +441,23 @@ func (l layout) beforeNAT(pods bool) []table.Rule {
 // postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
 // has arrived and no binding takes, keeps its source: nobody masquerades it then.
 func (l layout) postrouting(pods bool) []table.Rule {
-	var rules []table.Rule
-	give := func(number int) {
-		rules = append(rules, l.rule("leaves from this node", l.markedWith(number), l.Source(l.First), l.protocol(), goToChainIn(sourcesMap)))
-		if pods {
-			rules = append(rules, l.rule("leaves from this node", l.markedWith(number), l.Source(l.First), goToChainIn(podSourcesMap)))
-		}
+	leaves := l.markedToLeave()
+	rules := []table.Rule{l.rule("leaves from this node", leaves, l.Source(l.First), l.protocol(), goToChainIn(sourcesMap))}
+	if pods {
+		rules = append(rules, l.rule("leaves from this node", leaves, l.Source(l.First), goToChainIn(podSourcesMap)))
 	}
-	give(numberLocal)
-	give(numberArrived)
 	return append(rules, l.rule("to another node, or without a binding", l.isMarked(), l.notMarkedWith(numberLocal), l.Source(l.First), l.snat()))
 }
 
 // guard drops what a bound pod has sent and what does not leave from its egress IP. In front of the drops nobody
-// asks for the packet's flow, but to let answers pass. The kernel's own IGMP and MLD reports have some mark: it keeps
-// another number there while it makes them (reserved_tailroom of struct sk_buff).
+// asks for the packet's flow, but to let answers pass.
 func (l layout) guard(pods bool) []table.Rule {
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), drop(unsnattedCounter))
 	rules := []table.Rule{
-		l.rule("marked by this table", l.isMarked(), destinationIs(expr.CmpOpNeq, unix.RTN_MULTICAST), goToChain(markedChain)),
+		l.rule("marked by this table", l.isMarked(), jump(markedChain)),
 		l.rule("an answer", reply(), verdict(expr.VerdictAccept)),
 		l.rule("a bound pod's packet that was not SNATed", l.boundPod(l.protocol()), outside),
-		l.rule("a bound pod's ICMP error that was not SNATed", related(), l.boundPod(l.flowProtocol()), outside),
+		l.rule("a bound pod's ICMP error that was not SNATed", protocolIs(l.icmp()), related(), l.boundPod(l.flowProtocol()), outside),
 	}
 	if pods {
 		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", l.boundPodOfAll(), outside))
@@ -406,23 +467,33 @@ func (l layout) guard(pods bool) []table.Rule {
 
 // marked lets pass what leaves as it should: arrivals of flows whose first packet has passed, from an egress IP, and
 // packets to other nodes by the way to them. The marks end here: packets that wrap these would have them too.
-// A first packet that still has its mark got its source from somebody else, or from nobody.
+// A first packet that still has its mark got its source from somebody else, or from nobody. The kernel's own IGMP and MLD
+// reports have some mark: it keeps another number there while it makes them (reserved_tailroom of struct sk_buff).
 func (l layout) marked() []table.Rule {
-	pass := slices.Concat(l.setMark(0), verdict(expr.VerdictAccept))
 	leaves := interfaceIs(expr.MetaKeyOIFNAME, Device)
 	if l.config.Transport == Direct {
 		leaves = slices.Concat(l.nextHop(l.First), in(nodesSet))
 	}
 	return []table.Rule{
-		l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), pass),
+		l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), l.pass()),
+		l.rule("to another node", l.markedForHolder(), leaves, goToChain(steeredChain)),
+		l.rule("a report of this node", destinationIs(expr.CmpOpEq, unix.RTN_MULTICAST), verdict(expr.VerdictReturn)),
 		l.rule("from another node, without a binding", l.markedWith(numberArrived), drop(staleCounter)),
-		l.rule("nobody or somebody else has SNATed it", l.markedWith(numberLocal), drop(unsnattedCounter)),
-		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
-		l.rule("to another node, and not of TCP", compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), leaves, jump(rememberChain)),
-		l.rule("to another node", leaves, pass),
-		l.rule("steered, and on its way to elsewhere", drop(unsnattedCounter)),
+		l.rule("nobody or somebody else has SNATed it, or it is on its way to elsewhere", drop(unsnattedCounter)),
 	}
 }
+
+// steered lets pass what is on its way to another node.
+func (l layout) steered() []table.Rule {
+	return []table.Rule{
+		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
+		l.rule("not of TCP", compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), jump(rememberChain)),
+		l.rule("to another node", l.pass()),
+	}
+}
+
+// pass lets a packet go without our mark.
+func (l layout) pass() []expr.Any { return slices.Concat(l.setMark(0), verdict(expr.VerdictAccept)) }
 
 // unbound lets packets pass that are of no bound pod.
 func (l layout) unbound(pods bool) []expr.Any {
@@ -485,8 +556,21 @@ func (l layout) mark(number int) uint32 {
 
 func (l layout) markedWith(number int) []expr.Any    { return l.compareMark(expr.CmpOpEq, number) }
 func (l layout) notMarkedWith(number int) []expr.Any { return l.compareMark(expr.CmpOpNeq, number) }
-func (l layout) isMarked() []expr.Any                { return l.compareMark(expr.CmpOpNeq, 0) }
-func (l layout) unmarked() []expr.Any                { return l.compareMark(expr.CmpOpEq, 0) }
+
+// markedForHolder lets packets pass that have the number of a holder: the others are the four that have these bits.
+func (l layout) markedForHolder() []expr.Any {
+	others := l.mark(numberLocal)
+	return masked(&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1}, others, expr.CmpOpNeq, others)
+}
+
+// markedToLeave lets packets pass that leave from this node: pods' and arrivals, whose numbers differ in the lowest bit.
+func (l layout) markedToLeave() []expr.Any {
+	mask := l.config.MarkMask &^ (l.config.MarkMask & -l.config.MarkMask)
+	return masked(&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1}, mask, expr.CmpOpEq, l.mark(numberLocal&numberArrived))
+}
+
+func (l layout) isMarked() []expr.Any { return l.compareMark(expr.CmpOpNeq, 0) }
+func (l layout) unmarked() []expr.Any { return l.compareMark(expr.CmpOpEq, 0) }
 
 func (l layout) compareMark(op expr.CmpOp, number int) []expr.Any {
 	return masked(&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1}, l.config.MarkMask, op, l.mark(number))
@@ -537,6 +621,11 @@ func unknown() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW|expr.CtStateBitINVALID, expr.CmpOpNeq, 0)
 }
 
+// begins lets packets pass that are of no flow that has begun, or about one.
+func begins() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW|expr.CtStateBitINVALID|expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
+}
+
 func related() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
 }
@@ -548,10 +637,6 @@ func confirmed() []expr.Any {
 
 func unconfirmed() []expr.Any {
 	return masked(flow(expr.CtKeySTATUS), statusConfirmed, expr.CmpOpEq, 0)
-}
-
-func notRelated() []expr.Any {
-	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpEq, 0)
 }
 
 func snatted() []expr.Any {

@@ -392,7 +392,7 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 	if ch.Empty() && len(chains) == 0 {
 		return false, nil
 	}
-	// Elements go to chains, so these are there before and go after them.
+	// Elements and rules go to chains, so these are there before and go after them.
 	for _, chain := range chains {
 		if have.Chains[chain] == nil && !w.spec.isBase(chain) {
 			c.AddChain(w.chain(chain))
@@ -404,6 +404,8 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 	for _, chain := range chains {
 		c.FlushChain(w.chain(chain))
 		w.addRules(c, chain, want.Chains[chain])
+	}
+	for _, chain := range chains {
 		if after.Chains[chain] == nil && !w.spec.isBase(chain) {
 			c.DelChain(w.chain(chain))
 		}
