@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -217,7 +218,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		logger.Error(err, "Failed to remove the rules of other proxy modes; run 'openshift start node --cleanup' to try again")
 	}
 	if !p.tunnelFlags.enabled {
-		if err := cleanupTunnel(ctx); err != nil {
+		if err := redirect.Withdraw(ctx); err != nil {
 			logger.Error(err, "Failed to remove the rules of the tunnel's ports of an earlier run; run 'openshift start node --cleanup' to try again")
 		}
 	}

@@ -82,10 +82,7 @@ func benchRedirects(nodes, ports int) kernel.Redirects {
 func (bed *benchBed) write(b *testing.B, want kernel.Redirects) {
 	b.Helper()
 	err := bed.lab.Node().Do(func() error {
-		if _, err := bed.writer.Read(b.Context()); err != nil {
-			return err
-		}
-		_, err := bed.writer.Write(b.Context(), want)
+		_, err := bed.writer.Sync(b.Context(), want)
 		return err
 	})
 	if err != nil {
