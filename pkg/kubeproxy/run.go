@@ -98,7 +98,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		}
 		server.Proxier, n.synced = host.Wrap(server.Proxier, served...), syncsOf(host)
 	}
-	extensions.watch(clients, n)
+	extensions.watch(ctx, clients, n)
 	if steers := p.flags.enabled && p.extension.Steering.Mode != holders.Off; !steers && p.overrides.Manifests == "" {
 		go p.withdraw(ctx, clients.Kube)
 	}
@@ -178,7 +178,8 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 		return nil, egress.Clients{}, err
 	}
 	config, err := p.configClient()
-	return server, egress.Clients{Kube: server.Client, Config: config, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
+	nodes := extension.NewNodes(server.Client, p.explain, p.tunnel.LabelKeys())
+	return server, egress.Clients{Kube: server.Client, Config: config, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
 }
 
 // configClient returns a client for OpenShift's configuration.
