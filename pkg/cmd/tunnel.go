@@ -72,14 +72,7 @@ func tunnelProblems(s tunnel.Snapshot) (problems []string) {
 		}
 	}
 	for _, p := range s.Problems {
-		about := "this node's configuration"
-		switch {
-		case p.ConfigMap != "":
-			about = "ConfigMap " + p.ConfigMap
-		case p.Node != "":
-			about = "Node " + p.Node
-		}
-		problems = append(problems, fmt.Sprintf("%s: %s: %s", about, p.Reason, p.Message))
+		problems = append(problems, p.String())
 	}
 	return problems
 }

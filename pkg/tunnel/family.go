@@ -13,6 +13,10 @@ import (
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
 
+// longestRest is how long a family rests after a sync at most. Changes of many nodes are one change of a set, but the first
+// sync waits for the proxier's, and what comes then has to be followed within a second.
+const longestRest = 200 * time.Millisecond
+
 // family brings the plans of one IP family into the kernel. The families do not wait for each other.
 type family struct {
 	extension *Extension
@@ -37,11 +41,13 @@ type status struct {
 }
 
 func newFamily(e *Extension, name kernel.Family) *family {
-	return &family{
+	f := &family{
 		extension: e, name: name, logger: klog.LoggerWithValues(e.logger, "ipFamily", name),
 		loop:   extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		writer: redirect.NewWriter(e.config.Backend, name),
 	}
+	f.loop.LimitRest(longestRest)
+	return f
 }
 
 func (f *family) run(ctx context.Context) {
