@@ -37,10 +37,13 @@ type tunnelWorld struct {
 	asked   atomic.Int64
 }
 
+// tunnelWays are how rules are written.
+var tunnelWays = map[string]settings{
+	"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true}, "nftables beside iptables": {beside: true},
+}
+
 func TestTunnel_BesideEgress(t *testing.T) {
-	for name, s := range map[string]settings{
-		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true}, "nftables beside iptables": {beside: true},
-	} {
+	for name, s := range tunnelWays {
 		t.Run(name, func(t *testing.T) {
 			if !s.nftables {
 				belongsTo(t, usual)
@@ -68,12 +71,16 @@ func TestTunnel_BesideEgress(t *testing.T) {
 // TestTunnel_WithoutEgress: egress SNAT is switched off, and the tunnel's ports do not notice.
 func TestTunnel_WithoutEgress(t *testing.T) {
 	belongsTo(t, usual)
-	w := newTunnelWorld(t, settings{})
-	stop := w.load()
-	w.arguments(`egress-snat: ["false"]`)
-	w.nodesChange()
-	w.tells()
-	stop()
+	for name, s := range tunnelWays {
+		t.Run(name, func(t *testing.T) {
+			w := newTunnelWorld(t, s)
+			stop := w.load()
+			w.scenario("egress SNAT is switched off", func() { w.arguments(`egress-snat: ["false"]`) })
+			w.scenario("nodes come, go, and change", w.nodesChange)
+			w.scenario("'openshift tunnel' tells how things stand", w.tells)
+			stop()
+		})
+	}
 }
 
 func newTunnelWorld(t *testing.T, s settings) *tunnelWorld {
@@ -308,22 +315,28 @@ func (w *tunnelWorld) portsChange() {
 	w.configMap(map[string]string{"dnat-ports-pair": "9443=10264,70000=10264,9100=1,none", "http-proxy-ports": "0"})
 	w.goes("edge-1", false, 9100)
 	w.goes("edge-1", true, 9443)
-	w.eventually(func() error {
-		list, err := w.Client().CoreV1().Events("kube-system").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=ConfigMap"})
-		if err != nil {
-			return err
-		}
-		for _, reason := range []string{"InvalidPort", "InvalidPair"} {
-			if !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason && e.InvolvedObject.Name == "yurt-tunnel-server-cfg" }) {
-				return fmt.Errorf("no Event of the reason %s: %v", reason, list.Items)
-			}
-		}
-		return nil
-	})
+	w.told("ConfigMap", "yurt-tunnel-server-cfg", "InvalidPort", "InvalidPair")
+	w.configMap(map[string]string{"dnat-port-pairs": "9100=10264"})
+	w.told("ConfigMap", "yurt-tunnel-server-cfg", "MissingKey")
 	w.must(w.Client().CoreV1().ConfigMaps("kube-system").Delete(w.Context(), "yurt-tunnel-server-cfg", metav1.DeleteOptions{}))
+	w.told("ConfigMap", "yurt-tunnel-server-cfg", "MissingConfigMap")
 	w.goes("edge-1", false, 9443, 9100)
 	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264", "https-proxy-ports": "9443"})
 	w.goes("edge-1", true, 9443, 9100)
+}
+
+// told waits for Events of these reasons about an object.
+func (w *tunnelWorld) told(kind, name string, reasons ...string) {
+	w.Helper()
+	w.eventually(func() error {
+		list, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
+		for _, reason := range reasons {
+			if err == nil && !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason }) {
+				err = fmt.Errorf("no Event of the reason %s about %s: %v", reason, name, list.Items)
+			}
+		}
+		return err
+	})
 }
 
 // killed changes nodes and ports, and kills the process at any moment of that: before, in the middle of, or after what
@@ -362,15 +375,8 @@ func (w *tunnelWorld) claimed() {
 		w.must(err)
 		w.label(name, `"true"`)
 	}
-	for name, reason := range map[string]string{"edge-11": "AddressOfDirectNode", "edge-12": "AddressOfDirectNode"} {
-		w.eventually(func() error {
-			list, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + name})
-			if err == nil && !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason }) {
-				err = fmt.Errorf("no Event of the reason %s about %s: %v", reason, name, list.Items)
-			}
-			return err
-		})
-	}
+	w.told("Node", "edge-11", "AddressOfDirectNode")
+	w.told("Node", "edge-12", "AddressOfDirectNode")
 	w.goes("node-2", false)
 	for _, to := range at(w.control.Host, tunnelled[0]) {
 		_, asked, err := w.control.Host.DialAsked(w.Context(), to)
