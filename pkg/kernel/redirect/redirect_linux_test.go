@@ -337,6 +337,30 @@ func TestWriter_AfterADeath(t *testing.T) {
 	})
 }
 
+// TestWriter_DiesWhileItFillsSets: those that no rule names yet are removed by the next process.
+func TestWriter_DiesWhileItFillsSets(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.backend == reconcile.NFTables || b.tree {
+			return // there are no sets
+		}
+		want := b.redirects(50)
+		b.write(want)
+		b.must(b.Node().Do(func() error {
+			_, next := b.writer.rules.generationsIn(b.writer.rules.held)
+			_, err := next.fill(b.redirects(60))
+			return err
+		}))
+		b.writer = b.newWriter()
+		b.write(want)
+		if sets := b.run("ipset", "list", "-name"); strings.Count(sets, "openshift-tunnel") != 3 {
+			b.Errorf("there are these sets: %s", sets)
+		}
+		b.agrees(want)
+		b.goes(b.Node(), 50, 10250, true)
+		b.goes(b.Node(), 60, 10250, false)
+	})
+}
+
 // TestWriter_NoMomentIsWrong: whatever changes, connections whose way stays the same never go another one.
 func TestWriter_NoMomentIsWrong(t *testing.T) {
 	inAllWays(t, func(b *bed) {
