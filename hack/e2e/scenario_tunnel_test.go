@@ -79,6 +79,7 @@ func TestTunnel_WithoutEgress(t *testing.T) {
 			w.scenario("nodes come, go, and change", w.nodesChange)
 			w.scenario("'openshift tunnel' tells how things stand", w.tells)
 			stop()
+			w.scenario("it ends, and its rules are removed", w.cleanedUp)
 		})
 	}
 }
@@ -469,6 +470,28 @@ func (w *tunnelWorld) tells() {
 	out, _, status = w.control.Openshift("tunnel", "explain", "node-2:10250", socket)
 	if status != 0 || strings.Contains(out, "to the tunnel server") {
 		w.Errorf("explain: status %d: %s", status, out)
+	}
+}
+
+// cleanedUp ends the process, whose rules stay, and has them printed and removed.
+func (w *tunnelWorld) cleanedUp() {
+	through := w.streams("edge-1")
+	w.control.Stop()
+	w.goes("edge-1", true)
+	start := []string{"start", "node", "--config=" + w.control.Config()}
+	out, errs, status := w.control.Openshift(append(start, "--dry-run")...)
+	for _, want := range append(addrs(w.lanIPs(151)), w.control.Host.V4, w.control.Host.V6) {
+		if status != 0 || !strings.Contains(out, want.String()) {
+			w.Errorf("--dry-run: status %d, no %s: %s%s", status, want, out, errs)
+		}
+	}
+	if _, errs, status := w.control.Openshift(append(start, "--cleanup")...); status != 0 {
+		w.Errorf("--cleanup: status %d: %s", status, errs)
+	}
+	w.goes("edge-1", false)
+	w.end(through)
+	if left := w.inKernel("openshift-tunnel"); left != "" {
+		w.Errorf("left behind:\n%s", left)
 	}
 }
 

@@ -304,9 +304,17 @@ func TestWriter_TakesOver(t *testing.T) {
 	})
 }
 
-// TestWriter_AfterADeath: a process died between a write and the judgement of connections. The next one ends those that
-// go the wrong way since, also those to a node and a port of which nobody but the record knows any more.
-func TestWriter_AfterADeath(t *testing.T) {
+// TestWriter_NotJudged: a process died between a write and the judgement of connections, or could not judge them. The next
+// sync ends those that go the wrong way since, also those to a node and a port of which nobody but the record knows any more.
+func TestWriter_NotJudged(t *testing.T) {
+	for name, next := range map[string]func(b *bed) *Writer{
+		"it died": (*bed).newWriter, "it failed": func(b *bed) *Writer { return b.writer },
+	} {
+		t.Run(name, func(t *testing.T) { testNotJudged(t, next) })
+	}
+}
+
+func testNotJudged(t *testing.T, next func(*bed) *Writer) {
 	inAllWays(t, func(b *bed) {
 		before := b.redirects(50, 51)
 		b.write(before)
@@ -322,7 +330,8 @@ func TestWriter_AfterADeath(t *testing.T) {
 			}
 			return err
 		}))
-		b.writer = b.newWriter()
+		b.writer.judged = false // as after a failure
+		b.writer = next(b)
 		if b.write(after) {
 			b.Error("changed once more")
 		}

@@ -97,9 +97,9 @@ func joinPorts(ports []uint16) string { return strings.Join(each(ports, portText
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }
 
-// withRecord returns rules with a record, in a chain that nothing leads to.
+// withRecord returns rules with a record more, in a chain that nothing leads to.
 func withRecord(rules iptables.Ruleset, record []string) iptables.Ruleset {
-	rules, _ = split(rules)
+	rules = maps.Clone(rules)
 	for _, part := range record {
 		rules[recordChain] = append(rules[recordChain], recordRule+part)
 	}

@@ -19,7 +19,7 @@ type rulesDriver struct {
 	family      kernel.Family
 	rules       *iptables.Writer
 	generations [2]generation
-	// held are the rules that were written or read last, without the record; nil if that is unknown.
+	// held are the rules that were written or read last, with the record; nil if that is unknown.
 	held iptables.Ruleset
 	// tree: there are no IP sets, or iptables does not know of them. usedSets: it does.
 	tree, usedSets bool
@@ -32,14 +32,15 @@ func newRulesDriver(family kernel.Family) *rulesDriver {
 func (d *rulesDriver) read(ctx context.Context) (holding, error) {
 	same, err := d.rules.Unchanged(ctx)
 	if same && err == nil && d.held != nil {
-		return d.holding(d.held) // a record is written and forgotten within one sync
+		return d.holding(d.held)
 	}
 	found, _, err := d.rules.Read(ctx)
 	if err != nil {
 		return holding{}, err
 	}
-	d.held, _ = split(found.Chains)
-	return d.holding(found.Chains)
+	d.held = iptables.Ruleset{} // found.Chains may be nil
+	maps.Copy(d.held, found.Chains)
+	return d.holding(d.held)
 }
 
 // holding returns what rules stand for.
@@ -117,7 +118,8 @@ func (d *rulesDriver) writeSets(ctx context.Context, want kernel.Redirects, reco
 		}
 	}
 	now, next := d.generationsIn(d.held)
-	if rules := renderSets(want, now); maps.EqualFunc(rules, d.held, slices.Equal) {
+	live, _ := split(d.held)
+	if rules := renderSets(want, now); maps.EqualFunc(rules, live, slices.Equal) {
 		recorded, err := d.writeRules(ctx, rules, record)
 		if err != nil {
 			return false, err
@@ -187,12 +189,11 @@ func (d *rulesDriver) destroySets(generations ...generation) error {
 }
 
 func (d *rulesDriver) writeRules(ctx context.Context, rules iptables.Ruleset, record []string) (changed bool, err error) {
-	if changed, err = d.rules.Write(ctx, withRecord(rules, record)); err != nil {
+	d.held = withRecord(rules, record)
+	if changed, err = d.rules.Write(ctx, d.held); err != nil {
 		d.held = nil
-		return false, err
 	}
-	d.held = rules
-	return changed, nil
+	return changed, err
 }
 
 func (d *rulesDriver) compare(ctx context.Context, want kernel.Redirects) ([]string, error) {

@@ -73,6 +73,7 @@ func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result
 		return result, err
 	}
 	if result.Changed, err = w.write(ctx, want, encode(before)); err != nil {
+		w.judged = false // something may have changed
 		return result, err
 	}
 	if w.judged = w.judged && !result.Changed && len(before) == 0; w.judged {
