@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -9,7 +10,9 @@ import (
 // Loop calls a sync function when somebody asks for it: once changes have paused for a moment, and
 // not more often than every so often.
 type Loop struct {
-	minPeriod, lookPeriod, longestRest time.Duration
+	// mostRest bounds the rest after a sync; longestRest does if it is 0.
+	mostRest              time.Duration
+	minPeriod, lookPeriod time.Duration
 	// wake asks for a sync; it holds one request.
 	wake chan struct{}
 
@@ -38,11 +41,11 @@ const (
 // NewLoop returns a Loop that leaves at least minPeriod between two syncs, and makes a regular one
 // every lookPeriod.
 func NewLoop(minPeriod, lookPeriod time.Duration) *Loop {
-	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), longestRest: longestRest, wake: make(chan struct{}, 1)}
+	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: make(chan struct{}, 1)}
 }
 
 // LimitRest bounds the rest after a sync, for syncs that seldom write much. Call it before Run.
-func (l *Loop) LimitRest(longest time.Duration) { l.longestRest = longest }
+func (l *Loop) LimitRest(longest time.Duration) { l.mostRest = longest }
 
 // Request asks for a sync. It may be called by any goroutine; it does not wait for one that is under
 // way.
@@ -129,7 +132,7 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 // rest returns how long to wait after a sync that took so long: at least as long, within limits. In
 // a large table of iptables a change takes a second, in which nobody else can write.
 func (l *Loop) rest(worked time.Duration) time.Duration {
-	return max(l.minPeriod, min(worked, l.longestRest))
+	return max(l.minPeriod, min(worked, cmp.Or(l.mostRest, longestRest)))
 }
 
 // awaitQuiet returns when no change has come for a moment, or after the least time between two syncs.
