@@ -37,10 +37,13 @@ type tunnelWorld struct {
 	asked   atomic.Int64
 }
 
+// tunnelWays are how rules are written.
+var tunnelWays = map[string]settings{
+	"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true}, "nftables beside iptables": {beside: true},
+}
+
 func TestTunnel_BesideEgress(t *testing.T) {
-	for name, s := range map[string]settings{
-		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true}, "nftables beside iptables": {beside: true},
-	} {
+	for name, s := range tunnelWays {
 		t.Run(name, func(t *testing.T) {
 			if !s.nftables {
 				belongsTo(t, usual)
@@ -54,9 +57,11 @@ func TestTunnel_BesideEgress(t *testing.T) {
 			w.scenario("Nodes come, go, and change", w.nodesChange)
 			w.scenario("ports change", w.portsChange)
 			w.scenario("what a killed process missed is done at its next start", w.killed)
-			w.scenario("somebody flushes the rules", w.flushed)
+			w.scenario("nodes with addresses of others", w.claimed)
+			w.scenario("the API server is away", w.away)
 			w.scenario("'openshift tunnel' tells how things stand", w.tells)
 			stop()
+			w.scenario("somebody takes rules away", w.harmed)
 			w.scenario("switched off it leaves nothing, and egress SNAT does not notice", func() { w.off(shoppers) })
 			w.undisturbed(shoppers)
 		})
@@ -66,12 +71,17 @@ func TestTunnel_BesideEgress(t *testing.T) {
 // TestTunnel_WithoutEgress: egress SNAT is switched off, and the tunnel's ports do not notice.
 func TestTunnel_WithoutEgress(t *testing.T) {
 	belongsTo(t, usual)
-	w := newTunnelWorld(t, settings{})
-	stop := w.load()
-	w.arguments(`egress-snat: ["false"]`)
-	w.nodesChange()
-	w.tells()
-	stop()
+	for name, s := range tunnelWays {
+		t.Run(name, func(t *testing.T) {
+			w := newTunnelWorld(t, s)
+			stop := w.load()
+			w.scenario("egress SNAT is switched off", func() { w.arguments(`egress-snat: ["false"]`) })
+			w.scenario("nodes come, go, and change", w.nodesChange)
+			w.scenario("'openshift tunnel' tells how things stand", w.tells)
+			stop()
+			w.scenario("it ends, and its rules are removed", w.cleanedUp)
+		})
+	}
 }
 
 func newTunnelWorld(t *testing.T, s settings) *tunnelWorld {
@@ -206,7 +216,7 @@ func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) {
 		}
 		return nil
 	})
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 500*time.Millisecond {
 		w.Logf("%s: the change was followed after %s", node, took.Truncate(time.Millisecond))
 	}
 }
@@ -244,11 +254,13 @@ func (w *tunnelWorld) load() (stop func()) {
 	}
 }
 
-// streams are connections to a node that stay open.
-func (w *tunnelWorld) streams(node string) (streams []*lab.AskedConn) {
+// streams are connections to a node's kubelet that stay open.
+func (w *tunnelWorld) streams(node string) []*lab.AskedConn { return w.streamsTo(node, 10250) }
+
+func (w *tunnelWorld) streamsTo(node string, port uint16) (streams []*lab.AskedConn) {
 	w.Helper()
 	for _, addr := range w.addressesOf(node) {
-		c, _, err := w.control.Host.DialAsked(w.Context(), netip.AddrPortFrom(addr, 10250))
+		c, _, err := w.control.Host.DialAsked(w.Context(), netip.AddrPortFrom(addr, port))
 		w.must(err)
 		streams = append(streams, c)
 		w.Cleanup(func() { _ = c.Close() })
@@ -304,48 +316,136 @@ func (w *tunnelWorld) portsChange() {
 	w.configMap(map[string]string{"dnat-ports-pair": "9443=10264,70000=10264,9100=1,none", "http-proxy-ports": "0"})
 	w.goes("edge-1", false, 9100)
 	w.goes("edge-1", true, 9443)
-	w.eventually(func() error {
-		list, err := w.Client().CoreV1().Events("kube-system").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=ConfigMap"})
-		if err != nil {
-			return err
-		}
-		for _, reason := range []string{"InvalidPort", "InvalidPair"} {
-			if !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason && e.InvolvedObject.Name == "yurt-tunnel-server-cfg" }) {
-				return fmt.Errorf("no Event of the reason %s: %v", reason, list.Items)
-			}
-		}
-		return nil
-	})
+	w.told("ConfigMap", "yurt-tunnel-server-cfg", "InvalidPort", "InvalidPair")
+	w.configMap(map[string]string{"dnat-port-pairs": "9100=10264"})
+	w.told("ConfigMap", "yurt-tunnel-server-cfg", "MissingKey")
 	w.must(w.Client().CoreV1().ConfigMaps("kube-system").Delete(w.Context(), "yurt-tunnel-server-cfg", metav1.DeleteOptions{}))
+	w.told("ConfigMap", "yurt-tunnel-server-cfg", "MissingConfigMap")
 	w.goes("edge-1", false, 9443, 9100)
 	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264", "https-proxy-ports": "9443"})
 	w.goes("edge-1", true, 9443, 9100)
 }
 
-// killed changes nodes while nothing runs: the rules stay, and connections go as before.
-func (w *tunnelWorld) killed() {
-	through := w.streams("edge-2")
-	w.control.Kill()
-	w.label("edge-2", "null")
-	w.goes("edge-2", true)
-	w.control.Start()
-	w.goes("edge-2", false)
-	w.end(through)
-	w.label("edge-2", `"true"`)
-	w.goes("edge-2", true)
-	w.control.Ready()
+// told waits for Events of these reasons about an object.
+func (w *tunnelWorld) told(kind, name string, reasons ...string) {
+	w.Helper()
+	w.eventually(func() error {
+		list, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
+		for _, reason := range reasons {
+			if err == nil && !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason }) {
+				err = fmt.Errorf("no Event of the reason %s about %s: %v", reason, name, list.Items)
+			}
+		}
+		return err
+	})
 }
 
-// flushed removes a rule, or the table; connections to edge-2 tell, for load would see it.
-func (w *tunnelWorld) flushed() {
+// killed changes nodes and ports, and kills the process at any moment of that: before, in the middle of, or after what
+// it does. Until the next start connections go one of the two ways, and then the right one.
+func (w *tunnelWorld) killed() {
+	for _, after := range []time.Duration{0, 15 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 200 * time.Millisecond} {
+		through := append(w.streams("edge-2"), w.streamsTo("edge-1", 9100)...)
+		w.label("edge-2", "null")
+		w.configMap(map[string]string{"https-proxy-ports": "9443"})
+		time.Sleep(after) // the moment is arbitrary
+		w.control.Kill()
+		w.goes("edge-1", true)
+		w.control.Start()
+		w.control.Ready()
+		w.goes("edge-2", false)
+		w.goes("edge-1", false, 9100)
+		w.end(through)
+		w.eventually(func() error {
+			if left := w.inKernel("record"); left != "" {
+				return fmt.Errorf("the record is left: %s", left)
+			}
+			return nil
+		})
+		w.label("edge-2", `"true"`)
+		w.configMap(map[string]string{"dnat-ports-pair": "9100=10264", "https-proxy-ports": "9443"})
+		w.goes("edge-2", true)
+		w.goes("edge-1", true, 9100)
+	}
+}
+
+// claimed makes nodes that claim addresses of the tunnel server, which are this node's own, and of a direct node. Both are
+// reached as before, and Events tell.
+func (w *tunnelWorld) claimed() {
+	for name, addrs := range map[string][]netip.Addr{"edge-11": w.addressesOf("node-1"), "edge-12": w.addressesOf("node-2")} {
+		_, err := w.CreateNode(w.Context(), name, addrs...)
+		w.must(err)
+		w.label(name, `"true"`)
+	}
+	w.told("Node", "edge-11", "AddressOfDirectNode")
+	w.told("Node", "edge-12", "AddressOfDirectNode")
+	w.goes("node-2", false)
+	for _, to := range at(w.control.Host, tunnelled[0]) {
+		_, asked, err := w.control.Host.DialAsked(w.Context(), to)
+		if err != nil || asked.For != to {
+			w.Errorf("the tunnel server itself answers for %s: %v; want %s", asked.For, err, to)
+		}
+	}
+	for _, name := range []string{"edge-11", "edge-12"} {
+		w.must(w.Client().CoreV1().Nodes().Delete(w.Context(), name, metav1.DeleteOptions{}))
+	}
+}
+
+// away stops the API server. Connections go as before, also while the process starts anew, and what changes then is followed.
+func (w *tunnelWorld) away() {
+	w.must(w.APIServer.Stop(w.Context()))
+	w.goes("edge-1", true)
+	w.control.Kill()
+	w.control.Start()
+	w.control.Says("Waiting for")
+	w.goes("edge-2", true)
+	w.goes("node-2", false)
+	w.must(w.APIServer.Start())
+	w.must(w.APIServer.Ready(w.Context()))
+	w.control.Ready()
+	w.label("edge-2", "null")
+	w.goes("edge-2", false)
+	w.label("edge-2", `"true"`)
+	w.goes("edge-2", true)
+}
+
+// harmed takes away the tunnel's rules, and what these need, and waits until they are back.
+func (w *tunnelWorld) harmed() {
 	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264"})
 	w.goes("edge-2", false, 9443)
-	if w.control.Backend == "nftables" {
-		w.run(w.control.Host, "nft delete element ip openshift-tunnel insecure-ports { 9100 }", "nft delete element ip6 openshift-tunnel insecure-ports { 9100 }")
-	} else {
-		w.run(w.control.Host, "ipset del openshift-tunnel-4-insecure 9100", "ipset del openshift-tunnel-6-insecure 9100")
+	var harm []string
+	for program, family := range map[string]string{"iptables": "4", "ip6tables": "6"} {
+		for _, rules := range []string{"-F OPENSHIFT-TUNNEL-NODES", "-F OPENSHIFT-TUNNEL-TO", "-F OUTPUT", "-I OUTPUT -j ACCEPT"} {
+			harm = append(harm, program+" -w -t nat "+rules)
+		}
+		for _, set := range []string{"nodes", "insecure"} {
+			harm = append(harm, "for s in $(ipset list -name | grep openshift-tunnel-"+family+".-"+set+"); do ipset flush $s; done")
+		}
 	}
-	w.goes("edge-2", true, 9100)
+	if w.control.Backend == "nftables" {
+		harm = []string{"nft delete element ip openshift-tunnel insecure-ports { 9100 }", "nft delete element ip6 openshift-tunnel insecure-ports { 9100 }",
+			"nft flush chain ip openshift-tunnel to-tunnel", "nft delete table ip openshift-tunnel", "nft delete table ip6 openshift-tunnel"}
+	}
+	for _, command := range harm {
+		_, err := w.control.Host.Run(w.Context(), "sh", "-c", command)
+		w.must(err)
+		w.goes("edge-2", true, 10250, 10255, 9100)
+		w.goes("node-2", false)
+	}
+}
+
+// inKernel returns the lines of the control node's rules and sets that have a text.
+func (w *tunnelWorld) inKernel(text string) (lines string) {
+	w.Helper()
+	for _, command := range [][]string{{"iptables-save"}, {"ip6tables-save"}, {"nft", "list", "ruleset"}, {"ipset", "list"}} {
+		out, err := w.control.Host.Run(w.Context(), command[0], command[1:]...)
+		w.must(err)
+		for line := range strings.Lines(out) {
+			if strings.Contains(strings.ToLower(line), text) {
+				lines += line
+			}
+		}
+	}
+	return lines
 }
 
 func (w *tunnelWorld) tells() {
@@ -373,6 +473,28 @@ func (w *tunnelWorld) tells() {
 	}
 }
 
+// cleanedUp ends the process, whose rules stay, and has them printed and removed.
+func (w *tunnelWorld) cleanedUp() {
+	through := w.streams("edge-1")
+	w.control.Stop()
+	w.goes("edge-1", true)
+	start := []string{"start", "node", "--config=" + w.control.Config()}
+	out, errs, status := w.control.Openshift(append(start, "--dry-run")...)
+	for _, want := range append(addrs(w.lanIPs(151)), w.control.Host.V4, w.control.Host.V6) {
+		if status != 0 || !strings.Contains(out, want.String()) {
+			w.Errorf("--dry-run: status %d, no %s: %s%s", status, want, out, errs)
+		}
+	}
+	if _, errs, status := w.control.Openshift(append(start, "--cleanup")...); status != 0 {
+		w.Errorf("--cleanup: status %d: %s", status, errs)
+	}
+	w.goes("edge-1", false)
+	w.end(through)
+	if left := w.inKernel("openshift-tunnel"); left != "" {
+		w.Errorf("left behind:\n%s", left)
+	}
+}
+
 // off switches the tunnel's ports off. Traffic is that of pods behind Services.
 func (w *tunnelWorld) off(*lab.Traffic) {
 	through := w.streams("edge-1")
@@ -380,11 +502,7 @@ func (w *tunnelWorld) off(*lab.Traffic) {
 	w.restarted()
 	w.goes("edge-1", false)
 	w.end(through)
-	for _, command := range [][]string{{"iptables-save"}, {"ip6tables-save"}, {"nft", "list", "ruleset"}, {"ipset", "list"}} {
-		out, err := w.control.Host.Run(w.Context(), command[0], command[1:]...)
-		w.must(err)
-		if strings.Contains(strings.ToLower(out), "openshift-tunnel") {
-			w.Errorf("%q prints what was left behind:\n%s", command, out)
-		}
+	if left := w.inKernel("openshift-tunnel"); left != "" {
+		w.Errorf("left behind:\n%s", left)
 	}
 }

@@ -55,8 +55,8 @@ func newStartNodeCommand() *cobra.Command {
 	f.StringVar(&o.loglevel, "loglevel", "", "Verbosity of the log, from 0 (the default) to 9. proxyArguments.v overrides it.")
 	f.StringSliceVar(&o.enable, "enable", nil, "Components to run. The only one of this program is proxy.")
 	f.StringSliceVar(&o.disable, "disable", nil, "Components not to run.")
-	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy and of egress SNAT and what steers packets, end connections that use an egress IP, and exit.")
-	f.BoolVar(&o.dryRun, "dry-run", false, "Print the egress rules for the current objects, as input of iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit.")
+	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy, of egress SNAT and of the tunnel's ports, and what steers packets; end connections that use an egress IP or go to the tunnel server, and exit.")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the rules of egress SNAT and of the tunnel's ports for the current objects, as input of ipset, iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit.")
 	c.MarkFlagsMutuallyExclusive("cleanup", "dry-run")
 	return c
 }

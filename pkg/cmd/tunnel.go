@@ -36,7 +36,13 @@ func newTunnelCommand() *cobra.Command {
 	}
 	list.Flags().StringVarP(&o.output, "output", "o", asTable, "Format of the output: "+asTable+" or "+asJSON+".")
 	explain := &cobra.Command{
-		Use: "explain NODE[:PORT]", Short: "Say how a connection to a node goes, and why", Args: cobra.ExactArgs(1),
+		Use: "explain NODE[:PORT]", Short: "Say how a connection to a node goes, and why",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("got %d arguments: expected a node's name or address, for example edge-7:10250", len(args))
+			}
+			return nil
+		},
 		Example: "  openshift tunnel explain edge-7:10250\n  openshift tunnel explain 192.0.2.50:9100",
 		RunE:    func(c *cobra.Command, args []string) error { return o.explain(c, args[0]) },
 	}
@@ -72,14 +78,7 @@ func tunnelProblems(s tunnel.Snapshot) (problems []string) {
 		}
 	}
 	for _, p := range s.Problems {
-		about := "this node's configuration"
-		switch {
-		case p.ConfigMap != "":
-			about = "ConfigMap " + p.ConfigMap
-		case p.Node != "":
-			about = "Node " + p.Node
-		}
-		problems = append(problems, fmt.Sprintf("%s: %s: %s", about, p.Reason, p.Message))
+		problems = append(problems, p.String())
 	}
 	return problems
 }

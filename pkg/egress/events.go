@@ -6,14 +6,11 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/scheme"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 const (
@@ -37,8 +35,6 @@ const (
 	// eventRate and eventBurst limit what is recorded, in Events per second. client-go's recorder
 	// limits the Events about one object further.
 	eventRate, eventBurst = 5, 25
-	// maxNote is the limit of an Event's note in events.k8s.io, in bytes. The core API has none.
-	maxNote = 1024
 )
 
 // nodeReasons depend on a node's own configuration, so that they may hold on one node alone.
@@ -80,14 +76,9 @@ func (r *eventRecorder) tell(reason plan.Reason, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
-		r.news = append(r.news, warning{about: r.node(), reason: reason, note: validNote(note)})
+		r.news = append(r.news, warning{about: extension.NodeReference(r.nodeName), reason: reason, note: extension.ValidNote(note)})
 		r.wakeUp()
 	}
-}
-
-// node is this node in Events: nodes have their name for a UID there, as kube-proxy and the kubelet write them.
-func (r *eventRecorder) node() v1.ObjectReference {
-	return v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.nodeName, UID: types.UID(r.nodeName)}
 }
 
 // nextNews returns something that is told once; the caller does.
@@ -254,7 +245,7 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 		}
 	}
 	for _, t := range r.troubles[service] {
-		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note), ofFew: t.own})
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: extension.ValidNote(t.note), ofFew: t.own})
 	}
 	return warnings
 }
@@ -268,22 +259,22 @@ func (r *eventRecorder) note(refusal plan.Refusal) string {
 	if slices.Contains(nodeReasons, refusal.Reason) {
 		note = "On some nodes, for example " + r.nodeName + ": " + note
 	}
-	return validNote(note)
+	return extension.ValidNote(note)
 }
 
 // warningsAboutNode returns one warning for each reason of this node's own for which it refuses
 // something to a Service.
 func (r *eventRecorder) warningsAboutNode() []warning {
-	about := r.node()
+	about := extension.NodeReference(r.nodeName)
 	var warnings []warning
 	for _, reason := range nodeReasons {
 		if example, found := r.example(reason); found {
 			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
-			warnings = append(warnings, warning{about: about, reason: reason, note: validNote(note)})
+			warnings = append(warnings, warning{about: about, reason: reason, note: extension.ValidNote(note)})
 		}
 	}
 	for _, t := range r.troubles[plan.Service{}] {
-		warnings = append(warnings, warning{about: about, reason: t.reason, note: validNote(t.note)})
+		warnings = append(warnings, warning{about: about, reason: t.reason, note: extension.ValidNote(t.note)})
 	}
 	return warnings
 }
@@ -307,15 +298,9 @@ func compareRefusals(a, b plan.Refusal) int {
 	return cmp.Or(cmp.Compare(a.Service.String(), b.Service.String()), a.EgressIP.Compare(b.EgressIP))
 }
 
-// validNote returns as much of a note as an Event takes.
-func validNote(note string) string { return strings.ToValidUTF8(cut(note, maxNote), "") }
-
-// run records Events until the context ends. What cannot be written is tried again for two minutes,
-// and then when the Event is repeated.
+// run records Events until the context ends. What cannot be written is tried again when the Event is repeated.
 func (r *eventRecorder) run(ctx context.Context, client coreclient.EventsGetter) {
-	broadcaster := record.NewBroadcaster(record.WithContext(klog.NewContext(ctx, r.logger)))
-	broadcaster.StartRecordingToSink(&coreclient.EventSinkImpl{Interface: client.Events("")})
-	r.record(ctx, broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: eventSource, Host: r.nodeName}))
+	r.record(ctx, extension.NewRecorder(klog.NewContext(ctx, r.logger), client, eventSource, r.nodeName))
 }
 
 // record records the warnings that are due until the context ends.

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // eventServer is an API server that has Events and nothing else.
@@ -324,10 +325,10 @@ func TestEventRecorder_ServiceIsAnother(t *testing.T) {
 func TestEventRecorder_LongNoteIsCut(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
 	long := refusal("web", plan.InvalidAnnotation, "")
-	long.Message = strings.Repeat("ß", maxNote)
+	long.Message = strings.Repeat("ß", extension.MostNote)
 	say(r, long)
 	due := dueAt(r, time.Now())
-	if len(due) != 1 || len(due[0].note) > maxNote || !utf8.ValidString(due[0].note) {
+	if len(due) != 1 || len(due[0].note) > extension.MostNote || !utf8.ValidString(due[0].note) {
 		t.Errorf("%+v", due)
 	}
 }

@@ -2,9 +2,9 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,6 +120,14 @@ var (
 	_ extension.ServiceFollower = &Extension{}
 )
 
+// Brief is the summary as the node's status has it.
+func (s Summary) Brief() extension.Summary {
+	return extension.Summary{
+		Name: "egress SNAT", Ready: s.Ready, Missing: s.Missing, DueSince: s.DueSince,
+		Numbers: fmt.Sprintf("%d bindings to %d egress IPs, %d refused", s.Bindings, s.EgressIPs, s.Refusals),
+	}
+}
+
 // New returns an Extension that acts until ctx ends. Its rules stay then.
 func New(ctx context.Context, config Config) *Extension {
 	e := &Extension{
@@ -162,30 +170,15 @@ func (e *Extension) ProxierSynced(name v1.IPFamily) {
 
 // Run is part of [extension.Extension].
 func (e *Extension) Run(ctx context.Context) {
-	e.remindOfMissing(ctx)
+	e.barrier.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
+		e.logger.Error(nil, "Egress SNAT rules are not written because some objects are not known yet; the rules in the kernel stay as they are", "waitingFor", missing)
+	})
 	e.warnOfUnknownNode()
 	var running sync.WaitGroup
 	for _, f := range e.families {
 		running.Go(func() { f.loop.Run(ctx, f.sync, f.observeLatency) })
 	}
 	running.Wait()
-}
-
-// remindOfMissing returns when nothing is missing any more, or ctx ends. It says what is waited for.
-func (e *Extension) remindOfMissing(ctx context.Context) {
-	remind := time.NewTicker(max(e.config.SyncPeriod/2, time.Millisecond))
-	defer remind.Stop()
-	for {
-		select {
-		case <-e.barrier.Opened():
-			return
-		case <-ctx.Done():
-			return
-		case <-remind.C:
-			e.logger.Error(nil, "Egress SNAT rules are not written because some objects are not known yet; the rules in the kernel stay as they are",
-				"waitingFor", strings.Join(e.barrier.Missing(), ", "))
-		}
-	}
 }
 
 // warnOfUnknownNode says if no Node object has this node's name: EndpointSlices that name their pods'

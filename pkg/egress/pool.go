@@ -34,6 +34,18 @@ type Pool struct {
 	DrainFile string
 }
 
+// LabelKeys are those of Nodes that select the pool's; none if there is no pool.
+func (p Pool) LabelKeys() (keys []string) {
+	if len(p.Networks) == 0 {
+		return nil
+	}
+	requirements, _ := p.Nodes.Requirements()
+	for _, r := range requirements {
+		keys = append(keys, r.Key())
+	}
+	return keys
+}
+
 // poolNode is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
 // nothing.
 type poolNode struct {

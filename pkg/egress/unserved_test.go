@@ -157,7 +157,9 @@ func runAsNode(t *testing.T, dir string) *Extension {
 	clients := Clients{Kube: kubernetes.NewForConfigOrDie(config), Config: configclient.NewForConfigOrDie(config)}
 	e := New(t.Context(), testConfig)
 	p := extension.NewHost(t.Context(), e).Wrap(&deaf{}, families...)
+	clients.Nodes = extension.NewNodes(clients.Kube, func(err error) error { return err }, nil)
 	e.Watch(clients)
+	go clients.Nodes.RunWithContext(t.Context())
 	go tellServices(t, clients.Kube, p)
 	go tellSlices(t, clients.Kube, p)
 	eventually(t, "all objects are known", func() bool { return len(e.Summary().Missing) == 0 })

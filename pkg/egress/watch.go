@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/upstream"
 )
 
@@ -28,6 +28,8 @@ import (
 type Clients struct {
 	Kube   kubernetes.Interface
 	Config configclient.Interface
+	// Nodes is of [extension.NewNodes]; it runs after Watch.
+	Nodes cache.SharedIndexInformer
 	// Explain, if not nil, adds to an error of theirs what an operator needs to act on it.
 	Explain func(error) error
 	// Outer is the IP family in which the nodes reach each other.
@@ -44,17 +46,15 @@ func (e *Extension) Watch(clients Clients) {
 		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
 	}
 	e.steer(clients.Kube, clients.Outer)
-	e.running.Go(func() { e.watchNodes(clients.Kube) })
+	e.followNodes(clients.Nodes)
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })
 	e.running.Go(func() { e.watchNetwork(clients.Config) })
 	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.CoreV1()) })
 }
 
-// watchNodes returns when the context ends.
-func (e *Extension) watchNodes(client kubernetes.Interface) {
-	informer := coreinformers.NewNodeInformer(client, 0, nil)
-	e.watch(informer, nodes, e.stripNode, cache.ResourceEventHandlerFuncs{
+func (e *Extension) followNodes(informer cache.SharedIndexInformer) {
+	extension.Follow(e.ctx, informer, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { e.setNode(o.(*v1.Node)) },
 		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
 		DeleteFunc: func(o any) {
@@ -64,33 +64,13 @@ func (e *Extension) watchNodes(client kubernetes.Interface) {
 				e.changed(e.pool.deleteNode(name), time.Now())
 			}
 		},
-	})
+	}, func() { e.known(nodes) })
 }
 
 func (e *Extension) setNode(node *v1.Node) {
 	e.steerer.setNode(node)
 	e.changed(e.state.setNode(node), time.Now())
 	e.changed(e.pool.setNode(node), time.Now())
-}
-
-// stripNode leaves of a Node what a plan needs, and a pool: there are many, and they are large.
-func (e *Extension) stripNode(object any) (any, error) {
-	node, ok := object.(*v1.Node)
-	if !ok {
-		return object, nil
-	}
-	var labels map[string]string
-	if e.pool != nil {
-		labels = node.Labels
-	}
-	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: labels},
-		Spec:       v1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
-		Status: v1.NodeStatus{
-			Addresses:  node.Status.Addresses,
-			Conditions: slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return c.Type != v1.NodeReady }),
-		},
-	}, nil
 }
 
 // watchServiceCIDRs returns when the context ends. The proxier is told of them, too, but not
@@ -224,16 +204,8 @@ func (e *Extension) setNetwork(object *configv1.Network) {
 
 // watch runs an informer until the context ends, and notes when all objects are known.
 func (e *Extension) watch(informer cache.SharedIndexInformer, kind string, strip cache.TransformFunc, handler cache.ResourceEventHandler) {
-	// These fail for a running informer only.
-	_ = informer.SetTransform(strip)
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, r, e.explain(err))
-	})
-	registration, _ := informer.AddEventHandler(handler)
-	go func() {
-		if cache.WaitForCacheSync(e.ctx.Done(), registration.HasSynced) {
-			e.known(kind)
-		}
-	}()
+	_ = informer.SetTransform(strip) // fails for a running informer only
+	extension.Explain(informer, e.explain)
+	extension.Follow(e.ctx, informer, handler, func() { e.known(kind) })
 	informer.RunWithContext(e.ctx)
 }

@@ -9,7 +9,6 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -107,22 +106,4 @@ func newConfigClient(t *testing.T, handle http.HandlerFunc) configclient.Interfa
 		t.Fatal(err)
 	}
 	return client
-}
-
-func TestStripNode_LeavesWhatAPlanNeeds(t *testing.T) {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}}}
-	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.2"}}
-	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMemoryPressure}, {Type: v1.NodeReady, Status: v1.ConditionTrue}}
-	node.Status.Images = make([]v1.ContainerImage, 50)
-	stripped, err := (&Extension{}).stripNode(node)
-	got, isNode := stripped.(*v1.Node)
-	if err != nil || !isNode || got.Name != "n" || got.ResourceVersion != "7" || len(got.Status.Addresses) != 1 {
-		t.Fatalf("%+v, %v", stripped, err)
-	}
-	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != v1.NodeReady || len(node.Status.Conditions) != 2 {
-		t.Errorf("the conditions are %v, want Ready alone; before %v", got.Status.Conditions, node.Status.Conditions)
-	}
-	if len(got.Labels)+len(got.Annotations)+len(got.Status.Images) != 0 {
-		t.Errorf("%+v is more than a name and addresses", got)
-	}
 }

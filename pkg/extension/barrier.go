@@ -1,9 +1,12 @@
 package extension
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 )
 
 // Barrier opens when all kinds of objects are known in full. A plan that is made before could remove
@@ -51,6 +54,23 @@ func (b *Barrier) Missing() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.missing))
+}
+
+// Await returns true when nothing is missing any more, and false if ctx ends before. Every so often it calls remind with
+// what is missing.
+func (b *Barrier) Await(ctx context.Context, every time.Duration, remind func(missing string)) bool {
+	again := time.NewTicker(max(every, time.Millisecond))
+	defer again.Stop()
+	for {
+		select {
+		case <-b.open:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-again.C:
+			remind(strings.Join(b.Missing(), ", "))
+		}
+	}
 }
 
 // Opened returns a channel that is closed when nothing is missing any more.

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 // Loop calls a sync function when somebody asks for it: once changes have paused for a moment, and
 // not more often than every so often.
 type Loop struct {
+	// mostRest bounds the rest after a sync; longestRest does if it is 0.
+	mostRest              time.Duration
 	minPeriod, lookPeriod time.Duration
 	// wake asks for a sync; it holds one request.
 	wake chan struct{}
@@ -31,7 +34,7 @@ const (
 	pause = 10 * time.Millisecond
 	// mostChanges is how many times of changes are kept while nothing can be written.
 	mostChanges = 10000
-	// longestRest bounds the rest after a sync.
+	// longestRest bounds the rest after a sync, unless LimitRest says otherwise.
 	longestRest = time.Second
 )
 
@@ -40,6 +43,9 @@ const (
 func NewLoop(minPeriod, lookPeriod time.Duration) *Loop {
 	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: make(chan struct{}, 1)}
 }
+
+// LimitRest bounds the rest after a sync, for syncs that seldom write much. Call it before Run.
+func (l *Loop) LimitRest(longest time.Duration) { l.mostRest = longest }
 
 // Request asks for a sync. It may be called by any goroutine; it does not wait for one that is under
 // way.
@@ -126,7 +132,7 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 // rest returns how long to wait after a sync that took so long: at least as long, within limits. In
 // a large table of iptables a change takes a second, in which nobody else can write.
 func (l *Loop) rest(worked time.Duration) time.Duration {
-	return max(l.minPeriod, min(worked, longestRest))
+	return max(l.minPeriod, min(worked, cmp.Or(l.mostRest, longestRest)))
 }
 
 // awaitQuiet returns when no change has come for a moment, or after the least time between two syncs.

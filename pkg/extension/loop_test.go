@@ -122,14 +122,17 @@ func TestLoop_BurstsCoalesce(t *testing.T) {
 // TestLoop_RestsBetweenSyncs for as long as the last one took, within limits, although there is more to do.
 func TestLoop_RestsBetweenSyncs(t *testing.T) {
 	const minPeriod = 50 * time.Millisecond
-	for name, test := range map[string]struct{ takes, rest time.Duration }{
-		"short":     {0, minPeriod},
-		"long":      {400 * time.Millisecond, 400 * time.Millisecond},
-		"very long": {20 * time.Second, time.Second},
+	for name, test := range map[string]struct{ takes, limit, rest time.Duration }{
+		"short":           {0, 0, minPeriod},
+		"long":            {400 * time.Millisecond, 0, 400 * time.Millisecond},
+		"very long":       {20 * time.Second, 0, time.Second},
+		"limited":         {20 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond},
+		"limit too small": {20 * time.Second, time.Millisecond, minPeriod},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := runLoop(t, minPeriod, time.Hour, func(l *looped, _ int) (time.Time, bool) {
+					l.LimitRest(test.limit)
 					l.Request()
 					time.Sleep(test.takes)
 					return time.Time{}, false

@@ -41,6 +41,21 @@ func (r Redirects) Empty() bool {
 	return len(r.Nodes) == 0 && !r.Others || len(r.Secure.Ports)+len(r.Insecure.Ports) == 0
 }
 
+// Without returns what is redirected by r, and not so by o.
+func (r Redirects) Without(o Redirects) Redirects {
+	if r.Others || o.Others || !r.Secure.equal(o.Secure) || !r.Insecure.equal(o.Insecure) {
+		if r.Equal(o) {
+			return Redirects{}
+		}
+		return r
+	}
+	r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(addr netip.Addr) bool {
+		_, stays := slices.BinarySearchFunc(o.Nodes, addr, netip.Addr.Compare)
+		return stays
+	})
+	return r
+}
+
 // Targets are those that have ports.
 func (r Redirects) Targets() []Target {
 	return slices.DeleteFunc([]Target{r.Secure, r.Insecure}, func(t Target) bool { return len(t.Ports) == 0 })

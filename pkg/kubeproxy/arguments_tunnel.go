@@ -41,8 +41,8 @@ func (f *tunnelFlags) add(fs *pflag.FlagSet) {
 		"The labels of a node that has the tunnel's agent: any of them. All other nodes are reached directly, if they are Ready.")
 	fs.StringVar(&f.configMap, tunnelConfigMapKey, "kube-system/yurt-tunnel-server-cfg", "NAMESPACE/NAME of a ConfigMap that has more ports, in OpenYurt's keys dnat-ports-pair, http-proxy-ports and https-proxy-ports; empty for none. "+
 		"images/node/rbac-tunnel.yaml has the right to read it.")
-	fs.BoolVar(&f.fromPods, tunnelFromPodsKey, false, "So do connections of the pods of this node, which are those from the cluster CIDRs.")
-	fs.BoolVar(&f.anyDestination, "tunnel-any-destination", false, "So do connections to these ports of all addresses, not only of nodes, except those of nodes that are reached directly. That is what OpenYurt does.")
+	fs.BoolVar(&f.fromPods, tunnelFromPodsKey, false, "Connections of the pods of this node, which are those from the cluster CIDRs, go to the tunnel server as well.")
+	fs.BoolVar(&f.anyDestination, "tunnel-any-destination", false, "Connections to the tunnel's ports of any address go to the tunnel server, not only of nodes behind the tunnel; except those of nodes that are reached directly. That is what OpenYurt does.")
 }
 
 // takeTunnel parses these arguments.

@@ -32,7 +32,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// Egress SNAT first: without its rules pods leave as the network plugin decides, but without
 	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
-	err = errors.Join(cleanupEgress(ctx), cleanupTunnel(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
+	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
@@ -76,17 +76,6 @@ func cleanupSteering(ctx context.Context) error {
 		return fmt.Errorf("ending connections that were steered to other nodes: %w", err)
 	}
 	return steering.Cleanup(ctx)
-}
-
-// cleanupTunnel removes the rules of the tunnel's ports, and the tracked connections that they have redirected.
-func cleanupTunnel(ctx context.Context) error {
-	withdrawn, err := redirect.Withdraw(ctx)
-	errs := []error{err}
-	for family, before := range withdrawn {
-		_, err := conntrack.DeleteMisdirected(ctx, family, conntrack.Redirection{Before: before})
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

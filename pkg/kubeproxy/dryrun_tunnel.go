@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/manifests"
 	"github.com/openshift/origin-node/pkg/tunnel"
+	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
 
 // dryRunTunnel prints the rules of the tunnel's ports for the objects as they are now, and the problems. It changes
@@ -26,14 +28,18 @@ func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
 		return p.explain(err)
 	}
 	var errs []error
+	var problems []plan.Problem
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		planned := tunnel.PlanFor(family, p.tunnel, nodes, configMap)
 		r := planned.Redirects
 		_, err := fmt.Fprintf(out, "# %s: %d ports to the tunnel server, %d node addresses\n%s",
 			family, len(r.Secure.Ports)+len(r.Insecure.Ports), len(r.Nodes), redirect.Payload(p.tunnel.Backend, family, r))
 		errs = append(errs, err)
-		for _, problem := range planned.Problems {
-			_, err := fmt.Fprintf(out, "# Not redirected: %s: %s\n", problem.Reason, kernel.Printable(problem.Message))
+		problems = append(problems, planned.Problems...)
+	}
+	for i, problem := range problems {
+		if !slices.Contains(problems[:i], problem) { // that of the ConfigMap is in both families' plans
+			_, err := fmt.Fprintf(out, "# Not redirected: %s\n", kernel.Printable(problem.String()))
 			errs = append(errs, err)
 		}
 	}

@@ -43,14 +43,18 @@ func (x extensions) all() (all []extension.Extension) {
 	return all
 }
 
-// watch has them follow what the proxier does not.
-func (x extensions) watch(clients egress.Clients, n *notifier) {
+// watch has them follow what the proxier does not, until ctx ends.
+func (x extensions) watch(ctx context.Context, clients egress.Clients, n *notifier) {
 	if x.snat != nil {
 		x.snat.Watch(clients)
-		n.egress = x.snat.Summary
+		n.extensions = append(n.extensions, func() extension.Summary { return x.snat.Summary().Brief() })
 	}
 	if x.ports != nil {
-		x.ports.Watch(clients.Kube, clients.Explain)
+		x.ports.Watch(clients.Kube, clients.Nodes, clients.Explain)
+		n.extensions = append(n.extensions, x.ports.Summary)
+	}
+	if len(x.all()) > 0 {
+		go clients.Nodes.RunWithContext(ctx)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"k8s.io/klog/v2"
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
-	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
@@ -21,7 +20,7 @@ import (
 const notifyPeriod = 250 * time.Millisecond
 
 // notifier notifies systemd, if it listens, of the proxy's state (sd_notify(3)): READY=1 after the
-// first complete sync, STATUS= with the number of bindings, WATCHDOG=1 while syncs succeed or none
+// first complete sync of the proxier and of all extensions, STATUS= with their numbers, WATCHDOG=1 while syncs succeed or none
 // is due, STOPPING=1 at the end.
 type notifier struct {
 	mode       string
@@ -29,8 +28,8 @@ type notifier struct {
 	// synced returns when the proxier of each IP family last completed a sync, in seconds of Unix
 	// time.
 	synced func() map[string]float64
-	// egress returns the extension's summary; nil if egress SNAT is off.
-	egress func() egress.Summary
+	// extensions return the summaries of those that are switched on.
+	extensions []func() extension.Summary
 
 	ready      bool
 	lastStatus string
@@ -89,14 +88,14 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 	} else {
 		status += "waiting for its first sync"
 	}
-	if n.egress != nil {
-		e := n.egress()
+	for _, summary := range n.extensions {
+		e := summary()
 		synced = synced && e.Ready
 		overdue = max(overdue, since(now, e.DueSince))
 		if len(e.Missing) > 0 {
-			status += "; egress SNAT waiting for " + strings.Join(e.Missing, ", ")
+			status += "; " + e.Name + " waiting for " + strings.Join(e.Missing, ", ")
 		} else {
-			status += fmt.Sprintf("; egress SNAT: %d bindings to %d egress IPs, %d refused", e.Bindings, e.EgressIPs, e.Refusals)
+			status += "; " + e.Name + ": " + e.Numbers
 		}
 	}
 	healthy := overdue < n.patience()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 var start = time.Unix(1_000_000, 0)
@@ -22,7 +23,7 @@ type clock struct {
 
 func newClock() *clock {
 	c := &clock{notifier: notifier{mode: "iptables", syncPeriod: 5 * time.Second}, now: start}
-	c.egress = func() egress.Summary { return c.status }
+	c.extensions = []func() extension.Summary{func() extension.Summary { return c.status.Brief() }}
 	return c
 }
 
@@ -106,6 +107,25 @@ func TestNotifier_NoWatchdogWhileEgressIsStuck(t *testing.T) {
 	}
 	if told := c.after(15*time.Second, queued, done); alive(told) {
 		t.Errorf("a sign of life although egress rules are due for 20 s: %q", told)
+	}
+}
+
+// TestNotifier_EveryExtensionCounts: the node is ready when all extensions are, and alive as long as none is stuck.
+func TestNotifier_EveryExtensionCounts(t *testing.T) {
+	c := newClock()
+	c.status = egress.Summary{Ready: true}
+	other := extension.Summary{Name: "tunnel's ports", Missing: []string{"ConfigMap"}}
+	c.extensions = append(c.extensions, func() extension.Summary { return other })
+	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
+	if told := c.after(time.Second, queued, done); strings.Contains(told, "READY") || !strings.Contains(told, "; tunnel's ports waiting for ConfigMap") {
+		t.Errorf("got %q", told)
+	}
+	other = extension.Summary{Name: "tunnel's ports", Ready: true, Numbers: "3 node addresses, 2 ports", DueSince: start}
+	if told := c.after(time.Second, queued, done); !strings.Contains(told, "READY") || !strings.Contains(told, "; tunnel's ports: 3 node addresses, 2 ports") {
+		t.Errorf("got %q", told)
+	}
+	if told := c.after(15*time.Second, queued, done); alive(told) {
+		t.Errorf("a sign of life although the tunnel's rules are due for 17 s: %q", told)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -97,7 +98,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		}
 		server.Proxier, n.synced = host.Wrap(server.Proxier, served...), syncsOf(host)
 	}
-	extensions.watch(clients, n)
+	extensions.watch(ctx, clients, n)
 	if steers := p.flags.enabled && p.extension.Steering.Mode != holders.Off; !steers && p.overrides.Manifests == "" {
 		p.withdraw(ctx, clients.Kube)
 	}
@@ -177,7 +178,8 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 		return nil, egress.Clients{}, err
 	}
 	config, err := p.configClient()
-	return server, egress.Clients{Kube: server.Client, Config: config, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
+	nodes := extension.NewNodes(server.Client, p.explain, append(p.tunnel.LabelKeys(), p.extension.Pool.LabelKeys()...))
+	return server, egress.Clients{Kube: server.Client, Config: config, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
 }
 
 // configClient returns a client for OpenShift's configuration.
@@ -217,7 +219,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		logger.Error(err, "Failed to remove the rules of other proxy modes; run 'openshift start node --cleanup' to try again")
 	}
 	if !p.tunnelFlags.enabled {
-		if err := cleanupTunnel(ctx); err != nil {
+		if err := redirect.Withdraw(ctx); err != nil {
 			logger.Error(err, "Failed to remove the rules of the tunnel's ports of an earlier run; run 'openshift start node --cleanup' to try again")
 		}
 	}

@@ -8,16 +8,13 @@
 // It follows the Nodes and one ConfigMap, and is another user of what egress SNAT is made of: the host,
 // the barrier and the loop of package extension, the drivers of package kernel, the judgement of tracked connections.
 //
-//	Nodes, ConfigMap ─► pkg/tunnel/plan ─► kernel.Redirects ─► pkg/kernel/redirect ─► pkg/kernel/conntrack
+//	Nodes, ConfigMap ─► pkg/tunnel/plan ─► kernel.Redirects ─► pkg/kernel/redirect
 //
 // The plan is made anew for each change: there are a thousand nodes, not a hundred thousand pods. A sync
 // reads what the kernel holds, which costs no program and little else as long as nobody else has changed it, and
-// writes what differs. Then the connections that go the wrong way are reset: those to a node behind the tunnel that go
-// directly, and those to any other that go to the tunnel server because rules once said so. All others go on.
-//
-// After a start, connections to any node of the cluster that go to the tunnel server are judged: a process that died
-// between a write and the judgement has left no record. Those to a Node that was deleted in that moment, or to a port that
-// was removed in it, stay as they are.
+// writes what differs. Then the connections that go the wrong way are ended: those to a node behind the tunnel that go
+// directly, and those to any other that go to the tunnel server because rules once said so. All others go on. A process
+// that dies in between leaves a record in the kernel, by which the next one goes on.
 //
 // Stop leaves the rules. If the API server is away, they stay as they are.
 package tunnel

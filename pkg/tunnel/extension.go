@@ -2,14 +2,16 @@ package tunnel
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/extension"
@@ -42,6 +44,14 @@ type Config struct {
 // Label is a label with its value.
 type Label struct{ Key, Value string }
 
+// LabelKeys are the keys of Labels.
+func (c Config) LabelKeys() (keys []string) {
+	for _, l := range c.Labels {
+		keys = append(keys, l.Key)
+	}
+	return keys
+}
+
 // Extension keeps the rules of a node, beside the proxier of an [extension.Host].
 type Extension struct {
 	ctx      context.Context
@@ -50,7 +60,7 @@ type Extension struct {
 	barrier  *extension.Barrier
 	families []*family
 	proxier  extension.Proxier
-	events   *eventRecorder
+	recorder record.EventRecorder
 	running  sync.WaitGroup
 
 	mu sync.Mutex // protects what follows
@@ -59,8 +69,9 @@ type Extension struct {
 	// ports are the kubelet's and those of the ConfigMap, portProblems what is wrong with them.
 	ports        plan.Ports
 	portProblems []plan.Problem
-	// reported are the problems that people were told of.
-	reported []plan.Problem
+	configMap    v1.ObjectReference
+	// told has the problems that people were told of, with the time of the last Event.
+	told map[plan.Problem]time.Time
 }
 
 // The kinds of objects that plans depend on.
@@ -82,7 +93,6 @@ func New(ctx context.Context, config Config) *Extension {
 		barrier: extension.NewBarrier(kinds...), nodes: map[string]plan.Node{},
 	}
 	e.readPorts(plan.ConfigMap{})
-	e.events = newEventRecorder(config.NodeName)
 	for _, name := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		e.families = append(e.families, newFamily(e, name))
 	}
@@ -91,7 +101,10 @@ func New(ctx context.Context, config Config) *Extension {
 }
 
 // Attach is part of [extension.Extension].
-func (e *Extension) Attach(proxier extension.Proxier) { e.proxier = proxier }
+func (e *Extension) Attach(proxier extension.Proxier) {
+	e.proxier = proxier
+	e.families = slices.DeleteFunc(e.families, func(f *family) bool { return !slices.Contains(proxier.Served(), v1.IPFamily(f.name)) })
+}
 
 // ProxierSynced is part of [extension.Extension]: the proxier may have put its rules in front.
 func (e *Extension) ProxierSynced(name v1.IPFamily) {
@@ -104,37 +117,42 @@ func (e *Extension) ProxierSynced(name v1.IPFamily) {
 
 // Run is part of [extension.Extension].
 func (e *Extension) Run(ctx context.Context) {
-	if !e.awaitObjects(ctx) {
+	known := e.barrier.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
+		e.logger.Error(nil, "Rules of the tunnel's ports are not written because some objects are not known yet; the rules in the kernel stay as they are", "waitingFor", missing)
+	})
+	if !known {
 		return
 	}
 	var running sync.WaitGroup
 	for _, f := range e.families {
-		if slices.Contains(e.proxier.Served(), v1.IPFamily(f.name)) {
-			running.Go(func() { f.run(ctx) })
-		}
+		f.loop.Restart() // what came before was not due
+		running.Go(func() { f.run(ctx) })
 	}
 	running.Wait()
 }
 
-// awaitObjects returns false if ctx ends before all objects are known.
-func (e *Extension) awaitObjects(ctx context.Context) bool {
-	remind := time.NewTicker(max(e.config.SyncPeriod/2, time.Millisecond))
-	defer remind.Stop()
-	for {
-		select {
-		case <-e.barrier.Opened():
-			return true
-		case <-ctx.Done():
-			return false
-		case <-remind.C:
-			e.logger.Error(nil, "Rules of the tunnel's ports are not written because some objects are not known yet; the rules in the kernel stay as they are",
-				"waitingFor", strings.Join(e.barrier.Missing(), ", "))
-		}
-	}
-}
-
 // Wait returns when all that Watch has begun has ended.
 func (e *Extension) Wait() { e.running.Wait() }
+
+// Summary may be called at any time.
+func (e *Extension) Summary() extension.Summary {
+	s := extension.Summary{Name: "tunnel's ports", Ready: true, Missing: e.barrier.Missing()}
+	addresses, ports := 0, 0
+	for _, f := range e.families {
+		if due := f.loop.DueSince(); len(s.Missing) == 0 && !due.IsZero() && (s.DueSince.IsZero() || due.Before(s.DueSince)) {
+			s.DueSince = due
+		}
+		last := f.status.Load()
+		if last == nil || last.lastSync.IsZero() {
+			s.Ready = false
+			continue
+		}
+		addresses += len(last.redirects.Nodes)
+		ports = max(ports, len(last.redirects.Secure.Ports)+len(last.redirects.Insecure.Ports))
+	}
+	s.Numbers = fmt.Sprintf("%d node addresses, %d ports", addresses, ports)
+	return s
+}
 
 // changed asks for a sync of both families.
 func (e *Extension) changed() {
@@ -148,10 +166,9 @@ func (e *Extension) input() plan.Input {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	in := e.config.input(e.ports)
-	for _, n := range e.nodes {
-		in.Nodes = append(in.Nodes, n)
+	for _, name := range slices.Sorted(maps.Keys(e.nodes)) {
+		in.Nodes = append(in.Nodes, e.nodes[name])
 	}
-	slices.SortFunc(in.Nodes, func(a, b plan.Node) int { return strings.Compare(a.Name, b.Name) })
 	return in
 }
 
@@ -173,33 +190,4 @@ func PlanFor(family kernel.Family, config Config, nodes []*v1.Node, configMap *v
 
 func (c Config) input(ports plan.Ports) plan.Input {
 	return plan.Input{Self: c.NodeName, Ports: ports, Secure: c.Secure, Insecure: c.Insecure, Sources: c.Sources, AnyDestination: c.AnyDestination}
-}
-
-// report tells people of the problems that are new since the last report.
-func (e *Extension) report() {
-	problems := e.problems()
-	setProblemMetrics(problems)
-	e.events.record(problems)
-	e.mu.Lock()
-	before := e.reported
-	e.reported = problems
-	e.mu.Unlock()
-	for _, p := range problems {
-		if !slices.Contains(before, p) {
-			e.logger.Error(nil, "Some connections are not redirected to the tunnel server", "reason", p.Reason, "node", p.Node, "configMap", p.ConfigMap, "problem", p.Message)
-		}
-	}
-}
-
-// problems returns those of the ConfigMap and of both families' last plans.
-func (e *Extension) problems() []plan.Problem {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	problems := slices.Clone(e.portProblems)
-	for _, f := range e.families {
-		if s := f.status.Load(); s != nil {
-			problems = append(problems, s.problems...)
-		}
-	}
-	return problems
 }

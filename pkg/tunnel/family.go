@@ -2,8 +2,6 @@ package tunnel
 
 import (
 	"context"
-	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,10 +9,13 @@ import (
 
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
+
+// longestRest is how long a family rests after a sync at most. Changes of many nodes are one change of a set, but the first
+// sync waits for the proxier's, and what comes then has to be followed within a second.
+const longestRest = 200 * time.Millisecond
 
 // family brings the plans of one IP family into the kernel. The families do not wait for each other.
 type family struct {
@@ -28,9 +29,6 @@ type family struct {
 	// synced: a sync has succeeded. failures counts those that failed since.
 	synced   bool
 	failures int
-	// owed: connections have to be judged, and before is where they may have been sent since they last were.
-	owed   bool
-	before []kernel.Redirects
 }
 
 // status is how the last sync went.
@@ -43,12 +41,13 @@ type status struct {
 }
 
 func newFamily(e *Extension, name kernel.Family) *family {
-	return &family{
+	f := &family{
 		extension: e, name: name, logger: klog.LoggerWithValues(e.logger, "ipFamily", name),
 		loop:   extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		writer: redirect.NewWriter(e.config.Backend, name),
-		owed:   true,
 	}
+	f.loop.LimitRest(longestRest)
+	return f
 }
 
 func (f *family) run(ctx context.Context) {
@@ -59,9 +58,8 @@ func (f *family) run(ctx context.Context) {
 // sync is an [extension.Sync].
 func (f *family) sync(ctx context.Context, _ bool) (again time.Time, failed bool) {
 	began := time.Now()
-	in := f.extension.input()
-	p := plan.Build(f.name, in)
-	changed, ended, err := f.write(ctx, p.Redirects, in)
+	p := plan.Build(f.name, f.extension.input())
+	result, err := f.writer.Sync(ctx, p.Redirects)
 	s := &status{redirects: p.Redirects, problems: p.Problems, err: err}
 	if err == nil {
 		s.lastSync = time.Now()
@@ -70,7 +68,7 @@ func (f *family) sync(ctx context.Context, _ bool) (again time.Time, failed bool
 	}
 	f.status.Store(s)
 	f.extension.report()
-	observe(f.name, p.Redirects, ended, time.Since(began), err)
+	observe(f.name, p.Redirects, result.Ended, time.Since(began), err)
 	if err != nil {
 		const longest = 30 * time.Second
 		wait := min(time.Second<<min(f.failures, 5), longest)
@@ -82,48 +80,6 @@ func (f *family) sync(ctx context.Context, _ bool) (again time.Time, failed bool
 		f.logger.Info("The rules of the tunnel's ports are in place", "nodes", len(p.Redirects.Nodes), "securePorts", p.Redirects.Secure.Ports, "insecurePorts", p.Redirects.Insecure.Ports)
 	}
 	f.synced, f.failures = true, 0
-	f.logger.V(2).Info("Synced the rules of the tunnel's ports", "nodes", len(p.Redirects.Nodes), "changed", changed, "connectionsReset", ended, "elapsed", time.Since(began))
+	f.logger.V(2).Info("Synced the rules of the tunnel's ports", "nodes", len(p.Redirects.Nodes), "changed", result.Changed, "connectionsReset", result.Ended, "elapsed", time.Since(began))
 	return time.Time{}, false
-}
-
-// write makes the kernel hold want, and resets the connections that go the wrong way now.
-func (f *family) write(ctx context.Context, want kernel.Redirects, in plan.Input) (changed bool, ended int, err error) {
-	held, err := f.writer.Read(ctx)
-	if err != nil {
-		return false, 0, err
-	}
-	if !f.synced {
-		held = append(held, everyNode(want, in))
-	}
-	f.remember(held, want)
-	if changed, err = f.writer.Write(ctx, want); err != nil {
-		return false, 0, err
-	}
-	if f.owed = f.owed || changed; !f.owed {
-		return false, 0, nil
-	}
-	ended, err = conntrack.DeleteMisdirected(ctx, f.name, conntrack.Redirection{After: want, Before: f.before})
-	if err == nil {
-		f.owed, f.before = false, nil
-	}
-	return changed, ended, err
-}
-
-// remember notes what the kernel held that differs from what it should.
-func (f *family) remember(held []kernel.Redirects, want kernel.Redirects) {
-	for _, r := range held {
-		if !r.Equal(want) && !slices.ContainsFunc(f.before, r.Equal) {
-			f.before = append(f.before, r)
-		}
-	}
-}
-
-// everyNode is want with all nodes of the cluster: what a process that died may have written and not judged.
-func everyNode(want kernel.Redirects, in plan.Input) kernel.Redirects {
-	want.Nodes, want.Others = nil, false
-	for _, n := range in.Nodes {
-		want.Nodes = append(want.Nodes, n.Addresses...)
-	}
-	slices.SortFunc(want.Nodes, netip.Addr.Compare)
-	return want
 }

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"slices"
-
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
@@ -52,12 +49,15 @@ type FamilyStatus struct {
 // Snapshot may be called at any time.
 func (e *Extension) Snapshot(context.Context) (any, error) {
 	in := e.input()
-	s := Snapshot{Node: e.config.NodeName, Missing: e.barrier.Missing(), Nodes: []NodeStatus{}, Families: []FamilyStatus{}, Problems: append([]plan.Problem{}, e.problems()...)}
+	s := Snapshot{Node: e.config.NodeName, Missing: e.barrier.Missing(), Nodes: []NodeStatus{}, Families: []FamilyStatus{}, Problems: []plan.Problem{}}
+	e.mu.Lock()
+	s.Problems = append(s.Problems, e.problems()...)
+	e.mu.Unlock()
 	for _, n := range in.Nodes {
 		way, why := in.WayTo(n)
 		s.Nodes = append(s.Nodes, NodeStatus{n, way, why})
 	}
-	for _, f := range e.served() {
+	for _, f := range e.families {
 		told := FamilyStatus{Family: f.name, Backend: string(e.config.Backend)}
 		if last := f.status.Load(); last != nil {
 			told.Redirects, told.LastSync = last.redirects, last.lastSync
@@ -70,11 +70,6 @@ func (e *Extension) Snapshot(context.Context) (any, error) {
 	return s, nil
 }
 
-// served are the families that rules are written for.
-func (e *Extension) served() []*family {
-	return slices.DeleteFunc(slices.Clone(e.families), func(f *family) bool { return !slices.Contains(e.proxier.Served(), v1.IPFamily(f.name)) })
-}
-
 // Verify compares the kernel with the plan, and returns what differs, for people, by IP family. What
 // the loop is writing meanwhile is no difference: it looks again.
 func (e *Extension) Verify(ctx context.Context) (any, error) {
@@ -83,7 +78,7 @@ func (e *Extension) Verify(ctx context.Context) (any, error) {
 	}
 	differences := map[kernel.Family][]string{}
 	var errs []error
-	for _, f := range e.served() {
+	for _, f := range e.families {
 		lines, err := f.verify(ctx)
 		differences[f.name] = append([]string{}, lines...)
 		errs = append(errs, err)

@@ -1,7 +1,6 @@
 package tunnel
 
 import (
-	"context"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -13,16 +12,17 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
 
-// Watch begins to follow Nodes and the ConfigMap, and to write Events. Explain adds to an error of the client what an
-// operator needs to act on it. Call it once, before the proxier's SyncLoop.
-func (e *Extension) Watch(client kubernetes.Interface, explain func(error) error) {
-	nodes := coreinformers.NewNodeInformer(client, 0, nil)
-	_ = nodes.SetTransform(func(o any) (any, error) { return e.config.strip(o), nil }) // fails for a running informer only
-	e.follow(nodes, nodesKind, explain, cache.ResourceEventHandlerFuncs{
+// Watch begins to follow Nodes, which run after it, and the ConfigMap, and to write Events. Explain adds to an error of
+// the client what an operator needs to act on it. Call it once, before the proxier's SyncLoop.
+func (e *Extension) Watch(client kubernetes.Interface, nodes cache.SharedIndexInformer, explain func(error) error) {
+	e.recorder = extension.NewRecorder(klog.NewContext(e.ctx, e.logger), client.CoreV1(), eventSource, e.config.NodeName)
+	extension.Follow(e.ctx, nodes, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { e.setNode(o.(*v1.Node)) },
 		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
 		DeleteFunc: func(o any) {
@@ -30,56 +30,32 @@ func (e *Extension) Watch(client kubernetes.Interface, explain func(error) error
 				e.deleteNode(name)
 			}
 		},
-	})
-	e.running.Go(func() { e.events.run(e.ctx, client.CoreV1()) })
-	if e.config.ConfigMap.Name == "" {
-		return
+	}, func() { e.barrier.Known(nodesKind) })
+	if e.config.ConfigMap.Name != "" {
+		e.setConfigMap(nil) // as long as there is none
+		e.running.Go(func() { e.watchConfigMap(client, explain) })
 	}
-	configMap := coreinformers.NewFilteredConfigMapInformer(client, e.config.ConfigMap.Namespace, 0, nil, func(options *metav1.ListOptions) {
+}
+
+// watchConfigMap returns when the context ends. A ConfigMap that may not be read is waited for no longer: the kubelet's
+// ports do not need it.
+func (e *Extension) watchConfigMap(client kubernetes.Interface, explain func(error) error) {
+	informer := coreinformers.NewFilteredConfigMapInformer(client, e.config.ConfigMap.Namespace, 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, e.config.ConfigMap.Name).String()
 	})
-	e.setConfigMap(nil) // as long as there is none
-	e.follow(configMap, configMapKind, explain, cache.ResourceEventHandlerFuncs{
+	known := func() { e.barrier.Known(configMapKind) }
+	extension.Explain(informer, func(err error) error {
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			known()
+		}
+		return explain(err)
+	})
+	extension.Follow(e.ctx, informer, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { e.setConfigMap(o.(*v1.ConfigMap)) },
 		UpdateFunc: func(_, o any) { e.setConfigMap(o.(*v1.ConfigMap)) },
 		DeleteFunc: func(any) { e.setConfigMap(nil) },
-	})
-}
-
-// follow runs an informer until the context ends, and notes when all objects are known. A ConfigMap that may not be
-// read is waited for no longer: the kubelet's ports do not need it.
-func (e *Extension) follow(informer cache.SharedIndexInformer, kind string, explain func(error) error, handler cache.ResourceEventHandler) {
-	// These fail for a running informer only.
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, r, explain(err))
-		if kind == configMapKind && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
-			e.barrier.Known(kind)
-		}
-	})
-	registration, _ := informer.AddEventHandler(handler)
-	e.running.Go(func() { informer.RunWithContext(e.ctx) })
-	e.running.Go(func() {
-		if cache.WaitForCacheSync(e.ctx.Done(), registration.HasSynced) {
-			e.barrier.Known(kind)
-		}
-	})
-}
-
-// strip leaves of a Node what a plan needs.
-func (c Config) strip(object any) any {
-	node, ok := object.(*v1.Node)
-	if !ok {
-		return object
-	}
-	kept := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: map[string]string{}}}
-	for _, l := range c.Labels {
-		if value, has := node.Labels[l.Key]; has {
-			kept.Labels[l.Key] = value
-		}
-	}
-	kept.Status.Addresses = node.Status.Addresses
-	kept.Status.Conditions = slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return c.Type != v1.NodeReady })
-	return kept
+	}, known)
+	informer.RunWithContext(e.ctx)
 }
 
 // nodeOf returns what a plan needs of a Node.
@@ -125,7 +101,12 @@ func (e *Extension) deleteNode(name string) {
 
 // setConfigMap takes the ConfigMap, or that there is none.
 func (e *Extension) setConfigMap(object *v1.ConfigMap) {
-	e.events.setConfigMap(e.config.ConfigMap, object)
+	e.mu.Lock()
+	e.configMap = v1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: e.config.ConfigMap.Namespace, Name: e.config.ConfigMap.Name}
+	if object != nil {
+		e.configMap.UID = object.UID
+	}
+	e.mu.Unlock()
 	e.readPorts(e.config.configMapOf(object))
 	e.changed()
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
 
@@ -32,7 +33,7 @@ func TestConfig_NodeOf(t *testing.T) {
 			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: test.labels}, Status: v1.NodeStatus{
 				Addresses: test.addresses, Conditions: []v1.NodeCondition{{Type: v1.NodeMemoryPressure, Status: v1.ConditionTrue}, {Type: v1.NodeReady, Status: test.ready}},
 			}}
-			for _, n := range []*v1.Node{node, config.strip(node).(*v1.Node)} {
+			for _, n := range []*v1.Node{node, extension.StripNode(node, config.LabelKeys()).(*v1.Node)} {
 				if diff := cmp.Diff(test.want, config.nodeOf(n), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

@@ -1,5 +1,5 @@
 // Package redirect writes [kernel.Redirects] of one IP family into the kernel: into an nftables
-// table of its own, or into chains of iptables' nat table.
+// table of its own, or into chains of iptables' nat table. Then it ends the connections that go the wrong way.
 //
 // # Order
 //
@@ -36,14 +36,21 @@
 //	OUTPUT                  -p tcp -j OPENSHIFT-TUNNEL-NODES                 at the very front
 //	PREROUTING              -p tcp -j OPENSHIFT-TUNNEL-PODS                  at the very front
 //	OPENSHIFT-TUNNEL-PODS   -s 10.128.0.0/14 -g OPENSHIFT-TUNNEL-NODES       one per network of pods
-//	OPENSHIFT-TUNNEL-NODES  -m set --match-set openshift-tunnel-4-nodes dst -m addrtype ! --dst-type LOCAL -g OPENSHIFT-TUNNEL-TO
-//	OPENSHIFT-TUNNEL-TO     -p tcp -m set --match-set openshift-tunnel-4-secure dst -j DNAT --to-destination 192.0.2.10:10263
-//	                        -p tcp -m set --match-set openshift-tunnel-4-insecure dst -j DNAT --to-destination 192.0.2.10:10264
+//	OPENSHIFT-TUNNEL-NODES  -m set --match-set openshift-tunnel-4a-nodes dst -m addrtype ! --dst-type LOCAL -g OPENSHIFT-TUNNEL-TO
+//	OPENSHIFT-TUNNEL-TO     -p tcp -m set --match-set openshift-tunnel-4a-secure dst -j DNAT --to-destination 192.0.2.10:10263
+//	                        -p tcp -m set --match-set openshift-tunnel-4a-insecure dst -j DNAT --to-destination 192.0.2.10:10264
 //
-// The sets are the kernel's IP sets. They change one element at a time: first those that stop
-// connections from being redirected, then those that redirect more, and a port is in the set that it moves to
-// before it leaves the other. So each destination goes from its old way to its new one at once. The
-// rules are one iptables-restore transaction.
+// The rules are one iptables-restore transaction. The sets are the kernel's IP sets, which are no part of it. As long
+// as the rules stay the same, the sets change one element at a time, in an order in which each destination goes from its old
+// way to its new one at once:
+//
+//  1. Nodes that are not redirected any more leave their set.
+//  2. Ports come: one that moves to the insecure address is in both sets now, and the secure rule is first.
+//  3. Ports go.
+//  4. Nodes that are redirected now come.
+//
+// Another address of the tunnel server, or other nodes than these, needs other rules. Then the second generation of sets
+// (openshift-tunnel-4b-nodes) is filled, which no packet meets yet; one transaction leads to it; and the first one goes.
 //
 // Where the kernel has no IP sets, or iptables does not know of them, the nodes are a tree of chains
 // (see package iptables), and up to 15 ports are one rule:
@@ -53,5 +60,9 @@
 //	OPENSHIFT-TUNNEL-D-C00002    -d 192.0.2.1/32 -g OPENSHIFT-TUNNEL-TO
 //	OPENSHIFT-TUNNEL-TO          -p tcp -m multiport --dports 9443,10250 -j DNAT --to-destination 192.0.2.10:10263
 //
-// What an earlier process has left is found by the names in the kernel, never by memory.
+// # Record
+//
+// What a write takes away is in a record before it goes: text in a chain that nothing leads to (OPENSHIFT-TUNNEL-RECORD, or
+// record in the nftables table). It stays until all connections were judged by it. If the process dies in between,
+// the next one finds it there. What else an earlier process has left is found by the names in the kernel, never by memory.
 package redirect

@@ -1,7 +1,8 @@
 package redirect
 
-// Names of the nftables table and of what is in it. Changing one orphans what earlier versions have written.
+// Names of what is in the kernel. Changing one orphans what earlier versions have written.
 const (
+	// The nftables table and what is in it.
 	tableName       = "openshift-tunnel"
 	nodesSet        = "nodes"
 	securePorts     = "secure-ports"
@@ -10,7 +11,16 @@ const (
 	outputChain     = "output"
 	preroutingChain = "prerouting"
 	redirectChain   = "to-tunnel"
-)
+	tableRecord     = "record"
 
-// mostAddresses is the largest number of addresses that a set takes; the kernel's default is 65,536.
-const mostAddresses = 1 << 20
+	// Chains in iptables' nat table.
+	chainPrefix = "OPENSHIFT-TUNNEL-"
+	nodesChain  = chainPrefix + "NODES"
+	podsChain   = chainPrefix + "PODS"
+	toChain     = chainPrefix + "TO"
+	recordChain = chainPrefix + "RECORD"
+
+	jumpRule = `-p tcp -m comment --comment "OpenShift tunnel ports" -j `
+	// recordRule is what a rule of recordChain begins with.
+	recordRule = "-m comment --comment "
+)

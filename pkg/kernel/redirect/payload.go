@@ -18,31 +18,12 @@ func Payload(backend reconcile.Backend, family kernel.Family, want kernel.Redire
 	if backend == reconcile.NFTables {
 		return []byte(tableText(family, want))
 	}
-	names := setNamesOf(family)
-	inet, nodes := "inet", names.nodes
-	if family == kernel.IPv6 {
-		inet = "inet6"
+	g := generationsOf(family)[0]
+	text := "# ipset restore\n"
+	for _, set := range g.all() {
+		text += set.Payload(g.contents(want)[set])
 	}
-	if want.Others {
-		nodes = names.direct
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "# ipset restore\ncreate %s hash:ip family %s maxelem %d\n", nodes, inet, mostAddresses)
-	for _, set := range []string{names.secure, names.insecure} {
-		fmt.Fprintf(&text, "create %s bitmap:port range 0-65535\n", set)
-	}
-	for _, addr := range want.Nodes {
-		fmt.Fprintf(&text, "add %s %s\n", nodes, addr)
-	}
-	for _, port := range want.Secure.Ports {
-		fmt.Fprintf(&text, "add %s %d\n", names.secure, port)
-	}
-	for _, port := range want.Insecure.Ports {
-		fmt.Fprintf(&text, "add %s %d\n", names.insecure, port)
-	}
-	text.WriteString("# iptables-restore --noflush\n")
-	text.Write(Owner.Payload(renderSets(want, names)))
-	return []byte(text.String())
+	return append([]byte(text+"# iptables-restore --noflush\n"), Owner.Payload(renderSets(want, g))...)
 }
 
 // tableText is the table as package redirect's documentation shows it.
@@ -64,10 +45,10 @@ func tableText(family kernel.Family, want kernel.Redirects) string {
 	}
 	toNodes := fmt.Sprintf("meta l4proto tcp %s daddr %s@%s fib daddr type != local goto %s", ip, not, nodesSet, redirectChain)
 	fmt.Fprintf(&text, "table %s %s {\n", ip, tableName)
-	set(nodesSet, address, texts(want.Nodes, netip.Addr.String))
-	set(securePorts, "inet_service", texts(want.Secure.Ports, portText))
-	set(insecurePorts, "inet_service", texts(want.Insecure.Ports, portText))
-	set(sourcesSet, address+"; flags interval", texts(want.Sources, netip.Prefix.String))
+	set(nodesSet, address, each(want.Nodes, netip.Addr.String))
+	set(securePorts, "inet_service", each(want.Secure.Ports, portText))
+	set(insecurePorts, "inet_service", each(want.Insecure.Ports, portText))
+	set(sourcesSet, address+"; flags interval", each(want.Sources, netip.Prefix.String))
 	fmt.Fprintf(&text, "\tchain %s {\n", redirectChain)
 	if len(want.Secure.Ports) > 0 {
 		fmt.Fprintf(&text, "\t\ttcp dport @%s dnat to %s\n", securePorts, want.Secure.To)
@@ -84,9 +65,9 @@ func tableText(family kernel.Family, want kernel.Redirects) string {
 	return text.String()
 }
 
-func texts[T any](list []T, text func(T) string) (result []string) {
+func each[T, U any](list []T, convert func(T) U) (result []U) {
 	for _, element := range list {
-		result = append(result, text(element))
+		result = append(result, convert(element))
 	}
 	return result
 }

@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -56,7 +55,7 @@ func inAllWays(t *testing.T, test func(b *bed)) {
 				t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
 				b := &bed{T: t, Lab: l, family: family, way: w}
 				b.writer = b.newWriter()
-				for _, port := range []uint16{10263, 10264} {
+				for _, port := range []uint16{10263, 10264, 10265} {
 					b.must(l.Node().ServeAsked(port))
 				}
 				for _, port := range []uint16{10250, 10255, 9100, 9443} {
@@ -114,10 +113,9 @@ func (b *bed) redirects(nodes ...int) kernel.Redirects {
 
 func (b *bed) write(want kernel.Redirects) (changed bool) {
 	b.Helper()
-	b.must(b.Node().Do(func() (err error) {
-		if _, err = b.writer.Read(b.Context()); err == nil {
-			changed, err = b.writer.Write(b.Context(), want)
-		}
+	b.must(b.Node().Do(func() error {
+		result, err := b.writer.Sync(b.Context(), want)
+		changed = result.Changed
 		return err
 	}))
 	return changed
@@ -223,9 +221,7 @@ func TestWriter_Packets(t *testing.T) {
 		b.agrees(kernel.Redirects{})
 		b.goes(b.Pod(1), 51, 10250, false)
 		b.goes(b.Node(), 51, 10250, false)
-		if left := b.run("iptables-save") + b.run("ip6tables-save") + b.run("nft", "list", "ruleset") + b.run("ipset", "list"); strings.Contains(strings.ToLower(left), "openshift-tunnel") {
-			b.Errorf("left behind:\n%s", left)
-		}
+		b.nothingIsLeft()
 	})
 }
 
@@ -265,11 +261,15 @@ func TestWriter_Repairs(t *testing.T) {
 				"rule added": {ipt, "-w", "-t", "nat", "-I", nodesChain, "1", "-j", "RETURN"},
 			}
 			if !b.tree {
-				harm["set emptied"] = []string{"ipset", "flush", setNamesOf(b.family).nodes}
-				harm["port gone"] = []string{"ipset", "del", setNamesOf(b.family).secure, "10250"}
+				harm["set emptied"] = []string{"ipset", "flush", "%nodes"}
+				harm["port gone"] = []string{"ipset", "del", "%secure", "10250"}
 			}
 		}
 		for what, command := range harm {
+			now, _ := b.writer.rules.generationsIn(b.writer.rules.held)
+			for i, word := range command {
+				command[i] = strings.NewReplacer("%nodes", now.nodes.Name, "%secure", now.secure.Name).Replace(word)
+			}
 			b.run(command[0], command[1:]...)
 			if !b.write(r) {
 				b.Errorf("%s: not noticed", what)
@@ -282,20 +282,12 @@ func TestWriter_Repairs(t *testing.T) {
 }
 
 // TestWriter_TakesOver: a process that starts anew finds what the one before has left, by whatever means, and leaves
-// nothing of it when it writes by other ones.
+// nothing of it when it writes by other ones. Connections that go the wrong way then end.
 func TestWriter_TakesOver(t *testing.T) {
 	inAllWays(t, func(b *bed) {
 		before := b.redirects(50, 51)
 		b.write(before)
-		b.writer = b.newWriter()
-		var held []kernel.Redirects
-		b.must(b.Node().Do(func() (err error) {
-			held, err = b.writer.Read(b.Context())
-			return err
-		}))
-		if diff := cmp.Diff([]kernel.Redirects{before}, held, cmp.Comparer(kernel.Redirects.Equal)); diff != "" {
-			b.Errorf("held (-want +got):\n%s", diff)
-		}
+		through := b.goes(b.Node(), 50, 9100, true)
 		other := b.way
 		other.backend, other.tree = reconcile.NFTables, false
 		if b.backend == reconcile.NFTables {
@@ -306,43 +298,180 @@ func TestWriter_TakesOver(t *testing.T) {
 		after := b.redirects(60)
 		b.write(after)
 		b.agrees(after)
+		b.end(through)
 		b.goes(b.Node(), 60, 10250, true)
 		b.goes(b.Node(), 50, 10250, false)
 	})
 }
 
-// TestWithdraw_LeavesNothing: it removes all, and tells what it was.
-func TestWithdraw_LeavesNothing(t *testing.T) {
+// TestWriter_NotJudged: a process died between a write and the judgement of connections, or could not judge them. The next
+// sync ends those that go the wrong way since, also those to a node and a port of which nobody but the record knows any more.
+func TestWriter_NotJudged(t *testing.T) {
+	for name, next := range map[string]func(b *bed) *Writer{
+		"it died": (*bed).newWriter, "it failed": func(b *bed) *Writer { return b.writer },
+	} {
+		t.Run(name, func(t *testing.T) { testNotJudged(t, next) })
+	}
+}
+
+func testNotJudged(t *testing.T, next func(*bed) *Writer) {
 	inAllWays(t, func(b *bed) {
-		r := b.redirects(50)
-		b.write(r)
-		var withdrawn map[kernel.Family][]kernel.Redirects
-		b.must(b.Node().Do(func() (err error) {
-			withdrawn, err = Withdraw(b.Context())
+		before := b.redirects(50, 51)
+		b.write(before)
+		ends := []*lab.AskedConn{b.goes(b.Node(), 50, 9100, true), b.goes(b.Node(), 51, 9100, true), b.goes(b.Node(), 60, 10250, false)}
+		stays := b.goes(b.Node(), 51, 10250, true)
+		after := b.redirects(51, 60)
+		after.Insecure.Ports = []uint16{10255}
+		after.Insecure.To = netip.AddrPortFrom(b.self(), 10265)
+		b.must(b.Node().Do(func() error {
+			was, err := b.writer.before(b.Context(), after)
+			if err == nil {
+				_, err = b.writer.write(b.Context(), after, encode(was))
+			}
 			return err
 		}))
-		if diff := cmp.Diff([]kernel.Redirects{r}, withdrawn[b.family], cmp.Comparer(kernel.Redirects.Equal)); diff != "" {
-			b.Errorf("withdrawn (-want +got):\n%s", diff)
+		b.writer.judged = false // as after a failure
+		b.writer = next(b)
+		if b.write(after) {
+			b.Error("changed once more")
 		}
-		b.agrees(kernel.Redirects{})
-		b.goes(b.Node(), 50, 10250, false)
-		if left := b.run("ipset", "list", "-name"); left != "" {
-			b.Errorf("IP sets are left: %s", left)
+		b.end(ends...)
+		if _, err := stays.Ask(b.Context()); err != nil {
+			b.Errorf("a connection that goes the right way: %v", err)
+		}
+		b.agrees(after)
+		if left := b.run("iptables-save") + b.run("ip6tables-save") + b.run("nft", "list", "ruleset"); strings.Contains(strings.ToLower(left), "record") {
+			b.Errorf("the record is left:\n%s", left)
 		}
 	})
 }
 
-// TestDeleteMisdirected_Connections: those that go the wrong way after a change end on both sides, although nobody sends
-// anything, and all others go on.
-func TestDeleteMisdirected_Connections(t *testing.T) {
+// TestWriter_DiesWhileItFillsSets: those that no rule names yet are removed by the next process.
+func TestWriter_DiesWhileItFillsSets(t *testing.T) {
 	inAllWays(t, func(b *bed) {
-		before := b.redirects(50)
-		b.write(before)
-		ends := map[string]*lab.AskedConn{
-			"to a node that is direct now":     b.goes(b.Node(), 50, 10250, true),
-			"to a node behind the tunnel now":  b.goes(b.Node(), 51, 10250, false),
-			"its insecure port":                b.goes(b.Node(), 51, 9100, false),
-			"to the direct one, insecure port": b.goes(b.Node(), 50, 10255, true),
+		if b.backend == reconcile.NFTables || b.tree {
+			return // there are no sets
+		}
+		want := b.redirects(50)
+		b.write(want)
+		b.must(b.Node().Do(func() error {
+			_, next := b.writer.rules.generationsIn(b.writer.rules.held)
+			_, err := next.fill(b.redirects(60))
+			return err
+		}))
+		b.writer = b.newWriter()
+		b.write(want)
+		if sets := b.run("ipset", "list", "-name"); strings.Count(sets, "openshift-tunnel") != 3 {
+			b.Errorf("there are these sets: %s", sets)
+		}
+		b.agrees(want)
+		b.goes(b.Node(), 50, 10250, true)
+		b.goes(b.Node(), 60, 10250, false)
+	})
+}
+
+// TestWriter_NoMomentIsWrong: whatever changes, connections whose way stays the same never go another one.
+func TestWriter_NoMomentIsWrong(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		alike := func(r kernel.Redirects) kernel.Redirects { return r }
+		steps := []func(r kernel.Redirects) kernel.Redirects{
+			alike,
+			func(r kernel.Redirects) kernel.Redirects {
+				r.Nodes = append(slices.Clone(r.Nodes), b.addr(52))
+				return r
+			},
+			func(r kernel.Redirects) kernel.Redirects {
+				r.Nodes = append(slices.Clone(r.Nodes), b.addr(53))
+				return r
+			},
+			func(r kernel.Redirects) kernel.Redirects { r.Secure.Ports = []uint16{10250}; return r },
+			func(r kernel.Redirects) kernel.Redirects {
+				r.Secure.Ports, r.Insecure.Ports = []uint16{10250}, []uint16{9100, 9443, 10255}
+				return r
+			},
+			func(r kernel.Redirects) kernel.Redirects { r.Insecure = kernel.Target{}; return r },
+			func(r kernel.Redirects) kernel.Redirects { r.Insecure.To = r.Secure.To; return r },
+			func(r kernel.Redirects) kernel.Redirects {
+				r.Others, r.Nodes = true, []netip.Addr{b.addr(51), b.addr(60)}
+				return r
+			},
+			func(r kernel.Redirects) kernel.Redirects {
+				r.Sources = []netip.Prefix{netip.PrefixFrom(b.addr(60), b.addr(60).BitLen())}
+				return r
+			},
+		}
+		b.write(b.redirects(50))
+		ctx, stop := context.WithCancel(b.Context())
+		var running sync.WaitGroup
+		var asked atomic.Int64
+		for n, by := range map[int]string{50: b.Node().Name, 60: b.Outside().Name} {
+			running.Go(func() {
+				for ctx.Err() == nil {
+					to := netip.AddrPortFrom(b.addr(n), 10250)
+					c, got, err := b.Node().DialAsked(b.Context(), to)
+					if err != nil || got.By != by || got.For != to {
+						b.Errorf("%s is answered by %q for %s; want %s (%v)", to, got.By, got.For, by, err)
+						return
+					}
+					_ = c.Close() // it has said what it had to
+					asked.Add(1)
+				}
+			})
+		}
+		for round := range 5 {
+			for i := range steps {
+				b.write(steps[(i*(round+2))%len(steps)](b.redirects(50)))
+			}
+		}
+		stop()
+		running.Wait()
+		b.Logf("%d connections", asked.Load())
+	})
+}
+
+// TestWithdraw_LeavesNothing, neither rules nor connections that go where they said.
+func TestWithdraw_LeavesNothing(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		b.write(b.redirects(50))
+		through := b.goes(b.Node(), 50, 10250, true)
+		for range 2 { // the second time there is nothing
+			b.must(b.Node().Do(func() error { return Withdraw(b.Context()) }))
+		}
+		b.end(through)
+		b.agrees(kernel.Redirects{})
+		b.goes(b.Node(), 50, 10250, false)
+		b.nothingIsLeft()
+	})
+}
+
+// end fails the test unless connections end on which nobody sends anything.
+func (b *bed) end(connections ...*lab.AskedConn) {
+	b.Helper()
+	for _, c := range connections {
+		if c == nil {
+			continue // said already
+		}
+		if err := c.Ends(10 * time.Second); err != nil {
+			b.Errorf("a connection that goes the wrong way: %v", err)
+		}
+	}
+}
+
+func (b *bed) nothingIsLeft() {
+	b.Helper()
+	if left := b.run("iptables-save") + b.run("ip6tables-save") + b.run("nft", "list", "ruleset") + b.run("ipset", "list"); strings.Contains(strings.ToLower(left), "openshift-tunnel") {
+		b.Errorf("left behind:\n%s", left)
+	}
+}
+
+// TestWriter_Connections: those that go the wrong way after a change end on both sides, although nobody sends
+// anything, and all others go on.
+func TestWriter_Connections(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		b.write(b.redirects(50))
+		ends := []*lab.AskedConn{
+			b.goes(b.Node(), 50, 10250, true), b.goes(b.Node(), 50, 10255, true), // to a node that is direct now
+			b.goes(b.Node(), 51, 10250, false), b.goes(b.Node(), 51, 9100, false), // to one behind the tunnel now
 		}
 		b.must(b.Outside().ServeAsked(8080))
 		stay := map[string]*lab.AskedConn{
@@ -351,24 +480,15 @@ func TestDeleteMisdirected_Connections(t *testing.T) {
 			"of a pod":                        b.goes(b.Pod(1), 51, 10250, false),
 			"to the tunnel server, by itself": b.self8080(),
 		}
-		after := b.redirects(51)
-		b.write(after)
-		var ended int
+		var result Result
 		b.must(b.Node().Do(func() (err error) {
-			ended, err = conntrack.DeleteMisdirected(b.Context(), b.family, conntrack.Redirection{After: after, Before: []kernel.Redirects{before}})
+			result, err = b.writer.Sync(b.Context(), b.redirects(51))
 			return err
 		}))
-		if ended != len(ends) {
-			b.Errorf("%d connections ended; want %d", ended, len(ends))
+		if result.Ended != len(ends) {
+			b.Errorf("%d connections ended; want %d", result.Ended, len(ends))
 		}
-		for what, c := range ends {
-			if c == nil {
-				continue
-			}
-			if err := c.Ends(10 * time.Second); err != nil {
-				b.Errorf("%s: %v", what, err)
-			}
-		}
+		b.end(ends...)
 		for what, c := range stay {
 			if c == nil {
 				continue

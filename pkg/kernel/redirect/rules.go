@@ -2,23 +2,15 @@ package redirect
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/ipset"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-)
-
-// Chains in the nat table. Changing a name orphans what earlier versions have written.
-const (
-	chainPrefix = "OPENSHIFT-TUNNEL-"
-	nodesChain  = chainPrefix + "NODES"
-	podsChain   = chainPrefix + "PODS"
-	toChain     = chainPrefix + "TO"
-
-	jumpRule = `-p tcp -m comment --comment "OpenShift tunnel ports" -j `
 )
 
 // Owner owns the chains.
@@ -27,43 +19,57 @@ var Owner = iptables.Owner{Prefix: chainPrefix, Jumps: []iptables.Jump{
 	{Chain: "PREROUTING", Rule: jumpRule + podsChain},
 }}
 
-// setNames are the names of a family's IP sets.
-type setNames struct{ nodes, direct, secure, insecure string }
+// generation are the IP sets that the rules of an IP family name. There are two generations, A and B: a change of the rules
+// goes from one to the other.
+type generation struct{ nodes, secure, insecure ipset.Set }
 
-func setNamesOf(family kernel.Family) setNames {
-	prefix := "openshift-tunnel-4-"
-	if family == kernel.IPv6 {
-		prefix = "openshift-tunnel-6-"
+func generationsOf(family kernel.Family) [2]generation {
+	prefix := map[kernel.Family]string{kernel.IPv4: "openshift-tunnel-4", kernel.IPv6: "openshift-tunnel-6"}[family]
+	named := func(letter string) generation {
+		return generation{ipset.Set{Name: prefix + letter + "-nodes", Family: family}, ipset.Set{Name: prefix + letter + "-secure"}, ipset.Set{Name: prefix + letter + "-insecure"}}
 	}
-	return setNames{nodes: prefix + "nodes", direct: prefix + "direct", secure: prefix + "secure", insecure: prefix + "insecure"}
+	return [2]generation{named("a"), named("b")}
+}
+
+func (g generation) all() []ipset.Set { return []ipset.Set{g.nodes, g.secure, g.insecure} }
+
+// isIn tells whether rules name the sets.
+func (g generation) isIn(rules iptables.Ruleset) bool {
+	return slices.ContainsFunc(rules[nodesChain], func(rule string) bool { return setIn(rule) == g.nodes.Name })
+}
+
+// contents are what the sets hold for want.
+func (g generation) contents(want kernel.Redirects) map[ipset.Set][]ipset.Element {
+	return map[ipset.Set][]ipset.Element{
+		g.nodes: ipset.Addresses(want.Nodes), g.secure: ipset.Ports(want.Secure.Ports), g.insecure: ipset.Ports(want.Insecure.Ports),
+	}
 }
 
 // renderSets returns the rules for want that use IP sets.
-func renderSets(want kernel.Redirects, names setNames) iptables.Ruleset {
+func renderSets(want kernel.Redirects, g generation) iptables.Ruleset {
 	if want.Empty() {
-		return nil
+		return iptables.Ruleset{}
 	}
-	match := "-m set --match-set " + names.nodes
+	not := ""
 	if want.Others {
-		match = "-m set ! --match-set " + names.direct
+		not = "! "
 	}
-	rules := iptables.Ruleset{nodesChain: {match + " dst -m addrtype ! --dst-type LOCAL -g " + toChain}}
+	rules := iptables.Ruleset{nodesChain: {"-m set " + not + "--match-set " + g.nodes.Name + " dst -m addrtype ! --dst-type LOCAL -g " + toChain}}
 	for _, t := range []struct {
+		set ipset.Set
 		kernel.Target
-		set string
-	}{{want.Secure, names.secure}, {want.Insecure, names.insecure}} {
+	}{{g.secure, want.Secure}, {g.insecure, want.Insecure}} {
 		if len(t.Ports) > 0 {
-			rules[toChain] = append(rules[toChain], fmt.Sprintf("-p tcp -m set --match-set %s dst -j DNAT --to-destination %s", t.set, t.To))
+			rules[toChain] = append(rules[toChain], fmt.Sprintf("-p tcp -m set --match-set %s dst -j DNAT --to-destination %s", t.set.Name, t.To))
 		}
 	}
-	addSources(rules, want.Sources)
-	return rules
+	return withSources(rules, want.Sources)
 }
 
 // renderTree returns the rules for want in a kernel without IP sets.
 func renderTree(want kernel.Redirects) iptables.Ruleset {
 	if want.Empty() {
-		return nil
+		return iptables.Ruleset{}
 	}
 	verdict, tail := "-g "+toChain, []string(nil)
 	if want.Others {
@@ -77,80 +83,82 @@ func renderTree(want kernel.Redirects) iptables.Ruleset {
 			rules[toChain] = append(rules[toChain], fmt.Sprintf("-p tcp -m multiport --dports %s -j DNAT --to-destination %s", joinPorts(ports), t.To))
 		}
 	}
-	addSources(rules, want.Sources)
-	return rules
+	return withSources(rules, want.Sources)
 }
 
-func addSources(rules iptables.Ruleset, sources []netip.Prefix) {
+func withSources(rules iptables.Ruleset, sources []netip.Prefix) iptables.Ruleset {
 	for _, cidr := range sources {
 		rules[podsChain] = append(rules[podsChain], fmt.Sprintf("-s %s -g %s", cidr, nodesChain))
 	}
+	return rules
 }
 
-func joinPorts(ports []uint16) string { return strings.Join(texts(ports, portText), ",") }
+func joinPorts(ports []uint16) string { return strings.Join(each(ports, portText), ",") }
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }
 
-// setContents are what IP sets hold.
-type setContents struct {
-	nodes, direct    []netip.Addr
-	secure, insecure []uint16
+// withRecord returns rules with a record more, in a chain that nothing leads to.
+func withRecord(rules iptables.Ruleset, record []string) iptables.Ruleset {
+	rules = maps.Clone(rules)
+	for _, part := range record {
+		rules[recordChain] = append(rules[recordChain], recordRule+part)
+	}
+	return rules
+}
+
+// split returns rules without the record, and the record.
+func split(rules iptables.Ruleset) (others iptables.Ruleset, record []string) {
+	others = iptables.Ruleset{}
+	maps.Copy(others, rules)
+	delete(others, recordChain)
+	for _, rule := range rules[recordChain] {
+		record = append(record, strings.TrimPrefix(rule, recordRule))
+	}
+	return others, record
 }
 
 // heldBy returns what rules stand for, with what the IP sets hold that they name.
-func heldBy(rules iptables.Ruleset, names setNames, sets setContents) kernel.Redirects {
+func heldBy(rules iptables.Ruleset, g generation, sets map[ipset.Set][]ipset.Element) kernel.Redirects {
 	var r kernel.Redirects
 	for _, rule := range rules[toChain] {
-		target, ports := &r.Secure, sets.secure
-		switch w := strings.Fields(rule); {
-		case valueOf(w, "--match-set") == names.insecure:
-			target, ports = &r.Insecure, sets.insecure
-		case valueOf(w, "--dports") != "":
-			ports = splitPorts(valueOf(w, "--dports"))
-			if to := targetOf(w); r.Secure.To.IsValid() && to != r.Secure.To {
-				target = &r.Insecure
+		to, _ := netip.ParseAddrPort(valueOf(rule, "--to-destination")) // invalid if it is somebody else's rule
+		target := &r.Secure
+		if setIn(rule) == g.insecure.Name || r.Secure.To.IsValid() && to != r.Secure.To {
+			target = &r.Insecure
+		}
+		target.To = to
+		for text := range strings.SplitSeq(valueOf(rule, "--dports"), ",") {
+			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
+				target.Ports = append(target.Ports, uint16(port))
 			}
 		}
-		target.To = targetOf(strings.Fields(rule))
-		target.Ports = append(target.Ports, ports...)
+		for _, set := range []ipset.Set{g.secure, g.insecure} {
+			if setIn(rule) == set.Name {
+				target.Ports = each(sets[set], ipset.Element.Port)
+			}
+		}
 	}
-	for _, chain := range rules {
-		for _, rule := range chain {
-			w := strings.Fields(rule)
-			if prefix, err := netip.ParsePrefix(valueOf(w, "-d")); err == nil && prefix.IsSingleIP() {
-				r.Nodes = append(r.Nodes, prefix.Addr())
-			}
-			switch valueOf(w, "--match-set") {
-			case names.nodes:
-				r.Nodes = slices.Clone(sets.nodes)
-			case names.direct:
-				r.Nodes, r.Others = slices.Clone(sets.direct), true
-			}
-			r.Others = r.Others || rule == "-g "+toChain
+	for _, rule := range slices.Concat(slices.Collect(maps.Values(rules))...) {
+		if prefix, err := netip.ParsePrefix(valueOf(rule, "-d")); err == nil && prefix.IsSingleIP() {
+			r.Nodes = append(r.Nodes, prefix.Addr())
 		}
+		r.Others = r.Others || rule == "-g "+toChain || strings.Contains(rule, "! --match-set")
+	}
+	if g.isIn(rules) {
+		r.Nodes = each(sets[g.nodes], ipset.Element.Addr)
 	}
 	slices.SortFunc(r.Nodes, netip.Addr.Compare)
 	return r
 }
 
-// valueOf returns the word behind an option; "" if it is not there.
-func valueOf(words []string, option string) string {
+// setIn returns the set that a rule names; "" if it names none.
+func setIn(rule string) string { return valueOf(rule, "--match-set") }
+
+// valueOf returns the word behind an option of a rule; "" if it is not there.
+func valueOf(rule, option string) string {
+	words := strings.Fields(rule)
 	if i := slices.Index(words, option); i >= 0 && i+1 < len(words) {
 		return words[i+1]
 	}
 	return ""
-}
-
-func targetOf(words []string) netip.AddrPort {
-	to, _ := netip.ParseAddrPort(valueOf(words, "--to-destination")) // invalid if it is somebody else's rule
-	return to
-}
-
-func splitPorts(text string) (ports []uint16) {
-	for _, part := range strings.Split(text, ",") {
-		if port, err := strconv.ParseUint(part, 10, 16); err == nil {
-			ports = append(ports, uint16(port))
-		}
-	}
-	return ports
 }

@@ -4,108 +4,194 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/ipset"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
 // rulesDriver keeps the iptables chains, and the IP sets.
 type rulesDriver struct {
-	family kernel.Family
-	rules  *iptables.Writer
-	sets   ipSets
-	// held are the rules that were written or read last; known tells that there was a look.
-	held  iptables.Ruleset
-	known bool
-	// contents are what the last look saw in the IP sets, until the next write.
-	contents *setContents
+	family      kernel.Family
+	rules       *iptables.Writer
+	generations [2]generation
+	// held are the rules that were written or read last, with the record; nil if that is unknown.
+	held iptables.Ruleset
 	// tree: there are no IP sets, or iptables does not know of them. usedSets: it does.
 	tree, usedSets bool
 }
 
 func newRulesDriver(family kernel.Family) *rulesDriver {
-	return &rulesDriver{family: family, rules: iptables.NewWriterFor(Owner, family), sets: ipSets{family, setNamesOf(family)}}
+	return &rulesDriver{family: family, rules: iptables.NewWriterFor(Owner, family), generations: generationsOf(family)}
 }
 
-func (d *rulesDriver) read(ctx context.Context) (kernel.Redirects, error) {
+func (d *rulesDriver) read(ctx context.Context) (holding, error) {
 	same, err := d.rules.Unchanged(ctx)
-	if err != nil || !same || !d.known {
-		found, _, err := d.rules.Read(ctx)
-		if err != nil {
-			return kernel.Redirects{}, err
-		}
-		d.held, d.known = found.Chains, true
+	if same && err == nil && d.held != nil {
+		return d.holding(d.held)
 	}
-	contents, err := d.readSets()
-	d.contents = &contents
-	return heldBy(d.held, d.sets.names, contents), err
+	found, _, err := d.rules.Read(ctx)
+	if err != nil {
+		return holding{}, err
+	}
+	d.held = iptables.Ruleset{} // found.Chains may be nil
+	maps.Copy(d.held, found.Chains)
+	return d.holding(d.held)
 }
 
-func (d *rulesDriver) readSets() (setContents, error) {
-	if d.tree {
-		return setContents{}, nil
+// holding returns what rules stand for.
+func (d *rulesDriver) holding(rules iptables.Ruleset) (h holding, err error) {
+	live, record := split(rules)
+	sets := map[ipset.Set][]ipset.Element{}
+	now, _ := d.generationsIn(live)
+	if now.isIn(live) {
+		sets, err = readAll(now)
 	}
-	contents, err := d.sets.read()
-	if err != nil && !d.usedSets {
-		return setContents{}, nil // there are none
-	}
-	return contents, err
+	return holding{heldBy(live, now, sets), record}, err
 }
 
-func (d *rulesDriver) write(ctx context.Context, want kernel.Redirects) (changed bool, err error) {
-	switch {
-	case want.Empty():
-		changed, err = d.writeRules(ctx, nil)
-		if err == nil {
-			err = destroyAll(d.family)
-		}
-		return changed, err
-	case d.tree:
-		return d.writeRules(ctx, renderTree(want))
+func readAll(g generation) (map[ipset.Set][]ipset.Element, error) {
+	contents, errs := map[ipset.Set][]ipset.Element{}, []error(nil)
+	for _, set := range g.all() {
+		elements, _, err := set.Read()
+		contents[set], errs = elements, append(errs, err)
 	}
-	changed, err = d.writeSets(ctx, want)
-	if err == nil || d.usedSets {
+	return contents, errors.Join(errs...)
+}
+
+// generationsIn returns the generation that rules name, if they name one, and the other one.
+func (d *rulesDriver) generationsIn(rules iptables.Ruleset) (now, next generation) {
+	a, b := d.generations[0], d.generations[1]
+	if a.isIn(rules) {
+		return a, b
+	}
+	return b, a
+}
+
+// readOther returns what the iptables back end holds that is not the one on PATH.
+func (d *rulesDriver) readOther(ctx context.Context) (holding, error) {
+	found, err := d.rules.OtherBackend(ctx)
+	if err != nil {
+		return holding{}, err
+	}
+	return d.holding(found.Chains)
+}
+
+func (d *rulesDriver) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
+	if want.Empty() || d.tree {
+		return d.writeTree(ctx, want, record)
+	}
+	changed, err = d.writeSets(ctx, want, record)
+	if err == nil {
 		d.usedSets = true
+	}
+	if d.usedSets {
 		return changed, err
 	}
-	changed, treeErr := d.writeRules(ctx, renderTree(want))
+	changed, treeErr := d.writeTree(ctx, want, record)
 	if treeErr != nil {
 		return false, errors.Join(err, treeErr)
 	}
 	klog.FromContext(ctx).Info("Connections are redirected by a tree of chains because the kernel's IP sets cannot be used", "ipFamily", d.family, "err", err)
 	d.tree = true
-	return changed, destroyAll(d.family)
+	return changed, nil
 }
 
-// writeSets writes the rules that use IP sets: the sets first, so that no rule names one that does not exist.
-func (d *rulesDriver) writeSets(ctx context.Context, want kernel.Redirects) (changed bool, err error) {
-	if d.contents == nil {
+// writeTree writes rules that name no sets, and removes these.
+func (d *rulesDriver) writeTree(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
+	changed, err = d.writeRules(ctx, renderTree(want), record)
+	if err == nil {
+		err = d.destroySets(d.generations[:]...)
+	}
+	return changed, err
+}
+
+// writeSets writes rules that name sets, in the order that the package's documentation shows.
+func (d *rulesDriver) writeSets(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
+	if d.held == nil {
 		if _, err := d.read(ctx); err != nil {
 			return false, err
 		}
 	}
-	filled, err := d.sets.write(*d.contents, want)
-	d.contents = nil
+	now, next := d.generationsIn(d.held)
+	live, _ := split(d.held)
+	if rules := renderSets(want, now); maps.EqualFunc(rules, live, slices.Equal) {
+		recorded, err := d.writeRules(ctx, rules, record)
+		if err != nil {
+			return false, err
+		}
+		filled, err := now.fill(want)
+		return recorded || filled, err
+	}
+	if _, err := next.fill(want); err != nil {
+		return false, err
+	}
+	if changed, err = d.writeRules(ctx, renderSets(want, next), record); err != nil {
+		return false, err
+	}
+	return changed, d.destroySets(now)
+}
+
+// fill makes the sets and changes them, element by element: see the package's documentation for the order.
+func (g generation) fill(want kernel.Redirects) (changed bool, err error) {
+	for _, set := range g.all() {
+		if err := set.Create(); err != nil {
+			return false, err
+		}
+	}
+	held, err := readAll(g)
 	if err != nil {
 		return false, err
 	}
-	wrote, err := d.writeRules(ctx, renderSets(want, d.sets.names))
-	if err != nil {
-		return filled, err
-	}
-	unused := d.sets.names.direct
+	wanted := g.contents(want)
+	lacks := func(set ipset.Set) []ipset.Element { return without(wanted[set], held[set]) }
+	excess := func(set ipset.Set) []ipset.Element { return without(held[set], wanted[set]) }
+	stop, start := step{g.nodes.Delete, excess(g.nodes)}, step{g.nodes.Add, lacks(g.nodes)}
 	if want.Others {
-		unused = d.sets.names.nodes
+		stop, start = start, stop
 	}
-	return filled || wrote, destroy(unused)
+	for _, s := range []step{
+		stop,
+		{g.secure.Add, lacks(g.secure)}, {g.insecure.Add, lacks(g.insecure)},
+		{g.secure.Delete, excess(g.secure)}, {g.insecure.Delete, excess(g.insecure)},
+		start,
+	} {
+		if err := s.change(s.elements); err != nil {
+			return true, err
+		}
+		changed = changed || len(s.elements) > 0
+	}
+	return changed, nil
 }
 
-func (d *rulesDriver) writeRules(ctx context.Context, rules iptables.Ruleset) (changed bool, err error) {
-	changed, err = d.rules.Write(ctx, rules)
-	if d.known = err == nil; d.known {
-		d.held = rules
+// step is a change of a set.
+type step struct {
+	change   func([]ipset.Element) error
+	elements []ipset.Element
+}
+
+// destroySets removes sets that no rule names. Where the kernel has no IP sets there are none.
+func (d *rulesDriver) destroySets(generations ...generation) error {
+	if !ipset.Available() {
+		return nil
+	}
+	var errs []error
+	for _, g := range generations {
+		for _, set := range g.all() {
+			errs = append(errs, set.Destroy())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (d *rulesDriver) writeRules(ctx context.Context, rules iptables.Ruleset, record []string) (changed bool, err error) {
+	d.held = withRecord(rules, record)
+	if changed, err = d.rules.Write(ctx, d.held); err != nil {
+		d.held = nil
 	}
 	return changed, err
 }
@@ -115,33 +201,43 @@ func (d *rulesDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 	if err != nil {
 		return nil, err
 	}
-	bySets := iptables.Differences(renderSets(want, d.sets.names), found)
-	if byTree := iptables.Differences(renderTree(want), found); len(byTree) < len(bySets) {
-		return byTree, nil
+	found.Chains, _ = split(found.Chains)
+	now, _ := d.generationsIn(found.Chains)
+	if !now.isIn(found.Chains) && len(found.Chains) > 0 {
+		return iptables.Differences(renderTree(want), found), nil
 	}
-	contents, err := d.sets.read()
-	if err != nil {
-		return nil, err
+	differences := iptables.Differences(renderSets(want, now), found)
+	held, err := readAll(now)
+	if err != nil || want.Empty() {
+		return differences, err
 	}
-	nodes, name := contents.nodes, d.sets.names.nodes
-	if want.Others {
-		nodes, name = contents.direct, d.sets.names.direct
+	for set, wanted := range now.contents(want) {
+		for _, element := range without(wanted, held[set]) {
+			differences = append(differences, fmt.Sprintf("the IP set %s lacks the element %s", set.Name, ipset.Text(element)))
+		}
+		for _, element := range without(held[set], wanted) {
+			differences = append(differences, fmt.Sprintf("the IP set %s has an unexpected element: %s", set.Name, ipset.Text(element)))
+		}
 	}
-	return append(append(append(bySets,
-		setDifferences(name, want.Nodes, nodes)...),
-		setDifferences(d.sets.names.secure, want.Secure.Ports, contents.secure)...),
-		setDifferences(d.sets.names.insecure, want.Insecure.Ports, contents.insecure)...), nil
+	slices.Sort(differences)
+	return differences, nil
 }
 
-func setDifferences[T comparable](name string, want, have []T) (differences []string) {
-	for _, element := range without(want, have) {
-		differences = append(differences, fmt.Sprintf("the IP set %s lacks the element %v", name, element))
+// prune removes what earlier runs have written through the iptables back end that is not the one on PATH, and the sets
+// of a run that ended while it changed the rules.
+func (d *rulesDriver) prune(ctx context.Context) error {
+	if err := d.rules.PruneOtherBackend(ctx); err != nil || d.held == nil {
+		return err
 	}
-	for _, element := range without(have, want) {
-		differences = append(differences, fmt.Sprintf("the IP set %s has an unexpected element: %v", name, element))
-	}
-	return differences
+	_, unused := d.generationsIn(d.held)
+	return d.destroySets(unused)
 }
 
-// prune removes what earlier runs have written through the iptables back end that is not the one on PATH.
-func (d *rulesDriver) prune(ctx context.Context) error { return d.rules.PruneOtherBackend(ctx) }
+// without returns the elements of a that b lacks.
+func without(a, b []ipset.Element) []ipset.Element {
+	in := make(map[ipset.Element]bool, len(b))
+	for _, e := range b {
+		in[e] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(e ipset.Element) bool { return in[e] })
+}

@@ -44,13 +44,13 @@ func newTableDriver(family kernel.Family) *tableDriver {
 	return &tableDriver{spec: spec, family: table.FamilyOf(family), table: table.NewWriter(spec)}
 }
 
-func (d *tableDriver) read(ctx context.Context) (kernel.Redirects, error) {
+func (d *tableDriver) read(ctx context.Context) (holding, error) {
 	held, _, err := d.table.Read(ctx)
-	return redirectsIn(held), err
+	return holding{redirectsIn(held), held.Chains[tableRecord]}, err
 }
 
-func (d *tableDriver) write(ctx context.Context, want kernel.Redirects) (changed bool, err error) {
-	return d.table.Write(ctx, d.stateOf(want))
+func (d *tableDriver) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
+	return d.table.Write(ctx, d.stateOf(want, record))
 }
 
 func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]string, error) {
@@ -58,7 +58,8 @@ func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 	if err != nil {
 		return nil, err
 	}
-	differences := d.spec.Differences(d.stateOf(want), held)
+	delete(held.Chains, tableRecord)
+	differences := d.spec.Differences(d.stateOf(want, nil), held)
 	switch {
 	case fault != "":
 		differences = append([]string{fault}, differences...)
@@ -69,16 +70,22 @@ func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 }
 
 // stateOf returns what the table should hold.
-func (d *tableDriver) stateOf(want kernel.Redirects) table.State {
-	if want.Empty() {
+func (d *tableDriver) stateOf(want kernel.Redirects, record []string) table.State {
+	if want.Empty() && len(record) == 0 {
 		return table.State{}
 	}
 	sets := table.Content{nodesSet: {}, securePorts: portElements(want.Secure), insecurePorts: portElements(want.Insecure), sourcesSet: table.Ranges(want.Sources)}
 	for _, addr := range want.Nodes {
 		sets[nodesSet][table.Key{Pod: addr}] = netip.Addr{}
 	}
-	chains := map[string][]table.Rule{outputChain: {d.toNodes(want.Others, nil)}}
-	if len(want.Sources) > 0 {
+	chains := map[string][]table.Rule{}
+	for _, part := range record {
+		chains[tableRecord] = append(chains[tableRecord], table.Rule{Mark: part}) // nothing leads to it
+	}
+	if !want.Empty() {
+		chains[outputChain] = []table.Rule{d.toNodes(want.Others, nil)}
+	}
+	if !want.Empty() && len(want.Sources) > 0 {
 		chains[preroutingChain] = []table.Rule{d.toNodes(want.Others, slices.Concat(d.family.Source(d.family.First), in(sourcesSet, false)))}
 	}
 	for _, t := range []struct {

@@ -3,8 +3,10 @@ package redirect
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -13,25 +15,36 @@ import (
 // driver keeps what one back end has of an IP family.
 type driver interface {
 	// read looks at the kernel, so that the next write repairs whatever differs, and returns what it holds.
-	read(ctx context.Context) (kernel.Redirects, error)
-	write(ctx context.Context, want kernel.Redirects) (changed bool, err error)
+	read(ctx context.Context) (holding, error)
+	// write makes the kernel hold want and a record. What goes with it does not go before the record is there.
+	write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error)
 	// compare says how the kernel differs from want. It looks at all of it.
 	compare(ctx context.Context, want kernel.Redirects) ([]string, error)
 }
 
+// holding is what the kernel holds.
+type holding struct {
+	redirects kernel.Redirects
+	// record is what [encode] made of redirects that a write has taken away; none if the connections were judged since.
+	record []string
+}
+
 // Writer keeps the redirects of one IP family. It must not be used by two goroutines at once.
 type Writer struct {
-	rules *rulesDriver
-	table *tableDriver
+	family kernel.Family
+	rules  *rulesDriver
+	table  *tableDriver
 	// driver is one of these, other the other one.
 	driver, other driver
 	// pruned: what earlier runs have left in the other back ends is gone.
 	pruned bool
+	// judged: all connections were judged since the last change.
+	judged bool
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
 func NewWriter(backend reconcile.Backend, family kernel.Family) *Writer {
-	w := &Writer{rules: newRulesDriver(family), table: newTableDriver(family)}
+	w := &Writer{family: family, rules: newRulesDriver(family), table: newTableDriver(family)}
 	w.driver, w.other = w.rules, w.table
 	if backend == reconcile.NFTables {
 		w.driver, w.other = w.table, w.rules
@@ -42,29 +55,63 @@ func NewWriter(backend reconcile.Backend, family kernel.Family) *Writer {
 // Close gives back what the Writer has from the kernel. What it has written stays.
 func (w *Writer) Close() { w.table.table.Close() }
 
-// Read looks at the kernel, so that the next Write repairs whatever differs. It returns what the kernel holds, and
-// before the first Write what earlier runs have left in the other back end.
-func (w *Writer) Read(ctx context.Context) (held []kernel.Redirects, err error) {
-	drivers := []driver{w.driver}
-	if !w.pruned && w.usable(w.other) {
-		drivers = append(drivers, w.other)
+// Result is what a sync has done.
+type Result struct {
+	// Changed: the kernel did not hold what it should.
+	Changed bool
+	// Ended is how many connections were ended because they did not go where they should.
+	Ended int
+}
+
+// Sync makes the kernel hold want, whatever it holds, and ends the connections that go elsewhere than want says, as
+// [conntrack.DeleteMisdirected] does. The first Sync removes what earlier runs have left in other back ends, once
+// the rules are there. A Sync that fails, or whose process dies, leaves a record of what it has taken away in the
+// kernel: the next one, of whatever process, judges the connections by it.
+func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result, err error) {
+	before, err := w.before(ctx, want)
+	if err != nil {
+		return result, err
 	}
-	for _, d := range drivers {
-		redirects, err := d.read(ctx)
+	if result.Changed, err = w.write(ctx, want, encode(before)); err != nil {
+		w.judged = false // something may have changed
+		return result, err
+	}
+	if w.judged = w.judged && !result.Changed && len(before) == 0; w.judged {
+		return result, nil
+	}
+	result.Ended, err = conntrack.DeleteMisdirected(ctx, w.family, conntrack.Redirection{After: want, Before: before})
+	if err == nil && len(before) > 0 {
+		_, err = w.driver.write(ctx, want, nil)
+	}
+	w.judged = err == nil
+	return result, err
+}
+
+// before returns what the kernel holds that want does not say, and what it held when a Sync did not end.
+func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []kernel.Redirects, err error) {
+	reads := []func(context.Context) (holding, error){w.driver.read}
+	if !w.pruned && w.usable(w.other) {
+		reads = append(reads, w.other.read)
+	}
+	if !w.pruned && w.usable(w.rules) {
+		reads = append(reads, w.rules.readOther)
+	}
+	for _, read := range reads {
+		held, err := read(ctx)
 		if err = unlessNone(err); err != nil {
 			return nil, err
 		}
-		if !redirects.Empty() {
-			held = append(held, redirects)
+		for _, r := range append(decode(held.record), held.redirects.Without(want)) {
+			if !r.Empty() && !slices.ContainsFunc(before, r.Equal) {
+				before = append(before, r)
+			}
 		}
 	}
-	return held, nil
+	return before, nil
 }
 
-// Write makes the kernel hold want, and tells whether it had to change anything. The first one removes what earlier
-// runs have left in other back ends, once the rules are there. After an error the next Write begins anew.
-func (w *Writer) Write(ctx context.Context, want kernel.Redirects) (changed bool, err error) {
-	changed, err = w.driver.write(ctx, want)
+func (w *Writer) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
+	changed, err = w.driver.write(ctx, want, record)
 	if err == nil && !w.pruned {
 		err = w.prune(ctx)
 		w.pruned = err == nil
@@ -73,7 +120,7 @@ func (w *Writer) Write(ctx context.Context, want kernel.Redirects) (changed bool
 }
 
 func (w *Writer) prune(ctx context.Context) error {
-	if w.rules.rules.Installed() {
+	if w.usable(w.rules) {
 		if err := w.rules.prune(ctx); err != nil {
 			return err
 		}
@@ -81,7 +128,7 @@ func (w *Writer) prune(ctx context.Context) error {
 	if !w.usable(w.other) {
 		return nil
 	}
-	_, err := w.other.write(ctx, kernel.Redirects{})
+	_, err := w.other.write(ctx, kernel.Redirects{}, nil)
 	return unlessNone(err)
 }
 
@@ -104,29 +151,33 @@ func Compare(ctx context.Context, backend reconcile.Backend, family kernel.Famil
 	return w.driver.compare(ctx, want)
 }
 
-// Withdraw removes all redirects of both families, through every back end that is installed, and returns what they were.
-// Where there are none it runs no program.
-func Withdraw(ctx context.Context) (withdrawn map[kernel.Family][]kernel.Redirects, err error) {
-	withdrawn = map[kernel.Family][]kernel.Redirects{}
+// Withdraw removes all redirects of both families, through every back end that is installed, and ends the connections that
+// go where these sent them. Where there are none it runs no program.
+func Withdraw(ctx context.Context) error {
 	var errs []error
-	hasRules := false
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := NewWriter(reconcile.NFTables, family)
-		has, err := iptables.HasChain(ctx, family, nodesChain)
-		errs = append(errs, err)
-		hasRules, w.pruned = hasRules || has, !has // without a chain there is nothing to read
-		held, err := w.Read(ctx)
-		withdrawn[family] = held
-		_, tableErr := w.table.write(ctx, kernel.Redirects{})
-		errs = append(errs, err, unlessNone(tableErr))
-		w.Close()
+		hasRules, err := hasChains(ctx, family)
+		errs = append(errs, err, withdraw(ctx, family, hasRules))
 	}
-	var rulesErr error
-	if hasRules {
-		rulesErr = iptables.Cleanup(ctx, Owner)
+	return errors.Join(errs...)
+}
+
+func hasChains(ctx context.Context, family kernel.Family) (bool, error) {
+	redirects, err := iptables.HasChain(ctx, family, nodesChain)
+	recorded, recordErr := iptables.HasChain(ctx, family, recordChain)
+	return redirects || recorded, errors.Join(err, recordErr)
+}
+
+func withdraw(ctx context.Context, family kernel.Family, hasRules bool) error {
+	w := NewWriter(reconcile.NFTables, family)
+	defer func() { w.Close() }()
+	if _, err := w.table.read(ctx); errors.Is(err, table.ErrNone) {
+		if !hasRules {
+			return nil
+		}
+		w = NewWriter(reconcile.IPTables, family)
 	}
-	if errs = append(errs, rulesErr); rulesErr == nil { // else a rule may name the sets
-		errs = append(errs, destroyAll(kernel.IPv4), destroyAll(kernel.IPv6))
-	}
-	return withdrawn, errors.Join(errs...)
+	w.pruned, w.judged = !hasRules, true
+	_, err := w.Sync(ctx, kernel.Redirects{})
+	return err
 }

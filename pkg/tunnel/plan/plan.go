@@ -52,6 +52,18 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
+// String says of what the problem is, and what it is, for people.
+func (p Problem) String() string {
+	about := "this node's configuration"
+	switch {
+	case p.ConfigMap != "":
+		about = "ConfigMap " + p.ConfigMap
+	case p.Node != "":
+		about = "Node " + p.Node
+	}
+	return fmt.Sprintf("%s: %s: %s", about, p.Reason, p.Message)
+}
+
 // Reason is a word for a kind of problem.
 type Reason string
 

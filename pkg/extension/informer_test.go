@@ -1,0 +1,25 @@
+package extension
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestStripNode_LeavesWhatExtensionsNeed(t *testing.T) {
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "7", Labels: map[string]string{"a": "b", "c": ""}, Annotations: map[string]string{"a": "b"}}}
+	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.2"}}
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMemoryPressure}, {Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	node.Status.Images = make([]v1.ContainerImage, 50)
+	got, isNode := StripNode(node, []string{"c", "d"}).(*v1.Node)
+	if !isNode || got.Name != "n" || got.ResourceVersion != "7" || len(got.Status.Addresses) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != v1.NodeReady || len(node.Status.Conditions) != 2 {
+		t.Errorf("the conditions are %v, want Ready alone; before %v", got.Status.Conditions, node.Status.Conditions)
+	}
+	if value, has := got.Labels["c"]; !has || value != "" || len(got.Labels) != 1 || len(got.Annotations)+len(got.Status.Images) != 0 {
+		t.Errorf("%+v is more than a name, addresses and one label", got)
+	}
+}
