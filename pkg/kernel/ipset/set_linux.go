@@ -97,8 +97,10 @@ func (s Set) Read() (elements []Element, exists bool, err error) {
 	return elements, true, nil
 }
 
-// Add adds elements that the set may have already, and Delete deletes those that it may lack. They end at the first error.
-func (s Set) Add(elements []Element) error    { return s.each(nl.IPSET_CMD_ADD, elements) }
+// Add adds elements, which the set may have already. It ends at the first error.
+func (s Set) Add(elements []Element) error { return s.each(nl.IPSET_CMD_ADD, elements) }
+
+// Delete deletes elements, which the set may lack. It ends at the first error.
 func (s Set) Delete(elements []Element) error { return s.each(nl.IPSET_CMD_DEL, elements) }
 
 func (s Set) each(command int, elements []Element) error {
