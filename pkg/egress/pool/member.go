@@ -85,6 +85,8 @@ type peer struct {
 	heard time.Time
 	// claimed is since when it says that it is about to take an address.
 	claimed map[netip.Addr]time.Time
+	// left is when it was heard that it does not have an address any more.
+	left map[netip.Addr]time.Time
 }
 
 // fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
@@ -654,7 +656,18 @@ func (p *peer) note(s State, now time.Time) {
 			claimed[ip] = since
 		}
 	}
-	p.state, p.claimed = s, claimed
+	left := map[netip.Addr]time.Time{}
+	for ip, at := range p.left {
+		if now.Sub(at) <= validity {
+			left[ip] = at
+		}
+	}
+	for ip := range p.state.Held {
+		if _, has := s.Held[ip]; !has {
+			left[ip] = now
+		}
+	}
+	p.state, p.claimed, p.left = s, claimed, left
 }
 
 func (e Probed) apply(m *Member, now time.Time) []Action {
@@ -690,17 +703,34 @@ func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
 		m.view.alone = 0
 	}
 	for _, ip := range sorted(e.Own) {
-		rival := m.holder(ip)
-		givesWay := rival != "" && !m.outranked(ip, rival) // and answers until it knows
-		if _, held := m.held[ip]; held && !givesWay {
-			actions = append(actions, m.release(ip, Answered, ""))
+		if _, held := m.held[ip]; !held {
+			continue
 		}
+		if m.yields(ip, e.At) {
+			m.view.returned = true // to see that it does
+			continue
+		}
+		actions = append(actions, m.release(ip, Answered, ""))
 	}
 	if m.view.announce && len(m.held) > 0 {
 		actions = append(actions, Announce{sorted(m.held)})
 	}
 	m.view.announce = false
 	return actions
+}
+
+// yields tells whether a former holder of an address may have answered for it after a time, which gives way to this member as
+// soon as it hears of it, or has done so. Without a majority, a node that is not live may have taken it again meanwhile.
+func (m *Member) yields(ip netip.Addr, since time.Time) bool {
+	for name, p := range m.peers {
+		if at, left := p.left[ip]; left && !at.Before(since) {
+			return true
+		}
+		if _, has := p.state.Held[ip]; has && !m.outranked(ip, name) && (p.alive || m.Majority()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (e Drain) apply(m *Member, _ time.Time) []Action {
