@@ -682,6 +682,8 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 			m.failed[ip] = now.Add(failure)
 		case old:
 			c.again = now
+		case slices.Contains(e.Cut, ip):
+			c.inUse, c.again = "", now.Add(askAgain)
 		default:
 			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
 			if c.inUse == "" {

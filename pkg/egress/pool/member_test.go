@@ -115,6 +115,14 @@ func TestMember_OldLooksDoNotCount(t *testing.T) {
 	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
 }
 
+// TestMember_TakesNothingOnADeadNetwork: a node that is cut off finds the others dead one by one, and has a majority for a moment.
+func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	acts(t, m.Next(Probed{Number: m.probes, Addresses: []netip.Addr{ip}, Cut: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+	acts(t, m.Next(Tick{}, moment(askAgain)), Probe{Addresses: []netip.Addr{ip}})
+}
+
 func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)

@@ -355,23 +355,29 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 type answers struct {
 	at   time.Time
 	macs map[netip.Addr]net.HardwareAddr
-	// failed are the addresses that could not be asked for, err is why.
-	failed []netip.Addr
-	err    error
+	// failed are the addresses that could not be asked for, err is why. cut are those on whose network nobody
+	// answered although somebody should be there.
+	failed, cut []netip.Addr
+	err         error
 }
 
-// ask returns who has addresses, by their interfaces. Addresses outside the subnets of all interfaces are left out.
-func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) answers {
+// ask returns who has addresses, by their interfaces. Addresses outside the subnets of all interfaces are left out. Witnesses
+// are asked on the same interfaces: their answers show that a network carries frames.
+func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses []netip.Addr) answers {
 	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
+	present := l.byLink(witnesses)
 	for link, group := range l.byLink(addresses) {
 		asking.Go(func() {
-			macs, err := neighbor.Ask(ctx, link, group)
+			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, present[link]))
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
+			switch {
+			case err != nil:
 				all.failed, all.err = append(all.failed, group...), err
+			case len(macs) == 0 && len(present[link]) > 0:
+				all.cut = append(all.cut, group...)
 			}
 			maps.Copy(all.macs, macs)
 		})
@@ -387,8 +393,8 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	if err != nil {
 		result.Failed = p.Addresses
 	} else {
-		all := r.ask(ctx, l, p.Addresses)
-		result.At, result.Failed, err = all.at, all.failed, all.err
+		all := r.ask(ctx, l, p.Addresses, slices.Concat(r.peers(), defaultGateways()))
+		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
 		for ip, mac := range all.macs {
 			result.Answers[ip] = mac.String()
 		}
@@ -417,7 +423,7 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 	}
 	peers := r.peers()
 	gateways := defaultGateways()
-	all := r.ask(ctx, l, append(slices.Concat(peers, gateways), a.Own...))
+	all := r.ask(ctx, l, append(slices.Concat(peers, gateways), a.Own...), nil)
 	result.At = all.at
 	if all.err != nil {
 		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
