@@ -22,10 +22,10 @@
 //     even number the default gateway has a vote if exactly half of the members is there. A pool of one node
 //     has its majority always; a pool of two needs the gateway to act when one node fails.
 //   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it
-//     asks again every 100 ms and takes nothing. Nor does it if nobody at all answers on that network, neither
-//     a node nor the gateway: then it is this node that is cut off. So a node whose process is dead, or whose messages are lost,
+//     asks again every 100 ms and takes nothing. So a node whose process is dead, or whose messages are lost,
 //     keeps its addresses; they are in its kernel, which answers. And so an address that a foreign host has
-//     is never taken.
+//     is never taken. If nobody answers on that network at all, neither a node nor the gateway, nothing is taken
+//     either: this node is cut off.
 //   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
 //     the pool any more, or its link is down.
 //   - The epoch of the address is higher by one than any that was seen.

@@ -361,22 +361,22 @@ type answers struct {
 	err         error
 }
 
-// ask returns who has addresses, by their interfaces. Addresses outside the subnets of all interfaces are left out. Witnesses
-// are asked on the same interfaces: their answers show that a network carries frames.
-func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses []netip.Addr) answers {
+// ask returns who has addresses, by their interfaces. Witnesses are asked on the same interfaces: their answers show that a
+// network carries frames.
+func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*net.Interface][]netip.Addr) answers {
 	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	present := l.byLink(witnesses)
-	for link, group := range l.byLink(addresses) {
+	own := l.hardware()
+	for link, group := range addresses {
 		asking.Go(func() {
-			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, present[link]))
+			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own...)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err != nil:
 				all.failed, all.err = append(all.failed, group...), err
-			case len(macs) == 0 && len(present[link]) > 0:
+			case len(macs) == 0 && len(witnesses[link]) > 0:
 				all.cut = append(all.cut, group...)
 			}
 			maps.Copy(all.macs, macs)
@@ -393,7 +393,7 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	if err != nil {
 		result.Failed = p.Addresses
 	} else {
-		all := r.ask(ctx, l, p.Addresses, slices.Concat(r.peers(), defaultGateways()))
+		all := r.ask(ctx, l, l.byLink(p.Addresses), merge(l.byLink(r.peers()), l.defaultGateways()))
 		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
 		for ip, mac := range all.macs {
 			result.Answers[ip] = mac.String()
@@ -422,19 +422,29 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 		return
 	}
 	peers := r.peers()
-	gateways := defaultGateways()
-	all := r.ask(ctx, l, append(slices.Concat(peers, gateways), a.Own...), nil)
+	gateways := l.defaultGateways()
+	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil)
 	result.At = all.at
 	if all.err != nil {
 		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
 	}
 	for ip, mac := range all.macs {
 		result.Peers = result.Peers || slices.Contains(peers, ip)
-		result.Gateway = result.Gateway || slices.Contains(gateways, ip)
+		for _, those := range gateways {
+			result.Gateway = result.Gateway || slices.Contains(those, ip)
+		}
 		if slices.Contains(a.Own, ip) {
 			result.Own[ip] = mac.String()
 		}
 	}
+}
+
+func merge(a, b map[*net.Interface][]netip.Addr) map[*net.Interface][]netip.Addr {
+	both := maps.Clone(a)
+	for link, list := range b {
+		both[link] = slices.Concat(both[link], list)
+	}
+	return both
 }
 
 // peers are the addresses of the pool's other nodes.
