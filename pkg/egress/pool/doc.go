@@ -37,6 +37,7 @@
 //   - No majority is there, and neither any other node of the pool nor the gateway answers: this node is cut
 //     off. Without a majority, but with answers, it keeps its addresses, and asks for them as well: when a
 //     partition heals, another host may have them.
+//   - Another host answers for it that is no former holder: each member asks every 10 s.
 //   - No granted Service has it any more.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. That is
 //     the end of a dead process, or a stopped one.

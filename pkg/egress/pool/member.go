@@ -18,6 +18,8 @@ const (
 	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
 	askAgain  = 100 * time.Millisecond
 	lookAgain = 20 * time.Millisecond
+	// inspection is how often a member asks whether another host has its addresses, too.
+	inspection = 10 * time.Second
 	// looks is how many times in a row nobody answers before a member is cut off.
 	looks = 2
 	// validity is how long an answer counts after the question, and a decision to take an address: a process that was
@@ -116,11 +118,12 @@ type vacancy struct {
 	passed   map[string]bool
 }
 
-// view is what a member sees on its network while too few others are live.
+// view is what a member sees on its network.
 type view struct {
-	// looking: an answer is due. again is when to look next.
-	looking bool
-	again   time.Time
+	// looking: an answer is due. again is when to look next, inspected when this member looked last.
+	looking   bool
+	again     time.Time
+	inspected time.Time
 	// gateway: the default gateway answered the last time.
 	gateway bool
 	// alone is how many times in a row nobody answered.
@@ -142,7 +145,7 @@ func NewMember(name string, run uint64) *Member {
 // Next takes note of an event, and returns what to do, in this order.
 func (m *Member) Next(event Event, now time.Time) []Action {
 	if m.began.IsZero() {
-		m.began, m.renewed = now, now.Add(-renewal)
+		m.began, m.renewed, m.view.inspected = now, now.Add(-renewal), now
 	}
 	return append(event.apply(m, now), m.settle(now)...)
 }
@@ -273,7 +276,7 @@ func (m *Member) tied() bool {
 	return of > 0 && 2*live == of
 }
 
-// look looks around if a majority is missing, or a carrier came back; and releases everything if nobody has
+// look looks around if a majority is missing, a carrier came back, or the last time is long ago; and releases everything if nobody has
 // answered: then the others can take it, and this node must not have it when its link comes back.
 func (m *Member) look(now time.Time) (actions []Action) {
 	if len(m.held) == 0 {
@@ -281,7 +284,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	}
 	if m.Majority() && !m.tied() || m.pool == nil {
 		m.view.alone, m.view.gateway = 0, false
-		if !m.view.returned {
+		if inspects := len(m.held) > 0 && m.due(m.view.inspected.Add(inspection), now); !m.view.returned && !inspects {
 			return nil
 		}
 	} else if !m.settled {
@@ -294,7 +297,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	}
 	needed := len(m.held) > 0 || m.tied()
 	if needed && !m.view.looking && m.due(m.view.again, now) {
-		m.view.looking, m.view.returned, m.view.announce = true, false, m.view.returned
+		m.view.looking, m.view.returned, m.view.announce, m.view.inspected = true, false, m.view.returned, now
 		actions = append(actions, LookAround{sorted(m.held)})
 	}
 	return actions

@@ -291,8 +291,8 @@ func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
 	m.Next(Pool{[]string{"a"}}, moment(0))
-	acts(t, m.Next(Tick{}, moment(time.Minute)))
-	acts(t, m.Next(Wanted{}, moment(time.Minute)), Release{Address: ip1, Why: Unwanted})
+	acts(t, m.Next(Tick{}, moment(inspection-1)))
+	acts(t, m.Next(Wanted{}, moment(inspection-1)), Release{Address: ip1, Why: Unwanted})
 }
 
 func TestMember_OldStatesDoNotCount(t *testing.T) {

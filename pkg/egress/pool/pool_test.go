@@ -326,6 +326,29 @@ func TestPool_ForeignHost(t *testing.T) {
 	s.served()
 }
 
+// TestPool_ForeignHostComesUpWithAHeldAddress: the address is left to it, and said to be in use.
+func TestPool_ForeignHostComesUpWithAHeldAddress(t *testing.T) {
+	s := started(t, 3, 6)
+	taken := s.wanted[2]
+	s.foreign[taken] = true
+	s.run(inspection + 3*time.Second)
+	inUse := 0
+	for _, n := range s.nodes {
+		if _, has := n.kernel[taken]; has {
+			t.Errorf("%s still has %s", n.name, taken)
+		}
+		if n.State().Claims[taken] != "" {
+			inUse++
+		}
+	}
+	if inUse != 1 {
+		t.Errorf("%d members say that another host has %s, want one", inUse, taken)
+	}
+	delete(s.foreign, taken)
+	s.run(time.Second)
+	s.served()
+}
+
 func TestPool_UnwantedAddressesGo(t *testing.T) {
 	s := started(t, 3, 6)
 	gone := s.wanted[0]
