@@ -21,7 +21,7 @@ import (
 
 // poolArguments put the addresses of [steeredWorld.lanIPs] on nodes.
 const poolArguments = `
-egress-snat-assign-cidrs: ["192.0.2.96/27", "2001:db8:0:2::100/120"]
+egress-snat-assign-cidrs: ["192.0.2.96/27", "2001:db8:0:2::100/120", "2001:db8:0:2::1000/118"]
 `
 
 // poolWorld is a cluster whose egress IPs are put on nodes by the nodes themselves.
