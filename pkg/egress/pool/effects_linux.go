@@ -1,0 +1,343 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+)
+
+// do does what the member says.
+func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
+	var takes []Take
+	var releases []Release
+	var publish []Publish
+	for _, a := range actions {
+		switch a := a.(type) {
+		case Probe:
+			go r.probe(ctx, logger, a)
+		case LookAround:
+			go r.look(ctx, logger, a)
+		case Take:
+			takes = append(takes, a)
+		case Release:
+			releases = append(releases, a)
+		case Renew:
+			r.renew(logger, a.Addresses)
+		case Announce:
+			r.announceAndRepeat(logger, a.Addresses)
+		case Publish:
+			publish = append(publish, a)
+		}
+	}
+	r.release(logger, releases)
+	if !r.takeAddresses(logger, takes) {
+		return // the state says that this node has them; TakeFailed leads to the next one
+	}
+	for _, p := range publish { // the previous holder of an address removes it when it hears this
+		r.mu.Lock()
+		if r.members != nil {
+			r.members.publish(p.State)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// answers are what the hosts of this node's networks have answered.
+type answers struct {
+	at   time.Time
+	macs map[netip.Addr]net.HardwareAddr
+	// failed are the addresses that could not be asked for, err is why. cut are those on whose network nobody
+	// answered although somebody should be there.
+	failed, cut []netip.Addr
+	err         error
+}
+
+// ask returns who has addresses, by their interfaces. Witnesses are asked on the same interfaces: their answers show that a
+// network carries frames.
+func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*net.Interface][]netip.Addr) answers {
+	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	own := l.hardware()
+	for link, group := range addresses {
+		asking.Go(func() {
+			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own...)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				all.failed, all.err = append(all.failed, group...), err
+			case len(macs) == 0 && len(witnesses[link]) > 0:
+				all.cut = append(all.cut, group...)
+			}
+			maps.Copy(all.macs, macs)
+		})
+	}
+	asking.Wait()
+	return all
+}
+
+// probe asks whether anybody has addresses.
+func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
+	l, err := r.kernel.read()
+	result := Probed{Number: p.Number, At: time.Now(), Answers: map[netip.Addr]string{}}
+	if err != nil {
+		result.Failed = p.Addresses
+	} else {
+		all := r.ask(ctx, l, l.byLink(p.Addresses), merge(l.byLink(r.peers()), l.defaultGateways()))
+		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
+		for ip, mac := range all.macs {
+			result.Answers[ip] = mac.String()
+		}
+		for _, ip := range p.Addresses {
+			if index, foreign := l.foreign[ip]; foreign {
+				result.Answers[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
+			}
+			if !slices.Contains(result.Failed, ip) {
+				result.Addresses = append(result.Addresses, ip)
+			}
+		}
+	}
+	if err != nil {
+		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", result.Failed, "err", err)
+	}
+	r.Tell(result)
+}
+
+// look asks who is there. If nobody can be asked, nobody is there.
+func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
+	result := Looked{At: time.Now(), Own: map[netip.Addr]string{}}
+	defer func() { r.Tell(result) }()
+	l, err := r.kernel.read()
+	if err != nil {
+		return
+	}
+	peers := r.peers()
+	gateways := l.defaultGateways()
+	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil)
+	result.At = all.at
+	if all.err != nil {
+		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
+	}
+	for ip, mac := range all.macs {
+		result.Peers = result.Peers || slices.Contains(peers, ip)
+		for _, those := range gateways {
+			result.Gateway = result.Gateway || slices.Contains(those, ip)
+		}
+		if slices.Contains(a.Own, ip) {
+			result.Own[ip] = mac.String()
+		}
+	}
+}
+
+func merge(a, b map[*net.Interface][]netip.Addr) map[*net.Interface][]netip.Addr {
+	both := maps.Clone(a)
+	for link, list := range b {
+		both[link] = slices.Concat(both[link], list)
+	}
+	return both
+}
+
+// peers are the addresses of the pool's other nodes.
+func (r *Runner) peers() (list []netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range r.pool {
+		if address, known := r.nodes[name]; known && name != r.config.NodeName {
+			list = append(list, address)
+		}
+	}
+	return list
+}
+
+// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now. A process
+// that is stopped on the way looks again.
+func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
+	var l *links
+	var read time.Time
+	for _, ip := range addresses {
+		if now := time.Now(); l == nil || now.Sub(read) > rereadAfter {
+			var err error
+			if l, err = r.kernel.read(); err != nil {
+				logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
+				r.Tell(RenewFailed{})
+				return
+			}
+			read = now
+		}
+		if index, there := l.ours[ip]; there {
+			if err := r.kernel.put(ip, index); err != nil {
+				logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
+				r.Tell(RenewFailed{})
+			}
+		}
+	}
+}
+
+// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken.
+func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
+	if len(takes) == 0 {
+		return true
+	}
+	l, readErr := r.kernel.read()
+	var failed, put []netip.Addr
+	var moves []Move
+	for _, t := range takes {
+		delete(r.leaving, t.Address)
+		err := readErr
+		if err == nil {
+			err = r.takeAddress(l, t)
+		}
+		if err != nil {
+			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
+			failed = append(failed, t.Address)
+			continue
+		}
+		put = append(put, t.Address)
+		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, Since: t.Since})
+	}
+	r.announceAndRepeat(logger, put)
+	for i := range moves {
+		moves[i].At = time.Now()
+	}
+	r.moved(moves)
+	if len(failed) > 0 {
+		r.Tell(TakeFailed{failed})
+	}
+	return len(failed) == 0
+}
+
+func (r *Runner) takeAddress(l *links, t Take) error {
+	if index, foreign := l.foreign[t.Address]; foreign {
+		return fmt.Errorf("other software has put %s on interface %d", t.Address, index)
+	}
+	link, found := l.link(t.Address)
+	if !found {
+		return fmt.Errorf("no interface has a subnet with %s", t.Address)
+	}
+	if late := time.Since(t.Until); late > 0 {
+		return fmt.Errorf("this process was stopped or starved, and is %v too late: another node may have %s", late, t.Address)
+	}
+	return r.kernel.put(t.Address, link.Index)
+}
+
+// release removes addresses, when those who send packets to them have been told.
+func (r *Runner) release(logger klog.Logger, releases []Release) {
+	if len(releases) == 0 {
+		return
+	}
+	var moves []Move
+	for _, a := range releases {
+		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, At: time.Now()})
+		r.leaving[a.Address] = true
+	}
+	r.moved(moves)
+	r.again = time.Time{}
+	r.remove(logger)
+}
+
+// remove removes the addresses that were released, also those that could not be removed before.
+func (r *Runner) remove(logger klog.Logger) {
+	if len(r.leaving) == 0 || time.Now().Before(r.again) {
+		return
+	}
+	complain := func(err error) {
+		if r.again.IsZero() {
+			logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+		}
+	}
+	l, err := r.kernel.read()
+	if err == nil {
+		for _, ip := range sorted(r.leaving) {
+			if index, there := l.ours[ip]; there {
+				if failed := r.kernel.remove(ip, index); failed != nil {
+					err = failed
+					continue
+				}
+			}
+			delete(r.leaving, ip)
+		}
+	}
+	if err != nil {
+		complain(err)
+		r.again = time.Now().Add(removeAgain)
+	}
+}
+
+func (r *Runner) moved(moves []Move) {
+	if len(moves) == 0 {
+		return
+	}
+	for _, m := range moves {
+		r.last[m.Address] = m
+	}
+	maps.DeleteFunc(r.last, func(_ netip.Addr, m Move) bool { return m.Why == Unwanted && time.Since(m.At) > remembered })
+	if r.config.Moved != nil {
+		r.config.Moved(moves)
+	}
+}
+
+// announceAndRepeat tells the network that addresses are here, now and again: what is told may be lost, also because a port
+// of a switch that has just come up forwards nothing yet.
+func (r *Runner) announceAndRepeat(logger klog.Logger, addresses []netip.Addr) {
+	if len(addresses) == 0 {
+		return
+	}
+	r.announceNow(logger, addresses)
+	for _, after := range repeats {
+		r.repeats = append(r.repeats, repeat{time.Now().Add(after), addresses})
+	}
+}
+
+// announceNow tells the network that addresses are here.
+func (r *Runner) announceNow(logger klog.Logger, addresses []netip.Addr) {
+	if len(addresses) == 0 {
+		return
+	}
+	l, err := r.kernel.read()
+	if err != nil {
+		logger.Error(err, "Cannot announce egress IPs to the network; will retry", "addresses", addresses)
+		return
+	}
+	groups := map[int][]netip.Addr{}
+	for _, ip := range addresses {
+		if index, there := l.ours[ip]; there {
+			groups[index] = append(groups[index], ip)
+		}
+	}
+	for index, group := range groups {
+		if link := l.byIndex[index]; link != nil {
+			if err := neighbor.Announce(link, group); err != nil {
+				logger.V(2).Info("Cannot announce egress IPs to the network; will retry", "addresses", group, "err", err)
+			}
+		}
+	}
+}
+
+// announceAgain repeats the announcements that are due.
+func (r *Runner) announceAgain(logger klog.Logger) {
+	now := time.Now()
+	var due []netip.Addr
+	r.repeats = slices.DeleteFunc(r.repeats, func(one repeat) bool {
+		if one.at.After(now) {
+			return false
+		}
+		due = append(due, one.addresses...)
+		return true
+	})
+	if !now.Before(r.announce) {
+		r.announce = now.Add(announceAgain)
+		due = sorted(r.member.held)
+	}
+	slices.SortFunc(due, netip.Addr.Compare)
+	r.announceNow(logger, slices.Compact(due))
+}
