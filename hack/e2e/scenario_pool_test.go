@@ -21,7 +21,7 @@ import (
 
 // poolArguments put the addresses of [steeredWorld.lanIPs] on nodes.
 const poolArguments = `
-egress-snat-assign-cidrs: ["192.0.2.96/27", "2001:db8:0:2::100/120"]
+egress-snat-assign-cidrs: ["192.0.2.96/27", "2001:db8:0:2::100/120", "2001:db8:0:2::1000/118"]
 `
 
 // poolWorld is a cluster whose egress IPs are put on nodes by the nodes themselves.
@@ -36,6 +36,7 @@ func newPoolWorld(t *testing.T, nodes int) *poolWorld {
 	for _, ip := range w.egressIPs {
 		w.holderOf(ip, nil)
 	}
+	w.settled()
 	w.answered()
 	return w
 }
@@ -50,6 +51,10 @@ func newIdlePoolWorld(t *testing.T, nodes int) *poolWorld {
 		w.must(err)
 	}
 	w.egressIPs = w.lanIPs(100)
+	wire, err := w.Watch()
+	w.must(err)
+	w.wire = wire
+	w.Cleanup(func() { w.clean(0) }) // whatever happens, pods leave as nobody else
 	return &poolWorld{w}
 }
 
@@ -237,9 +242,12 @@ func (w *poolWorld) sees(m *member, votes int) {
 	})
 }
 
-// fastest is the longest gap that a lost holder may cause. Machines that run many tests at a time are slower than an
-// idle one, which takes 0.6 s at most.
-const fastest = 1500 * time.Millisecond
+// fastest is the longest gap that a lost holder may cause on a machine that runs many tests at a time. strict is what an
+// idle one has to reach, which E2E=all asks for.
+const fastest, strict = 1500 * time.Millisecond, 600 * time.Millisecond
+
+// fastest is the longest gap that a lost holder may cause.
+func (w *world) fastest() time.Duration { return by(w.T, fastest, fastest, strict) }
 
 func TestPool_HolderFails(t *testing.T) {
 	w := newPoolWorld(t, 3)
@@ -258,8 +266,8 @@ func TestPool_HolderFails(t *testing.T) {
 			began := time.Now()
 			w.must(fault.set(holder, true))
 			next := w.holderOf(ip, holder)
-			w.end(p, ip, fault.name, began, fastest)
-			c.end(w, ip, fault.name)
+			w.end(p, ip, fault.name, began, w.fastest())
+			c.end(w, ip, fault.name, 95)
 			w.must(fault.set(holder, false))
 			w.complete()
 			if now := w.holderOf(ip, nil); now != next {
@@ -300,8 +308,8 @@ func TestPool_Drain(t *testing.T) {
 		if w.has(holder, ip) {
 			t.Errorf("%s still has %s after its drain", holder.Name, ip)
 		}
-		w.end(p, ip, "drain", began, fastest)
-		c.end(w, ip, "drain")
+		w.end(p, ip, "drain", began, by(t, slow, slow, 0)) // on an idle machine every connection works at once
+		c.end(w, ip, "drain", 100)
 		next := w.holderOf(ip, nil)
 		want := "taken from " + holder.Name + ": its node is drained"
 		if out, _, _ := next.Openshift("egress", "addresses", "--socket="+next.Socket(), "-o", "wide"); !strings.Contains(out, want) {
@@ -341,7 +349,7 @@ func TestPool_ProcessIsKilled(t *testing.T) {
 			t.Errorf("%s has moved to %s", ip, now.Name)
 		}
 		w.end(p, ip, "process killed", began, slow)
-		c.end(w, ip, "process killed")
+		c.end(w, ip, "process killed", 95)
 	}
 }
 
@@ -364,8 +372,8 @@ func TestPool_AddressInUse(t *testing.T) {
 		freed := time.Now()
 		holder := w.holderOf(ip, nil)
 		took := time.Since(freed)
-		if t.Logf("%s has taken %s within %v", holder.Name, ip, took.Round(time.Millisecond)); took > fastest {
-			t.Errorf("want %v", fastest)
+		if t.Logf("%s has taken %s within %v", holder.Name, ip, took.Round(time.Millisecond)); took > by(t, fastest, fastest, time.Second) {
+			t.Error("want a second on an idle machine")
 		}
 	}
 }

@@ -71,7 +71,7 @@ type Extension struct {
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer
-	// pool is nil if this program puts no egress IPs on nodes; Watch sets it.
+	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolNode
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
@@ -143,6 +143,9 @@ func New(ctx context.Context, config Config) *Extension {
 		e.families[name] = newFamily(e, name)
 	}
 	e.events = newEventRecorder(e.logger, config, e.state)
+	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
+		e.pool.keep() // also while the API server is waited for
+	}
 	registerMetrics(e)
 	return e
 }

@@ -81,7 +81,7 @@ type toldPool struct {
 
 // newPoolNode returns the part of an Extension's node; nil if there is no pool.
 func newPoolNode(ctx context.Context, e *Extension) *poolNode {
-	if len(e.config.Pool.Networks) == 0 {
+	if len(e.config.Pool.Networks) == 0 || e.config.Steering.off() {
 		return nil
 	}
 	return &poolNode{
@@ -443,10 +443,8 @@ func (e *Extension) Pool() (pool.Status, error) {
 	switch {
 	case len(e.config.Pool.Networks) == 0:
 		return pool.Status{}, errors.New("there is no pool: proxyArguments.egress-snat-assign-cidrs is not set")
-	case e.config.Steering.Unavailable != nil:
-		return pool.Status{}, fmt.Errorf("this node has no part in the pool, because it cannot send packets to other nodes: %w", e.config.Steering.Unavailable)
 	case e.pool == nil:
-		return pool.Status{}, errors.New("this node has not started yet")
+		return pool.Status{}, fmt.Errorf("this node has no part in the pool, because it cannot send packets to other nodes: %w", e.config.Steering.Unavailable)
 	}
 	status, known := e.pool.status()
 	if !known {

@@ -93,7 +93,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
 	expect("its Node has no InternalIP for IPv4")
-	e.config.Steering.Unavailable = errors.New("no nftables here")
+	e.config.Steering.Unavailable, e.pool = errors.New("no nftables here"), nil
 	expect("no nftables here")
 	e.config.Pool.Networks = nil
 	expect("egress-snat-assign-cidrs is not set")

@@ -127,10 +127,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		return
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
-	e.pool = newPoolNode(ctx, e) // before anything runs that reads it
-	e.steerer.pool = e.pool
-	if e.pool != nil {
-		e.pool.keep()
+	if e.steerer.pool = e.pool; e.pool != nil {
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })

@@ -13,7 +13,7 @@ import (
 
 // keepAgain is how often addresses are kept by a process that has no part in the pool yet. When a cut-off node comes
 // back, another one may have taken them over.
-const keepAgain = time.Second
+const keepAgain = 500 * time.Millisecond
 
 // Keep keeps the pool's addresses that an earlier process has put on this node, if there are any, until ctx ends: the API
 // server may be away, so that it is not known who is in the pool. One that another host answers for is removed; one whose link is down

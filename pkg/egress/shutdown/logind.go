@@ -51,7 +51,7 @@ func delay(ctx context.Context, prepare func(context.Context), cancelled func())
 	if err != nil {
 		return fmt.Errorf("connect to the system bus: %w", err)
 	}
-	defer bus.Close()
+	defer func() { _ = bus.Close() }() // nothing is left to say on it
 	// Subscribed first: a shutdown that begins in between is seen.
 	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchSender(service), dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(object)); err != nil {
 		return fmt.Errorf("subscribe to shutdowns: %w", err)
