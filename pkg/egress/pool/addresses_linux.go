@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -71,7 +72,7 @@ func (k kernelAddresses) readOnce() (*links, error) {
 	for _, a := range addresses {
 		l.add(k, a, up[a.LinkIndex])
 	}
-	slices.SortFunc(l.subnets, func(a, b subnetOn) int { return a.Prefix.Compare(b.Prefix) })
+	slices.SortFunc(l.subnets, func(a, b subnetOn) int { return cmp.Or(a.Prefix.Compare(b.Prefix), cmp.Compare(a.index, b.index)) })
 	return l, nil
 }
 
@@ -138,6 +139,14 @@ func (l *links) byLink(addresses []netip.Addr) map[*net.Interface][]netip.Addr {
 		}
 	}
 	return result
+}
+
+// hardware are the MACs of the interfaces.
+func (l *links) hardware() (list []net.HardwareAddr) {
+	for _, link := range l.byIndex {
+		list = append(list, link.HardwareAddr)
+	}
+	return list
 }
 
 // put puts an address on an interface, or has the kernel keep one for longer that is there.

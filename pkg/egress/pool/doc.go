@@ -24,7 +24,8 @@
 //   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it
 //     asks again every 100 ms and takes nothing. So a node whose process is dead, or whose messages are lost,
 //     keeps its addresses; they are in its kernel, which answers. And so an address that a foreign host has
-//     is never taken.
+//     is never taken. If nobody answers on that network at all, neither a node nor the gateway, nothing is taken
+//     either: this node is cut off.
 //   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
 //     the pool any more, or its link is down.
 //   - The epoch of the address is higher by one than any that was seen.
@@ -36,6 +37,7 @@
 //   - No majority is there, and neither any other node of the pool nor the gateway answers: this node is cut
 //     off. Without a majority, but with answers, it keeps its addresses, and asks for them as well: when a
 //     partition heals, another host may have them.
+//   - Another host answers for it that is no former holder: each member asks every 10 s.
 //   - No granted Service has it any more.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. That is
 //     the end of a dead process, or a stopped one.

@@ -54,8 +54,9 @@ type Probed struct {
 	Number    int
 	Addresses []netip.Addr
 	Answers   map[netip.Addr]string
-	// Failed are the addresses that could not be asked for.
-	Failed []netip.Addr
+	// Failed are the addresses that could not be asked for. Cut are those on whose network nobody answered at all,
+	// although other nodes or a gateway should be there: that nobody has them is not known.
+	Failed, Cut []netip.Addr
 	// At is when the questions were asked.
 	At time.Time
 }

@@ -7,18 +7,26 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// defaultGateways are the next hops of this node's default routes.
-func defaultGateways() (gateways []netip.Addr) {
+// defaultGateways are the next hops of this node's default routes, by their interfaces.
+func (l *links) defaultGateways() map[*net.Interface][]netip.Addr {
+	gateways := map[*net.Interface][]netip.Addr{}
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil // none is known, so none has a vote
+	}
+	add := func(gw net.IP, index int) {
+		gateway, ok := netip.AddrFromSlice(gw)
+		if link := l.byIndex[index]; ok && link != nil {
+			gateways[link] = append(gateways[link], gateway.Unmap())
+		}
 	}
 	for _, route := range routes {
 		if route.Dst != nil && !isDefault(route.Dst) {
 			continue
 		}
-		if gateway, ok := netip.AddrFromSlice(route.Gw); ok && !gateway.IsLinkLocalUnicast() {
-			gateways = append(gateways, gateway.Unmap())
+		add(route.Gw, route.LinkIndex)
+		for _, hop := range route.MultiPath {
+			add(hop.Gw, hop.LinkIndex)
 		}
 	}
 	return gateways

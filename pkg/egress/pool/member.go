@@ -18,6 +18,8 @@ const (
 	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
 	askAgain  = 100 * time.Millisecond
 	lookAgain = 20 * time.Millisecond
+	// inspection is how often a member asks whether another host has its addresses, too.
+	inspection = 10 * time.Second
 	// looks is how many times in a row nobody answers before a member is cut off.
 	looks = 2
 	// validity is how long an answer counts after the question, and a decision to take an address: a process that was
@@ -85,6 +87,8 @@ type peer struct {
 	heard time.Time
 	// claimed is since when it says that it is about to take an address.
 	claimed map[netip.Addr]time.Time
+	// left is when it was heard that it does not have an address any more.
+	left map[netip.Addr]time.Time
 }
 
 // fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
@@ -114,11 +118,12 @@ type vacancy struct {
 	passed   map[string]bool
 }
 
-// view is what a member sees on its network while too few others are live.
+// view is what a member sees on its network.
 type view struct {
-	// looking: an answer is due. again is when to look next.
-	looking bool
-	again   time.Time
+	// looking: an answer is due. again is when to look next, inspected when this member looked last.
+	looking   bool
+	again     time.Time
+	inspected time.Time
 	// gateway: the default gateway answered the last time.
 	gateway bool
 	// alone is how many times in a row nobody answered.
@@ -140,7 +145,7 @@ func NewMember(name string, run uint64) *Member {
 // Next takes note of an event, and returns what to do, in this order.
 func (m *Member) Next(event Event, now time.Time) []Action {
 	if m.began.IsZero() {
-		m.began, m.renewed = now, now.Add(-renewal)
+		m.began, m.renewed, m.view.inspected = now, now.Add(-renewal), now
 	}
 	return append(event.apply(m, now), m.settle(now)...)
 }
@@ -271,7 +276,7 @@ func (m *Member) tied() bool {
 	return of > 0 && 2*live == of
 }
 
-// look looks around if a majority is missing, or a carrier came back; and releases everything if nobody has
+// look looks around if a majority is missing, a carrier came back, or the last time is long ago; and releases everything if nobody has
 // answered: then the others can take it, and this node must not have it when its link comes back.
 func (m *Member) look(now time.Time) (actions []Action) {
 	if len(m.held) == 0 {
@@ -279,7 +284,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	}
 	if m.Majority() && !m.tied() || m.pool == nil {
 		m.view.alone, m.view.gateway = 0, false
-		if !m.view.returned {
+		if inspects := len(m.held) > 0 && m.due(m.view.inspected.Add(inspection), now); !m.view.returned && !inspects {
 			return nil
 		}
 	} else if !m.settled {
@@ -292,7 +297,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	}
 	needed := len(m.held) > 0 || m.tied()
 	if needed && !m.view.looking && m.due(m.view.again, now) {
-		m.view.looking, m.view.returned, m.view.announce = true, false, m.view.returned
+		m.view.looking, m.view.returned, m.view.announce, m.view.inspected = true, false, m.view.returned, now
 		actions = append(actions, LookAround{sorted(m.held)})
 	}
 	return actions
@@ -654,7 +659,18 @@ func (p *peer) note(s State, now time.Time) {
 			claimed[ip] = since
 		}
 	}
-	p.state, p.claimed = s, claimed
+	left := map[netip.Addr]time.Time{}
+	for ip, at := range p.left {
+		if now.Sub(at) <= validity {
+			left[ip] = at
+		}
+	}
+	for ip := range p.state.Held {
+		if _, has := s.Held[ip]; !has {
+			left[ip] = now
+		}
+	}
+	p.state, p.claimed, p.left = s, claimed, left
 }
 
 func (e Probed) apply(m *Member, now time.Time) []Action {
@@ -669,6 +685,8 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 			m.failed[ip] = now.Add(failure)
 		case old:
 			c.again = now
+		case slices.Contains(e.Cut, ip):
+			c.inUse, c.again = "", now.Add(askAgain)
 		default:
 			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
 			if c.inUse == "" {
@@ -690,17 +708,34 @@ func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
 		m.view.alone = 0
 	}
 	for _, ip := range sorted(e.Own) {
-		rival := m.holder(ip)
-		givesWay := rival != "" && !m.outranked(ip, rival) // and answers until it knows
-		if _, held := m.held[ip]; held && !givesWay {
-			actions = append(actions, m.release(ip, Answered, ""))
+		if _, held := m.held[ip]; !held {
+			continue
 		}
+		if m.yields(ip, e.At) {
+			m.view.returned = true // to see that it does
+			continue
+		}
+		actions = append(actions, m.release(ip, Answered, ""))
 	}
 	if m.view.announce && len(m.held) > 0 {
 		actions = append(actions, Announce{sorted(m.held)})
 	}
 	m.view.announce = false
 	return actions
+}
+
+// yields tells whether a former holder of an address may have answered for it after a time, which gives way to this member as
+// soon as it hears of it, or has done so. Without a majority, a node that is not live may have taken it again meanwhile.
+func (m *Member) yields(ip netip.Addr, since time.Time) bool {
+	for name, p := range m.peers {
+		if at, left := p.left[ip]; left && !at.Before(since) {
+			return true
+		}
+		if _, has := p.state.Held[ip]; has && !m.outranked(ip, name) && (p.alive || m.Majority()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (e Drain) apply(m *Member, _ time.Time) []Action {

@@ -115,6 +115,14 @@ func TestMember_OldLooksDoNotCount(t *testing.T) {
 	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
 }
 
+// TestMember_TakesNothingOnADeadNetwork: a node that is cut off finds the others dead one by one, and has a majority for a moment.
+func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	acts(t, m.Next(Probed{Number: m.probes, Addresses: []netip.Addr{ip}, Cut: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+	acts(t, m.Next(Tick{}, moment(askAgain)), Probe{Addresses: []netip.Addr{ip}})
+}
+
 func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
@@ -164,16 +172,30 @@ func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 		Release{Address: ip1, Why: Answered}, Announce{[]netip.Addr{ip2}})
 }
 
-// TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release it.
+// TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release
+// it; nor if it has released it, or is heard of again, after it answered.
 func TestMember_FormerHolderStillAnswers(t *testing.T) {
 	ip := mine(t)
+	at := func(ms int) time.Time { return moment(time.Duration(ms) * time.Millisecond) }
+	looked := func(m *Member, asked, now int) []Action {
+		return m.Next(Looked{At: at(asked), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, at(now))
+	}
 	m := newTestMember(t, ip)
-	m.Next(m.probed(moment(0), nil, ip), moment(0))
-	acts(t, m.Next(Tick{}, moment(time.Millisecond))) // no look around: it was not away
-	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] - 1})}, moment(time.Millisecond))
-	acts(t, m.Next(Looked{At: moment(2 * time.Millisecond), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(2*time.Millisecond)))
-	m.Next(Heard{peerState("b", 3, nil)}, moment(time.Second))
-	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, moment(time.Second)), Release{Address: ip, Why: Answered}, Probe{Addresses: []netip.Addr{ip}})
+	m.Next(m.probed(at(0), nil, ip), at(0))
+	acts(t, m.Next(Tick{}, at(1))) // no look around: it was not away
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] - 1})}, at(1))
+	again := LookAround{[]netip.Addr{ip}}
+	acts(t, looked(m, 2, 2))
+	acts(t, m.Next(Tick{}, at(22)), again)
+	m.Next(Alive{"b", false}, at(30))
+	announced := Announce{[]netip.Addr{ip}}
+	acts(t, looked(m, 23, 100), announced)
+	m.Next(Alive{"b", true}, at(105))
+	m.Next(Heard{peerState("b", 3, nil)}, at(110))
+	acts(t, m.Next(Tick{}, at(120)), again)
+	acts(t, looked(m, 109, 130), announced)
+	acts(t, m.Next(Tick{}, at(150)), again)
+	acts(t, looked(m, 150, 230), Release{Address: ip, Why: Answered}, Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_RenewsEveryTenSeconds(t *testing.T) {
@@ -269,8 +291,8 @@ func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
 	m.Next(Pool{[]string{"a"}}, moment(0))
-	acts(t, m.Next(Tick{}, moment(time.Minute)))
-	acts(t, m.Next(Wanted{}, moment(time.Minute)), Release{Address: ip1, Why: Unwanted})
+	acts(t, m.Next(Tick{}, moment(inspection-1)))
+	acts(t, m.Next(Wanted{}, moment(inspection-1)), Release{Address: ip1, Why: Unwanted})
 }
 
 func TestMember_OldStatesDoNotCount(t *testing.T) {

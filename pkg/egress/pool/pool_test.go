@@ -183,6 +183,28 @@ func TestPool_LinkCut(t *testing.T) {
 	s.served()
 }
 
+// TestPool_CutOffNodeTakesNothing: not in the moment either in which it has found only some of the others dead.
+func TestPool_CutOffNodeTakesNothing(t *testing.T) {
+	s := started(t, 5, 50)
+	for range 10 {
+		s.nodes[0].segment = 2 // the switch is silent
+		before := len(s.moves)
+		s.run(time.Second)
+		for _, move := range s.moves[before:] {
+			if strings.Contains(move, "to node-1") {
+				t.Errorf("cut off: %s", move)
+			}
+		}
+		s.nodes[0].segment = 0
+		s.run(2 * time.Second)
+		s.served()
+		s.drain(s.nodes[1], true) // for node-1 to have addresses again
+		s.run(time.Second)
+		s.drain(s.nodes[1], false)
+		s.run(time.Second)
+	}
+}
+
 func TestPool_FlappingLink(t *testing.T) {
 	for _, period := range []time.Duration{350 * time.Millisecond, 450 * time.Millisecond, 550 * time.Millisecond, 700 * time.Millisecond} {
 		s := started(t, 3, 30)
@@ -301,6 +323,29 @@ func TestPool_ForeignHost(t *testing.T) {
 	}
 	delete(s.foreign, taken)
 	s.run(500 * time.Millisecond)
+	s.served()
+}
+
+// TestPool_ForeignHostComesUpWithAHeldAddress: the address is left to it, and said to be in use.
+func TestPool_ForeignHostComesUpWithAHeldAddress(t *testing.T) {
+	s := started(t, 3, 6)
+	taken := s.wanted[2]
+	s.foreign[taken] = true
+	s.run(inspection + 3*time.Second)
+	inUse := 0
+	for _, n := range s.nodes {
+		if _, has := n.kernel[taken]; has {
+			t.Errorf("%s still has %s", n.name, taken)
+		}
+		if n.State().Claims[taken] != "" {
+			inUse++
+		}
+	}
+	if inUse != 1 {
+		t.Errorf("%d members say that another host has %s, want one", inUse, taken)
+	}
+	delete(s.foreign, taken)
+	s.run(time.Second)
 	s.served()
 }
 

@@ -355,23 +355,29 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 type answers struct {
 	at   time.Time
 	macs map[netip.Addr]net.HardwareAddr
-	// failed are the addresses that could not be asked for, err is why.
-	failed []netip.Addr
-	err    error
+	// failed are the addresses that could not be asked for, err is why. cut are those on whose network nobody
+	// answered although somebody should be there.
+	failed, cut []netip.Addr
+	err         error
 }
 
-// ask returns who has addresses, by their interfaces. Addresses outside the subnets of all interfaces are left out.
-func (r *Runner) ask(ctx context.Context, l *links, addresses []netip.Addr) answers {
+// ask returns who has addresses, by their interfaces. Witnesses are asked on the same interfaces: their answers show that a
+// network carries frames.
+func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*net.Interface][]netip.Addr) answers {
 	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for link, group := range l.byLink(addresses) {
+	own := l.hardware()
+	for link, group := range addresses {
 		asking.Go(func() {
-			macs, err := neighbor.Ask(ctx, link, group)
+			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own...)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
+			switch {
+			case err != nil:
 				all.failed, all.err = append(all.failed, group...), err
+			case len(macs) == 0 && len(witnesses[link]) > 0:
+				all.cut = append(all.cut, group...)
 			}
 			maps.Copy(all.macs, macs)
 		})
@@ -387,8 +393,8 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	if err != nil {
 		result.Failed = p.Addresses
 	} else {
-		all := r.ask(ctx, l, p.Addresses)
-		result.At, result.Failed, err = all.at, all.failed, all.err
+		all := r.ask(ctx, l, l.byLink(p.Addresses), merge(l.byLink(r.peers()), l.defaultGateways()))
+		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
 		for ip, mac := range all.macs {
 			result.Answers[ip] = mac.String()
 		}
@@ -416,19 +422,29 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 		return
 	}
 	peers := r.peers()
-	gateways := defaultGateways()
-	all := r.ask(ctx, l, append(slices.Concat(peers, gateways), a.Own...))
+	gateways := l.defaultGateways()
+	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil)
 	result.At = all.at
 	if all.err != nil {
 		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
 	}
 	for ip, mac := range all.macs {
 		result.Peers = result.Peers || slices.Contains(peers, ip)
-		result.Gateway = result.Gateway || slices.Contains(gateways, ip)
+		for _, those := range gateways {
+			result.Gateway = result.Gateway || slices.Contains(those, ip)
+		}
 		if slices.Contains(a.Own, ip) {
 			result.Own[ip] = mac.String()
 		}
 	}
+}
+
+func merge(a, b map[*net.Interface][]netip.Addr) map[*net.Interface][]netip.Addr {
+	both := maps.Clone(a)
+	for link, list := range b {
+		both[link] = slices.Concat(both[link], list)
+	}
+	return both
 }
 
 // peers are the addresses of the pool's other nodes.

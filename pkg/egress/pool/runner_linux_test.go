@@ -457,6 +457,41 @@ func TestKernelAddresses_PutReadAndRemove(t *testing.T) {
 	}
 }
 
+// TestDefaultGateways_OfAllRoutes: also those by link-local addresses, of which the interface matters, and of several next hops.
+func TestDefaultGateways_OfAllRoutes(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{IPv6: true})
+	host := l.Node()
+	link, _ := kernelHolds(t, host).link(host.V4)
+	for _, args := range [][]string{
+		{"-6", "route", "replace", "default", "metric", "7", "nexthop", "via", "fe80::1", "dev", link.Name, "nexthop", "via", "fe80::2", "dev", link.Name},
+		{"route", "add", "default", "via", "192.0.2.77", "dev", link.Name, "metric", "77"},
+	} {
+		if out, err := host.Run(t.Context(), "ip", args...); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	err := host.Do(func() error {
+		read, err := kernelAddresses{}.read()
+		if err != nil {
+			return err
+		}
+		var all []netip.Addr
+		for on, gateways := range read.defaultGateways() {
+			if on.Name == link.Name {
+				all = append(all, gateways...)
+			}
+		}
+		for _, want := range []string{"fe80::1", "fe80::2", "192.0.2.77"} {
+			if !slices.Contains(all, netip.MustParseAddr(want)) {
+				t.Errorf("the gateways are %v, want %s among them", all, want)
+			}
+		}
+		return nil
+	})
+	p := testPool{T: t}
+	p.must(err)
+}
+
 // answersTo asks for addresses from a host.
 func answersTo(t *testing.T, host *lab.Host, addresses []netip.Addr) (answers map[netip.Addr]net.HardwareAddr) {
 	t.Helper()

@@ -180,19 +180,26 @@ func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0
 func (s *simulation) do(n *simulatedNode, a Action) {
 	switch a := a.(type) {
 	case Probe:
-		answers, at := map[netip.Addr]string{}, s.clock(n)
-		ask := func() { s.ask(n, a.Addresses, answers) }
+		answers, at, heard := map[netip.Addr]string{}, s.clock(n), false
+		ask := func() {
+			s.ask(n, a.Addresses, answers)
+			heard = heard || s.hears(n)
+		}
 		ask()
 		s.after(40*time.Millisecond, ask)
-		s.reply(n, 80*time.Millisecond, func() Event { return Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at} })
+		s.reply(n, 80*time.Millisecond, func() Event {
+			probed := Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at}
+			if !heard {
+				probed.Cut = a.Addresses
+			}
+			return probed
+		})
 	case LookAround:
 		looked := Looked{At: s.clock(n), Own: map[netip.Addr]string{}}
 		ask := func() {
 			s.ask(n, a.Own, looked.Own)
-			for _, o := range s.nodes {
-				looked.Peers = looked.Peers || o != n && s.wired(n, o)
-			}
-			looked.Gateway = looked.Gateway || !n.down && n.segment == 0
+			looked.Peers = looked.Peers || s.hearsNodes(n)
+			looked.Gateway = looked.Gateway || s.hearsGateway(n)
 		}
 		ask()
 		s.after(40*time.Millisecond, ask)
@@ -302,6 +309,15 @@ func (s *simulation) wired(a, b *simulatedNode) bool {
 func (s *simulation) speaks(a, b *simulatedNode) bool {
 	return s.wired(a, b) && a.running && b.running && !a.deaf && !b.deaf
 }
+
+// hears tells whether a node's network has hosts that answer.
+func (s *simulation) hears(n *simulatedNode) bool { return s.hearsNodes(n) || s.hearsGateway(n) }
+
+func (s *simulation) hearsNodes(n *simulatedNode) bool {
+	return slices.ContainsFunc(s.nodes, func(o *simulatedNode) bool { return o != n && s.wired(n, o) })
+}
+
+func (s *simulation) hearsGateway(n *simulatedNode) bool { return !n.down && n.segment == 0 }
 
 // ask notes the hosts that answer for addresses.
 func (s *simulation) ask(n *simulatedNode, addresses []netip.Addr, answers map[netip.Addr]string) {

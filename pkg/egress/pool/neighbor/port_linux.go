@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mdlayher/packet"
@@ -37,10 +38,11 @@ func Announce(link *net.Interface, addresses []netip.Addr) error {
 	return nil
 }
 
-// Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts.
+// Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts. Own are the
+// MACs of this host's other interfaces, which may be on the segment, too: their answers do not count.
 // It takes 80 ms, unless all are answered for before that. The sockets are opened on the caller's thread. With an error
 // nothing is known.
-func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr) (map[netip.Addr]net.HardwareAddr, error) {
+func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own ...net.HardwareAddr) (map[netip.Addr]net.HardwareAddr, error) {
 	var polls []*poll
 	defer func() {
 		for _, p := range polls {
@@ -56,7 +58,7 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr) (map[
 		if err != nil {
 			return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 		}
-		p := &poll{family: f, conn: conn, link: link, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
+		p := &poll{family: f, conn: conn, link: link, own: append(own, link.HardwareAddr), open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
 		for _, ip := range open {
 			p.open[ip] = true
 		}
@@ -158,6 +160,8 @@ type poll struct {
 	family
 	conn *packet.Conn
 	link *net.Interface
+	// own are the MACs of this host.
+	own []net.HardwareAddr
 	// open are the addresses that nobody has answered for yet.
 	open    map[netip.Addr]bool
 	answers map[netip.Addr]net.HardwareAddr
@@ -200,13 +204,17 @@ func (p *poll) read(during time.Duration) error {
 			return err
 		}
 		sender, _ := from.(*packet.Addr)
-		if sender == nil || bytes.Equal(sender.HardwareAddr, p.link.HardwareAddr) {
+		if sender == nil || p.isOwn(sender.HardwareAddr) {
 			continue // sent by this host
 		}
-		if ip, mac, ok := p.answer(buffer[:n], sender.HardwareAddr); ok && p.open[ip] && !bytes.Equal(mac, p.link.HardwareAddr) {
+		if ip, mac, ok := p.answer(buffer[:n], sender.HardwareAddr); ok && p.open[ip] && !p.isOwn(mac) {
 			delete(p.open, ip)
 			p.answers[ip] = bytes.Clone(mac)
 		}
 	}
 	return nil
+}
+
+func (p *poll) isOwn(mac net.HardwareAddr) bool {
+	return slices.ContainsFunc(p.own, func(own net.HardwareAddr) bool { return bytes.Equal(own, mac) })
 }

@@ -60,6 +60,20 @@ func TestAsk_AnswersOfOtherHosts(t *testing.T) {
 	})
 }
 
+func TestAsk_OwnInterfacesDoNotAnswer(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
+	asker, other := l.Nodes()[0], l.Nodes()[1]
+	var own net.HardwareAddr
+	on(t, other, func(link *net.Interface) error { own = link.HardwareAddr; return nil })
+	on(t, asker, func(link *net.Interface) error {
+		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, own)
+		if len(answers) > 0 {
+			t.Errorf("answers %v, want none: they are of this host", answers)
+		}
+		return err
+	})
+}
+
 func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2})
 	on(t, l.Nodes()[0], func(link *net.Interface) error {
