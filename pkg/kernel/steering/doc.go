@@ -121,8 +121,8 @@
 //	    }
 //	    chain first {
 //	        type nat hook postrouting priority -199;
-//	        ct state new ct status ! confirmed, not marked, ip saddr . meta l4proto @bound
-//	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := from here
+//	        ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own
+//	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
 //	    }
 //	    chain postrouting {
 //	        type nat hook postrouting priority 98;
