@@ -431,9 +431,9 @@ func (l layout) icmp() byte {
 func (l layout) first(pods bool) []table.Rule {
 	first := slices.Concat(newFlow(), unconfirmed(), l.unmarked())
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
-	rules := []table.Rule{l.rule("a bound pod's flow begins", first, l.boundPod(l.protocol()), outside)}
+	rules := []table.Rule{l.rule("a bound pod's flow begins", l.boundPod(l.protocol()), first, outside)}
 	if pods {
-		rules = append(rules, l.rule("a bound pod's flow begins", first, l.boundPodOfAll(), outside))
+		rules = append(rules, l.rule("a bound pod's flow begins", l.boundPodOfAll(), first, outside))
 	}
 	return rules
 }
