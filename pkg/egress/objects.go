@@ -52,7 +52,8 @@ func (p *part) equal(o *part) bool {
 		return a == b
 	}
 	return a.Service == b.Service && a.EgressIP == b.EgressIP && a.Field == b.Field && a.Created.Equal(b.Created) &&
-		a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols)
+		a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
+		maps.Equal(a.Selector, b.Selector)
 }
 
 // candidate is an address that a Service could leave from.
@@ -117,9 +118,23 @@ func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim 
 			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer,
 			Protocols: protocols,
 			Refused:   reason, RefusedBecause: because,
+			Selector: selectorOf(object, family),
 		}
 	}
 	return claims
+}
+
+// selectorOf returns what chooses a Service's pods that have endpoints in an IP family; nil if none have.
+func selectorOf(object *v1.Service, family v1.IPFamily) map[string]string {
+	served := object.Spec.IPFamilies
+	if len(served) == 0 { // as the EndpointSlice controller does
+		clusterIP, _ := parseIP(object.Spec.ClusterIP)
+		served = []v1.IPFamily{familyOf(clusterIP)}
+	}
+	if !slices.Contains(served, family) {
+		return nil
+	}
+	return object.Spec.Selector
 }
 
 // candidatesOf returns the addresses that a Service could leave from, in its own order.
@@ -282,6 +297,7 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 		converted := plan.Endpoint{}
 		if ref := endpoint.TargetRef; ref != nil && ref.Kind == "Pod" {
 			converted.Pod = plan.Pod{Namespace: cut(ref.Namespace, maxNamespace), Name: cut(ref.Name, maxName)}
+			converted.UID = cut(string(ref.UID), maxName)
 		}
 		if endpoint.NodeName != nil {
 			converted.Node = *endpoint.NodeName

@@ -163,6 +163,7 @@ type Explainer struct {
 
 	clusterCIDRs, serviceCIDRs, exclusions kernel.CIDRSet
 	nodes                                  map[netip.Addr]string
+	attachments                            map[netip.Addr]Attachment
 }
 
 // NewExplainer returns an Explainer of p, which was built from in. It keeps both and
@@ -170,7 +171,7 @@ type Explainer struct {
 func NewExplainer(in Input, p Plan) *Explainer {
 	e := &Explainer{
 		in: in, plan: p,
-		claims:       oldestFirst(in.Claims),
+		claims:       oldestFirst(withAttachments(in)),
 		byService:    make(map[Service]int, len(in.Claims)),
 		byIP:         make(map[netip.Addr]Service, len(in.Holdings)),
 		byPod:        make(map[netip.Addr][]int),
@@ -179,6 +180,7 @@ func NewExplainer(in Input, p Plan) *Explainer {
 		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
 		exclusions:   kernel.NewCIDRSet(p.Exclusions),
 		nodes:        make(map[netip.Addr]string),
+		attachments:  byAddress(in.Attachments),
 	}
 	for i := range e.claims {
 		claim := &e.claims[i] // of our own list; only its endpoints are in's
@@ -224,7 +226,7 @@ func (e *Explainer) Field(service Service) string {
 }
 
 // Endpoint returns what a claim's EndpointSlices say about an address, of several entries
-// the one with a pod of the claim's own namespace. ok is false if they do not have it.
+// the one with a pod of the claim's own namespace that has the address. ok is false if they do not have it.
 func (e *Explainer) Endpoint(service Service, pod netip.Addr) (found Endpoint, ok bool) {
 	i, known := e.byService[service]
 	if !known {
@@ -234,7 +236,9 @@ func (e *Explainer) Endpoint(service Service, pod netip.Addr) (found Endpoint, o
 	if len(entries) == 0 {
 		return Endpoint{}, false
 	}
-	own := slices.IndexFunc(entries, func(endpoint Endpoint) bool { return endpoint.Pod.Namespace == service.Namespace })
+	own := slices.IndexFunc(entries, func(endpoint Endpoint) bool {
+		return endpoint.Pod.Namespace == service.Namespace && e.attachments[pod].contradicts(endpoint) == ""
+	})
 	return entries[max(own, 0)], true
 }
 
@@ -437,11 +441,12 @@ func (e *Explainer) ExplainService(service Service, destination netip.Addr) (sta
 }
 
 // refusalOfEndpoint returns the refusal of one endpoint, of several with its address that
-// of the entry that names a foreign pod; nil if there is none.
+// of the entry that names a foreign pod, or one that does not have the address; nil if there is none.
 func (e *Explainer) refusalOfEndpoint(service Service, endpoint Endpoint, packet Packet) *Refusal {
 	foreign := endpoint.Pod.Namespace != "" && endpoint.Pod.Namespace != service.Namespace
+	contradicted := e.attachments[endpoint.Addr].contradicts(endpoint) != ""
 	for _, r := range e.refusalsOfClaim(service, packet) {
-		if r.Reason != PodOfOtherNamespace || foreign {
+		if (r.Reason != PodOfOtherNamespace || foreign) && (r.Reason != AddressOfOtherPod || contradicted && !foreign) {
 			return &r
 		}
 	}
