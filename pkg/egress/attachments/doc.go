@@ -1,0 +1,16 @@
+// Package attachments keeps which pod has which address on this node, as the CNI plugin told, in files that
+// outlive the node's process:
+//
+//	/run/origin-node/attachments/ID.json  an Attachment; the node writes it before the kernel, and reads all
+//	                                      before its first plan
+//	/run/origin-node/released/ID.json     an Attachment that ended while no node process answered; the plugin
+//	                                      writes it, the node takes it
+//	/var/lib/origin-node/claims           the namespaces with claims, which the plugin has to know while no
+//	                                      node process answers, also after a reboot
+//
+// ID is that of the pod's sandbox. A file appears as a whole or not at all. One that cannot be read is set aside as
+// ID.json.corrupt and reported; nothing else fails for it.
+//
+// The package decides nothing about egress IPs, and imports the standard library only: the plugin, which is
+// started for every pod, has it too.
+package attachments

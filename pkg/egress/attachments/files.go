@@ -1,0 +1,164 @@
+package attachments
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	suffix  = ".json"
+	corrupt = ".corrupt"
+	making  = ".making-"
+)
+
+// writeFile replaces a file as a whole. With durable it is there after a loss of power, too.
+func writeFile(path string, content []byte, durable bool) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), making)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	_, err = file.Write(content)
+	if durable {
+		err = errors.Join(err, file.Sync())
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	if durable {
+		return syncFolder(filepath.Dir(path))
+	}
+	return nil
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// removeFile removes a file; one that is not there is none to remove.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// write writes an attachment into a folder, which it makes if it is missing.
+func write(folder string, a Attachment) error {
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	content, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return writeFile(fileOf(folder, a.ContainerID), append(content, '\n'), false)
+}
+
+func fileOf(folder, id string) string { return filepath.Join(folder, id+suffix) }
+
+// Read returns an attachment of a folder. It is fs.ErrNotExist if there is none.
+func Read(folder, id string) (Attachment, error) {
+	if err := ValidateID(id); err != nil {
+		return Attachment{}, err
+	}
+	path := fileOf(folder, id)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Attachment{}, err
+	}
+	var a Attachment
+	if err := json.Unmarshal(content, &a); err != nil {
+		return Attachment{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := a.Validate(); err != nil {
+		return Attachment{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if a.ContainerID != id {
+		return Attachment{}, fmt.Errorf("%s: it is of the container %s", path, a.ContainerID)
+	}
+	return a, nil
+}
+
+// readAll returns the attachments of a folder, sorted by ID. Files that cannot be read are set aside and in err.
+func readAll(folder string) (all []Attachment, err error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, entry := range entries {
+		id, is := strings.CutSuffix(entry.Name(), suffix)
+		if !is {
+			continue
+		}
+		a, err := Read(folder, id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+		case err != nil:
+			path := filepath.Join(folder, entry.Name())
+			errs = append(errs, fmt.Errorf("%w; it is kept as %s", err, path+corrupt), os.Rename(path, path+corrupt))
+		default:
+			all = append(all, a)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// removeUnfinished removes what a process that was killed while it wrote has left.
+func removeUnfinished(folder string) error {
+	left, err := filepath.Glob(filepath.Join(folder, making+"*"))
+	for _, path := range left {
+		err = errors.Join(err, removeFile(path))
+	}
+	return err
+}
+
+// WriteClaims writes which namespaces have claims. It outlives a loss of power.
+func WriteClaims(path string, namespaces []string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("writing the namespaces with claims: %w", err)
+	}
+	sorted := slices.Sorted(slices.Values(namespaces))
+	content := strings.Join(append(slices.Compact(sorted), ""), "\n")
+	if err := writeFile(path, []byte(content), true); err != nil {
+		return fmt.Errorf("writing the namespaces with claims: %w", err)
+	}
+	return nil
+}
+
+// ReadClaims returns which namespaces have claims. It is fs.ErrNotExist if no node process has ever said it.
+func ReadClaims(path string) (map[string]bool, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the namespaces with claims: %w", err)
+	}
+	namespaces := map[string]bool{}
+	for namespace := range strings.Lines(string(content)) {
+		namespaces[strings.TrimSpace(namespace)] = true
+	}
+	return namespaces, nil
+}
