@@ -63,6 +63,10 @@ SCOPE = node
 build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
 	$(BUILD) -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
 
+.PHONY: build-cni
+build-cni: ## Build the CNI plugin
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(OUTPUT)/origin-node-cni ./cmd/origin-node-cni
+
 .PHONY: test
 test: build ## Run all tests but test-e2e's (root for those in network namespaces, skipped with a reason otherwise)
 	packages=$$(go list ./... | grep -v -e /hack/cluster -e /hack/e2e) && \

@@ -8,8 +8,8 @@
 //	/var/lib/origin-node/claims           the namespaces with claims, which the plugin has to know while no
 //	                                      node process answers, also after a reboot
 //
-// ID is that of the pod's sandbox. A file appears as a whole or not at all. One that cannot be read is set aside as
-// ID.json.corrupt and reported; nothing else fails for it.
+// ID is that of the pod's sandbox. A file appears as a whole or not at all. The node sets one that cannot be read
+// aside as ID.json.corrupt and reports it; nothing else fails for it.
 //
 // The package decides nothing about egress IPs, and imports the standard library only: the plugin, which is
 // started for every pod, has it too.

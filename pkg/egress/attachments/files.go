@@ -100,8 +100,17 @@ func Read(folder, id string) (Attachment, error) {
 	return a, nil
 }
 
-// readAll returns the attachments of a folder, sorted by ID. Files that cannot be read are set aside and in err.
-func readAll(folder string) (all []Attachment, err error) {
+// Peek returns the attachments of a folder, sorted by ID. Files that cannot be read are in err, and stay as they are.
+func Peek(folder string) (all []Attachment, err error) {
+	return readAll(folder, func(string) error { return nil })
+}
+
+// setAside renames a file that cannot be read.
+func setAside(path string) error { return os.Rename(path, path+corrupt) }
+
+// readAll returns the attachments of a folder, sorted by ID. Files that cannot be read are in err; what is done with
+// them, too.
+func readAll(folder string, unreadable func(path string) error) (all []Attachment, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -119,8 +128,7 @@ func readAll(folder string) (all []Attachment, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
 		case err != nil:
-			path := filepath.Join(folder, entry.Name())
-			errs = append(errs, fmt.Errorf("%w; it is kept as %s", err, path+corrupt), os.Rename(path, path+corrupt))
+			errs = append(errs, err, unreadable(filepath.Join(folder, entry.Name())))
 		default:
 			all = append(all, a)
 		}

@@ -21,7 +21,7 @@ type Store struct {
 
 // Open returns the Store of a folder. What of it cannot be read is set aside and in err; the Store is good without it.
 func Open(folder string) (*Store, error) {
-	all, err := readAll(folder)
+	all, err := readAll(folder, setAside)
 	s := &Store{folder: folder, byID: map[string]Attachment{}}
 	for _, a := range all {
 		s.byID[a.ContainerID] = a
@@ -100,19 +100,10 @@ func Leave(folder string, a Attachment) error {
 	return nil
 }
 
-// Left returns what was left in a folder. What cannot be read is set aside and in err.
-func Left(folder string) ([]Attachment, error) {
-	all, err := readAll(folder)
-	if err != nil {
-		return all, fmt.Errorf("reading which pods have ended: %w", err)
-	}
-	return all, nil
-}
-
 // TakeLeft releases all that was left in a folder, and then removes it from there. What was left of a container that s
 // does not know is kept as released, too: its addresses may still be bound.
 func (s *Store) TakeLeft(folder string, at time.Time) (taken []Attachment, err error) {
-	left, err := Left(folder)
+	left, err := readAll(folder, setAside)
 	for _, a := range left {
 		_, known, failed := s.Release(a.ContainerID, at)
 		if !known {
@@ -133,9 +124,5 @@ func (s *Store) TakeLeft(folder string, at time.Time) (taken []Attachment, err e
 	return taken, errors.Join(err, removeUnfinished(folder))
 }
 
-// Folders and files of the defaults, under which the plugin finds them, too.
-const (
-	DefaultFolder   = "/run/origin-node/attachments"
-	DefaultReleased = "/run/origin-node/released"
-	DefaultClaims   = "/var/lib/origin-node/claims"
-)
+// DefaultClaims is where the plugin finds the namespaces with claims if nothing else is said.
+const DefaultClaims = "/var/lib/origin-node/claims"

@@ -105,12 +105,15 @@ func TestOpen_SetsCorruptFilesAside(t *testing.T) {
 	}
 	s, err := Open(folder)
 	for _, name := range []string{"empty", "half", "other", "noip"} {
-		if path := filepath.Join(folder, name+".json"); err == nil || !strings.Contains(err.Error(), path+".corrupt") {
+		if path := filepath.Join(folder, name+".json"); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("error %q, expected one that names %s", err, path)
 		}
 	}
 	expect(t, s, good)
 	expect(t, open(t, folder), good)
+	if aside, _ := filepath.Glob(filepath.Join(folder, "*"+corrupt)); len(aside) != 4 {
+		t.Errorf("set aside: %v", aside)
+	}
 	if _, err := os.Stat(filepath.Join(folder, making+"1")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that was never finished is still there: %v", err)
 	}
@@ -134,7 +137,7 @@ func TestStore_TakesWhatWasLeft(t *testing.T) {
 	must(t, s.Put(a))
 	must(t, Leave(left, a))
 	must(t, Leave(left, unknown))
-	if all, err := Left(left); err != nil || len(all) != 2 {
+	if all, err := Peek(left); err != nil || len(all) != 2 {
 		t.Errorf("left %v, err %v", all, err)
 	}
 	taken, err := s.TakeLeft(left, at(5))

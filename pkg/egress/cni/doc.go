@@ -10,6 +10,5 @@
 //
 // A request that cannot be answered so gets a [Failure]. All may be repeated.
 //
-// The package decides nothing: a [Node] does. It imports the standard library only, beside packages
-// of this program that do so too: the plugin is started for every pod.
+// The package decides nothing: a [Node] does. It imports little: the plugin is started for every pod.
 package cni
