@@ -27,6 +27,10 @@ type Attachment struct {
 	Netns       string       `json:"netns,omitempty"`
 	Pod         Pod          `json:"pod"`
 	IPs         []netip.Addr `json:"ips"`
+	// Labels are the pod's, as of when they were last known; nil if they never were.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Ended: the pod's phase is terminal.
+	Ended bool `json:"ended,omitempty"`
 	// Since is when the node was told of it.
 	Since time.Time `json:"since"`
 	// Released is when the pod gave its addresses back; zero as long as it has them. EndpointSlices may name

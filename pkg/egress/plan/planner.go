@@ -537,6 +537,14 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 	return sortedRefusals(refusals)
 }
 
+// BindingsOf returns those of an address as of the last Update. The list must not be changed.
+func (p *Planner) BindingsOf(addr netip.Addr) []Binding {
+	if known := p.pods[addr]; known != nil {
+		return known.bindings
+	}
+	return nil
+}
+
 // Numbers returns those of the last Update.
 func (p *Planner) Numbers() Numbers {
 	numbers := p.numbers
