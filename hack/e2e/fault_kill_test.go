@@ -48,6 +48,7 @@ func TestKill_DuringAWrite(t *testing.T) {
 			if wanted(t) == inCI && (i == 0) == moment.written {
 				continue
 			}
+			w.round(w.blog) // so that there are flows that the change ends
 			w.issue++
 			w.blog.next(w.blogIPs(), w.blog.pods...)
 			tool := []string{"iptables-restore", "ip6tables-restore"}[i]
