@@ -100,6 +100,13 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	if err := a.put(attachment); err != nil {
 		return cni.Decision{}, err
 	}
+	if known { // SetPod may have come before put
+		if labels, ended, known = a.pods.Pod(ctx, attachment.Pod); known {
+			if _, err := a.SetPod(attachment.Pod, labels, ended); err != nil {
+				return cni.Decision{}, err
+			}
+		}
+	}
 	if !known && slices.Contains(a.state.claimingNamespaces(), attachment.Pod.Namespace) {
 		return cni.Decision{}, &cni.Failure{Reason: cni.PodUnknown, Message: fmt.Sprintf(
 			"the labels of the pod %s are not known, and Services of its namespace may claim it", attachment.Pod)}

@@ -28,6 +28,8 @@ type Config struct {
 	Backend, Proxier reconcile.Backend
 	// Steering is how packets get to the nodes that hold their egress IPs.
 	Steering Steering
+	// Attaching is how the CNI plugin is answered.
+	Attaching Attaching
 	// Scope says whose pods rules are written for; those of this node if empty.
 	Scope placement.Scope
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
@@ -69,6 +71,8 @@ type Extension struct {
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer
+	// attacher is nil if the CNI plugin is not answered.
+	attacher *attacher
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier
@@ -130,6 +134,7 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range families {
 		e.families[name] = newFamily(e, name)
 	}
+	e.attacher = newAttacher(e)
 	e.events = newEventRecorder(e.logger, config, e.state)
 	registerMetrics(e)
 	return e

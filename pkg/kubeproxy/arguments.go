@@ -36,6 +36,8 @@ type egressFlags struct {
 	loadBalancerIPs bool
 	backend         string
 	socket          string
+	cniSocket       string
+	watchPods       bool
 	steering        steeringFlags
 }
 
@@ -46,6 +48,7 @@ const (
 	namespaceCIDRsKey = "egress-snat-namespace-cidrs"
 	protocolsKey      = "egress-snat-protocols"
 	socketKey         = "egress-snat-socket"
+	cniSocketKey      = "egress-snat-cni-socket"
 	backendKey        = "egress-snat-backend"
 	scopeKey          = "egress-snat-scope"
 )
@@ -86,6 +89,9 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
 	f.steering.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
+	fs.BoolVar(&f.watchPods, "egress-snat-watch-pods", false, "The node watches its pods, so that the CNI plugin origin-node-cni can have a pod bound before it runs. "+
+		"Its user needs the right to get, list and watch all pods.")
+	fs.StringVar(&f.cniSocket, cniSocketKey, "/run/origin-node/cni.sock", "The local socket on which this node answers the CNI plugin, if egress-snat-watch-pods is true: an absolute path, or empty for no socket.")
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
 		"It costs as much as the cluster is large.")
 }
