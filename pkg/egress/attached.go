@@ -7,29 +7,23 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// setAttachment takes whose an address on this node is, in the place of what was known of the address, and
-// tells whether plans may change.
-func (s *state) setAttachment(a plan.Attachment) (changed bool) {
+// setAttachment takes whose an address on this node is, in the place of what was known of the address.
+func (s *state) setAttachment(a plan.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sameAttachment(s.attachments[a.Addr], a) {
-		return false
+		return
 	}
 	s.attachments[a.Addr] = a
 	s.planners[familyOf(a.Addr)].SetAttachment(a)
-	return true
 }
 
-// deleteAttachment forgets whose an address is, and tells whether plans may change.
-func (s *state) deleteAttachment(addr netip.Addr) (changed bool) {
+// deleteAttachment forgets whose an address is.
+func (s *state) deleteAttachment(addr netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.attachments[addr]; !known {
-		return false
-	}
 	delete(s.attachments, addr)
 	s.planners[familyOf(addr)].DeleteAttachment(addr)
-	return true
 }
 
 // sameAttachment tells whether a and b say the same.

@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"log"
-	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -165,23 +164,6 @@ func (w *podWatch) Pod(ctx context.Context, pod attachments.Pod) (labels map[str
 		return nil, false, false
 	}
 	return labelsOf(object), ended(object), true
-}
-
-func identityOf(pod *v1.Pod) attachments.Pod {
-	return attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-}
-
-// labelsOf returns a pod's labels, never nil.
-func labelsOf(pod *v1.Pod) map[string]string {
-	labels := maps.Clone(pod.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	return labels
-}
-
-func ended(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
 
 // stripPod leaves of a Pod what predictions need: specs have secrets.

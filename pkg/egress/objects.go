@@ -17,6 +17,7 @@ import (
 	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
 	netutils "k8s.io/utils/net"
 
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -324,6 +325,23 @@ const maxNamespace, maxName = 64, 254
 
 // cut returns text, or as much of it as fits into this many bytes.
 func cut(text string, most int) string { return text[:min(len(text), most)] }
+
+func identityOf(pod *v1.Pod) attachments.Pod {
+	return attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
+}
+
+// labelsOf returns a pod's labels, never nil.
+func labelsOf(pod *v1.Pod) map[string]string {
+	labels := maps.Clone(pod.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return labels
+}
+
+func ended(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
 
 // convertNode reads a Node's addresses by IP family. Its primary address is its first
 // InternalIP; host names are left out.
