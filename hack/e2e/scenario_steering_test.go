@@ -286,7 +286,9 @@ func (w *world) run(host *lab.Host, commands ...string) {
 //
 // The nodes do not speak to each other, or the pod's node would hear at once that nobody holds the address.
 func TestSteering_BindingGoesOnOneNodeFirst(t *testing.T) {
-	t.Run("iptables", func(t *testing.T) { bindingGoesOnOneNodeFirst(newSteeredWorld(t, settings{nodes: 2, arguments: untold}, nil)) })
+	t.Run("iptables", func(t *testing.T) {
+		bindingGoesOnOneNodeFirst(newSteeredWorld(t, settings{nodes: 2, arguments: untold}, nil))
+	})
 	t.Run("nftables", func(t *testing.T) {
 		belongsTo(t, usual) // there the proxier drops nothing that conntrack calls invalid
 		bindingGoesOnOneNodeFirst(newSteeredWorld(t, settings{nodes: 2, nftables: true, arguments: untold}, nil))

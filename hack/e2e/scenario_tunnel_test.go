@@ -176,8 +176,8 @@ func (w *tunnelWorld) addressesOf(node string) []netip.Addr {
 
 // way opens a connection from the control node, and tells whether the tunnel server answers. It is an error if it answers
 // for another destination than was asked for.
-func (w *tunnelWorld) way(to netip.AddrPort) (tunnelled bool, err error) {
-	c, asked, err := w.control.Host.DialAsked(context.WithoutCancel(w.Context()), to)
+func (w *tunnelWorld) way(ctx context.Context, to netip.AddrPort) (tunnelled bool, err error) {
+	c, asked, err := w.control.Host.DialAsked(context.WithoutCancel(ctx), to)
 	if err != nil {
 		return false, err
 	}
@@ -199,7 +199,7 @@ func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) {
 		for _, addr := range w.addressesOf(node) {
 			for _, port := range ports {
 				to := netip.AddrPortFrom(addr, port)
-				if got, err := w.way(to); err != nil || got != want {
+				if got, err := w.way(w.Context(), to); err != nil || got != want {
 					return errors.Join(err, fmt.Errorf("%s %s: through the tunnel: %v, want %v", node, to, got, want))
 				}
 			}
@@ -214,18 +214,19 @@ func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) {
 // load opens connections to nodes that do not change, until it is stopped: none of them may go another way, whatever
 // else happens.
 func (w *tunnelWorld) load() (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	t := w.T // scenarios put their own in its place
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	for node, want := range map[string]bool{"edge-1": true, "edge-3": true, "node-2": false} {
 		for _, addr := range w.addressesOf(node) {
 			for _, port := range []uint16{10250, 10255} {
 				running.Go(func() {
 					for ctx.Err() == nil {
-						got, err := w.way(netip.AddrPortFrom(addr, port))
+						got, err := w.way(ctx, netip.AddrPortFrom(addr, port))
 						w.asked.Add(1)
 						if err != nil || got != want {
 							w.wrong.Add(1)
-							w.Errorf("%s %s:%d: through the tunnel: %v, want %v (%v)", node, addr, port, got, want, err)
+							t.Errorf("%s %s:%d: through the tunnel: %v, want %v (%v)", node, addr, port, got, want, err)
 						}
 						select {
 						case <-ctx.Done():
