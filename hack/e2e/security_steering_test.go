@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -128,5 +129,30 @@ func TestSteering_ForgedByANode(t *testing.T) {
 			w.only(w.holder.Host, w.sends(w.answered))
 			w.clean(10)
 		})
+	}
+}
+
+// TestSteering_PodWithANodesPort: a pod without an egress IP that sends from the tunnel's port, which it keeps where it is
+// masqueraded, is answered.
+func TestSteering_PodWithANodesPort(t *testing.T) {
+	w := newWorld(t, settings{nodes: 1})
+	w.shop(webIPs...)
+	pod := w.runPod("shop", "plain", w.members[0], nil)
+	w.atRest()
+	for _, port := range []int{lab.AnnouncePort, lab.TunnelPort} {
+		for _, to := range w.outside() {
+			w.must(pod.Do(func() error {
+				c, err := net.DialUDP(network("udp", to), &net.UDPAddr{Port: port}, net.UDPAddrFromAddrPort(to))
+				if err != nil {
+					return err
+				}
+				defer func() { _ = c.Close() }()
+				if _, err = c.Write([]byte("x\n")); err == nil {
+					_ = c.SetReadDeadline(time.Now().Add(soon))
+					_, err = c.Read(make([]byte, 100))
+				}
+				return err
+			}))
+		}
 	}
 }

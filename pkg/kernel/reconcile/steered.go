@@ -13,10 +13,10 @@ import (
 
 // steeredDriver writes rules, and before them the steering of the packets that they are about: from then
 // on what is bound leaves under its egress IP or not at all, so the rules may come later. What is removed is
-// dropped from then on, and leaves the steering when its flows are gone: a flow that was steered would
-// go on under the pod's own address. If only one of the two can be written, it is: neither lets a packet out that the other would not.
-// That the steering could not be written is a fault, and no error: bindings of addresses of this node do not
-// depend on it.
+// dropped from then on, and leaves the steering when its flows are gone: a flow that was steered would go on
+// under the pod's own address. If only one of the two can be written, it is: neither lets a packet out that
+// the other would not. That the steering could not be written is a fault, and no error: bindings of addresses
+// of this node do not depend on it.
 type steeredDriver struct {
 	driver
 	config steering.Config

@@ -60,7 +60,11 @@
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
 //	        udp dport 4799 fib daddr type local fib saddr . iif oif exists  ip saddr vmap @speakers
-//	        udp dport 4799 fib daddr type local                             counter foreign drop
+//	        udp dport 4799 fib daddr type local ip saddr @nodes             counter foreign drop
+//	    }
+//	    chain ports-input {
+//	        type filter hook input priority raw;
+//	        udp dport 4799 ip saddr != @nodes                               counter foreign drop
 //	    }
 //	    chain node-192.0.2.3 {
 //	        @th,176,48 == 02:57:c0:00:02:03 (the inner source)              notrack accept
@@ -185,8 +189,8 @@
 //     pod's packets are answers that nobody steers. Of TCP the flags tell an answer. Of other protocols each steered
 //     packet refreshes what remember knows of its flow, as nobody knows when conntrack forgets it; that costs
 //     a lookup. What comes late is dropped until the pod itself sends. Where a set is full, further flows are not remembered.
-//   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked, and others never get
-//     to its device. forward is for those that a node would masquerade, and so make look like its own.
+//   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked. ports-input is behind it, for
+//     an answer to a masqueraded pod may have such a port, too; others never get to the device. forward is for those that a node would masquerade, and so make look like its own.
 //   - before-nat sees whose a packet is for the last time. Behind source NAT the packet does not say so,
 //     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
 //     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own

@@ -22,6 +22,7 @@ import (
 // The base chains, and the one for marked packets. doc.go says why each is where it is.
 const (
 	tunnelInputChain  = "tunnel-input"
+	portsInputChain   = "ports-input"
 	tunnelOutputChain = "tunnel-output"
 	forwardChain      = "forward"
 	preroutingChain   = "prerouting"
@@ -79,6 +80,7 @@ func (l layout) spec() table.Spec {
 	if len(l.config.ports()) > 0 {
 		chains = append(chains,
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
+			filter(portsInputChain, nftables.ChainHookInput, *nftables.ChainPriorityRaw),
 			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
 	}
 	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
@@ -106,7 +108,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		rememberChain:    l.remember(),
 	}
 	if len(l.config.ports()) > 0 {
-		chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
+		chains[tunnelInputChain], chains[portsInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.portsInput(), l.tunnelOutput()
 	}
 	for speaker := range c.sets[speakersMap] {
 		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
@@ -172,7 +174,16 @@ func (l layout) tunnelInput() (rules []table.Rule) {
 		}
 		rules = append(rules,
 			l.rule(l.purpose(port)+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
-			l.rule(l.purpose(port)+", from anybody else", toUs, drop(foreignCounter)))
+			l.rule(l.purpose(port)+", as if from another node", toUs, l.Source(l.First), in(nodesSet), drop(foreignCounter)))
+	}
+	return rules
+}
+
+// portsInput keeps everybody else from the nodes' ports. It is behind conntrack: an answer to a pod that has been masqueraded
+// with such a port is not for this node.
+func (l layout) portsInput() (rules []table.Rule) {
+	for _, port := range l.config.ports() {
+		rules = append(rules, l.rule(l.purpose(port)+", from anybody else", udpTo(port), l.Source(l.First), notIn(nodesSet), drop(foreignCounter)))
 	}
 	return rules
 }
