@@ -22,11 +22,15 @@ func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 // Attachment is a pod's network interface with its addresses.
 type Attachment struct {
 	// ContainerID is that of the pod's sandbox.
-	ContainerID string       `json:"containerID"`
-	IfName      string       `json:"ifName"`
-	Netns       string       `json:"netns,omitempty"`
-	Pod         Pod          `json:"pod"`
-	IPs         []netip.Addr `json:"ips"`
+	ContainerID string `json:"containerID"`
+	IfName      string `json:"ifName"`
+	// Netns is the path of the pod's network namespace; empty if the node cannot see it.
+	Netns string `json:"netns,omitempty"`
+	// Pod has the UID that the kubelet says.
+	Pod Pod          `json:"pod"`
+	IPs []netip.Addr `json:"ips"`
+	// Object is the UID of the pod's object in the API, another than the kubelet's for a static pod; empty if unknown.
+	Object string `json:"object,omitempty"`
 	// Labels are the pod's, as of when they were last known; nil if they never were.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Ended: the pod's phase is terminal.
@@ -36,6 +40,8 @@ type Attachment struct {
 	// Released is when the pod gave its addresses back; zero as long as it has them. EndpointSlices may name
 	// it for a while.
 	Released time.Time `json:"released,omitzero"`
+	// Cleared: nothing in the kernel is for it any more, since it was released.
+	Cleared bool `json:"cleared,omitempty"`
 }
 
 const longestID = 200 // a file's name has at most 255 bytes
@@ -45,8 +51,8 @@ func (a Attachment) Validate() error {
 	if err := ValidateID(a.ContainerID); err != nil {
 		return err
 	}
-	if a.Pod.Namespace == "" || a.Pod.Name == "" {
-		return errors.New("the pod has no namespace or no name")
+	if a.Pod.Namespace == "" || a.Pod.Name == "" || a.Pod.UID == "" {
+		return errors.New("the pod has no namespace, no name or no UID")
 	}
 	for _, ip := range a.IPs {
 		if !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {

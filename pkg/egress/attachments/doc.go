@@ -6,7 +6,8 @@
 //	/run/origin-node/released/ID.json     an Attachment that ended while no node process answered; the plugin
 //	                                      writes it, the node takes it
 //	/var/lib/origin-node/claims           the namespaces with claims, which the plugin has to know while no
-//	                                      node process answers, also after a reboot
+//	                                      node process answers, also after a reboot; beside another socket than
+//	                                      the default one it is with the others
 //
 // ID is that of the pod's sandbox. A file appears as a whole or not at all. The node sets one that cannot be read
 // aside as ID.json.corrupt and reports it; nothing else fails for it.

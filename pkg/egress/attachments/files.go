@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -108,8 +109,8 @@ func Peek(folder string) (all []Attachment, err error) {
 // setAside renames a file that cannot be read.
 func setAside(path string) error { return os.Rename(path, path+corrupt) }
 
-// readAll returns the attachments of a folder, sorted by ID. Files that cannot be read are in err; what is done with
-// them, too.
+// readAll returns the attachments of a folder, sorted by ID. Files that cannot be read are in err, as are errors of
+// unreadable, which is called for each.
 func readAll(folder string, unreadable func(path string) error) (all []Attachment, err error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,13 +137,34 @@ func readAll(folder string, unreadable func(path string) error) (all []Attachmen
 	return all, errors.Join(errs...)
 }
 
-// removeUnfinished removes what a process that was killed while it wrote has left.
-func removeUnfinished(folder string) error {
+// removeUnfinished removes what processes that were killed while they wrote have left before a time.
+func removeUnfinished(folder string, before time.Time) error {
 	left, err := filepath.Glob(filepath.Join(folder, making+"*"))
 	for _, path := range left {
-		err = errors.Join(err, removeFile(path))
+		if info, missing := os.Lstat(path); missing == nil && info.ModTime().Before(before) {
+			err = errors.Join(err, removeFile(path))
+		}
 	}
 	return err
+}
+
+// DefaultSocket is where a node answers the plugin if nothing else is said.
+const DefaultSocket = "/run/origin-node/cni.sock"
+
+// Folder is where a node keeps its attachments that answers on a socket, Released where the plugin leaves notes for it,
+// and Claims the file with the namespaces that have claims.
+func Folder(socket string) string   { return filepath.Join(filepath.Dir(socket), "attachments") }
+func Released(socket string) string { return filepath.Join(filepath.Dir(socket), "released") }
+func Claims(socket string) string {
+	if socket == DefaultSocket {
+		return "/var/lib/origin-node/claims" // which outlives a reboot
+	}
+	return filepath.Join(filepath.Dir(socket), "claims")
+}
+
+// Remove removes all that a node keeps which answers on a socket: nobody answers any more, and no pod is to wait.
+func Remove(socket string) error {
+	return errors.Join(removeFile(Claims(socket)), os.RemoveAll(Folder(socket)), os.RemoveAll(Released(socket)))
 }
 
 // WriteClaims writes which namespaces have claims. It outlives a loss of power.

@@ -150,6 +150,66 @@ func TestStore_TakesWhatWasLeft(t *testing.T) {
 	}
 }
 
+// TestStore_AnAddressIsOnePods: who has it now has taken it from the one before, of whose end nobody told.
+func TestStore_AnAddressIsOnePods(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	before, other, now := attachment("a", "web-0", 1, "10.128.0.5", "fd00::5"), attachment("b", "web-1", 1, "10.128.0.6"), attachment("c", "web-2", 4, "10.128.0.7", "fd00::5")
+	for _, a := range []Attachment{before, other, now, now} {
+		must(t, s.Put(a))
+	}
+	expect(t, open(t, folder), released(before, 4), other, now)
+}
+
+// TestStore_ChangesHold although they cannot be written; Flush writes them.
+func TestStore_ChangesHold(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "attachments")
+	s, a := open(t, folder), attachment("a", "web-0", 1, "10.128.0.5")
+	must(t, s.Put(a))
+	must(t, os.RemoveAll(folder))
+	must(t, os.WriteFile(folder, nil, 0o600))
+	if _, known, err := s.Release("a", at(3)); !known || err == nil {
+		t.Errorf("known %v, err %v", known, err)
+	}
+	expect(t, s, released(a, 3))
+	must(t, os.Remove(folder))
+	must(t, s.Flush())
+	expect(t, open(t, folder), released(a, 3))
+}
+
+// TestTakeLeft_SparesWhatIsBeingWritten: the plugin may write a note at this moment.
+func TestTakeLeft_SparesWhatIsBeingWritten(t *testing.T) {
+	left := t.TempDir()
+	file := filepath.Join(left, making+"1")
+	must(t, os.WriteFile(file, nil, 0o600))
+	s := open(t, t.TempDir())
+	for _, step := range []struct {
+		later time.Duration
+		there bool
+	}{{0, true}, {2 * unfinished, false}} {
+		if _, err := s.TakeLeft(left, time.Now().Add(step.later)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(file); (err == nil) != step.there {
+			t.Errorf("%s later: %v", step.later, err)
+		}
+	}
+}
+
+// TestRemove_LeavesNothing that keeps pods waiting.
+func TestRemove_LeavesNothing(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "cni.sock")
+	must(t, WriteClaims(Claims(socket), []string{"shop"}))
+	must(t, open(t, Folder(socket)).Put(attachment("a", "web-0", 1, "10.128.0.5")))
+	must(t, Leave(Released(socket), attachment("a", "web-0", 1, "10.128.0.5")))
+	for range 2 {
+		must(t, Remove(socket))
+	}
+	if left, err := os.ReadDir(filepath.Dir(socket)); len(left) != 0 || err != nil {
+		t.Errorf("left %v, err %v", left, err)
+	}
+}
+
 func TestByAddress_OfSeveral(t *testing.T) {
 	ip := netip.MustParseAddr("10.128.0.5")
 	old, young, gone := attachment("z", "web-0", 1, "10.128.0.5"), attachment("a", "web-1", 2, "10.128.0.5"), released(attachment("g", "web-2", 3, "10.128.0.5"), 4)
