@@ -25,8 +25,6 @@ type config struct {
 	WaitSeconds int    `json:"waitSeconds"`
 	// Unanswered says which pods start while no node process answers.
 	Unanswered unanswered `json:"unanswered"`
-	// Claims is the file with the namespaces that have claims.
-	Claims string `json:"claims"`
 }
 
 type unanswered string
@@ -37,41 +35,40 @@ const (
 	start   unanswered = "start"
 )
 
+// parse returns as much of the configuration as can be read, also with an error.
 func parse(stdin []byte) (*config, error) {
-	c := &config{Socket: "/run/origin-node/cni.sock", WaitSeconds: 10, Unanswered: claimed, Claims: attachments.DefaultClaims}
+	c := &config{Socket: attachments.DefaultSocket, WaitSeconds: 10, Unanswered: claimed}
 	if err := json.Unmarshal(stdin, c); err != nil {
-		return nil, types.NewError(types.ErrDecodingFailure, "origin-node-cni: reading the configuration", err.Error())
+		return c, types.NewError(types.ErrDecodingFailure, "origin-node-cni: reading the configuration", err.Error())
 	}
 	invalid := func(format string, args ...any) error {
 		return types.NewError(types.ErrInvalidNetworkConfig, "origin-node-cni: "+fmt.Sprintf(format, args...), "")
 	}
 	switch {
 	case !filepath.IsAbs(c.Socket):
-		return nil, invalid("socket is %q; expected an absolute path", c.Socket)
-	case !filepath.IsAbs(c.Claims):
-		return nil, invalid("claims is %q; expected an absolute path", c.Claims)
+		return c, invalid("socket is %q; expected an absolute path", c.Socket)
 	case c.WaitSeconds < 1 || c.WaitSeconds > 100:
-		return nil, invalid("waitSeconds is %d; expected 1 to 100", c.WaitSeconds)
+		return c, invalid("waitSeconds is %d; expected 1 to 100", c.WaitSeconds)
 	case c.Unanswered != claimed && c.Unanswered != refuse && c.Unanswered != start:
-		return nil, invalid("unanswered is %q; expected %s, %s or %s", c.Unanswered, claimed, refuse, start)
+		return c, invalid("unanswered is %q; expected %s, %s or %s", c.Unanswered, claimed, refuse, start)
 	}
 	if err := version.ParsePrevResult(&c.PluginConf); err != nil {
-		return nil, types.NewError(types.ErrDecodingFailure, "origin-node-cni: reading prevResult", err.Error())
+		return c, types.NewError(types.ErrDecodingFailure, "origin-node-cni: reading prevResult", err.Error())
 	}
 	return c, nil
 }
 
 func (c *config) wait() time.Duration { return time.Duration(c.WaitSeconds) * time.Second }
 
-// attachments and released are the node's folders beside its socket.
-func (c *config) attachments() string { return filepath.Join(filepath.Dir(c.Socket), "attachments") }
-func (c *config) released() string    { return filepath.Join(filepath.Dir(c.Socket), "released") }
-
 // requestOf returns what the node is to be told of a container. ok is false if it is no concern of the node's.
 func (c *config) requestOf(args *skel.CmdArgs) (request cni.Request, ok bool, err error) {
 	pod := podOf(args.Args)
-	if args.IfName != cni.Interface || pod.Namespace == "" || pod.Name == "" || c.PrevResult == nil {
+	switch {
+	case args.IfName != cni.Interface || pod.Namespace == "" || pod.Name == "" || c.PrevResult == nil:
 		return cni.Request{}, false, nil
+	case pod.UID == "":
+		return cni.Request{}, false, types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf(
+			"origin-node-cni: CNI_ARGS of the pod %s have no K8S_POD_UID; use a newer container runtime, or take the plugin out of the list", pod), "")
 	}
 	result, err := current.NewResultFromResult(c.PrevResult)
 	if err != nil {
@@ -81,17 +78,25 @@ func (c *config) requestOf(args *skel.CmdArgs) (request cni.Request, ok bool, er
 	return request, len(request.IPs) > 0, nil
 }
 
-// addressesOf returns those of an interface in the pod. An address without an interface is the pod's, too.
+// addressesOf returns those of an interface in the pod. An address without an interface is the pod's, too. They are all
+// addresses of a result that marks none as the pod's.
 func addressesOf(result *current.Result, ifName string) (ips []netip.Addr) {
+	var all []netip.Addr
 	for _, config := range result.IPs {
+		ip, ok := netip.AddrFromSlice(config.Address.IP)
+		if !ok {
+			continue
+		}
+		all = append(all, ip.Unmap())
 		if i := config.Interface; i != nil && *i >= 0 && *i < len(result.Interfaces) {
 			if of := result.Interfaces[*i]; of.Name != ifName || of.Sandbox == "" {
 				continue
 			}
 		}
-		if ip, ok := netip.AddrFromSlice(config.Address.IP); ok {
-			ips = append(ips, ip.Unmap())
-		}
+		ips = append(ips, ip.Unmap())
+	}
+	if len(ips) == 0 {
+		return all
 	}
 	return ips
 }

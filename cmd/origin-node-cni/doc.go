@@ -7,13 +7,14 @@
 // It decides nothing itself, and changes neither interface nor result: the node's process decides (package cni). These
 // are the exceptions, for a node process that cannot:
 //
-//	the process answers no, until waitSeconds    ADD fails with code 11, so the runtime tries again
+//	the process answers no, until waitSeconds    as if no process answered, if it waits for objects or cannot write;
+//	                                             else ADD fails with code 11, so the runtime tries again
 //	no process answers, and unanswered is
 //	  claimed  no process has ever run           the pod starts
-//	           Services of the namespace have    as above: code 11 after waitSeconds
+//	           Services of the namespace have    code 11 after waitSeconds
 //	           claims
-//	           the address was another pod's,    code 11 at once: IPAM gives another address
-//	           as far as anybody has said
+//	           the address may still be bound    code 11 at once: IPAM gives another address
+//	           for another pod
 //	           otherwise                         the pod starts at once
 //	  refuse                                     code 11 after waitSeconds
 //	  start                                      the pod starts at once
@@ -21,5 +22,5 @@
 //	                                             never fails
 //	STATUS                                       code 50 with refuse only
 //
-// Interfaces other than eth0, and containers that are no pods, are passed through.
+// Interfaces other than eth0, containers that are no pods, and pods without an address are passed through.
 package main

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -114,13 +115,13 @@ func newRuntime(t *testing.T, cniVersion, options string) *runtime {
 			t.Fatal(err)
 		}
 	}
-	r := &runtime{T: t, run: filepath.Join(dir, "run"), claims: filepath.Join(dir, "claims")}
+	r := &runtime{T: t, run: filepath.Join(dir, "run"), claims: filepath.Join(dir, "run", "claims")}
 	if err := os.MkdirAll(r.run, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r.list, err = libcni.NetworkConfFromBytes(fmt.Appendf(nil, `{"cniVersion": %q, "name": "cluster", "plugins": [
-		{"type": "network", "result": %s}, {"type": "origin-node-cni", "socket": %q, "claims": %q, "waitSeconds": 1 %s}]}`,
-		cniVersion, result, r.socket(), r.claims, options))
+		{"type": "network", "result": %s}, {"type": "origin-node-cni", "socket": %q, "waitSeconds": 1 %s}]}`,
+		cniVersion, result, r.socket(), options))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +197,11 @@ func attachment(id, ip string) attachments.Attachment {
 	return attachments.Attachment{ContainerID: id, IfName: "eth0", Pod: attachments.Pod{Namespace: "bank", Name: "old", UID: "u0"}, IPs: []netip.Addr{netip.MustParseAddr(ip)}}
 }
 
+func cleared(a attachments.Attachment) attachments.Attachment {
+	a.Released, a.Cleared = time.Now(), true
+	return a
+}
+
 // TestPlugin_Life of a pod: the node is told of its beginning and its end, and nobody else's result changes.
 func TestPlugin_Life(t *testing.T) {
 	for _, cniVersion := range []string{"1.0.0", "1.1.0"} {
@@ -227,17 +233,34 @@ func TestPlugin_Life(t *testing.T) {
 	}
 }
 
-// TestAdd_WaitsForTheNode: a no is asked again until waitSeconds, and then the runtime is told to try again.
+// TestAdd_WaitsForTheNode: a no is asked again until waitSeconds. Then a pod starts that could without a node process, if
+// the node knows nothing against it.
 func TestAdd_WaitsForTheNode(t *testing.T) {
-	for name, test := range map[string]struct {
-		noes int
-		code uint
-	}{"two": {2, 0}, "only": {1000, types.ErrTryAgainLater}} {
-		t.Run(name, func(t *testing.T) {
+	const again, always = types.ErrTryAgainLater, 1000
+	for _, test := range []struct {
+		name   string
+		noes   int
+		reason cni.Reason
+		claims []string
+		code   uint
+	}{
+		{"two noes", 2, cni.WaitingFor, []string{"shop"}, 0},
+		{"the namespace has claims", always, cni.WaitingFor, []string{"shop"}, again},
+		{"another namespace has", always, cni.WaitingFor, []string{"bank"}, 0},
+		{"nothing can be written", always, cni.NotWritten, []string{"bank"}, 0},
+		{"no namespaces were written", always, cni.NotWritten, nil, again},
+		{"nor can they be", always, cni.NotNoted, []string{"bank"}, again},
+		{"the pod is unknown", always, cni.PodUnknown, []string{"bank"}, again},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRuntime(t, "1.0.0", "")
+			if test.claims != nil {
+				r.must(attachments.WriteClaims(r.claims, test.claims))
+			}
 			r.answeredBy(&node{attach: func(i int) (cni.Decision, error) {
 				if i < test.noes {
-					return cni.Decision{}, &cni.Failure{Reason: cni.WaitingFor, Missing: []string{"Services"}}
+					return cni.Decision{}, &cni.Failure{Reason: test.reason}
 				}
 				return cni.Decide(nil), nil
 			}})
@@ -245,6 +268,19 @@ func TestAdd_WaitsForTheNode(t *testing.T) {
 				t.Errorf("code %d, expected %d", code, test.code)
 			}
 		})
+	}
+}
+
+// TestAdd_NodeHangs: a process that takes requests and does not answer is none.
+func TestAdd_NodeHangs(t *testing.T) {
+	r := newRuntime(t, "1.0.0", "")
+	r.must(attachments.WriteClaims(r.claims, []string{"shop"}))
+	listener, err := net.Listen("unix", r.socket())
+	r.must(err)
+	t.Cleanup(func() { _ = listener.Close() })
+	_, err = r.cni.AddNetworkList(t.Context(), r.list, r.pod)
+	if codeOf(t, err) != types.ErrTryAgainLater || !strings.Contains(err.Error(), "hangs") {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -281,6 +317,12 @@ func TestAdd_Unanswered(t *testing.T) {
 		{"another namespace has", "claimed", claims("bank"), 0},
 		{"claims cannot be read", "claimed", func(r *runtime) { r.must(os.Mkdir(r.claims, 0o700)) }, again},
 		{"the address was released", "claimed", also(claims("bank"), released(attachment("c0", "10.128.0.5"))), again},
+		{"it was a pod's of a namespace without claims", "claimed", also(claims("atm"), released(attachment("c0", "10.128.0.5"))), 0},
+		{"nothing in the kernel is for it any more", "claimed", also(claims("bank"), attached(cleared(attachment("c0", "10.128.0.5")))), 0},
+		{"a file about another pod cannot be read", "claimed", also(claims("bank"), func(r *runtime) {
+			r.must(os.MkdirAll(filepath.Join(r.run, "released"), 0o700))
+			r.must(os.WriteFile(filepath.Join(r.run, "released", "c0.json"), nil, 0o600))
+		}), 0},
 		{"the second address was", "claimed", also(claims("bank"), released(attachment("c0", "fd00::5"))), again},
 		{"another address was", "claimed", also(claims("bank"), released(attachment("c0", "10.128.0.6"))), 0},
 		{"the address is another pod's", "claimed", also(claims("bank"), attached(attachment("c0", "10.128.0.5"))), again},
@@ -318,6 +360,36 @@ func TestAdd_PassesThrough(t *testing.T) {
 	}
 }
 
+// TestAdd_NeedsAnUID: a pod of the same name is another one.
+func TestAdd_NeedsAnUID(t *testing.T) {
+	r := newRuntime(t, "1.0.0", "")
+	r.pod.Args = r.pod.Args[:len(r.pod.Args)-1]
+	if code := r.add(); code != types.ErrInvalidEnvironmentVariables {
+		t.Errorf("code %d, expected %d", code, types.ErrInvalidEnvironmentVariables)
+	}
+	r.must(r.cni.DelNetworkList(t.Context(), r.list, r.pod))
+}
+
+// TestDel_OfAWrongConfiguration tells the node all the same.
+func TestDel_OfAWrongConfiguration(t *testing.T) {
+	r, n := newRuntime(t, "1.0.0", `, "unanswered": "maybe"`), &node{}
+	r.answeredBy(n)
+	r.must(r.cni.DelNetworkList(t.Context(), r.list, r.pod))
+	if diff := cmp.Diff([]string{"c1"}, n.detached); diff != "" {
+		t.Errorf("detached (-want +got):\n%s", diff)
+	}
+}
+
+// TestCollect_NeedsTheSandboxes: a list that is missing is not one without sandboxes.
+func TestCollect_NeedsTheSandboxes(t *testing.T) {
+	r, n := newRuntime(t, "1.1.0", ""), &node{}
+	r.answeredBy(n)
+	err := collect(&skel.CmdArgs{StdinData: fmt.Appendf(nil, `{"cniVersion": "1.1.0", "socket": %q}`, r.socket())})
+	if codeOf(t, err) != types.ErrInvalidNetworkConfig || n.valid != nil {
+		t.Errorf("error %v, valid %v", err, n.valid)
+	}
+}
+
 func TestAdd_NeedsAPreviousResult(t *testing.T) {
 	r := newRuntime(t, "1.0.0", "")
 	r.list.Plugins = r.list.Plugins[1:]
@@ -327,13 +399,13 @@ func TestAdd_NeedsAPreviousResult(t *testing.T) {
 }
 
 func TestParse_RefusesInvalidOptions(t *testing.T) {
-	for _, options := range []string{`"socket": "cni.sock"`, `"waitSeconds": 0`, `"waitSeconds": 101`, `"unanswered": "maybe"`, `"claims": ""`} {
+	for _, options := range []string{`"socket": "cni.sock"`, `"waitSeconds": 0`, `"waitSeconds": 101`, `"unanswered": "maybe"`} {
 		if _, err := parse([]byte(`{"cniVersion": "1.0.0", ` + options + `}`)); codeOf(t, err) != types.ErrInvalidNetworkConfig {
 			t.Errorf("%s: %v", options, err)
 		}
 	}
 	c, err := parse([]byte(`{"cniVersion": "1.0.0"}`))
-	if err != nil || c.Socket != "/run/origin-node/cni.sock" || c.wait() != 10*time.Second || c.Unanswered != claimed || c.Claims != attachments.DefaultClaims {
+	if err != nil || c.Socket != "/run/origin-node/cni.sock" || c.wait() != 10*time.Second || c.Unanswered != claimed {
 		t.Errorf("defaults %+v, err %v", c, err)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	askAgain = 200 * time.Millisecond
 	// delWait is how long DEL waits: addresses are to be given back soon, and the node can be told later.
 	delWait = 2 * time.Second
-	// statusWait is how long questions wait that nothing is waiting for.
+	// statusWait is how long STATUS waits for the answer.
 	statusWait = 2 * time.Second
 )
 
@@ -50,33 +50,43 @@ func add(args *skel.CmdArgs) error {
 func (c *config) attach(request cni.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()
-	client := cni.NewClient(c.Socket)
+	client, answered := cni.NewClient(c.Socket), false
 	for {
 		_, err := client.Attach(ctx, request)
-		var no *cni.Failure
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case errors.As(err, &no) && no.Reason == cni.Invalid:
+		}
+		var no *cni.Failure
+		said := errors.As(err, &no)
+		if said && (no.Reason == cni.Invalid || no.Reason == cni.Forbidden) {
 			return err
-		case !errors.As(err, &no):
-			switch verdict, because := c.judgeUnanswered(request); verdict {
-			case starts:
-				fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although no node process answers, for %s: %v\n", request.Pod, because, err)
-				return nil
-			case fails:
-				return fmt.Errorf("%s, and no node process answers: %w", because, err)
-			}
+		}
+		answered = answered || said
+		verdict, because := c.judge(request, answered)
+		switch {
+		case said: // it may say yes later
+		case verdict == starts:
+			return startAnyway(request, because, err)
+		case verdict == fails:
+			return fmt.Errorf("%s, and no node process answers: %w", because, err)
 		}
 		select {
 		case <-ctx.Done():
+			if verdict == starts && (no.Reason == cni.WaitingFor || no.Reason == cni.NotWritten) {
+				return startAnyway(request, because, err)
+			}
 			return fmt.Errorf("asking the node for %s: %w", c.wait(), err)
 		case <-time.After(askAgain):
 		}
 	}
 }
 
-// verdict is what becomes of a pod while no node process answers.
+func startAnyway(request cni.Request, because string, err error) error {
+	fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although the node does not decide, for %s: %v\n", request.Pod, because, err)
+	return nil
+}
+
+// verdict is what becomes of a pod while the node does not decide.
 type verdict int
 
 const (
@@ -85,38 +95,40 @@ const (
 	fails
 )
 
-func (c *config) judgeUnanswered(request cni.Request) (v verdict, because string) {
+// judge says what becomes of a pod that the node does not decide about; answered tells whether a node process has said
+// so.
+func (c *config) judge(request cni.Request, answered bool) (v verdict, because string) {
 	switch c.Unanswered {
 	case start:
 		return starts, "the configuration says so"
 	case refuse:
 		return waits, ""
 	}
-	namespaces, err := attachments.ReadClaims(c.Claims)
+	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return starts, "none has ever run"
+	case errors.Is(err, fs.ErrNotExist) && !answered:
+		return starts, "no node process has ever run"
 	case err != nil:
 		return fails, err.Error()
 	case namespaces[request.Pod.Namespace]:
 		return waits, ""
 	}
-	if because := c.formerPod(request); because != "" {
+	if because := c.formerPod(request, namespaces); because != "" {
 		return fails, because
 	}
 	return starts, "no Service of its namespace has a claim"
 }
 
-// formerPod says which pod had an address of a request before, if no node process has said that nothing in the
-// kernel is for it any more.
-func (c *config) formerPod(request cni.Request) string {
-	for _, folder := range []string{c.attachments(), c.released()} {
+// formerPod says which pod of a namespace with claims had an address of a request before, if no node process has said
+// that nothing in the kernel is for it any more.
+func (c *config) formerPod(request cni.Request, claims map[string]bool) string {
+	for _, folder := range []string{attachments.Folder(c.Socket), attachments.Released(c.Socket)} {
 		all, err := attachments.Peek(folder)
 		if err != nil {
-			return err.Error()
+			fmt.Fprintf(os.Stderr, "origin-node-cni: some files about former pods cannot be read and do not count: %v\n", err)
 		}
 		for _, a := range all {
-			if a.ContainerID == request.ContainerID {
+			if a.ContainerID == request.ContainerID || a.Cleared || !claims[a.Pod.Namespace] {
 				continue
 			}
 			if i := slices.IndexFunc(a.IPs, func(ip netip.Addr) bool { return slices.Contains(request.IPs, ip) }); i >= 0 {
@@ -129,18 +141,18 @@ func (c *config) formerPod(request cni.Request) string {
 
 // del never fails: a runtime would try it again and again, and keep the pod's address.
 func del(args *skel.CmdArgs) error {
-	c, err := parse(args.StdinData)
-	if err != nil || args.IfName != cni.Interface {
-		return nil // what cannot be read has attached nothing
+	if args.IfName != cni.Interface {
+		return nil
 	}
+	c, wrong := parse(args.StdinData) // of which the socket may be right all the same
 	ctx, cancel := context.WithTimeout(context.Background(), delWait)
 	defer cancel()
 	failed := cni.NewClient(c.Socket).Detach(ctx, args.ContainerID, args.IfName)
 	if failed == nil {
 		return nil
 	}
-	if err := c.leave(args); err != nil {
-		fmt.Fprintf(os.Stderr, "origin-node-cni: the node was not told that the container %s has ended, and cannot be told later: %v\n", args.ContainerID, errors.Join(failed, err))
+	if err := errors.Join(wrong, c.leave(args)); err != nil {
+		fmt.Fprintf(os.Stderr, "origin-node-cni: the node was not told that the container %s has ended, and may not learn it: %v\n", args.ContainerID, errors.Join(failed, err))
 	}
 	return nil
 }
@@ -148,7 +160,7 @@ func del(args *skel.CmdArgs) error {
 // leave notes for the node's next process that a container has ended. There is nothing to note of one that the node was
 // never told of.
 func (c *config) leave(args *skel.CmdArgs) error {
-	a, err := attachments.Read(c.attachments(), args.ContainerID)
+	a, err := attachments.Read(attachments.Folder(c.Socket), args.ContainerID)
 	if err != nil {
 		request, concerned, unreadable := c.requestOf(args)
 		if !concerned {
@@ -156,10 +168,13 @@ func (c *config) leave(args *skel.CmdArgs) error {
 		}
 		a = attachments.Attachment{ContainerID: request.ContainerID, IfName: request.IfName, Netns: request.Netns, Pod: request.Pod, IPs: request.IPs}
 	}
+	if a.Cleared {
+		return nil
+	}
 	if a.Released.IsZero() {
 		a.Released = time.Now()
 	}
-	return attachments.Leave(c.released(), a)
+	return attachments.Leave(attachments.Released(c.Socket), a)
 }
 
 // ifExists returns err if it is about a file that exists.
@@ -197,6 +212,9 @@ func collect(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
+	if c.ValidAttachments == nil {
+		return types.NewError(types.ErrInvalidNetworkConfig, "origin-node-cni: cni.dev/valid-attachments is missing", "")
+	}
 	valid := []string{}
 	for _, attachment := range c.ValidAttachments {
 		if attachment.IfName == cni.Interface {
@@ -206,7 +224,7 @@ func collect(args *skel.CmdArgs) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()
 	if err := cni.NewClient(c.Socket).Collect(ctx, valid); err != nil {
-		return types.NewError(types.ErrTryAgainLater, "origin-node-cni: the node did not take which containers there are", err.Error())
+		return types.NewError(types.ErrTryAgainLater, "origin-node-cni: the node did not collect the ended containers", err.Error())
 	}
 	return nil
 }

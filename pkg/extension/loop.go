@@ -8,7 +8,7 @@ import (
 )
 
 // Loop calls a sync function when somebody asks for it: once changes have paused for a moment, and
-// not more often than every so often. Who awaits a sync has it at once.
+// not more often than every so often. A caller of Await gets its sync at once.
 type Loop struct {
 	minPeriod, lookPeriod time.Duration
 	// wake asks for a sync, urgent for one without pause and rest. They hold one request.

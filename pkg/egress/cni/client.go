@@ -4,16 +4,26 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
-// Client asks the node that listens on a socket. An error that is no [*Failure] means that no node answered.
+// Client asks the node that listens on a socket. An error that is no [*Failure] means that no node answered; it is
+// [ErrHangs] if one took the request.
 type Client struct{ http http.Client }
+
+// answerTime is how long a node may take at least to say that it does not decide.
+const answerTime = 500 * time.Millisecond
+
+// ErrHangs means that the node took a request and did not answer in time.
+var ErrHangs = errors.New("the node process hangs: it did not answer in time")
 
 // NewClient returns a Client for the socket at path. It does not connect.
 func NewClient(path string) *Client {
@@ -23,10 +33,12 @@ func NewClient(path string) *Client {
 	return &Client{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Attach says that a pod is about to run, and returns what was decided for it. The request's deadline is that of ctx.
+// Attach says that a pod is about to run, and returns what was decided for it. The request's deadline is a little before
+// that of ctx, so that the node says why it does not decide.
 func (c *Client) Attach(ctx context.Context, request Request) (decision Decision, err error) {
 	if deadline, is := ctx.Deadline(); is {
-		request.DeadlineMS = max(time.Until(deadline).Milliseconds(), 1)
+		left := time.Until(deadline)
+		request.DeadlineMS = max((left - max(left/10, answerTime)).Milliseconds(), 1)
 	}
 	err = c.ask(ctx, http.MethodPost, attachmentsPath, request, &decision)
 	return decision, err
@@ -67,8 +79,13 @@ func (c *Client) ask(ctx context.Context, method, path string, document, target 
 	if err != nil {
 		return err
 	}
-	response, err := c.http.Do(request)
-	if err != nil {
+	var sent atomic.Bool
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Store(true) }}
+	response, err := c.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	switch {
+	case err != nil && sent.Load() && ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrHangs, err)
+	case err != nil:
 		return err
 	}
 	defer response.Body.Close()

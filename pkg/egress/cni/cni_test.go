@@ -183,6 +183,9 @@ func TestServe_RefusesWhatIsInvalid(t *testing.T) {
 	if err := client.Detach(t.Context(), "c1", "net1"); err == nil {
 		t.Error("the end of net1 is that of eth0")
 	}
+	if err := client.Collect(t.Context(), nil); err == nil || node.valid != nil {
+		t.Errorf("a list of sandboxes that is missing: %v", err)
+	}
 }
 
 // TestServe_RootAlone: everybody else is refused before anything of the request is read.

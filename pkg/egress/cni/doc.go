@@ -8,7 +8,7 @@
 //	POST   /v1/gc              all sandboxes that there are: 204; the others have ended
 //	GET    /v1/ready           200 if the node could decide
 //
-// A request that cannot be answered so gets a [Failure]. All may be repeated.
+// Every other request gets a [Failure]. A request may be repeated: the same again changes nothing.
 //
 // The package decides nothing: a [Node] does. It imports little: the plugin is started for every pod.
 package cni

@@ -14,8 +14,8 @@ const (
 	gcPath          = "/v1/gc"
 	readyPath       = "/v1/ready"
 
-	// longestBody is that of a request, in bytes.
-	longestBody = 64 << 10
+	// longestBody is that of a request, in bytes: enough for the IDs of some thousand sandboxes.
+	longestBody = 1 << 20
 )
 
 // Interface is the pod's interface that bindings are for. Others of a pod, such as Multus adds, are no concern of the node.
@@ -86,6 +86,8 @@ const (
 	WaitingFor Reason = "WaitingFor"
 	// NotWritten: the kernel does not hold the plan.
 	NotWritten Reason = "NotWritten"
+	// NotNoted: the plugin could not be told, for when no node process answers, that the pod's namespace has claims.
+	NotNoted Reason = "NotNoted"
 	// PodUnknown: the pod's labels are not known, and Services of its namespace have claims.
 	PodUnknown Reason = "PodUnknown"
 	// NotAttached: there is no such attachment.
@@ -116,5 +118,6 @@ func (f *Failure) Error() string {
 
 // sandboxes are those that a runtime says that there are.
 type sandboxes struct {
+	// Valid is nil if the runtime does not say it.
 	Valid []string `json:"valid"`
 }

@@ -135,6 +135,10 @@ func handler(node Node) http.Handler {
 			fail(w, err)
 			return
 		}
+		if all.Valid == nil {
+			fail(w, &Failure{Reason: Invalid, Message: "valid is missing; expected the IDs of all sandboxes"})
+			return
+		}
 		answer(w, nil, node.Collect(r.Context(), all.Valid, at))
 	})
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, struct{}{}, node.Ready()) })
