@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	discovery "k8s.io/api/discovery/v1"
-
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -19,17 +18,20 @@ import (
 
 // Pods tells of the pods on this node.
 type Pods interface {
-	// Pod returns a pod's labels, never nil, and whether its phase is terminal. known is false if the pod is not known
-	// within a while, or until ctx ends.
-	Pod(ctx context.Context, pod attachments.Pod) (labels map[string]string, ended, known bool)
+	// Known returns a pod if it is known now.
+	Known(pod attachments.Pod) (podObject, bool)
+	// Find waits a while for a pod that is not known, or until ctx ends.
+	Find(ctx context.Context, pod attachments.Pod) (podObject, bool)
 }
 
 const (
-	// keepReleased is how long it is remembered at least that a pod gave its address back: an EndpointSlice that is late
-	// names it after its end.
+	// keepReleased is how long it is remembered that a pod gave its address back: an EndpointSlice that is late names it
+	// after its end. It bounds what a wrong word of an end can do.
 	keepReleased = 10 * time.Minute
 	// youngest is how old an attachment is at least that a runtime's list of sandboxes can be without.
 	youngest = 2 * time.Minute
+	// sweepWait is how long a sweep waits for the kernel.
+	sweepWait = 5 * time.Second
 )
 
 // attacher decides what the CNI plugin asks. It is a [cni.Node].
@@ -41,26 +43,44 @@ type attacher struct {
 	released, claims string
 	// missing returns the kinds of objects that are not known yet.
 	missing func() []string
+	// failure is why the last sync failed.
+	failure func() error
+	// exists tells whether there is a network namespace, as far as this process sees.
+	exists func(netns string) bool
 	// await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
 	// what the kernel holds.
 	await func(ctx context.Context, look bool) error
 
 	mu sync.Mutex // one change of the store is told to the state before the next
+
+	claiming sync.Mutex // protects the file, and what follows
 	// written are the namespaces in the file; nil before it was written.
-	written []string
+	written map[string]bool
 }
 
 // load tells the state of all attachments that an earlier process knew. Call it before the first plan.
 func (a *attacher) load() error {
+	a.written, _ = attachments.ReadClaims(a.claims) // if it cannot be read, it is written anew
+	err := a.takeLeft(time.Now())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, err := a.store.TakeLeft(a.released, time.Now())
 	a.tell()
 	return err
 }
 
-// tell brings the state's attachments in line with the store's. It costs what there is of them, and tells the planners of
-// changes only.
+// takeLeft takes what the plugin has noted of pods that have ended.
+func (a *attacher) takeLeft(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken, err := a.store.TakeLeft(a.released, now)
+	if len(taken) > 0 {
+		a.tell()
+	}
+	return err
+}
+
+// tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
+// linear in the number of attachments.
 func (a *attacher) tell() {
 	owners := attachments.ByAddress(a.store.All())
 	for _, ip := range a.state.attachedAddresses() {
@@ -70,18 +90,18 @@ func (a *attacher) tell() {
 	}
 	for ip, owner := range owners {
 		a.state.setAttachment(plan.Attachment{
-			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: owner.Pod.UID, Node: a.state.config.NodeName,
+			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: cmp.Or(owner.Object, owner.Pod.UID), Node: a.state.config.NodeName,
 			Labels: owner.Labels, Ended: owner.Ended, Released: !owner.Released.IsZero(),
 		})
 	}
 }
 
-// put takes an attachment, and what was left of those before it.
-func (a *attacher) put(attachment attachments.Attachment) error {
+// put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since.
+func (a *attacher) put(ctx context.Context, attachment attachments.Attachment) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, err := a.store.TakeLeft(a.released, time.Now()); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	defer a.tell()
 	return a.store.Put(attachment)
@@ -89,35 +109,47 @@ func (a *attacher) put(attachment attachments.Attachment) error {
 
 // Attach is part of [cni.Node].
 func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment) (cni.Decision, error) {
-	if err := a.Ready(); err != nil {
+	if err := a.takeLeft(time.Now()); err != nil {
 		return cni.Decision{}, err
 	}
-	if err := a.WriteClaims(); err != nil {
+	if !a.exists(attachment.Netns) {
+		attachment.Netns = "" // so nothing follows from that it does not exist later
+	}
+	namespace := attachment.Pod.Namespace
+	object, known := a.pods.Known(attachment.Pod)
+	missing := a.waits()
+	if !known && missing == nil && a.state.claimsIn(namespace) {
+		object, known = a.pods.Find(ctx, attachment.Pod)
+	}
+	if known {
+		object.describe(&attachment)
+	}
+	if err := a.put(ctx, attachment); err != nil {
 		return cni.Decision{}, err
 	}
-	labels, ended, known := a.pods.Pod(ctx, attachment.Pod)
-	attachment.Labels, attachment.Ended = labels, ended
-	if err := a.put(attachment); err != nil {
-		return cni.Decision{}, err
-	}
-	if known { // SetPod may have come before put
-		if labels, ended, known = a.pods.Pod(ctx, attachment.Pod); known {
-			if _, err := a.SetPod(attachment.Pod, labels, ended); err != nil {
-				return cni.Decision{}, err
-			}
+	if object, known := a.pods.Known(attachment.Pod); known { // it may have changed before put
+		if _, err := a.setPod(object); err != nil {
+			return cni.Decision{}, err
 		}
 	}
-	if !known && slices.Contains(a.state.claimingNamespaces(), attachment.Pod.Namespace) {
+	switch claimed := a.state.claimsIn(namespace); {
+	case missing != nil:
+		return cni.Decision{}, missing
+	case claimed && !known:
 		return cni.Decision{}, &cni.Failure{Reason: cni.PodUnknown, Message: fmt.Sprintf(
 			"the labels of the pod %s are not known, and Services of its namespace may claim it", attachment.Pod)}
+	case claimed:
+		if err := a.addClaims(); err != nil && !a.toldOf(namespace) {
+			return cni.Decision{}, &cni.Failure{Reason: cni.NotNoted, Message: err.Error()}
+		}
 	}
 	return a.decide(ctx, attachment.IPs, false)
 }
 
 // decide returns what the kernel holds for addresses after a sync that begins now.
 func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni.Decision, error) {
-	if err := a.await(ctx, look); err != nil {
-		return cni.Decision{}, &cni.Failure{Reason: cni.NotWritten, Message: err.Error()}
+	if err := a.awaitKernel(ctx, look); err != nil {
+		return cni.Decision{}, err
 	}
 	var bindings []cni.Binding
 	for _, ip := range ips {
@@ -128,19 +160,50 @@ func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni
 	return cni.Decide(bindings), nil
 }
 
-// Detach is part of [cni.Node].
-func (a *attacher) Detach(ctx context.Context, containerID string) error {
-	a.mu.Lock()
-	_, known, err := a.store.Release(containerID, time.Now())
-	a.tell()
-	a.mu.Unlock()
-	if !known || err != nil {
-		return err
-	}
-	if err := a.await(ctx, false); err != nil {
-		return &cni.Failure{Reason: cni.NotWritten, Message: err.Error()}
+func (a *attacher) awaitKernel(ctx context.Context, look bool) error {
+	if err := a.await(ctx, look); err != nil {
+		return &cni.Failure{Reason: cni.NotWritten, Message: errors.Join(err, a.failure()).Error()}
 	}
 	return nil
+}
+
+// Detach is part of [cni.Node].
+func (a *attacher) Detach(ctx context.Context, containerID string) error {
+	return a.detach(ctx, []string{containerID}, time.Now())
+}
+
+// detach releases attachments, and returns when nothing in the kernel is for them any more.
+func (a *attacher) detach(ctx context.Context, ids []string, now time.Time) error {
+	uncleared, err := a.release(ids, now)
+	if len(uncleared) == 0 {
+		return err
+	}
+	if err := errors.Join(err, a.awaitKernel(ctx, false)); err != nil {
+		return err
+	}
+	return a.clear(uncleared)
+}
+
+// release returns those of these attachments that the kernel may hold something for.
+func (a *attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.tell()
+	for _, id := range ids {
+		attachment, known, failed := a.store.Release(id, now)
+		if err = errors.Join(err, failed); known && !attachment.Cleared {
+			uncleared = append(uncleared, id)
+		}
+	}
+	return uncleared, err
+}
+
+func (a *attacher) clear(ids []string) (err error) {
+	for _, id := range ids {
+		_, failed := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Cleared = !attachment.Released.IsZero() })
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // Check is part of [cni.Node].
@@ -152,81 +215,133 @@ func (a *attacher) Check(ctx context.Context, containerID string) (cni.Decision,
 	return a.decide(ctx, attachment.IPs, true)
 }
 
-// Collect is part of [cni.Node].
+// Collect is part of [cni.Node]. A pod whose network namespace exists has not ended, whatever the runtime says.
 func (a *attacher) Collect(ctx context.Context, valid []string, at time.Time) error {
-	return a.detachAll(ctx, attachments.Gone(a.store.All(), valid, at.Add(-youngest)))
+	all := slices.DeleteFunc(a.store.All(), func(attachment attachments.Attachment) bool {
+		return attachment.Netns != "" && a.exists(attachment.Netns)
+	})
+	return a.detach(ctx, attachments.Gone(all, valid, at.Add(-youngest)), at)
 }
 
-func (a *attacher) detachAll(ctx context.Context, ids []string) error {
-	var errs []error
-	for _, id := range ids {
-		errs = append(errs, a.Detach(ctx, id))
-	}
-	return errors.Join(errs...)
-}
-
-// Ready is part of [cni.Node].
-func (a *attacher) Ready() error {
+// waits returns what is waited for as an error of [cni.Node], or nil.
+func (a *attacher) waits() error {
 	if missing := a.missing(); len(missing) > 0 {
 		return &cni.Failure{Reason: cni.WaitingFor, Missing: missing}
 	}
 	return nil
 }
 
-// Sweep detaches pods whose network namespace is gone without a word from the runtime, and forgets released
-// attachments that no EndpointSlice names any more.
-func (a *attacher) Sweep(ctx context.Context, exists func(netns string) bool, now time.Time) error {
-	var gone []string
-	var errs []error
+// Ready is part of [cni.Node].
+func (a *attacher) Ready() error {
+	if err := a.failure(); err != nil {
+		return &cni.Failure{Reason: cni.NotWritten, Message: err.Error()}
+	}
+	return a.waits()
+}
+
+// Sweep does what nobody asks for: it writes what could not be written, takes what the plugin has noted, detaches pods
+// whose network namespace is gone without a word from the runtime, and forgets those that were released long ago.
+func (a *attacher) Sweep(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepWait)
+	defer cancel()
+	errs := []error{a.addClaims(), a.store.Flush()}
+	errs = append(errs, a.takeLeft(now))
+	var gone, old []string
 	for _, attachment := range a.store.All() {
 		switch released := attachment.Released; {
-		case released.IsZero() && attachment.Netns != "" && !exists(attachment.Netns):
+		case released.IsZero() && attachment.Netns != "" && !a.exists(attachment.Netns):
 			gone = append(gone, attachment.ContainerID)
-		case !released.IsZero() && now.Sub(released) > keepReleased && !a.state.names(attachment.Pod):
-			errs = append(errs, a.forget(attachment.ContainerID))
+		case !released.IsZero() && now.Sub(released) > keepReleased:
+			old = append(old, attachment.ContainerID)
+		case !released.IsZero() && !attachment.Cleared:
+			gone = append(gone, attachment.ContainerID)
 		}
 	}
-	return errors.Join(append(errs, a.detachAll(ctx, gone), a.WriteClaims())...)
+	return errors.Join(append(errs, a.forget(old), a.detach(ctx, gone, now), a.dropClaims(ctx))...)
 }
 
-func (a *attacher) forget(containerID string) error {
+func (a *attacher) forget(ids []string) (err error) {
+	if len(ids) == 0 {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.tell()
-	return a.store.Forget(containerID)
+	for _, id := range ids {
+		err = errors.Join(err, a.store.Forget(id))
+	}
+	return err
 }
 
-// SetPod takes a pod's newest labels and phase, and tells whether plans may change.
-func (a *attacher) SetPod(pod attachments.Pod, labels map[string]string, ended bool) (changed bool, err error) {
+// setPod takes a pod's newest labels and phase, and tells whether plans may change. They hold after an error, too.
+func (a *attacher) setPod(object podObject) (changed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer a.tell()
 	for _, attachment := range a.store.All() {
-		if attachment.Pod != pod || !attachment.Released.IsZero() || attachment.Ended == ended && attachment.Labels != nil && maps.Equal(attachment.Labels, labels) {
+		if !object.is(attachment.Pod) || !attachment.Released.IsZero() || object.describes(attachment) {
 			continue
 		}
-		attachment.Labels, attachment.Ended = labels, ended
-		changed, err = true, errors.Join(err, a.store.Put(attachment))
+		changed = true
+		_, failed := a.store.Change(attachment.ContainerID, object.describe)
+		err = errors.Join(err, failed)
+	}
+	if changed {
+		a.tell()
 	}
 	return changed, err
 }
 
-// WriteClaims writes the namespaces with claims, if they are others than before. Until all objects are known it leaves
-// the file of the process before.
-func (a *attacher) WriteClaims() error {
-	if a.Ready() != nil {
+// addClaims adds namespaces with claims to the file. Until all objects are known it leaves the file of the process
+// before.
+func (a *attacher) addClaims() error {
+	if a.waits() != nil {
 		return nil
 	}
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
 	namespaces := a.state.claimingNamespaces()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.written != nil && slices.Equal(a.written, namespaces) {
+	if a.written != nil && !slices.ContainsFunc(namespaces, func(namespace string) bool { return !a.written[namespace] }) {
 		return nil
 	}
+	return a.writeClaims(slices.AppendSeq(namespaces, maps.Keys(a.written)))
+}
+
+// dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.
+func (a *attacher) dropClaims(ctx context.Context) error {
+	before := a.state.claimingNamespaces()
+	if a.waits() != nil || len(before) >= a.told() {
+		return nil
+	}
+	if err := a.awaitKernel(ctx, false); err != nil {
+		return err
+	}
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	return a.writeClaims(append(before, a.state.claimingNamespaces()...))
+}
+
+// told returns how many namespaces are in the file.
+func (a *attacher) told() int {
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	return len(a.written)
+}
+
+// toldOf tells whether a namespace is in the file.
+func (a *attacher) toldOf(namespace string) bool {
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	return a.written[namespace]
+}
+
+func (a *attacher) writeClaims(namespaces []string) error {
 	if err := attachments.WriteClaims(a.claims, namespaces); err != nil {
 		return err
 	}
-	a.written = append([]string{}, namespaces...)
+	a.written = map[string]bool{}
+	for _, namespace := range namespaces {
+		a.written[namespace] = true
+	}
 	return nil
 }
 
@@ -246,7 +361,7 @@ func (e *Extension) awaitSyncs(ctx context.Context, look bool) error {
 	var loops []func(context.Context) error
 	for _, f := range e.families {
 		if look {
-			f.reconciler.RequestLook()
+			f.reconciler.RequestFullLook()
 		}
 		loops = append(loops, f.loop.Await)
 	}
@@ -280,20 +395,14 @@ func (s *state) claimingNamespaces() []string {
 	return slices.Sorted(maps.Keys(namespaces))
 }
 
-// names tells whether an EndpointSlice names a pod.
-func (s *state) names(pod attachments.Pod) bool {
+// claimsIn tells whether a Service of a namespace has a claim.
+func (s *state) claimsIn(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for owner, list := range s.slices {
-		if owner.Namespace == pod.Namespace && slices.ContainsFunc(list, func(slice *discovery.EndpointSlice) bool { return namesPod(slice, pod) }) {
+	for name, svc := range s.services {
+		if name.Namespace == namespace && svc.claims(netip.Addr.IsValid) {
 			return true
 		}
 	}
 	return false
-}
-
-func namesPod(slice *discovery.EndpointSlice, pod attachments.Pod) bool {
-	return slices.ContainsFunc(slice.Endpoints, func(e discovery.Endpoint) bool {
-		return e.TargetRef != nil && e.TargetRef.Kind == "Pod" && string(e.TargetRef.UID) == pod.UID
-	})
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,17 +20,23 @@ import (
 // knownPods are the labels of pods by UID.
 type knownPods map[string]map[string]string
 
-func (p knownPods) Pod(_ context.Context, pod attachments.Pod) (labels map[string]string, ended, known bool) {
-	labels, known = p[pod.UID]
-	return labels, false, known
+func (p knownPods) Known(pod attachments.Pod) (podObject, bool) {
+	labels, known := p[pod.UID]
+	return podObject{Pod: pod, labels: labels}, known
 }
 
-// attacherTest is an attacher of a node whose kernel takes every plan at once, unless broken.
+func (p knownPods) Find(context.Context, attachments.Pod) (podObject, bool) {
+	return podObject{}, false
+}
+
+// attacherTest is an attacher of a node whose kernel takes every plan at once, unless broken. Network namespaces exist
+// that are not gone.
 type attacherTest struct {
 	*testing.T
 	*attacher
 	folder string
 	broken error
+	gone   bool
 }
 
 // newAttacherTest returns one for the files in a folder, as a process that has just been started has it. The Service
@@ -46,6 +52,8 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		state: newState(testConfig), store: store, pods: pods,
 		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
 		missing: func() []string { return nil },
+		failure: func() error { return a.broken },
+		exists:  func(netns string) bool { return netns != "" && !a.gone },
 		await: func(context.Context, bool) error {
 			for _, family := range families {
 				a.attacher.state.update(family)
@@ -60,6 +68,19 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
 	}))
 	return a
+}
+
+// withoutService deletes shop/web.
+func (a *attacherTest) withoutService() {
+	a.attacher.state.deleteService(newService("web", func(s *v1.Service) { s.Namespace = "shop" }))
+}
+
+// label gives the pod u1 another label app.
+func (a *attacherTest) label(app string) {
+	a.Helper()
+	if _, err := a.setPod(podObject{Pod: attached("c1", "u1").Pod, labels: map[string]string{"app": app}}); err != nil {
+		a.Fatal(err)
+	}
 }
 
 // slice tells of an EndpointSlice of shop/web that names pods at 10.128.0.5 by UID.
@@ -123,9 +144,14 @@ func TestAttacher_Decides(t *testing.T) {
 		{"another pod at an address that EndpointSlices give to one before", func(a *attacherTest) { a.slice("u0") }, attached("c2", "u2"), cni.Unbound, ""},
 		{"labels unknown", func(*attacherTest) {}, attached("c3", "u3"), "", cni.PodUnknown},
 		{"labels unknown in a namespace without claims", func(a *attacherTest) {
-			a.attacher.state.deleteService(&v1.Service{ObjectMeta: newService("web", func(s *v1.Service) { s.Namespace = "shop" }).ObjectMeta})
+			a.withoutService()
 		}, attached("c3", "u3"), cni.Unbound, ""},
 		{"objects are missing", func(a *attacherTest) { a.missing = func() []string { return []string{services} } }, attached("c1", "u1"), "", cni.WaitingFor},
+		{"the file of claims cannot be written", func(a *attacherTest) { a.claims = "/proc/none/claims" }, attached("c1", "u1"), "", cni.NotNoted},
+		{"nor for another namespace", func(a *attacherTest) {
+			a.claims = "/proc/none/claims"
+			a.withoutService()
+		}, attached("c1", "u1"), cni.Unbound, ""},
 		{"nothing can be written", func(a *attacherTest) { a.broken = errors.New("nft said no") }, attached("c1", "u1"), "", cni.NotWritten},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,11 +181,9 @@ func TestAttacher_Life(t *testing.T) {
 
 	a = newAttacherTest(t, folder, knownPods{})
 	a.expect("a process later, which knows neither EndpointSlices nor pods", true)
-	_, err := a.SetPod(attached("c1", "u1").Pod, map[string]string{"app": "db"}, false)
-	a.must(err)
+	a.label("db")
 	a.expect("another label", false)
-	_, err = a.SetPod(attached("c1", "u1").Pod, map[string]string{"app": "web"}, false)
-	a.must(err)
+	a.label("web")
 	a.expect("the label again", true)
 
 	a.slice("u1")
@@ -194,53 +218,128 @@ func TestAttacher_TakesNotes(t *testing.T) {
 	}
 }
 
-func TestAttacher_Sweeps(t *testing.T) {
+// TestAttacher_SweepsPods whose network namespace is gone; what is released is remembered for a while.
+func TestAttacher_SweepsPods(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
 		t.Fatal(err)
 	}
-	sweep := func(exists bool, later time.Duration) {
-		t.Helper()
-		a.must(a.Sweep(t.Context(), func(string) bool { return exists }, time.Now().Add(later)))
-	}
-	known := func() (ids []string) {
-		for _, attachment := range a.store.All() {
-			ids = append(ids, attachment.ContainerID)
-		}
-		return ids
-	}
-	sweep(true, time.Hour)
-	a.expect("its network namespace is there", true)
-	a.must(a.Collect(t.Context(), nil, time.Now()))
-	a.expect("young, so a list of sandboxes may be without it", true)
-	sweep(false, 0)
-	a.expect("its network namespace is gone", false)
 	a.slice("u1")
-	sweep(false, time.Hour)
-	if diff := cmp.Diff([]string{"c1"}, known()); diff != "" {
-		t.Errorf("an EndpointSlice names it (-want +got):\n%s", diff)
+	a.must(a.Sweep(t.Context(), time.Now().Add(time.Hour)))
+	a.expect("its network namespace is there", true)
+	a.gone = true
+	a.must(a.Sweep(t.Context(), time.Now()))
+	a.expect("its network namespace is gone", false)
+	if got, _ := a.store.Get("c1"); !got.Cleared {
+		t.Errorf("attachment %+v, expected that nothing is for it any more", got)
 	}
-	a.slice()
-	sweep(false, time.Minute)
-	if diff := cmp.Diff([]string{"c1"}, known()); diff != "" {
-		t.Errorf("an EndpointSlice may come yet (-want +got):\n%s", diff)
-	}
-	sweep(false, time.Hour)
-	if len(known()) != 0 {
-		t.Errorf("still known: %v", known())
+	a.must(a.Sweep(t.Context(), time.Now().Add(keepReleased/2)))
+	a.expect("the EndpointSlice may be late", false)
+	a.must(a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute)))
+	a.expect("the EndpointSlice says for long that it runs", true)
+	if all := a.store.All(); len(all) != 0 {
+		t.Errorf("still known: %v", all)
 	}
 }
 
-// TestAttacher_CollectsOldAttachments that no sandbox has.
-func TestAttacher_CollectsOldAttachments(t *testing.T) {
+// TestAttacher_UnseenNamespace: what the node process never saw has not ended because it does not see it.
+func TestAttacher_UnseenNamespace(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	a.gone = true
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
+		t.Fatal(err)
+	}
+	a.must(a.Sweep(t.Context(), time.Now()))
+	a.expect("unseen", true)
+}
+
+// TestAttacher_Collects attachments that no sandbox has and whose network namespace is gone.
+func TestAttacher_Collects(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
 		t.Fatal(err)
 	}
-	a.must(a.Collect(t.Context(), []string{"c1"}, time.Now().Add(time.Hour)))
-	a.expect("it is valid", true)
-	a.must(a.Collect(t.Context(), []string{"c2"}, time.Now().Add(time.Hour)))
-	a.expect("it is not", false)
+	for _, step := range []struct {
+		name  string
+		gone  bool
+		valid []string
+		later time.Duration
+		bound bool
+	}{
+		{"valid", true, []string{"c1"}, time.Hour, true},
+		{"young, so the list may be without it", true, nil, 0, true},
+		{"its network namespace is there", false, nil, time.Hour, true},
+		{"gone", true, nil, time.Hour, false},
+	} {
+		a.gone = step.gone
+		a.must(a.Collect(t.Context(), step.valid, time.Now().Add(step.later)))
+		a.expect(step.name, step.bound)
+	}
+}
+
+// TestAttacher_StaticPod: its kubelet has another UID for it than the API, whose object may be made anew.
+func TestAttacher_StaticPod(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), knownPods{})
+	a.withoutService()
+	if _, err := a.Attach(t.Context(), attached("c1", "hash")); err != nil {
+		t.Fatal(err)
+	}
+	a.attacher.state.setService(newService("web", func(s *v1.Service) { s.Namespace = "shop" })) // known by slices alone
+	for _, uid := range []string{"u1", "u2"} {
+		mirror := podObject{Pod: attachments.Pod{Namespace: "shop", Name: "pod-hash", UID: uid}, static: "hash", labels: map[string]string{}}
+		if _, err := a.setPod(mirror); err != nil {
+			t.Fatal(err)
+		}
+		slice := newSlice("web-1", "web")
+		slice.Namespace = "shop"
+		slice.Endpoints = []discovery.Endpoint{{Addresses: []string{"10.128.0.5"}, TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "pod-hash", UID: types.UID(uid)}}}
+		if _, err := a.attacher.state.setSlice(slice); err != nil {
+			t.Fatal(err)
+		}
+		a.expect("the mirror "+uid, true)
+	}
+}
+
+// TestAttacher_LateAttach: after the runtime has given up, and may have told of the end, nothing is attached.
+func TestAttacher_LateAttach(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Attach(ctx, attached("c1", "u1")); err == nil || len(a.store.All()) != 0 {
+		t.Errorf("err %v, attachments %v", err, a.store.All())
+	}
+}
+
+// TestAttacher_AttachesBeforeAllIsKnown: a pod may start all the same.
+func TestAttacher_AttachesBeforeAllIsKnown(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	all := a.missing
+	a.missing = func() []string { return []string{services} }
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); reasonOf(err) != cni.WaitingFor {
+		t.Errorf("err %v", err)
+	}
+	a.missing = all
+	a.expect("when all is known", true)
+}
+
+// TestAttacher_NoDiskSpace: labels and ends hold although they cannot be written, and are written later.
+func TestAttacher_NoDiskSpace(t *testing.T) {
+	folder := t.TempDir()
+	a := newAttacherTest(t, folder, someLabels)
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
+		t.Fatal(err)
+	}
+	files, aside := filepath.Join(folder, "attachments"), filepath.Join(folder, "aside")
+	a.must(os.Rename(files, aside))
+	a.must(os.WriteFile(files, nil, 0o600))
+	if _, err := a.setPod(podObject{Pod: attached("c1", "u1").Pod, labels: map[string]string{}}); err == nil {
+		t.Error("labels were written into a file")
+	}
+	a.expect("other labels", false)
+	a.must(os.Remove(files))
+	a.must(os.Rename(aside, files))
+	a.must(a.Sweep(t.Context(), time.Now()))
+	newAttacherTest(t, folder, knownPods{}).expect("other labels, a process later", false)
 }
 
 // TestAttacher_WritesClaims when all objects are known; until then those of the process before hold.
@@ -249,7 +348,7 @@ func TestAttacher_WritesClaims(t *testing.T) {
 	a.must(attachments.WriteClaims(a.claims, []string{"bank"}))
 	claims := func(want ...string) {
 		t.Helper()
-		a.must(a.WriteClaims())
+		a.must(a.Sweep(t.Context(), time.Now()))
 		got, err := attachments.ReadClaims(a.claims)
 		if err != nil || len(got) != len(want) || len(want) > 0 && !got[want[0]] {
 			t.Errorf("claims %v, err %v; expected %v", got, err, want)
@@ -260,6 +359,14 @@ func TestAttacher_WritesClaims(t *testing.T) {
 	claims("bank")
 	a.missing = all
 	claims("shop")
-	a.attacher.state.deleteService(newService("web", func(s *v1.Service) { s.Namespace = "shop" }))
+	a.withoutService()
+	a.broken = errors.New("nft said no")
+	if err := a.Sweep(t.Context(), time.Now()); err == nil {
+		t.Error("no error")
+	}
+	if got, err := attachments.ReadClaims(a.claims); err != nil || !got["shop"] {
+		t.Errorf("claims %v, err %v, although the kernel may hold bindings of shop", got, err)
+	}
+	a.broken = nil
 	claims()
 }

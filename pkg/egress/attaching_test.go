@@ -20,9 +20,14 @@ func newPod(uid string, change func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-// TestPodWatch_Pod: the informer answers, or the API server where the informer is late. A pod of the same name is
+// static makes a pod the mirror of a static one that has this UID for the kubelet.
+func static(uid string) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Annotations = map[string]string{v1.MirrorPodAnnotationKey: uid} }
+}
+
+// TestPodWatch_Find: the informer answers, or the API server where the informer is late. A pod of the same name is
 // another one.
-func TestPodWatch_Pod(t *testing.T) {
+func TestPodWatch_Find(t *testing.T) {
 	for _, test := range []struct {
 		name                string
 		informed, inCluster *v1.Pod
@@ -31,6 +36,8 @@ func TestPodWatch_Pod(t *testing.T) {
 		{"the informer knows it", newPod("u1", nil), nil, true, false},
 		{"it has ended", newPod("u1", func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }), nil, true, true},
 		{"the informer is late", newPod("u0", nil), newPod("u1", nil), true, false},
+		{"it is static", newPod("u0", static("u1")), nil, true, false},
+		{"another static pod", newPod("u0", static("u2")), nil, false, false},
 		{"nobody knows it", newPod("u0", nil), newPod("u0", nil), false, false},
 		{"there is none", nil, nil, false, false},
 	} {
@@ -46,13 +53,9 @@ func TestPodWatch_Pod(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			labels, ended, known := w.Pod(t.Context(), attachments.Pod{Namespace: "shop", Name: "web-0", UID: "u1"})
-			want := map[string]string(nil)
-			if test.known {
-				want = map[string]string{"app": "u1"}
-			}
-			if diff := cmp.Diff(want, labels); diff != "" || known != test.known || ended != test.ended {
-				t.Errorf("known %v, ended %v, labels (-want +got):\n%s", known, ended, diff)
+			object, known := w.Find(t.Context(), attachments.Pod{Namespace: "shop", Name: "web-0", UID: "u1"})
+			if known != test.known || known && (object.ended != test.ended || object.labels["app"] == "") {
+				t.Errorf("known %v, %+v", known, object)
 			}
 		})
 	}
@@ -62,10 +65,10 @@ func TestPodWatch_Pod(t *testing.T) {
 func TestStripPod_KeepsNoSecrets(t *testing.T) {
 	secret := newPod("u1", func(p *v1.Pod) {
 		p.Spec.Containers = []v1.Container{{Env: []v1.EnvVar{{Name: "PASSWORD", Value: "x"}}}}
-		p.Annotations = map[string]string{"secret": "x"}
+		p.Annotations = map[string]string{"secret": "x", v1.MirrorPodAnnotationKey: "u0"}
 	})
 	stripped, err := stripPod(secret)
-	if diff := cmp.Diff(newPod("u1", nil), stripped); err != nil || diff != "" {
+	if diff := cmp.Diff(newPod("u1", static("u0")), stripped); err != nil || diff != "" {
 		t.Errorf("err %v, kept (-want +got):\n%s", err, diff)
 	}
 }

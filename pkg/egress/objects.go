@@ -326,21 +326,18 @@ const maxNamespace, maxName = 64, 254
 // cut returns text, or as much of it as fits into this many bytes.
 func cut(text string, most int) string { return text[:min(len(text), most)] }
 
-func identityOf(pod *v1.Pod) attachments.Pod {
-	return attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-}
-
-// labelsOf returns a pod's labels, never nil.
-func labelsOf(pod *v1.Pod) map[string]string {
+// convertPod reads what predictions need of a Pod.
+func convertPod(pod *v1.Pod) podObject {
 	labels := maps.Clone(pod.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	return labels
-}
-
-func ended(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	return podObject{
+		Pod:    attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+		static: pod.Annotations[v1.MirrorPodAnnotationKey],
+		labels: labels,
+		ended:  pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed,
+	}
 }
 
 // convertNode reads a Node's addresses by IP family. Its primary address is its first
