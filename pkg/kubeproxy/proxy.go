@@ -23,7 +23,6 @@ import (
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -90,7 +89,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		LoadBalancerIPs: args.egress.loadBalancerIPs,
 		Scope:           placement.Scope(args.egress.scope),
 		Audit:           args.egress.audit,
-		Attaching:       egress.Attaching{Socket: args.egress.cniSocket, Claims: attachments.DefaultClaims, WatchPods: args.egress.watchPods},
+		Attaching:       egress.Attaching{Socket: args.egress.cniSocket, WatchPods: args.egress.watchPods},
 		MinSyncPeriod:   args.egress.minSyncPeriod,
 		SyncPeriod:      args.options.Config().SyncPeriod.Duration,
 	}
