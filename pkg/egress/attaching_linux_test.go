@@ -39,7 +39,7 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 		}
 		holds := func() bool {
 			text, _ := os.ReadFile(filepath.Join(f.dir, "iptables-restore.held"))
-			return strings.Contains(string(text), "10.128.0.9/32")
+			return strings.Contains(string(text), "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.9/32") // not the record of its removal
 		}
 		eventually(t, "it answers", func() bool { return reasonOf(client.Ready(t.Context())) == cni.WaitingFor })
 		attach(cni.WaitingFor)
