@@ -370,3 +370,35 @@ func TestAttacher_WritesClaims(t *testing.T) {
 	a.broken = nil
 	claims()
 }
+
+// TestAttacher_Unconfirmed counts pods that no EndpointSlice names, after a while.
+func TestAttacher_Unconfirmed(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
+		t.Fatal(err)
+	}
+	unconfirmed := func(after time.Duration, want int) {
+		t.Helper()
+		a.attacher.state.update(v1.IPv4Protocol)
+		if got := a.unconfirmed(time.Now().Add(after)); got != want {
+			t.Errorf("%d unconfirmed after %s, want %d", got, after, want)
+		}
+	}
+	unconfirmed(confirmedWithin/2, 0)
+	unconfirmed(2*confirmedWithin, 1)
+	a.slice("u1")
+	unconfirmed(2*confirmedWithin, 0)
+}
+
+// TestObserved_Results: what is counted is what the plugin was told.
+func TestObservedNode_Results(t *testing.T) {
+	for want, got := range map[string]string{
+		cni.Bound:    resultOf(cni.Bound, nil),
+		"PodUnknown": resultOf("", &cni.Failure{Reason: cni.PodUnknown}),
+		"NotWritten": resultOf("", errors.New("no space")),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

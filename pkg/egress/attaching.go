@@ -94,7 +94,7 @@ func (e *Extension) answerPlugin() {
 	errorLog := log.New(attachingErrors{e.logger}, "", 0)
 	complained := ""
 	for {
-		err := cni.Serve(e.ctx, e.config.Attaching.Socket, e.attacher, errorLog)
+		err := cni.Serve(e.ctx, e.config.Attaching.Socket, observedNode{e.attacher}, errorLog)
 		if e.ctx.Err() != nil {
 			return
 		}
@@ -137,6 +137,7 @@ func (e *Extension) sweep() {
 		case <-time.After(sweepPeriod):
 		}
 		text := ""
+		cniUnconfirmed.Set(float64(e.attacher.unconfirmed(time.Now())))
 		if err := e.attacher.Sweep(e.ctx, time.Now()); err != nil {
 			if text = err.Error(); text != complained && e.ctx.Err() == nil {
 				e.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")

@@ -69,6 +69,7 @@ var (
 // collectors are all metrics but those of usageCollector.
 var collectors = []metrics.Registerable{
 	bindings, claims, refusals, rulesGauge, flowDeletions, programmingLatency, syncDuration, syncFailures, lastSuccess, syncPeriod, waitingForObjects,
+	cniDuration, cniWaiting, cniUnconfirmed,
 }
 
 // current is the Extension whose egress IPs are counted at a scrape.

@@ -132,6 +132,26 @@ func (p *Planner) predictAll(s *service, before, after *Claim) {
 	}
 }
 
+// Unconfirmed returns the attached addresses that Services bind although no EndpointSlice names them, as of the last
+// Update.
+func (p *Planner) Unconfirmed() (addrs []netip.Addr) {
+	for addr, a := range p.surroundings.attachments {
+		known := p.pods[addr]
+		if known == nil || len(known.bindings) == 0 {
+			continue
+		}
+		named := func(s *service) bool {
+			return !s.claim.predicts(a) || slices.ContainsFunc(s.endpoints[addr], func(e counted) bool {
+				return a.contradicts(e.Endpoint) == "" && (e.Endpoint != a.endpoint() || e.slices > 1)
+			})
+		}
+		if !slices.ContainsFunc(known.services, named) {
+			addrs = append(addrs, addr)
+		}
+	}
+	return addrs
+}
+
 func (p *Planner) inNamespace(namespace string) map[*service]bool {
 	services := p.namespaces[namespace]
 	if services == nil {

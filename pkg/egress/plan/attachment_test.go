@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,6 +116,16 @@ func TestExplainer_Predictions(t *testing.T) {
 	}
 	if found, ok := e.Endpoint(Service{"ns", "web"}, stale.Addr); !ok || found.Pod.Name != "web-0" {
 		t.Errorf("at %s explains %v, expected web-0", stale.Addr, found)
+	}
+	if !e.Predicted(Service{"ns", "web"}, stale.Addr) {
+		t.Error("not predicted, although no endpoint is the pod's")
+	}
+	if d := e.Explain(Packet{Pod: stale.Addr, Protocol: TCP}); !strings.Contains(d.Because, "no EndpointSlice names yet") {
+		t.Errorf("because %s", d.Because)
+	}
+	in.Claims = []Claim{web(stale, attached(func(*Attachment) {}).endpoint())}
+	if NewExplainer(in, Build(in)).Predicted(Service{"ns", "web"}, stale.Addr) {
+		t.Error("predicted, although an endpoint is the pod's")
 	}
 }
 

@@ -160,6 +160,8 @@ type Explainer struct {
 	byIP      map[netip.Addr]Service // the oldest Service that the outside knows by the address
 	refusals  map[Service][]Refusal
 	owners    map[netip.Addr]Service
+	// named are the endpoints of EndpointSlices alone.
+	named map[Service][]Endpoint
 
 	clusterCIDRs, serviceCIDRs, exclusions kernel.CIDRSet
 	nodes                                  map[netip.Addr]string
@@ -176,11 +178,15 @@ func NewExplainer(in Input, p Plan) *Explainer {
 		byIP:         make(map[netip.Addr]Service, len(in.Holdings)),
 		byPod:        make(map[netip.Addr][]int),
 		refusals:     make(map[Service][]Refusal),
+		named:        make(map[Service][]Endpoint, len(in.Claims)),
 		clusterCIDRs: kernel.NewCIDRSet(p.ClusterCIDRs),
 		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
 		exclusions:   kernel.NewCIDRSet(p.Exclusions),
 		nodes:        make(map[netip.Addr]string),
 		attachments:  byAddress(in.Attachments),
+	}
+	for _, claim := range in.Claims {
+		e.named[claim.Service] = claim.Endpoints
 	}
 	for i := range e.claims {
 		claim := &e.claims[i] // of our own list; only its endpoints are in's
@@ -242,6 +248,15 @@ func (e *Explainer) Endpoint(service Service, pod netip.Addr) (found Endpoint, o
 	return entries[max(own, 0)], true
 }
 
+// Predicted tells whether a claim has a pod by its labels alone: no EndpointSlice of the Service names it yet.
+func (e *Explainer) Predicted(service Service, pod netip.Addr) bool {
+	i, known := e.byService[service]
+	a := e.attachments[pod]
+	return known && e.claims[i].predicts(a) && !slices.ContainsFunc(e.named[service], func(endpoint Endpoint) bool {
+		return endpoint.Addr == pod && a.contradicts(endpoint) == ""
+	})
+}
+
 // endpointsAt returns the part of a sorted list that has an address.
 func endpointsAt(endpoints []Endpoint, addr netip.Addr) []Endpoint {
 	from, _ := slices.BinarySearchFunc(endpoints, addr, func(e Endpoint, addr netip.Addr) int { return e.Addr.Compare(addr) })
@@ -289,6 +304,9 @@ func (e *Explainer) Explain(packet Packet) Decision {
 		d.Binding, d.Field, d.Owner = &b, e.Field(b.Service), e.owners[b.EgressIP]
 		d.Because = fmt.Sprintf("the Service %s gives it %s (%s) for %s, an address that belongs to the namespace %s",
 			b.Service, b.EgressIP, d.Field, b.Protocol, d.Owner.Namespace)
+		if e.Predicted(b.Service, b.Pod) {
+			d.Because += "; the Service selects the pod, which no EndpointSlice names yet"
+		}
 	} else {
 		d.Because = e.whyNot(packet, d.Refusals)
 	}
