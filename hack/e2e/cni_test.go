@@ -13,7 +13,12 @@ import (
 // inEachWay runs a test in a world for each way in which rules are written.
 func inEachWay(t *testing.T, test func(r *cniRuntime)) {
 	for name, s := range map[string]settings{"legacy": {backend: lab.Legacy}, "nft": {backend: lab.NFT}, "nftables": {backend: lab.NFT, nftables: true}} {
-		t.Run(name, func(t *testing.T) { test(newCNIWorld(t, s)) })
+		t.Run(name, func(t *testing.T) {
+			if s.backend == lab.Legacy {
+				belongsTo(t, usual)
+			}
+			test(newCNIWorld(t, s))
+		})
 	}
 }
 
