@@ -151,10 +151,13 @@ func removeUnfinished(folder string, before time.Time) error {
 // DefaultSocket is where a node answers the plugin if nothing else is said.
 const DefaultSocket = "/run/origin-node/cni.sock"
 
-// Folder is where a node keeps its attachments that answers on a socket, Released where the plugin leaves notes for it,
-// and Claims the file with the namespaces that have claims.
-func Folder(socket string) string   { return filepath.Join(filepath.Dir(socket), "attachments") }
+// Folder returns where a node that answers on a socket keeps its attachments.
+func Folder(socket string) string { return filepath.Join(filepath.Dir(socket), "attachments") }
+
+// Released returns the folder in which the plugin leaves notes for a node that answers on a socket.
 func Released(socket string) string { return filepath.Join(filepath.Dir(socket), "released") }
+
+// Claims returns the file with the namespaces that have claims, of a node that answers on a socket.
 func Claims(socket string) string {
 	if socket == DefaultSocket {
 		return "/var/lib/origin-node/claims" // which outlives a reboot
