@@ -22,5 +22,6 @@
 //	                                             never fails
 //	STATUS                                       code 50 with refuse only
 //
-// Interfaces other than eth0, containers that are no pods, and pods without an address are passed through.
+// Interfaces other than eth0 and containers that are no pods are passed through; pods without an address, too, unless
+// Services of their namespace have claims.
 package main

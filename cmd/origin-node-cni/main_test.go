@@ -390,6 +390,19 @@ func TestCollect_NeedsTheSandboxes(t *testing.T) {
 	}
 }
 
+// TestAdd_WithoutAnAddress: a pod that may be bound does not start.
+func TestAdd_WithoutAnAddress(t *testing.T) {
+	for namespace, code := range map[string]uint{"shop": types.ErrTryAgainLater, "bank": 0} {
+		r := newRuntime(t, "1.0.0", "")
+		r.must(attachments.WriteClaims(r.claims, []string{"shop"}))
+		err := add(&skel.CmdArgs{ContainerID: "c1", IfName: "eth0", Args: "K8S_POD_NAMESPACE=" + namespace + ";K8S_POD_NAME=web-0;K8S_POD_UID=u1",
+			StdinData: fmt.Appendf(nil, `{"cniVersion": "1.0.0", "socket": %q, "prevResult": {"cniVersion": "1.0.0"}}`, r.socket())})
+		if got := codeOf(t, err); got != code {
+			t.Errorf("%s: code %d, want %d", namespace, got, code)
+		}
+	}
+}
+
 func TestAdd_NeedsAPreviousResult(t *testing.T) {
 	r := newRuntime(t, "1.0.0", "")
 	r.list.Plugins = r.list.Plugins[1:]

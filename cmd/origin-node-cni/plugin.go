@@ -38,12 +38,21 @@ func add(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
+	if !concerned && c.needsAddress(request) {
+		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: prevResult has no address of the pod %s, and Services of its namespace may claim it", request.Pod), "")
+	}
 	if concerned {
 		if err := c.attach(request); err != nil {
 			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s must wait", request.Pod), err.Error())
 		}
 	}
 	return types.PrintResult(c.PrevResult, c.CNIVersion)
+}
+
+// needsAddress tells whether a pod may be bound, so that it must not start while nobody knows its address.
+func (c *config) needsAddress(request cni.Request) bool {
+	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
+	return err == nil && namespaces[request.Pod.Namespace] && c.Unanswered != start
 }
 
 // attach returns nil when a pod may start.
