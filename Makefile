@@ -4,6 +4,9 @@ SHELL := /bin/bash
 
 OUTPUT   := _output/local/bin/linux/amd64
 PREFIX   ?= /usr
+# The plugin, and where container runtimes look for plugins; Debian's is /usr/lib/cni.
+CNI_PLUGIN   := $(OUTPUT)/origin-node-cni
+CNI_BIN_DIR  ?= /opt/cni/bin
 
 # The release branch of Kubernetes to build against, for example KUBE=1.36; the vendored one if empty.
 KUBE =
@@ -60,8 +63,12 @@ MODE =
 SCOPE = node
 
 .PHONY: build
-build: ## Build the openshift binary (the default); against another branch with KUBE=1.36
+build: build-cni ## Build the openshift binary (the default), against another branch with KUBE=1.36, and the CNI plugin
 	$(BUILD) -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
+
+.PHONY: build-cni
+build-cni: ## Build the CNI plugin alone
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(CNI_PLUGIN) ./cmd/origin-node-cni
 
 .PHONY: test
 test: build ## Run all tests but test-e2e's (root for those in network namespaces, skipped with a reason otherwise)
@@ -202,6 +209,10 @@ install: ## Install the binary, the unit and the example configuration below DES
 	[ -e $(DESTDIR)/etc/sysconfig/origin-node ] || install -D -m 0644 images/node/origin-node.sysconfig $(DESTDIR)/etc/sysconfig/origin-node
 	[ -e $(DESTDIR)/etc/origin/node/node-config.yaml ] || install -D -m 0600 images/node/node-config.yaml $(DESTDIR)/etc/origin/node/node-config.yaml
 	install -d -m 0755 $(DESTDIR)/var/lib/origin
+
+.PHONY: install-cni
+install-cni: ## Install the CNI plugin below DESTDIR, in CNI_BIN_DIR (/opt/cni/bin); the network plugin's conflist has to name it
+	install -D -m 0755 $(CNI_PLUGIN) $(DESTDIR)$(CNI_BIN_DIR)/origin-node-cni
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -216,7 +216,15 @@ func (l *Lab) AddPod() (*Host, error) { return l.AddPodOn(l.Node()) }
 func (l *Lab) AddPodOn(node *Host) (*Host, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return l.addPod(ctx, node, 0)
+	return l.addPod(ctx, node, 0, l.startPod)
+}
+
+// AddSandboxOn makes a pod on a node without a network, which the caller gives it: its V4 and V6 are invalid. RemovePod
+// removes it.
+func (l *Lab) AddSandboxOn(node *Host) (*Host, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return l.addPod(ctx, node, 0, func(ctx context.Context, h *Host) error { return h.create(ctx) })
 }
 
 // AddPodAt starts a pod that has the given address, IPv4 or IPv6, and that of the
@@ -229,7 +237,7 @@ func (l *Lab) AddPodAt(addr netip.Addr) (*Host, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return l.addPod(ctx, node, number)
+	return l.addPod(ctx, node, number, l.startPod)
 }
 
 // RemovePod ends a pod with its processes, servers and flows. h is of no use
@@ -259,7 +267,7 @@ func (l *Lab) discard(ctx context.Context, h *Host) error {
 
 func (l *Lab) addPods(ctx context.Context) error {
 	for i := range l.cfg.Pods {
-		if _, err := l.addPod(ctx, l.nodes[i%len(l.nodes)], 0); err != nil {
+		if _, err := l.addPod(ctx, l.nodes[i%len(l.nodes)], 0, l.startPod); err != nil {
 			return err
 		}
 	}

@@ -235,13 +235,13 @@ func (l *Lab) place(addr netip.Addr) (node *Host, number int) {
 	return nil, 0
 }
 
-// addPod starts a pod that has a number in the network of its node, 0 any.
-func (l *Lab) addPod(ctx context.Context, node *Host, number int) (*Host, error) {
+// addPod has a pod started that has a number in the network of its node, 0 any.
+func (l *Lab) addPod(ctx context.Context, node *Host, number int, start func(context.Context, *Host) error) (*Host, error) {
 	h, err := l.admit(node, number)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.startPod(ctx, h); err != nil {
+	if err := start(ctx, h); err != nil {
 		return nil, errors.Join(err, l.discard(ctx, h))
 	}
 	l.mu.Lock()

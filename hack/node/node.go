@@ -110,6 +110,7 @@ func (n *Node) Configure(arguments string) {
 		"nodeport-addresses":     []string{"primary"},
 		"conntrack-max-per-core": []string{"0"}, // the limit is the machine's, not the namespace's
 		"egress-snat-socket":     []string{n.Socket()},
+		"egress-snat-cni-socket": []string{n.File("cni.sock")},
 	}
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(arguments), &given); err != nil {

@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -101,6 +102,12 @@ func planOf(c oracle.Cluster, family v1.IPFamily, scope placement.Scope, node st
 	for _, ip := range c.Held[node] {
 		known.Held[ip] = true
 	}
+	for _, a := range c.Attached[node] {
+		known.Attachments = append(known.Attachments, plan.Attachment{
+			Addr: a.Addr, Pod: plan.Pod{Namespace: a.Namespace, Name: a.Name}, UID: a.UID, Node: node, Labels: a.Labels,
+			Ended: a.Phase == v1.PodSucceeded || a.Phase == v1.PodFailed, Released: a.Released,
+		})
+	}
 	p, _ := egress.PlanFor(family, given, known) // it is complete without what cannot be read
 	return p
 }
@@ -138,6 +145,14 @@ func smaller(c oracle.Cluster) (clusters []oracle.Cluster) {
 		less := c
 		less.EndpointSlices = without(c.EndpointSlices, i)
 		clusters = append(clusters, less)
+	}
+	for node, attached := range c.Attached {
+		for i := range attached {
+			less := c
+			less.Attached = maps.Clone(c.Attached)
+			less.Attached[node] = without(attached, i)
+			clusters = append(clusters, less)
+		}
 	}
 	for i := range c.Nodes {
 		less := c
@@ -235,12 +250,14 @@ func (r random) cluster() oracle.Cluster {
 		Services:  repeated(r, 8, r.service),
 		Nodes:     repeated(r, 3, r.node),
 		Held:      map[string][]netip.Addr{},
+		Attached:  map[string][]oracle.Attachment{},
 		Arguments: r.arguments(),
 	}
 	for _, node := range nodeNames {
 		for _, ip := range some(r, 2, egressIPs) {
 			c.Held[node] = append(c.Held[node], netip.MustParseAddr(ip))
 		}
+		c.Attached[node] = r.attachments()
 	}
 	for i, svc := range c.Services { // names are unique
 		svc.Name = fmt.Sprintf("s%d", i)
@@ -276,6 +293,8 @@ func (r random) service() *v1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: one(r, namespaces...)},
 		Spec: v1.ServiceSpec{
 			Type: one(r, v1.ServiceTypeClusterIP, v1.ServiceTypeLoadBalancer), ClusterIP: "172.30.0.10",
+			Selector:    one(r, nil, map[string]string{"app": "web"}, map[string]string{"app": "web", "tier": "front"}),
+			IPFamilies:  one(r, []v1.IPFamily{v1.IPv4Protocol}, []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}),
 			ExternalIPs: mostly(r, 4, egressIPs, oddIPs),
 		},
 	}
@@ -321,7 +340,7 @@ func (r random) slice(namespace, service string) *discovery.EndpointSlice {
 	for _, ip := range mostly(r, 4, pods, oddPodIPs) {
 		e := discovery.Endpoint{Addresses: []string{ip}, Conditions: discovery.EndpointConditions{Ready: one(r, nil, ptr.To(true), ptr.To(false))}}
 		if r.IntN(2) == 0 {
-			e.TargetRef = &v1.ObjectReference{Kind: one(r, "Pod", "Pod", "Pod", "Node"), Namespace: one(r, namespace, homeOf(ip)), Name: "pod"}
+			e.TargetRef = &v1.ObjectReference{Kind: one(r, "Pod", "Pod", "Pod", "Node"), Namespace: one(r, namespace, homeOf(ip)), Name: one(r, "pod", "pod", "other"), UID: one[types.UID](r, "", "u1", "u2")}
 		}
 		if r.IntN(3) > 0 {
 			e.NodeName = ptr.To(one(r, nodeNames...))
@@ -329,6 +348,22 @@ func (r random) slice(namespace, service string) *discovery.EndpointSlice {
 		slice.Endpoints = append(slice.Endpoints, e)
 	}
 	return slice
+}
+
+// attachments are a node's, of different addresses.
+func (r random) attachments() (attachments []oracle.Attachment) {
+	for _, ip := range podIPs {
+		if r.IntN(3) > 0 {
+			continue
+		}
+		attachments = append(attachments, oracle.Attachment{
+			Addr: netip.MustParseAddr(ip), Namespace: one(r, homeOf(ip), homeOf(ip), one(r, namespaces...)), Name: one(r, "pod", "pod", "other"), UID: one(r, "u1", "u2"),
+			Labels:   one(r, nil, map[string]string{"app": "web"}, map[string]string{"app": "web", "tier": "front"}, map[string]string{"app": "db"}),
+			Phase:    one(r, v1.PodPending, v1.PodRunning, v1.PodRunning, v1.PodSucceeded, v1.PodFailed),
+			Released: r.IntN(4) == 0,
+		})
+	}
+	return attachments
 }
 
 // homeOf is the namespace of the pod at an address.

@@ -15,7 +15,9 @@ type endpoint struct {
 	addr               netip.Addr
 	// podNamespace is that of the pod that the EndpointSlice names; empty for none.
 	podNamespace string
-	node         string
+	// podName and podUID are those of any pod that it names.
+	podName, podUID string
+	node            string
 }
 
 // "All addresses in its EndpointSlices count, ready or not."
@@ -34,7 +36,7 @@ func endpointsIn(slice *discovery.EndpointSlice) (all []endpoint) {
 	for _, object := range slice.Endpoints {
 		e := endpoint{namespace: slice.Namespace, service: service, node: ptr.Deref(object.NodeName, "")}
 		if ref := object.TargetRef; ref != nil && ref.Kind == "Pod" {
-			e.podNamespace = ref.Namespace
+			e.podNamespace, e.podName, e.podUID = ref.Namespace, ref.Name, string(ref.UID)
 		}
 		for _, text := range object.Addresses {
 			if e.addr = parseIP(text); e.addr.IsValid() {

@@ -24,6 +24,8 @@ type Cluster struct {
 	// Held are the addresses on nodes' interfaces, by the names of the nodes, without those on loopback and on
 	// interfaces that do not answer ARP.
 	Held map[string][]netip.Addr
+	// Attached are the addresses of pods on nodes, by the names of the nodes, as the nodes' network plugins told.
+	Attached map[string][]Attachment
 	Arguments
 }
 
@@ -49,22 +51,24 @@ func (c Cluster) Source(pod netip.Addr, protocol string, destination netip.Addr)
 	return netip.Addr{}
 }
 
-// Bindings returns all bindings of the cluster, sorted by pod and protocol.
+// Bindings returns all bindings of the cluster that follow from its objects, sorted by pod and protocol.
 func (c Cluster) Bindings() []Binding {
-	return c.bindings(func(endpoint) bool { return true })
+	return c.bindings("", everything)
 }
+
+func everything(endpoint) bool { return true }
 
 // BindingsOn returns those that a node writes rules for. With egress-snat-scope: node these are the bindings
 // that follow from the endpoints that an EndpointSlice places on this node, or on none, and from those in its
 // Node's spec.podCIDRs; and, unless egress-snat-steering is off, from all endpoints of the pods that are steered to it.
 func (c Cluster) BindingsOn(node string) []Binding {
 	if !c.NodeScope {
-		return c.Bindings()
+		return c.bindings(node, everything)
 	}
 	podCIDRs := c.podCIDRs(node)
 	isHere := func(e endpoint) bool { return e.node == node || contain(podCIDRs, e.addr) }
 	steered := c.steeredTo(node, isHere)
-	return c.bindings(func(e endpoint) bool { return e.node == "" || isHere(e) || steered[e.addr] })
+	return c.bindings(node, func(e endpoint) bool { return e.node == "" || isHere(e) || steered[e.addr] })
 }
 
 // "All endpoints of the claims on" egress IPs that the node holds; "at the address of an endpoint that is
@@ -87,22 +91,23 @@ func (c Cluster) steeredTo(node string, isHere func(endpoint) bool) map[netip.Ad
 	return steered
 }
 
-// bindings returns those that follow from some of the endpoints.
-func (c Cluster) bindings(counts func(endpoint) bool) []Binding {
+// bindings returns those that follow from some of the endpoints that a node knows; without a node, from those of the
+// objects alone.
+func (c Cluster) bindings(node string, counts func(endpoint) bool) []Binding {
 	type target struct {
 		pod      netip.Addr
 		protocol string
 	}
 	bound := map[target]Binding{}
-	endpoints := c.endpoints()
-	named := podNamespaces(endpoints)
+	endpoints := c.endpointsOn(node)
+	named := podNamespaces(c.endpoints())
 	for _, svc := range c.oldestFirst() {
 		for _, claim := range c.claims(svc) {
 			if !c.mayHave(svc.Namespace, claim) || c.ownerOf(claim.ip) != svc.Namespace {
 				continue
 			}
 			for _, e := range endpoints {
-				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e.addr) || e.isOfAnotherNamespace(named) {
+				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e.addr) || e.isOfAnotherNamespace(named) || c.hasAnotherPod(node, e) {
 					continue
 				}
 				for _, protocol := range c.protocolsOf(svc) {

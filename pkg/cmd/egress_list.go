@@ -25,8 +25,9 @@ VIA is where the packets get the egress IP:
 NODE is the pod's node according to its EndpointSlice. AGE is the time since this node
 process wrote the last part of the row to the kernel, <pending> before that, or
 <elsewhere> if another node writes it. -o wide adds POD, FIELD (the field of the Service
-that has the egress IP) and OWNER (the oldest Service that has the egress IP; only Services
-of its namespace may use the address).
+that has the egress IP), OWNER (the oldest Service that has the egress IP; only Services
+of its namespace may use the address) and KNOWN BY (endpointslice; or labels, of a pod that
+the CNI plugin has attached and no EndpointSlice names yet).
 
 With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
 document per line, YAML separates documents by "---". A document has
@@ -37,8 +38,9 @@ document per line, YAML separates documents by "---". A document has
   steering    how packets get to the nodes that have their egress IPs: off, vxlan or direct
               (omitted if the node's version does not know of steering)
   bindings    podIP, protocols, egressIP, via {way, node}, service {namespace, name},
-              field, owner {namespace, name}, pod {namespace, name}, node, here, since
-              (pod, node and since are omitted if unknown; here tells whether this
+              field, owner {namespace, name}, pod {namespace, name}, node, here,
+              predicted (known by labels alone), since
+              (pod, node, predicted and since are omitted if unknown; here tells whether this
               node writes the rules, and via is omitted if not)
 
 The way of the packets is "here", "to node" (to the one in via), "blackhole" (they are dropped in
@@ -74,6 +76,8 @@ type listedBinding struct {
 	Node    string       `json:"node,omitempty"`
 	// Here: this node writes it.
 	Here bool `json:"here"`
+	// Predicted: the Service selects the pod, which no EndpointSlice names yet.
+	Predicted bool `json:"predicted,omitempty"`
 	// Since is zero until all of the row's bindings are written.
 	Since time.Time `json:"since,omitzero"`
 }
@@ -119,6 +123,12 @@ var bindingListing = listing[listedBinding]{
 		{"POD", true, func(b listedBinding, _ time.Time) string { return orNone(b.Pod.String()) }},
 		{"FIELD", true, func(b listedBinding, _ time.Time) string { return orNone(b.Field) }},
 		{"OWNER", true, func(b listedBinding, _ time.Time) string { return b.Owner.String() }},
+		{"KNOWN BY", true, func(b listedBinding, _ time.Time) string {
+			if b.Predicted {
+				return "labels"
+			}
+			return "endpointslice"
+		}},
 	},
 	empty: always("no pod is bound to an egress IP"),
 	rows:  bindingsOf,
@@ -172,6 +182,7 @@ func listBinding(e *plan.Explainer, b plan.Binding, since time.Time) listedBindi
 		Owner:     e.Owner(b.EgressIP),
 		Pod:       endpoint.Pod,
 		Node:      endpoint.Node,
+		Predicted: e.Predicted(b.Service, b.Pod),
 		Since:     since,
 	}
 }

@@ -29,6 +29,7 @@ The reasons, of whole claims first:
   BoundByOlderService     an older Service gives the pod another egress IP
   EndpointOutsideCluster  the endpoint is a node's address, or in no cluster CIDR
   PodOfOtherNamespace     the endpoint is a pod of another namespace
+  AddressOfOtherPod       the endpoint names a pod that does not have the address (any more)
 
 -o wide adds FIELD (the field of the Service that has the
 egress IP), OWNER (the oldest Service that has the egress IP), POD and NODE.

@@ -14,7 +14,8 @@
 //
 // # The parts
 //
-//	Services, EndpointSlices ─► extension.Host ─┐
+//	CNI plugin, this node's Pods ─► attacher ───┐
+//	Services, EndpointSlices ─► extension.Host ─┤
 //	Nodes, ServiceCIDRs, Network ─► informers ──┴─► objects.go ─► state ─► placement ─► plan.Planner
 //	                                                                                        │ plan.Change
 //	                                 Events, metrics, log ◄─────────────────────────────────┤

@@ -237,6 +237,9 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	var warnings []warning
 	for _, family := range families {
 		for _, refusal := range r.refusals[service][family] {
+			if refusal.Reason == plan.AddressOfOtherPod {
+				continue // as after the end of every pod, until the EndpointSlice follows
+			}
 			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
 			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofFew: ofPod && !r.allKnowPods}
 			if !slices.Contains(warnings, w) {

@@ -30,6 +30,8 @@ type Config struct {
 	Steering Steering
 	// Pool is where this program puts egress IPs by itself.
 	Pool Pool
+	// Attaching is how the CNI plugin is answered.
+	Attaching Attaching
 	// Scope says whose pods rules are written for; those of this node if empty.
 	Scope placement.Scope
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
@@ -73,6 +75,8 @@ type Extension struct {
 	steerer *steerer
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolNode
+	// attacher is nil if the CNI plugin is not answered.
+	attacher *attacher
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier
@@ -142,6 +146,7 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range families {
 		e.families[name] = newFamily(e, name)
 	}
+	e.attacher = newAttacher(e)
 	e.events = newEventRecorder(e.logger, config, e.state)
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
 		e.pool.keep() // also while the API server is waited for

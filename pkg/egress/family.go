@@ -101,7 +101,7 @@ func (f *family) update(regular bool) plan.Change {
 func (f *family) report(change plan.Change, numbers plan.Numbers) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
-	f.refusals.log(change.Refused)
+	f.refusals.log(change.Refused, change.Lifted)
 }
 
 func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {

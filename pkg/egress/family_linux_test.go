@@ -68,7 +68,13 @@ const (
 // newFamilyTest runs an Extension beside a proxier that serves these IP families, until the test ends.
 // It knows of one Service, with a pod of each family; no kind of objects is known in full.
 func newFamilyTest(t *testing.T, served ...v1.IPFamily) *familyTest {
+	return newAttachingTest(t, "", served...)
+}
+
+// newAttachingTest is newFamilyTest for a node that answers the CNI plugin on a socket.
+func newAttachingTest(t *testing.T, socket string, served ...v1.IPFamily) *familyTest {
 	config := testConfig
+	config.Attaching = Attaching{Socket: socket, WatchPods: true}
 	config.MinSyncPeriod, config.SyncPeriod = 50*time.Millisecond, time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &familyTest{T: t, Extension: New(ctx, config), dir: t.TempDir()}

@@ -30,6 +30,11 @@ func (s *state) input(family v1.IPFamily) (plan.Input, placement.Placement) {
 // wholeInput is input with the lock held.
 func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 	in := s.surroundings(family)
+	for addr, a := range s.attachments {
+		if familyOf(addr) == family {
+			in.Attachments = append(in.Attachments, a)
+		}
+	}
 	pods := s.pods // of the whole cluster, which this node's plan may never need
 	for name, svc := range s.services {
 		part := svc.parts[family]
@@ -43,7 +48,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 		claim := *part.claim
 		for endpoints := range s.endpointsOf(name) {
 			for _, e := range ofFamily(family, endpoints, endpointAddr) {
-				if e.Pod.Namespace == "" { // leaving the name out binds no pod of another namespace either
+				if a, attached := s.attachments[e.Addr]; e.Pod.Namespace == "" && (!attached || a.Released) { // leaving the name out binds no pod of another namespace either
 					if pods == nil {
 						pods = s.countPods()
 					}
@@ -112,6 +117,8 @@ type Objects struct {
 	Network *configv1.Network
 	// Held are the addresses that this node holds, as in [placement.Placement].
 	Held map[netip.Addr]bool
+	// Attachments are those of this node's pods, at most one of an address.
+	Attachments []plan.Attachment
 	// Leases are those in which nodes announce theirs.
 	Leases []*coordinationv1.Lease
 	// Hardware are the hardware addresses of hosts on this node's networks, as far as its kernel knows them.
@@ -153,6 +160,9 @@ func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Ad
 	}
 	for _, object := range objects.Nodes {
 		s.setNode(object)
+	}
+	for _, a := range objects.Attachments {
+		s.setAttachment(a)
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
 	_, err = s.setNetwork(objects.Network)

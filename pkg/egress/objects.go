@@ -17,6 +17,7 @@ import (
 	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
 	netutils "k8s.io/utils/net"
 
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -52,7 +53,8 @@ func (p *part) equal(o *part) bool {
 		return a == b
 	}
 	return a.Service == b.Service && a.EgressIP == b.EgressIP && a.Field == b.Field && a.Created.Equal(b.Created) &&
-		a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols)
+		a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
+		maps.Equal(a.Selector, b.Selector)
 }
 
 // candidate is an address that a Service could leave from.
@@ -117,9 +119,23 @@ func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim 
 			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer,
 			Protocols: protocols,
 			Refused:   reason, RefusedBecause: because,
+			Selector: selectorOf(object, family),
 		}
 	}
 	return claims
+}
+
+// selectorOf returns what chooses a Service's pods that have endpoints in an IP family; nil if none have.
+func selectorOf(object *v1.Service, family v1.IPFamily) map[string]string {
+	served := object.Spec.IPFamilies
+	if len(served) == 0 { // as the EndpointSlice controller does
+		clusterIP, _ := parseIP(object.Spec.ClusterIP)
+		served = []v1.IPFamily{familyOf(clusterIP)}
+	}
+	if !slices.Contains(served, family) {
+		return nil
+	}
+	return object.Spec.Selector
 }
 
 // candidatesOf returns the addresses that a Service could leave from, in its own order.
@@ -282,6 +298,7 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 		converted := plan.Endpoint{}
 		if ref := endpoint.TargetRef; ref != nil && ref.Kind == "Pod" {
 			converted.Pod = plan.Pod{Namespace: cut(ref.Namespace, maxNamespace), Name: cut(ref.Name, maxName)}
+			converted.UID = cut(string(ref.UID), maxName)
 		}
 		if endpoint.NodeName != nil {
 			converted.Node = *endpoint.NodeName
@@ -308,6 +325,20 @@ const maxNamespace, maxName = 64, 254
 
 // cut returns text, or as much of it as fits into this many bytes.
 func cut(text string, most int) string { return text[:min(len(text), most)] }
+
+// convertPod reads what predictions need of a Pod.
+func convertPod(pod *v1.Pod) podObject {
+	labels := maps.Clone(pod.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return podObject{
+		Pod:    attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+		static: pod.Annotations[v1.MirrorPodAnnotationKey],
+		labels: labels,
+		ended:  pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed,
+	}
+}
 
 // convertNode reads a Node's addresses by IP family. Its primary address is its first
 // InternalIP; host names are left out.

@@ -19,6 +19,8 @@ const (
 	linesOfAll, lineEvery            = 20, 3 * time.Second
 	// leftOutEvery is how often it says how many it has left out.
 	leftOutEvery = time.Minute
+	// settledWithin is how long an EndpointSlice may take to follow the end of a pod.
+	settledWithin = time.Minute
 )
 
 // refusalLog logs refusals, of each Service and of all together no more than a few at a time: whoever
@@ -29,6 +31,8 @@ type refusalLog struct {
 	clock    clock.PassiveClock
 	lines    flowcontrol.PassiveRateLimiter
 	services map[plan.Service]*serviceRefusals
+	// unsettled are refusals that hold after the end of every pod, until its EndpointSlice follows, by when they came.
+	unsettled map[plan.Refusal]time.Time
 	// saidLeftOut is when it last said how many it has left out.
 	saidLeftOut time.Time
 }
@@ -44,7 +48,7 @@ func newRefusalLog(logger klog.Logger, clock clock.PassiveClock) *refusalLog {
 	return &refusalLog{
 		logger: logger, clock: clock,
 		lines:    newLineLimit(linesOfAll, lineEvery, clock),
-		services: map[plan.Service]*serviceRefusals{},
+		services: map[plan.Service]*serviceRefusals{}, unsettled: map[plan.Refusal]time.Time{},
 	}
 }
 
@@ -52,10 +56,10 @@ func newLineLimit(burst int, every time.Duration, clock clock.PassiveClock) flow
 	return flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/every.Seconds()), burst, clock)
 }
 
-// log logs refusals that are new, or counts them. Call it now and then without any, too, so that it
-// says how many it has left out.
-func (l *refusalLog) log(refused []plan.Refusal) {
-	for _, r := range refused {
+// log logs refusals that are new, or counts them, and forgets those that are lifted. Call it now and then without any,
+// too, so that it says how many it has left out.
+func (l *refusalLog) log(refused, lifted []plan.Refusal) {
+	for _, r := range l.settled(refused, lifted) {
 		service := l.of(r.Service)
 		if service.lines.TryAccept() && l.lines.TryAccept() {
 			l.logger.Info("Refused egress SNAT", "service", r.Service, "egressIP", r.EgressIP, "reason", r.Reason, "message", r.Message)
@@ -66,6 +70,27 @@ func (l *refusalLog) log(refused []plan.Refusal) {
 	if l.clock.Since(l.saidLeftOut) >= leftOutEvery {
 		l.sayLeftOut()
 	}
+}
+
+// settled returns those of new refusals that are worth a line now.
+func (l *refusalLog) settled(refused, lifted []plan.Refusal) (worth []plan.Refusal) {
+	for _, r := range lifted {
+		delete(l.unsettled, r)
+	}
+	for r, since := range l.unsettled {
+		if l.clock.Since(since) >= settledWithin {
+			delete(l.unsettled, r)
+			worth = append(worth, r)
+		}
+	}
+	for _, r := range refused {
+		if r.Reason == plan.AddressOfOtherPod {
+			l.unsettled[r] = l.clock.Now()
+		} else {
+			worth = append(worth, r)
+		}
+	}
+	return worth
 }
 
 // of returns what is known of a Service that is refused something now.

@@ -61,17 +61,17 @@ func TestRefusalLog_ManyServices(t *testing.T) {
 	for i := range many {
 		refused = append(refused, refusal(i))
 	}
-	l.log(refused)
+	l.log(refused, nil)
 	if log.told != linesOfAll || log.others != 1 || log.leftOut != many-linesOfAll {
 		t.Errorf("%d lines, %d on %d left out; want %d, and one on the rest", log.told, log.others, log.leftOut, linesOfAll)
 	}
 	hand.advance(lineEvery)
-	l.log([]plan.Refusal{refusal(many)})
+	l.log([]plan.Refusal{refusal(many)}, nil)
 	if log.told != linesOfAll+1 {
 		t.Errorf("%d lines; want one more", log.told)
 	}
 	hand.advance(2 * linesOfService * serviceLineEvery)
-	if l.log(nil); len(l.services) != 0 {
+	if l.log(nil, nil); len(l.services) != 0 {
 		t.Errorf("%d Services are remembered, want none", len(l.services))
 	}
 	if log.others != 1 {
@@ -109,4 +109,27 @@ func (l *refusalLines) logger() klog.Logger {
 		}
 		l.last = text
 	}, funcr.Options{})
+}
+
+// TestRefusalLog_EndpointSlicesFollow: what holds after the end of every pod has a line if it does not end.
+func TestRefusalLog_EndpointSlicesFollow(t *testing.T) {
+	var log refusalLines
+	hand := &handClock{now: time.Unix(1000, 0)}
+	l := newRefusalLog(log.logger(), hand)
+	refusal := func(name string) plan.Refusal {
+		return plan.Refusal{Service: plan.Service{Namespace: "ns", Name: name}, Reason: plan.AddressOfOtherPod}
+	}
+	l.log([]plan.Refusal{refusal("short"), refusal("long")}, nil)
+	hand.advance(settledWithin / 2)
+	l.log(nil, []plan.Refusal{refusal("short")})
+	if log.told != 0 {
+		t.Errorf("%d lines at once", log.told)
+	}
+	hand.advance(settledWithin)
+	for range 2 {
+		l.log(nil, nil)
+	}
+	if log.told != 1 {
+		t.Errorf("%d lines later, want 1", log.told)
+	}
 }

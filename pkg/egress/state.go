@@ -28,7 +28,9 @@ type state struct {
 	// unserved has the pods that EndpointSlices name which the proxier does not serve.
 	unserved map[unservedName][]plan.Endpoint
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
-	pods         podNames
+	pods podNames
+	// attachments are those of this node's pods.
+	attachments  map[netip.Addr]plan.Attachment
 	nodes        map[string]map[v1.IPFamily]plan.Node
 	serviceCIDRs []netip.Prefix
 	network      network
@@ -48,17 +50,18 @@ type state struct {
 
 func newState(config Config) *state {
 	s := &state{
-		config:    config,
-		services:  map[types.NamespacedName]service{},
-		slices:    map[types.NamespacedName][]*discovery.EndpointSlice{},
-		serviceOf: map[types.NamespacedName]string{},
-		unserved:  map[unservedName][]plan.Endpoint{},
-		nodes:     map[string]map[v1.IPFamily]plan.Node{},
-		served:    families,
-		placement: placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
-		claimed:   map[v1.IPFamily]*claimedIPs{},
-		planners:  map[v1.IPFamily]*plan.Planner{},
-		moved:     map[v1.IPFamily]bool{},
+		config:      config,
+		services:    map[types.NamespacedName]service{},
+		slices:      map[types.NamespacedName][]*discovery.EndpointSlice{},
+		serviceOf:   map[types.NamespacedName]string{},
+		unserved:    map[unservedName][]plan.Endpoint{},
+		attachments: map[netip.Addr]plan.Attachment{},
+		nodes:       map[string]map[v1.IPFamily]plan.Node{},
+		served:      families,
+		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
+		claimed:     map[v1.IPFamily]*claimedIPs{},
+		planners:    map[v1.IPFamily]*plan.Planner{},
+		moved:       map[v1.IPFamily]bool{},
 	}
 	for _, family := range families {
 		s.planners[family] = plan.NewPlanner(s.podAt)

@@ -3,24 +3,27 @@ package extension
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Loop calls a sync function when somebody asks for it: once changes have paused for a moment, and
-// not more often than every so often.
+// not more often than every so often. A caller of Await gets its sync at once.
 type Loop struct {
 	// mostRest bounds the rest after a sync; longestRest does if it is 0.
 	mostRest              time.Duration
 	minPeriod, lookPeriod time.Duration
-	// wake asks for a sync; it holds one request.
-	wake chan struct{}
+	// wake asks for a sync, urgent for one without pause and rest. They hold one request.
+	wake, urgent chan struct{}
 
 	mu sync.Mutex // protects what follows
 	// dueSince is when the oldest request came that no sync has answered; zero if none.
 	dueSince time.Time
 	// changes are the times of the changes that no sync has answered.
 	changes []time.Time
+	// waiters are those that no sync has answered. A sync that succeeds closes them.
+	waiters []chan struct{}
 }
 
 // Sync does what is to be done. It returns when it wants to be called again without a request, zero
@@ -41,7 +44,7 @@ const (
 // NewLoop returns a Loop that leaves at least minPeriod between two syncs, and makes a regular one
 // every lookPeriod.
 func NewLoop(minPeriod, lookPeriod time.Duration) *Loop {
-	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: make(chan struct{}, 1)}
+	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
 }
 
 // LimitRest bounds the rest after a sync, for syncs that seldom write much. Call it before Run.
@@ -52,6 +55,10 @@ func (l *Loop) LimitRest(longest time.Duration) { l.mostRest = longest }
 func (l *Loop) Request() {
 	l.mu.Lock()
 	defer l.mu.Unlock() // so that a sync that ends now sees both or neither
+	l.request()
+}
+
+func (l *Loop) request() {
 	if l.dueSince.IsZero() {
 		l.dueSince = time.Now()
 	}
@@ -60,9 +67,22 @@ func (l *Loop) Request() {
 
 // Wake is Request for a caller that must not wait for any lock. It is not due before the sync begins.
 func (l *Loop) Wake() {
+	put(l.wake)
+}
+
+// put puts a request where one fits.
+func put(requests chan struct{}) {
 	select {
-	case l.wake <- struct{}{}:
-	default: // a request waits already
+	case requests <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// drop takes the request away, if there is one.
+func drop(requests chan struct{}) {
+	select {
+	case <-requests:
+	default:
 	}
 }
 
@@ -74,6 +94,31 @@ func (l *Loop) Changed(at time.Time) {
 	}
 	l.mu.Unlock()
 	l.Request()
+}
+
+// Await asks for a sync at once, without a pause before it or a rest before that. It returns nil when a sync that began
+// after the call has not failed, or why ctx ended. A sync that fails is made again as Sync says.
+func (l *Loop) Await(ctx context.Context) error {
+	answered := make(chan struct{})
+	l.mu.Lock()
+	l.waiters = append(l.waiters, answered)
+	l.request()
+	put(l.urgent)
+	l.mu.Unlock()
+	select {
+	case <-answered:
+		return nil
+	case <-ctx.Done():
+		l.forget(answered)
+		return context.Cause(ctx)
+	}
+}
+
+// forget takes a waiter away. A sync that is under way may have it, and answers it for nothing.
+func (l *Loop) forget(waiter chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiters = slices.DeleteFunc(l.waiters, func(w chan struct{}) bool { return w == waiter })
 }
 
 // Restart says that nothing was due before now: it was waited for what cannot be hurried.
@@ -106,15 +151,17 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 			regular = true
 		case <-again.C:
 		case <-l.wake:
+		case <-l.urgent:
+			put(l.urgent) // for awaitQuiet
 		}
 		l.awaitQuiet(ctx) // whatever was the reason, changes may be coming
 		if ctx.Err() != nil {
 			return
 		}
 		began := time.Now()
-		changes := l.take()
+		changes, waiters := l.take()
 		at, failed := sync(ctx, regular)
-		l.answered(began, changes, failed)
+		l.answered(began, changes, waiters, failed)
 		if !failed {
 			done(changes)
 		}
@@ -125,6 +172,8 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 		case <-ctx.Done():
 			return
 		case <-time.After(l.rest(time.Since(began))):
+		case <-l.urgent:
+			put(l.urgent)
 		}
 	}
 }
@@ -135,7 +184,8 @@ func (l *Loop) rest(worked time.Duration) time.Duration {
 	return max(l.minPeriod, min(worked, cmp.Or(l.mostRest, longestRest)))
 }
 
-// awaitQuiet returns when no change has come for a moment, or after the least time between two syncs.
+// awaitQuiet returns when no change has come for a moment, or after the least time between two syncs, or at once if
+// somebody waits for the sync.
 func (l *Loop) awaitQuiet(ctx context.Context) {
 	limit := time.After(l.minPeriod)
 	for {
@@ -145,24 +195,29 @@ func (l *Loop) awaitQuiet(ctx context.Context) {
 			return
 		case <-limit:
 			return
+		case <-l.urgent:
+			return
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (l *Loop) take() (changes []time.Time) {
+func (l *Loop) take() (changes []time.Time, waiters []chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	changes, l.changes = l.changes, nil
+	waiters, l.waiters = l.waiters, nil
+	drop(l.wake) // the sync that begins now answers them
+	drop(l.urgent)
 	if l.dueSince.IsZero() {
 		l.dueSince = time.Now() // so that a sync that hangs shows
 	}
-	return changes
+	return changes, waiters
 }
 
-// answered records how the sync went that began at a time, for these changes.
-func (l *Loop) answered(began time.Time, changes []time.Time, failed bool) {
+// answered records how the sync went that began at a time, for these changes and waiters.
+func (l *Loop) answered(began time.Time, changes []time.Time, waiters []chan struct{}, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -177,5 +232,10 @@ func (l *Loop) answered(began time.Time, changes []time.Time, failed bool) {
 	if failed {
 		l.changes = append(changes, l.changes...)
 		l.changes = l.changes[:min(len(l.changes), mostChanges)]
+		l.waiters = append(waiters, l.waiters...)
+		return
+	}
+	for _, waiter := range waiters {
+		close(waiter)
 	}
 }

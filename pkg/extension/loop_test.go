@@ -2,6 +2,7 @@ package extension
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -325,7 +326,7 @@ func TestLoop_Restart(t *testing.T) {
 		if due := l.DueSince(); !due.Equal(time.Now()) {
 			t.Errorf("due since %s, want since now", due)
 		}
-		if changes := l.take(); len(changes) != 0 {
+		if changes, _ := l.take(); len(changes) != 0 {
 			t.Errorf("the times of %d changes are measured, want none", len(changes))
 		}
 	})
@@ -355,4 +356,78 @@ func TestLoop_EndsWithItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLoop_AwaitedSyncHurries: it begins at once, whatever the Loop rests or waits for. Those who come during a sync
+// share the next.
+func TestLoop_AwaitedSyncHurries(t *testing.T) {
+	const takes = 5 * time.Millisecond
+	for name, at := range map[string]time.Duration{
+		"idle": time.Second, "in the pause before a sync": time.Minute + pause/2, "resting after it": time.Minute + pause + takes + time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := runLoop(t, 50*time.Millisecond, time.Hour, func(*looped, int) (time.Time, bool) {
+					time.Sleep(takes)
+					return time.Time{}, false
+				})
+				time.AfterFunc(time.Minute, l.Request)
+				l.after(at)
+				l.syncs()
+				asked := time.Now()
+				var waiting sync.WaitGroup
+				for range 10 {
+					waiting.Go(func() {
+						if err := l.Await(t.Context()); err != nil || time.Since(asked) > 2*takes {
+							t.Errorf("answered after %s, err %v", time.Since(asked), err)
+						}
+					})
+				}
+				waiting.Wait()
+				l.after(10 * time.Second)
+				if got := l.syncs(); len(got.began) < 1 || len(got.began) > 2 || !l.DueSince().IsZero() {
+					t.Errorf("%d syncs, due since %s; want one, and one for those who came meanwhile", len(got.began), l.DueSince())
+				}
+			})
+		})
+	}
+}
+
+// TestLoop_AwaitedSyncBeginsLater than it is asked for: one that is under way may not have seen what is waited for. One
+// that fails answers nobody.
+func TestLoop_AwaitedSyncBeginsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes, again = 100 * time.Millisecond, time.Second
+		l := runLoop(t, 50*time.Millisecond, time.Hour, func(_ *looped, n int) (time.Time, bool) {
+			time.Sleep(takes)
+			return time.Now().Add(again), n == 2
+		})
+		l.after(pause + takes/2) // in the first
+		asked := time.Now()
+		if err := l.Await(t.Context()); err != nil || time.Since(asked) != takes/2+takes {
+			t.Errorf("answered after %s, err %v; want by the sync after the one that was under way", time.Since(asked), err)
+		}
+		asked = time.Now()
+		if err := l.Await(t.Context()); err != nil || time.Since(asked) < takes+again {
+			t.Errorf("answered after %s, err %v; want not by the sync that failed", time.Since(asked), err)
+		}
+	})
+}
+
+// TestLoop_AwaitEndsWithItsContext and leaves nothing behind.
+func TestLoop_AwaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := runLoop(t, 50*time.Millisecond, time.Hour, func(*looped, int) (time.Time, bool) { return time.Now().Add(time.Second), true })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := l.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("err %v", err)
+		}
+		l.after(time.Millisecond)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.waiters) != 0 {
+			t.Errorf("%d are said to wait", len(l.waiters))
+		}
+	})
 }

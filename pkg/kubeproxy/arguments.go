@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -36,6 +37,8 @@ type egressFlags struct {
 	loadBalancerIPs bool
 	backend         string
 	socket          string
+	cniSocket       string
+	watchPods       bool
 	steering        steeringFlags
 	pool            poolFlags
 }
@@ -47,6 +50,7 @@ const (
 	namespaceCIDRsKey = "egress-snat-namespace-cidrs"
 	protocolsKey      = "egress-snat-protocols"
 	socketKey         = "egress-snat-socket"
+	cniSocketKey      = "egress-snat-cni-socket"
 	backendKey        = "egress-snat-backend"
 	scopeKey          = "egress-snat-scope"
 )
@@ -88,6 +92,9 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 	f.steering.add(fs)
 	f.pool.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
+	fs.BoolVar(&f.watchPods, "egress-snat-watch-pods", false, "The node watches its pods, so that the CNI plugin origin-node-cni can have a pod bound before it runs. "+
+		"Its user needs the right to get, list and watch all pods.")
+	fs.StringVar(&f.cniSocket, cniSocketKey, attachments.DefaultSocket, "The local socket on which this node answers the CNI plugin, if egress-snat-watch-pods is true: an absolute path, or empty for no socket.")
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
 		"It costs as much as the cluster is large.")
 }

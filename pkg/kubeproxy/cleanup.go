@@ -8,6 +8,7 @@ import (
 
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -17,7 +18,7 @@ import (
 )
 
 // Cleanup removes every rule and chain of egress SNAT, of the tunnel's ports and of all proxy modes from the kernel, in
-// both iptables back ends. It changes PATH while it runs, so the process must do nothing else
+// both iptables back ends, and what is kept for the CNI plugin. It changes PATH while it runs, so the process must do nothing else
 // meanwhile. It is an error if a node process runs: that would write the rules again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
 	release, err := claimInstance(ctx, instanceFolder)
@@ -32,7 +33,8 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// Egress SNAT first: without its rules pods leave as the network plugin decides, but without
 	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
-	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier))
+	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier),
+		egress.ForgetAttachments(p.flags.cniSocket))
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}

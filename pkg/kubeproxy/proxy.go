@@ -89,6 +89,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		LoadBalancerIPs: args.egress.loadBalancerIPs,
 		Scope:           placement.Scope(args.egress.scope),
 		Audit:           args.egress.audit,
+		Attaching:       egress.Attaching{Socket: args.egress.cniSocket, WatchPods: args.egress.watchPods},
 		MinSyncPeriod:   args.egress.minSyncPeriod,
 		SyncPeriod:      args.options.Config().SyncPeriod.Duration,
 	}
@@ -192,10 +193,13 @@ func (p *Proxy) takeBackend() error {
 
 func (p *Proxy) validateSocket() error {
 	const most = 95 // bytes: unix(7) allows 107, and the temporary name of the socket is longer
-	if socket := p.flags.socket; socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
-		return p.config.Errorf("proxyArguments."+socketKey, "invalid value %q: expected the absolute path of a socket, at most %d bytes, or nothing", socket, most)
+	var errs []error
+	for key, socket := range map[string]string{socketKey: p.flags.socket, cniSocketKey: p.flags.cniSocket} {
+		if socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
+			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a socket, at most %d bytes, or nothing", socket, most))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if there is one

@@ -15,7 +15,7 @@ func Build(in Input) Plan {
 	pods := map[netip.Addr]*grants{}
 	bindings := []Binding{}
 	var refusals []Refusal
-	for _, claim := range oldestFirst(in.Claims) {
+	for _, claim := range oldestFirst(withAttachments(in)) {
 		if reason, message := s.judge(claim, owners[claim.EgressIP]); reason != "" {
 			refusals = append(refusals, refusal(claim, target{}, reason, message))
 			continue

@@ -89,7 +89,23 @@
 //   - that names, as its targetRef, a pod of another namespace (PodOfOtherNamespace);
 //   - that names no pod, if EndpointSlices of other namespaces name pods of their own at the address, and
 //     none of this namespace does (PodOfOtherNamespace);
+//   - that names another pod than the one attached at its address (AddressOfOtherPod), see below;
 //   - whose address is a node's, or lies in no cluster CIDR (EndpointOutsideCluster).
+//
+// A node that a CNI plugin tells of its pods knows whose an address is before any EndpointSlice says it: it has
+// attachments, each an address with its pod. A claim is predicted to get the attached pod as an endpoint if
+//   - the pod is of the claim's namespace,
+//   - the Service has a selector, and the pod's labels match it,
+//   - the Service serves the IP family of the address (spec.ipFamilies), and
+//   - the pod's phase is not terminal (Succeeded or Failed).
+//
+// A predicted endpoint counts as one of an EndpointSlice. Whether the pod is ready has no part in it. It
+// lasts until the pod gives the address back, or one of these is true no longer. A Service without a selector is known
+// by its EndpointSlices alone.
+//
+// An endpoint at an attached address that names no pod is of the attached pod. One that names another pod, by
+// namespace and name, or by UID where both are known, is not bound (AddressOfOtherPod). After the pod has given the
+// address back, an endpoint that still names that pod with its UID is not bound either; any other is.
 //
 // EndpointSlices with the label service.kubernetes.io/headless or
 // service.kubernetes.io/service-proxy-name bind nothing, whichever Service they are labelled with: the
@@ -119,6 +135,8 @@
 //
 // These refuse one endpoint, the first that holds:
 //   - PodOfOtherNamespace: the address is a pod of another namespace, as EndpointSlices say.
+//   - AddressOfOtherPod: the EndpointSlice names a pod that does not have the address on this node, or has given
+//     it back.
 //   - EndpointOutsideCluster: the address is a node's or lies in no cluster CIDR. Mostly it is a pod on the
 //     host's network.
 //

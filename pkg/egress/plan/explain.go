@@ -160,9 +160,12 @@ type Explainer struct {
 	byIP      map[netip.Addr]Service // the oldest Service that the outside knows by the address
 	refusals  map[Service][]Refusal
 	owners    map[netip.Addr]Service
+	// named are the endpoints of EndpointSlices alone.
+	named map[Service][]Endpoint
 
 	clusterCIDRs, serviceCIDRs, exclusions kernel.CIDRSet
 	nodes                                  map[netip.Addr]string
+	attachments                            map[netip.Addr]Attachment
 }
 
 // NewExplainer returns an Explainer of p, which was built from in. It keeps both and
@@ -170,15 +173,20 @@ type Explainer struct {
 func NewExplainer(in Input, p Plan) *Explainer {
 	e := &Explainer{
 		in: in, plan: p,
-		claims:       oldestFirst(in.Claims),
+		claims:       oldestFirst(withAttachments(in)),
 		byService:    make(map[Service]int, len(in.Claims)),
 		byIP:         make(map[netip.Addr]Service, len(in.Holdings)),
 		byPod:        make(map[netip.Addr][]int),
 		refusals:     make(map[Service][]Refusal),
+		named:        make(map[Service][]Endpoint, len(in.Claims)),
 		clusterCIDRs: kernel.NewCIDRSet(p.ClusterCIDRs),
 		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
 		exclusions:   kernel.NewCIDRSet(p.Exclusions),
 		nodes:        make(map[netip.Addr]string),
+		attachments:  byAddress(in.Attachments),
+	}
+	for _, claim := range in.Claims {
+		e.named[claim.Service] = claim.Endpoints
 	}
 	for i := range e.claims {
 		claim := &e.claims[i] // of our own list; only its endpoints are in's
@@ -224,7 +232,7 @@ func (e *Explainer) Field(service Service) string {
 }
 
 // Endpoint returns what a claim's EndpointSlices say about an address, of several entries
-// the one with a pod of the claim's own namespace. ok is false if they do not have it.
+// the one with a pod of the claim's own namespace that has the address. ok is false if they do not have it.
 func (e *Explainer) Endpoint(service Service, pod netip.Addr) (found Endpoint, ok bool) {
 	i, known := e.byService[service]
 	if !known {
@@ -234,8 +242,19 @@ func (e *Explainer) Endpoint(service Service, pod netip.Addr) (found Endpoint, o
 	if len(entries) == 0 {
 		return Endpoint{}, false
 	}
-	own := slices.IndexFunc(entries, func(endpoint Endpoint) bool { return endpoint.Pod.Namespace == service.Namespace })
+	own := slices.IndexFunc(entries, func(endpoint Endpoint) bool {
+		return endpoint.Pod.Namespace == service.Namespace && e.attachments[pod].contradicts(endpoint) == ""
+	})
 	return entries[max(own, 0)], true
+}
+
+// Predicted tells whether a claim has a pod by its labels alone: no EndpointSlice of the Service names it yet.
+func (e *Explainer) Predicted(service Service, pod netip.Addr) bool {
+	i, known := e.byService[service]
+	a := e.attachments[pod]
+	return known && e.claims[i].predicts(a) && !slices.ContainsFunc(e.named[service], func(endpoint Endpoint) bool {
+		return endpoint.Addr == pod && a.contradicts(endpoint) == ""
+	})
 }
 
 // endpointsAt returns the part of a sorted list that has an address.
@@ -285,6 +304,9 @@ func (e *Explainer) Explain(packet Packet) Decision {
 		d.Binding, d.Field, d.Owner = &b, e.Field(b.Service), e.owners[b.EgressIP]
 		d.Because = fmt.Sprintf("the Service %s gives it %s (%s) for %s, an address that belongs to the namespace %s",
 			b.Service, b.EgressIP, d.Field, b.Protocol, d.Owner.Namespace)
+		if e.Predicted(b.Service, b.Pod) {
+			d.Because += "; the Service selects the pod, which no EndpointSlice names yet"
+		}
 	} else {
 		d.Because = e.whyNot(packet, d.Refusals)
 	}
@@ -437,11 +459,12 @@ func (e *Explainer) ExplainService(service Service, destination netip.Addr) (sta
 }
 
 // refusalOfEndpoint returns the refusal of one endpoint, of several with its address that
-// of the entry that names a foreign pod; nil if there is none.
+// of the entry that names a foreign pod, or one that does not have the address; nil if there is none.
 func (e *Explainer) refusalOfEndpoint(service Service, endpoint Endpoint, packet Packet) *Refusal {
 	foreign := endpoint.Pod.Namespace != "" && endpoint.Pod.Namespace != service.Namespace
+	contradicted := e.attachments[endpoint.Addr].contradicts(endpoint) != ""
 	for _, r := range e.refusalsOfClaim(service, packet) {
-		if r.Reason != PodOfOtherNamespace || foreign {
+		if (r.Reason != PodOfOtherNamespace || foreign) && (r.Reason != AddressOfOtherPod || contradicted && !foreign) {
 			return &r
 		}
 	}

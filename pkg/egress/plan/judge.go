@@ -10,16 +10,18 @@ import (
 
 // surroundings are what a claim is judged by, beside other claims.
 type surroundings struct {
-	in           Input // without Holdings and Claims
+	in           Input // without Attachments, Holdings and Claims
 	clusterCIDRs kernel.CIDRSet
 	serviceCIDRs kernel.CIDRSet
 	nodes        map[netip.Addr]string // names by primary address
 	nodeIPs      map[netip.Addr]string // names by any address
 	pins         pins
+	attachments  map[netip.Addr]Attachment
 }
 
 func newSurroundings(in Input) *surroundings {
-	in.Holdings, in.Claims = nil, nil
+	attachments := byAddress(in.Attachments)
+	in.Holdings, in.Claims, in.Attachments = nil, nil, nil
 	return &surroundings{
 		in:           in,
 		clusterCIDRs: kernel.NewCIDRSet(in.ClusterCIDRs),
@@ -27,6 +29,7 @@ func newSurroundings(in Input) *surroundings {
 		nodes:        namesByAddress(in.Nodes, func(n Node) []netip.Addr { return []netip.Addr{n.Primary} }),
 		nodeIPs:      namesByAddress(in.Nodes, func(n Node) []netip.Addr { return n.Addresses }),
 		pins:         newPins(in.NamespaceCIDRs),
+		attachments:  attachments,
 	}
 }
 
@@ -102,6 +105,9 @@ func (p Policy) allows(address Address) bool {
 func (s *surroundings) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, string) {
 	if namespace := endpoint.Pod.Namespace; namespace != "" && namespace != claim.Service.Namespace {
 		return PodOfOtherNamespace, fmt.Sprintf("endpoint %s is the pod %q of another namespace", endpoint.Addr, endpoint.Pod)
+	}
+	if because := s.attachments[endpoint.Addr].contradicts(endpoint); because != "" {
+		return AddressOfOtherPod, because
 	}
 	if node, is := s.nodeIPs[endpoint.Addr]; is {
 		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s is an address of the node %s, not of a pod alone", endpoint.Addr, node)

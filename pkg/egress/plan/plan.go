@@ -52,6 +52,8 @@ type Endpoint struct {
 	Addr netip.Addr `json:"addr"`
 	// Pod is the pod that the slice names for the address (targetRef); zero if none.
 	Pod Pod `json:"pod,omitzero"`
+	// UID is that pod's, as the slice gives it; empty if it gives none.
+	UID string `json:"uid,omitempty"`
 	// Node is the name of the node that the slice gives; empty if it gives none. It decides
 	// nothing here: see package placement.
 	Node string `json:"node,omitempty"`
@@ -65,6 +67,7 @@ func (e Endpoint) Compare(o Endpoint) int {
 	return cmp.Or(
 		cmp.Compare(e.Pod.Namespace, o.Pod.Namespace),
 		cmp.Compare(e.Pod.Name, o.Pod.Name),
+		cmp.Compare(e.UID, o.UID),
 		cmp.Compare(e.Node, o.Node),
 	)
 }
@@ -91,6 +94,9 @@ type Claim struct {
 	// its namespace the address's owner.
 	Refused        Reason `json:"refused,omitempty"`
 	RefusedBecause string `json:"refusedBecause,omitempty"`
+	// Selector chooses the pods that are predicted to become endpoints, by their labels. It is
+	// empty, and chooses none, if the Service has none or does not serve the IP family.
+	Selector map[string]string `json:"selector,omitempty"`
 	// Endpoints are the addresses of the Service's EndpointSlices, ready or not, in any
 	// order, duplicates allowed.
 	Endpoints []Endpoint `json:"endpoints"`
@@ -157,6 +163,8 @@ type Input struct {
 	// NoProxier: no proxier of the IP family runs on the node, for want of ip6tables for
 	// example. Nothing is bound then.
 	NoProxier bool `json:"noProxier,omitempty"`
+	// Attachments are those of this node's pods, at most one of an address.
+	Attachments []Attachment `json:"attachments,omitempty"`
 	// Holdings decide, with the claims, whose an address is.
 	Holdings []Holding `json:"holdings"`
 	Claims   []Claim   `json:"claims"`
@@ -209,6 +217,9 @@ const (
 	EndpointOutsideCluster Reason = "EndpointOutsideCluster"
 	// PodOfOtherNamespace: the EndpointSlice names a pod of another namespace than its own.
 	PodOfOtherNamespace Reason = "PodOfOtherNamespace"
+	// AddressOfOtherPod: the EndpointSlice names another pod than the one that has the address on this
+	// node, or one that has given it back.
+	AddressOfOtherPod Reason = "AddressOfOtherPod"
 	// BoundByOlderService: an older Service gives the same pod another egress IP for the
 	// same protocol.
 	BoundByOlderService Reason = "BoundByOlderService"
@@ -217,7 +228,8 @@ const (
 // Reasons are all of them.
 var Reasons = []Reason{
 	NoClusterCIDR, NoProxier, InvalidAddress, AddressInCluster, NodeAddress, APIServerAddress, NotAllowed, OwnedByOtherNamespace,
-	InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, PodOfOtherNamespace, BoundByOlderService,
+	InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, PodOfOtherNamespace,
+	AddressOfOtherPod, BoundByOlderService,
 }
 
 // Refusal says that a claim, or one binding of it, is not given. Pod and Protocol are

@@ -19,6 +19,8 @@ type Planner struct {
 	networks     kernel.Networks
 
 	services map[Service]*service
+	// namespaces has them by namespace.
+	namespaces map[string]map[*service]bool
 	// addresses are those that Services have.
 	addresses map[netip.Addr]*address
 	pods      map[netip.Addr]*pod
@@ -73,11 +75,11 @@ type service struct {
 	// claim has no endpoints; nil if there is none. refusal is why it is refused as a whole.
 	claim   *Claim
 	refusal *Refusal
-	// endpoints are those of its EndpointSlices, by address.
+	// endpoints are those of its EndpointSlices and those that are predicted, by address.
 	endpoints map[netip.Addr][]counted
 }
 
-// counted is an endpoint with the number of EndpointSlices that have it.
+// counted is an endpoint with the number of EndpointSlices that have it. A prediction counts as one.
 type counted struct {
 	Endpoint
 	slices int
@@ -104,6 +106,7 @@ func NewPlanner(podAt func(namespace string, addr netip.Addr) Pod) *Planner {
 		podAt:        podAt,
 		surroundings: newSurroundings(Input{}),
 		services:     map[Service]*service{},
+		namespaces:   map[string]map[*service]bool{},
 		addresses:    map[netip.Addr]*address{},
 		pods:         map[netip.Addr]*pod{}, uses: map[netip.Addr]int{},
 		numbers: Numbers{Refusals: map[Reason]int{}},
@@ -117,9 +120,11 @@ func (p *Planner) forgetDirt() {
 	p.dirtyAddresses, p.dirtyClaims, p.dirtyPods = nil, map[*service]bool{}, map[netip.Addr]bool{}
 }
 
-// SetSurroundings takes all of in but for its Holdings and Claims. Everything is judged anew.
+// SetSurroundings takes all of in but for its Attachments, Holdings and Claims. Everything is judged anew.
 func (p *Planner) SetSurroundings(in Input) {
+	attachments := p.surroundings.attachments
 	p.surroundings = newSurroundings(in)
+	p.surroundings.attachments = attachments
 	p.dirtyNetworks = true
 	for _, a := range p.addresses {
 		p.judgeLater(a)
@@ -139,9 +144,11 @@ func (p *Planner) SetService(holding Holding, claim *Claim) {
 	if s == nil {
 		s = &service{name: holding.Service, endpoints: map[netip.Addr][]counted{}}
 		p.services[holding.Service] = s
+		p.inNamespace(s.name.Namespace)[s] = true
 	}
 	p.countClaims(s, claim)
 	p.withdraw(s)
+	p.predictAll(s, s.claim, claim)
 	s.created, s.claim = holding.Created, claim
 	p.hold(s, holding.Addresses)
 	p.touch(s)
@@ -227,6 +234,9 @@ func (p *Planner) DeleteService(name Service) {
 	}
 	s.claim, s.endpoints = nil, nil
 	delete(p.services, name)
+	if delete(p.namespaces[name.Namespace], s); len(p.namespaces[name.Namespace]) == 0 {
+		delete(p.namespaces, name.Namespace)
+	}
 }
 
 // ReplaceEndpoints takes what an EndpointSlice of a Service has and what it had before, both
@@ -404,10 +414,10 @@ func (p *Planner) judgePod(addr netip.Addr) {
 	}
 }
 
-// named returns an endpoint of a namespace with the pod that other EndpointSlices name for it, if it names
-// none.
+// named returns an endpoint of a namespace with the pod that is attached there, or else the one that other
+// EndpointSlices name for it, if it names none.
 func (p *Planner) named(namespace string, e Endpoint) Endpoint {
-	if e.Pod.Namespace == "" {
+	if e = p.surroundings.attachments[e.Addr].named(e); e.Pod.Namespace == "" {
 		e.Pod = p.podAt(namespace, e.Addr)
 	}
 	return e
@@ -548,6 +558,14 @@ func (p *Planner) Granted(networks []netip.Prefix) []netip.Addr {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
+}
+
+// BindingsOf returns those of an address as of the last Update. The list must not be changed.
+func (p *Planner) BindingsOf(addr netip.Addr) []Binding {
+	if known := p.pods[addr]; known != nil {
+		return known.bindings
+	}
+	return nil
 }
 
 // Numbers returns those of the last Update.

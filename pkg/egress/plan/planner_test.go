@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -21,6 +22,8 @@ type cluster struct {
 	// slices are the endpoints of EndpointSlices, by Service and number.
 	slices map[Service]map[int][]Endpoint
 	pods   map[netip.Addr]Pod
+	// attachments are by address.
+	attachments map[netip.Addr]Attachment
 }
 
 func newCluster() *cluster {
@@ -28,6 +31,7 @@ func newCluster() *cluster {
 		surroundings: Input{ClusterCIDRs: prefixes("10.128.0.0/14")},
 		holdings:     map[Service]Holding{}, claims: map[Service]Claim{},
 		slices: map[Service]map[int][]Endpoint{}, pods: map[netip.Addr]Pod{},
+		attachments: map[netip.Addr]Attachment{},
 	}
 }
 
@@ -35,6 +39,7 @@ func (c *cluster) podAt(_ string, ip netip.Addr) Pod { return c.pods[ip] }
 
 func (c *cluster) input() Input {
 	in := c.surroundings
+	in.Attachments = slices.Collect(maps.Values(c.attachments))
 	for name, holding := range c.holdings {
 		in.Holdings = append(in.Holdings, holding)
 		claim, claims := c.claims[name]
@@ -43,7 +48,7 @@ func (c *cluster) input() Input {
 		}
 		for _, endpoints := range c.slices[name] {
 			for _, e := range endpoints {
-				if e.Pod.Namespace == "" {
+				if e = c.attachments[e.Addr].named(e); e.Pod.Namespace == "" {
 					e.Pod = c.podAt(name.Namespace, e.Addr)
 				}
 				claim.Endpoints = append(claim.Endpoints, e)
@@ -60,7 +65,7 @@ func (c *cluster) change(r *rand.Rand, p *Planner) {
 	name := Service{fmt.Sprintf("ns%d", r.IntN(2)), fmt.Sprintf("s%d", r.IntN(4))}
 	ip := func() netip.Addr { return netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(4))}) }
 	pod := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 128 + 4*byte(r.IntN(8)/7), 0, byte(r.IntN(6))}) }
-	switch r.IntN(7) {
+	switch r.IntN(9) {
 	case 0, 1:
 		holding := Holding{Service: name, Created: time.Unix(int64(r.IntN(3)), 0), Addresses: []Address{{IP: ip()}, {IP: ip(), LoadBalancer: r.IntN(2) > 0}}}
 		c.holdings[name] = holding
@@ -82,7 +87,7 @@ func (c *cluster) change(r *rand.Rand, p *Planner) {
 		for range r.IntN(4) {
 			endpoints = append(endpoints, Endpoint{
 				Addr: pod(), Node: []string{"", "here", "there", "yonder"}[r.IntN(4)],
-				Pod: []Pod{{}, {"ns0", "a"}, {"ns1", "b"}}[r.IntN(3)],
+				Pod: []Pod{{}, {"ns0", "a"}, {"ns1", "b"}}[r.IntN(3)], UID: []string{"", "1", "2"}[r.IntN(3)],
 			})
 		}
 		slices.SortFunc(endpoints, Endpoint.Compare)
@@ -101,12 +106,30 @@ func (c *cluster) change(r *rand.Rand, p *Planner) {
 			return
 		}
 		c.surround(r, p)
+	case 7, 8:
+		c.attach(r, p, pod())
 	}
+}
+
+// attach attaches a pod at an address, or has it end, give the address back, or be forgotten.
+func (c *cluster) attach(r *rand.Rand, p *Planner, ip netip.Addr) {
+	if r.IntN(4) == 0 {
+		delete(c.attachments, ip)
+		p.DeleteAttachment(ip)
+		return
+	}
+	c.attachments[ip] = Attachment{
+		Addr: ip, Node: "here", Pod: []Pod{{"ns0", "a"}, {"ns1", "b"}}[r.IntN(2)], UID: []string{"1", "2"}[r.IntN(2)],
+		Labels: []map[string]string{nil, {"app": "web"}, {"app": "web", "tier": "front"}, {"app": "db"}}[r.IntN(4)],
+		Ended:  r.IntN(6) == 0, Released: r.IntN(4) == 0,
+	}
+	p.SetAttachment(c.attachments[ip])
 }
 
 func (c *cluster) claim(r *rand.Rand, holding Holding) Claim {
 	address := holding.Addresses[r.IntN(2)]
 	claim := Claim{Service: holding.Service, Created: holding.Created, EgressIP: address.IP, LoadBalancer: address.LoadBalancer, Protocols: []Protocol{TCP, UDP}[r.IntN(2):]}
+	claim.Selector = []map[string]string{nil, {"app": "web"}, {"app": "web", "tier": "front"}}[r.IntN(3)]
 	if r.IntN(6) == 0 {
 		claim.Refused, claim.RefusedBecause = InvalidAnnotation, "a word of no meaning"
 	}

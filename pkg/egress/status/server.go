@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 const (
@@ -42,16 +44,16 @@ type Listener struct {
 // process still answers there, or if something there is no socket. Either Serve or Close
 // the Listener.
 func Listen(path string) (*Listener, error) {
-	socket, own, err := listen(path)
+	listener, own, err := socket.Listen(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{path: path, socket: socket, own: own, patience: patience}, nil
+	return &Listener{path: path, socket: listener, own: own, patience: patience}, nil
 }
 
 // Close ends listening, and removes the socket unless another process has replaced it.
 func (l *Listener) Close() error {
-	err := remove(l.path, l.own)
+	err := socket.Remove(l.path, l.own)
 	if closing := l.socket.Close(); !errors.Is(closing, net.ErrClosed) {
 		err = errors.Join(err, closing)
 	}
@@ -123,7 +125,7 @@ type peerKey struct{}
 // nobody in.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if unixConn, ok := conn.(*net.UnixConn); ok {
-		if uid, err := peer(unixConn); err == nil {
+		if uid, err := socket.Peer(unixConn); err == nil {
 			return context.WithValue(ctx, peerKey{}, uid)
 		}
 	}

@@ -1,4 +1,4 @@
-package status
+package socket
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 // maxPath is the longest path of a socket, without the zero at its end (unix(7)).
 const maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// listen makes the socket. What a process that has ended left there is replaced; a process
+// Listen makes the socket. What a process that has ended left there is replaced; a process
 // that still answers is an error. The socket can be used by its owner only, from the
 // moment that it has its name: it is made under another one.
-func listen(path string) (*net.UnixListener, fs.FileInfo, error) {
+func Listen(path string) (*net.UnixListener, fs.FileInfo, error) {
 	making := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if len(making) > maxPath {
 		return nil, nil, fmt.Errorf("socket %s: the path is too long; use one of at most %d bytes", path, maxPath-len(making)+len(path))
@@ -77,8 +77,8 @@ func checkFree(path string) error {
 	return nil
 }
 
-// remove removes the socket unless somebody else's is there.
-func remove(path string, own fs.FileInfo) error {
+// Remove removes the socket unless somebody else's is there.
+func Remove(path string, own fs.FileInfo) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, own) {
 		return nil
@@ -92,9 +92,9 @@ func remove(path string, own fs.FileInfo) error {
 	return nil
 }
 
-// peer returns the user on the other side of a connection, as the kernel noted it when
+// Peer returns the user on the other side of a connection, as the kernel noted it when
 // that side connected (SO_PEERCRED, unix(7)).
-func peer(conn *net.UnixConn) (uid uint32, err error) {
+func Peer(conn *net.UnixConn) (uid uint32, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err

@@ -1,0 +1,27 @@
+// Command origin-node-cni is a CNI plugin for the end of a chain. It lets a pod start when the kernel holds the pod's
+// egress bindings, or the node's process is certain that there are none, and gives an address back to IPAM when nothing
+// in the kernel is for it any more.
+//
+//	{"type": "origin-node-cni", "socket": "/run/origin-node/cni.sock", "waitSeconds": 10, "unanswered": "claimed"}
+//
+// It decides nothing itself, and changes neither interface nor result: the node's process decides (package cni). These
+// are the exceptions, for a node process that cannot:
+//
+//	the process answers no, until waitSeconds    as if no process answered, if it waits for objects or cannot write;
+//	                                             else ADD fails with code 11, so the runtime tries again
+//	no process answers, and unanswered is
+//	  claimed  no process has ever run           the pod starts
+//	           Services of the namespace have    code 11 after waitSeconds
+//	           claims
+//	           the address may still be bound    code 11 at once: IPAM gives another address
+//	           for another pod
+//	           otherwise                         the pod starts at once
+//	  refuse                                     code 11 after waitSeconds
+//	  start                                      the pod starts at once
+//	DEL is not done within 2 s                   a note for the next process, beside the socket (package attachments); DEL
+//	                                             never fails
+//	STATUS                                       code 50 with refuse only
+//
+// Interfaces other than eth0 and containers that are no pods are passed through; pods without an address, too, unless
+// Services of their namespace have claims.
+package main

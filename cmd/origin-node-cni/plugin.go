@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+)
+
+const (
+	// askAgain is how long to wait before the node is asked again.
+	askAgain = 200 * time.Millisecond
+	// delWait is how long DEL waits: addresses are to be given back soon, and the node can be told later.
+	delWait = 2 * time.Second
+	// statusWait is how long STATUS waits for the answer.
+	statusWait = 2 * time.Second
+)
+
+func add(args *skel.CmdArgs) error {
+	c, err := parse(args.StdinData)
+	if err != nil {
+		return err
+	}
+	if c.PrevResult == nil {
+		return types.NewError(types.ErrInvalidNetworkConfig, "origin-node-cni: there is no prevResult; put it at the end of the list of plugins, behind the one that gives the address", "")
+	}
+	request, concerned, err := c.requestOf(args)
+	if err != nil {
+		return err
+	}
+	if !concerned && c.needsAddress(request) {
+		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: prevResult has no address of the pod %s, and Services of its namespace may claim it", request.Pod), "")
+	}
+	if concerned {
+		if err := c.attach(request); err != nil {
+			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s must wait", request.Pod), err.Error())
+		}
+	}
+	return types.PrintResult(c.PrevResult, c.CNIVersion)
+}
+
+// needsAddress tells whether a pod may be bound, so that it must not start while nobody knows its address.
+func (c *config) needsAddress(request cni.Request) bool {
+	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
+	return err == nil && namespaces[request.Pod.Namespace] && c.Unanswered != start
+}
+
+// attach returns nil when a pod may start.
+func (c *config) attach(request cni.Request) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
+	defer cancel()
+	client, answered := cni.NewClient(c.Socket), false
+	for {
+		_, err := client.Attach(ctx, request)
+		if err == nil {
+			return nil
+		}
+		var no *cni.Failure
+		said := errors.As(err, &no)
+		if said && (no.Reason == cni.Invalid || no.Reason == cni.Forbidden) {
+			return err
+		}
+		answered = answered || said
+		verdict, because := c.judge(request, answered)
+		switch {
+		case said: // it may say yes later
+		case verdict == starts:
+			return startAnyway(request, because, err)
+		case verdict == fails:
+			return fmt.Errorf("%s, and no node process answers: %w", because, err)
+		}
+		select {
+		case <-ctx.Done():
+			if verdict == starts && (no.Reason == cni.WaitingFor || no.Reason == cni.NotWritten) {
+				return startAnyway(request, because, err)
+			}
+			return fmt.Errorf("asking the node for %s: %w", c.wait(), err)
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+func startAnyway(request cni.Request, because string, err error) error {
+	fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although the node does not decide, for %s: %v\n", request.Pod, because, err)
+	return nil
+}
+
+// verdict is what becomes of a pod while the node does not decide.
+type verdict int
+
+const (
+	waits verdict = iota
+	starts
+	fails
+)
+
+// judge says what becomes of a pod that the node does not decide about; answered tells whether a node process has said
+// so.
+func (c *config) judge(request cni.Request, answered bool) (v verdict, because string) {
+	switch c.Unanswered {
+	case start:
+		return starts, "the configuration says so"
+	case refuse:
+		return waits, ""
+	}
+	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !answered:
+		return starts, "no node process has ever run"
+	case err != nil:
+		return fails, err.Error()
+	case namespaces[request.Pod.Namespace]:
+		return waits, ""
+	}
+	if because := c.formerPod(request, namespaces); because != "" {
+		return fails, because
+	}
+	return starts, "no Service of its namespace has a claim"
+}
+
+// formerPod says which pod of a namespace with claims had an address of a request before, if no node process has said
+// that nothing in the kernel is for it any more.
+func (c *config) formerPod(request cni.Request, claims map[string]bool) string {
+	for _, folder := range []string{attachments.Folder(c.Socket), attachments.Released(c.Socket)} {
+		all, err := attachments.Peek(folder)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "origin-node-cni: some files about former pods cannot be read and do not count: %v\n", err)
+		}
+		for _, a := range all {
+			if a.ContainerID == request.ContainerID || a.Cleared || !claims[a.Pod.Namespace] {
+				continue
+			}
+			if i := slices.IndexFunc(a.IPs, func(ip netip.Addr) bool { return slices.Contains(request.IPs, ip) }); i >= 0 {
+				return fmt.Sprintf("the address %s may still be bound for the pod %s, which had it before", a.IPs[i], a.Pod)
+			}
+		}
+	}
+	return ""
+}
+
+// del never fails: a runtime would try it again and again, and keep the pod's address.
+func del(args *skel.CmdArgs) error {
+	if args.IfName != cni.Interface {
+		return nil
+	}
+	c, wrong := parse(args.StdinData) // of which the socket may be right all the same
+	ctx, cancel := context.WithTimeout(context.Background(), delWait)
+	defer cancel()
+	failed := cni.NewClient(c.Socket).Detach(ctx, args.ContainerID, args.IfName)
+	if failed == nil {
+		return nil
+	}
+	if err := errors.Join(wrong, c.leave(args)); err != nil {
+		fmt.Fprintf(os.Stderr, "origin-node-cni: the node was not told that the container %s has ended, and may not learn it: %v\n", args.ContainerID, errors.Join(failed, err))
+	}
+	return nil
+}
+
+// leave notes for the node's next process that a container has ended. There is nothing to note of one that the node was
+// never told of.
+func (c *config) leave(args *skel.CmdArgs) error {
+	a, err := attachments.Read(attachments.Folder(c.Socket), args.ContainerID)
+	if err != nil {
+		request, concerned, unreadable := c.requestOf(args)
+		if !concerned {
+			return errors.Join(ifExists(err), unreadable)
+		}
+		a = attachments.Attachment{ContainerID: request.ContainerID, IfName: request.IfName, Netns: request.Netns, Pod: request.Pod, IPs: request.IPs}
+	}
+	if a.Cleared {
+		return nil
+	}
+	if a.Released.IsZero() {
+		a.Released = time.Now()
+	}
+	return attachments.Leave(attachments.Released(c.Socket), a)
+}
+
+// ifExists returns err if it is about a file that exists.
+func ifExists(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func check(args *skel.CmdArgs) error {
+	c, err := parse(args.StdinData)
+	if err != nil {
+		return err
+	}
+	if _, concerned, err := c.requestOf(args); err != nil || !concerned {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
+	defer cancel()
+	_, err = cni.NewClient(c.Socket).Check(ctx, args.ContainerID)
+	var no *cni.Failure
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &no) && no.Reason == cni.NotAttached:
+		return types.NewError(types.ErrUnknownContainer, "origin-node-cni: the node does not know the container", err.Error())
+	default:
+		return types.NewError(types.ErrTryAgainLater, "origin-node-cni: the node did not confirm the container's bindings", err.Error())
+	}
+}
+
+func collect(args *skel.CmdArgs) error {
+	c, err := parse(args.StdinData)
+	if err != nil {
+		return err
+	}
+	if c.ValidAttachments == nil {
+		return types.NewError(types.ErrInvalidNetworkConfig, "origin-node-cni: cni.dev/valid-attachments is missing", "")
+	}
+	valid := []string{}
+	for _, attachment := range c.ValidAttachments {
+		if attachment.IfName == cni.Interface {
+			valid = append(valid, attachment.ContainerID)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
+	defer cancel()
+	if err := cni.NewClient(c.Socket).Collect(ctx, valid); err != nil {
+		return types.NewError(types.ErrTryAgainLater, "origin-node-cni: the node did not collect the ended containers", err.Error())
+	}
+	return nil
+}
+
+// status says that pods can start, unless none could.
+func status(args *skel.CmdArgs) error {
+	c, err := parse(args.StdinData)
+	if err != nil || c.Unanswered != refuse {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusWait)
+	defer cancel()
+	if err := cni.NewClient(c.Socket).Ready(ctx); err != nil {
+		return types.NewError(types.ErrPluginNotAvailable, "origin-node-cni: the node cannot bind pods now", err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,408 @@
+package egress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// Pods tells of the pods on this node.
+type Pods interface {
+	// Known returns a pod if it is known now.
+	Known(pod attachments.Pod) (podObject, bool)
+	// Find waits a while for a pod that is not known, or until ctx ends.
+	Find(ctx context.Context, pod attachments.Pod) (podObject, bool)
+}
+
+const (
+	// keepReleased is how long it is remembered that a pod gave its address back: an EndpointSlice that is late names it
+	// after its end. It bounds what a wrong word of an end can do.
+	keepReleased = 10 * time.Minute
+	// youngest is how old an attachment is at least that a runtime's list of sandboxes can be without.
+	youngest = 2 * time.Minute
+	// sweepWait is how long a sweep waits for the kernel.
+	sweepWait = 5 * time.Second
+)
+
+// attacher decides what the CNI plugin asks. It is a [cni.Node].
+type attacher struct {
+	state *state
+	store *attachments.Store
+	pods  Pods
+	// released is the folder in which the plugin leaves notes, claims the file that it reads.
+	released, claims string
+	// missing returns the kinds of objects that are not known yet.
+	missing func() []string
+	// failure is why the last sync failed.
+	failure func() error
+	// exists tells whether there is a network namespace, as far as this process sees.
+	exists func(netns string) bool
+	// await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
+	// what the kernel holds.
+	await func(ctx context.Context, look bool) error
+
+	mu sync.Mutex // one change of the store is told to the state before the next
+
+	claiming sync.Mutex // protects the file, and what follows
+	// written are the namespaces in the file; nil before it was written.
+	written map[string]bool
+}
+
+// load tells the state of all attachments that an earlier process knew. Call it before the first plan.
+func (a *attacher) load() error {
+	a.written, _ = attachments.ReadClaims(a.claims) // if it cannot be read, it is written anew
+	err := a.takeLeft(time.Now())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tell()
+	return err
+}
+
+// takeLeft takes what the plugin has noted of pods that have ended.
+func (a *attacher) takeLeft(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken, err := a.store.TakeLeft(a.released, now)
+	if len(taken) > 0 {
+		a.tell()
+	}
+	return err
+}
+
+// tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
+// linear in the number of attachments.
+func (a *attacher) tell() {
+	owners := attachments.ByAddress(a.store.All())
+	for _, ip := range a.state.attachedAddresses() {
+		if _, known := owners[ip]; !known {
+			a.state.deleteAttachment(ip)
+		}
+	}
+	for ip, owner := range owners {
+		a.state.setAttachment(plan.Attachment{
+			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: cmp.Or(owner.Object, owner.Pod.UID), Node: a.state.config.NodeName,
+			Labels: owner.Labels, Ended: owner.Ended, Released: !owner.Released.IsZero(),
+		})
+	}
+}
+
+// put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since.
+func (a *attacher) put(ctx context.Context, attachment attachments.Attachment) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	defer a.tell()
+	return a.store.Put(attachment)
+}
+
+// Attach is part of [cni.Node].
+func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment) (cni.Decision, error) {
+	if err := a.takeLeft(time.Now()); err != nil {
+		return cni.Decision{}, err
+	}
+	if !a.exists(attachment.Netns) {
+		attachment.Netns = "" // so nothing follows from that it does not exist later
+	}
+	namespace := attachment.Pod.Namespace
+	object, known := a.pods.Known(attachment.Pod)
+	missing := a.waits()
+	if !known && missing == nil && a.state.claimsIn(namespace) {
+		object, known = a.pods.Find(ctx, attachment.Pod)
+	}
+	if known {
+		object.describe(&attachment)
+	}
+	if err := a.put(ctx, attachment); err != nil {
+		return cni.Decision{}, err
+	}
+	if object, known := a.pods.Known(attachment.Pod); known { // it may have changed before put
+		if _, err := a.setPod(object); err != nil {
+			return cni.Decision{}, err
+		}
+	}
+	switch claimed := a.state.claimsIn(namespace); {
+	case missing != nil:
+		return cni.Decision{}, missing
+	case claimed && !known:
+		return cni.Decision{}, &cni.Failure{Reason: cni.PodUnknown, Message: fmt.Sprintf(
+			"the labels of the pod %s are not known, and Services of its namespace may claim it", attachment.Pod)}
+	case claimed:
+		if err := a.addClaims(); err != nil && !a.toldOf(namespace) {
+			return cni.Decision{}, &cni.Failure{Reason: cni.NotNoted, Message: err.Error()}
+		}
+	}
+	return a.decide(ctx, attachment.IPs, false)
+}
+
+// decide returns what the kernel holds for addresses after a sync that begins now.
+func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni.Decision, error) {
+	if err := a.awaitKernel(ctx, look); err != nil {
+		return cni.Decision{}, err
+	}
+	var bindings []cni.Binding
+	for _, ip := range ips {
+		for _, b := range a.state.bindingsOf(ip) {
+			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String()})
+		}
+	}
+	return cni.Decide(bindings), nil
+}
+
+func (a *attacher) awaitKernel(ctx context.Context, look bool) error {
+	if err := a.await(ctx, look); err != nil {
+		return &cni.Failure{Reason: cni.NotWritten, Message: errors.Join(err, a.failure()).Error()}
+	}
+	return nil
+}
+
+// Detach is part of [cni.Node].
+func (a *attacher) Detach(ctx context.Context, containerID string) error {
+	return a.detach(ctx, []string{containerID}, time.Now())
+}
+
+// detach releases attachments, and returns when nothing in the kernel is for them any more.
+func (a *attacher) detach(ctx context.Context, ids []string, now time.Time) error {
+	uncleared, err := a.release(ids, now)
+	if len(uncleared) == 0 {
+		return err
+	}
+	if err := errors.Join(err, a.awaitKernel(ctx, false)); err != nil {
+		return err
+	}
+	return a.clear(uncleared)
+}
+
+// release returns those of these attachments that the kernel may hold something for.
+func (a *attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.tell()
+	for _, id := range ids {
+		attachment, known, failed := a.store.Release(id, now)
+		if err = errors.Join(err, failed); known && !attachment.Cleared {
+			uncleared = append(uncleared, id)
+		}
+	}
+	return uncleared, err
+}
+
+func (a *attacher) clear(ids []string) (err error) {
+	for _, id := range ids {
+		_, failed := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Cleared = !attachment.Released.IsZero() })
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// Check is part of [cni.Node].
+func (a *attacher) Check(ctx context.Context, containerID string) (cni.Decision, error) {
+	attachment, known := a.store.Get(containerID)
+	if !known || !attachment.Released.IsZero() {
+		return cni.Decision{}, &cni.Failure{Reason: cni.NotAttached, Message: containerID}
+	}
+	return a.decide(ctx, attachment.IPs, true)
+}
+
+// Collect is part of [cni.Node]. A pod whose network namespace exists has not ended, whatever the runtime says.
+func (a *attacher) Collect(ctx context.Context, valid []string, at time.Time) error {
+	all := slices.DeleteFunc(a.store.All(), func(attachment attachments.Attachment) bool {
+		return attachment.Netns != "" && a.exists(attachment.Netns)
+	})
+	return a.detach(ctx, attachments.Gone(all, valid, at.Add(-youngest)), at)
+}
+
+// waits returns what is waited for as an error of [cni.Node], or nil.
+func (a *attacher) waits() error {
+	if missing := a.missing(); len(missing) > 0 {
+		return &cni.Failure{Reason: cni.WaitingFor, Missing: missing}
+	}
+	return nil
+}
+
+// Ready is part of [cni.Node].
+func (a *attacher) Ready() error {
+	if err := a.failure(); err != nil {
+		return &cni.Failure{Reason: cni.NotWritten, Message: err.Error()}
+	}
+	return a.waits()
+}
+
+// Sweep does what nobody asks for: it writes what could not be written, takes what the plugin has noted, detaches pods
+// whose network namespace is gone without a word from the runtime, and forgets those that were released long ago.
+func (a *attacher) Sweep(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepWait)
+	defer cancel()
+	errs := []error{a.addClaims(), a.store.Flush()}
+	errs = append(errs, a.takeLeft(now))
+	var gone, old []string
+	for _, attachment := range a.store.All() {
+		switch released := attachment.Released; {
+		case released.IsZero() && attachment.Netns != "" && !a.exists(attachment.Netns):
+			gone = append(gone, attachment.ContainerID)
+		case !released.IsZero() && now.Sub(released) > keepReleased:
+			old = append(old, attachment.ContainerID)
+		case !released.IsZero() && !attachment.Cleared:
+			gone = append(gone, attachment.ContainerID)
+		}
+	}
+	return errors.Join(append(errs, a.forget(old), a.detach(ctx, gone, now), a.dropClaims(ctx))...)
+}
+
+func (a *attacher) forget(ids []string) (err error) {
+	if len(ids) == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.tell()
+	for _, id := range ids {
+		err = errors.Join(err, a.store.Forget(id))
+	}
+	return err
+}
+
+// setPod takes a pod's newest labels and phase, and tells whether plans may change. They hold after an error, too.
+func (a *attacher) setPod(object podObject) (changed bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, attachment := range a.store.All() {
+		if !object.is(attachment.Pod) || !attachment.Released.IsZero() || object.describes(attachment) {
+			continue
+		}
+		changed = true
+		_, failed := a.store.Change(attachment.ContainerID, object.describe)
+		err = errors.Join(err, failed)
+	}
+	if changed {
+		a.tell()
+	}
+	return changed, err
+}
+
+// addClaims adds namespaces with claims to the file. Until all objects are known it leaves the file of the process
+// before.
+func (a *attacher) addClaims() error {
+	if a.waits() != nil {
+		return nil
+	}
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	namespaces := a.state.claimingNamespaces()
+	if a.written != nil && !slices.ContainsFunc(namespaces, func(namespace string) bool { return !a.written[namespace] }) {
+		return nil
+	}
+	return a.writeClaims(slices.AppendSeq(namespaces, maps.Keys(a.written)))
+}
+
+// dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.
+func (a *attacher) dropClaims(ctx context.Context) error {
+	before := a.state.claimingNamespaces()
+	if a.waits() != nil || len(before) >= a.told() {
+		return nil
+	}
+	if err := a.awaitKernel(ctx, false); err != nil {
+		return err
+	}
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	return a.writeClaims(append(before, a.state.claimingNamespaces()...))
+}
+
+// told returns how many namespaces are in the file.
+func (a *attacher) told() int {
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	return len(a.written)
+}
+
+// toldOf tells whether a namespace is in the file.
+func (a *attacher) toldOf(namespace string) bool {
+	a.claiming.Lock()
+	defer a.claiming.Unlock()
+	return a.written[namespace]
+}
+
+func (a *attacher) writeClaims(namespaces []string) error {
+	if err := attachments.WriteClaims(a.claims, namespaces); err != nil {
+		return err
+	}
+	a.written = map[string]bool{}
+	for _, namespace := range namespaces {
+		a.written[namespace] = true
+	}
+	return nil
+}
+
+// awaitAll returns when each loop has made a sync that began after the call.
+func awaitAll(ctx context.Context, loops ...func(context.Context) error) error {
+	errs := make([]error, len(loops))
+	var waiting sync.WaitGroup
+	for i, await := range loops {
+		waiting.Go(func() { errs[i] = await(ctx) })
+	}
+	waiting.Wait()
+	return errors.Join(errs...)
+}
+
+// awaitSyncs returns when a sync that began after the call has succeeded in both IP families.
+func (e *Extension) awaitSyncs(ctx context.Context, look bool) error {
+	var loops []func(context.Context) error
+	for _, f := range e.families {
+		if look {
+			f.reconciler.RequestFullLook()
+		}
+		loops = append(loops, f.loop.Await)
+	}
+	return awaitAll(ctx, loops...)
+}
+
+// attachedAddresses returns the addresses of all attachments.
+func (s *state) attachedAddresses() []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.attachments))
+}
+
+// bindingsOf returns those of a pod's address as of the last update.
+func (s *state) bindingsOf(ip netip.Addr) []plan.Binding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[familyOf(ip)].BindingsOf(ip)
+}
+
+// claimingNamespaces returns the namespaces of Services with claims, sorted.
+func (s *state) claimingNamespaces() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	namespaces := map[string]bool{}
+	for name, svc := range s.services {
+		if svc.claims(netip.Addr.IsValid) {
+			namespaces[name.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(namespaces))
+}
+
+// claimsIn tells whether a Service of a namespace has a claim.
+func (s *state) claimsIn(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, svc := range s.services {
+		if name.Namespace == namespace && svc.claims(netip.Addr.IsValid) {
+			return true
+		}
+	}
+	return false
+}

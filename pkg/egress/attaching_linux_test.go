@@ -1,0 +1,73 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+)
+
+// TestExtension_AnswersThePlugin: over its socket a node says yes when a write that began later has succeeded, and not
+// before.
+func TestExtension_AnswersThePlugin(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		socket := filepath.Join(t.TempDir(), "cni.sock")
+		f := newAttachingTest(t, socket, v1.IPv4Protocol)
+		f.attach(fake.NewClientset(newPod("u1", func(p *v1.Pod) { p.Namespace, p.Spec.NodeName = "ns", "here" })))
+		f.host.OnServiceUpdate(newService("web", nil), newService("web", func(s *v1.Service) { s.Spec.Selector = map[string]string{"app": "u1"} }))
+		f.host.OnEndpointSliceDelete(newSlice("web-1", "web"))
+		client := cni.NewClient(socket)
+		request := cni.Request{ContainerID: "c1", IfName: "eth0", Pod: attachments.Pod{Namespace: "ns", Name: "web-0", UID: "u1"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.9")}}
+		attach := func(reason cni.Reason) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			decision, err := client.Attach(ctx, request)
+			if reasonOf(err) != reason || (err == nil) != (reason == "") || (decision.Decision == cni.Bound) != (reason == "") {
+				t.Errorf("decision %+v, err %v; expected %q", decision, err, reason)
+			}
+		}
+		holds := func() bool {
+			text, _ := os.ReadFile(filepath.Join(f.dir, "iptables-restore.held"))
+			return strings.Contains(string(text), "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.9/32") // not the record of its removal
+		}
+		eventually(t, "it answers", func() bool { return reasonOf(client.Ready(t.Context())) == cni.WaitingFor })
+		attach(cni.WaitingFor)
+
+		f.program("iptables-restore", fails)
+		f.allKnown()
+		attach(cni.NotWritten)
+		if err := client.Ready(t.Context()); reasonOf(err) != cni.NotWritten || !strings.Contains(fmt.Sprint(err), "the lock is held") {
+			t.Errorf("ready: %v", err)
+		}
+		f.program("iptables-restore", "sleep 0.2; "+keeps)
+		f.host.AfterSync(v1.IPv4Protocol, true) // ends the wait for the next try
+		eventually(t, "writes succeed", func() bool { return client.Ready(t.Context()) == nil })
+		attach("")
+		if !holds() {
+			t.Error("the pod starts, and the kernel has no rule for it")
+		}
+
+		f.program("iptables-restore", fails)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := client.Detach(ctx, "c1", "eth0"); err == nil {
+			t.Error("the address may be given away, and the kernel has a rule for it")
+		}
+		f.program("iptables-restore", "sleep 0.2; "+keeps)
+		f.host.AfterSync(v1.IPv4Protocol, true)
+		if err := client.Detach(t.Context(), "c1", "eth0"); err != nil || holds() {
+			t.Errorf("err %v, the kernel has a rule: %v", err, holds())
+		}
+	})
+}

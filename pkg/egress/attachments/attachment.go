@@ -1,0 +1,117 @@
+package attachments
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Pod names one pod, and no other that has its name later.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
+
+// String returns namespace/name.
+func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// Attachment is a pod's network interface with its addresses.
+type Attachment struct {
+	// ContainerID is that of the pod's sandbox.
+	ContainerID string `json:"containerID"`
+	IfName      string `json:"ifName"`
+	// Netns is the path of the pod's network namespace; empty if the node cannot see it.
+	Netns string `json:"netns,omitempty"`
+	// Pod has the UID that the kubelet says.
+	Pod Pod          `json:"pod"`
+	IPs []netip.Addr `json:"ips"`
+	// Object is the UID of the pod's object in the API, another than the kubelet's for a static pod; empty if unknown.
+	Object string `json:"object,omitempty"`
+	// Labels are the pod's, as of when they were last known; nil if they never were.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Ended: the pod's phase is terminal.
+	Ended bool `json:"ended,omitempty"`
+	// Since is when the node was told of it.
+	Since time.Time `json:"since"`
+	// Released is when the pod gave its addresses back; zero as long as it has them. EndpointSlices may name
+	// it for a while.
+	Released time.Time `json:"released,omitzero"`
+	// Cleared: nothing in the kernel is for it any more, since it was released.
+	Cleared bool `json:"cleared,omitempty"`
+}
+
+const longestID = 200 // a file's name has at most 255 bytes
+
+// Validate returns what is wrong with an attachment.
+func (a Attachment) Validate() error {
+	if err := ValidateID(a.ContainerID); err != nil {
+		return err
+	}
+	if a.Pod.Namespace == "" || a.Pod.Name == "" || a.Pod.UID == "" {
+		return errors.New("the pod has no namespace, no name or no UID")
+	}
+	for _, ip := range a.IPs {
+		if !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
+			return fmt.Errorf("%q is not the address of a pod", ip)
+		}
+	}
+	if len(a.IPs) == 0 {
+		return errors.New("there is no address")
+	}
+	return nil
+}
+
+// ValidateID returns what is wrong with a container ID, by the CNI specification. It becomes the name of a file.
+func ValidateID(id string) error {
+	for i, r := range []byte(id) {
+		alphanumeric := r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+		if !alphanumeric && (i == 0 || r != '_' && r != '.' && r != '-') {
+			return fmt.Errorf("%q is not a container ID", id)
+		}
+	}
+	if id == "" || len(id) > longestID {
+		return fmt.Errorf("a container ID has 1 to %d bytes, not %d", longestID, len(id))
+	}
+	return nil
+}
+
+// ByAddress returns whose each address is. Of several attachments of an address, one that has not been released
+// counts before one that has, and then the latest: the runtime may not have told of the end of another.
+func ByAddress(attachments []Attachment) map[netip.Addr]Attachment {
+	sorted := slices.SortedFunc(slices.Values(attachments), func(a, b Attachment) int {
+		released := func(a Attachment) int {
+			if a.Released.IsZero() {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(released(a)-released(b), a.Since.Compare(b.Since), cmp.Compare(a.ContainerID, b.ContainerID))
+	})
+	owners := map[netip.Addr]Attachment{}
+	for _, a := range sorted {
+		for _, ip := range a.IPs {
+			owners[ip] = a
+		}
+	}
+	return owners
+}
+
+// Gone returns the IDs of those attachments that no sandbox of valid has and that are older than a time: a sandbox
+// that is being made may not be among valid yet. Released ones are not among them.
+func Gone(attachments []Attachment, valid []string, before time.Time) (ids []string) {
+	known := make(map[string]bool, len(valid))
+	for _, id := range valid {
+		known[id] = true
+	}
+	for _, a := range attachments {
+		if !known[a.ContainerID] && a.Released.IsZero() && a.Since.Before(before) {
+			ids = append(ids, a.ContainerID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

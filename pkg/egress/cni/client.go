@@ -1,0 +1,104 @@
+package cni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// Client asks the node that listens on a socket. An error that is no [*Failure] means that no node answered; it is
+// [ErrHangs] if one took the request.
+type Client struct{ http http.Client }
+
+// answerTime is how long a node may take at least to say that it does not decide.
+const answerTime = 500 * time.Millisecond
+
+// ErrHangs means that the node took a request and did not answer in time.
+var ErrHangs = errors.New("the node process hangs: it did not answer in time")
+
+// NewClient returns a Client for the socket at path. It does not connect.
+func NewClient(path string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return &Client{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Attach says that a pod is about to run, and returns what was decided for it. The request's deadline is a little before
+// that of ctx, so that the node says why it does not decide.
+func (c *Client) Attach(ctx context.Context, request Request) (decision Decision, err error) {
+	if deadline, is := ctx.Deadline(); is {
+		left := time.Until(deadline)
+		request.DeadlineMS = max((left - max(left/10, answerTime)).Milliseconds(), 1)
+	}
+	err = c.ask(ctx, http.MethodPost, attachmentsPath, request, &decision)
+	return decision, err
+}
+
+// Detach says that a pod has given its addresses back.
+func (c *Client) Detach(ctx context.Context, containerID, ifName string) error {
+	return c.ask(ctx, http.MethodDelete, attachmentsPath+"/"+url.PathEscape(containerID)+"?ifName="+url.QueryEscape(ifName), nil, nil)
+}
+
+// Check returns what the kernel holds of a decision.
+func (c *Client) Check(ctx context.Context, containerID string) (decision Decision, err error) {
+	err = c.ask(ctx, http.MethodGet, attachmentsPath+"/"+url.PathEscape(containerID), nil, &decision)
+	return decision, err
+}
+
+// Collect says which sandboxes there are.
+func (c *Client) Collect(ctx context.Context, valid []string) error {
+	return c.ask(ctx, http.MethodPost, gcPath, sandboxes{valid}, nil)
+}
+
+// Ready returns why the node could not decide now, or nil.
+func (c *Client) Ready(ctx context.Context) error {
+	return c.ask(ctx, http.MethodGet, readyPath, nil, nil)
+}
+
+// ask sends a document, nil for none, and decodes the answer into target, nil for none.
+func (c *Client) ask(ctx context.Context, method, path string, document, target any) error {
+	var body io.Reader
+	if document != nil {
+		encoded, err := json.Marshal(document)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://node"+path, body)
+	if err != nil {
+		return err
+	}
+	var sent atomic.Bool
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Store(true) }}
+	response, err := c.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	switch {
+	case err != nil && sent.Load() && ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrHangs, err)
+	case err != nil:
+		return err
+	}
+	defer response.Body.Close()
+	limited := io.LimitReader(response.Body, 1<<20)
+	if response.StatusCode/100 != 2 {
+		failure := &Failure{}
+		if err := json.NewDecoder(limited).Decode(failure); err != nil || failure.Reason == "" {
+			return fmt.Errorf("the node answered %s", response.Status)
+		}
+		return failure
+	}
+	if target == nil {
+		return nil
+	}
+	return json.NewDecoder(limited).Decode(target)
+}

@@ -1,0 +1,208 @@
+package cni
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/socket"
+)
+
+const (
+	// readTimeout is how long a request may take to arrive.
+	readTimeout = 5 * time.Second
+	// writeTimeout is how long a plugin may leave its answer unread.
+	writeTimeout = 5 * time.Second
+	// endTimeout is how long answers may go on after the server's end.
+	endTimeout = time.Second
+	// longestWait bounds how long a request waits for the kernel, whatever its deadline.
+	longestWait = 2 * time.Minute
+)
+
+// Node decides. An error of its methods may be a [*Failure], which the plugin is told as it is. They are called by
+// several goroutines, and may be called again for the same. Each returns when ctx ends.
+type Node interface {
+	// Attach takes an attachment, and returns what became of it when a sync that began later has written it in
+	// both IP families.
+	Attach(ctx context.Context, a attachments.Attachment) (Decision, error)
+	// Detach returns when nothing in the kernel is for an attachment any more. One that is unknown is none.
+	Detach(ctx context.Context, containerID string) error
+	// Check returns what was decided for an attachment if the kernel holds it.
+	Check(ctx context.Context, containerID string) (Decision, error)
+	// Collect takes which sandboxes there are, as of a time.
+	Collect(ctx context.Context, valid []string, at time.Time) error
+	// Ready returns why it could not decide now, or nil.
+	Ready() error
+}
+
+// Serve makes the socket, and answers from node until ctx ends. Then it removes the socket.
+func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger) error {
+	listener, own, err := socket.Listen(path)
+	if err != nil {
+		return err
+	}
+	end := func() error {
+		err := socket.Remove(path, own)
+		if closing := listener.Close(); !errors.Is(closing, net.ErrClosed) {
+			err = errors.Join(err, closing)
+		}
+		return err
+	}
+	server := &http.Server{
+		Handler:           forRoot(handler(node)),
+		ReadHeaderTimeout: readTimeout,
+		MaxHeaderBytes:    8 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withPeer,
+		ErrorLog:          errorLog,
+	}
+	server.SetKeepAlivesEnabled(false)
+	ended := context.AfterFunc(ctx, func() { _ = end() })
+	err = server.Serve(listener)
+	if ended() { // not by ctx
+		return errors.Join(fmt.Errorf("serving on %s: %w", path, err), end(), server.Close())
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if server.Shutdown(last) != nil {
+		_ = server.Close()
+	}
+	return nil
+}
+
+type peerKey struct{}
+
+// withPeer notes who has connected. What cannot be found out is not noted, which lets nobody in.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	if unixConn, ok := conn.(*net.UnixConn); ok {
+		if uid, err := socket.Peer(unixConn); err == nil {
+			return context.WithValue(ctx, peerKey{}, uid)
+		}
+	}
+	return ctx
+}
+
+// forRoot refuses everybody else, without reading what they send.
+func forRoot(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if uid, known := r.Context().Value(peerKey{}).(uint32); !known || uid != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			fail(w, &Failure{Reason: Forbidden, Message: "only root may ask"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func handler(node Node) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+attachmentsPath, func(w http.ResponseWriter, r *http.Request) {
+		var request Request
+		if err := read(w, r, &request); err != nil {
+			fail(w, err)
+			return
+		}
+		if err := request.validate(); err != nil {
+			fail(w, &Failure{Reason: Invalid, Message: err.Error()})
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), min(time.Duration(request.DeadlineMS)*time.Millisecond, longestWait))
+		defer cancel()
+		decision, err := node.Attach(ctx, request.attachment(time.Now()))
+		answer(w, decision, err)
+	})
+	mux.HandleFunc("DELETE "+attachmentsPath+"/{id}", forContainer(func(w http.ResponseWriter, r *http.Request, id string) {
+		if ifName := r.URL.Query().Get("ifName"); ifName != Interface {
+			fail(w, &Failure{Reason: Invalid, Message: fmt.Sprintf("the interface is %q; expected %s", ifName, Interface)})
+			return
+		}
+		answer(w, nil, node.Detach(r.Context(), id))
+	}))
+	mux.HandleFunc("GET "+attachmentsPath+"/{id}", forContainer(func(w http.ResponseWriter, r *http.Request, id string) {
+		decision, err := node.Check(r.Context(), id)
+		answer(w, decision, err)
+	}))
+	mux.HandleFunc("POST "+gcPath, func(w http.ResponseWriter, r *http.Request) {
+		at := time.Now()
+		var all sandboxes
+		if err := read(w, r, &all); err != nil {
+			fail(w, err)
+			return
+		}
+		if all.Valid == nil {
+			fail(w, &Failure{Reason: Invalid, Message: "valid is missing; expected the IDs of all sandboxes"})
+			return
+		}
+		answer(w, nil, node.Collect(r.Context(), all.Valid, at))
+	})
+	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, struct{}{}, node.Ready()) })
+	return mux
+}
+
+// forContainer calls next with the container ID of the path, if it is one. The request's context ends after longestWait.
+func forContainer(next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		if err := attachments.ValidateID(id); err != nil {
+			fail(w, &Failure{Reason: Invalid, Message: err.Error()})
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), longestWait)
+		defer cancel()
+		next(w, r.WithContext(ctx), id)
+	}
+}
+
+// read decodes a request's body, of at most longestBody.
+func read(w http.ResponseWriter, r *http.Request, document any) error {
+	controller := http.NewResponseController(w)
+	_ = controller.SetReadDeadline(time.Now().Add(readTimeout))
+	defer func() { _ = controller.SetReadDeadline(time.Time{}) }() // later it would end the request's context
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestBody)).Decode(document); err != nil {
+		return &Failure{Reason: Invalid, Message: "reading the request: " + err.Error()}
+	}
+	return nil
+}
+
+// answer writes a document, which is nil for none, or why there is none.
+func answer(w http.ResponseWriter, document any, err error) {
+	switch {
+	case err != nil:
+		fail(w, err)
+	case document == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		write(w, http.StatusOK, document)
+	}
+}
+
+func fail(w http.ResponseWriter, err error) {
+	var failure *Failure
+	if !errors.As(err, &failure) {
+		failure = &Failure{Reason: NotWritten, Message: err.Error()}
+	}
+	code := http.StatusServiceUnavailable
+	switch failure.Reason {
+	case Invalid:
+		code = http.StatusBadRequest
+	case Forbidden:
+		code = http.StatusForbidden
+	case NotAttached:
+		code = http.StatusNotFound
+	}
+	write(w, code, failure)
+}
+
+// write writes a document for a plugin that may have gone.
+func write(w http.ResponseWriter, code int, document any) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(document)
+}
