@@ -30,17 +30,17 @@ const sectionText = `A typical node is measured, in a cluster of 10,000 Services
 of them on this node (for iptables-nft a tenth of all that). Compared with stock kube-proxy, and in the order
 iptables-legacy, iptables-nft, nftables, a change takes {{ways "CPU per change ÷ stock kube-proxy"}} times the CPU time, resident memory is
 {{ways "resident memory ÷ stock kube-proxy"}} times as large, and the rules are complete after {{ways "start to complete rules ÷ stock kube-proxy"}} times the time. A change of
-a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}, and a packet that leaves by another node {{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU of one that leaves here,
-both nodes together. Bound pods begin new flows at {{flows}} times the rate of a single SNAT rule for all pods,
-which the picture shows for more pods. [RESULTS.md](hack/bench/RESULTS.md) has all figures and their targets, and
-[CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how ` + "`make bench`" + ` measures.
+a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}, and a packet that leaves by another node takes {{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU time of one
+that leaves here, on both nodes together. Bound pods begin new flows at {{flows}} times the rate of a single
+SNAT rule for all pods, which the picture shows for more pods. [RESULTS.md](hack/bench/RESULTS.md) has all figures with
+their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how ` + "`make bench`" + ` measures them.
 
 ![The rate of new flows relative to a single SNAT rule, by the number of bound pods](hack/bench/new-flows.svg)
 `
 
 // render returns the section for these results. It is an error if one of its rows is missing.
 func (p published) render() (string, error) {
-	// values looks up rows of the typical node: those whose names are format with one of these.
+	// values looks up rows: of each the words that format has a place for, and the size.
 	values := func(format string, rows ...[2]string) (string, error) {
 		var texts []string
 		for _, r := range rows {
