@@ -24,57 +24,42 @@ const (
 	end   = "<!-- performance: end -->\n"
 )
 
-// sectionText is the template of that section. value looks up a row, each one for all ways to write rules; elsewhere and
-// flows look up rows of the typical node, sockets those of steering.
-const sectionText = `On a typical node (10,000 Services, 1,000 of them with external IPs; 100,000 endpoints, 250 of them on this node; for
-iptables-nft a tenth of all that), relative to stock kube-proxy, a change takes {{each "CPU per change ÷ stock kube-proxy"}} times the CPU time,
-resident memory is {{each "resident memory ÷ stock kube-proxy"}} times as large, and the rules are complete after
-{{each "start to complete rules ÷ stock kube-proxy"}} times the time.
-A change of a pod on another node costs {{elsewhere "CPU"}} and runs {{elsewhere "programs run"}}; idle, the process takes
-{{each "CPU while idle, above stock kube-proxy"}} more than stock kube-proxy.
-Bound pods of this node begin new flows at {{flows "nftables"}} (nftables), {{flows "legacy tree"}} (iptables-legacy) and
-{{flows "iptables-nft tree"}} (iptables-nft) times the rate that a single SNAT rule for all pods allows, the least that netfilter can
-do; packets of established flows pass at {{value "packets of established flows: nftables ÷ single rule" "250, 400 nodes"}} times its rate.
-A packet costs {{sockets "CPU: steered by vxlan ÷ local"}} times the CPU if it leaves by another node, both nodes together; unbound pods send at
-{{sockets "rate of unbound pods: with ÷ without steering"}} times the rate without steering; a move of one of 1,000 egress IPs takes the kernel of a node {{value "an egress IP with ten pods moves, CPU of a node in the kernel" "1k addresses"}}.
-The picture shows that rate for more bound pods on one node, random ones for each flow: one rule per pod in a linear chain is
-down to {{value "new flows of random pods: linear chain ÷ single rule" "10k"}} at 10,000, where nftables has {{value "new flows of random pods: nftables ÷ single rule" "10k"}}.
-[RESULTS.md](hack/bench/RESULTS.md) has all figures with their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how
-` + "`make bench`" + ` measures them.
+// sectionText is the template of that section. value looks up a row, ways one for each way to write rules, and flows
+// one for the structure that each of these writes.
+const sectionText = `A typical node is measured, in a cluster of 10,000 Services, 1,000 of them with external IPs, and 100,000 endpoints, 250
+of them on this node (for iptables-nft a tenth of all that). Compared with stock kube-proxy, and in the order
+iptables-legacy, iptables-nft, nftables, a change takes {{ways "CPU per change ÷ stock kube-proxy"}} times the CPU time, resident memory is
+{{ways "resident memory ÷ stock kube-proxy"}} times as large, and the rules are complete after {{ways "start to complete rules ÷ stock kube-proxy"}} times the time. A change of
+a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}, and a packet that leaves by another node takes {{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU time of one
+that leaves here, on both nodes together. Bound pods begin new flows at {{flows}} times the rate of a single
+SNAT rule for all pods, which the picture shows for more pods. [RESULTS.md](hack/bench/RESULTS.md) has all figures with
+their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how ` + "`make bench`" + ` measures them.
 
 ![The rate of new flows relative to a single SNAT rule, by the number of bound pods](hack/bench/new-flows.svg)
 `
 
-// render returns the section for these results.
+// render returns the section for these results. It is an error if one of its rows is missing.
 func (p published) render() (string, error) {
-	// each returns the values that are known, with the ways that they are for.
-	each := func(name string) (string, error) {
-		var values []string
-		var unknown error
-		for _, way := range []struct{ name, at string }{{"iptables-legacy", "100k"}, {"iptables-nft", "10k"}, {"nftables", "100k"}} {
-			value, err := p.value(name+", "+way.name, way.at)
+	// values looks up rows: of each the words that format has a place for, and the size.
+	values := func(format string, rows ...[2]string) (string, error) {
+		var texts []string
+		for _, r := range rows {
+			text, err := p.value(fmt.Sprintf(format, r[0]), r[1])
 			if err != nil {
-				unknown = err
-				continue
+				return "", err
 			}
-			values = append(values, value+" ("+way.name+")")
+			texts = append(texts, text)
 		}
-		if len(values) == 0 {
-			return "", unknown
-		}
-		return strings.Join(values, ", "), nil
+		return strings.Join(texts, ", "), nil
 	}
 	section, err := template.New("section").Funcs(template.FuncMap{
 		"value": p.value,
-		"each":  each,
-		"elsewhere": func(what string) (string, error) {
-			return p.value("a pod elsewhere changes, "+what+", nftables", "100k")
+		"ways": func(name string) (string, error) {
+			return values(name+", %s", [2]string{"iptables-legacy", "100k"}, [2]string{"iptables-nft", "10k"}, [2]string{"nftables", "100k"})
 		},
-		"sockets": func(what string) (string, error) {
-			return p.value("packets of an established flow between sockets, "+what, "")
-		},
-		"flows": func(structure string) (string, error) {
-			return p.value("new flows of random pods: "+structure+" ÷ single rule", "250, 400 nodes")
+		"flows": func() (string, error) {
+			const at = "250, 400 nodes"
+			return values("new flows of random pods: %s ÷ single rule", [2]string{"legacy tree", at}, [2]string{"iptables-nft tree", at}, [2]string{"nftables", at})
 		},
 	}).Parse(sectionText)
 	if err != nil {
