@@ -158,7 +158,7 @@ func TestPool_ProcessIsStopped(t *testing.T) {
 		time.Sleep(2 * time.Second) // the fault is its length
 		holder.Signal(syscall.SIGCONT)
 		w.complete()
-		w.end(p, ip, "process stopped", began, 0)
+		w.end(p, ip, "process stopped", began, slow)
 		if now := w.holderOf(ip, nil); now != holder {
 			t.Errorf("%s has moved to %s", ip, now.Name)
 		}
@@ -222,7 +222,7 @@ func TestPool_APIServerAway(t *testing.T) {
 	next.Printed.Reset()
 	next.Start()
 	time.Sleep(35 * time.Second) // longer than the kernel keeps addresses
-	w.end(p, ip, "process restarted, API server away", began, 0)
+	w.end(p, ip, "process restarted, API server away", began, slow)
 	if !w.has(next, ip) {
 		t.Errorf("%s has lost %s", next.Name, ip)
 	}
