@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -47,7 +46,7 @@ func (w *poolWorld) whoAnswers(ip string) *answers {
 	}))
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
-	running.Go(func() { a.listen(netip.MustParseAddr(ip)) })
+	running.Go(func() { a.listen(ctx, netip.MustParseAddr(ip)) })
 	running.Go(func() {
 		for ticker := time.NewTicker(lookEvery); ctx.Err() == nil; <-ticker.C {
 			a.mu.Lock()
@@ -85,13 +84,10 @@ func linkWith(ip netip.Addr) (*net.Interface, error) {
 	return nil, fmt.Errorf("no interface has %s", ip)
 }
 
-// listen notes who answers until the client is closed.
-func (a *answers) listen(ip netip.Addr) {
-	for {
+// listen notes who answers until ctx has ended and the client is closed.
+func (a *answers) listen(ctx context.Context, ip netip.Addr) {
+	for ctx.Err() == nil {
 		packet, _, err := a.client.Read()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
 		if err != nil || packet.Operation != arp.OperationReply || packet.SenderIP != ip {
 			continue
 		}
@@ -162,7 +158,7 @@ func TestPool_ProcessIsStopped(t *testing.T) {
 		time.Sleep(2 * time.Second) // the fault is its length
 		holder.Signal(syscall.SIGCONT)
 		w.complete()
-		w.end(p, ip, "process stopped", began, 0)
+		w.end(p, ip, "process stopped", began, slow)
 		if now := w.holderOf(ip, nil); now != holder {
 			t.Errorf("%s has moved to %s", ip, now.Name)
 		}
@@ -226,7 +222,7 @@ func TestPool_APIServerAway(t *testing.T) {
 	next.Printed.Reset()
 	next.Start()
 	time.Sleep(35 * time.Second) // longer than the kernel keeps addresses
-	w.end(p, ip, "process restarted, API server away", began, 0)
+	w.end(p, ip, "process restarted, API server away", began, slow)
 	if !w.has(next, ip) {
 		t.Errorf("%s has lost %s", next.Name, ip)
 	}
