@@ -40,7 +40,7 @@
 //   - Another host answers for it that is no former holder: each member asks every 10 s.
 //   - No granted Service has it any more.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. That is
-//     the end of a dead process, or a stopped one, or one that has started and waits for its API server.
+//     the end of a dead process, or a stopped one. One that starts renews what it has, also without its API server.
 //
 // A member that starts waits up to 3 s for the others before it takes anything. It keeps what its kernel has.
 //
