@@ -12,8 +12,8 @@ const (
 	// patience is how long a member that has just started waits for the others: what they have is not
 	// free, and what nobody has is spread over all.
 	patience = 3 * time.Second
-	// courtesy is how long a claim to an address that is given away may be contested by others.
-	courtesy = 20 * time.Millisecond
+	// courtesy is how long a claim to an address that is given away may be contested by others. Its holder serves it meanwhile.
+	courtesy = 50 * time.Millisecond
 	// askAgain is how long after an answer an address is asked for again, lookAgain how long after a look around
 	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
 	askAgain  = 100 * time.Millisecond
