@@ -79,6 +79,7 @@ type successivePods struct {
 // successivePod is a pod that has, or had, an address.
 type successivePod struct {
 	name     plan.Pod
+	uid      string
 	nodeName string
 	own      []string
 	former   []string // identities of the pods that had its address before
@@ -99,7 +100,7 @@ func (w *world) follow(identities map[string][]string) *successivePods {
 func (t *successivePods) podStarted(pod *v1.Pod, host *lab.Host) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := &successivePod{name: plan.Pod{Namespace: pod.Namespace, Name: pod.Name}, nodeName: pod.Spec.NodeName, own: t.identities[pod.Namespace]}
+	p := &successivePod{name: plan.Pod{Namespace: pod.Namespace, Name: pod.Name}, uid: string(pod.UID), nodeName: pod.Spec.NodeName, own: t.identities[pod.Namespace]}
 	address := at(host, 0)[0].Addr()
 	if before := t.last[address]; before != nil {
 		p.former = append(slices.Clone(before.former), before.own...)
@@ -181,7 +182,7 @@ func (t *successivePods) look() (unbound []string) {
 	for host, pod := range t.all {
 		missing := false
 		for _, addr := range at(host, 0) {
-			missing = missing || done[plan.Endpoint{Addr: addr.Addr(), Pod: pod.name, Node: pod.nodeName}] < 2
+			missing = missing || done[plan.Endpoint{Addr: addr.Addr(), Pod: pod.name, UID: pod.uid, Node: pod.nodeName}] < 2
 		}
 		switch {
 		case pod.gone || !pod.bound.IsZero():
