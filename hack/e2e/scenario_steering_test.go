@@ -101,6 +101,7 @@ func (w *steeredWorld) inbound() {
 			for _, m := range w.members {
 				for _, to := range at(m.Host, uint16(ports[i].NodePort)) {
 					w.asks(protocol, client, to)
+					w.answersAll(protocol, client, to)
 				}
 			}
 			for _, pod := range w.pods {
@@ -108,6 +109,19 @@ func (w *steeredWorld) inbound() {
 					w.seen(protocol, client, to, like(to.Addr(), client))
 				}
 			}
+		}
+	}
+}
+
+// answersAll asks often enough for a pod of another node to be chosen, and wants an answer each time.
+func (w *steeredWorld) answersAll(protocol string, from *lab.Host, to netip.AddrPort) {
+	w.Helper()
+	for range 8 {
+		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
+		_, err := from.Ask(ctx, network(protocol, to), to, 0)
+		if cancel(); err != nil {
+			w.Errorf("%s to %s (%s): %v", from.Name, to, protocol, err)
+			return
 		}
 	}
 }

@@ -176,6 +176,7 @@
 //	        ip daddr != @exclusions fib daddr type != local             goto arrivals
 //	}
 //	chain arrivals {
+//	    ct direction reply ct status dnat                               accept
 //	    ct direction reply, or ct status dnat
 //	        ip saddr . meta l4proto != @bound                           accept
 //	    ct state new ip saddr . ether saddr != @homes ip saddr @homed   counter forged drop
@@ -183,8 +184,9 @@
 //	    ip saddr . meta l4proto @bound                                  counter foreign drop
 //	}
 //
-// Only a pod that is not bound may have sent an answer to a client that this node has let in, or a packet to a Service of
-// this node that leads out of the cluster. A node that is the router of other nodes' pods cannot be told from a
+// What answers a client that this node has let in by a Service, a node port for example, gets that Service's address again.
+// Other answers to clients that this node has let in, and packets to a Service of this node that leads out of the cluster, are
+// those of pods that are not bound. A node that is the router of other nodes' pods cannot be told from a
 // holder: it drops what they send to the outside as stale.
 //
 // What another host on the nodes' network sends from a bound pod's address is forged if the pod's node is known, and foreign if not.

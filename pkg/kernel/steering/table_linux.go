@@ -342,6 +342,7 @@ func (l layout) arrivals(pods bool) []table.Rule {
 	}
 	unbound := l.unbound(pods)
 	rules := []table.Rule{
+		l.rule("an answer by a Service", reply(), dnatted(), verdict(expr.VerdictAccept)),
 		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
 		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
 		home,
