@@ -64,7 +64,9 @@ func newNode(ctx context.Context, s spec) (*node, error) {
 	})
 	n.host = extension.NewHost(ctx, n.extension)
 	n.host.Wrap(idleProxier{}, v1.IPv4Protocol)
+	clients.Nodes = extension.NewNodes(clients.Kube, func(err error) error { return err }, nil)
 	n.extension.Watch(clients)
+	go clients.Nodes.RunWithContext(ctx)
 	n.host.SyncLoop()
 	for deadline := time.Now().Add(patience); len(n.extension.Summary().Missing) > 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
