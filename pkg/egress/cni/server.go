@@ -59,7 +59,7 @@ func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger) er
 		ReadHeaderTimeout: readTimeout,
 		MaxHeaderBytes:    8 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       withPeer,
+		ConnContext:       socket.ConnContext,
 		ErrorLog:          errorLog,
 	}
 	server.SetKeepAlivesEnabled(false)
@@ -76,22 +76,10 @@ func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger) er
 	return nil
 }
 
-type peerKey struct{}
-
-// withPeer notes who has connected. What cannot be found out is not noted, which lets nobody in.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	if unixConn, ok := conn.(*net.UnixConn); ok {
-		if uid, err := socket.Peer(unixConn); err == nil {
-			return context.WithValue(ctx, peerKey{}, uid)
-		}
-	}
-	return ctx
-}
-
 // forRoot refuses everybody else, without reading what they send.
 func forRoot(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if uid, known := r.Context().Value(peerKey{}).(uint32); !known || uid != 0 {
+		if uid, known := socket.Peer(r.Context()); !known || uid != 0 {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			fail(w, &Failure{Reason: Forbidden, Message: "only root may ask"})
 			return

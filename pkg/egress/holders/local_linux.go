@@ -13,6 +13,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 const (
@@ -86,11 +88,11 @@ type addressWatch struct {
 
 // follow reports all addresses, and again whenever they have changed, until it fails.
 func (w *addressWatch) follow(ctx context.Context) (reported bool, err error) {
-	s := &subscription{done: make(chan struct{}), failed: make(chan error, 1)}
-	defer s.end()
-	if err := s.begin(); err != nil {
+	s, err := changes.Subscribe()
+	if err != nil {
 		return false, err
 	}
+	defer s.End()
 	// What changes from here on is in the subscription, and that is read afterwards.
 	interfaces, err := listInterfaces(w.steeringDevice)
 	if err != nil {
@@ -103,14 +105,14 @@ func (w *addressWatch) follow(ctx context.Context) (reported bool, err error) {
 		select {
 		case <-ctx.Done():
 			return true, nil
-		case err := <-s.failed:
+		case err := <-s.Failed:
 			return true, err
 		case <-pause:
 			pause = nil
 			w.report(interfaces)
-		case u, open := <-s.addresses:
+		case u, open := <-s.Addresses:
 			changed = open && interfaces.setAddress(u.LinkIndex, u.LinkAddress.IP, u.Flags, u.NewAddr)
-		case u, open := <-s.links:
+		case u, open := <-s.Links:
 			changed = open && interfaces.setLink(u)
 		}
 		if changed && pause == nil {
@@ -124,51 +126,6 @@ func (w *addressWatch) report(i *interfaces) {
 	if addresses := i.addresses(); w.told == nil || !slices.Equal(addresses, w.told) {
 		w.told = addresses
 		w.tell(OwnAddresses{slices.Clone(addresses)})
-	}
-}
-
-// subscription is to changes of addresses and links.
-type subscription struct {
-	addresses chan netlink.AddrUpdate
-	links     chan netlink.LinkUpdate
-	done      chan struct{}
-	failed    chan error
-}
-
-func (s *subscription) begin() error {
-	fail := func(err error) {
-		select {
-		case s.failed <- err:
-		default: // the first one says why
-		}
-	}
-	addresses := make(chan netlink.AddrUpdate)
-	if err := netlink.AddrSubscribeWithOptions(addresses, s.done, netlink.AddrSubscribeOptions{ErrorCallback: fail}); err != nil {
-		return fmt.Errorf("subscribe to addresses: %w", err)
-	}
-	s.addresses = addresses
-	links := make(chan netlink.LinkUpdate)
-	if err := netlink.LinkSubscribeWithOptions(links, s.done, netlink.LinkSubscribeOptions{ErrorCallback: fail}); err != nil {
-		return fmt.Errorf("subscribe to links: %w", err)
-	}
-	s.links = links
-	return nil
-}
-
-// end ends it. Its goroutines may wait to send what nobody reads any more.
-func (s *subscription) end() {
-	close(s.done)
-	go drain(s.addresses)
-	go drain(s.links)
-}
-
-// drain reads a channel until it is closed; nil is none.
-func drain[T any](updates <-chan T) {
-	if updates == nil {
-		return
-	}
-	for range updates {
-		// Nothing is done with it.
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 // kernelAddresses are the pool's addresses on this node's interfaces. They can be told from those of other
@@ -189,40 +191,21 @@ func HasAddresses(networks []netip.Prefix) bool {
 // watchKernel calls changed once, and after each change of links and addresses, until done is closed. It is an
 // error if the kernel does not tell of changes any more.
 func watchKernel(done <-chan struct{}, changed func()) error {
-	addresses, interfaces := make(chan netlink.AddrUpdate), make(chan netlink.LinkUpdate)
-	failed := make(chan error, 2)
-	report := func(err error) {
-		select {
-		case failed <- err:
-		default: // the first one says why
-		}
+	s, err := changes.Subscribe()
+	if err != nil {
+		return err
 	}
-	stop := make(chan struct{})
-	defer close(stop)
-	if err := netlink.AddrSubscribeWithOptions(addresses, stop, netlink.AddrSubscribeOptions{ErrorCallback: report}); err != nil {
-		return fmt.Errorf("subscribe to addresses: %w", err)
-	}
-	defer func() { go drain(addresses) }()
-	if err := netlink.LinkSubscribeWithOptions(interfaces, stop, netlink.LinkSubscribeOptions{ErrorCallback: report}); err != nil {
-		return fmt.Errorf("subscribe to links: %w", err)
-	}
-	defer func() { go drain(interfaces) }()
+	defer s.End()
 	changed() // what came before
 	var pause <-chan time.Time
 	for {
 		select {
 		case <-done:
 			return nil
-		case err := <-failed:
+		case err := <-s.Failed:
 			return err
-		case _, open := <-addresses:
-			if !open {
-				addresses = nil
-			}
-		case _, open := <-interfaces:
-			if !open {
-				interfaces = nil
-			}
+		case <-s.Addresses:
+		case <-s.Links:
 		case <-pause:
 			pause = nil
 			changed()
@@ -236,13 +219,3 @@ func watchKernel(done <-chan struct{}, changed func()) error {
 
 // gather is how long changes are gathered: a move of many addresses is as many changes.
 const gather = 5 * time.Millisecond
-
-// drain reads a channel until it is closed.
-func drain[T any](updates <-chan T) {
-	if updates == nil {
-		return
-	}
-	for range updates {
-		continue
-	}
-}

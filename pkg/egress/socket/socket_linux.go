@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,9 +93,32 @@ func Remove(path string, own fs.FileInfo) error {
 	return nil
 }
 
-// Peer returns the user on the other side of a connection, as the kernel noted it when
+type peerKey struct{}
+
+// ConnContext is for an http.Server: it notes who has connected. What cannot be found out is not noted, which lets nobody in.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	if unixConn, ok := conn.(*net.UnixConn); ok {
+		if uid, err := peer(unixConn); err == nil {
+			return WithPeer(ctx, uid)
+		}
+	}
+	return ctx
+}
+
+// WithPeer notes the user that has connected.
+func WithPeer(ctx context.Context, uid uint32) context.Context {
+	return context.WithValue(ctx, peerKey{}, uid)
+}
+
+// Peer returns the user whose request has a context; not known if it was not noted.
+func Peer(ctx context.Context) (uid uint32, known bool) {
+	uid, known = ctx.Value(peerKey{}).(uint32)
+	return uid, known
+}
+
+// peer returns the user on the other side of a connection, as the kernel noted it when
 // that side connected (SO_PEERCRED, unix(7)).
-func Peer(conn *net.UnixConn) (uid uint32, err error) {
+func peer(conn *net.UnixConn) (uid uint32, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err

@@ -94,7 +94,7 @@ func (l *Listener) Serve(ctx context.Context, source Source, others ...Resource)
 		MaxHeaderBytes:    8 << 10,
 		// A watch ends with ctx, like everything else that is being answered.
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: withPeer,
+		ConnContext: socket.ConnContext,
 		ErrorLog:    log.New(errorWriter{logger}, "", 0),
 	}
 	httpServer.SetKeepAlivesEnabled(false)
@@ -117,19 +117,6 @@ type errorWriter struct{ logger klog.Logger }
 func (w errorWriter) Write(line []byte) (int, error) {
 	w.logger.Info("Serving the egress SNAT status", "err", string(line))
 	return len(line), nil
-}
-
-type peerKey struct{}
-
-// withPeer notes who has connected. What cannot be found out is not noted, which lets
-// nobody in.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	if unixConn, ok := conn.(*net.UnixConn); ok {
-		if uid, err := socket.Peer(unixConn); err == nil {
-			return context.WithValue(ctx, peerKey{}, uid)
-		}
-	}
-	return ctx
 }
 
 type server struct {
@@ -155,7 +142,7 @@ func (s *server) handler() http.Handler {
 		s.answer(w, http.StatusNotFound, failure{"it is switched off in the node's configuration, or the node's version does not have it"})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		uid, known := r.Context().Value(peerKey{}).(uint32)
+		uid, known := socket.Peer(r.Context())
 		switch {
 		case !known || !s.uids[uid]:
 			// Read no body, and wait for none.
