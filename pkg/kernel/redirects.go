@@ -16,7 +16,8 @@ type Redirects struct {
 	Secure   Target `json:"secure"`
 	Insecure Target `json:"insecure"`
 	// Sources are the networks whose connections are redirected on their way through this node, as
-	// its own are. They are sorted and free of duplicates.
+	// its own are; not those of packets that another node has sent here because of their egress IP. The networks are
+	// sorted, and neither overlap nor touch.
 	Sources []netip.Prefix `json:"sources,omitempty"`
 }
 
@@ -43,7 +44,7 @@ func (r Redirects) Empty() bool {
 
 // Without returns what is redirected by r, and not so by o.
 func (r Redirects) Without(o Redirects) Redirects {
-	if r.Others || o.Others || !r.Secure.equal(o.Secure) || !r.Insecure.equal(o.Insecure) {
+	if r.Others || o.Others || !r.Secure.equal(o.Secure) || !r.Insecure.equal(o.Insecure) || !slices.Equal(r.Sources, o.Sources) {
 		if r.Equal(o) {
 			return Redirects{}
 		}

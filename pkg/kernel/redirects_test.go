@@ -18,12 +18,15 @@ func TestRedirects_Without(t *testing.T) {
 		}
 		return r
 	}
+	ofPods := redirects(false, 10251, 1)
+	ofPods.Sources = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
 	for name, test := range map[string]struct{ r, o, want Redirects }{
 		"the same":                  {redirects(false, 10251, 1, 2), redirects(false, 10251, 1, 2), Redirects{}},
 		"the same others":           {redirects(true, 10251, 1, 2), redirects(true, 10251, 1, 2), Redirects{}},
 		"a node less":               {redirects(false, 10251, 1, 2), redirects(false, 10251, 1, 3), redirects(false, 10251, 2)},
 		"another port":              {redirects(false, 10251, 1, 2), redirects(false, 10252, 1, 2), redirects(false, 10251, 1, 2)},
 		"others became nodes":       {redirects(true, 10251, 1), redirects(false, 10251, 2), redirects(true, 10251, 1)},
+		"pods not any more":         {ofPods, redirects(false, 10251, 1), ofPods},
 		"nothing is redirected now": {redirects(false, 10251, 1), Redirects{}, redirects(false, 10251, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
 
@@ -68,7 +69,7 @@ func (p *Proxy) takeTunnel() error {
 	c.ConfigMap, err = parseConfigMap(f.configMap)
 	complain(tunnelConfigMapKey, err)
 	if f.fromPods {
-		c.Sources = p.extension.ClusterCIDRs
+		c.Sources = table.Prefixes(table.Ranges(p.extension.ClusterCIDRs)) // those that overlap or touch are one
 	}
 	p.tunnel = c
 	if len(errs) > 0 || !f.enabled {

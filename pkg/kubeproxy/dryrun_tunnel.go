@@ -46,7 +46,7 @@ func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// listForTunnel returns the Nodes, and the ConfigMap: nil if there is none, as among manifests.
+// listForTunnel returns the Nodes, and the ConfigMap: nil if there is none, as among manifests, or if it may not be read.
 func (p *Proxy) listForTunnel(ctx context.Context) ([]*v1.Node, *v1.ConfigMap, error) {
 	if p.overrides.Manifests != "" {
 		objects, err := manifests.Load(p.overrides.Manifests)
@@ -72,7 +72,7 @@ func (p *Proxy) listForTunnel(ctx context.Context) ([]*v1.Node, *v1.ConfigMap, e
 		return pointers(nodes.Items), nil, nil
 	}
 	configMap, err := client.CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return pointers(nodes.Items), nil, nil
 	}
 	if err != nil {

@@ -31,23 +31,23 @@ func (r *Redirection) misdirected(t *tracked) bool {
 	if t.Protocol != tcp || t.Zone != 0 || !meant.Addr().IsValid() || !goes.Addr().IsValid() || r.isLocal(meant.Addr()) {
 		return false
 	}
-	if to, redirected := r.After.To(meant); redirected {
-		return goes != to && r.concerns(t.Source)
+	if to, redirected := r.After.To(meant); redirected && r.concerns(r.After, t.Source) {
+		return goes != to
 	}
 	if goes == meant {
 		return false
 	}
 	for _, before := range r.Before {
-		if to, was := before.To(meant); was && goes == to {
+		if to, was := before.To(meant); was && goes == to && r.concerns(before, t.Source) {
 			return true
 		}
 	}
 	return false
 }
 
-// concerns tells whether connections from source are redirected.
-func (r *Redirection) concerns(source netip.Addr) bool {
-	for _, cidr := range r.After.Sources {
+// concerns tells whether redirects are for connections from source.
+func (r *Redirection) concerns(redirects kernel.Redirects, source netip.Addr) bool {
+	for _, cidr := range redirects.Sources {
 		if cidr.Contains(source) {
 			return true
 		}

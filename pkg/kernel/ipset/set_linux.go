@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -54,9 +55,9 @@ func Ports(ports []uint16) []Element {
 	return elements
 }
 
-// Available tells whether the kernel has IP sets.
+// Available tells whether the kernel has IP sets. It has the kernel load no module: without it there are none.
 func Available() bool {
-	_, _, err := netlink.IpsetProtocol()
+	_, err := os.Stat("/sys/module/ip_set")
 	return err == nil
 }
 

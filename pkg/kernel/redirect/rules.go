@@ -11,6 +11,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/ipset"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Owner owns the chains.
@@ -88,7 +89,7 @@ func renderTree(want kernel.Redirects) iptables.Ruleset {
 
 func withSources(rules iptables.Ruleset, sources []netip.Prefix) iptables.Ruleset {
 	for _, cidr := range sources {
-		rules[podsChain] = append(rules[podsChain], fmt.Sprintf("-s %s -g %s", cidr, nodesChain))
+		rules[podsChain] = append(rules[podsChain], fmt.Sprintf("-s %s ! -i %s -g %s", cidr, steering.Device, nodesChain))
 	}
 	return rules
 }
@@ -143,6 +144,11 @@ func heldBy(rules iptables.Ruleset, g generation, sets map[ipset.Set][]ipset.Ele
 			r.Nodes = append(r.Nodes, prefix.Addr())
 		}
 		r.Others = r.Others || rule == "-g "+toChain || strings.Contains(rule, "! --match-set")
+	}
+	for _, rule := range rules[podsChain] {
+		if cidr, err := netip.ParsePrefix(valueOf(rule, "-s")); err == nil {
+			r.Sources = append(r.Sources, cidr)
+		}
 	}
 	if g.isIn(rules) {
 		r.Nodes = each(sets[g.nodes], ipset.Element.Addr)

@@ -178,6 +178,8 @@ func withdraw(ctx context.Context, family kernel.Family, hasRules bool) error {
 		w = NewWriter(reconcile.IPTables, family)
 	}
 	w.pruned, w.judged = !hasRules, true
-	_, err := w.Sync(ctx, kernel.Redirects{})
-	return err
+	if _, err := w.Sync(ctx, kernel.Redirects{}); err != nil {
+		return err
+	}
+	return w.rules.destroySets(w.rules.generations[:]...) // a process may have died before its rules named them
 }

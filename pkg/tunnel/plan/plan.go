@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -29,7 +30,7 @@ type Input struct {
 	Ports Ports
 	// Secure and Insecure are the tunnel server's addresses, one of each IP family at most.
 	Secure, Insecure []netip.AddrPort
-	// Sources are the networks of pods whose connections are redirected, too.
+	// Sources are the networks of pods whose connections are redirected, too. They are sorted, and neither overlap nor touch.
 	Sources []netip.Prefix
 	// AnyDestination: whatever is not the address of a node that is reached directly.
 	AnyDestination bool
@@ -159,10 +160,8 @@ func (b *builder) nodes(tunnel ...netip.Addr) (nodes []netip.Addr) {
 		}
 	}
 	if b.in.AnyDestination {
-		nodes = nil
-		for addr := range b.direct {
-			nodes = append(nodes, addr)
-		}
+		nodes = slices.DeleteFunc(slices.Clone(tunnel), func(addr netip.Addr) bool { return !addr.IsValid() })
+		nodes = slices.AppendSeq(nodes, maps.Keys(b.direct))
 	}
 	slices.SortFunc(nodes, netip.Addr.Compare)
 	return slices.Compact(nodes)
@@ -210,8 +209,7 @@ func (b *builder) sources() (sources []netip.Prefix) {
 			sources = append(sources, s)
 		}
 	}
-	slices.SortFunc(sources, netip.Prefix.Compare)
-	return slices.Compact(sources)
+	return sources
 }
 
 func compareProblems(a, b Problem) int {

@@ -67,7 +67,7 @@ func TestBuild_Nodes(t *testing.T) {
 		"an edge node claims this one":     {func(in *Input) { in.Nodes[2].Addresses = addrs("192.0.2.1") }, addrs("192.0.2.50", "192.0.2.60"), []string{"AddressOfDirectNode edge-1"}},
 		"an edge node claims the server":   {func(in *Input) { in.Nodes[2].Addresses = addrs("192.0.2.10") }, addrs("192.0.2.50", "192.0.2.60"), []string{"AddressOfTunnel edge-1"}},
 		"two edge nodes share an address":  {func(in *Input) { in.Nodes[2].Addresses = addrs("192.0.2.50") }, addrs("192.0.2.50", "192.0.2.60"), nil},
-		"any destination":                  {func(in *Input) { in.AnyDestination = true }, addrs("192.0.2.1", "192.0.2.2"), nil},
+		"any destination":                  {func(in *Input) { in.AnyDestination = true }, addrs("192.0.2.1", "192.0.2.2", "192.0.2.10"), nil},
 		"no edge nodes":                    {func(in *Input) { in.Nodes = in.Nodes[:2] }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +117,7 @@ func TestRedirects_To(t *testing.T) {
 		"192.0.2.51:22":      {"", ""},
 		"192.0.2.2:10250":    {"", ""},
 		"198.51.100.7:10255": {"", "192.0.2.10:10264"},
+		"192.0.2.10:10250":   {"", ""},
 	} {
 		for i, r := range []kernel.Redirects{narrow, wide} {
 			got, redirected := r.To(netip.MustParseAddrPort(to))

@@ -30,7 +30,7 @@ type Ports struct {
 type ConfigMap struct {
 	// Name is NAMESPACE/NAME, or empty if none is followed.
 	Name string
-	// Found: there is such a ConfigMap. Data is what it holds.
+	// Found: there is such a ConfigMap, and it may be read. Data is what it holds.
 	Found bool
 	Data  map[string]string
 }
@@ -45,7 +45,7 @@ func ReadPorts(configMap ConfigMap, insecurePorts []uint16) (Ports, []Problem) {
 	switch {
 	case configMap.Name == "":
 	case !configMap.Found:
-		r.complain(MissingConfigMap, "there is no such ConfigMap, so the kubelet's ports alone go through the tunnel; create it, or set proxyArguments.tunnel-ports-configmap to \"\"")
+		r.complain(MissingConfigMap, "it does not exist or may not be read, so the kubelet's ports alone go through the tunnel; create it, and apply rbac-tunnel.yaml, or set proxyArguments.tunnel-ports-configmap to \"\"")
 	default:
 		r.read(configMap.Data)
 	}
