@@ -22,6 +22,8 @@ type Asked struct {
 	By string
 	// For is the destination that the client asked for, before any DNAT on that host.
 	For netip.AddrPort
+	// At is the server's end of the connection, and From the client's as the server sees it.
+	At, From netip.AddrPort
 }
 
 // ServeAsked starts a server at a TCP port of all addresses of the host that tells each client, when it
@@ -55,7 +57,8 @@ func (h *Host) ServeAsked(port uint16) error {
 
 func (h *Host) answerAsked(c *net.TCPConn) {
 	defer c.Close()
-	answer := fmt.Sprintf("%s %s\n", h.Name, originalDestination(c))
+	at, from := unmap(c.LocalAddr().(*net.TCPAddr).AddrPort()), unmap(c.RemoteAddr().(*net.TCPAddr).AddrPort())
+	answer := fmt.Sprintf("%s %s %s %s\n", h.Name, originalDestination(c, at), at, from)
 	lines := bufio.NewScanner(c)
 	for more := true; more; more = lines.Scan() {
 		if _, err := c.Write([]byte(answer)); err != nil {
@@ -65,9 +68,9 @@ func (h *Host) answerAsked(c *net.TCPConn) {
 }
 
 // originalDestination returns where a client wanted to connect to, as conntrack has it; where nobody has translated
-// that, the connection's own address.
-func originalDestination(c *net.TCPConn) (original netip.AddrPort) {
-	original = unmap(c.LocalAddr().(*net.TCPAddr).AddrPort())
+// that, where it is connected to.
+func originalDestination(c *net.TCPConn, at netip.AddrPort) (original netip.AddrPort) {
+	original = at
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return original
@@ -131,10 +134,17 @@ func (c *AskedConn) read(ctx context.Context) (asked Asked, err error) {
 	if err != nil {
 		return Asked{}, err
 	}
-	by, destination, _ := strings.Cut(strings.TrimSpace(line), " ")
-	asked.By = by
-	asked.For, err = netip.ParseAddrPort(destination)
-	return asked, err
+	words := strings.Fields(line)
+	if len(words) != 4 {
+		return Asked{}, fmt.Errorf("the answer %q is none", line)
+	}
+	asked.By = words[0]
+	for i, addr := range []*netip.AddrPort{&asked.For, &asked.At, &asked.From} {
+		if *addr, err = netip.ParseAddrPort(words[i+1]); err != nil {
+			return Asked{}, err
+		}
+	}
+	return asked, nil
 }
 
 // Ends waits until the other side ends the connection, without sending anything: nil if it does within the time.

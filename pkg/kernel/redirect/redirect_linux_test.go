@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // way is how rules are written.
@@ -215,8 +216,12 @@ func TestWriter_Packets(t *testing.T) {
 		}
 		b.write(r)
 		b.agrees(r)
-		b.goes(b.Pod(1), 51, 10250, true)
+		through := b.goes(b.Pod(1), 51, 10250, true)
 		b.goes(b.Pod(1), 60, 10250, false)
+		r.Sources = nil
+		b.write(r)
+		b.end(through)
+		b.goes(b.Pod(1), 51, 10250, false)
 		b.write(kernel.Redirects{})
 		b.agrees(kernel.Redirects{})
 		b.goes(b.Pod(1), 51, 10250, false)
@@ -237,12 +242,43 @@ func TestWriter_OwnAddress(t *testing.T) {
 		c, asked, err := b.Node().DialAsked(b.Context(), to)
 		b.must(err)
 		b.Cleanup(func() { _ = c.Close() })
-		if asked.For != to {
-			b.Errorf("%s is answered for %s", to, asked.For)
+		if asked.At != to {
+			b.Errorf("%s is answered at %s", to, asked.At)
 		}
-		if strings.Contains(b.run("conntrack", "-L", "-p", "tcp", "--dport", "10250"), "sport=10263") {
-			b.Error("it was redirected")
+	})
+}
+
+// TestWriter_LoopbackTarget: the tunnel server may listen on loopback alone.
+func TestWriter_LoopbackTarget(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		r := b.redirects(50)
+		r.Secure.To = netip.AddrPortFrom(netip.IPv6Loopback(), 10263)
+		if b.family == kernel.IPv4 {
+			r.Secure.To = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 10263)
 		}
+		b.write(r)
+		b.agrees(r)
+		b.goes(b.Node(), 50, 10250, true)
+	})
+}
+
+// TestWriter_Steered: what another node sends here because of an egress IP is of none of this node's pods.
+func TestWriter_Steered(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		r := b.redirects(51)
+		r.Sources = []netip.Prefix{lab.ClusterV4}
+		if b.family == kernel.IPv6 {
+			r.Sources[0] = lab.ClusterV6
+		}
+		b.write(r)
+		b.goes(b.Pod(1), 51, 10250, true)
+		b.run("ip", "link", "set", "cni0", "down")
+		b.run("ip", "link", "set", "cni0", "name", steering.Device)
+		b.run("ip", "link", "set", steering.Device, "up")
+		for _, cidr := range b.Node().PodCIDRs() { // the kernel has forgotten those of IPv6
+			b.run("ip", "addr", "replace", netip.PrefixFrom(cidr.Addr().Next(), cidr.Bits()).String(), "dev", steering.Device, "nodad")
+		}
+		b.goes(b.Pod(1), 51, 10250, false)
 	})
 }
 
@@ -367,6 +403,22 @@ func TestWriter_DiesWhileItFillsSets(t *testing.T) {
 		b.agrees(want)
 		b.goes(b.Node(), 50, 10250, true)
 		b.goes(b.Node(), 60, 10250, false)
+	})
+}
+
+// TestWithdraw_DiedBeforeTheFirstRules: the sets that no rule has named go.
+func TestWithdraw_DiedBeforeTheFirstRules(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.backend == reconcile.NFTables || b.tree {
+			return // there are no sets
+		}
+		b.must(b.Node().Do(func() error {
+			if _, err := b.writer.rules.generations[1].fill(b.redirects(60)); err != nil {
+				return err
+			}
+			return Withdraw(b.Context())
+		}))
+		b.nothingIsLeft()
 	})
 }
 
