@@ -137,7 +137,7 @@ func (e *Extension) sweep() {
 		case <-time.After(sweepPeriod):
 		}
 		text := ""
-		cniUnconfirmed.Set(float64(e.attacher.unconfirmed(time.Now())))
+		cniUnconfirmed.WithLabelValues().Set(float64(e.attacher.unconfirmed(time.Now())))
 		if err := e.attacher.Sweep(e.ctx, time.Now()); err != nil {
 			if text = err.Error(); text != complained && e.ctx.Err() == nil {
 				e.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")

@@ -11,6 +11,7 @@ import (
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // images/node/README.md says what each metric means; keep it up to date.
@@ -18,65 +19,33 @@ import (
 const subsystem = "egress_snat"
 
 var (
-	bindings = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "bindings", StabilityLevel: metrics.ALPHA,
-		Help: "Pod addresses and protocols that leave from an egress IP, by IP family.",
-	}, []string{"ip_family"})
-	claims = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "claims", StabilityLevel: metrics.ALPHA,
-		Help: "Services that claim an egress IP, granted or refused, by IP family.",
-	}, []string{"ip_family"})
-	refusals = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "refusals", StabilityLevel: metrics.ALPHA,
-		Help: "Claims and bindings that are refused now, by IP family and reason.",
-	}, []string{"ip_family", "reason"})
-	rulesGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "rules", StabilityLevel: metrics.ALPHA,
-		Help: "Rules in the chains of egress SNAT, by IP family.",
-	}, []string{"ip_family"})
-	flowDeletions = metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "conntrack_deletions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Tracked flows that were deleted because they used a wrong source address, by IP family.",
-	}, []string{"ip_family"})
-	programmingLatency = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Subsystem: subsystem, Name: "network_programming_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.",
-		Buckets: proxymetrics.NetworkProgrammingLatency.Buckets, // as kube-proxy's, so that the two compare
-	}, []string{"ip_family"})
-	syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Subsystem: subsystem, Name: "sync_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time that a sync with the kernel took, by IP family and result: success or error. A sync that finds nothing to do is not counted.",
-		Buckets: metrics.ExponentialBuckets(0.001, 2, 15),
-	}, []string{"ip_family", "result"})
-	syncFailures = metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "sync_failures_total", StabilityLevel: metrics.ALPHA,
-		Help: "Syncs that failed: rules could not be written and are as before, or flows with a wrong source address could not be deleted. By IP family.",
-	}, []string{"ip_family"})
-	lastSuccess = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "last_sync_success_timestamp_seconds", StabilityLevel: metrics.ALPHA,
-		Help: "Unix time at which rules were last written, or compared with the plan and found equal, by IP family.",
-	}, []string{"ip_family"})
-	syncPeriod = metrics.NewGauge(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "sync_period_seconds", StabilityLevel: metrics.ALPHA,
-		Help: "The configured sync period. The rules are compared with the plan twice in it.",
-	})
-	waitingForObjects = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "waiting_for_objects", StabilityLevel: metrics.ALPHA,
-		Help: "1 as long as the objects of a kind have not all arrived from the API server, else 0. No rules are written while any is 1.",
-	}, []string{"kind"})
+	exported = extension.NewMetrics(subsystem)
+
+	bindings = exported.Gauge("bindings",
+		"Pod addresses and protocols that leave from an egress IP, by IP family.", "ip_family")
+	claims = exported.Gauge("claims",
+		"Services that claim an egress IP, granted or refused, by IP family.", "ip_family")
+	refusals = exported.Gauge("refusals",
+		"Claims and bindings that are refused now, by IP family and reason.", "ip_family", "reason")
+	rulesGauge = exported.Gauge("rules",
+		"Rules in the chains of egress SNAT, by IP family.", "ip_family")
+	flowDeletions = exported.Counter("conntrack_deletions_total",
+		"Tracked flows that were deleted because they used a wrong source address, by IP family.", "ip_family")
+	programmingLatency = exported.Histogram("network_programming_duration_seconds",
+		"Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.", proxymetrics.NetworkProgrammingLatency.Buckets, "ip_family") // as kube-proxy's, so that the two compare
+	syncDuration = exported.Histogram("sync_duration_seconds",
+		"Time that a sync with the kernel took, by IP family and result: success or error. A sync that finds nothing to do is not counted.", metrics.ExponentialBuckets(0.001, 2, 15), "ip_family", "result")
+	syncFailures = exported.Counter("sync_failures_total",
+		"Syncs that failed: rules could not be written and are as before, or flows with a wrong source address could not be deleted. By IP family.", "ip_family")
+	lastSuccess = exported.Gauge("last_sync_success_timestamp_seconds",
+		"Unix time at which rules were last written, or compared with the plan and found equal, by IP family.", "ip_family")
+	syncPeriod = exported.Gauge("sync_period_seconds",
+		"The configured sync period. The rules are compared with the plan twice in it.")
+	waitingForObjects = exported.Gauge("waiting_for_objects",
+		"1 as long as the objects of a kind have not all arrived from the API server, else 0. No rules are written while any is 1.", "kind")
+	takeTime = exported.Histogram("pool_take_duration_seconds",
+		"Time from when this node knew that an egress IP has to move until it had announced it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
 )
-
-var takeTime = metrics.NewHistogram(&metrics.HistogramOpts{
-	Subsystem: subsystem, Name: "pool_take_duration_seconds", StabilityLevel: metrics.ALPHA,
-	Help:    "Time from when this node knew that an egress IP has to move until it had announced it.",
-	Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60},
-})
-
-// collectors are all metrics but those of usageCollector.
-var collectors = []metrics.Registerable{
-	bindings, claims, refusals, rulesGauge, flowDeletions, programmingLatency, syncDuration, syncFailures, lastSuccess, syncPeriod, waitingForObjects, takeTime,
-	cniDuration, cniWaiting, cniUnconfirmed,
-}
 
 // current is the Extension whose egress IPs are counted at a scrape.
 var current atomic.Pointer[Extension]
@@ -86,15 +55,17 @@ var current atomic.Pointer[Extension]
 func registerMetrics(e *Extension) {
 	current.Store(e)
 	register()
-	syncPeriod.Set(e.config.SyncPeriod.Seconds())
+	syncPeriod.WithLabelValues().Set(e.config.SyncPeriod.Seconds())
 	for _, kind := range e.barrier.Missing() {
 		waitingForObjects.WithLabelValues(kind).Set(1)
 	}
 }
 
 var register = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(collectors...)
+	exported.Register()
 	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{})
+	takeTime.WithLabelValues()
+	cniUnconfirmed.WithLabelValues()
 	for _, family := range families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		flowDeletions.WithLabelValues(string(family))

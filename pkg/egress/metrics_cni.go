@@ -13,19 +13,12 @@ import (
 )
 
 var (
-	cniDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Subsystem: subsystem, Name: "cni_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time that the CNI plugin waited for an answer, by request (add or del) and result: bound, unbound, released, or the reason of a refusal.",
-		Buckets: metrics.ExponentialBuckets(0.002, 2, 14),
-	}, []string{"request", "result"})
-	cniWaiting = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "cni_waiting", StabilityLevel: metrics.ALPHA,
-		Help: "Requests of the CNI plugin that wait for an answer, by request (add or del).",
-	}, []string{"request"})
-	cniUnconfirmed = metrics.NewGauge(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "cni_unconfirmed_pods", StabilityLevel: metrics.ALPHA,
-		Help: "Pods that are bound by their labels alone for more than 60 s: no EndpointSlice names them.",
-	})
+	cniDuration = exported.Histogram("cni_duration_seconds",
+		"Time that the CNI plugin waited for an answer, by request (add or del) and result: bound, unbound, released, or the reason of a refusal.", metrics.ExponentialBuckets(0.002, 2, 14), "request", "result")
+	cniWaiting = exported.Gauge("cni_waiting",
+		"Requests of the CNI plugin that wait for an answer, by request (add or del).", "request")
+	cniUnconfirmed = exported.Gauge("cni_unconfirmed_pods",
+		"Pods that are bound by their labels alone for more than 60 s: no EndpointSlice names them.")
 )
 
 // confirmedWithin is how long EndpointSlices may take to name a pod.

@@ -23,10 +23,7 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(egress_snat_[a-z_]+)` \\|").FindAllStringSubmatch(string(readme), -1) {
 		documented = append(documented, row[1])
 	}
-	var exported []string
-	for _, collector := range collectors {
-		exported = append(exported, collector.FQName())
-	}
+	all := exported.Names()
 	descs := make(chan *metrics.Desc)
 	go func() {
 		defer close(descs)
@@ -34,11 +31,11 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 		(&steeringCollector{}).DescribeWithStability(descs)
 	}()
 	for desc := range descs {
-		exported = append(exported, regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(desc.String())[1])
+		all = append(all, regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(desc.String())[1])
 	}
 	slices.Sort(documented)
-	slices.Sort(exported)
-	if diff := cmp.Diff(exported, documented); diff != "" {
+	slices.Sort(all)
+	if diff := cmp.Diff(all, documented); diff != "" {
 		t.Errorf("metrics that are exported, and that images/node/README.md has (-want +got):\n%s", diff)
 	}
 }
@@ -80,7 +77,7 @@ func TestMetrics_WaitingForObjects(t *testing.T) {
 		}
 		e.known(known)
 	}
-	if got := gauge(t, syncPeriod); got != 7 {
+	if got := gauge(t, syncPeriod.WithLabelValues()); got != 7 {
 		t.Errorf("sync period %g, want 7", got)
 	}
 }

@@ -314,7 +314,7 @@ func (p *poolNode) tell(moves []pool.Move) {
 			p.logger.Info("Released an egress IP", "address", m.Address, "to", m.Other, "because", m.Why.Because())
 			continue
 		}
-		takeTime.Observe(m.At.Sub(m.Since).Seconds())
+		takeTime.WithLabelValues().Observe(m.At.Sub(m.Since).Seconds())
 		p.logger.Info("Took an egress IP", "address", m.Address, "from", m.Other, "because", m.Why.Because(), "epoch", m.Epoch, "after", m.At.Sub(m.Since).Round(time.Millisecond))
 		taken[origin{m.Other, m.Why}] = append(taken[origin{m.Other, m.Why}], m.Address)
 	}

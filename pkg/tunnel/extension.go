@@ -96,7 +96,7 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		e.families = append(e.families, newFamily(e, name))
 	}
-	registerMetrics()
+	exported.Register()
 	return e
 }
 

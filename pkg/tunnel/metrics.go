@@ -1,51 +1,32 @@
 package tunnel
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/component-base/metrics"
-	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
 
 // images/node/README.md says what each metric means; keep it up to date.
-
-const subsystem = "tunnel"
-
 var (
-	nodeAddresses = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "node_addresses", StabilityLevel: metrics.ALPHA,
-		Help: "Addresses of nodes in the rules, by IP family: those that are redirected, or with tunnel-any-destination those that are not.",
-	}, []string{"ip_family"})
-	redirectedPorts = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "ports", StabilityLevel: metrics.ALPHA,
-		Help: "Ports that are redirected, by IP family and the tunnel server's address that they go to: secure or insecure.",
-	}, []string{"ip_family", "address"})
-	problemsGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "problems", StabilityLevel: metrics.ALPHA,
-		Help: "What cannot be redirected now, by reason.",
-	}, []string{"reason"})
-	resets = metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "conntrack_deletions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Tracked connections that were deleted because they did not go where they should, by IP family.",
-	}, []string{"ip_family"})
-	syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Subsystem: subsystem, Name: "sync_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time that a sync with the kernel took, by IP family and result: success or error.",
-		Buckets: metrics.ExponentialBuckets(0.001, 2, 15),
-	}, []string{"ip_family", "result"})
-	lastSuccess = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Subsystem: subsystem, Name: "last_sync_success_timestamp_seconds", StabilityLevel: metrics.ALPHA,
-		Help: "Unix time at which the kernel was last known to hold the plan, by IP family.",
-	}, []string{"ip_family"})
-)
+	exported = extension.NewMetrics("tunnel")
 
-var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(nodeAddresses, redirectedPorts, problemsGauge, resets, syncDuration, lastSuccess)
-})
+	nodeAddresses = exported.Gauge("node_addresses",
+		"Addresses of nodes in the rules, by IP family: those that are redirected, or with tunnel-any-destination those that are not.", "ip_family")
+	redirectedPorts = exported.Gauge("ports",
+		"Ports that are redirected, by IP family and the tunnel server's address that they go to: secure or insecure.", "ip_family", "address")
+	problemsGauge = exported.Gauge("problems",
+		"What cannot be redirected now, by reason.", "reason")
+	resets = exported.Counter("conntrack_deletions_total",
+		"Tracked connections that were deleted because they did not go where they should, by IP family.", "ip_family")
+	syncDuration = exported.Histogram("sync_duration_seconds",
+		"Time that a sync with the kernel took, by IP family and result: success or error.", metrics.ExponentialBuckets(0.001, 2, 15), "ip_family", "result")
+	lastSuccess = exported.Gauge("last_sync_success_timestamp_seconds",
+		"Unix time at which the kernel was last known to hold the plan, by IP family.", "ip_family")
+)
 
 func setProblemMetrics(problems []plan.Problem) {
 	count := map[plan.Reason]int{}
