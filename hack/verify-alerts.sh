@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lets promtool check and test the alert rules, and checks that images/node/README.md has each alert and
-# the metrics that it uses. TestMetrics_AllAreDocumented of pkg/egress checks the other metrics.
+# the metrics that it uses. TestMetrics_AllAreDocumented of pkg/egress and pkg/tunnel checks the other metrics.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v promtool >/dev/null; then

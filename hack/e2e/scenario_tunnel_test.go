@@ -1,41 +1,23 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/hack/lab"
+	process "github.com/openshift/origin-node/hack/node"
+	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
 
 // The tunnel's ports beside egress SNAT: node-1 is a control node with a stand-in tunnel server, which tells the destination
-// that was asked for. node-2 and node-3 have kubelets that answer, and the host outside has the addresses of all
-// edge nodes, so that a connection that goes there directly is answered, and seen.
-
-// agentLabel is one of the default labels of a node with the tunnel's agent.
-const agentLabel = "openyurt.io/is-edge-worker"
-
-// kubelet are the ports that kubelets and others listen at, and tunnelled those of the tunnel server.
-var kubelet, tunnelled = []uint16{10250, 10255, 9100, 9443}, []uint16{10263, 10264}
-
-// tunnelWorld is a cluster with edge nodes behind a tunnel.
-type tunnelWorld struct {
-	*world
-	control *member
-	wrong   atomic.Int64
-	asked   atomic.Int64
-}
+// that was asked for. All nodes have kubelets that answer, and the host outside has the addresses of all edge nodes, so
+// that a connection that goes there directly is answered, and seen.
 
 // tunnelWays are how rules are written.
 var tunnelWays = map[string]settings{
@@ -59,10 +41,14 @@ func TestTunnel_BesideEgress(t *testing.T) {
 			w.scenario("what a killed process missed is done at its next start", w.killed)
 			w.scenario("nodes with addresses of others", w.claimed)
 			w.scenario("the API server is away", w.away)
+			w.scenario("connections of pods", func() { w.pods(pods[0], pods[1]) })
 			w.scenario("'openshift tunnel' tells how things stand", w.tells)
 			stop()
+			w.period = process.SyncPeriod // a repair waits for the next look at the kernel
+			w.scenario("a tunnel server elsewhere", func() { w.elsewhere(pods[0]) })
+			w.scenario("any destination", w.anyDestination)
 			w.scenario("somebody takes rules away", w.harmed)
-			w.scenario("switched off it leaves nothing, and egress SNAT does not notice", func() { w.off(shoppers) })
+			w.scenario("switched off it leaves nothing, and egress SNAT does not notice", w.off)
 			w.undisturbed(shoppers)
 		})
 	}
@@ -84,267 +70,68 @@ func TestTunnel_WithoutEgress(t *testing.T) {
 	}
 }
 
-func newTunnelWorld(t *testing.T, s settings) *tunnelWorld {
-	t.Helper()
-	w := &tunnelWorld{world: newIdleWorld(t, s)}
-	w.control = w.members[0]
-	w.must(w.Apply(t.Context(), "../../images/node/rbac-tunnel.yaml"))
-	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264", "https-proxy-ports": "9443"})
-	for _, port := range tunnelled {
-		w.must(w.control.Host.ServeAsked(port))
-	}
-	for _, host := range []*lab.Host{w.members[1].Host, w.members[2].Host, w.Outside()} {
-		for _, port := range kubelet {
-			w.must(host.ServeAsked(port))
-		}
-	}
-	for n := 1; n <= 3; n++ {
-		w.edge(n, true)
-	}
-	w.control.Configure(w.tunnelArguments())
-	w.start()
-	w.goes("edge-1", true)
-	return w
-}
-
-// tunnelArguments are those of the control node.
-func (w *tunnelWorld) tunnelArguments() string {
-	var secure, insecure []string
-	for i, list := range []*[]string{&secure, &insecure} {
-		for _, to := range at(w.control.Host, tunnelled[i]) {
-			*list = append(*list, `"`+to.String()+`"`)
-		}
-	}
-	return fmt.Sprintf("tunnel-ports: [\"true\"]\ntunnel-secure-address: [%s]\ntunnel-insecure-address: [%s]\n", strings.Join(secure, ", "), strings.Join(insecure, ", "))
-}
-
-// arguments gives the control node further arguments.
-func (w *tunnelWorld) arguments(more string) {
-	w.Helper()
-	w.control.Configure(w.tunnelArguments() + more)
-	w.restarted()
-}
-
-// restarted waits for the control node to end, for its configuration has changed, and starts it anew.
-func (w *tunnelWorld) restarted() {
-	w.Helper()
-	if status := w.control.Exit(); status != 75 {
-		w.Fatalf("it ended with status %d, want 75", status)
-	}
-	w.control.Start()
-	w.control.Ready()
-}
-
-func edgeName(n int) string { return fmt.Sprintf("edge-%d", n) }
-
-// edge makes an edge node, whose addresses the host outside has.
-func (w *tunnelWorld) edge(n int, agent bool) {
-	w.Helper()
-	addrs := addrs(w.lanIPs(150 + n))
-	for _, addr := range addrs {
-		w.must(w.Outside().TakeAddr(addr))
-	}
-	_, err := w.CreateNode(w.Context(), edgeName(n), addrs...)
-	w.must(err)
-	if agent {
-		w.label(edgeName(n), `"true"`)
-	}
-}
-
-// label gives a node the label of the agent; null takes it away.
-func (w *tunnelWorld) label(node, value string) {
-	w.Helper()
-	_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), node, types.StrategicMergePatchType,
-		[]byte(fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, agentLabel, value)), metav1.PatchOptions{})
-	w.must(err)
-}
-
-func (w *tunnelWorld) configMap(data map[string]string) {
-	w.Helper()
-	maps := w.Client().CoreV1().ConfigMaps("kube-system")
-	object := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "yurt-tunnel-server-cfg"}, Data: data}
-	_, err := maps.Update(w.Context(), object, metav1.UpdateOptions{})
-	if err != nil {
-		_, err = maps.Create(w.Context(), object, metav1.CreateOptions{})
-	}
-	w.must(err)
-}
-
-// addressesOf returns a node's, by its name.
-func (w *tunnelWorld) addressesOf(node string) []netip.Addr {
-	w.Helper()
-	for _, m := range w.members {
-		if m.Name == node {
-			return []netip.Addr{m.Host.V4, m.Host.V6}
-		}
-	}
-	var n int
-	_, err := fmt.Sscanf(node, "edge-%d", &n)
-	w.must(err)
-	return addrs(w.lanIPs(150 + n))
-}
-
-// way opens a connection from the control node, and tells whether the tunnel server answers. It is an error if it answers
-// for another destination than was asked for.
-func (w *tunnelWorld) way(ctx context.Context, to netip.AddrPort) (tunnelled bool, err error) {
-	c, asked, err := w.control.Host.DialAsked(context.WithoutCancel(ctx), to)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = c.Close() }() // it has said what it had to
-	if asked.For != to {
-		return false, fmt.Errorf("%s is answered by %s for %s", to, asked.By, asked.For)
-	}
-	return asked.By == w.control.Host.Name, nil
-}
-
-// goes waits until connections to these ports of a node, the kubelet's if none are given, go by the tunnel, or directly.
-func (w *tunnelWorld) goes(node string, want bool, ports ...uint16) {
-	w.Helper()
-	if len(ports) == 0 {
-		ports = []uint16{10250, 10255}
-	}
-	began := time.Now()
-	w.eventually(func() error {
-		for _, addr := range w.addressesOf(node) {
-			for _, port := range ports {
-				to := netip.AddrPortFrom(addr, port)
-				if got, err := w.way(w.Context(), to); err != nil || got != want {
-					return errors.Join(err, fmt.Errorf("%s %s: through the tunnel: %v, want %v", node, to, got, want))
-				}
-			}
-		}
-		return nil
-	})
-	if took := time.Since(began); took > 500*time.Millisecond {
-		w.Logf("%s: the change was followed after %s", node, took.Truncate(time.Millisecond))
-	}
-}
-
-// load opens connections to nodes that do not change, until it is stopped: none of them may go another way, whatever
-// else happens.
-func (w *tunnelWorld) load() (stop func()) {
-	t := w.T // scenarios put their own in its place
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	for node, want := range map[string]bool{"edge-1": true, "edge-3": true, "node-2": false} {
-		for _, addr := range w.addressesOf(node) {
-			for _, port := range []uint16{10250, 10255} {
-				running.Go(func() {
-					for ctx.Err() == nil {
-						got, err := w.way(ctx, netip.AddrPortFrom(addr, port))
-						w.asked.Add(1)
-						if err != nil || got != want {
-							w.wrong.Add(1)
-							t.Errorf("%s %s:%d: through the tunnel: %v, want %v (%v)", node, addr, port, got, want, err)
-						}
-						select {
-						case <-ctx.Done():
-						case <-time.After(10 * time.Millisecond):
-						}
-					}
-				})
-			}
-		}
-	}
-	return func() {
-		cancel()
-		running.Wait()
-		w.Logf("%d connections under load, %d of them wrong", w.asked.Load(), w.wrong.Load())
-	}
-}
-
-// streams are connections to a node's kubelet that stay open.
-func (w *tunnelWorld) streams(node string) []*lab.AskedConn { return w.streamsTo(node, 10250) }
-
-func (w *tunnelWorld) streamsTo(node string, port uint16) (streams []*lab.AskedConn) {
-	w.Helper()
-	for _, addr := range w.addressesOf(node) {
-		c, _, err := w.control.Host.DialAsked(w.Context(), netip.AddrPortFrom(addr, port))
-		w.must(err)
-		streams = append(streams, c)
-		w.Cleanup(func() { _ = c.Close() })
-	}
-	return streams
-}
-
-// end waits until streams end that nobody sends anything on.
-func (w *tunnelWorld) end(streams []*lab.AskedConn) {
-	w.Helper()
-	for _, c := range streams {
-		if err := c.Ends(10 * time.Second); err != nil {
-			w.Errorf("a connection that goes the wrong way: %v", err)
-		}
-	}
-}
-
 func (w *tunnelWorld) nodesChange() {
-	steady := append(w.streams("edge-1"), w.streams("node-2")...)
-	w.edge(4, false)
-	w.goes("edge-4", false)
-	direct := w.streams("edge-4")
-	w.label("edge-4", `"true"`)
-	w.goes("edge-4", true)
-	w.end(direct)
-	w.must(w.Client().CoreV1().Nodes().Delete(w.Context(), "edge-4", metav1.DeleteOptions{}))
-	w.goes("edge-4", false)
-	for _, addr := range w.addressesOf("edge-4") {
-		w.must(w.Outside().DropAddr(addr))
-	}
+	began, control := time.Now(), w.control.Host
+	w.measures(3, 2, 2, nil) // the process may have been started just now
+	steady := append(w.streams(control, "edge-1"), w.streams(control, "node-2")...)
+	w.edge(4)
+	w.follows("edge-4", true)
+	w.deleteNode("edge-4")
+	w.follows("edge-4", false)
 
-	through := w.streams("edge-2")
+	through := w.streams(control, "edge-2")
 	w.label("edge-2", "null")
-	w.goes("edge-2", false)
+	w.follows("edge-2", false)
 	w.end(through)
+	direct := w.streams(control, "edge-2")
 	w.label("edge-2", `"true"`)
-	w.goes("edge-2", true)
+	w.follows("edge-2", true)
+	w.end(direct)
+
+	w.answered("edge-5")
+	w.renumber("edge-2", "edge-5")
+	w.follows("edge-5", true)
+	w.follows("edge-2", false)
+	w.renumber("edge-2", "edge-2")
+	w.follows("edge-2", true)
+	w.follows("edge-5", false)
 
 	w.ready(w.members[2], v1.ConditionFalse)
-	w.goes("node-3", true)
+	w.follows("node-3", true)
 	w.ready(w.members[2], v1.ConditionTrue)
-	w.goes("node-3", false)
-	for _, c := range steady {
-		if _, err := c.Ask(w.Context()); err != nil {
-			w.Errorf("a connection that goes the right way: %v", err)
-		}
-	}
+	w.follows("node-3", false)
+	w.goOn(steady)
+	w.measuredSyncs(began, 2)
 }
 
 func (w *tunnelWorld) portsChange() {
 	w.goes("edge-1", true, 9100, 9443)
 	w.goes("node-2", false, 9100, 9443)
 	w.configMap(map[string]string{"dnat-ports-pair": "9443=10264,70000=10264,9100=1,none", "http-proxy-ports": "0"})
-	w.goes("edge-1", false, 9100)
-	w.goes("edge-1", true, 9443)
+	w.follows("edge-1", false, 9100)
+	w.follows("edge-1", true, 9443)
 	w.told("ConfigMap", "yurt-tunnel-server-cfg", "InvalidPort", "InvalidPair")
+	w.measures(3, 1, 2, map[plan.Reason]float64{plan.InvalidPort: 2, plan.InvalidPair: 2})
 	w.configMap(map[string]string{"dnat-port-pairs": "9100=10264"})
+	w.follows("edge-1", false, 9443)
 	w.told("ConfigMap", "yurt-tunnel-server-cfg", "MissingKey")
+	w.configMap(map[string]string{"http-proxy-ports": "9100"})
+	w.follows("edge-1", true, 9100)
 	w.must(w.Client().CoreV1().ConfigMaps("kube-system").Delete(w.Context(), "yurt-tunnel-server-cfg", metav1.DeleteOptions{}))
+	w.follows("edge-1", false, 9443, 9100)
 	w.told("ConfigMap", "yurt-tunnel-server-cfg", "MissingConfigMap")
-	w.goes("edge-1", false, 9443, 9100)
+	w.control.Says(`reason="MissingConfigMap"`)
+	w.measures(3, 1, 1, map[plan.Reason]float64{plan.MissingConfigMap: 1})
 	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264", "https-proxy-ports": "9443"})
-	w.goes("edge-1", true, 9443, 9100)
-}
-
-// told waits for Events of these reasons about an object.
-func (w *tunnelWorld) told(kind, name string, reasons ...string) {
-	w.Helper()
-	w.eventually(func() error {
-		list, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
-		for _, reason := range reasons {
-			if err == nil && !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason }) {
-				err = fmt.Errorf("no Event of the reason %s about %s: %v", reason, name, list.Items)
-			}
-		}
-		return err
-	})
+	w.follows("edge-1", true, 9443, 9100)
+	w.measures(3, 2, 2, nil)
 }
 
 // killed changes nodes and ports, and kills the process at any moment of that: before, in the middle of, or after what
 // it does. Until the next start connections go one of the two ways, and then the right one.
 func (w *tunnelWorld) killed() {
 	for _, after := range []time.Duration{0, 15 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 200 * time.Millisecond} {
-		through := append(w.streams("edge-2"), w.streamsTo("edge-1", 9100)...)
+		through := append(w.streams(w.control.Host, "edge-2"), w.streamsTo(w.control.Host, "edge-1", 9100)...)
 		w.label("edge-2", "null")
 		w.configMap(map[string]string{"https-proxy-ports": "9443"})
 		time.Sleep(after) // the moment is arbitrary
@@ -363,31 +150,23 @@ func (w *tunnelWorld) killed() {
 		})
 		w.label("edge-2", `"true"`)
 		w.configMap(map[string]string{"dnat-ports-pair": "9100=10264", "https-proxy-ports": "9443"})
-		w.goes("edge-2", true)
-		w.goes("edge-1", true, 9100)
+		w.follows("edge-2", true)
+		w.follows("edge-1", true, 9100)
 	}
 }
 
-// claimed makes nodes that claim addresses of the tunnel server, which are this node's own, and of a direct node. Both are
+// claimed makes nodes that claim addresses of this node, which are the tunnel server's, too, and of a direct node. Both are
 // reached as before, and Events tell.
 func (w *tunnelWorld) claimed() {
-	for name, addrs := range map[string][]netip.Addr{"edge-11": w.addressesOf("node-1"), "edge-12": w.addressesOf("node-2")} {
-		_, err := w.CreateNode(w.Context(), name, addrs...)
-		w.must(err)
-		w.label(name, `"true"`)
-	}
+	w.claim("edge-11", w.addressesOf("node-1")...)
+	w.claim("edge-12", w.addressesOf("node-2")...)
 	w.told("Node", "edge-11", "AddressOfDirectNode")
 	w.told("Node", "edge-12", "AddressOfDirectNode")
+	w.measures(3, 2, 2, map[plan.Reason]float64{plan.AddressOfDirectNode: 4})
 	w.goes("node-2", false)
-	for _, to := range at(w.control.Host, tunnelled[0]) {
-		_, asked, err := w.control.Host.DialAsked(w.Context(), to)
-		if err != nil || asked.For != to {
-			w.Errorf("the tunnel server itself answers for %s: %v; want %s", asked.For, err, to)
-		}
-	}
-	for _, name := range []string{"edge-11", "edge-12"} {
-		w.must(w.Client().CoreV1().Nodes().Delete(w.Context(), name, metav1.DeleteOptions{}))
-	}
+	w.nothingOfItsOwn()
+	w.deleteNode("edge-11")
+	w.deleteNode("edge-12")
 }
 
 // away stops the API server. Connections go as before, also while the process starts anew, and what changes then is followed.
@@ -406,6 +185,74 @@ func (w *tunnelWorld) away() {
 	w.goes("edge-2", false)
 	w.label("edge-2", `"true"`)
 	w.goes("edge-2", true)
+}
+
+// pods has connections of the control node's pods go to the tunnel server, too. It is on their node and sees their own
+// addresses, although they are bound. Those of a pod elsewhere go on as before, and so do those to other destinations.
+func (w *tunnelWorld) pods(here, elsewhere *lab.Host) {
+	w.podGoes(here, "edge-1", false, w.addressesOf("node-1")...)
+	direct, other := w.streams(here, "edge-1"), w.streams(elsewhere, "edge-1")
+	w.arguments(`tunnel-from-pods: ["true"]`)
+	w.podGoes(here, "edge-1", true, here.V4, here.V6)
+	w.end(direct)
+	through := w.streams(here, "edge-1")
+	w.podGoes(here, "node-2", false, w.addressesOf("node-1")...)
+	w.podGoes(here, "node-1", false, here.V4, here.V6)
+	w.podGoes(elsewhere, "edge-1", false, w.addressesOf("node-2")...)
+	w.leaves("tcp", here, w.ips(10)...)
+	w.label("edge-2", "null")
+	w.follows("edge-2", false)
+	w.podGoes(here, "edge-2", false, w.addressesOf("node-1")...)
+	w.label("edge-2", `"true"`)
+	w.follows("edge-2", true)
+	w.podGoes(here, "edge-2", true, here.V4, here.V6)
+	w.goOn(append(through, other...))
+	w.arguments("")
+	w.podGoes(here, "edge-1", false, w.addressesOf("node-1")...)
+	w.end(through)
+	w.goOn(other)
+}
+
+// elsewhere has a tunnel server outside the cluster, which a bound pod leaves for as for any destination there: from its Service's
+// external IP, to which the answers come back. A node that claims the server's address is told of, and nothing to it is redirected.
+func (w *tunnelWorld) elsewhere(pod *lab.Host) {
+	w.answered("edge-30")
+	w.server = w.addressesOf("edge-30")
+	before := w.streams(w.control.Host, "edge-1")
+	w.arguments(`tunnel-from-pods: ["true"]`)
+	w.goes("edge-1", true)
+	w.end(before)
+	w.podGoes(pod, "edge-1", true, addrs(w.ips(10))...)
+	w.podGoes(pod, "node-2", false, w.addressesOf("node-1")...)
+	through := w.streams(pod, "edge-1")
+	w.claim("edge-30", w.server...)
+	w.told("Node", "edge-30", "AddressOfTunnel")
+	w.measures(3, 2, 2, map[plan.Reason]float64{plan.AddressOfTunnel: 2})
+	w.goes("edge-30", false)
+	w.podGoes(pod, "edge-30", false, w.addressesOf("node-1")...) // nodes' addresses are excluded from egress SNAT
+	w.goOn(through)
+	w.deleteNode("edge-30")
+	w.server = w.addressesOf("node-1")
+}
+
+// anyDestination has connections go to the tunnel server that go to nobody's address, but none to direct nodes.
+func (w *tunnelWorld) anyDestination() {
+	const nobody = "edge-20"
+	w.answered(nobody)
+	w.goes(nobody, false)
+	direct := w.streams(w.control.Host, nobody)
+	w.arguments(`tunnel-any-destination: ["true"]`)
+	w.goes(nobody, true)
+	w.end(direct)
+	w.goes("edge-1", true)
+	w.goes("node-2", false)
+	w.nothingOfItsOwn()
+	w.measures(3, 2, 2, nil) // the direct nodes', of which one is the tunnel server's
+	through := w.streams(w.control.Host, nobody)
+	w.arguments("")
+	w.goes(nobody, false)
+	w.end(through)
+	w.goes("edge-1", true)
 }
 
 // harmed takes away the tunnel's rules, and what these need, and waits until they are back.
@@ -431,21 +278,6 @@ func (w *tunnelWorld) harmed() {
 		w.goes("edge-2", true, 10250, 10255, 9100)
 		w.goes("node-2", false)
 	}
-}
-
-// inKernel returns the lines of the control node's rules and sets that have a text.
-func (w *tunnelWorld) inKernel(text string) (lines string) {
-	w.Helper()
-	for _, command := range [][]string{{"iptables-save"}, {"ip6tables-save"}, {"nft", "list", "ruleset"}, {"ipset", "list"}} {
-		out, err := w.control.Host.Run(w.Context(), command[0], command[1:]...)
-		w.must(err)
-		for line := range strings.Lines(out) {
-			if strings.Contains(strings.ToLower(line), text) {
-				lines += line
-			}
-		}
-	}
-	return lines
 }
 
 func (w *tunnelWorld) tells() {
@@ -475,12 +307,12 @@ func (w *tunnelWorld) tells() {
 
 // cleanedUp ends the process, whose rules stay, and has them printed and removed.
 func (w *tunnelWorld) cleanedUp() {
-	through := w.streams("edge-1")
+	through := w.streams(w.control.Host, "edge-1")
 	w.control.Stop()
 	w.goes("edge-1", true)
 	start := []string{"start", "node", "--config=" + w.control.Config()}
 	out, errs, status := w.control.Openshift(append(start, "--dry-run")...)
-	for _, want := range append(addrs(w.lanIPs(151)), w.control.Host.V4, w.control.Host.V6) {
+	for _, want := range slices.Concat(w.addressesOf("edge-1"), w.server) {
 		if status != 0 || !strings.Contains(out, want.String()) {
 			w.Errorf("--dry-run: status %d, no %s: %s%s", status, want, out, errs)
 		}
@@ -488,18 +320,20 @@ func (w *tunnelWorld) cleanedUp() {
 	if _, errs, status := w.control.Openshift(append(start, "--cleanup")...); status != 0 {
 		w.Errorf("--cleanup: status %d: %s", status, errs)
 	}
-	w.goes("edge-1", false)
-	w.end(through)
-	if left := w.inKernel("openshift-tunnel"); left != "" {
-		w.Errorf("left behind:\n%s", left)
-	}
+	w.isGone(through)
 }
 
-// off switches the tunnel's ports off. Traffic is that of pods behind Services.
-func (w *tunnelWorld) off(*lab.Traffic) {
-	through := w.streams("edge-1")
+// off switches the tunnel's ports off.
+func (w *tunnelWorld) off() {
+	through := w.streams(w.control.Host, "edge-1")
 	w.control.Configure("")
 	w.restarted()
+	w.isGone(through)
+}
+
+// isGone waits until connections go directly, and fails unless those that did not have ended, and the kernel holds nothing.
+func (w *tunnelWorld) isGone(through []*lab.AskedConn) {
+	w.Helper()
 	w.goes("edge-1", false)
 	w.end(through)
 	if left := w.inKernel("openshift-tunnel"); left != "" {
