@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ func TestTunnel_BesideEgress(t *testing.T) {
 			stop()
 			w.period = process.SyncPeriod // a repair waits for the next look at the kernel
 			w.scenario("a tunnel server elsewhere", func() { w.elsewhere(pods[0]) })
+			w.scenario("a tunnel server in one IP family", w.oneFamily)
 			w.scenario("any destination", w.anyDestination)
 			w.scenario("somebody takes rules away", w.harmed)
 			w.scenario("switched off it leaves nothing, and egress SNAT does not notice", w.off)
@@ -64,6 +66,7 @@ func TestTunnel_WithoutEgress(t *testing.T) {
 			w.scenario("egress SNAT is switched off", func() { w.arguments(`egress-snat: ["false"]`) })
 			w.scenario("nodes come, go, and change", w.nodesChange)
 			w.scenario("'openshift tunnel' tells how things stand", w.tells)
+			w.scenario("it may not read the ConfigMap", w.forbidden)
 			stop()
 			w.scenario("it ends, and its rules are removed", w.cleanedUp)
 		})
@@ -232,7 +235,18 @@ func (w *tunnelWorld) elsewhere(pod *lab.Host) {
 	w.podGoes(pod, "edge-30", false, w.addressesOf("node-1")...) // nodes' addresses are excluded from egress SNAT
 	w.goOn(through)
 	w.deleteNode("edge-30")
+}
+
+// oneFamily has a tunnel server that the IPv6 addresses of edge nodes cannot be redirected to.
+func (w *tunnelWorld) oneFamily() {
+	w.server = w.server[:1]
+	w.arguments("")
 	w.server = w.addressesOf("node-1")
+	edge := w.addressesOf("edge-1")
+	w.eventually(func() error {
+		return errors.Join(w.waysTo(w.control.Host, edge[:1], true), w.waysTo(w.control.Host, edge[1:], false))
+	})
+	w.told("Node", "node-1", "NoTunnelAddress")
 }
 
 // anyDestination has connections go to the tunnel server that go to nobody's address, but none to direct nodes.
@@ -303,6 +317,21 @@ func (w *tunnelWorld) tells() {
 	if status != 0 || strings.Contains(out, "to the tunnel server") {
 		w.Errorf("explain: status %d: %s", status, out)
 	}
+}
+
+// forbidden takes the right to read the ConfigMap away. The kubelet's ports do not need it.
+func (w *tunnelWorld) forbidden() {
+	bindings := w.Client().RbacV1().RoleBindings("kube-system")
+	w.must(bindings.Delete(w.Context(), "origin-node-tunnel", metav1.DeleteOptions{}))
+	w.control.Kill()
+	w.control.Printed.Reset()
+	w.control.Start()
+	w.control.Says(`reason="MissingConfigMap"`)
+	w.control.Says("rbac-tunnel.yaml")
+	w.goes("edge-1", false, 9100)
+	w.goes("edge-1", true)
+	w.must(w.Apply(w.Context(), "../../images/node/rbac-tunnel.yaml"))
+	w.goes("edge-1", true, 9100)
 }
 
 // cleanedUp ends the process, whose rules stay, and has them printed and removed.
