@@ -16,8 +16,7 @@ type Redirects struct {
 	Secure   Target `json:"secure"`
 	Insecure Target `json:"insecure"`
 	// Sources are the networks whose connections are redirected on their way through this node, as
-	// its own are; not those of packets that another node has sent here because of their egress IP. The networks are
-	// sorted, and neither overlap nor touch.
+	// its own are. They are sorted, and neither overlap nor touch.
 	Sources []netip.Prefix `json:"sources,omitempty"`
 }
 

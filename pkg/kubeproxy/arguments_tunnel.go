@@ -25,12 +25,13 @@ type tunnelFlags struct {
 
 // The names of these arguments.
 const (
-	tunnelKey          = "tunnel-ports"
-	tunnelSecureKey    = "tunnel-secure-address"
-	tunnelInsecureKey  = "tunnel-insecure-address"
-	tunnelLabelsKey    = "tunnel-node-labels"
-	tunnelConfigMapKey = "tunnel-ports-configmap"
-	tunnelFromPodsKey  = "tunnel-from-pods"
+	tunnelKey               = "tunnel-ports"
+	tunnelSecureKey         = "tunnel-secure-address"
+	tunnelInsecureKey       = "tunnel-insecure-address"
+	tunnelLabelsKey         = "tunnel-node-labels"
+	tunnelConfigMapKey      = "tunnel-ports-configmap"
+	tunnelFromPodsKey       = "tunnel-from-pods"
+	tunnelAnyDestinationKey = "tunnel-any-destination"
 )
 
 func (f *tunnelFlags) add(fs *pflag.FlagSet) {
@@ -43,7 +44,7 @@ func (f *tunnelFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.configMap, tunnelConfigMapKey, "kube-system/yurt-tunnel-server-cfg", "NAMESPACE/NAME of a ConfigMap that has more ports, in OpenYurt's keys dnat-ports-pair, http-proxy-ports and https-proxy-ports; empty for none. "+
 		"images/node/rbac-tunnel.yaml has the right to read it.")
 	fs.BoolVar(&f.fromPods, tunnelFromPodsKey, false, "Connections of the pods of this node, which are those from the cluster CIDRs, go to the tunnel server as well.")
-	fs.BoolVar(&f.anyDestination, "tunnel-any-destination", false, "Connections to the tunnel's ports of any address go to the tunnel server, not only of nodes behind the tunnel; except those of nodes that are reached directly, and the tunnel server's own. That is what OpenYurt does.")
+	fs.BoolVar(&f.anyDestination, tunnelAnyDestinationKey, false, "Connections of this node to the tunnel's ports of any address go to the tunnel server, not only of nodes behind the tunnel; except those of nodes that are reached directly, and the tunnel server's own. That is what OpenYurt does. Not together with "+tunnelFromPodsKey+".")
 }
 
 // takeTunnel parses these arguments.
@@ -87,6 +88,8 @@ func (p *Proxy) checkTunnel() error {
 		return p.config.Errorf("proxyArguments."+tunnelKey, "the proxy mode \"ipvs\" is not supported: use \"iptables\" or \"nftables\", or set it to \"false\"")
 	case p.tunnelFlags.fromPods && len(c.Sources) == 0:
 		return p.config.Errorf("proxyArguments."+tunnelFromPodsKey, "it needs proxyArguments.%s: the networks of the pods", clusterCIDRKey)
+	case p.tunnelFlags.fromPods && c.AnyDestination:
+		return p.config.Errorf("proxyArguments."+tunnelFromPodsKey, "it does not go together with %s: what pods say to each other at the tunnel's ports would go to the tunnel server, too", tunnelAnyDestinationKey)
 	case p.tunnelFlags.fromPods:
 		for _, a := range append(c.Secure, c.Insecure...) {
 			if a.Addr().IsLoopback() {

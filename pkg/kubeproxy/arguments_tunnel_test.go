@@ -34,7 +34,8 @@ func TestTakeTunnel_Errors(t *testing.T) {
 		"tunnel-ports-configmap: [one]":                    "tunnel-ports-configmap: invalid value",
 		"tunnel-ports-configmap: [a/B]":                    "tunnel-ports-configmap: invalid value",
 		on + "tunnel-from-pods: ['true']":                  "it needs proxyArguments.cluster-cidr",
-		on + "proxy-mode: [ipvs], egress-snat: ['false']":  `the proxy mode "ipvs" is not supported`,
+		on + "tunnel-from-pods: ['true'], tunnel-any-destination: ['true'], cluster-cidr: [10.128.0.0/14]":             "it does not go together with tunnel-any-destination",
+		on + "proxy-mode: [ipvs], egress-snat: ['false']":                                                              `the proxy mode "ipvs" is not supported`,
 		on + "tunnel-insecure-address: ['127.0.0.1:10264'], tunnel-from-pods: ['true'], cluster-cidr: [10.128.0.0/14]": "connections of pods cannot be sent to 127.0.0.1:10264",
 	} {
 		if _, err := takeTunnelOf(t, "proxyArguments: {"+config+"}"); err == nil || !strings.Contains(err.Error(), words) {

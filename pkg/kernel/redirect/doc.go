@@ -21,7 +21,7 @@
 //	    }
 //	    chain prerouting {
 //	        type nat hook prerouting priority dstnat - 1; policy accept;
-//	        iifname != "steer0" ip saddr @sources meta l4proto tcp ip daddr @nodes fib daddr type != local goto to-tunnel
+//	        ip saddr @sources meta l4proto tcp ip daddr @nodes fib daddr type != local goto to-tunnel
 //	    }
 //	    chain to-tunnel {
 //	        tcp dport @secure-ports dnat to 192.0.2.10:10263
@@ -29,13 +29,13 @@
 //	    }
 //	}
 //
-// A change is one transaction. What arrives by steer0 is of another node's pods (see package steering).
+// A change is one transaction.
 //
 // # iptables
 //
 //	OUTPUT                  -p tcp -j OPENSHIFT-TUNNEL-NODES                 at the very front
 //	PREROUTING              -p tcp -j OPENSHIFT-TUNNEL-PODS                  at the very front
-//	OPENSHIFT-TUNNEL-PODS   -s 10.128.0.0/14 ! -i steer0 -g OPENSHIFT-TUNNEL-NODES   one per network of pods
+//	OPENSHIFT-TUNNEL-PODS   -s 10.128.0.0/14 -g OPENSHIFT-TUNNEL-NODES       one per network of pods
 //	OPENSHIFT-TUNNEL-NODES  -m set --match-set openshift-tunnel-4a-nodes dst -m addrtype ! --dst-type LOCAL -g OPENSHIFT-TUNNEL-TO
 //	OPENSHIFT-TUNNEL-TO     -p tcp -m set --match-set openshift-tunnel-4a-secure dst -j DNAT --to-destination 192.0.2.10:10263
 //	                        -p tcp -m set --match-set openshift-tunnel-4a-insecure dst -j DNAT --to-destination 192.0.2.10:10264

@@ -7,7 +7,6 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
-	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Payload returns, for readers, what a [Writer] makes of want in a kernel that has nothing of it: input of nft -f, or
@@ -60,7 +59,7 @@ func tableText(family kernel.Family, want kernel.Redirects) string {
 	fmt.Fprintf(&text, "\t}\n\tchain %s {\n\t\ttype nat hook output priority -101; policy accept;\n\t\t%s\n\t}\n", outputChain, toNodes)
 	fmt.Fprintf(&text, "\tchain %s {\n\t\ttype nat hook prerouting priority dstnat - 1; policy accept;\n", preroutingChain)
 	if len(want.Sources) > 0 {
-		fmt.Fprintf(&text, "\t\tiifname != %q %s saddr @%s %s\n", steering.Device, ip, sourcesSet, toNodes)
+		fmt.Fprintf(&text, "\t\t%s saddr @%s %s\n", ip, sourcesSet, toNodes)
 	}
 	text.WriteString("\t}\n}\n")
 	return text.String()

@@ -17,7 +17,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
-	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // way is how rules are written.
@@ -259,26 +258,6 @@ func TestWriter_LoopbackTarget(t *testing.T) {
 		b.write(r)
 		b.agrees(r)
 		b.goes(b.Node(), 50, 10250, true)
-	})
-}
-
-// TestWriter_Steered: what another node sends here because of an egress IP is of none of this node's pods.
-func TestWriter_Steered(t *testing.T) {
-	inAllWays(t, func(b *bed) {
-		r := b.redirects(51)
-		r.Sources = []netip.Prefix{lab.ClusterV4}
-		if b.family == kernel.IPv6 {
-			r.Sources[0] = lab.ClusterV6
-		}
-		b.write(r)
-		b.goes(b.Pod(1), 51, 10250, true)
-		b.run("ip", "link", "set", "cni0", "down")
-		b.run("ip", "link", "set", "cni0", "name", steering.Device)
-		b.run("ip", "link", "set", steering.Device, "up")
-		for _, cidr := range b.Node().PodCIDRs() { // the kernel has forgotten those of IPv6
-			b.run("ip", "addr", "replace", netip.PrefixFrom(cidr.Addr().Next(), cidr.Bits()).String(), "dev", steering.Device, "nodad")
-		}
-		b.goes(b.Pod(1), 51, 10250, false)
 	})
 }
 

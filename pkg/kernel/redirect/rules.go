@@ -11,7 +11,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/ipset"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Owner owns the chains.
@@ -89,7 +88,7 @@ func renderTree(want kernel.Redirects) iptables.Ruleset {
 
 func withSources(rules iptables.Ruleset, sources []netip.Prefix) iptables.Ruleset {
 	for _, cidr := range sources {
-		rules[podsChain] = append(rules[podsChain], fmt.Sprintf("-s %s ! -i %s -g %s", cidr, steering.Device, nodesChain))
+		rules[podsChain] = append(rules[podsChain], fmt.Sprintf("-s %s -g %s", cidr, nodesChain))
 	}
 	return rules
 }

@@ -15,13 +15,12 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
-	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // The rules' marks. A rule that is changed needs another mark: the number is the version.
 const (
-	nodesMark  = "openshift-tunnel 2 to nodes"
-	othersMark = "openshift-tunnel 2 to others than nodes"
+	nodesMark  = "openshift-tunnel 1 to nodes"
+	othersMark = "openshift-tunnel 1 to others than nodes"
 	secureMark = "openshift-tunnel 1 secure: "
 	plainMark  = "openshift-tunnel 1 insecure: "
 )
@@ -87,7 +86,7 @@ func (d *tableDriver) stateOf(want kernel.Redirects, record []string) table.Stat
 		chains[outputChain] = []table.Rule{d.toNodes(want.Others, nil)}
 	}
 	if !want.Empty() && len(want.Sources) > 0 {
-		chains[preroutingChain] = []table.Rule{d.toNodes(want.Others, slices.Concat(notSteered, d.family.Source(d.family.First), in(sourcesSet, false)))}
+		chains[preroutingChain] = []table.Rule{d.toNodes(want.Others, slices.Concat(d.family.Source(d.family.First), in(sourcesSet, false)))}
 	}
 	for _, t := range []struct {
 		kernel.Target
@@ -98,12 +97,6 @@ func (d *tableDriver) stateOf(want kernel.Redirects, record []string) table.Stat
 		}
 	}
 	return table.State{Sets: sets, Chains: chains}
-}
-
-// notSteered lets packets pass that another node has not sent here because of their egress IP: they are of its pods.
-var notSteered = []expr.Any{
-	&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: unix.NFT_REG_1},
-	&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: append([]byte(steering.Device), 0)},
 }
 
 func portElements(t kernel.Target) table.Elements {
