@@ -209,11 +209,13 @@ func TestWriter_Packets(t *testing.T) {
 				b.Fatalf("after: %s", step.what)
 			}
 		}
-		r.Sources = []netip.Prefix{lab.ClusterV4}
+		r.Sources = []netip.Prefix{lab.ClusterV4, netip.MustParsePrefix("172.16.0.0/12")}
 		if b.family == kernel.IPv6 {
-			r.Sources[0] = lab.ClusterV6
+			r.Sources = []netip.Prefix{netip.MustParsePrefix("2001:db8:ffff::/48"), lab.ClusterV6}
 		}
-		b.write(r)
+		if !b.write(r) || b.write(r) {
+			b.Error("pods: want a change, and then none")
+		}
 		b.agrees(r)
 		through := b.goes(b.Pod(1), 51, 10250, true)
 		b.goes(b.Pod(1), 60, 10250, false)
