@@ -30,6 +30,7 @@ const (
 	answersChain      = "answers"
 	beginsChain       = "begins"
 	boundChain        = "bound-pod"
+	wayChain          = "way"
 	firstChain        = "first"
 	postroutingChain  = "postrouting"
 	guardChain        = "guard"
@@ -98,8 +99,9 @@ type links struct {
 	mss uint16
 }
 
-// stateOf returns what the table should hold for a content.
+// stateOf returns what the table should hold for a content, whose ways it points to nodes by these numbers.
 func (l layout) stateOf(c *content, n numbers, at links) table.State {
+	c.point(table.NewEdit(c.sets), n)
 	chains := map[string][]table.Rule{
 		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
 		arrivalsChain:    l.arrivals(c.pods > 0),
@@ -114,7 +116,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		rememberChain:    l.remember(),
 	}
 	if c.steers() {
-		chains[boundChain] = l.bound(c.pods > 0)
+		chains[boundChain], chains[wayChain] = l.bound(c.pods > 0), l.way(n, c.holders())
 	}
 	if c.steers() && at.mss > 0 {
 		chains[answersChain] = l.answers(c.pods > 0, at.mss)
@@ -131,17 +133,11 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	if len(c.before) > 0 {
 		chains[beforeChain] = l.before(c.before)
 	}
-	ways := map[kernel.Way][]table.Rule{} // there are few ways, and many egress IPs
 	for egressIP := range c.uses {
-		way := c.ways[egressIP]
-		if ways[way] == nil {
-			ways[way] = l.way(way, n)
-		}
 		g := giver{egressIP, c.held[egressIP]}
 		if l.sources[g] == nil {
 			l.sources[g] = l.source(g)
 		}
-		chains[table.ChainOf(wayChains, egressIP)] = ways[way]
 		chains[table.ChainOf(sourceChains, egressIP)] = l.sources[g]
 	}
 	maps.DeleteFunc(l.sources, func(g giver, _ []table.Rule) bool { return c.uses[g.egressIP] == 0 })
@@ -166,18 +162,20 @@ func (l layout) source(g giver) []table.Rule {
 	}
 }
 
-// way returns the rule of an egress IP's chain. What is for this node itself gets there all the same.
-func (l layout) way(way kernel.Way, n numbers) []table.Rule {
-	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
-	switch number := n[way.Node]; {
-	case way.Kind == kernel.ToNode && number > 0:
-		return []table.Rule{l.rule(fmt.Sprintf("to %s, number %d", way.Node, number), l.setMark(number), verdict(expr.VerdictAccept))}
-	case way.Kind == kernel.Blackhole:
-		return []table.Rule{l.rule("dropped in silence: the node that had it is lost", leaves, verdict(expr.VerdictDrop))}
-	case way.Kind == kernel.Prohibit, way.Kind == kernel.ToNode:
-		return []table.Rule{l.rule("rejected: no node that packets can be sent to has it", leaves, l.reject())}
+// way sends packets where their priority says, which takeWayIn has given them. The rules stay as they are while egress IPs
+// move among the same nodes. What is for this node itself gets there all the same.
+func (l layout) way(n numbers, holders []netip.Addr) (rules []table.Rule) {
+	for _, node := range holders {
+		if number := n[node]; number > 0 {
+			rules = append(rules, l.rule(fmt.Sprintf("to %s, number %d", node, number), prioritized(number), l.setMark(number), verdict(expr.VerdictAccept)))
+		}
 	}
-	return []table.Rule{l.rule("from this node", verdict(expr.VerdictAccept))}
+	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
+	return append(rules,
+		l.rule("dropped in silence: the node that had it is lost", prioritized(numberBlackhole), leaves, verdict(expr.VerdictDrop)),
+		l.rule("rejected: no node that packets can be sent to has it", prioritized(numberProhibit), leaves, l.reject()),
+		l.rule("for this node", setPriority(0), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), verdict(expr.VerdictAccept)),
+		l.rule("to a node whose rule comes with this transaction", drop(unsnattedCounter)))
 }
 
 // tunnelInput picks out packets to the nodes' ports: all others that this node gets pass here, too.
@@ -312,7 +310,7 @@ func (l layout) begins(pods, steers bool) []table.Rule {
 	}
 	return append(rules,
 		l.rule("a bound pod's ICMP error about a flow", related(), notSNATed(), l.Destination(l.First), notIn(exclusionsSet),
-			l.Source(l.First), l.flowProtocol(), goToChainIn(waysMap)))
+			l.Source(l.First), l.flowProtocol(), l.takeWayIn(waysMap)))
 }
 
 // bound sends what a bound pod sends by the way of its egress IP.
@@ -321,12 +319,12 @@ func (l layout) bound(pods bool) []table.Rule {
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictAccept)),
 		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
 		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictAccept)),
-		l.rule("of a bound pod", l.Source(l.First), l.protocol(), goToChainIn(waysMap)),
+		l.rule("of a bound pod", l.Source(l.First), l.protocol(), l.takeWayIn(waysMap)),
 	}
 	if pods {
 		rules = append(rules,
 			l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)),
-			l.rule("of a bound pod", l.Source(l.First), goToChainIn(podWaysMap)))
+			l.rule("of a bound pod", l.Source(l.First), l.takeWayIn(podWaysMap)))
 	}
 	return rules
 }
@@ -537,6 +535,16 @@ func (l layout) nextHop(register uint32) []expr.Any {
 	return []expr.Any{&expr.Rt{Key: key, Register: register}}
 }
 
+// takeWayIn goes to the chain of ways with what a map has for the key, if anything. The packet's priority carries it there: a
+// mark has no room for it beside the bits of others.
+func (l layout) takeWayIn(set string) []expr.Any {
+	return []expr.Any{
+		&expr.Lookup{SourceRegister: l.First, DestRegister: l.First, IsDestRegSet: true, SetName: set},
+		&expr.Meta{Key: expr.MetaKeyPRIORITY, Register: l.First, SourceRegister: true},
+		&expr.Verdict{Kind: expr.VerdictGoto, Chain: wayChain},
+	}
+}
+
 // snat gives the packet the address that was loaded, and leaves the port if it can.
 func (l layout) snat() []expr.Any {
 	return []expr.Any{&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.NAT, RegAddrMin: l.First}}
@@ -548,6 +556,21 @@ func (l layout) setMark(number int) []expr.Any {
 		&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1},
 		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4, Mask: native(^l.config.MarkMask), Xor: native(l.mark(number))},
 		&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1, SourceRegister: true},
+	}
+}
+
+// prioritized lets packets pass that takeWayIn has given a number, and takes it away again: they came with none.
+func prioritized(number int) []expr.Any {
+	return append([]expr.Any{
+		&expr.Meta{Key: expr.MetaKeyPRIORITY, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: table.ClassID(uint8(number)).AsSlice()},
+	}, setPriority(0)...)
+}
+
+func setPriority(priority uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Immediate{Register: unix.NFT_REG_1, Data: native(priority)},
+		&expr.Meta{Key: expr.MetaKeyPRIORITY, Register: unix.NFT_REG_1, SourceRegister: true},
 	}
 }
 

@@ -61,7 +61,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config, d, leaving)
 	changes, settingsErr := w.prepareSettings(ctx)
-	guarded, err := w.guard(ctx)
+	guarded, err := w.guard(ctx, d, leaving)
 	if err != nil {
 		return false, errors.Join(settingsErr, w.forgetAfter(err))
 	}
@@ -82,7 +82,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 
 // guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that
 // need a node that has no number yet are rejected. It tells whether it has.
-func (w *Writer) guard(ctx context.Context) (changed bool, err error) {
+func (w *Writer) guard(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
 	if w.table.Held().Sets != nil {
 		return false, nil
 	}
@@ -90,7 +90,9 @@ func (w *Writer) guard(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return w.table.Write(ctx, w.layout.stateOf(w.content, w.numbers, at))
+	content := newContent(w.config, d, leaving) // w.content is for the next write, which sends what differs from this one
+	content.before = w.before
+	return w.table.Write(ctx, w.layout.stateOf(content, w.numbers, at))
 }
 
 // prepareSettings returns the settings that have to be changed, and has the table record them.
@@ -126,9 +128,10 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
-	differs := w.content.follow(c, leaving)
+	edit := w.content.follow(c, leaving)
 	return w.write(ctx, false, func(assigned numbers) (bool, error) {
-		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), differs)
+		w.content.point(edit, assigned)
+		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), edit.Change())
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 // update changes what was written last to another steering.
@@ -202,13 +204,13 @@ func TestWriter_Repairs(t *testing.T) {
 		"a deleted table":         {"delete table TABLE", "lacks the element"},
 		"a flushed set":           {"flush set TABLE bound", "set bound of table openshift-egress-steering lacks the element"},
 		"a deleted way":           {"delete element TABLE ways { POD . tcp }", "set ways of table openshift-egress-steering lacks the element"},
-		"another way of a pod":    {"add element TABLE ways { OTHER . tcp : accept }", "has elements that do not belong there"},
+		"another way of a pod":    {"delete element TABLE ways { POD . tcp } ; add element TABLE ways { POD . tcp : 1:100 }", "has an unexpected element"},
 		"a binding too much":      {"add element TABLE sources { OTHER . tcp : goto SOURCE }", "has an unexpected element"},
 		"a node too much":         {"add element TABLE nodes { OTHER }", "has an unexpected element"},
 		"a rule too much":         {"insert rule TABLE guard accept", "chain guard of table openshift-egress-steering has other rules"},
 		"no rules":                {"flush chain TABLE prerouting", "chain prerouting of table openshift-egress-steering has other rules"},
-		"no rule of a way":        {"flush chain TABLE WAY", "lacks its chain WAY"},
-		"another rule of a way":   {"add rule TABLE WAY accept", "chain WAY of table openshift-egress-steering has other rules"},
+		"no rule of a way":        {"flush chain TABLE way", "lacks its chain way"},
+		"another rule of a way":   {"add rule TABLE way accept", "chain way of table openshift-egress-steering has other rules"},
 		"no base chain":           {"delete chain TABLE guard", "lacks its chain guard"},
 		"a chain too much":        {"add chain TABLE foreign", "sets, chains and counters"},
 		"a chain and rule":        {"add chain TABLE foreign ; add rule TABLE foreign accept", "has an unexpected chain: foreign"},
@@ -227,7 +229,7 @@ func TestWriter_Repairs(t *testing.T) {
 				n.write(d)
 				written := n.nft("list table %s", n.name())
 				replace := strings.NewReplacer("TABLE", n.name(), "POD", pod.String(), "OTHER", other.String(), "EGRESS", c.egressIP.String(),
-					"WAY", c.chain("egress"), "SOURCE", c.chain("from"))
+					"SOURCE", c.source())
 				n.nftInput(strings.ReplaceAll(replace.Replace(test.breaks), " ; ", "\n"))
 				if n.untouched() {
 					t.Error("it seems untouched")
@@ -250,10 +252,8 @@ func TestWriter_Repairs(t *testing.T) {
 	}
 }
 
-// chain is a chain of the egress IP.
-func (c *cluster) chain(prefix string) string {
-	return prefix + map[kernel.Family]string{kernel.IPv4: "-203.0.113.1", kernel.IPv6: "-2001-db8-113--1"}[c.family]
-}
+// source is the chain that gives the egress IP.
+func (c *cluster) source() string { return table.ChainOf(sourceChains, c.egressIP) }
 
 // TestWriter_UntouchedByOthersTables: that others change theirs is no reason to look.
 func TestWriter_UntouchedByOthersTables(t *testing.T) {
@@ -359,9 +359,9 @@ func TestWriter_TooManyHolders(t *testing.T) {
 			}
 			return nil
 		})
-		listed := n.nft("list table %s", n.name())
-		if marked, rejected := strings.Count(listed, `comment "to `+map[kernel.Family]string{kernel.IPv4: "192", kernel.IPv6: "2001"}[c.family]), strings.Count(listed, `comment "rejected: `); marked != 59 || rejected != 2 {
-			t.Errorf("%d egress IPs are steered and %d rejected, want 59 and 2", marked, rejected)
+		listed := n.nft("list map %s ways", n.name())
+		if steered, rejected := len(regexp.MustCompile(": ([12]?[0-9a-f]|3[0-9ab]):").FindAllString(listed, -1)), strings.Count(listed, "3f:3f00"); steered != 59 || rejected != 2 {
+			t.Errorf("pods of %d egress IPs are steered and of %d rejected, want 59 and 2:\n%s", steered, rejected, listed)
 		}
 		// The numbers of those that hold none any more are free after a write.
 		d.Bindings = d.Bindings[2:]
