@@ -245,11 +245,17 @@ func (l layout) tunnelOutput() (rules []table.Rule) {
 // what asks for its flow, so it goes the same way as others. Most packets are of nobody who is bound and of a flow that has
 // begun: they get to the end of this chain, with a single look; with none where all egress IPs leave from this node.
 //
-// What pods send to the nodes' ports would be masqueraded, and look like their node's own.
+// What pods send to the nodes' ports would be masqueraded, and look like their node's own. An answer may go there: another
+// node may have masqueraded its pod with such a port. Where that node tracks packets to the port, the answer gets to the pod;
+// where it does not, it would get to what listens.
 func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
 	var rules []table.Rule
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+		forged := slices.Concat(to(port), l.Destination(l.First), in(nodesSet))
+		if port.tracked {
+			forged = append(forged, original()...)
+		}
+		rules = append(rules, l.rule(port.purpose+", forged", forged, drop(forgedCounter)))
 	}
 	arrival := interfaceIs(expr.MetaKeyIIFNAME, Device)
 	if l.config.Transport == Direct {
@@ -682,6 +688,11 @@ func notDNATed() []expr.Any {
 // reply lets packets pass that go against the direction in which their flow began.
 func reply() []expr.Any {
 	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{1}}}
+}
+
+// original lets packets pass that go in the direction in which their flow began.
+func original() []expr.Any {
+	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{0}}}
 }
 
 // hardwareSource loads the hardware address of who has sent the packet. nft takes a packet for one of Ethernet where a
