@@ -279,5 +279,6 @@
 //
 // A node that begins has the table before it has the device, and IPv6 on the device only when its own table is there:
 // what arrives without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is
-// steered any more ([Halt]), then the connections are ended that were, and the device goes before the table.
+// steered any more ([Halt]), then the connections are ended that were, and the device goes before the table. Without a tunnel
+// the table stays until other nodes have sent nothing here for two seconds: they hear by way of the API server.
 package steering

@@ -18,6 +18,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 const (
@@ -599,6 +600,36 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 			test.at.dropped(before, test.counter)
 		}
 		c.noLeak(leaks)
+	})
+}
+
+// TestCleanup_AwaitsOtherNodes: what they still send when a node cleans up does not leave there.
+func TestCleanup_AwaitsOtherNodes(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "udp")
+		c.holdsOn(1, c.egressIP)
+		pod, source, holder := c.lab.Pod(1), c.nodes[0], c.nodes[1]
+		c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		c.sees("before", pod, "udp", c.outside(), c.egressIP)
+		leaks := c.leaks(pod)
+		sent := c.count(source.host, "prerouting", -400, fmt.Sprintf("ip saddr %s", c.addr(pod)))
+		traffic := lab.StartTraffic(lab.TrafficConfig{
+			To: []netip.AddrPort{netip.AddrPortFrom(c.outside(), port)}, Protocols: []string{"udp"}, Timeout: 20 * time.Millisecond,
+		}, pod)
+		defer traffic.Stop()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- holder.host.Do(func() error { return errors.Join(nftables.Cleanup(c.Context()), Cleanup(c.Context())) })
+		}()
+		sent.awaitMore(sent.packets() + 20)
+		source.update(source.steering(map[netip.Addr]kernel.Way{c.egressIP: {Kind: kernel.Blackhole}})) // it has heard
+		if err := <-ended; err != nil {
+			c.Fatal(err)
+		}
+		c.noLeak(leaks)
+		if listed := c.run(holder.host, "nft list ruleset"); strings.Contains(listed, Table) {
+			c.Errorf("it leaves\n%s", listed)
+		}
 	})
 }
 

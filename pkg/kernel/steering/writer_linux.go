@@ -299,25 +299,3 @@ func Available(ctx context.Context, c Config) error {
 	}
 	return pathAvailable(ctx, c)
 }
-
-// Cleanup removes everything that steers, of both families, whatever there is, and puts settings of interfaces back. The
-// guard goes last: what other nodes still send into the tunnel would leave as somebody masquerades it.
-func Cleanup(ctx context.Context) error {
-	if err := errors.Join(Halt(ctx), cleanupPath(ctx)); err != nil {
-		return err
-	}
-	var errs []error
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := table.NewWriter(table.Spec{Name: Table, Family: family})
-		held, _, err := w.Look(ctx)
-		if err == nil {
-			putBack(ctx, recordOf(held))
-			_, err = w.Write(ctx, table.State{})
-		}
-		w.Close()
-		if !errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
