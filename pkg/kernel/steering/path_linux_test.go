@@ -147,7 +147,7 @@ func (n *pathNode) differ(holders map[int]netip.Addr, words ...string) {
 	n.Helper()
 	var differences []string
 	n.do(func() (err error) {
-		differences, err = n.differences(n.Context(), holders)
+		_, differences, err = n.glance(n.Context(), holders)
 		return err
 	})
 	matches := len(differences) == len(words)
@@ -179,7 +179,7 @@ func (n *pathNode) do(f func() error) {
 func (n *pathNode) print() (fingerprint string) {
 	n.Helper()
 	n.do(func() (err error) {
-		fingerprint, err = n.fingerprint(n.Context())
+		fingerprint, _, err = n.glance(n.Context(), nil)
 		return err
 	})
 	return fingerprint

@@ -29,14 +29,15 @@ type Writer struct {
 	before settings
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
+	// glanced is what the last Fingerprint has seen, if nothing was written or compared since.
+	glanced *glanced
 }
 
 // holderWays are what carries marked packets to the nodes that hold egress IPs: a device, routes and rules.
 type holderWays interface {
 	ensure(ctx context.Context, holders map[int]netip.Addr) (changed bool, err error)
 	remove(ctx context.Context, number int) error
-	differences(ctx context.Context, holders map[int]netip.Addr) ([]string, error)
-	fingerprint(ctx context.Context) (string, error)
+	glance(ctx context.Context, holders map[int]netip.Addr) (fingerprint string, differences []string, err error)
 	known(ctx context.Context, nodes []netip.Addr) (map[int]netip.Addr, error)
 }
 
@@ -142,6 +143,7 @@ func (w *Writer) Known() bool { return w.content != nil }
 // looked at, has send bring the table into the kernel, and removes the ways that are no longer needed. Without a way
 // the table is sent all the same, and nothing is removed.
 func (w *Writer) write(ctx context.Context, all bool, send func(assigned numbers) (changed bool, err error)) (changed bool, err error) {
+	w.glanced = nil
 	if w.numbers == nil {
 		changed, err = send(nil)
 		return changed, w.forgetAfter(err)
@@ -246,25 +248,46 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	return len(differences) == 0, err
 }
 
-// differencesOfWays says how what carries marked packets differs from what was written last.
+// differencesOfWays says how what carries marked packets differs from what was written last. If the last Fingerprint has
+// read it, it is not read again: what changes meanwhile shows in the next one.
 func (w *Writer) differencesOfWays(ctx context.Context) ([]string, error) {
-	differences, err := w.ways.differences(ctx, w.numbers.holders())
-	if err != nil {
-		return nil, err
+	seen := w.glanced
+	w.glanced = nil
+	if seen == nil {
+		var err error
+		if seen, err = w.glance(ctx); err != nil {
+			return nil, err
+		}
 	}
-	changes, err := w.config.settings(w.pods)
-	return append(differences, describeSettings(changes)...), err
+	return seen.differences, nil
 }
 
 // Fingerprint returns another text when something has changed of what carries marked packets. Changes of the
 // table show in the generation of the kernel's ruleset.
 func (w *Writer) Fingerprint(ctx context.Context) (string, error) {
-	changes, err := w.config.settings(w.pods)
-	if err != nil {
+	var err error
+	if w.glanced, err = w.glance(ctx); err != nil {
 		return "", err
 	}
-	ways, err := w.ways.fingerprint(ctx)
-	return fmt.Sprintf("%s\n%v", ways, changes), err
+	return w.glanced.fingerprint, nil
+}
+
+// glanced is what carries marked packets: all of it in a few words, and how it differs from what was written last.
+type glanced struct {
+	fingerprint string
+	differences []string
+}
+
+func (w *Writer) glance(ctx context.Context) (*glanced, error) {
+	changes, err := w.config.settings(w.pods)
+	if err != nil {
+		return nil, err
+	}
+	fingerprint, differences, err := w.ways.glance(ctx, w.numbers.holders())
+	if err != nil {
+		return nil, err
+	}
+	return &glanced{fmt.Sprintf("%s\n%v", fingerprint, changes), append(differences, describeSettings(changes)...)}, nil
 }
 
 // Drops returns how many packets of an IP family were dropped, by the reason, since the table was made;

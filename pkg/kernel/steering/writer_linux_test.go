@@ -49,8 +49,9 @@ func (n *node) updateTo(next kernel.Desired) (changed bool) {
 
 // recorded are ways that are none. They hold the Writer against what they are promised.
 type recorded struct {
-	n    *node
-	made map[int]netip.Addr
+	n       *node
+	made    map[int]netip.Addr
+	glances int
 }
 
 func (r *recorded) ensure(_ context.Context, holders map[int]netip.Addr) (changed bool, err error) {
@@ -74,14 +75,13 @@ func (r *recorded) remove(_ context.Context, number int) error {
 	return nil
 }
 
-func (r *recorded) differences(_ context.Context, holders map[int]netip.Addr) ([]string, error) {
+func (r *recorded) glance(_ context.Context, holders map[int]netip.Addr) (fingerprint string, differences []string, err error) {
+	r.glances++
 	if !maps.Equal(holders, r.made) {
-		return []string{fmt.Sprintf("there are ways to %v, and packets for %v", r.made, holders)}, nil
+		differences = []string{fmt.Sprintf("there are ways to %v, and packets for %v", r.made, holders)}
 	}
-	return nil, nil
+	return fmt.Sprint(r.made), differences, nil
 }
-
-func (r *recorded) fingerprint(context.Context) (string, error) { return "", nil }
 
 func (r *recorded) known(context.Context, []netip.Addr) (map[int]netip.Addr, error) {
 	return maps.Clone(r.made), nil
@@ -92,7 +92,7 @@ func onNode(t *testing.T, test func(n *node)) {
 	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {
 			n := newCluster(t, family, lab.Config{IPv6: true}).nodes[0]
-			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.restart(&recorded{n: n, made: map[int]netip.Addr{}})
 			test(n)
 		})
 	}
@@ -273,6 +273,39 @@ func TestWriter_UntouchedByOthersTables(t *testing.T) {
 		if n.untouched() {
 			t.Error("it seems untouched, with a way that was not written")
 		}
+	})
+}
+
+// TestWriter_GlancesOnce: what carries packets is read once for a fingerprint and the comparison that follows, and again for the
+// next one, or after a change.
+func TestWriter_GlancesOnce(t *testing.T) {
+	onNode(t, func(n *node) {
+		ways := n.Writer.ways.(*recorded)
+		n.write(n.c.large(10, 10))
+		glances := 0
+		for _, step := range []struct {
+			name string
+			do   func()
+			more int
+		}{
+			{"a fingerprint", func() { n.print() }, 1},
+			{"a comparison behind it", func() { n.untouched() }, 0},
+			{"another comparison", func() { n.untouched() }, 1},
+			{"another fingerprint", func() { n.print() }, 1},
+			{"a change, and a comparison", func() { n.updateTo(desired(n.desired).moved(n.c.largeEgressIP(7))); n.untouched() }, 1},
+		} {
+			step.do()
+			if glances += step.more; ways.glances != glances {
+				t.Fatalf("%s: it was read %d times, want %d", step.name, ways.glances, glances)
+			}
+		}
+		made := maps.Clone(ways.made)
+		n.print()
+		ways.made[60] = n.c.egressIP
+		if before := n.print(); n.untouched() {
+			t.Errorf("it seems untouched, with another fingerprint %q", before)
+		}
+		ways.made = made
 	})
 }
 
@@ -520,7 +553,7 @@ func BenchmarkWriter_Move(b *testing.B) {
 	for _, egressIPs := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("%d egress IPs", egressIPs), func(b *testing.B) {
 			n := newCluster(b, kernel.IPv4, lab.Config{}).nodes[0]
-			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.restart(&recorded{n: n, made: map[int]netip.Addr{}})
 			d := n.c.large(10*egressIPs, egressIPs)
 			n.write(d)
 			for b.Loop() {
@@ -536,7 +569,7 @@ func BenchmarkWriter_Untouched(b *testing.B) {
 	for _, bindings := range []int{250, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("%d bindings", bindings), func(b *testing.B) {
 			n := newCluster(b, kernel.IPv4, lab.Config{}).nodes[0]
-			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.restart(&recorded{n: n, made: map[int]netip.Addr{}})
 			n.write(n.c.large(bindings, bindings/100+1))
 			b.ReportAllocs()
 			for b.Loop() {
