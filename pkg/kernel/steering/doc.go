@@ -249,8 +249,11 @@
 //	prerouting, if an egress IP leads away         80       75
 //	ip rules, if a node holds such an egress IP   500      490
 //
-// An empty chain is 40 of it, and a look into a set 80. So what sees each packet before its route and behind its source
-// NAT, and looks once whose it is, costs at least 5% of a bare packet. Between sockets a packet takes three times as long.
+// By the rule, measured with a hundred of each: an empty chain costs 30 to 40, a look into a set 65 to 80, the name of an
+// interface 35, and any other comparison 11 to 16. A packet of a flow that has begun passes three chains, looks once whose it
+// is, and is compared by ports, by its flow and by marks; none of that is for first packets alone. So what sees each packet
+// before its route and behind its source NAT, and looks once whose it is, costs at least 5% of a bare packet. Between
+// sockets a packet takes three times as long.
 // Of ip rules the first one costs all that, for the kernel asks two tables instead of one then, and once more for
 // the source address; where rp_filter is on it does the latter anyway.
 //
