@@ -20,11 +20,11 @@ import (
 )
 
 // update changes what was written last to another steering.
-func (n *node) update(s kernel.Steering) (changed bool) {
+func (n *node) update(s kernel.Steering) {
 	n.c.Helper()
 	next := n.desired
 	next.Steering = s
-	return n.updateTo(next)
+	n.updateTo(next)
 }
 
 // updateTo goes to what is desired next by what differs from what was written last. What goes leaves first.
