@@ -56,6 +56,58 @@ func (w *steeredWorld) killDuringMove(to, victim *member, after time.Duration) {
 	w.steered()
 }
 
+// TestSteering_SomethingInTheWay: a node that begins where others have what it needs says what to do. If it may, it goes on
+// without steering, and its pods use their egress IPs where they run; if it must not, it does not begin, and what an earlier
+// process has left goes on. No packet of a pod has another source.
+func TestSteering_SomethingInTheWay(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{}, nil)
+	traffic := w.crowd(100)
+	m := w.members[1]
+	for _, other := range []struct{ name, comes, goes, says string }{
+		{"bits of the mark", "ip rule add pref 100 fwmark 0x40/0x40 lookup 5", "ip rule del pref 100", "ip rule 100, with fwmark 0x40/0x40, uses bits of egress SNAT's mark 0x7e"},
+		{"the device's name", "ip link del steer0; ip link add steer0 type veth", "ip link del steer0", "interface steer0, of the type veth, is not egress SNAT's: rename or delete it"},
+	} {
+		does := func(script string) {
+			_, err := m.Host.Run(w.Context(), "sh", "-c", script)
+			w.must(err)
+		}
+		w.scenario(other.name, func() {
+			m.Stop()
+			does(other.comes)
+			m.Configure(`egress-snat-steering: [required]`)
+			m.Printed.Reset()
+			m.Start()
+			if status := m.Exit(); status != 1 {
+				w.Errorf("required: it ends with status %d, want 1", status)
+			}
+			m.Says(other.says)
+			m.Configure("")
+			m.Printed.Reset()
+			m.Start()
+			m.Ready()
+			m.Says(other.says)
+			m.Says("use their egress IPs where they run")
+			by := w.sends(func() {
+				for _, pod := range w.pods {
+					_ = w.unanswered("udp", pod, w.outside()[0]) // the holder gets the answer
+				}
+			})
+			if !slices.Contains(by, m.Host) {
+				w.Errorf("packets leave by %v, want the pod's own node %s, too", by, m.Name)
+			}
+			does(other.goes)
+			w.restart(m, "")
+			w.steered()
+		})
+	}
+	if sum := traffic.Stop(); sum.Wrong > 0 {
+		t.Errorf("pods were seen as others: %s", sum)
+	}
+	w.leaveByTheHolder()
+	w.clean(500)
+}
+
 // TestSteering_Repair: somebody deletes what steers on a pod's node, and on the holder. Packets are lost until the node has
 // repaired it, within a sync period, but none leaves under another address.
 func TestSteering_Repair(t *testing.T) {

@@ -270,6 +270,8 @@ func (n *Node) End(signal syscall.Signal) {
 	select {
 	case <-n.ended:
 	case <-time.After(5 * time.Second):
+		n.Signal(syscall.SIGQUIT) // its log says then what each goroutine waits for
+		n.Exit()
 		n.t.Fatalf("%s does not end promptly on %s", n.Name, signal)
 	}
 	if status := n.process.ProcessState.ExitCode(); status != 0 {

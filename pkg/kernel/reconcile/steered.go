@@ -56,12 +56,14 @@ func (d *steeredDriver) writerFor(self netip.Addr) *steering.Writer {
 	return d.writer
 }
 
-func (d *steeredDriver) fingerprint(ctx context.Context) (string, error) {
-	rules, err := d.driver.fingerprint(ctx)
-	if err != nil || d.writer == nil {
-		return rules, err
+// fingerprint begins with what steers: a comparison that follows goes by what that has seen, whatever comes of the rest.
+func (d *steeredDriver) fingerprint(ctx context.Context) (path string, err error) {
+	if d.writer != nil {
+		if path, err = d.writer.Fingerprint(ctx); err != nil {
+			return "", err
+		}
 	}
-	path, err := d.writer.Fingerprint(ctx)
+	rules, err := d.driver.fingerprint(ctx)
 	return rules + "\n" + path, err
 }
 

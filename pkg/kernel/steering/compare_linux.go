@@ -38,7 +38,7 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	case fault != "":
 		differences = append([]string{fault}, differences...)
 	}
-	others, err := path.differences(ctx, assigned.holders())
+	_, others, err := path.glance(ctx, assigned.holders())
 	if err != nil {
 		return nil, err
 	}

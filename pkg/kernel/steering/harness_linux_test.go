@@ -394,10 +394,9 @@ func (h *handMade) remove(_ context.Context, number int) error {
 	return h.ip(fmt.Sprintf("rule del pref %d", 900+number), fmt.Sprintf("route flush table %d", 7700+number))
 }
 
-func (h *handMade) differences(context.Context, map[int]netip.Addr) ([]string, error) {
-	return nil, nil
+func (h *handMade) glance(context.Context, map[int]netip.Addr) (string, []string, error) {
+	return "", nil, nil
 }
-func (h *handMade) fingerprint(context.Context) (string, error) { return "", nil }
 func (h *handMade) known(context.Context, []netip.Addr) (map[int]netip.Addr, error) {
 	return maps.Clone(h.made), nil
 }

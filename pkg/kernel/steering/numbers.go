@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // numberLocal is in the mark of a packet that leaves from this node, while it is being SNATed. So one
 // number less is left for holders.
 const numberLocal = maxNumber
+
+// The numbers of ways that lead nowhere. No packet is marked with them.
+const numberBlackhole, numberProhibit = numberArrived + 1, lastNumber
 
 // numbers are those of the nodes that hold egress IPs: local to this node, and the same as long as
 // packets are steered there.
@@ -30,6 +35,22 @@ func (n numbers) assign(nodes []netip.Addr) (assigned numbers, left []netip.Addr
 		assigned[node], taken[number] = number, node
 	}
 	return assigned, left
+}
+
+// of returns the number that a way has: 0 for what leaves from this node, and that of what is rejected for a node without one.
+func (n numbers) of(way kernel.Way) int {
+	switch way.Kind {
+	case kernel.ToNode:
+		if number := n[way.Node]; number > 0 {
+			return number
+		}
+		return numberProhibit
+	case kernel.Blackhole:
+		return numberBlackhole
+	case kernel.Prohibit:
+		return numberProhibit
+	}
+	return 0
 }
 
 // holders returns the nodes by their numbers.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 const (
@@ -602,6 +603,36 @@ func TestGuard_WithoutWhatSteers(t *testing.T) {
 	})
 }
 
+// TestCleanup_AwaitsOtherNodes: what they still send when a node cleans up does not leave there.
+func TestCleanup_AwaitsOtherNodes(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "udp")
+		c.holdsOn(1, c.egressIP)
+		pod, source, holder := c.lab.Pod(1), c.nodes[0], c.nodes[1]
+		c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		c.sees("before", pod, "udp", c.outside(), c.egressIP)
+		leaks := c.leaks(pod)
+		sent := c.count(source.host, "prerouting", -400, fmt.Sprintf("ip saddr %s", c.addr(pod)))
+		traffic := lab.StartTraffic(lab.TrafficConfig{
+			To: []netip.AddrPort{netip.AddrPortFrom(c.outside(), port)}, Protocols: []string{"udp"}, Timeout: 20 * time.Millisecond,
+		}, pod)
+		defer traffic.Stop()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- holder.host.Do(func() error { return errors.Join(nftables.Cleanup(c.Context()), Cleanup(c.Context())) })
+		}()
+		sent.awaitMore(sent.packets() + 20)
+		source.update(source.steering(map[netip.Addr]kernel.Way{c.egressIP: {Kind: kernel.Blackhole}})) // it has heard
+		if err := <-ended; err != nil {
+			c.Fatal(err)
+		}
+		c.noLeak(leaks)
+		if listed := c.run(holder.host, "nft list ruleset"); strings.Contains(listed, Table) {
+			c.Errorf("it leaves\n%s", listed)
+		}
+	})
+}
+
 // TestGuard_FlowWhileLeaving: what a pod sends while its flows are judged, for it is bound no more, makes no flow that would
 // go on under the pod's own address.
 func TestGuard_FlowWhileLeaving(t *testing.T) {
@@ -975,6 +1006,27 @@ func TestGuard_PortsOfNodes(t *testing.T) {
 					test.at.dropped(before)
 				}
 			}
+		}
+	})
+}
+
+// TestGuard_AnswerToPodWithANodesPort: a pod that its node has masqueraded with the pool's port gets the answer of another
+// node's pod.
+func TestGuard_AnswerToPodWithANodesPort(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.serve(c.lab.Pod(2), "tcp", "udp")
+		asking, answering := c.nodes[0], c.nodes[1]
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+		answering.nftInput(fmt.Sprintf("table %[1]s services { chain c { type nat hook prerouting priority -100; fib daddr type local iifname eth0 meta l4proto { tcp, udp } th dport %[2]d dnat to %[3]s; }; }\n",
+			family, port, c.addr(c.lab.Pod(2))))
+		c.steer(nil, nil)
+		for _, protocol := range []string{"tcp", "udp"} {
+			before := answering.drops()
+			got, err := c.lab.Pod(1).Ask(c.Context(), c.network(protocol), netip.AddrPortFrom(answering.ip, port), assignPort)
+			if err != nil || got != asking.ip {
+				c.Errorf("%s: seen as %s (%v), want its node's %s", protocol, got, err, asking.ip)
+			}
+			answering.dropped(before)
 		}
 	})
 }

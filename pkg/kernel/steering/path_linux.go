@@ -91,31 +91,26 @@ func (p *path) remove(ctx context.Context, number int) error {
 	return nil
 }
 
-// differences says, for an operator and in a line each, how the kernel differs from what ensure makes of it; nothing
-// if it does not.
-func (p *path) differences(ctx context.Context, holders map[int]netip.Addr) ([]string, error) {
+// glance reads what there is. The fingerprint is another one when something has changed that ensure looks at. The differences
+// say, for an operator and in a line each, how the kernel differs from what ensure makes of it; none if it does not.
+func (p *path) glance(ctx context.Context, holders map[int]netip.Addr) (fingerprint string, differences []string, err error) {
 	s, err := p.look(ctx, holders)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if s.uplink.name == "" {
-		return s.conflicts, nil // the MTU and the next hops are not known
+	if differences = slices.Clone(s.conflicts); s.uplink.name != "" { // else the MTU and the next hops are not known
+		differences = append(differences, describeParts(compareParts(s.want, s.held))...)
 	}
-	return append(slices.Clone(s.conflicts), describeParts(compareParts(s.want, s.held))...), nil
+	return s.fingerprint(), differences, nil
 }
 
-// fingerprint returns another text when something has changed that ensure looks at.
-func (p *path) fingerprint(ctx context.Context) (string, error) {
-	s, err := p.look(ctx, nil)
-	if err != nil {
-		return "", err
-	}
+func (s *pathState) fingerprint() string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintln(hash, s.uplink, s.conflicts) // it never fails
 	for _, part := range slices.Concat(s.held, s.remotes) {
 		_, _ = fmt.Fprintln(hash, part)
 	}
-	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+	return fmt.Sprintf("%x", hash.Sum(nil))
 }
 
 // known returns the numbers that an earlier process gave to these nodes. What there is for them stays until remove.

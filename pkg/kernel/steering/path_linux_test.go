@@ -147,7 +147,7 @@ func (n *pathNode) differ(holders map[int]netip.Addr, words ...string) {
 	n.Helper()
 	var differences []string
 	n.do(func() (err error) {
-		differences, err = n.differences(n.Context(), holders)
+		_, differences, err = n.glance(n.Context(), holders)
 		return err
 	})
 	matches := len(differences) == len(words)
@@ -179,7 +179,7 @@ func (n *pathNode) do(f func() error) {
 func (n *pathNode) print() (fingerprint string) {
 	n.Helper()
 	n.do(func() (err error) {
-		fingerprint, err = n.fingerprint(n.Context())
+		fingerprint, _, err = n.glance(n.Context(), nil)
 		return err
 	})
 	return fingerprint
@@ -296,16 +296,36 @@ func (n *pathNode) receiver(h *lab.Host, device string) *receiver {
 	return r
 }
 
-// next waits for one message.
-func (r *receiver) next() {
+// next waits for a message, which it has sent until it arrives: a link that was set up carries nothing before the kernel gets
+// to it, and that takes seconds while namespaces of other tests go.
+func (r *receiver) next(send func() error) {
+	r.Helper()
+	const repeat = 200 * time.Millisecond
+	for deadline := time.Now().Add(arrivalTime); time.Now().Before(deadline); {
+		if err := send(); err != nil {
+			r.Fatal(err)
+		}
+		if message := r.within(repeat); message != "" && !slices.Contains(r.got, message) {
+			r.got = append(r.got, message)
+			return
+		}
+	}
+	r.Fatalf("nothing new arrives within %s, after %q", arrivalTime, r.got)
+}
+
+// within returns a message that comes within a time; empty if none does.
+func (r *receiver) within(patience time.Duration) string {
 	r.Helper()
 	buffer := make([]byte, 100)
-	_ = r.conn.SetReadDeadline(time.Now().Add(arrivalTime))
+	_ = r.conn.SetReadDeadline(time.Now().Add(patience))
 	length, from, err := r.conn.ReadFrom(buffer)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return ""
+	}
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.got = append(r.got, fmt.Sprintf("%s from %s", buffer[:length], from.(*net.UDPAddr).IP))
+	return fmt.Sprintf("%s from %s", buffer[:length], from.(*net.UDPAddr).IP)
 }
 
 // target is an address that every holder and the outside host have.
@@ -375,11 +395,8 @@ func TestPath_CarriesMarkedPackets(t *testing.T) {
 		for round := range 3 {
 			for number, r := range at {
 				message := fmt.Sprintf("message %d for %d", round, number)
-				if err := a.send(number, message); err != nil {
-					a.Fatalf("send with number %d: %v", number, err)
-				}
 				want[number] = append(want[number], fmt.Sprintf("%s from %s", message, a.pod()))
-				r.next()
+				r.next(func() error { return a.send(number, message) })
 			}
 		}
 		for number, r := range at {
@@ -412,10 +429,7 @@ func TestPath_FailsClosed(t *testing.T) {
 					a.Error("nothing was changed")
 				}
 				r := a.receiver(b.host, b.arrivals())
-				if err := a.send(1, "repaired"); err != nil {
-					a.Fatal(err)
-				}
-				r.next()
+				r.next(func() error { return a.send(1, "repaired") })
 				if diff := cmp.Diff([]string{fmt.Sprintf("repaired from %s", a.pod())}, r.got); diff != "" {
 					a.Errorf("(-want +got):\n%s", diff)
 				}

@@ -360,7 +360,7 @@ func BenchmarkPath(b *testing.B) {
 			}
 			for name, f := range map[string]func() error{
 				"ensure nothing": func() error { _, err := p.ensure(b.Context(), holders); return err },
-				"fingerprint":    func() error { _, err := p.fingerprint(b.Context()); return err },
+				"glance":         func() error { _, _, err := p.glance(b.Context(), nil); return err },
 			} {
 				b.Run(fmt.Sprintf("%s/%d holders", name, count), func(b *testing.B) {
 					for b.Loop() {

@@ -108,7 +108,7 @@ func TestSettings_ChangedByOthers(t *testing.T) {
 		for path, now := range changed {
 			n.setting(path, "1")
 			want := "sysctl " + path + "=1: should be: sysctl " + path + "=" + now
-			if n.untouched() || n.print() == fingerprint || !slices.Contains(n.read(), want) {
+			if n.print() == fingerprint || n.untouched() || !slices.Contains(n.read(), want) {
 				n.c.Errorf("%s is set to 1, and the differences are %q; want %q", path, n.read(), want)
 			}
 			n.write(d)

@@ -31,8 +31,8 @@ const (
 	boundPodsSet  = "bound-pods"  // pod
 	sourcesMap    = "sources"     // pod . protocol : goto the chain that gives the egress IP
 	podSourcesMap = "pod-sources" // pod : goto the chain that gives the egress IP
-	waysMap       = "ways"        // pod . protocol : goto the egress IP's chain
-	podWaysMap    = "pod-ways"    // pod : goto the egress IP's chain
+	waysMap       = "ways"        // pod . protocol : where its packets go, if not from this node
+	podWaysMap    = "pod-ways"    // pod : the same
 	flowsSet      = "flows"       // far side . protocol . pod . the far side's port . the pod's, of what was steered
 	hostsSet      = "hosts"       // far side . protocol . pod, of what was steered and has no ports
 )
@@ -45,9 +45,8 @@ const remembered, rememberedFlows = 5 * time.Minute, 1 << 18
 // nodeChains begins the names of the chains that look at what a node sends into the tunnel.
 const nodeChains = "node-"
 
-// wayChains begins the names of the chains that say which way packets of an egress IP take, sourceChains
-// of those that give it.
-const wayChains, sourceChains = "egress-", "from-"
+// sourceChains begins the names of the chains that give an egress IP.
+const sourceChains = "from-"
 
 var sets = []table.Set{
 	{Name: clusterSet, Ranges: true},
@@ -65,8 +64,8 @@ var sets = []table.Set{
 	{Name: boundPodsSet},
 	{Name: sourcesMap, Protocol: true, Map: true, Chains: sourceChains},
 	{Name: podSourcesMap, Map: true, Chains: sourceChains},
-	{Name: waysMap, Protocol: true, Map: true, Chains: wayChains},
-	{Name: podWaysMap, Map: true, Chains: wayChains},
+	{Name: waysMap, Protocol: true, Map: true, ClassIDs: true},
+	{Name: podWaysMap, Map: true, ClassIDs: true},
 	{Name: flowsSet, Protocol: true, Other: true, Ports: true, Timeout: remembered, Size: rememberedFlows},
 	{Name: hostsSet, Protocol: true, Other: true, Timeout: remembered, Size: rememberedFlows},
 }
@@ -94,6 +93,8 @@ type content struct {
 	pods int
 	ways map[netip.Addr]kernel.Way
 	held map[netip.Addr]bool
+	// leads are the values that the sets of ways have for an egress IP; none for one that leaves from this node.
+	leads map[netip.Addr]netip.Addr
 	// before are the settings that have changed for steering.
 	before settings
 	// leaving are bindings that give no egress IP any more, and whose pods' packets are dropped.
@@ -112,9 +113,9 @@ func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *cont
 	return c
 }
 
-// follow turns c into what change leads to, and returns what that changes in the sets. What was removed by this
-// change or by former ones, and is among leaving, is still guarded.
-func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.Change {
+// follow turns c into what change leads to, and returns the edit of its sets. What was removed by this
+// change or by former ones, and is among leaving, is still guarded. The sets of ways lead where they did before, until point.
+func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.Edit {
 	edit := table.NewEdit(c.sets)
 	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
 	for _, b := range leaving {
@@ -156,7 +157,37 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.C
 		c.replaceNodes(edit, change.Steering)
 		c.replaceHomes(edit, change.Steering)
 	}
-	return edit.Change()
+	return edit
+}
+
+// point has the sets of ways lead to nodes by these numbers. Where nothing has changed it costs nothing for each pod.
+func (c *content) point(edit table.Edit, given numbers) {
+	before := c.leads
+	c.leads = make(map[netip.Addr]netip.Addr, len(c.uses))
+	for egressIP := range c.uses {
+		if number := given.of(c.ways[egressIP]); number > 0 {
+			c.leads[egressIP] = table.ClassID(uint8(number))
+		}
+	}
+	if maps.Equal(before, c.leads) {
+		return
+	}
+	for ways, sources := range map[string]string{waysMap: sourcesMap, podWaysMap: podSourcesMap} {
+		for key, egressIP := range c.sets[sources] {
+			if before[egressIP] != c.leads[egressIP] {
+				c.lead(edit, ways, key, egressIP)
+			}
+		}
+	}
+}
+
+// lead has a pod's way in a set be that of an egress IP.
+func (c *content) lead(edit table.Edit, ways string, key table.Key, egressIP netip.Addr) {
+	if id, leads := c.leads[egressIP]; leads {
+		edit.Set(ways, key, id)
+	} else {
+		edit.Remove(ways, key)
+	}
 }
 
 // replaceNodes turns the sets of other nodes into what steering has.
@@ -203,9 +234,11 @@ func (c *content) bind(edit table.Edit, b kernel.Binding) {
 		c.pods++
 	}
 	edit.Set(egressIPsSet, table.Key{Pod: b.EgressIP}, netip.Addr{})
-	for _, p := range places(b) {
-		edit.Set(p.set, p.key, p.value)
-	}
+	p := placesOf(b)
+	edit.Set(p.own, p.ownKey, netip.Addr{})
+	edit.Set(p.bound, p.key, netip.Addr{})
+	edit.Set(p.sources, p.key, b.EgressIP)
+	c.lead(edit, p.ways, p.key, b.EgressIP)
 }
 
 func (c *content) unbind(edit table.Edit, b kernel.Binding) {
@@ -216,49 +249,38 @@ func (c *content) unbind(edit table.Edit, b kernel.Binding) {
 		delete(c.uses, b.EgressIP)
 		edit.Remove(egressIPsSet, table.Key{Pod: b.EgressIP})
 	}
-	own, others := places(b)[0], places(b)[1:]
-	edit.Remove(own.set, own.key)
-	way := others[0]
-	if egressIP, there := c.sets[way.set][way.key]; there && egressIP != b.EgressIP {
+	p := placesOf(b)
+	edit.Remove(p.own, p.ownKey)
+	if egressIP, there := c.sets[p.sources][p.key]; there && egressIP != b.EgressIP {
 		return // another one of the pod has come before this one goes
 	}
-	for _, p := range others {
-		edit.Remove(p.set, p.key)
+	for _, set := range []string{p.bound, p.sources, p.ways} {
+		edit.Remove(set, p.key)
 	}
 }
 
 // take has a binding neither give its egress IP nor lead to it any more. What its pod sends is dropped then: a flow that
 // began now would have been judged already, and go on under the pod's own address.
 func (c *content) take(edit table.Edit, b kernel.Binding) {
-	for _, p := range places(b)[1:3] {
-		if c.sets[p.set][p.key] == b.EgressIP {
-			edit.Remove(p.set, p.key)
-		}
+	if p := placesOf(b); c.sets[p.sources][p.key] == b.EgressIP {
+		edit.Remove(p.sources, p.key)
+		edit.Remove(p.ways, p.key)
 	}
 }
 
-// place is an element that a binding has in a set.
-type place struct {
-	set   string
-	key   table.Key
-	value netip.Addr
+// places are the sets that a binding has an element in: one by the pod and its egress IP, which other bindings of the pod do
+// not have, and the others by the pod.
+type places struct {
+	own, bound, sources, ways string
+	ownKey, key               table.Key
 }
 
-// places returns the elements of a binding: that of its egress IP, which other bindings of the pod do not have, its way,
-// its source, and that it is bound.
-func places(b kernel.Binding) []place {
+func placesOf(b kernel.Binding) places {
 	if b.Protocol == kernel.All {
-		key := table.Key{Pod: b.Pod}
-		return []place{
-			{ownPodsSet, table.Key{Pod: b.Pod, Other: b.EgressIP}, netip.Addr{}},
-			{podWaysMap, key, b.EgressIP}, {podSourcesMap, key, b.EgressIP}, {boundPodsSet, key, netip.Addr{}},
-		}
+		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, table.Key{Pod: b.Pod, Other: b.EgressIP}, table.Key{Pod: b.Pod}}
 	}
-	key := table.Key{Pod: b.Pod, Protocol: b.Protocol}
-	return []place{
-		{ownSet, table.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, netip.Addr{}},
-		{waysMap, key, b.EgressIP}, {sourcesMap, key, b.EgressIP}, {boundSet, key, netip.Addr{}},
-	}
+	own, key := table.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, table.Key{Pod: b.Pod, Protocol: b.Protocol}
+	return places{ownSet, boundSet, sourcesMap, waysMap, own, key}
 }
 
 // steers tells whether packets of some binding do not leave from this node.

@@ -35,7 +35,13 @@ func TestContent_OfBindings(t *testing.T) {
 			{Pod: addr("10.128.0.11"), Protocol: kernel.UDP, EgressIP: addr("203.0.113.2")},
 			{Pod: addr("10.128.0.12"), Protocol: kernel.All, EgressIP: addr("203.0.113.1")},
 		},
-		Steering: kernel.Steering{Nodes: []netip.Addr{addr("192.0.2.2"), addr("2001:db8::2")}},
+		Steering: kernel.Steering{
+			Nodes: []netip.Addr{addr("192.0.2.2"), addr("2001:db8::2")},
+			Ways: map[netip.Addr]kernel.Way{
+				addr("203.0.113.1"): {Kind: kernel.ToNode, Node: addr("192.0.2.2")},
+				addr("2001:db8::1"): {Kind: kernel.ToNode, Node: addr("2001:db8::2")},
+			},
+		},
 	}
 	v6 := kernel.Desired{
 		Bindings: []kernel.Binding{{Pod: addr("fd00::11"), Protocol: kernel.SCTP, EgressIP: addr("2001:db8::1")}},
@@ -58,8 +64,8 @@ func TestContent_OfBindings(t *testing.T) {
 			"bound-pods":  {"10.128.0.12"},
 			"sources":     {"10.128.0.11 . tcp : goto from-203.0.113.1", "10.128.0.11 . udp : goto from-203.0.113.2"},
 			"pod-sources": {"10.128.0.12 : goto from-203.0.113.1"},
-			"ways":        {"10.128.0.11 . tcp : goto egress-203.0.113.1", "10.128.0.11 . udp : goto egress-203.0.113.2"},
-			"pod-ways":    {"10.128.0.12 : goto egress-203.0.113.1"},
+			"ways":        {"10.128.0.11 . tcp : 2:200"},
+			"pod-ways":    {"10.128.0.12 : 2:200"},
 		}},
 		"IPv6": {kernel.IPv6, v6, map[string][]string{
 			"nodes":      {"2001:db8::2"},
@@ -68,10 +74,12 @@ func TestContent_OfBindings(t *testing.T) {
 			"own":        {"fd00::11 . sctp . 2001:db8::1"},
 			"bound":      {"fd00::11 . sctp"},
 			"sources":    {"fd00::11 . sctp : goto from-2001-db8--1"},
-			"ways":       {"fd00::11 . sctp : goto egress-2001-db8--1"},
+			"ways":       {"fd00::11 . sctp : 3f:3f00"}, // rejected: it has no number
 		}},
 	} {
-		got := texts(newContent(Config{Family: test.family, Transport: VXLAN}, test.desired, nil).sets)
+		c := newContent(Config{Family: test.family, Transport: VXLAN}, test.desired, nil)
+		c.point(table.NewEdit(c.sets), numbers{addr("192.0.2.2"): 2})
+		got := texts(c.sets)
 		maps.DeleteFunc(got, func(_ string, elements []string) bool { return len(elements) == 0 })
 		if test.want == nil {
 			test.want = map[string][]string{}

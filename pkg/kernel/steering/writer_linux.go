@@ -29,14 +29,15 @@ type Writer struct {
 	before settings
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
+	// glanced is what the last Fingerprint has seen, if nothing was written or compared since.
+	glanced *glanced
 }
 
 // holderWays are what carries marked packets to the nodes that hold egress IPs: a device, routes and rules.
 type holderWays interface {
 	ensure(ctx context.Context, holders map[int]netip.Addr) (changed bool, err error)
 	remove(ctx context.Context, number int) error
-	differences(ctx context.Context, holders map[int]netip.Addr) ([]string, error)
-	fingerprint(ctx context.Context) (string, error)
+	glance(ctx context.Context, holders map[int]netip.Addr) (fingerprint string, differences []string, err error)
 	known(ctx context.Context, nodes []netip.Addr) (map[int]netip.Addr, error)
 }
 
@@ -61,7 +62,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config, d, leaving)
 	changes, settingsErr := w.prepareSettings(ctx)
-	guarded, err := w.guard(ctx)
+	guarded, err := w.guard(ctx, d, leaving)
 	if err != nil {
 		return false, errors.Join(settingsErr, w.forgetAfter(err))
 	}
@@ -82,7 +83,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 
 // guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that
 // need a node that has no number yet are rejected. It tells whether it has.
-func (w *Writer) guard(ctx context.Context) (changed bool, err error) {
+func (w *Writer) guard(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
 	if w.table.Held().Sets != nil {
 		return false, nil
 	}
@@ -90,7 +91,9 @@ func (w *Writer) guard(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return w.table.Write(ctx, w.layout.stateOf(w.content, w.numbers, at))
+	content := newContent(w.config, d, leaving) // w.content is for the next write, which sends what differs from this one
+	content.before = w.before
+	return w.table.Write(ctx, w.layout.stateOf(content, w.numbers, at))
 }
 
 // prepareSettings returns the settings that have to be changed, and has the table record them.
@@ -126,9 +129,10 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
-	differs := w.content.follow(c, leaving)
+	edit := w.content.follow(c, leaving)
 	return w.write(ctx, false, func(assigned numbers) (bool, error) {
-		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), differs)
+		w.content.point(edit, assigned)
+		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), edit.Change())
 	})
 }
 
@@ -139,6 +143,7 @@ func (w *Writer) Known() bool { return w.content != nil }
 // looked at, has send bring the table into the kernel, and removes the ways that are no longer needed. Without a way
 // the table is sent all the same, and nothing is removed.
 func (w *Writer) write(ctx context.Context, all bool, send func(assigned numbers) (changed bool, err error)) (changed bool, err error) {
+	w.glanced = nil
 	if w.numbers == nil {
 		changed, err = send(nil)
 		return changed, w.forgetAfter(err)
@@ -243,25 +248,46 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	return len(differences) == 0, err
 }
 
-// differencesOfWays says how what carries marked packets differs from what was written last.
+// differencesOfWays says how what carries marked packets differs from what was written last. If the last Fingerprint has
+// read it, it is not read again: what changes meanwhile shows in the next one.
 func (w *Writer) differencesOfWays(ctx context.Context) ([]string, error) {
-	differences, err := w.ways.differences(ctx, w.numbers.holders())
-	if err != nil {
-		return nil, err
+	seen := w.glanced
+	w.glanced = nil
+	if seen == nil {
+		var err error
+		if seen, err = w.glance(ctx); err != nil {
+			return nil, err
+		}
 	}
-	changes, err := w.config.settings(w.pods)
-	return append(differences, describeSettings(changes)...), err
+	return seen.differences, nil
 }
 
 // Fingerprint returns another text when something has changed of what carries marked packets. Changes of the
 // table show in the generation of the kernel's ruleset.
 func (w *Writer) Fingerprint(ctx context.Context) (string, error) {
-	changes, err := w.config.settings(w.pods)
-	if err != nil {
+	var err error
+	if w.glanced, err = w.glance(ctx); err != nil {
 		return "", err
 	}
-	ways, err := w.ways.fingerprint(ctx)
-	return fmt.Sprintf("%s\n%v", ways, changes), err
+	return w.glanced.fingerprint, nil
+}
+
+// glanced is what carries marked packets: all of it in a few words, and how it differs from what was written last.
+type glanced struct {
+	fingerprint string
+	differences []string
+}
+
+func (w *Writer) glance(ctx context.Context) (*glanced, error) {
+	changes, err := w.config.settings(w.pods)
+	if err != nil {
+		return nil, err
+	}
+	fingerprint, differences, err := w.ways.glance(ctx, w.numbers.holders())
+	if err != nil {
+		return nil, err
+	}
+	return &glanced{fmt.Sprintf("%s\n%v", fingerprint, changes), append(differences, describeSettings(changes)...)}, nil
 }
 
 // Drops returns how many packets of an IP family were dropped, by the reason, since the table was made;
@@ -295,26 +321,4 @@ func Available(ctx context.Context, c Config) error {
 		return fmt.Errorf("the kernel refuses what steering needs of nftables: %w", err)
 	}
 	return pathAvailable(ctx, c)
-}
-
-// Cleanup removes everything that steers, of both families, whatever there is, and puts settings of interfaces back. The
-// guard goes last: what other nodes still send into the tunnel would leave as somebody masquerades it.
-func Cleanup(ctx context.Context) error {
-	if err := errors.Join(Halt(ctx), cleanupPath(ctx)); err != nil {
-		return err
-	}
-	var errs []error
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := table.NewWriter(table.Spec{Name: Table, Family: family})
-		held, _, err := w.Look(ctx)
-		if err == nil {
-			putBack(ctx, recordOf(held))
-			_, err = w.Write(ctx, table.State{})
-		}
-		w.Close()
-		if !errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,14 +16,15 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 // update changes what was written last to another steering.
-func (n *node) update(s kernel.Steering) (changed bool) {
+func (n *node) update(s kernel.Steering) {
 	n.c.Helper()
 	next := n.desired
 	next.Steering = s
-	return n.updateTo(next)
+	n.updateTo(next)
 }
 
 // updateTo goes to what is desired next by what differs from what was written last. What goes leaves first.
@@ -47,8 +49,9 @@ func (n *node) updateTo(next kernel.Desired) (changed bool) {
 
 // recorded are ways that are none. They hold the Writer against what they are promised.
 type recorded struct {
-	n    *node
-	made map[int]netip.Addr
+	n       *node
+	made    map[int]netip.Addr
+	glances int
 }
 
 func (r *recorded) ensure(_ context.Context, holders map[int]netip.Addr) (changed bool, err error) {
@@ -72,14 +75,13 @@ func (r *recorded) remove(_ context.Context, number int) error {
 	return nil
 }
 
-func (r *recorded) differences(_ context.Context, holders map[int]netip.Addr) ([]string, error) {
+func (r *recorded) glance(_ context.Context, holders map[int]netip.Addr) (fingerprint string, differences []string, err error) {
+	r.glances++
 	if !maps.Equal(holders, r.made) {
-		return []string{fmt.Sprintf("there are ways to %v, and packets for %v", r.made, holders)}, nil
+		differences = []string{fmt.Sprintf("there are ways to %v, and packets for %v", r.made, holders)}
 	}
-	return nil, nil
+	return fmt.Sprint(r.made), differences, nil
 }
-
-func (r *recorded) fingerprint(context.Context) (string, error) { return "", nil }
 
 func (r *recorded) known(context.Context, []netip.Addr) (map[int]netip.Addr, error) {
 	return maps.Clone(r.made), nil
@@ -90,7 +92,7 @@ func onNode(t *testing.T, test func(n *node)) {
 	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {
 			n := newCluster(t, family, lab.Config{IPv6: true}).nodes[0]
-			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.restart(&recorded{n: n, made: map[int]netip.Addr{}})
 			test(n)
 		})
 	}
@@ -202,13 +204,13 @@ func TestWriter_Repairs(t *testing.T) {
 		"a deleted table":         {"delete table TABLE", "lacks the element"},
 		"a flushed set":           {"flush set TABLE bound", "set bound of table openshift-egress-steering lacks the element"},
 		"a deleted way":           {"delete element TABLE ways { POD . tcp }", "set ways of table openshift-egress-steering lacks the element"},
-		"another way of a pod":    {"add element TABLE ways { OTHER . tcp : accept }", "has elements that do not belong there"},
+		"another way of a pod":    {"delete element TABLE ways { POD . tcp } ; add element TABLE ways { POD . tcp : 1:100 }", "has an unexpected element"},
 		"a binding too much":      {"add element TABLE sources { OTHER . tcp : goto SOURCE }", "has an unexpected element"},
 		"a node too much":         {"add element TABLE nodes { OTHER }", "has an unexpected element"},
 		"a rule too much":         {"insert rule TABLE guard accept", "chain guard of table openshift-egress-steering has other rules"},
 		"no rules":                {"flush chain TABLE prerouting", "chain prerouting of table openshift-egress-steering has other rules"},
-		"no rule of a way":        {"flush chain TABLE WAY", "lacks its chain WAY"},
-		"another rule of a way":   {"add rule TABLE WAY accept", "chain WAY of table openshift-egress-steering has other rules"},
+		"no rule of a way":        {"flush chain TABLE way", "lacks its chain way"},
+		"another rule of a way":   {"add rule TABLE way accept", "chain way of table openshift-egress-steering has other rules"},
 		"no base chain":           {"delete chain TABLE guard", "lacks its chain guard"},
 		"a chain too much":        {"add chain TABLE foreign", "sets, chains and counters"},
 		"a chain and rule":        {"add chain TABLE foreign ; add rule TABLE foreign accept", "has an unexpected chain: foreign"},
@@ -227,7 +229,7 @@ func TestWriter_Repairs(t *testing.T) {
 				n.write(d)
 				written := n.nft("list table %s", n.name())
 				replace := strings.NewReplacer("TABLE", n.name(), "POD", pod.String(), "OTHER", other.String(), "EGRESS", c.egressIP.String(),
-					"WAY", c.chain("egress"), "SOURCE", c.chain("from"))
+					"SOURCE", c.source())
 				n.nftInput(strings.ReplaceAll(replace.Replace(test.breaks), " ; ", "\n"))
 				if n.untouched() {
 					t.Error("it seems untouched")
@@ -250,10 +252,8 @@ func TestWriter_Repairs(t *testing.T) {
 	}
 }
 
-// chain is a chain of the egress IP.
-func (c *cluster) chain(prefix string) string {
-	return prefix + map[kernel.Family]string{kernel.IPv4: "-203.0.113.1", kernel.IPv6: "-2001-db8-113--1"}[c.family]
-}
+// source is the chain that gives the egress IP.
+func (c *cluster) source() string { return table.ChainOf(sourceChains, c.egressIP) }
 
 // TestWriter_UntouchedByOthersTables: that others change theirs is no reason to look.
 func TestWriter_UntouchedByOthersTables(t *testing.T) {
@@ -273,6 +273,39 @@ func TestWriter_UntouchedByOthersTables(t *testing.T) {
 		if n.untouched() {
 			t.Error("it seems untouched, with a way that was not written")
 		}
+	})
+}
+
+// TestWriter_GlancesOnce: what carries packets is read once for a fingerprint and the comparison that follows, and again for the
+// next one, or after a change.
+func TestWriter_GlancesOnce(t *testing.T) {
+	onNode(t, func(n *node) {
+		ways := n.Writer.ways.(*recorded)
+		n.write(n.c.large(10, 10))
+		glances := 0
+		for _, step := range []struct {
+			name string
+			do   func()
+			more int
+		}{
+			{"a fingerprint", func() { n.print() }, 1},
+			{"a comparison behind it", func() { n.untouched() }, 0},
+			{"another comparison", func() { n.untouched() }, 1},
+			{"another fingerprint", func() { n.print() }, 1},
+			{"a change, and a comparison", func() { n.updateTo(desired(n.desired).moved(n.c.largeEgressIP(7))); n.untouched() }, 1},
+		} {
+			step.do()
+			if glances += step.more; ways.glances != glances {
+				t.Fatalf("%s: it was read %d times, want %d", step.name, ways.glances, glances)
+			}
+		}
+		made := maps.Clone(ways.made)
+		n.print()
+		ways.made[60] = n.c.egressIP
+		if before := n.print(); n.untouched() {
+			t.Errorf("it seems untouched, with another fingerprint %q", before)
+		}
+		ways.made = made
 	})
 }
 
@@ -359,9 +392,9 @@ func TestWriter_TooManyHolders(t *testing.T) {
 			}
 			return nil
 		})
-		listed := n.nft("list table %s", n.name())
-		if marked, rejected := strings.Count(listed, `comment "to `+map[kernel.Family]string{kernel.IPv4: "192", kernel.IPv6: "2001"}[c.family]), strings.Count(listed, `comment "rejected: `); marked != 59 || rejected != 2 {
-			t.Errorf("%d egress IPs are steered and %d rejected, want 59 and 2", marked, rejected)
+		listed := n.nft("list map %s ways", n.name())
+		if steered, rejected := len(regexp.MustCompile(": ([12]?[0-9a-f]|3[0-9ab]):").FindAllString(listed, -1)), strings.Count(listed, "3f:3f00"); steered != 59 || rejected != 2 {
+			t.Errorf("pods of %d egress IPs are steered and of %d rejected, want 59 and 2:\n%s", steered, rejected, listed)
 		}
 		// The numbers of those that hold none any more are free after a write.
 		d.Bindings = d.Bindings[2:]
@@ -520,7 +553,7 @@ func BenchmarkWriter_Move(b *testing.B) {
 	for _, egressIPs := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("%d egress IPs", egressIPs), func(b *testing.B) {
 			n := newCluster(b, kernel.IPv4, lab.Config{}).nodes[0]
-			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.restart(&recorded{n: n, made: map[int]netip.Addr{}})
 			d := n.c.large(10*egressIPs, egressIPs)
 			n.write(d)
 			for b.Loop() {
@@ -536,7 +569,7 @@ func BenchmarkWriter_Untouched(b *testing.B) {
 	for _, bindings := range []int{250, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("%d bindings", bindings), func(b *testing.B) {
 			n := newCluster(b, kernel.IPv4, lab.Config{}).nodes[0]
-			n.restart(&recorded{n, map[int]netip.Addr{}})
+			n.restart(&recorded{n: n, made: map[int]netip.Addr{}})
 			n.write(n.c.large(bindings, bindings/100+1))
 			b.ReportAllocs()
 			for b.Loop() {

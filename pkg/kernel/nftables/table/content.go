@@ -25,8 +25,11 @@ type Set struct {
 	Protocol, Other, Ports bool
 	// Map tells that each element has an address as its value.
 	Map bool
-	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so.
+	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so. For each rule, and each element of
+	// such maps, that is added, the kernel follows all elements of all such maps of the table.
 	Chains string
+	// ClassIDs, for a map: the value is what [ClassID] returns.
+	ClassIDs bool
 	// Journal: no packet meets the set, and what it holds is no difference to tell.
 	Journal bool
 	// Timeout, if it is not 0: packets write the elements, at most Size of them, and the kernel forgets each so long after the
@@ -81,6 +84,10 @@ func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
 	return addr, ok && err == nil
 }
 
+// ClassID stands for a number, which is not 0, in a map of class IDs: the address that has the same bits. They are the same in
+// either byte order, for nft takes those of the library's maps for big-endian.
+func ClassID(number uint8) netip.Addr { return netip.AddrFrom4([4]byte{0, number, number, 0}) }
+
 // Text is an element as nft prints it.
 func (s Set) Text(key Key, value netip.Addr) string {
 	switch {
@@ -104,6 +111,9 @@ func (s Set) Text(key Key, value netip.Addr) string {
 	switch {
 	case s.Chains != "":
 		text += " : goto " + ChainOf(s.Chains, value)
+	case s.ClassIDs:
+		number := value.As4()[1]
+		text += fmt.Sprintf(" : %x:%x00", number, number)
 	case s.Map:
 		text += " : " + value.String()
 	}

@@ -49,6 +49,8 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	switch {
 	case s.Chains != "":
 		set.DataType = nftables.TypeVerdict
+	case s.ClassIDs:
+		set.DataType = nftables.TypeClassID
 	case s.Map:
 		set.DataType = f.address
 	}

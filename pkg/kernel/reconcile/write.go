@@ -1,0 +1,198 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+)
+
+// writeSteering writes what steers packets. A fault of that is no error of the rules'.
+func (s *run) writeSteering(ctx context.Context) {
+	if s.steering.writeSteering(ctx, s.wanted.Desired(nil)) {
+		s.result.Written, s.fingerprint = true, ""
+	}
+}
+
+// writeChange writes the change alone. If that is refused, somebody may have removed what it is a
+// change of.
+func (s *run) writeChange(ctx context.Context) (event any, err error) {
+	s.owe(s.change)
+	changed, size, err := s.driver.update(ctx, s.change, s.debt.Removed)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		s.logger.Info("Cannot write the change alone; writing all egress SNAT rules", "reason", err)
+		s.refused = true
+		return Refused{}, nil
+	}
+	s.wroteNow(s.change, changed, size)
+	return nil, nil
+}
+
+// writeAll writes what is wanted into a kernel that may hold other bindings than were written.
+func (s *run) writeAll(ctx context.Context) error {
+	desired := s.wanted.Desired(nil)
+	change := kernel.Change{Networks: desired.Networks, Steering: desired.Steering}
+	written := slices.SortedFunc(maps.Keys(s.belief.since), kernel.CompareBindings)
+	change.Added, change.Removed = kernel.Diff(written, desired.Bindings)
+	_, unwanted := kernel.Diff(kernel.Sorted(s.unplanned), desired.Bindings)
+	s.owe(change)
+	s.oweUnplanned(unwanted, desired.Steering)
+	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
+	if err != nil {
+		return err
+	}
+	s.wroteNow(change, changed, size)
+	return nil
+}
+
+// owe adds the flows that a change is about to those that are to be judged.
+func (s *run) owe(change kernel.Change) {
+	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return hasWay(s.belief.steering, b) })
+	before, now := s.belief.networks, change.Networks
+	if lacksAny(now.ClusterCIDRs, before.ClusterCIDRs) || lacksAny(now.Exclusions, before.Exclusions) {
+		s.debt.All = true // what was excluded is not any more
+	}
+	s.owePods(change.Added)
+	s.oweWays(change.Steering)
+}
+
+// oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,
+// their packets may have left through another node.
+func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
+	s.oweRemoved(removed, func(kernel.Binding) bool { return len(now.Nodes)+len(now.Ways) > 0 })
+}
+
+func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {
+	for _, b := range removed {
+		// Masqueraded, the pod may go on with the node's own address.
+		if b.EgressIP != s.nodeIP {
+			s.debt.Removed = append(s.debt.Removed, b)
+		}
+		if steered(b) {
+			s.debt.Steered = append(s.debt.Steered, b)
+		}
+	}
+	s.debt.Removed, s.debt.Steered = kernel.Sorted(s.debt.Removed), kernel.Sorted(s.debt.Steered)
+}
+
+// oweWays adds the flows of the pods whose egress IPs take another way now. It costs nothing if none does,
+// and goes through all bindings otherwise.
+func (s *run) oweWays(now kernel.Steering) {
+	before := s.belief.steering
+	if maps.Equal(before.Ways, now.Ways) {
+		return
+	}
+	var moved, steered []kernel.Binding
+	for b := range s.belief.since {
+		if before.Ways[b.EgressIP] == now.Ways[b.EgressIP] {
+			continue
+		}
+		moved = append(moved, b)
+		if hasWay(before, b) {
+			steered = append(steered, b)
+		}
+	}
+	s.owePods(moved)
+	s.debt.Steered = kernel.Sorted(append(s.debt.Steered, steered...))
+}
+
+func hasWay(s kernel.Steering, b kernel.Binding) bool {
+	_, has := s.Ways[b.EgressIP]
+	return has
+}
+
+// owePods adds the flows of the pods of bindings.
+func (s *run) owePods(bindings []kernel.Binding) {
+	if s.debt.All {
+		return
+	}
+	for _, b := range bindings {
+		if s.debt.Pods == nil {
+			s.debt.Pods = map[netip.Addr]bool{}
+		}
+		s.debt.Pods[b.Pod] = true
+	}
+}
+
+// lacksAny tells whether something of before is not in now.
+func lacksAny(now, before []netip.Prefix) bool {
+	if slices.Equal(now, before) {
+		return false
+	}
+	there := make(map[netip.Prefix]bool, len(now))
+	for _, cidr := range now {
+		there[cidr] = true
+	}
+	return slices.ContainsFunc(before, func(cidr netip.Prefix) bool { return !there[cidr] })
+}
+
+// wroteNow notes that the kernel holds what change makes of what was written before.
+func (s *run) wroteNow(change kernel.Change, changed bool, size int) {
+	s.result.Written, s.result.Rules = s.result.Written || changed, size
+	s.pendingRemovals = s.debt.Removed
+	if changed {
+		s.fingerprint = ""
+	}
+	s.believe(change)
+	for _, b := range change.Removed {
+		s.logger.V(4).Info("Unbound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP)
+	}
+	for _, b := range change.Added {
+		s.logger.V(4).Info("Bound", "pod", b.Pod, "protocol", b.Protocol, "egressIP", b.EgressIP)
+	}
+}
+
+func (s *run) believe(change kernel.Change) {
+	now := s.config.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range change.Removed {
+		delete(s.belief.since, b)
+	}
+	if len(s.belief.since) == 0 {
+		s.belief.since = make(map[kernel.Binding]time.Time, len(change.Added)) // most come with the first write
+	}
+	for _, b := range change.Added {
+		s.belief.since[b] = now
+	}
+	s.belief.networks, s.belief.steering = change.Networks, change.Steering
+	s.status.FlowsJudged = false
+}
+
+// deleteFlows ends the flows of the debt that have the wrong source address. After an error the debt
+// stays.
+func (s *run) deleteFlows(ctx context.Context) error {
+	if s.unsteered && s.steering.fault() == nil {
+		s.debt.All = true // flows may have begun that should have been steered
+	}
+	deleted, err := s.delete(ctx, s.config.Family, s.wanted.Desired(s.concerned()), s.debt)
+	s.result.FlowsDeleted += deleted
+	if deleted > 0 {
+		s.logger.Info("Reset connections that used the wrong source address", "flows", deleted)
+	}
+	if err != nil {
+		return err
+	}
+	s.debt = conntrack.Scope{}
+	return s.driver.judged(ctx)
+}
+
+// concerned returns the pods whose flows are to be judged; nil for all.
+func (s *run) concerned() map[netip.Addr]bool {
+	if s.debt.All {
+		return nil
+	}
+	pods := map[netip.Addr]bool{}
+	maps.Copy(pods, s.debt.Pods)
+	for _, b := range s.debt.Removed { // what else was steered is in Pods
+		pods[b.Pod] = true
+	}
+	return pods
+}

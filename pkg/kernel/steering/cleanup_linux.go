@@ -1,0 +1,82 @@
+package steering
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+const (
+	// silence is how long other nodes have to send nothing here until they have heard that this node steers nothing.
+	silence = 2 * time.Second
+	// silencePatience is when they are not waited for any more.
+	silencePatience = 15 * time.Second
+	// betweenDrops is how often the drops are looked at.
+	betweenDrops = 100 * time.Millisecond
+)
+
+// Cleanup removes everything that steers, of both families, whatever there is, and puts settings of interfaces back. The
+// guard goes last: what other nodes still send here would leave as somebody masquerades it. Through a tunnel nothing
+// comes any more when the device has gone; without one, Cleanup waits until they have heard.
+func Cleanup(ctx context.Context) error {
+	if err := errors.Join(Halt(ctx), cleanupPath(ctx)); err != nil {
+		return err
+	}
+	writers := map[kernel.Family]*table.Writer{}
+	held := map[kernel.Family]table.Held{}
+	var errs []error
+	arrives := false
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
+		defer w.Close()
+		found, _, err := w.Look(ctx)
+		if errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
+			continue
+		}
+		errs = append(errs, err)
+		writers[family], held[family] = w, found
+		arrives = arrives || len(found.Sets[sendersSet]) > 0
+	}
+	if arrives {
+		awaitSilence(ctx, writers)
+	}
+	for family, w := range writers {
+		putBack(ctx, recordOf(held[family]))
+		_, err := w.Write(ctx, table.State{})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// awaitSilence waits until other nodes send nothing here that no binding takes, as long as there is patience.
+func awaitSilence(ctx context.Context, writers map[kernel.Family]*table.Writer) {
+	began := time.Now()
+	quietSince, before := began, uint64(0)
+	for time.Since(quietSince) < silence {
+		stale := uint64(0)
+		for _, w := range writers {
+			drops, err := w.Counters(ctx)
+			if err != nil {
+				return // there is nothing left that would drop it
+			}
+			stale += drops[staleCounter]
+		}
+		if stale != before {
+			quietSince, before = time.Now(), stale
+		}
+		if time.Since(began) > silencePatience {
+			klog.FromContext(ctx).Error(nil, "Other nodes still send packets of their pods here, which leave as the network plugin decides from now on; see on those nodes with 'openshift egress addresses' what they know of this node, and delete this node's Lease if it still names egress IPs")
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(betweenDrops):
+		}
+	}
+}
