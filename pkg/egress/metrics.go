@@ -75,7 +75,7 @@ var takeTime = metrics.NewHistogram(&metrics.HistogramOpts{
 // collectors are all metrics but those of usageCollector.
 var collectors = []metrics.Registerable{
 	bindings, claims, refusals, rulesGauge, flowDeletions, programmingLatency, syncDuration, syncFailures, lastSuccess, syncPeriod, waitingForObjects, takeTime,
-	cniDuration, cniWaiting, cniUnconfirmed,
+	cniDuration, cniWaiting, cniUnconfirmed, pluginFaultGauge, listWrites,
 }
 
 // current is the Extension whose egress IPs are counted at a scrape.

@@ -18,6 +18,12 @@ const (
 	longestBody = 1 << 20
 )
 
+// Plugin is the plugin's name, and its file's.
+const Plugin = "origin-node-cni"
+
+// Versions are those of the CNI specification that it knows.
+var Versions = []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}
+
 // Interface is the pod's interface that bindings are for. Others of a pod, such as Multus adds, are no concern of the node.
 const Interface = "eth0"
 
