@@ -309,6 +309,13 @@ func TestAdd_Unanswered(t *testing.T) {
 			r.must(store.Put(a))
 		}
 	}
+	prints := func(tool, text string) func(*runtime) {
+		return func(r *runtime) {
+			dir := r.TempDir()
+			r.must(os.WriteFile(filepath.Join(dir, tool), []byte("#!/bin/sh\ncat <<'EOF'\n"+text+"\nEOF\n"), 0o755))
+			r.Setenv("PATH", dir+":/usr/bin:/bin") // without the machine's own tools
+		}
+	}
 	for _, test := range []struct {
 		name, unanswered string
 		before           func(*runtime)
@@ -329,6 +336,11 @@ func TestAdd_Unanswered(t *testing.T) {
 		{"another address was", "claimed", also(claims("bank"), released(attachment("c0", "10.128.0.6"))), 0},
 		{"the address is another pod's", "claimed", also(claims("bank"), attached(attachment("c0", "10.128.0.5"))), again},
 		{"the address is its own", "claimed", also(claims("bank"), attached(attachment("c1", "10.128.0.5"))), 0},
+		{"the kernel has a rule for it", "claimed", also(claims("bank"), prints("iptables-save", "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.5/32 -p tcp -j SNAT --to-source 203.0.113.1")), again},
+		{"the kernel has rules for others", "claimed", also(claims("bank"), prints("iptables-save",
+			"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.50/32 -j SNAT\n-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.0/24 -g OPENSHIFT-EGRESS-0A800000-24\n-A OPENSHIFT-EGRESS-REMOVED -s 10.128.0.5/32 -j SNAT\n-A CNI -s 10.128.0.5/32 -j MASQUERADE")), 0},
+		{"the kernel has an element for the second one", "claimed", also(claims("bank"), prints("nft", "elements = { fd00::4 . tcp : 2001:db8::1,\n fd00::5 . udp : 2001:db8::1 }")), again},
+		{"the kernel has elements for others", "claimed", also(claims("bank"), prints("nft", "elements = { fd00::4 . tcp : fd00::5 }")), 0},
 		{"refuse", "refuse", claims("bank"), again},
 		{"start", "start", claims("shop"), 0},
 	} {

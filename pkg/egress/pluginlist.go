@@ -81,7 +81,7 @@ const (
 	// listPeriod is how often the list is looked at without an event: its folder may not be there yet.
 	listPeriod = 2 * time.Second
 	// listRest is how long to wait after a change, so that no two programs write it against each other all the time.
-	listRest = time.Second
+	listRest = 200 * time.Millisecond
 )
 
 // followList keeps our plugin in the list, or tells if it is missing, until the context ends. It stays there then.
@@ -90,6 +90,7 @@ func (e *Extension) followList() {
 	events, end := watchFolder(e.logger, list.folder)
 	defer end()
 	for {
+		event := events() // of what happens from now on
 		changed, missing := list.look()
 		if errors.Is(missing, conflist.ErrReplaced) {
 			continue // what is there now is the other program's
@@ -110,7 +111,7 @@ func (e *Extension) followList() {
 		select {
 		case <-e.ctx.Done():
 			return
-		case <-events():
+		case <-event:
 		case <-time.After(listPeriod):
 		}
 	}
