@@ -61,7 +61,7 @@ func newCNIWorld(t *testing.T, s settings) *cniRuntime {
 func newKubeletWorld(t *testing.T, s settings) *cniRuntime {
 	t.Helper()
 	k := &kubelettest.Kubelet{}
-	r := newCNIWorldOf(t, s, func(w *world) { k.Serve(t, w.members[0].File("pods.sock")) })
+	r := newCNIWorldOf(t, s, func(w *world) { k.ServeTest(t, w.members[0].File("pods.sock")) })
 	r.kubelet = k
 	return r
 }

@@ -20,7 +20,7 @@ func newKubelet(t *testing.T, pods ...*v1.Pod) (*kubelettest.Kubelet, podSources
 	path := filepath.Join(t.TempDir(), "pods.sock")
 	k := &kubelettest.Kubelet{}
 	k.Set(pods...)
-	k.Serve(t, path)
+	k.ServeTest(t, path)
 	client, err := kubelet.New(path)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestClient_Kubelet(t *testing.T) {
 	var k kubelettest.Kubelet
 	k.Set(web)
 	k.Fail(status.Error(codes.FailedPrecondition, "Kubelet is initializing"))
-	stop := k.Serve(t, path)
+	stop := k.ServeTest(t, path)
 	await(codes.FailedPrecondition)
 	if _, err := c.Get(t.Context(), "u1"); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("err %v while it is initialising", err)
@@ -56,7 +56,7 @@ func TestClient_Kubelet(t *testing.T) {
 	k.Fail(nil)
 	known()
 	stop()
-	k.Serve(t, path)
+	k.ServeTest(t, path)
 	await(codes.OK)
 	known()
 }

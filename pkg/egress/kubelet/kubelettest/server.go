@@ -72,16 +72,25 @@ func (k *Kubelet) ListPods(context.Context, *pods.ListPodsRequest) (*pods.ListPo
 	return answer, k.err
 }
 
-// Serve answers on a socket until the returned function is called, or the test ends.
-func (k *Kubelet) Serve(t *testing.T, path string) (stop func()) {
-	t.Helper()
+// Serve answers on a socket until stop is called.
+func (k *Kubelet) Serve(path string) (stop func(), err error) {
 	listener, err := net.Listen("unix", path)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	server := grpc.NewServer()
 	pods.RegisterPodsServer(server, k)
 	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	return server.Stop
+	return server.Stop, nil
+}
+
+// ServeTest is Serve until the test ends.
+func (k *Kubelet) ServeTest(t *testing.T, path string) (stop func()) {
+	t.Helper()
+	stop, err := k.Serve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return stop
 }
