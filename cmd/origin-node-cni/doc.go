@@ -23,6 +23,9 @@
 //	                                             never fails
 //	STATUS                                       code 50 with refuse only
 //
+// ADD does not wait for another node that has the egress IP. That one learns of the pod from an EndpointSlice, and there is
+// none before ADD is over. It drops the pod's packets until then, so none leaves from a wrong address.
+//
 // It is no plugin of NRI, which containerd and CRI-O have beside CNI: a runtime that loses an NRI plugin, or waits for it
 // for more than two seconds, starts pods without it.
 //

@@ -47,6 +47,8 @@ type attacher struct {
 	missing func() []string
 	// failure is why the last sync failed.
 	failure func() error
+	// via returns the node that packets are sent to for an egress IP; empty for this one.
+	via func(egressIP netip.Addr) string
 	// exists tells whether there is a network namespace, as far as this process sees.
 	exists func(netns string) bool
 	// await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
@@ -166,7 +168,7 @@ func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni
 	var bindings []cni.Binding
 	for _, ip := range ips {
 		for _, b := range a.state.bindingsOf(ip) {
-			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String()})
+			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.via(b.EgressIP)})
 		}
 	}
 	return cni.Decide(bindings), nil

@@ -55,6 +55,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
 		missing: func() []string { return nil },
 		failure: func() error { return a.broken },
+		via:     func(netip.Addr) string { return "" },
 		exists:  func(netns string) bool { return netns != "" && !a.gone },
 		await: func(context.Context, bool) error {
 			for _, family := range families {

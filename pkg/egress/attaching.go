@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/netip"
 	"os"
 	"time"
 
@@ -49,6 +50,7 @@ func newAttacher(e *Extension) *attacher {
 	a := &attacher{
 		state: e.state, store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
 		missing: e.barrier.Missing, failure: e.lastFailure, await: e.awaitSyncs,
+		via: func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
 		exists: func(netns string) bool {
 			_, err := os.Lstat(netns)
 			return netns != "" && !os.IsNotExist(err)

@@ -73,6 +73,9 @@ type Binding struct {
 	EgressIP netip.Addr `json:"egressIP"`
 	// Service is namespace/name.
 	Service string `json:"service"`
+	// Via is the node that has the egress IP; empty if the packets get it here. That node learns of the pod from an
+	// EndpointSlice, which comes after ADD, so that ADD cannot wait for it: it drops the pod's packets until then.
+	Via string `json:"via,omitempty"`
 }
 
 // Decide returns the Decision for these bindings.
