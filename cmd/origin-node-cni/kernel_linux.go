@@ -47,9 +47,15 @@ func boundOf(ctx context.Context, v4 bool) (bound []netip.Addr) {
 	if v4 {
 		iptables, family = "iptables", "ip"
 	}
-	bound = inRules(output(ctx, iptables+"-save", "-t", "nat"))
-	if legacy(v4) { // the table may be of the tools that are not the default ones
-		bound = append(bound, inRules(output(ctx, iptables+"-legacy-save", "-t", "nat"))...)
+	tools := []string{"-nft-save"} // the node's default tools may be others than this host's
+	if legacy(v4) {
+		tools = append(tools, "-legacy-save")
+	}
+	for _, tool := range tools {
+		if _, err := exec.LookPath(iptables + tool); err != nil {
+			tool = "-save" // there is one kind alone
+		}
+		bound = append(bound, inRules(output(ctx, iptables+tool, "-t", "nat"))...)
 	}
 	for _, elements := range []string{"bindings", "pods"} {
 		bound = append(bound, inElements(output(ctx, "nft", "list", "map", family, table, elements))...)

@@ -36,6 +36,7 @@ func TestCNI_FirstPackets(t *testing.T) {
 		r.scenario("starts", func() { r.starts(by(t, 6, 20, 1000)) })
 		r.scenario("one address", func() { r.alternates(by(t, 4, 20, 500)) })
 		r.scenario("kills", func() { r.kills(by(t, 2, 6, 50)) })
+		r.scenario("still bound", r.stillBound)
 	})
 }
 
@@ -58,9 +59,34 @@ func (r *cniRuntime) leaks(n int) {
 	}
 }
 
+// stillBound: the address of a pod that started without the plugin is nobody's while no node process runs, and the next
+// pod's afterwards, whatever EndpointSlices say.
+func (r *cniRuntime) stillBound() {
+	r.Helper()
+	without, list := r.listWithout(196, 196), r.list(196, 196)
+	old := r.start(without, r.create("shop", "old", web))
+	r.sliced(old)
+	r.awaitRulesFor(old.ips)
+	r.end(without, old)
+	r.on.Kill()
+	next := r.create("bank", "next", web)
+	if _, err := r.tryStart(r.Context(), list, next); err == nil || !strings.Contains(err.Error(), "the kernel still has the address") {
+		r.Errorf("a pod of another namespace starts at %v: %v", old.ips, err)
+	}
+	r.on.Printed.Reset()
+	r.on.Start()
+	r.on.Ready()
+	s := r.start(list, next)
+	r.firstPackets(s)
+	r.end(list, s)
+	r.delete(old.pod)
+	r.delete(next)
+}
+
 // TestCNI_LateSlices: pods leave from where they should for as long as no EndpointSlice names them.
 func TestCNI_LateSlices(t *testing.T) {
-	const late, atOnce = 30 * time.Second, 20
+	const atOnce = 20
+	late := by(t, 3*time.Second, 30*time.Second, 30*time.Second)
 	inEachWay(t, func(r *cniRuntime) {
 		list := r.list(150, 190)
 		for left := by(t, 3, atOnce, 1000); left > 0; left -= atOnce {
