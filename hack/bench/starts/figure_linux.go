@@ -120,11 +120,11 @@ func (w *world) oneByOne(ctx context.Context, list *libcni.NetworkConfigList, na
 			if err != nil {
 				return err
 			}
-			begun, err := w.timed(func() error { _, err := w.cni.AddNetworkList(ctx, list, pod); return err })
+			begun, err := w.begin(ctx, list, pod)
 			if err != nil {
 				return err
 			}
-			ended, err := w.timed(func() error { return w.cni.DelNetworkList(ctx, list, pod) })
+			ended, err := w.end(ctx, list, pod)
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ func (w *world) oneByOne(ctx context.Context, list *libcni.NetworkConfigList, na
 
 // atOnce begins pods together, and returns the 99th percentile of ADD's time in milliseconds.
 func (w *world) atOnce(ctx context.Context, list *libcni.NetworkConfigList, namespace string, n int) (float64, error) {
-	pods := make([]*libcni.RuntimeConf, n)
+	pods := make([]pod, n)
 	for i := range pods {
 		var err error
 		if pods[i], err = w.newPod(namespace); err != nil {
@@ -151,15 +151,29 @@ func (w *world) atOnce(ctx context.Context, list *libcni.NetworkConfigList, name
 	var adding sync.WaitGroup
 	for i, pod := range pods {
 		adding.Go(func() {
-			took[i], errs[i] = w.timed(func() error { _, err := w.cni.AddNetworkList(ctx, list, pod); return err })
+			took[i], errs[i] = w.begin(ctx, list, pod)
 		})
 	}
 	adding.Wait()
 	for _, pod := range pods {
-		_, err := w.timed(func() error { return w.cni.DelNetworkList(ctx, list, pod) })
+		_, err := w.end(ctx, list, pod)
 		errs = append(errs, err)
 	}
 	return quantile(took, 0.99), errors.Join(errs...)
+}
+
+// begin gives a pod its network.
+func (w *world) begin(ctx context.Context, list *libcni.NetworkConfigList, p pod) (time.Duration, error) {
+	return w.timed(func() error {
+		_, err := w.cni.AddNetworkList(ctx, list, p.conf)
+		return err
+	})
+}
+
+// end takes a pod's network, and then removes the pod.
+func (w *world) end(ctx context.Context, list *libcni.NetworkConfigList, p pod) (time.Duration, error) {
+	took, err := w.timed(func() error { return w.cni.DelNetworkList(ctx, list, p.conf) })
+	return took, errors.Join(err, w.lab.RemovePod(p.host))
 }
 
 // timed does something on the node.

@@ -31,7 +31,14 @@ type world struct {
 	pods  int
 }
 
-const service = `apiVersion: v1
+// objects are this node, whose address is to be filled in, and the Service.
+const objects = `apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+status:
+  addresses: [{type: InternalIP, address: %s}]
+---
+apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
 spec:
@@ -92,7 +99,7 @@ proxyArguments:
   egress-snat-cni-conf-dir: [""]
 `, by.mode, lab.ClusterV4, w.file("sock"), w.file("cni.sock"), w.file("pods.sock"))
 	manifests := w.file("manifests")
-	if err := errors.Join(os.Mkdir(manifests, 0o700), os.WriteFile(filepath.Join(manifests, "web.yaml"), []byte(service), 0o600),
+	if err := errors.Join(os.Mkdir(manifests, 0o700), os.WriteFile(filepath.Join(manifests, "objects.yaml"), fmt.Appendf(nil, objects, w.lab.Node().V4), 0o600),
 		os.WriteFile(w.file("node-config.yaml"), []byte(config), 0o600)); err != nil {
 		return err
 	}
@@ -138,20 +145,26 @@ func (w *world) list(plugin bool) *libcni.NetworkConfigList {
 	return w.lists[0]
 }
 
+// pod is one that runs, with what the plugins are told of it.
+type pod struct {
+	host *lab.Host
+	conf *libcni.RuntimeConf
+}
+
 // newPod makes a pod's network namespace, and has the kubelet know the pod.
-func (w *world) newPod(namespace string) (*libcni.RuntimeConf, error) {
+func (w *world) newPod(namespace string) (pod, error) {
 	host, err := w.lab.AddSandboxOn(w.lab.Node())
 	if err != nil {
-		return nil, err
+		return pod{}, err
 	}
 	w.pods++
-	pod := &v1.Pod{}
-	pod.Namespace, pod.Name, pod.Labels = namespace, fmt.Sprintf("web-%d", w.pods), map[string]string{"app": "web"}
-	pod.UID = types.UID(pod.Name)
-	w.kubelet.Set(pod)
-	return &libcni.RuntimeConf{ContainerID: pod.Name, NetNS: filepath.Join("/run/netns", host.Name), IfName: cni.Interface, Args: [][2]string{
-		{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", namespace}, {"K8S_POD_NAME", pod.Name}, {"K8S_POD_UID", string(pod.UID)},
-	}}, nil
+	object := &v1.Pod{}
+	object.Namespace, object.Name, object.Labels = namespace, fmt.Sprintf("web-%d", w.pods), map[string]string{"app": "web"}
+	object.UID = types.UID(object.Name)
+	w.kubelet.Set(object)
+	return pod{host, &libcni.RuntimeConf{ContainerID: object.Name, NetNS: filepath.Join("/run/netns", host.Name), IfName: cni.Interface, Args: [][2]string{
+		{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", namespace}, {"K8S_POD_NAME", object.Name}, {"K8S_POD_UID", string(object.UID)},
+	}}}, nil
 }
 
 func (w *world) close() (err error) {
