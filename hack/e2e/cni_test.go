@@ -56,6 +56,7 @@ func (r *cniRuntime) leaks(n int) {
 		r.end(list, stranger)
 		r.delete(ours.pod)
 		r.delete(stranger.pod)
+		r.awaitNoRulesFor(ours.ips)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
 )
 
-// newKubelet returns a kubelet with these pods, and a client of it.
-func newKubelet(t *testing.T, pods ...*v1.Pod) (*kubelettest.Kubelet, podSources) {
+// fromKubelet returns a kubelet with these pods as the source.
+func fromKubelet(t *testing.T, pods ...*v1.Pod) podSources {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pods.sock")
 	k := &kubelettest.Kubelet{}
@@ -26,15 +26,14 @@ func newKubelet(t *testing.T, pods ...*v1.Pod) (*kubelettest.Kubelet, podSources
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	return k, podSources{kubelet: client}
+	return podSources{kubelet: client}
 }
 
 // TestPodSources_Kubelet answers; where it does not know a pod, or is not there, the API server is asked, if it may be.
 func TestPodSources_Kubelet(t *testing.T) {
 	web := newPod("u1", nil)
 	pod := attachments.Pod{Namespace: "shop", Name: "web-0", UID: "u1"}
-	_, knows := newKubelet(t, web)
-	_, doesNot := newKubelet(t, newPod("u2", nil))
+	knows, doesNot := fromKubelet(t, web), fromKubelet(t, newPod("u2", nil))
 	gone, err := kubelet.New(filepath.Join(t.TempDir(), "none.sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +69,7 @@ func TestPodSources_StaticPod(t *testing.T) {
 		p.Name, p.Labels = "pod-hash", map[string]string{"app": "web"}
 		p.Annotations = map[string]string{sourceAnnotation: "file"}
 	})
-	_, sources := newKubelet(t, static)
-	a := newAttacherTest(t, t.TempDir(), sources)
+	a := newAttacherTest(t, t.TempDir(), fromKubelet(t, static))
 	if decision, err := a.Attach(t.Context(), attached("c1", "hash")); err != nil || decision.Decision != cni.Bound {
 		t.Fatalf("decision %+v, err %v", decision, err)
 	}

@@ -52,11 +52,18 @@ const (
 	quantities
 )
 
-// The cases, and the namespaces of their pods. Only shop has a Service with an egress IP.
+// The cases.
+const (
+	bridge = iota // alone
+	unbound
+	bound
+)
+
+// cases have the namespaces of their pods. Only shop has a Service with an egress IP.
 var cases = []struct {
 	name, namespace string
 	plugin          bool
-}{{"bridge", "shop", false}, {"unbound", "bank", true}, {"bound", "shop", true}}
+}{bridge: {"bridge", "shop", false}, unbound: {"unbound", "bank", true}, bound: {"bound", "shop", true}}
 
 func run(ctx context.Context, s figure.Settings, by way) (results []figure.Result, err error) {
 	pods, together := 20, 100
@@ -91,21 +98,22 @@ func run(ctx context.Context, s figure.Settings, by way) (results []figure.Resul
 	if err != nil {
 		return nil, err
 	}
-	row := func(name string, values figure.Distribution, unit string, target figure.Target) {
-		results = append(results, figure.Result{Name: name + ", " + by.name, At: fmt.Sprintf("%d pods", pods), Measured: values, Unit: unit, Target: target})
+	row := func(name string, values figure.Distribution, target figure.Target) {
+		results = append(results, figure.Result{Name: name + ", " + by.name, At: fmt.Sprintf("%d pods", pods), Measured: values, Unit: "ms", Target: target})
 	}
-	row("ADD of bridge alone, p50", values[0][add], "ms", figure.None)
-	row("ADD of bridge alone and DEL, CPU", values[0][cpu], "ms", figure.None)
-	for i, target := range []figure.Target{1: figure.AtMost(15), 2: figure.AtMost(50)} {
-		if i == 0 {
+	row("ADD of bridge alone, p50", values[bridge][add], figure.None)
+	row("ADD of bridge alone and DEL, CPU", values[bridge][cpu], figure.None)
+	for i, target := range []figure.Target{unbound: figure.AtMost(15), bound: figure.AtMost(50)} {
+		if i == bridge {
 			continue
 		}
-		row("the CNI plugin adds to ADD of a pod that is "+cases[i].name+", p50", figure.Difference(values[i][add], values[0][add]), "ms", target)
-		row("the CNI plugin adds to DEL of a pod that is "+cases[i].name+", p50", figure.Difference(values[i][del], values[0][del]), "ms", figure.None)
-		row("the CNI plugin adds to ADD and DEL of a pod that is "+cases[i].name+", CPU", figure.Difference(values[i][cpu], values[0][cpu]), "ms", figure.None)
+		added := func(q int) figure.Distribution { return figure.Difference(values[i][q], values[bridge][q]) }
+		row("the CNI plugin adds to ADD of a pod that is "+cases[i].name+", p50", added(add), target)
+		row("the CNI plugin adds to DEL of a pod that is "+cases[i].name+", p50", added(del), figure.None)
+		row("the CNI plugin adds to ADD and DEL of a pod that is "+cases[i].name+", CPU", added(cpu), figure.None)
 		results = append(results, figure.Result{
 			Name: "the CNI plugin adds to ADD of pods that are " + cases[i].name + " and start together, p99, " + by.name, At: fmt.Sprintf("%d pods", together),
-			Measured: figure.Difference(values[len(cases)+i][0], values[len(cases)][0]), Unit: "ms", Target: figure.AtMost(1000),
+			Measured: figure.Difference(values[len(cases)+i][0], values[len(cases)+bridge][0]), Unit: "ms", Target: figure.AtMost(1000),
 		})
 	}
 	return results, nil

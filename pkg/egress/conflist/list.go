@@ -16,10 +16,10 @@ import (
 // DefaultFolder is where runtimes look for lists unless they are told otherwise.
 const DefaultFolder = "/etc/cni/net.d"
 
-// ErrNone: the folder has no configuration of a network, so no pod can start.
+// ErrNone means that a folder has no configuration of a network, so that no pod can start.
 var ErrNone = errors.New("there is no configuration of a network")
 
-// ErrReplaced: somebody else has written the list meanwhile.
+// ErrReplaced means that somebody else has written the list meanwhile.
 var ErrReplaced = errors.New("the list was replaced meanwhile")
 
 // List is a list of plugins as it was read.
