@@ -86,11 +86,11 @@ func (r *cniRuntime) stillBound() {
 
 // TestCNI_LateSlices: pods leave from where they should for as long as no EndpointSlice names them.
 func TestCNI_LateSlices(t *testing.T) {
-	const atOnce = 20
+	const atOnce = 200
 	late := by(t, 3*time.Second, 30*time.Second, 30*time.Second)
 	inEachWay(t, func(r *cniRuntime) {
-		list := r.list(150, 190)
-		for left := by(t, 3, atOnce, 1000); left > 0; left -= atOnce {
+		list := r.list(20, 240)
+		for left := by(t, 3, 20, 1000); left > 0; left -= atOnce {
 			var pods []*sandbox
 			for i := range min(left, atOnce) {
 				s := r.start(list, r.create("shop", fmt.Sprintf("late-%d", left-i), web))

@@ -47,6 +47,9 @@ func (s podSources) Known(pod attachments.Pod) (podObject, bool) {
 	return s.watch.Known(pod)
 }
 
+// errNotAsked means that the namespace had no claims a moment ago.
+var errNotAsked = errors.New("nobody was asked yet")
+
 var errNoSource = errors.New("the kubelet has no Pods API (Kubernetes 1.37), and egress-snat-watch-pods is not true")
 
 // Find is part of [Pods].

@@ -130,7 +130,7 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	namespace := attachment.Pod.Namespace
 	object, known := a.pods.Known(attachment.Pod)
 	missing := a.waits()
-	var unknown error
+	unknown := errNotAsked
 	if !known && missing == nil && a.state.claimsIn(namespace) {
 		object, unknown = a.pods.Find(ctx, attachment.Pod)
 		known = unknown == nil

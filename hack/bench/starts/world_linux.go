@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
@@ -115,7 +116,7 @@ proxyArguments:
 		return err
 	}
 	w.ends = append(w.ends, func() error {
-		err := w.node.Process.Kill()
+		err := w.node.Process.Signal(syscall.SIGTERM)
 		<-ended
 		return err
 	})
