@@ -58,7 +58,7 @@ func (l *pluginList) look() (changed string, missing error) {
 	case err != nil:
 		return "", err
 	case l.plugins == "":
-		return "", fmt.Errorf("%s does not have it; other software has probably written the file anew. Put {\"type\": %q} at the end of its plugins, or set egress-snat-cni-install", list.Path, cni.Plugin)
+		return "", fmt.Errorf("%s does not have it; other software has probably written the file anew. Put {\"type\": %q} at the end of its plugins, or set egress-snat-cni-install; to do without it, set egress-snat-cni-conf-dir to nothing", list.Path, cni.Plugin)
 	}
 	return list.Path, l.put(list)
 }
