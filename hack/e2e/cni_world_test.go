@@ -306,14 +306,20 @@ func (r *cniRuntime) awaitNoRulesFor(ips []netip.Addr) {
 	r.eventually(func() error { return r.bound(ips, false) })
 }
 
-// bound returns an error unless all of these addresses are bound, or none is.
+// bound returns an error unless all of these addresses are bound in the kernel, or none is to be.
 func (r *cniRuntime) bound(ips []netip.Addr, want bool) error {
 	out, errs, status := r.on.Openshift("egress", "list", "--socket="+r.on.Socket(), "--no-headers")
 	if status != 0 {
 		return errors.New(errs)
 	}
 	for _, ip := range ips {
-		if strings.Contains("\n"+out, "\n"+ip.String()+" ") != want {
+		is, written := false, true
+		for row := range strings.Lines(out) {
+			if strings.HasPrefix(row, ip.String()+" ") {
+				is, written = true, written && !strings.Contains(row, "<pending>")
+			}
+		}
+		if is != want || !written {
 			return fmt.Errorf("%s should be bound: %v; bound are:\n%s", ip, want, out)
 		}
 	}
