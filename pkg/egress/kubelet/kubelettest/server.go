@@ -1,4 +1,3 @@
-// Package kubelettest answers in a kubelet's place, with the generated code of its Pods API.
 package kubelettest
 
 import (
