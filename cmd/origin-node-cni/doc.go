@@ -14,13 +14,20 @@
 //	           Services of the namespace have    code 11 after waitSeconds
 //	           claims
 //	           the address may still be bound    code 11 at once: IPAM gives another address
-//	           for another pod
+//	           for another pod, by the node's
+//	           files or the kernel's rules
 //	           otherwise                         the pod starts at once
 //	  refuse                                     code 11 after waitSeconds
 //	  start                                      the pod starts at once
 //	DEL is not done within 2 s                   a note for the next process, beside the socket (package attachments); DEL
 //	                                             never fails
 //	STATUS                                       code 50 with refuse only
+//
+// ADD does not wait for another node that has the egress IP. That one learns of the pod from an EndpointSlice, and there is
+// none before ADD is over. It drops the pod's packets until then, so none leaves from a wrong address.
+//
+// It is no plugin of NRI, which containerd and CRI-O have beside CNI: a runtime that loses an NRI plugin, or waits for it
+// for more than two seconds, starts pods without it.
 //
 // Interfaces other than eth0 and containers that are no pods are passed through; pods without an address, too, unless
 // Services of their namespace have claims.

@@ -142,7 +142,7 @@ func (r *runtime) answeredBy(n *node) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan error, 1)
-	go func() { done <- cni.Serve(ctx, r.socket(), n, log.New(io.Discard, "", 0)) }()
+	go func() { done <- cni.Serve(ctx, r.socket(), n, log.New(io.Discard, "", 0), func() {}) }()
 	r.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -204,14 +204,16 @@ func cleared(a attachments.Attachment) attachments.Attachment {
 
 // TestPlugin_Life of a pod: the node is told of its beginning and its end, and nobody else's result changes.
 func TestPlugin_Life(t *testing.T) {
-	for _, cniVersion := range []string{"1.0.0", "1.1.0"} {
+	for _, cniVersion := range cni.Versions {
 		t.Run(cniVersion, func(t *testing.T) {
 			r, n := newRuntime(t, cniVersion, ""), &node{}
 			r.answeredBy(n)
 			if code := r.add(); code != 0 {
 				t.Errorf("code %d", code)
 			}
-			r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+			if !strings.HasPrefix(cniVersion, "0.3.") { // which has no CHECK
+				r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+			}
 			if cniVersion == "1.1.0" {
 				r.must(r.cni.GetStatusNetworkList(t.Context(), r.list))
 				r.must(r.cni.GCNetworkList(t.Context(), r.list, &libcni.GCArgs{ValidAttachments: []types.GCAttachment{{ContainerID: "c1", IfName: "eth0"}, {ContainerID: "c2", IfName: "net1"}}}))
@@ -307,6 +309,13 @@ func TestAdd_Unanswered(t *testing.T) {
 			r.must(store.Put(a))
 		}
 	}
+	prints := func(tool, text string) func(*runtime) {
+		return func(r *runtime) {
+			dir := r.TempDir()
+			r.must(os.WriteFile(filepath.Join(dir, tool), []byte("#!/bin/sh\ncat <<'EOF'\n"+text+"\nEOF\n"), 0o755))
+			r.Setenv("PATH", dir+":/usr/bin:/bin") // without the machine's own tools
+		}
+	}
 	for _, test := range []struct {
 		name, unanswered string
 		before           func(*runtime)
@@ -327,6 +336,11 @@ func TestAdd_Unanswered(t *testing.T) {
 		{"another address was", "claimed", also(claims("bank"), released(attachment("c0", "10.128.0.6"))), 0},
 		{"the address is another pod's", "claimed", also(claims("bank"), attached(attachment("c0", "10.128.0.5"))), again},
 		{"the address is its own", "claimed", also(claims("bank"), attached(attachment("c1", "10.128.0.5"))), 0},
+		{"the kernel has a rule for it", "claimed", also(claims("bank"), prints("iptables-save", "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.5/32 -p tcp -j SNAT --to-source 203.0.113.1")), again},
+		{"the kernel has rules for others", "claimed", also(claims("bank"), prints("iptables-save",
+			"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.50/32 -j SNAT\n-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.0/24 -g OPENSHIFT-EGRESS-0A800000-24\n-A OPENSHIFT-EGRESS-REMOVED -s 10.128.0.5/32 -j SNAT\n-A CNI -s 10.128.0.5/32 -j MASQUERADE")), 0},
+		{"the kernel has an element for the second one", "claimed", also(claims("bank"), prints("nft", "elements = { fd00::4 . tcp : 2001:db8::1,\n fd00::5 . udp : 2001:db8::1 }")), again},
+		{"the kernel has elements for others", "claimed", also(claims("bank"), prints("nft", "elements = { fd00::4 . tcp : fd00::5 }")), 0},
 		{"refuse", "refuse", claims("bank"), again},
 		{"start", "start", claims("shop"), 0},
 	} {

@@ -125,6 +125,9 @@ func (c *config) judge(request cni.Request, answered bool) (v verdict, because s
 	if because := c.formerPod(request, namespaces); because != "" {
 		return fails, because
 	}
+	if ip, bound := boundInKernel(request.IPs); bound {
+		return fails, fmt.Sprintf("the kernel still has the address %s bound, for a pod that had it before", ip)
+	}
 	return starts, "no Service of its namespace has a claim"
 }
 

@@ -181,7 +181,8 @@ func (d *demo) configure(i int) error {
 	}
 	config["nodeName"], config["masterKubeConfig"] = nodeName(i), "kubeconfig"
 	config["masterClientConnectionOverrides"] = map[string]any{"contentType": "application/json", "acceptContentTypes": "application/json"}
-	config["proxyArguments"].(map[string]any)["egress-snat-socket"] = []string{d.file(i, "socket")}
+	arguments := config["proxyArguments"].(map[string]any)
+	arguments["egress-snat-socket"], arguments["egress-snat-cni-socket"] = []string{d.file(i, "socket")}, []string{""}
 	if text, err = yaml.Marshal(config); err != nil {
 		return err
 	}

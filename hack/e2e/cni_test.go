@@ -4,10 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/containernetworking/cni/libcni"
+
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/cni"
 )
 
 // inEachWay runs a test in a world for each way in which rules are written.
@@ -23,12 +29,203 @@ func inEachWay(t *testing.T, test func(r *cniRuntime)) {
 }
 
 // TestCNI_FirstPackets: a pod that speaks as soon as its network is there leaves from where it should, with EndpointSlices
-// that are late; and so does the next one that has its address.
+// that are late; and so does the next one that has its address. Without the plugin neither does.
 func TestCNI_FirstPackets(t *testing.T) {
 	inEachWay(t, func(r *cniRuntime) {
-		r.scenario("starts", func() { r.starts(by(t, 6, 20, 334)) })
-		r.scenario("one address", func() { r.alternates(by(t, 4, 20, 167)) })
-		r.scenario("kills", func() { r.kills(by(t, 2, 6, 17)) })
+		r.scenario("without the plugin", func() { r.leaks(by(t, 1, 3, 30)) })
+		r.scenario("starts", func() { r.starts(by(t, 6, 20, 1000)) })
+		r.scenario("one address", func() { r.alternates(by(t, 4, 20, 500)) })
+		r.scenario("kills", func() { r.kills(by(t, 2, 6, 50)) })
+		r.scenario("still bound", r.stillBound)
+	})
+}
+
+// leaks does what alternates does, without the plugin. It expects that all first packets are wrong: if they were not, the
+// other scenarios could not tell.
+func (r *cniRuntime) leaks(n int) {
+	r.Helper()
+	list := r.listWithout(197, 197)
+	for i := range n {
+		ours := r.start(list, r.create("shop", fmt.Sprintf("leaks-%d", i), web))
+		r.firstPackets(ours) // from the node's address
+		r.sliced(ours)
+		r.awaitRulesFor(ours.ips)
+		r.end(list, ours)
+		stranger := r.start(list, r.create("bank", fmt.Sprintf("wears-%d", i), web))
+		r.firstPackets(stranger, r.ips(10)...) // from the address of the pod before
+		r.end(list, stranger)
+		r.delete(ours.pod)
+		r.delete(stranger.pod)
+		r.awaitNoRulesFor(ours.ips)
+	}
+}
+
+// stillBound: the address of a pod that started without the plugin is nobody's while no node process runs, and the next
+// pod's afterwards, whatever EndpointSlices say.
+func (r *cniRuntime) stillBound() {
+	r.Helper()
+	without, list := r.listWithout(196, 196), r.list(196, 196)
+	old := r.start(without, r.create("shop", "old", web))
+	r.sliced(old)
+	r.awaitRulesFor(old.ips)
+	r.end(without, old)
+	r.on.Kill()
+	next := r.create("bank", "next", web)
+	if _, err := r.tryStart(r.Context(), list, next); err == nil || !strings.Contains(err.Error(), "the kernel still has the address") {
+		r.Errorf("a pod of another namespace starts at %v: %v", old.ips, err)
+	}
+	r.on.Printed.Reset()
+	r.on.Start()
+	r.on.Ready()
+	s := r.start(list, next)
+	r.firstPackets(s)
+	r.end(list, s)
+	r.delete(old.pod)
+	r.delete(next)
+}
+
+// TestCNI_LateSlices: pods leave from where they should for as long as no EndpointSlice names them.
+func TestCNI_LateSlices(t *testing.T) {
+	const atOnce = 200
+	late := by(t, 3*time.Second, 30*time.Second, 30*time.Second)
+	inEachWay(t, func(r *cniRuntime) {
+		list := r.list(20, 240)
+		for left := by(t, 3, 20, 1000); left > 0; left -= atOnce {
+			var pods []*sandbox
+			for i := range min(left, atOnce) {
+				s := r.start(list, r.create("shop", fmt.Sprintf("late-%d", left-i), web))
+				r.firstPackets(s, r.ips(10)...)
+				pods = append(pods, s)
+			}
+			for began := time.Now(); time.Since(began) < late; {
+				for _, s := range pods {
+					r.firstPackets(s, r.ips(10)...)
+				}
+			}
+			for _, s := range pods {
+				r.sliced(s)
+				r.firstPackets(s, r.ips(10)...)
+				r.end(list, s)
+				r.delete(s.pod)
+			}
+		}
+		r.attached()
+	})
+}
+
+// TestCNI_Kubelet: the kubelet tells the labels, and the node may not read pods.
+func TestCNI_Kubelet(t *testing.T) {
+	r := newKubeletWorld(t, settings{backend: lab.NFT, nftables: true})
+	list := r.list(150, 170)
+	r.scenario("starts", func() { r.starts(by(t, 3, 20, 100)) })
+	r.scenario("a label goes", func() {
+		s := r.start(list, r.create("shop", "relabelled", web))
+		r.sliced(s)
+		r.eventually(func() error { return r.named(s, true) })
+		r.firstPackets(s, r.ips(10)...)
+		r.relabel(s, app("db"))
+		r.eventually(func() error { return r.named(s, false) })
+		began := time.Now()
+		r.awaitNoRulesFor(s.ips)
+		r.Logf("unbound %s after its EndpointSlice", time.Since(began))
+		r.firstPackets(s)
+		r.end(list, s)
+	})
+	r.scenario("the API server is away", func() {
+		pod := r.create("shop", "again", web)
+		s := r.start(list, pod)
+		r.sliced(s)
+		r.awaitRulesFor(s.ips)
+		r.on.link.Drop()
+		r.end(list, s)
+		for range by(t, 1, 5, 50) { // its sandbox is made anew
+			s = r.start(list, pod)
+			r.firstPackets(s, r.ips(10)...)
+			r.end(list, s)
+		}
+		r.must(r.on.link.Heal())
+	})
+	r.attached()
+}
+
+// TestCNI_List: the node keeps the plugin in the list that the network plugin writes, or says that it is missing there.
+func TestCNI_List(t *testing.T) {
+	belongsTo(t, usual)
+	r := newKubeletWorld(t, settings{backend: lab.NFT, nftables: true})
+	folder := r.on.File("net.d")
+	r.must(os.MkdirAll(folder, 0o755))
+	file := filepath.Join(folder, "10-cluster.conflist")
+	read := func() *libcni.NetworkConfigList {
+		t.Helper()
+		list, err := libcni.ConfListFromFile(file)
+		r.must(err)
+		return list
+	}
+	write := func() { // as network plugins do
+		t.Helper()
+		r.must(os.WriteFile(file+".tmp", r.listWithout(150, 170).Bytes, 0o600))
+		r.must(os.Rename(file+".tmp", file))
+	}
+	listed := func() error {
+		list, err := libcni.ConfListFromFile(file)
+		if err == nil && list.Plugins[len(list.Plugins)-1].Network.Type != cni.Plugin {
+			err = fmt.Errorf("%s has no plugin:\n%s", file, list.Bytes)
+		}
+		return err
+	}
+	r.scenario("nobody has asked for it", func() {
+		write()
+		s := r.start(read(), r.create("shop", "without", web))
+		r.sliced(s)
+		r.awaitRulesFor(s.ips)
+		r.end(read(), s)
+		r.delete(s.pod)
+		r.holdsNoWarning()
+	})
+	r.on.Stop()
+	r.startWith("egress-snat-cni-install: [" + r.own + "]")
+	r.scenario("kept", func() {
+		r.eventually(listed)
+		for i := range by(t, 2, 5, 30) {
+			write()
+			began := time.Now()
+			r.eventually(listed)
+			r.Logf("the plugin is back after %s", time.Since(began))
+			s := r.start(read(), r.create("shop", fmt.Sprintf("kept-%d", i), web))
+			r.firstPackets(s, r.ips(10)...)
+			r.end(read(), s)
+			r.delete(s.pod)
+		}
+		r.on.Stop()
+		r.must(listed())
+	})
+	r.startWith("")
+	r.scenario("missed", func() {
+		s := r.start(read(), r.create("shop", "with", web))
+		r.sliced(s)
+		write()
+		old := r.start(read(), r.create("shop", "without-again", web))
+		r.sliced(old)
+		r.awaitRulesFor(old.ips) // by its EndpointSlice
+		r.eventually(func() error { return r.warns("is missing", "shop/without-again") })
+		r.eventually(func() error { return r.hasEvent("CNIPluginFailing") })
+		if out, _, _ := r.on.Openshift("egress", "refused", "--socket="+r.on.Socket(), "--no-headers"); strings.TrimSpace(out) != "" {
+			r.Errorf("refused:\n%s", out)
+		}
+		r.end(read(), s)
+		r.end(read(), old)
+	})
+	r.scenario("cleaned up", func() {
+		r.on.Stop()
+		r.startWith("egress-snat-cni-install: [" + r.own + "]")
+		r.eventually(listed)
+		r.on.Stop()
+		if _, errs, status := r.on.Openshift("start", "node", "--config="+r.on.Config(), "--cleanup"); status != 0 {
+			r.Fatal(errs)
+		}
+		if err := listed(); err == nil {
+			r.Error("the plugin is still in the list")
+		}
 	})
 }
 

@@ -17,11 +17,13 @@ import (
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
 )
 
 // pluginDir has Debian's package containernetworking-plugins.
@@ -33,7 +35,10 @@ type cniRuntime struct {
 	on   *member
 	cni  *libcni.CNIConfig
 	dir  string
+	own  string              // the folder with our plugin
 	runs map[string]*sandbox // by container ID
+	// kubelet tells the node of pods; nil if the API server does.
+	kubelet *kubelettest.Kubelet
 }
 
 // sandbox is a pod's network namespace with its network.
@@ -48,15 +53,31 @@ type sandbox struct {
 // IPs and no pods, and the namespace bank, where no Service has any.
 func newCNIWorld(t *testing.T, s settings) *cniRuntime {
 	t.Helper()
+	s.arguments = `egress-snat-watch-pods: ["true"]`
+	return newCNIWorldOf(t, s, func(w *world) { w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml")) })
+}
+
+// newKubeletWorld is newCNIWorld with a node that may not read pods, and that a kubelet answers.
+func newKubeletWorld(t *testing.T, s settings) *cniRuntime {
+	t.Helper()
+	k := &kubelettest.Kubelet{}
+	r := newCNIWorldOf(t, s, func(w *world) { k.ServeTest(t, w.members[0].File("pods.sock")) })
+	r.kubelet = k
+	return r
+}
+
+// newCNIWorldOf makes a world in which something is prepared before the node starts.
+func newCNIWorldOf(t *testing.T, s settings, prepare func(*world)) *cniRuntime {
+	t.Helper()
 	if _, err := os.Stat(filepath.Join(pluginDir, "bridge")); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
 		t.Skipf("%v; install containernetworking-plugins", err)
 	}
-	s.nodes, s.arguments = 1, `egress-snat-watch-pods: ["true"]`
+	s.nodes = 1
 	w := newIdleWorld(t, s)
-	w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml"))
+	prepare(w)
 	w.start()
 	w.namespace("shop")
 	w.namespace("bank")
@@ -67,7 +88,7 @@ func newCNIWorld(t *testing.T, s settings) *cniRuntime {
 	w.must(err)
 	own := filepath.Dir(os.Getenv("OPENSHIFT"))
 	return &cniRuntime{
-		world: w, on: w.members[0], dir: dir, runs: map[string]*sandbox{},
+		world: w, on: w.members[0], dir: dir, own: own, runs: map[string]*sandbox{},
 		cni: libcni.NewCNIConfigWithCacheDir([]string{own, pluginDir}, filepath.Join(dir, "cache"), nil),
 	}
 }
@@ -77,14 +98,33 @@ func (r *cniRuntime) socket() string { return r.on.File("cni.sock") }
 // list is the list of plugins, which gives pods these host numbers of the node's pod network.
 func (r *cniRuntime) list(first, last int) *libcni.NetworkConfigList {
 	r.Helper()
+	return r.listOf(first, last, fmt.Sprintf(`, {"type": "origin-node-cni", "socket": %q}`, r.socket()))
+}
+
+// listWithout is list as the network plugin writes it.
+func (r *cniRuntime) listWithout(first, last int) *libcni.NetworkConfigList {
+	r.Helper()
+	return r.listOf(first, last, "")
+}
+
+func (r *cniRuntime) listOf(first, last int, further string) *libcni.NetworkConfigList {
+	r.Helper()
 	list, err := libcni.NetworkConfFromBytes(fmt.Appendf(nil, `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [
 		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": {"type": "host-local", "dataDir": %q, "ranges": [
 			[{"subnet": "10.128.0.0/24", "rangeStart": "10.128.0.%[2]d", "rangeEnd": "10.128.0.%[3]d"}],
 			[{"subnet": "fd00:10:128::/64", "rangeStart": "fd00:10:128::%[2]d", "rangeEnd": "fd00:10:128::%[3]d"}]],
-			"routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}},
-		{"type": "origin-node-cni", "socket": %[4]q}]}`, filepath.Join(r.dir, "ipam"), first, last, r.socket()))
+			"routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}} %[4]s]}`, filepath.Join(r.dir, "ipam"), first, last, further))
 	r.must(err)
 	return list
+}
+
+// startWith starts the node, which has ended, with these arguments.
+func (r *cniRuntime) startWith(arguments string) {
+	r.Helper()
+	r.on.Configure(arguments)
+	r.on.Printed.Reset()
+	r.on.Start()
+	r.on.Ready()
 }
 
 // create creates a pod that is bound to the node, and of which no EndpointSlice knows an address.
@@ -94,7 +134,44 @@ func (r *cniRuntime) create(namespace, name string, labels map[string]string) *v
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, cluster.ByHand, "true")
 	pod, err := r.Client().CoreV1().Pods(namespace).Create(r.Context(), pod, metav1.CreateOptions{})
 	r.must(err)
+	r.tellKubelet(pod)
 	return pod
+}
+
+// tellKubelet has the kubelet know a pod as it is now, if there is one.
+func (r *cniRuntime) tellKubelet(pod *v1.Pod) {
+	if r.kubelet != nil {
+		r.kubelet.Set(pod)
+	}
+}
+
+// relabel gives a pod these labels and no others.
+func (r *cniRuntime) relabel(s *sandbox, labels map[string]string) {
+	r.Helper()
+	pod, err := r.Client().CoreV1().Pods(s.pod.Namespace).Get(r.Context(), s.pod.Name, metav1.GetOptions{})
+	r.must(err)
+	pod.Labels = labels
+	pod, err = r.Client().CoreV1().Pods(s.pod.Namespace).Update(r.Context(), pod, metav1.UpdateOptions{})
+	r.must(err)
+	r.tellKubelet(pod)
+}
+
+// named returns an error unless EndpointSlices of shop/web name a pod, or do not.
+func (r *cniRuntime) named(s *sandbox, want bool) error {
+	slices, err := r.Client().DiscoveryV1().EndpointSlices("shop").List(r.Context(), metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=web"})
+	if err != nil {
+		return err
+	}
+	is := false
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			is = is || endpoint.TargetRef != nil && endpoint.TargetRef.UID == s.pod.UID
+		}
+	}
+	if is != want {
+		return fmt.Errorf("EndpointSlices name %s: %v", s.pod.Name, is)
+	}
+	return nil
 }
 
 // start gives a pod its network, again and again as runtimes do until the plugins let it.
@@ -173,8 +250,9 @@ func (r *cniRuntime) delete(pod *v1.Pod) {
 // sliced has the EndpointSlices name a pod soon.
 func (r *cniRuntime) sliced(s *sandbox) {
 	r.Helper()
-	_, err := r.SetPodStatus(r.Context(), s.pod, cluster.RunningStatus(s.pod, true, s.ips...))
+	pod, err := r.SetPodStatus(r.Context(), s.pod, cluster.RunningStatus(s.pod, true, s.ips...))
 	r.must(err)
+	r.tellKubelet(pod)
 }
 
 // firstPackets fails unless the first packets of a pod that has just been started leave from these addresses, and from
@@ -213,13 +291,68 @@ func (r *cniRuntime) attached() {
 // holdsNoRuleFor fails if the node has a rule for one of these addresses.
 func (r *cniRuntime) holdsNoRuleFor(ips []netip.Addr) {
 	r.Helper()
+	if err := r.bound(ips, false); err != nil {
+		r.Error(err)
+	}
+}
+
+func (r *cniRuntime) awaitRulesFor(ips []netip.Addr) {
+	r.Helper()
+	r.eventually(func() error { return r.bound(ips, true) })
+}
+
+func (r *cniRuntime) awaitNoRulesFor(ips []netip.Addr) {
+	r.Helper()
+	r.eventually(func() error { return r.bound(ips, false) })
+}
+
+// bound returns an error unless all of these addresses are bound in the kernel, or none is to be.
+func (r *cniRuntime) bound(ips []netip.Addr, want bool) error {
 	out, errs, status := r.on.Openshift("egress", "list", "--socket="+r.on.Socket(), "--no-headers")
 	if status != 0 {
-		r.Fatal(errs)
+		return errors.New(errs)
 	}
 	for _, ip := range ips {
-		if strings.Contains(out, ip.String()+" ") {
-			r.Errorf("%s is bound although it is nobody's:\n%s", ip, out)
+		is, written := false, true
+		for row := range strings.Lines(out) {
+			if strings.HasPrefix(row, ip.String()+" ") {
+				is, written = true, written && !strings.Contains(row, "<pending>")
+			}
+		}
+		if is != want || !written {
+			return fmt.Errorf("%s should be bound: %v; bound are:\n%s", ip, want, out)
 		}
 	}
+	return nil
+}
+
+// warns returns an error unless 'openshift egress verify' finds no difference, and says these texts of the plugin.
+func (r *cniRuntime) warns(texts ...string) error {
+	out, errs, status := r.on.Openshift("egress", "verify", "--socket="+r.on.Socket())
+	if status != 0 {
+		return errors.New(out + errs)
+	}
+	for _, text := range texts {
+		if !strings.Contains(out, "CNI plugin: warning: ") || !strings.Contains(out, text) {
+			return fmt.Errorf("%q is missing in:\n%s", text, out)
+		}
+	}
+	return nil
+}
+
+// holdsNoWarning fails if 'openshift egress verify' says anything of the plugin.
+func (r *cniRuntime) holdsNoWarning() {
+	r.Helper()
+	if out, errs, status := r.on.Openshift("egress", "verify", "--socket="+r.on.Socket()); status != 0 || strings.Contains(out, "CNI") {
+		r.Errorf("status %d:\n%s%s", status, out, errs)
+	}
+}
+
+// hasEvent returns an error unless there is an Event about the node for a reason.
+func (r *cniRuntime) hasEvent(reason string) error {
+	events, err := r.Client().CoreV1().Events("").List(r.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=" + reason})
+	if err == nil && len(events.Items) == 0 {
+		err = fmt.Errorf("there is no Event %s", reason)
+	}
+	return err
 }

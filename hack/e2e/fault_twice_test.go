@@ -53,7 +53,7 @@ func TestNode_SecondOneRefusesToRun(t *testing.T) {
 	refused("in a container", container, "in another container")
 	refused("a clean-up", nil, pid, "--cleanup")
 	refused("another configuration", nil, pid, "--config="+w.otherConfig(first, map[string]any{
-		"cluster-cidr": []string{"10.0.0.0/8"}, "egress-snat-socket": []string{""}, "healthz-bind-address": []string{"127.0.0.1:1"}, "metrics-bind-address": []string{"127.0.0.1:2"},
+		"cluster-cidr": []string{"10.0.0.0/8"}, "egress-snat-socket": []string{""}, "egress-snat-cni-socket": []string{""}, "healthz-bind-address": []string{"127.0.0.1:1"}, "metrics-bind-address": []string{"127.0.0.1:2"},
 	}))
 	refused("without egress SNAT", nil, pid, "--config="+w.otherConfig(first, map[string]any{"egress-snat": []string{"false"}}))
 

@@ -321,7 +321,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 			delete(documented, name) // the node is in no pool
 		}
 	}
-	for _, without := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders", "egress_snat_cni_duration_seconds", "egress_snat_cni_waiting"} {
+	for _, without := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders", "egress_snat_cni_duration_seconds", "egress_snat_cni_waiting", "egress_snat_cni_plugin_fault"} {
 		delete(documented, without) // there is no trouble, and no CNI plugin
 	}
 	got, err := w.get(m.Host, at, "/metrics")

@@ -111,6 +111,9 @@ func (n *Node) Configure(arguments string) {
 		"conntrack-max-per-core": []string{"0"}, // the limit is the machine's, not the namespace's
 		"egress-snat-socket":     []string{n.Socket()},
 		"egress-snat-cni-socket": []string{n.File("cni.sock")},
+		// Not this machine's:
+		"egress-snat-kubelet-socket": []string{n.File("pods.sock")},
+		"egress-snat-cni-conf-dir":   []string{n.File("net.d")},
 	}
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(arguments), &given); err != nil {

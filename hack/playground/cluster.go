@@ -104,6 +104,7 @@ proxyArguments:
   nodeport-addresses: [primary]
   conntrack-max-per-core: ["0"]
   egress-snat-socket: [%q]
+  egress-snat-cni-socket: [""]
 `, nodeName(i), filepath.Base(p.file(i, "kubeconfig")), lab.ClusterV4, lab.ClusterV6, p.file(i, "sock"))
 	if err := os.WriteFile(p.file(i, "yaml"), []byte(config), 0o600); err != nil {
 		return err

@@ -72,6 +72,19 @@ func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
 	return result
 }
 
+// via returns the other node that has an egress IP; empty if none has.
+func (s *steerer) via(egressIP netip.Addr) string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.directory.Holder(egressIP, time.Now()); h.State == holders.Remote {
+		return h.Node
+	}
+	return ""
+}
+
 // transport says for people how packets get to other nodes.
 func (s Steering) transport() string {
 	if s.off() {

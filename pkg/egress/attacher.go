@@ -20,8 +20,10 @@ import (
 type Pods interface {
 	// Known returns a pod if it is known now.
 	Known(pod attachments.Pod) (podObject, bool)
-	// Find waits a while for a pod that is not known, or until ctx ends.
-	Find(ctx context.Context, pod attachments.Pod) (podObject, bool)
+	// Find waits a while for a pod that is not known, or until ctx ends, and says why it is not known then.
+	Find(ctx context.Context, pod attachments.Pod) (podObject, error)
+	// All returns those of the node.
+	All(ctx context.Context) ([]podObject, error)
 }
 
 const (
@@ -45,6 +47,8 @@ type attacher struct {
 	missing func() []string
 	// failure is why the last sync failed.
 	failure func() error
+	// via returns the node that packets are sent to for an egress IP; empty for this one.
+	via func(egressIP netip.Addr) string
 	// exists tells whether there is a network namespace, as far as this process sees.
 	exists func(netns string) bool
 	// await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
@@ -90,10 +94,18 @@ func (a *attacher) tell() {
 	}
 	for ip, owner := range owners {
 		a.state.setAttachment(plan.Attachment{
-			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: cmp.Or(owner.Object, owner.Pod.UID), Node: a.state.config.NodeName,
+			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: uidOf(owner), Node: a.state.config.NodeName,
 			Labels: owner.Labels, Ended: owner.Ended, Released: !owner.Released.IsZero(),
 		})
 	}
+}
+
+// uidOf returns the UID of a pod's object in the API; empty if it is unknown.
+func uidOf(a attachments.Attachment) string {
+	if a.Static {
+		return a.Object
+	}
+	return cmp.Or(a.Object, a.Pod.UID)
 }
 
 // put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since.
@@ -118,8 +130,10 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	namespace := attachment.Pod.Namespace
 	object, known := a.pods.Known(attachment.Pod)
 	missing := a.waits()
+	unknown := errNotAsked
 	if !known && missing == nil && a.state.claimsIn(namespace) {
-		object, known = a.pods.Find(ctx, attachment.Pod)
+		object, unknown = a.pods.Find(ctx, attachment.Pod)
+		known = unknown == nil
 	}
 	if known {
 		object.describe(&attachment)
@@ -137,7 +151,7 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 		return cni.Decision{}, missing
 	case claimed && !known:
 		return cni.Decision{}, &cni.Failure{Reason: cni.PodUnknown, Message: fmt.Sprintf(
-			"the labels of the pod %s are not known, and Services of its namespace may claim it", attachment.Pod)}
+			"the labels of the pod %s are not known, and Services of its namespace may claim it: %v", attachment.Pod, unknown)}
 	case claimed:
 		if err := a.addClaims(); err != nil && !a.toldOf(namespace) {
 			return cni.Decision{}, &cni.Failure{Reason: cni.NotNoted, Message: err.Error()}
@@ -154,7 +168,7 @@ func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni
 	var bindings []cni.Binding
 	for _, ip := range ips {
 		for _, b := range a.state.bindingsOf(ip) {
-			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String()})
+			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.via(b.EgressIP)})
 		}
 	}
 	return cni.Decide(bindings), nil

@@ -25,9 +25,11 @@ func (p knownPods) Known(pod attachments.Pod) (podObject, bool) {
 	return podObject{Pod: pod, labels: labels}, known
 }
 
-func (p knownPods) Find(context.Context, attachments.Pod) (podObject, bool) {
-	return podObject{}, false
+func (p knownPods) Find(context.Context, attachments.Pod) (podObject, error) {
+	return podObject{}, errNoSource
 }
+
+func (p knownPods) All(context.Context) ([]podObject, error) { return nil, errNoSource }
 
 // attacherTest is an attacher of a node whose kernel takes every plan at once, unless broken. Network namespaces exist
 // that are not gone.
@@ -53,6 +55,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
 		missing: func() []string { return nil },
 		failure: func() error { return a.broken },
+		via:     func(netip.Addr) string { return "" },
 		exists:  func(netns string) bool { return netns != "" && !a.gone },
 		await: func(context.Context, bool) error {
 			for _, family := range families {
@@ -95,6 +98,11 @@ func (a *attacherTest) slice(uids ...string) {
 	if _, err := a.attacher.state.setSlice(slice); err != nil {
 		a.Fatal(err)
 	}
+}
+
+// endpointOf returns the endpoint of a pod.
+func endpointOf(namespace, name, uid, ip string) []discovery.Endpoint {
+	return []discovery.Endpoint{{Addresses: []string{ip}, TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}}}
 }
 
 // attached is the attachment of a pod of shop at 10.128.0.5.
@@ -286,13 +294,13 @@ func TestAttacher_StaticPod(t *testing.T) {
 	}
 	a.attacher.state.setService(newService("web", func(s *v1.Service) { s.Namespace = "shop" })) // known by slices alone
 	for _, uid := range []string{"u1", "u2"} {
-		mirror := podObject{Pod: attachments.Pod{Namespace: "shop", Name: "pod-hash", UID: uid}, static: "hash", labels: map[string]string{}}
+		mirror := podObject{Pod: attachments.Pod{Namespace: "shop", Name: "pod-hash", UID: uid}, isStatic: true, static: "hash", labels: map[string]string{}}
 		if _, err := a.setPod(mirror); err != nil {
 			t.Fatal(err)
 		}
 		slice := newSlice("web-1", "web")
 		slice.Namespace = "shop"
-		slice.Endpoints = []discovery.Endpoint{{Addresses: []string{"10.128.0.5"}, TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "pod-hash", UID: types.UID(uid)}}}
+		slice.Endpoints = endpointOf("shop", "pod-hash", uid, "10.128.0.5")
 		if _, err := a.attacher.state.setSlice(slice); err != nil {
 			t.Fatal(err)
 		}

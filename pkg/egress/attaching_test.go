@@ -53,9 +53,9 @@ func TestPodWatch_Find(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			object, known := w.Find(t.Context(), attachments.Pod{Namespace: "shop", Name: "web-0", UID: "u1"})
-			if known != test.known || known && (object.ended != test.ended || object.labels["app"] == "") {
-				t.Errorf("known %v, %+v", known, object)
+			object, err := w.Find(t.Context(), attachments.Pod{Namespace: "shop", Name: "web-0", UID: "u1"})
+			if known := err == nil; known != test.known || known && (object.ended != test.ended || object.labels["app"] == "") {
+				t.Errorf("err %v, %+v", err, object)
 			}
 		})
 	}
@@ -63,12 +63,17 @@ func TestPodWatch_Find(t *testing.T) {
 
 // TestStripPod_KeepsNoSecrets: of a pod it keeps what predictions need.
 func TestStripPod_KeepsNoSecrets(t *testing.T) {
+	needed := func(p *v1.Pod) {
+		static("u0")(p)
+		p.Spec.HostNetwork, p.Status.PodIPs = true, []v1.PodIP{{IP: "10.128.0.5"}}
+	}
 	secret := newPod("u1", func(p *v1.Pod) {
+		needed(p)
 		p.Spec.Containers = []v1.Container{{Env: []v1.EnvVar{{Name: "PASSWORD", Value: "x"}}}}
 		p.Annotations = map[string]string{"secret": "x", v1.MirrorPodAnnotationKey: "u0"}
 	})
 	stripped, err := stripPod(secret)
-	if diff := cmp.Diff(newPod("u1", static("u0")), stripped); err != nil || diff != "" {
+	if diff := cmp.Diff(newPod("u1", needed), stripped); err != nil || diff != "" {
 		t.Errorf("err %v, kept (-want +got):\n%s", err, diff)
 	}
 }

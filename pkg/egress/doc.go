@@ -14,7 +14,7 @@
 //
 // # The parts
 //
-//	CNI plugin, this node's Pods ─► attacher ───┐
+//	CNI plugin, kubelet's Pods ─► attacher ─────┐
 //	Services, EndpointSlices ─► extension.Host ─┤
 //	Nodes, ServiceCIDRs, Network ─► informers ──┴─► objects.go ─► state ─► placement ─► plan.Planner
 //	                                                                                        │ plan.Change
@@ -25,6 +25,7 @@
 //	                                  iptables rules or an nftables table, tracked flows ◄──┘
 //
 //	state ─► plan.Build ─► status, for 'openshift egress'
+//	the runtime's list of CNI plugins ─► pluginList, which keeps our plugin there, or says that it is missing
 //
 // An [Extension] keeps what plans need of the objects. Nothing is written until all kinds of objects
 // are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be

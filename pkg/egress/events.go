@@ -235,13 +235,14 @@ func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
 func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.uid(service)}
 	var warnings []warning
+	now := time.Now()
 	for _, family := range families {
 		for _, refusal := range r.refusals[service][family] {
-			if refusal.Reason == plan.AddressOfOtherPod {
-				continue // as after the end of every pod, until the EndpointSlice follows
-			}
 			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
 			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofFew: ofPod && !r.allKnowPods}
+			if refusal.Reason == plan.AddressOfOtherPod {
+				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
+			}
 			if !slices.Contains(warnings, w) {
 				warnings = append(warnings, w)
 			}

@@ -167,6 +167,28 @@ func TestEventRecorder_OneEventForEachReason(t *testing.T) {
 	}
 }
 
+// TestEventRecorder_AddressOfOtherPod: it is told if it lasts. It holds after the end of every pod until the EndpointSlice
+// follows.
+func TestEventRecorder_AddressOfOtherPod(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	late := refusal("web", plan.AddressOfOtherPod, "10.128.0.5")
+	now := time.Now()
+	expect := func(what string, after time.Duration, want int) {
+		t.Helper()
+		if got := texts(dueAt(r, now.Add(after))); len(got) != want {
+			t.Errorf("%s: Events %q, want %d", what, got, want)
+		}
+	}
+	say(r, late)
+	expect("the EndpointSlice may be late", settledWithin/2, 0)
+	say(r)
+	expect("it was", 2*settledWithin, 0)
+	say(r, late)
+	say(r, late, refusal("web", plan.NotAllowed, ""))
+	expect("another refusal is told at once", settledWithin/2, 1)
+	expect("it lasts", settledWithin+time.Second, 1)
+}
+
 func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
 	of := map[plan.Service][]plan.Refusal{{Namespace: "ns", Name: "web"}: {refusal("web", plan.NotAllowed, "")}}

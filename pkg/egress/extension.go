@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +77,8 @@ type Extension struct {
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolNode
 	// attacher is nil if the CNI plugin is not answered.
-	attacher *attacher
+	attacher     *attacher
+	pluginFaults pluginFaults
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier
@@ -117,6 +119,8 @@ type Summary struct {
 	DueSince time.Time
 	// Numbers over both IP families, of this node's plan.
 	Bindings, EgressIPs, Refusals int
+	// Problems are what keeps the CNI plugin from doing its work, for people.
+	Problems []string
 }
 
 var (
@@ -128,7 +132,7 @@ var (
 func (s Summary) Brief() extension.Summary {
 	return extension.Summary{
 		Name: "egress SNAT", Ready: s.Ready, Missing: s.Missing, DueSince: s.DueSince,
-		Numbers: fmt.Sprintf("%d bindings to %d egress IPs, %d refused", s.Bindings, s.EgressIPs, s.Refusals),
+		Numbers: strings.Join(append([]string{fmt.Sprintf("%d bindings to %d egress IPs, %d refused", s.Bindings, s.EgressIPs, s.Refusals)}, s.Problems...), "; "),
 	}
 }
 
@@ -203,7 +207,7 @@ func (e *Extension) Wait() { e.running.Wait() }
 
 // Summary may be called at any time.
 func (e *Extension) Summary() Summary {
-	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing()}
+	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.pluginFaults.all()}
 	for _, f := range e.families {
 		summary.count(planned{state: e.state, family: f.name}.Numbers())
 		if due := f.loop.DueSince(); len(summary.Missing) == 0 && !due.IsZero() && (summary.DueSince.IsZero() || due.Before(summary.DueSince)) {

@@ -66,7 +66,7 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 const notSteering plan.Reason = "EgressIPUnreachable"
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
-// Service what is wrong with this node's steering.
+// Service what is wrong with this node's steering and with the CNI plugin.
 func (e *Extension) troubles() map[plan.Service][]trouble {
 	troubles := e.steerer.troubles()
 	for _, f := range e.steeringFaults() {
@@ -74,6 +74,12 @@ func (e *Extension) troubles() map[plan.Service][]trouble {
 			troubles = map[plan.Service][]trouble{}
 		}
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})
+	}
+	for _, message := range e.pluginFaults.all() {
+		if troubles == nil {
+			troubles = map[plan.Service][]trouble{}
+		}
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: pluginFailing, note: message})
 	}
 	return troubles
 }

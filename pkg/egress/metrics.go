@@ -66,6 +66,7 @@ var register = sync.OnceFunc(func() {
 	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{})
 	takeTime.WithLabelValues()
 	cniUnconfirmed.WithLabelValues()
+	listWrites.WithLabelValues()
 	for _, family := range families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		flowDeletions.WithLabelValues(string(family))

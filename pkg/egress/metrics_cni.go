@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"k8s.io/component-base/metrics"
@@ -19,6 +18,10 @@ var (
 		"Requests of the CNI plugin that wait for an answer, by request (add or del).", "request")
 	cniUnconfirmed = exported.Gauge("cni_unconfirmed_pods",
 		"Pods that are bound by their labels alone for more than 60 s: no EndpointSlice names them.")
+	pluginFaultGauge = exported.Gauge("cni_plugin_fault",
+		"1 if something keeps the CNI plugin from doing its work on this node, else 0, by reason: unlisted (the list of plugins does not have it) or unanswered (the node has no socket for it).", "reason")
+	listWrites = exported.Counter("cni_list_writes_total",
+		"How often this node has put the CNI plugin into the list of plugins.")
 )
 
 // confirmedWithin is how long EndpointSlices may take to name a pod.
@@ -61,27 +64,25 @@ func resultOf(done string, err error) string {
 
 // unconfirmed counts the attachments that EndpointSlices do not confirm in time.
 func (a *attacher) unconfirmed(now time.Time) (count int) {
-	unnamed := a.state.unconfirmed()
+	_, unnamed := a.state.unconfirmed()
 	for _, attachment := range a.store.All() {
-		for _, ip := range attachment.IPs {
-			if unnamed[ip] && attachment.Released.IsZero() && now.Sub(attachment.Since) > confirmedWithin {
-				count++
-				break
-			}
+		if unnamed.anyOf(attachment.IPs) && attachment.Released.IsZero() && now.Sub(attachment.Since) > confirmedWithin {
+			count++
 		}
 	}
 	return count
 }
 
-// unconfirmed returns the attached addresses that are bound although no EndpointSlice names them.
-func (s *state) unconfirmed() map[netip.Addr]bool {
+// unconfirmed returns the attached addresses that a Service selects although no EndpointSlice of it names them, and those
+// of them that are bound for their labels alone.
+func (s *state) unconfirmed() (all, bound addressSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	result := map[netip.Addr]bool{}
+	all, bound = addressSet{}, addressSet{}
 	for _, planner := range s.planners {
-		for _, ip := range planner.Unconfirmed() {
-			result[ip] = true
-		}
+		ofAll, ofBound := planner.Unconfirmed()
+		all.add(ofAll)
+		bound.add(ofBound)
 	}
-	return result
+	return all, bound
 }

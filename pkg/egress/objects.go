@@ -326,18 +326,39 @@ const maxNamespace, maxName = 64, 254
 // cut returns text, or as much of it as fits into this many bytes.
 func cut(text string, most int) string { return text[:min(len(text), most)] }
 
-// convertPod reads what predictions need of a Pod.
+// convertPod reads what predictions need of a Pod, as the API server tells it.
 func convertPod(pod *v1.Pod) podObject {
-	labels := maps.Clone(pod.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	return podObject{
-		Pod:    attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
-		static: pod.Annotations[v1.MirrorPodAnnotationKey],
-		labels: labels,
+	static := pod.Annotations[v1.MirrorPodAnnotationKey]
+	object := podObject{
+		Pod:      attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+		isStatic: static != "", static: static,
+		labels: maps.Clone(pod.Labels),
 		ended:  pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed,
 	}
+	if object.labels == nil {
+		object.labels = map[string]string{}
+	}
+	if pod.Spec.HostNetwork {
+		return object
+	}
+	for _, ip := range pod.Status.PodIPs {
+		if addr, err := netip.ParseAddr(ip.IP); err == nil {
+			object.ips = append(object.ips, addr.Unmap())
+		}
+	}
+	return object
+}
+
+// sourceAnnotation says in a kubelet's pods where it has them from.
+const sourceAnnotation = "kubernetes.io/config.source"
+
+// convertKubeletPod is convertPod for a pod as the kubelet tells it.
+func convertKubeletPod(pod *v1.Pod) podObject {
+	object := convertPod(pod)
+	if source, said := pod.Annotations[sourceAnnotation]; said && source != "api" {
+		object.isStatic, object.static, object.UID = true, object.UID, ""
+	}
+	return object
 }
 
 // convertNode reads a Node's addresses by IP family. Its primary address is its first

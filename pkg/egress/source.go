@@ -31,6 +31,7 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Addresses: e.addresses(families),
 
 		SteeringProblems: e.steeringProblems(),
+		PluginProblems:   summary.Problems,
 	}
 }
 
@@ -89,6 +90,9 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 	for n := 1; ; n++ {
 		changed, due := e.Changed(), !e.Summary().DueSince.IsZero()
 		differences, agrees, err := e.compareWithKernel(ctx)
+		if warnings := e.pluginWarnings(ctx); err == nil && warnings != nil {
+			differences[pluginPart] = warnings
+		}
 		select {
 		case <-changed: // there was a sync meanwhile
 			due = true

@@ -16,7 +16,10 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/conflist"
+	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -37,8 +40,7 @@ type egressFlags struct {
 	loadBalancerIPs bool
 	backend         string
 	socket          string
-	cniSocket       string
-	watchPods       bool
+	attaching       egress.Attaching
 	steering        steeringFlags
 	pool            poolFlags
 }
@@ -51,6 +53,9 @@ const (
 	protocolsKey      = "egress-snat-protocols"
 	socketKey         = "egress-snat-socket"
 	cniSocketKey      = "egress-snat-cni-socket"
+	kubeletSocketKey  = "egress-snat-kubelet-socket"
+	cniConfDirKey     = "egress-snat-cni-conf-dir"
+	cniInstallKey     = "egress-snat-cni-install"
 	backendKey        = "egress-snat-backend"
 	scopeKey          = "egress-snat-scope"
 )
@@ -92,11 +97,20 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 	f.steering.add(fs)
 	f.pool.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
-	fs.BoolVar(&f.watchPods, "egress-snat-watch-pods", false, "The node watches its pods, so that the CNI plugin origin-node-cni can have a pod bound before it runs. "+
-		"Its user needs the right to get, list and watch all pods.")
-	fs.StringVar(&f.cniSocket, cniSocketKey, attachments.DefaultSocket, "The local socket on which this node answers the CNI plugin, if egress-snat-watch-pods is true: an absolute path, or empty for no socket.")
+	addAttaching(fs, &f.attaching)
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
 		"It costs as much as the cluster is large.")
+}
+
+// addAttaching adds the flags about the CNI plugin.
+func addAttaching(fs *pflag.FlagSet, a *egress.Attaching) {
+	fs.StringVar(&a.Socket, cniSocketKey, attachments.DefaultSocket, "The local socket on which this node answers the CNI plugin origin-node-cni, which lets a pod start when it is bound: an absolute path, or empty for no socket.")
+	fs.StringVar(&a.Kubelet, kubeletSocketKey, kubelet.DefaultSocket, "The socket of the kubelet's Pods API (Kubernetes 1.37), which the node asks for the labels of pods that start: an absolute path, or empty to ask nobody.")
+	fs.BoolVar(&a.WatchPods, "egress-snat-watch-pods", false, "The node watches its pods, for their labels where the kubelet has no Pods API. "+
+		"Its user needs the right to get, list and watch all pods.")
+	fs.StringVar(&a.Lists, cniConfDirKey, conflist.DefaultFolder, "The folder in which the container runtime finds its list of CNI plugins. The node says if the plugin was in the list and is no more: an absolute path, or empty to look at none.")
+	fs.StringVar(&a.Install, cniInstallKey, "", "The folder with the plugin origin-node-cni, for example /opt/cni/bin. The node then puts the plugin at the end of the list of CNI plugins, again whenever other software rewrites the list, "+
+		"and --cleanup takes it out. It never makes a list. Empty: the list is left as it is.")
 }
 
 // arguments are the flags of kube-proxy and of this project, with values.

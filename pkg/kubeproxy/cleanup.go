@@ -18,7 +18,7 @@ import (
 )
 
 // Cleanup removes every rule and chain of egress SNAT, of the tunnel's ports and of all proxy modes from the kernel, in
-// both iptables back ends, and what is kept for the CNI plugin. It changes PATH while it runs, so the process must do nothing else
+// both iptables back ends, and the CNI plugin from the list that the node has put it into. It changes PATH while it runs, so the process must do nothing else
 // meanwhile. It is an error if a node process runs: that would write the rules again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
 	release, err := claimInstance(ctx, instanceFolder)
@@ -34,11 +34,22 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
 	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier),
-		egress.ForgetAttachments(p.flags.cniSocket))
+		p.removePlugin())
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
 	return nil
+}
+
+// removePlugin takes the CNI plugin out of the list, if this node has put it there, and removes what is kept for it: pods
+// then start without it, and with it, too.
+func (p *Proxy) removePlugin() error {
+	attaching := p.flags.attaching
+	err := egress.ForgetAttachments(attaching.Socket)
+	if attaching.Install != "" {
+		err = errors.Join(err, egress.RemovePlugin(attaching.Lists))
+	}
+	return err
 }
 
 // cleanupEgress removes the rules of egress SNAT and the steering of packets, and the tracked connections that have an

@@ -28,7 +28,8 @@ func TestArgumentsHelp_OwnFirst(t *testing.T) {
 		"egress-snat-min-sync-period duration (default 100ms) The least time between two writes of egress SNAT rules", "At most half of the proxy's sync period",
 		"egress-snat-backend string", "'iptables': chains in the nat table", "'nftables': a table of their own", "'auto': nftables if the kernel has it", "The default is the back end of the proxy mode",
 		"egress-snat-socket string (default /run/origin-node/egress.sock)", "empty for no socket",
-		"egress-snat-watch-pods bool (default false) The node watches its pods", "egress-snat-cni-socket string (default /run/origin-node/cni.sock)",
+		"egress-snat-cni-socket string (default /run/origin-node/cni.sock)", "egress-snat-kubelet-socket string (default /var/lib/kubelet/pods-api/pods-api.sock)",
+		"egress-snat-watch-pods bool (default false) The node watches its pods", "egress-snat-cni-conf-dir string (default /etc/cni/net.d)", "egress-snat-cni-install string The folder with the plugin",
 		"Give all nodes the same egress-snat arguments",
 	} {
 		if !strings.Contains(own, want) {

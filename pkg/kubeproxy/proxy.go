@@ -89,7 +89,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		LoadBalancerIPs: args.egress.loadBalancerIPs,
 		Scope:           placement.Scope(args.egress.scope),
 		Audit:           args.egress.audit,
-		Attaching:       egress.Attaching{Socket: args.egress.cniSocket, WatchPods: args.egress.watchPods},
+		Attaching:       args.egress.attaching,
 		MinSyncPeriod:   args.egress.minSyncPeriod,
 		SyncPeriod:      args.options.Config().SyncPeriod.Duration,
 	}
@@ -132,7 +132,7 @@ func (p *Proxy) takeEgressFlags() error {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
 	p.extension.NamespaceCIDRs, errs[2] = p.parseNamespaceCIDRs()
-	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.takeSteering(), p.takePool(), p.validateSocket())...)
+	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.takeSteering(), p.takePool(), p.validatePaths())...)
 }
 
 // parseCIDRs parses the values of an argument. The result is not nil.
@@ -191,13 +191,22 @@ func (p *Proxy) takeBackend() error {
 	return p.config.Errorf(path, "invalid value %q: expected \"iptables\", \"nftables\" or \"auto\"", p.flags.backend)
 }
 
-func (p *Proxy) validateSocket() error {
+func (p *Proxy) validatePaths() error {
 	const most = 95 // bytes: unix(7) allows 107, and the temporary name of the socket is longer
 	var errs []error
-	for key, socket := range map[string]string{socketKey: p.flags.socket, cniSocketKey: p.flags.cniSocket} {
+	attaching := p.flags.attaching
+	for key, socket := range map[string]string{socketKey: p.flags.socket, cniSocketKey: attaching.Socket, kubeletSocketKey: attaching.Kubelet} {
 		if socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
 			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a socket, at most %d bytes, or nothing", socket, most))
 		}
+	}
+	for key, folder := range map[string]string{cniConfDirKey: attaching.Lists, cniInstallKey: attaching.Install} {
+		if folder != "" && !filepath.IsAbs(folder) {
+			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a folder, or nothing", folder))
+		}
+	}
+	if attaching.Install != "" && (attaching.Lists == "" || attaching.Socket == "") {
+		errs = append(errs, p.config.Errorf("proxyArguments."+cniInstallKey, "needs %s and %s", cniConfDirKey, cniSocketKey))
 	}
 	return errors.Join(errs...)
 }

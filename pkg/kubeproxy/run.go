@@ -224,7 +224,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		}
 	}
 	if !p.flags.enabled {
-		err := errors.Join(cleanupEgress(ctx), egress.ForgetAttachments(p.flags.cniSocket))
+		err := errors.Join(cleanupEgress(ctx), egress.ForgetAttachments(p.flags.attaching.Socket))
 		if !p.tunnelFlags.enabled { // which resets connections, too
 			err = errors.Join(err, conntrack.Cleanup(ctx))
 		}

@@ -214,7 +214,7 @@ func (w *world) startStock(ctx context.Context, kubeProxy string) (*program, err
 func (w *world) startOurs(ctx context.Context, openshift string) (*program, error) {
 	var config strings.Builder
 	fmt.Fprintf(&config, "kind: NodeConfig\napiVersion: v1\nnodeName: %s\nmasterKubeConfig: %s\nproxyArguments:\n", nodeName, filepath.Base(w.file("kubeconfig")))
-	for _, a := range append(w.arguments(), [2]string{"egress-snat-socket", w.file("sock")}) {
+	for _, a := range append(w.arguments(), [2]string{"egress-snat-socket", w.file("sock")}, [2]string{"egress-snat-cni-socket", w.file("cni")}) {
 		fmt.Fprintf(&config, "  %s: [%q]\n", a[0], a[1])
 	}
 	if err := os.WriteFile(w.file("node-config.yaml"), []byte(config.String()), 0o600); err != nil {

@@ -31,6 +31,8 @@ type Attachment struct {
 	IPs []netip.Addr `json:"ips"`
 	// Object is the UID of the pod's object in the API, another than the kubelet's for a static pod; empty if unknown.
 	Object string `json:"object,omitempty"`
+	// Static: the pod is a static one, so that nothing follows from the UID that the kubelet says.
+	Static bool `json:"static,omitempty"`
 	// Labels are the pod's, as of when they were last known; nil if they never were.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Ended: the pod's phase is terminal.

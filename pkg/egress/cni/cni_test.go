@@ -56,7 +56,7 @@ func serve(t *testing.T, node Node) string {
 	path := filepath.Join(t.TempDir(), "cni.sock")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, path, node, log.New(io.Discard, "", 0)) }()
+	go func() { done <- Serve(ctx, path, node, log.New(io.Discard, "", 0), func() {}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

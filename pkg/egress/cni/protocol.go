@@ -18,6 +18,12 @@ const (
 	longestBody = 1 << 20
 )
 
+// Plugin is the plugin's name, and its file's.
+const Plugin = "origin-node-cni"
+
+// Versions are those of the CNI specification that it knows.
+var Versions = []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}
+
 // Interface is the pod's interface that bindings are for. Others of a pod, such as Multus adds, are no concern of the node.
 const Interface = "eth0"
 
@@ -67,6 +73,9 @@ type Binding struct {
 	EgressIP netip.Addr `json:"egressIP"`
 	// Service is namespace/name.
 	Service string `json:"service"`
+	// Via is the node that has the egress IP; empty if the packets get it here. That node learns of the pod from an
+	// EndpointSlice, which comes after ADD, so that ADD cannot wait for it: it drops the pod's packets until then.
+	Via string `json:"via,omitempty"`
 }
 
 // Decide returns the Decision for these bindings.

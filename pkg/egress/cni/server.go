@@ -41,12 +41,13 @@ type Node interface {
 	Ready() error
 }
 
-// Serve makes the socket, and answers from node until ctx ends. Then it removes the socket.
-func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger) error {
+// Serve makes the socket, calls listening, and answers from node until ctx ends. Then it removes the socket.
+func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger, listening func()) error {
 	listener, own, err := socket.Listen(path)
 	if err != nil {
 		return err
 	}
+	listening()
 	end := func() error {
 		err := socket.Remove(path, own)
 		if closing := listener.Close(); !errors.Is(closing, net.ErrClosed) {

@@ -132,24 +132,30 @@ func (p *Planner) predictAll(s *service, before, after *Claim) {
 	}
 }
 
-// Unconfirmed returns the attached addresses that Services bind although no EndpointSlice names them, as of the last
-// Update.
-func (p *Planner) Unconfirmed() (addrs []netip.Addr) {
+// Unconfirmed returns the attached addresses that a Service selects although no EndpointSlice of it names them, as of the
+// last Update. bound are those of them that are bound, and that no EndpointSlice of any Service confirms.
+func (p *Planner) Unconfirmed() (all, bound []netip.Addr) {
 	for addr, a := range p.surroundings.attachments {
 		known := p.pods[addr]
-		if known == nil || len(known.bindings) == 0 {
+		if known == nil {
 			continue
 		}
-		named := func(s *service) bool {
-			return !s.claim.predicts(a) || slices.ContainsFunc(s.endpoints[addr], func(e counted) bool {
-				return a.contradicts(e.Endpoint) == "" && (e.Endpoint != a.endpoint() || e.slices > 1)
-			})
+		named := func(s *service) bool { return s.confirms(a) }
+		if slices.ContainsFunc(known.services, func(s *service) bool { return !named(s) }) {
+			all = append(all, addr)
 		}
-		if !slices.ContainsFunc(known.services, named) {
-			addrs = append(addrs, addr)
+		if len(known.bindings) > 0 && !slices.ContainsFunc(known.services, named) {
+			bound = append(bound, addr)
 		}
 	}
-	return addrs
+	return all, bound
+}
+
+// confirms tells whether a Service does not predict a, or has an EndpointSlice that says the same.
+func (s *service) confirms(a Attachment) bool {
+	return !s.claim.predicts(a) || slices.ContainsFunc(s.endpoints[a.Addr], func(e counted) bool {
+		return a.contradicts(e.Endpoint) == "" && (e.Endpoint != a.endpoint() || e.slices > 1)
+	})
 }
 
 func (p *Planner) inNamespace(namespace string) map[*service]bool {

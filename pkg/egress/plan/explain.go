@@ -305,7 +305,7 @@ func (e *Explainer) Explain(packet Packet) Decision {
 		d.Because = fmt.Sprintf("the Service %s gives it %s (%s) for %s, an address that belongs to the namespace %s",
 			b.Service, b.EgressIP, d.Field, b.Protocol, d.Owner.Namespace)
 		if e.Predicted(b.Service, b.Pod) {
-			d.Because += "; the Service selects the pod, which no EndpointSlice names yet"
+			d.Because += "; the Service selects the pod, which no EndpointSlice names yet (a node that packets are sent to for their egress IP drops them until one does)"
 		}
 	} else {
 		d.Because = e.whyNot(packet, d.Refusals)

@@ -32,6 +32,8 @@ type Snapshot struct {
 	Steering string `json:"steering"`
 	// SteeringProblems are why packets do not get to the nodes that have their egress IPs, for people.
 	SteeringProblems []string `json:"steeringProblems,omitempty"`
+	// PluginProblems are what keeps the CNI plugin from doing its work, for people.
+	PluginProblems []string `json:"pluginProblems,omitempty"`
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
@@ -149,7 +151,7 @@ func (s Snapshot) Problems() []string {
 		}
 		problems = append(problems, fmt.Sprintf("%s: the last sync failed, %s: %s", f.Family, held, f.Error))
 	}
-	return append(problems, s.SteeringProblems...)
+	return slices.Concat(problems, s.SteeringProblems, s.PluginProblems)
 }
 
 // Source knows how egress SNAT stands. Its methods are called by several goroutines. What

@@ -1,0 +1,298 @@
+package egress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/kubelet"
+)
+
+// podSources know this node's pods: the kubelet, where it has the Pods API, and an informer, where the node may read all
+// pods. It is a [Pods].
+type podSources struct {
+	kubelet *kubelet.Client // nil if it is not asked
+	watch   *podWatch       // nil if the API server is not asked
+}
+
+const (
+	// kubeletPatience is how long the kubelet may take to know a pod: it starts it, but may be starting itself.
+	kubeletPatience = 2 * time.Second
+	// kubeletPoll is how often it is asked. It answers 100 requests a second.
+	kubeletPoll = 20 * time.Millisecond
+	// refreshPeriod is how often it is asked about doubtful pods, and mostRefreshed about how many at once.
+	refreshPeriod, mostRefreshed = 500 * time.Millisecond, 20
+)
+
+// Known is part of [Pods].
+func (s podSources) Known(pod attachments.Pod) (podObject, bool) {
+	if s.watch == nil {
+		return podObject{}, false
+	}
+	return s.watch.Known(pod)
+}
+
+// errNotAsked means that the namespace had no claims a moment ago.
+var errNotAsked = errors.New("nobody was asked yet")
+
+var errNoSource = errors.New("the kubelet has no Pods API (Kubernetes 1.37), and egress-snat-watch-pods is not true")
+
+// Find is part of [Pods].
+func (s podSources) Find(ctx context.Context, pod attachments.Pod) (podObject, error) {
+	var errs []error
+	if s.asksKubelet() {
+		object, err := s.ask(ctx, pod)
+		if err == nil {
+			return object, nil
+		}
+		errs = append(errs, err)
+	}
+	if s.watch != nil {
+		object, err := s.watch.Find(ctx, pod)
+		if err == nil {
+			return object, nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return podObject{}, errNoSource
+	}
+	return podObject{}, errors.Join(errs...)
+}
+
+func (s podSources) asksKubelet() bool { return s.kubelet != nil && s.kubelet.Exists() }
+
+// ask asks the kubelet for a pod until it knows it, for a while.
+func (s podSources) ask(ctx context.Context, pod attachments.Pod) (podObject, error) {
+	ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
+	defer cancel()
+	for {
+		got, err := s.kubelet.Get(ctx, pod.UID)
+		if got != nil {
+			if object := convertKubeletPod(got); object.is(pod) {
+				return object, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return podObject{}, errors.Join(err, fmt.Errorf("the kubelet does not know the pod %s (UID %s)", pod, pod.UID))
+		case <-time.After(kubeletPoll):
+		}
+	}
+}
+
+// All is part of [Pods].
+func (s podSources) All(ctx context.Context) (all []podObject, err error) {
+	switch {
+	case s.asksKubelet():
+		pods, err := s.kubelet.List(ctx)
+		for _, pod := range pods {
+			all = append(all, convertKubeletPod(pod))
+		}
+		return all, err
+	case s.watch != nil:
+		for _, pod := range s.watch.informer.GetStore().List() {
+			all = append(all, convertPod(pod.(*v1.Pod)))
+		}
+		return all, nil
+	}
+	return nil, errNoSource
+}
+
+// refreshPods asks the kubelet again about pods whose labels or phase may be others than this node knows, until the
+// context ends. There is no event for new labels: but EndpointSlices then no longer name the pod.
+func (e *Extension) refreshPods(sources podSources) {
+	defer func() { _ = sources.kubelet.Close() }()
+	tick := time.NewTicker(refreshPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		doubtful := e.attacher.doubtful()
+		if len(doubtful) == 0 || !sources.asksKubelet() {
+			continue
+		}
+		rand.Shuffle(len(doubtful), func(i, j int) { doubtful[i], doubtful[j] = doubtful[j], doubtful[i] })
+		for _, pod := range doubtful[:min(len(doubtful), mostRefreshed)] {
+			e.refreshPod(sources, pod)
+		}
+	}
+}
+
+// refreshPod takes what the kubelet knows of a pod now. Nothing follows from a failure: it is asked again.
+func (e *Extension) refreshPod(sources podSources, pod attachments.Pod) {
+	ctx, cancel := context.WithTimeout(e.ctx, refreshPeriod)
+	defer cancel()
+	if got, err := sources.kubelet.Get(ctx, pod.UID); err == nil && got != nil {
+		e.setPod(convertKubeletPod(got))
+	}
+}
+
+func (e *Extension) setPod(object podObject) {
+	changed, err := e.attacher.setPod(object)
+	if err != nil {
+		e.logger.Error(err, "The new labels of a pod hold, but are not in its file; will retry", "pod", klog.KRef(object.Namespace, object.Name))
+	}
+	e.changed(changed, time.Now())
+}
+
+// doubtful returns the pods that EndpointSlices do not confirm although their labels say that a Service selects them,
+// and those that nobody has told anything of.
+func (a *attacher) doubtful() (pods []attachments.Pod) {
+	unnamed, _ := a.state.unconfirmed()
+	for _, attachment := range a.store.All() {
+		if attachment.Released.IsZero() && !attachment.Ended && (attachment.Labels == nil || unnamed.anyOf(attachment.IPs)) {
+			pods = append(pods, attachment.Pod)
+		}
+	}
+	return pods
+}
+
+// addressSet is a set of addresses.
+type addressSet map[netip.Addr]bool
+
+func (s addressSet) add(addrs []netip.Addr) {
+	for _, addr := range addrs {
+		s[addr] = true
+	}
+}
+
+func (s addressSet) anyOf(addrs []netip.Addr) bool {
+	return slices.ContainsFunc(addrs, func(addr netip.Addr) bool { return s[addr] })
+}
+
+// watchPods returns when the context ends. No plan waits for it: attachments have the labels that were last known.
+func (e *Extension) watchPods(pods *podWatch) {
+	set := func(object any) { e.setPod(convertPod(object.(*v1.Pod))) }
+	_ = pods.informer.SetTransform(stripPod) // fails for a running informer only
+	_ = pods.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		cache.DefaultWatchErrorHandler(ctx, r, e.explain(err))
+	})
+	_, _ = pods.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, object any) { set(object) },
+	})
+	pods.informer.RunWithContext(e.ctx)
+}
+
+// podWatch knows the pods of this node by an informer, and asks for one that the informer does not have in time. It is a
+// [Pods].
+type podWatch struct {
+	client   kubernetes.Interface
+	informer cache.SharedIndexInformer
+}
+
+func newPodWatch(client kubernetes.Interface, node string) *podWatch {
+	return &podWatch{client, coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, nil, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+	})}
+}
+
+const (
+	// informerPatience is how long the informer may be behind the kubelet.
+	informerPatience = 2 * time.Second
+	// informerPoll is how often it is asked.
+	informerPoll = 5 * time.Millisecond
+	// getPatience is how long the API server may take to answer.
+	getPatience = 2 * time.Second
+)
+
+// Known is part of [Pods].
+func (w *podWatch) Known(pod attachments.Pod) (podObject, bool) {
+	stored, exists, _ := w.informer.GetStore().GetByKey(pod.String())
+	if !exists {
+		return podObject{}, false
+	}
+	object := convertPod(stored.(*v1.Pod))
+	return object, object.is(pod)
+}
+
+// Find is part of [Pods].
+func (w *podWatch) Find(ctx context.Context, pod attachments.Pod) (podObject, error) {
+	for late := time.Now().Add(informerPatience); time.Now().Before(late); {
+		if object, known := w.Known(pod); known {
+			return object, nil
+		}
+		select {
+		case <-ctx.Done():
+			return podObject{}, context.Cause(ctx)
+		case <-time.After(informerPoll):
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, getPatience)
+	defer cancel()
+	got, err := w.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return podObject{}, err
+	}
+	if object := convertPod(got); object.is(pod) {
+		return object, nil
+	}
+	return podObject{}, fmt.Errorf("the API server has another pod %s, with the UID %s instead of %s", pod, got.UID, pod.UID)
+}
+
+// podObject is what predictions need of a Pod.
+type podObject struct {
+	// Pod has the UID of the object in the API; empty for a static pod of the kubelet, which does not know it.
+	attachments.Pod
+	// isStatic: the pod is a static one, and static is the UID that it has for the kubelet.
+	isStatic bool
+	static   string
+	// labels are never nil.
+	labels map[string]string
+	ended  bool
+	// ips are its own addresses; none before it has a network, nor with that of its node.
+	ips []netip.Addr
+}
+
+// is tells whether an object is that of a pod, with the UID that the kubelet says.
+func (o podObject) is(pod attachments.Pod) bool {
+	return o.Namespace == pod.Namespace && o.Name == pod.Name && (o.UID == pod.UID || o.isStatic && o.static == pod.UID)
+}
+
+// describe says in an attachment what is known of its pod.
+func (o podObject) describe(a *attachments.Attachment) {
+	a.Object, a.Static, a.Labels, a.Ended = cmp.Or(o.UID, a.Object), o.isStatic, o.labels, o.ended
+}
+
+// describes tells whether an attachment says it already.
+func (o podObject) describes(a attachments.Attachment) bool {
+	now := a
+	o.describe(&now)
+	return now.Object == a.Object && now.Static == a.Static && now.Ended == a.Ended && a.Labels != nil && maps.Equal(a.Labels, now.Labels)
+}
+
+// stripPod leaves of a Pod what predictions need: specs have secrets.
+func stripPod(object any) (any, error) {
+	pod, ok := object.(*v1.Pod)
+	if !ok {
+		return object, nil
+	}
+	stripped := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels},
+		Spec:       v1.PodSpec{HostNetwork: pod.Spec.HostNetwork},
+		Status:     v1.PodStatus{Phase: pod.Status.Phase, PodIPs: pod.Status.PodIPs},
+	}
+	if static, is := pod.Annotations[v1.MirrorPodAnnotationKey]; is {
+		stripped.Annotations = map[string]string{v1.MirrorPodAnnotationKey: static}
+	}
+	return stripped, nil
+}

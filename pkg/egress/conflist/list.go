@@ -1,0 +1,166 @@
+package conflist
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// DefaultFolder is where runtimes look for lists unless they are told otherwise.
+const DefaultFolder = "/etc/cni/net.d"
+
+// ErrNone means that a folder has no configuration of a network, so that no pod can start.
+var ErrNone = errors.New("there is no configuration of a network")
+
+// ErrReplaced means that somebody else has written the list meanwhile.
+var ErrReplaced = errors.New("the list was replaced meanwhile")
+
+// List is a list of plugins as it was read.
+type List struct {
+	// Path is the file's, without symbolic links.
+	Path string
+	// Version is the one that all plugins of the list are called with.
+	Version string
+	// Plugins are their entries.
+	Plugins []json.RawMessage
+
+	all  map[string]json.RawMessage
+	read os.FileInfo
+}
+
+// Find returns the list that runtimes take from a folder, which is the first file by name. The error is ErrNone if there
+// is no file.
+func Find(folder string) (List, error) {
+	entries, err := os.ReadDir(folder) // sorted
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return List{}, err
+	}
+	for _, entry := range entries {
+		switch filepath.Ext(entry.Name()) {
+		case ".conflist":
+			return Read(filepath.Join(folder, entry.Name()))
+		case ".conf", ".json":
+			return List{}, fmt.Errorf("%s, which the container runtime uses, is the configuration of a single plugin; nothing can be added to it unless it is made a .conflist", filepath.Join(folder, entry.Name()))
+		}
+	}
+	return List{}, fmt.Errorf("%s: %w", folder, ErrNone)
+}
+
+// Read returns the list in a file.
+func Read(path string) (List, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return List{}, err
+	}
+	l := List{Path: path}
+	if l.read, err = os.Stat(path); err != nil {
+		return List{}, err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return List{}, err
+	}
+	known := struct {
+		CNIVersion string            `json:"cniVersion"`
+		Plugins    []json.RawMessage `json:"plugins"`
+	}{}
+	if err := errors.Join(json.Unmarshal(content, &l.all), json.Unmarshal(content, &known)); err != nil {
+		return List{}, fmt.Errorf("%s: %w", path, err)
+	}
+	l.Version, l.Plugins = known.CNIVersion, known.Plugins
+	return l, nil
+}
+
+// Entry returns a plugin's entry, or nil if the list has none.
+func (l List) Entry(plugin string) json.RawMessage {
+	if i := slices.IndexFunc(l.Plugins, isOf(plugin)); i >= 0 {
+		return l.Plugins[i]
+	}
+	return nil
+}
+
+func isOf(plugin string) func(json.RawMessage) bool {
+	return func(entry json.RawMessage) bool {
+		var is struct {
+			Type string `json:"type"`
+		}
+		return json.Unmarshal(entry, &is) == nil && is.Type == plugin
+	}
+}
+
+// Append writes the list with one more plugin at its end.
+func (l List) Append(entry json.RawMessage) error {
+	return l.write(append(slices.Clone(l.Plugins), entry))
+}
+
+// Remove writes the list without a plugin.
+func (l List) Remove(plugin string) error {
+	return l.write(slices.DeleteFunc(slices.Clone(l.Plugins), isOf(plugin)))
+}
+
+func (l List) write(plugins []json.RawMessage) (err error) {
+	all := maps.Clone(l.all)
+	if all["plugins"], err = encode(plugins); err != nil {
+		return err
+	}
+	content, err := encode(all)
+	if err != nil {
+		return err
+	}
+	if err := l.replace(content); err != nil {
+		return fmt.Errorf("writing %s: %w", l.Path, err)
+	}
+	return nil
+}
+
+// encode is json.MarshalIndent, but leaves text as it is.
+func encode(v any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(v)
+	return text.Bytes(), err
+}
+
+// replace writes the file as a whole. Runtimes do not read a file with the temporary name.
+func (l List) replace(content []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(l.Path), ".origin-node-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Chmod(l.read.Mode().Perm()), l.chown(file), file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(l.Path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(now, l.read) || now.Size() != l.read.Size() || !now.ModTime().Equal(l.read.ModTime()) {
+		return ErrReplaced
+	}
+	return os.Rename(file.Name(), l.Path)
+}
+
+// chown gives a file the owner of the list, if it has another.
+func (l List) chown(file *os.File) error {
+	owner, ok := l.read.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) == os.Geteuid() && int(owner.Gid) == os.Getegid() {
+		return nil
+	}
+	return file.Chown(int(owner.Uid), int(owner.Gid))
+}

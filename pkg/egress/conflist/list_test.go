@@ -1,0 +1,146 @@
+package conflist
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/containernetworking/cni/libcni"
+)
+
+const flannel = `{"name": "cbr0", "cniVersion": "0.3.1", "unknown": 12345678901234567890, "plugins": [
+	{"type": "flannel", "delegate": {"hairpinMode": true, "text": "<&>"}}, {"type": "portmap", "capabilities": {"portMappings": true}}]}`
+
+var entry = json.RawMessage(`{"type": "origin-node-cni", "waitSeconds": 20}`)
+
+func write(t *testing.T, folder, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o640); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// types are those of the plugins that a runtime calls.
+func types(t *testing.T, file string) (types string) {
+	t.Helper()
+	list, err := libcni.ConfListFromFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plugin := range list.Plugins {
+		types += plugin.Network.Type + " "
+	}
+	return types
+}
+
+// TestList_AppendAndRemove change nothing else, and a runtime reads the result.
+func TestList_AppendAndRemove(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "10-flannel.conflist", flannel)
+	file := filepath.Join(folder, "10-flannel.conflist")
+	l, err := Find(folder)
+	if err != nil || l.Version != "0.3.1" || l.Entry("origin-node-cni") != nil {
+		t.Fatalf("list %+v, err %v", l, err)
+	}
+	if err := l.Append(entry); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kept := range []string{"12345678901234567890", "<&>", "portMappings", `"waitSeconds": 20`} {
+		if !strings.Contains(string(content), kept) {
+			t.Errorf("%s is lost:\n%s", kept, content)
+		}
+	}
+	if got := types(t, file); got != "flannel portmap origin-node-cni " {
+		t.Errorf("plugins %s", got)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, err %v", info.Mode(), err)
+	}
+	if l, err = Find(folder); err != nil || l.Entry("origin-node-cni") == nil {
+		t.Fatalf("list %+v, err %v", l, err)
+	}
+	if err := l.Remove("origin-node-cni"); err != nil {
+		t.Fatal(err)
+	}
+	if got := types(t, file); got != "flannel portmap " {
+		t.Errorf("plugins %s", got)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, err %v", entries, err)
+	}
+}
+
+// TestList_Replaced: what somebody else has just written is not overwritten.
+func TestList_Replaced(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "10-flannel.conflist", flannel)
+	l, err := Find(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, folder, "10-flannel.conflist", strings.Replace(flannel, "cbr0", "cbr1", 1)+" ")
+	if err := l.Append(entry); !errors.Is(err, ErrReplaced) {
+		t.Errorf("err %v", err)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, err %v", entries, err)
+	}
+}
+
+// TestList_SymbolicLink: the link stays one.
+func TestList_SymbolicLink(t *testing.T) {
+	folder, elsewhere := t.TempDir(), t.TempDir()
+	write(t, elsewhere, "list", flannel)
+	link := filepath.Join(folder, "10.conflist")
+	if err := os.Symlink(filepath.Join(elsewhere, "list"), link); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Find(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(entry); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("%v, err %v", info, err)
+	}
+	if got := types(t, link); got != "flannel portmap origin-node-cni " {
+		t.Errorf("plugins %s", got)
+	}
+}
+
+// TestFind_First file by name is the one that runtimes use.
+func TestFind_First(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"none", map[string]string{"README": "", ".10.conflist.tmp": flannel}, ErrNone.Error()},
+		{"the first of two", map[string]string{"20.conflist": "{", "10.conflist": flannel}, ""},
+		{"a single plugin's", map[string]string{"20.conflist": flannel, "00-multus.conf": `{"type": "multus"}`}, "single plugin"},
+		{"half written", map[string]string{"10.conflist": flannel[:40]}, "10.conflist"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			folder := t.TempDir()
+			for name, content := range test.files {
+				write(t, folder, name, content)
+			}
+			_, err := Find(folder)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("err %v, expected %q", err, test.want)
+			}
+		})
+	}
+	if _, err := Find(filepath.Join(t.TempDir(), "missing")); !errors.Is(err, ErrNone) {
+		t.Errorf("err %v", err)
+	}
+}
