@@ -60,11 +60,11 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		p.collect(add, add)
 		return all
 	}
-	p.wanted[v1.IPv4Protocol] = []netip.Addr{egressIP}
+	p.wanted[v1.IPv4Protocol] = wanted{addresses: map[netip.Addr]bool{egressIP: true}}
 	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
 	}
-	p.wanted[v1.IPv6Protocol] = nil
+	p.wanted[v1.IPv6Protocol] = wanted{}
 	got := p.steerer.troubles()[web]
 	if len(got) != 1 || got[0].reason != addressUnplaced || got[0].own || !strings.Contains(got[0].note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
@@ -89,7 +89,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	}
 	e.barrier = extension.NewBarrier("Leases")
 	expect("it waits for objects of the API server (Leases)")
-	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = nil, nil
+	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = wanted{}, wanted{}
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
 	expect("its Node has no InternalIP for IPv4")

@@ -24,7 +24,7 @@ const loopbackPort = 17947
 func newTestMembers(t *testing.T, name string) testMembers {
 	t.Helper()
 	events := make(chan Event, 1000)
-	m, err := newMembers(klog.Background(), Config{NodeName: name, Address: nodesOnLoopback[name], Port: loopbackPort, Networks: []netip.Prefix{subnet.Prefix}}, func(e Event) { events <- e })
+	m, err := newMembers(klog.Background(), Config{NodeName: name, Port: loopbackPort, Networks: []netip.Prefix{subnet.Prefix}}, nodesOnLoopback[name], func(e Event) { events <- e })
 	if err != nil {
 		t.Fatal(err)
 	}
