@@ -175,6 +175,29 @@ func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
 	}
 }
 
+// TestRunner_SaysSinceWhenItHangs to the watchdog: an event waits, or what was taken is not dealt with.
+func TestRunner_SaysSinceWhenItHangs(t *testing.T) {
+	r, _ := newFakeRunner()
+	due := func(want bool, when string) {
+		t.Helper()
+		if got := !r.DueSince().IsZero(); got != want {
+			t.Errorf("%s: something is due: %v, want %v", when, got, want)
+		}
+	}
+	due(false, "at first")
+	r.Tell(Tick{})
+	due(true, "an event waits")
+	r.take()
+	due(true, "it is being dealt with")
+	r.done()
+	due(false, "it is dealt with")
+	r.take()
+	due(true, "only time has passed")
+	r.Tell(Tick{})
+	r.done()
+	due(true, "another event has come meanwhile")
+}
+
 // TestRunner_AddressThatWasTakenAgainIsNotGone: the kernel's report that it was removed may be late.
 func TestRunner_AddressThatWasTakenAgainIsNotGone(t *testing.T) {
 	r, k := newFakeRunner()
