@@ -81,8 +81,9 @@ func TestPool_LinkFlaps(t *testing.T) {
 		w.must(w.SetLink(holder.Host, up))
 		time.Sleep(700 * time.Millisecond) // the fault is its length
 	}
+	ended := time.Now()
 	w.must(w.SetLink(holder.Host, true))
-	w.servedAgain(p, ip, "link flaps", time.Now())
+	w.servedAgain(p, ip, "link flaps", ended)
 	w.complete()
 	a.end(w, ip, "link flaps")
 }
@@ -221,9 +222,9 @@ func TestPool_RandomFaults(t *testing.T) {
 			fault.begin(m)
 			time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond) // what happens meanwhile is what is tested
 		}
-		text := strings.Join(what, ", ")
+		ended := time.Now()
 		w.repair()
-		w.servedAgain(p, ip, text, time.Now())
+		w.servedAgain(p, ip, strings.Join(what, ", "), ended)
 		for _, ip := range w.egressIPs {
 			w.holderOf(ip, nil)
 		}
