@@ -89,7 +89,8 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicion, 1
 	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
-	c.DisableTcpPings = true // a process that answers by TCP alone is of no use
+	c.DisableTcpPings = true    // a process that answers by TCP alone is of no use
+	c.EnableCompression = false // messages are small, and many
 	c.DeadNodeReclaimTime = time.Second
 	c.Delegate, c.Events, c.Alive = delegate{m}, delegate{m}, delegate{m}
 	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
