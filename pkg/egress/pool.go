@@ -288,14 +288,16 @@ func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
 func (p *poolNode) moved(moves []pool.Move) {
 	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
 	var released holders.Released
-	handedOver := false
+	handedOver := map[v1.IPFamily]bool{}
 	for _, m := range moves {
 		if m.Taken {
 			took.Addresses[m.Address] = m.Epoch
 		} else {
 			released.Addresses = append(released.Addresses, m.Address)
 		}
-		handedOver = handedOver || m.Why == pool.HandedOver || m.Why == pool.Drained
+		if m.Why == pool.HandedOver || m.Why == pool.Drained {
+			handedOver[familyOf(m.Address)] = true
+		}
 	}
 	if len(took.Addresses) > 0 {
 		p.extension.steerer.apply(took)
@@ -303,9 +305,7 @@ func (p *poolNode) moved(moves []pool.Move) {
 	if len(released.Addresses) > 0 {
 		p.extension.steerer.apply(released)
 	}
-	if handedOver {
-		p.extension.awaitRules(ruleTime)
-	}
+	p.extension.awaitRules(handedOver, ruleTime)
 	p.tell(moves)
 }
 
@@ -313,13 +313,13 @@ func (p *poolNode) moved(moves []pool.Move) {
 // the new one before it is announced to the network.
 const ruleTime = 50 * time.Millisecond
 
-// awaitRules returns when the rules follow from all that was told before, or after a time.
-func (e *Extension) awaitRules(most time.Duration) {
+// awaitRules returns when the rules of IP families follow from all that was told before, or after a time.
+func (e *Extension) awaitRules(of map[v1.IPFamily]bool, most time.Duration) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	late := time.After(most)
-	for _, f := range e.families {
-		for !f.loop.DueSince().IsZero() {
+	for name := range of {
+		for !e.families[name].loop.DueSince().IsZero() {
 			select {
 			case <-look.C:
 			case <-late:

@@ -146,9 +146,10 @@ func TestState_PoolInsideTheCluster(t *testing.T) {
 // TestExtension_AwaitRules: it waits for a sync that is due, and not for ever.
 func TestExtension_AwaitRules(t *testing.T) {
 	loop := extension.NewLoop(time.Millisecond, time.Hour)
+	of := map[v1.IPFamily]bool{v1.IPv4Protocol: true}
 	e := &Extension{ctx: t.Context(), families: map[v1.IPFamily]*family{v1.IPv4Protocol: {loop: loop}}}
 	loop.Changed(time.Now())
-	e.awaitRules(time.Millisecond) // nothing syncs
+	e.awaitRules(of, time.Millisecond) // nothing syncs
 	synced := false
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -159,7 +160,7 @@ func TestExtension_AwaitRules(t *testing.T) {
 			return time.Time{}, false
 		}, func([]time.Time) {})
 	}()
-	e.awaitRules(time.Minute)
+	e.awaitRules(of, time.Minute)
 	stop()
 	if <-ended; !synced {
 		t.Error("it has not waited for the sync")
