@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/openshift/origin-node/hack/bench/failover"
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/flows"
 	"github.com/openshift/origin-node/hack/bench/process"
@@ -25,11 +26,15 @@ import (
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.Sockets(), flows.Moves(), redirects.Figure()})
+var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.Sockets(), flows.Moves(), redirects.Figure(), failover.Figure()})
 
 func main() {
-	if programming.IsAgent() {
+	switch {
+	case programming.IsAgent():
 		programming.Agent()
+		return
+	case failover.IsAgent():
+		failover.Agent()
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

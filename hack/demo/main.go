@@ -1,7 +1,7 @@
 // Command demo shows in network namespaces what origin-node does: it starts the given
-// binary on two nodes with a pod each, with the configuration and the manifests beside
+// binary on four nodes, of which two have a pod, with the configuration and the manifests beside
 // this file, and prints as what a host outside sees the pods, and by which node their packets
-// come. It exits 1 if anything is not as it should be.
+// come. At last it cuts the link of a node that has an egress IP. It exits 1 if anything is not as it should be.
 //
 //	demo BINARY [DIR of node-config.yaml and manifests]
 //
@@ -58,7 +58,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(d.work)) }()
-	d.lab, err = lab.New(ctx, lab.Config{Prefix: "demo", Nodes: 2, Pods: 2, Masquerade: true, AnswersByARP: true})
+	d.lab, err = lab.New(ctx, lab.Config{Prefix: "demo", Nodes: 4, Pods: 2, Masquerade: true, AnswersByARP: true})
 	if err != nil {
 		return err
 	}
@@ -183,6 +183,7 @@ func (d *demo) configure(i int) error {
 	config["masterClientConnectionOverrides"] = map[string]any{"contentType": "application/json", "acceptContentTypes": "application/json"}
 	arguments := config["proxyArguments"].(map[string]any)
 	arguments["egress-snat-socket"], arguments["egress-snat-cni-socket"] = []string{d.file(i, "socket")}, []string{""}
+	arguments["egress-snat-assign-cidrs"] = []string{poolCIDR}
 	if text, err = yaml.Marshal(config); err != nil {
 		return err
 	}
@@ -212,7 +213,10 @@ func (d *demo) show(ctx context.Context) error {
 		os.Remove(filepath.Join(d.manifests(), "web-endpoints.yaml")),
 		d.line(ctx, "pod-1 → outside, after its endpoint is removed", web, outside, seen{one.V4, one}),
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return d.failover(ctx, other, outside)
 }
 
 func (d *demo) move(from, to *lab.Host) error { return d.lab.MoveAddr(externalIP, from, to) }

@@ -96,10 +96,10 @@ func (w *poolWorld) holderOf(ip string, than *member) (holder *member) {
 	return holder
 }
 
-// podsOff are the pods of nodes other than that.
+// podsOff are the pods of nodes other than that; all if it is nil.
 func (w *poolWorld) podsOff(than *member) (pods []*lab.Host) {
 	for _, pod := range w.pods {
-		if pod.Node != than.Host {
+		if than == nil || pod.Node != than.Host {
 			pods = append(pods, pod)
 		}
 	}
@@ -178,41 +178,57 @@ func (p *probes) count() int {
 // that did not work at once began within a time of each other.
 func (w *poolWorld) end(p *probes, ip, what string, since time.Time, most time.Duration) {
 	w.Helper()
+	w.goesOn(p)
+	r := p.judge(ip)
+	gap := r.last.Sub(r.first)
+	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
+		ip, what, gap.Round(time.Millisecond), max(r.last.Sub(since), 0).Round(time.Millisecond), len(p.ends), r.late, r.failed, r.wrong)
+	if r.failed+r.wrong > 0 || gap > most {
+		w.Errorf("%s, %s: want 0 failed, 0 wrong, and a gap of at most %v; the last error: %v", ip, what, most, r.failure)
+	}
+}
+
+// goesOn lets connections be made for a while, then ends them.
+func (w *poolWorld) goesOn(p *probes) {
+	w.Helper()
 	before := p.count()
-	w.eventually(func() error { // it goes on for a while
+	w.eventually(func() error {
 		if p.count() < before+50 {
 			return errors.New("too few connections")
 		}
 		return nil
 	})
 	p.stop()
-	var first, last time.Time // of those that did not work at once
-	var late, failed, wrong int
-	var failure error
+}
+
+// judgement is what became of connections: how many did not work at once, and when the first and the last of these began.
+type judgement struct {
+	first, last         time.Time
+	late, failed, wrong int
+	failure             error
+}
+
+// judge tells what became of connections that have ended, and should have been seen under an address.
+func (p *probes) judge(ip string) (r judgement) {
 	for _, e := range p.ends {
 		switch {
 		case e.err != nil:
-			failed, failure = failed+1, e.err
+			r.failed, r.failure = r.failed+1, e.err
 		case e.seen != netip.MustParseAddr(ip):
-			wrong++
+			r.wrong++
 		case e.took > slow:
-			late++
+			r.late++
 		default:
 			continue
 		}
-		if first.IsZero() || e.start.Before(first) {
-			first = e.start
+		if r.first.IsZero() || e.start.Before(r.first) {
+			r.first = e.start
 		}
-		if e.start.After(last) {
-			last = e.start
+		if e.start.After(r.last) {
+			r.last = e.start
 		}
 	}
-	gap := last.Sub(first)
-	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
-		ip, what, gap.Round(time.Millisecond), max(last.Sub(since), 0).Round(time.Millisecond), len(p.ends), late, failed, wrong)
-	if failed+wrong > 0 || gap > most {
-		w.Errorf("%s, %s: want 0 failed, 0 wrong, and a gap of at most %v; the last error: %v", ip, what, most, failure)
-	}
+	return r
 }
 
 // complete waits until each node finds all others alive, and the pool as it should be.
@@ -286,6 +302,11 @@ func (w *poolWorld) vanish(m *member, ip string, gone bool) error {
 	if err := m.Host.DropAddr(netip.MustParseAddr(ip)); err != nil {
 		return err
 	}
+	return w.boots(m)
+}
+
+// boots starts a node that has nothing of before.
+func (w *poolWorld) boots(m *member) error {
 	if err := w.SetLink(m.Host, true); err != nil {
 		return err
 	}
@@ -302,9 +323,7 @@ func TestPool_Drain(t *testing.T) {
 		holder := w.holderOf(ip, nil)
 		c, p := w.keepConnections(ip, w.pods), w.probe(ip, holder)
 		began := time.Now()
-		if out, errs, status := holder.Openshift("egress", "drain", "--socket="+holder.Socket()); status != 0 {
-			t.Fatalf("drain: status %d, %s%s", status, out, errs)
-		}
+		w.drain(holder, true)
 		if w.has(holder, ip) {
 			t.Errorf("%s still has %s after its drain", holder.Name, ip)
 		}
@@ -322,9 +341,7 @@ func TestPool_Drain(t *testing.T) {
 		if out, _, _ := holder.Openshift("egress", "pool", "--socket="+holder.Socket()); !strings.Contains(out, "draining") {
 			t.Errorf("after a restart the node is not drained any more:\n%s", out)
 		}
-		if _, errs, status := holder.Openshift("egress", "undrain", "--socket="+holder.Socket()); status != 0 {
-			t.Errorf("undrain: %s", errs)
-		}
+		w.drain(holder, false)
 		if now := w.holderOf(ip, nil); now != next {
 			t.Errorf("%s has moved back to %s", ip, now.Name)
 		}

@@ -45,9 +45,15 @@ const (
 // soakTime is how long the soak takes with each scope.
 func soakTime(t *testing.T) time.Duration {
 	t.Helper()
+	return lasts(t, 15*time.Second, 25*time.Second, 5*time.Minute)
+}
+
+// lasts returns how long something is done in each share, unless the environment variable DURATION says so.
+func lasts(t *testing.T, ci, usually, all time.Duration) time.Duration {
+	t.Helper()
 	text, given := os.LookupEnv("DURATION")
 	if !given || text == "" {
-		return by(t, 15*time.Second, 25*time.Second, 5*time.Minute)
+		return by(t, ci, usually, all)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {

@@ -13,6 +13,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
@@ -114,7 +115,7 @@ type Summary struct {
 	Ready bool
 	// Missing are the kinds of objects that are waited for.
 	Missing []string
-	// DueSince is when the oldest change came that is not in the kernel; zero if none, or
+	// DueSince is when the oldest change came that is not in the kernel, or of the pool that nobody has dealt with; zero if none, or
 	// as long as objects are waited for: that is no fault that a restart would mend.
 	DueSince time.Time
 	// Numbers over both IP families, of this node's plan.
@@ -210,10 +211,11 @@ func (e *Extension) Summary() Summary {
 	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.pluginFaults.all()}
 	for _, f := range e.families {
 		summary.count(planned{state: e.state, family: f.name}.Numbers())
-		if due := f.loop.DueSince(); len(summary.Missing) == 0 && !due.IsZero() && (summary.DueSince.IsZero() || due.Before(summary.DueSince)) {
-			summary.DueSince = due
+		if len(summary.Missing) == 0 {
+			summary.DueSince = holders.Earlier(summary.DueSince, f.loop.DueSince())
 		}
 	}
+	summary.DueSince = holders.Earlier(summary.DueSince, e.pool.dueSince())
 	return summary
 }
 

@@ -181,7 +181,8 @@ func (s *state) assignable(nodes []*v1.Node) map[netip.Addr]bool {
 	}
 	for _, family := range families {
 		s.update(family)
-		maps.Copy(assignable, setOf(s.granted(family, pool.Networks)))
+		granted, _ := s.granted(family, pool.Networks, 0)
+		maps.Copy(assignable, granted)
 	}
 	return assignable
 }

@@ -57,7 +57,7 @@ type poolNode struct {
 	// nodes are those that are in the pool.
 	nodes map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
-	wanted map[v1.IPFamily][]netip.Addr
+	wanted map[v1.IPFamily]wanted
 	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
@@ -72,11 +72,17 @@ type poolNode struct {
 	warned struct{ networks, unable []string }
 }
 
+// wanted are the addresses that a revision of a family's plan grants.
+type wanted struct {
+	addresses map[netip.Addr]bool
+	revision  uint64
+}
+
 // toldPool is what a runner was told last.
 type toldPool struct {
 	addresses map[string]netip.Addr
 	nodes     []string
-	wanted    []netip.Addr
+	wanted    map[netip.Addr]bool
 }
 
 // newPoolNode returns the part of an Extension's node; nil if there is no pool.
@@ -86,7 +92,7 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 	}
 	return &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
-		nodes: map[string]bool{}, wanted: map[v1.IPFamily][]netip.Addr{}, moves: map[pool.Reason]int{},
+		nodes: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
 	}
 }
 
@@ -130,24 +136,26 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		return
 	}
 	s := p.extension.steerer
-	granted, addresses := s.state.granted(family, p.extension.config.Pool.Networks), s.state.primaries(s.outer)
+	addresses := s.state.primaries(s.outer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wanted[family] = granted
+	if granted, revision := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted != nil {
+		p.wanted[family] = wanted{granted, revision}
+	}
 	if len(p.wanted) < len(families) {
 		return
 	}
 	self := p.extension.config.NodeName
 	if p.runner == nil && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
-		p.start(addresses[self])
+		p.start()
 	}
 	if p.runner == nil {
 		return
 	}
-	wanted := slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])
+	wanted := p.allWanted()
 	var assignable map[netip.Addr]bool
 	if p.nodes[self] {
-		assignable = setOf(wanted)
+		assignable = wanted
 	}
 	// The plan of this sync was made before.
 	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
@@ -156,11 +164,20 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(addresses, p.told.addresses) {
 		p.runner.SetNodes(addresses, nodes)
 	}
-	if p.told.wanted == nil || !slices.Equal(wanted, p.told.wanted) {
-		p.runner.Tell(pool.Wanted{Addresses: wanted})
+	if p.told.wanted == nil || !maps.Equal(wanted, p.told.wanted) {
+		p.runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(wanted))})
 	}
-	p.told = toldPool{addresses, nodes, append([]netip.Addr{}, wanted...)}
+	p.told = toldPool{addresses, nodes, wanted}
 	p.warn(wanted)
+}
+
+// allWanted are the addresses that the pool is to hold. The lock must be held.
+func (p *poolNode) allWanted() map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	for _, of := range p.wanted {
+		maps.Copy(all, of.addresses)
+	}
+	return all
 }
 
 // leftovers tells whether an earlier process, of a node in the pool, has left addresses that have to be handed over.
@@ -174,11 +191,11 @@ func (p *poolNode) leftovers() bool {
 }
 
 // start begins to take part. The lock must be held.
-func (p *poolNode) start(self netip.Addr) {
+func (p *poolNode) start() {
 	e := p.extension
 	p.stopKeeping()
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Address: self, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
+		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
 		Moved:   p.moved,
 		Changed: func() { e.changed(true, time.Now()) },
@@ -188,6 +205,20 @@ func (p *poolNode) start(self netip.Addr) {
 		p.runner.Tell(pool.Drain{Now: true})
 	}
 	e.running.Go(func() { p.runner.Run(p.ctx) })
+}
+
+// dueSince returns since when the part in the pool has not come to something that it has to do; zero if there is nothing.
+func (p *poolNode) dueSince() time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return time.Time{}
+	}
+	return runner.DueSince()
 }
 
 // isDrained tells whether this node is drained until somebody says otherwise.
@@ -224,20 +255,24 @@ func (p *poolNode) stay() {
 	}
 }
 
-// granted returns the egress IPs in these networks that the plan of a family grants, sorted.
-func (s *state) granted(family v1.IPFamily, networks []netip.Prefix) []netip.Addr {
+// granted returns the egress IPs in these networks that the plan of a family grants, unless they are those of this revision of it,
+// and which one they are of.
+func (s *state) granted(family v1.IPFamily, networks []netip.Prefix, known uint64) (granted map[netip.Addr]bool, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.planners[family].Granted(networks)
+	if revision = s.planners[family].Revision(); revision == 0 || revision != known {
+		granted = s.planners[family].Granted(networks)
+	}
+	return granted, revision
 }
 
 // epochs returns those that are known of addresses.
-func (s *steerer) epochs(addresses []netip.Addr) pool.Epochs {
+func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, own := time.Now(), s.directory.Own()
 	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}}
-	for _, ip := range addresses {
+	for ip := range addresses {
 		if epoch := s.directory.Holder(ip, now).Epoch; epoch > 0 {
 			known.Highest[ip] = epoch
 		}
@@ -248,18 +283,20 @@ func (s *steerer) epochs(addresses []netip.Addr) pool.Epochs {
 	return known
 }
 
-// moved tells the directory, the log and the users of moves. It is called before an address is removed, and returns when
-// packets go to the node that has it now, or a moment later.
+// moved tells the directory, the log and the users of moves. Where one node hands an address over to another one, it returns when
+// this node's packets go to the one that has it now, or after a moment. Other nodes were told at the same time, so theirs do, too.
 func (p *poolNode) moved(moves []pool.Move) {
 	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
 	var released holders.Released
-	handedOver := false
+	handedOver := map[v1.IPFamily]bool{}
 	for _, m := range moves {
 		if m.Taken {
 			took.Addresses[m.Address] = m.Epoch
 		} else {
 			released.Addresses = append(released.Addresses, m.Address)
-			handedOver = handedOver || m.Why == pool.HandedOver
+		}
+		if m.Why == pool.HandedOver || m.Why == pool.Drained {
+			handedOver[familyOf(m.Address)] = true
 		}
 	}
 	if len(took.Addresses) > 0 {
@@ -268,23 +305,21 @@ func (p *poolNode) moved(moves []pool.Move) {
 	if len(released.Addresses) > 0 {
 		p.extension.steerer.apply(released)
 	}
-	if handedOver {
-		p.extension.awaitRules(ruleTime)
-	}
+	p.extension.awaitRules(handedOver, ruleTime)
 	p.tell(moves)
 }
 
-// ruleTime is how long an address that another node has taken over stays here at most until this node's rules send
-// packets there.
+// ruleTime is how long the rules are waited for at most when an address is handed over: on the old node before it is removed, on
+// the new one before it is announced to the network.
 const ruleTime = 50 * time.Millisecond
 
-// awaitRules returns when the rules follow from all that was told before, or after a time.
-func (e *Extension) awaitRules(most time.Duration) {
+// awaitRules returns when the rules of IP families follow from all that was told before, or after a time.
+func (e *Extension) awaitRules(of map[v1.IPFamily]bool, most time.Duration) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	late := time.After(most)
-	for _, f := range e.families {
-		for !f.loop.DueSince().IsZero() {
+	for name := range of {
+		for !e.families[name].loop.DueSince().IsZero() {
 			select {
 			case <-look.C:
 			case <-late:
@@ -375,7 +410,7 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 }
 
 // empty returns the addresses that the pool is to hold if it has no nodes; nil if it has some, or that is not known yet.
-func (p *poolNode) empty() (wanted []netip.Addr) {
+func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 	if p == nil {
 		return nil
 	}
@@ -384,13 +419,13 @@ func (p *poolNode) empty() (wanted []netip.Addr) {
 	if len(p.wanted) < len(families) || len(p.nodes) > 0 {
 		return nil
 	}
-	return append([]netip.Addr{}, slices.Concat(p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol])...)
+	return p.allWanted()
 }
 
 // emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.
-func (p *poolNode) emptyTroubles(wanted []netip.Addr) map[netip.Addr]trouble {
+func (p *poolNode) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]trouble {
 	troubles := map[netip.Addr]trouble{}
-	for _, ip := range wanted {
+	for ip := range wanted {
 		troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
 	}
 	return troubles

@@ -60,11 +60,11 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		p.collect(add, add)
 		return all
 	}
-	p.wanted[v1.IPv4Protocol] = []netip.Addr{egressIP}
+	p.wanted[v1.IPv4Protocol] = wanted{addresses: map[netip.Addr]bool{egressIP: true}}
 	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
 	}
-	p.wanted[v1.IPv6Protocol] = nil
+	p.wanted[v1.IPv6Protocol] = wanted{}
 	got := p.steerer.troubles()[web]
 	if len(got) != 1 || got[0].reason != addressUnplaced || got[0].own || !strings.Contains(got[0].note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
@@ -89,7 +89,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	}
 	e.barrier = extension.NewBarrier("Leases")
 	expect("it waits for objects of the API server (Leases)")
-	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = nil, nil
+	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = wanted{}, wanted{}
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
 	expect("its Node has no InternalIP for IPv4")
@@ -146,9 +146,10 @@ func TestState_PoolInsideTheCluster(t *testing.T) {
 // TestExtension_AwaitRules: it waits for a sync that is due, and not for ever.
 func TestExtension_AwaitRules(t *testing.T) {
 	loop := extension.NewLoop(time.Millisecond, time.Hour)
+	of := map[v1.IPFamily]bool{v1.IPv4Protocol: true}
 	e := &Extension{ctx: t.Context(), families: map[v1.IPFamily]*family{v1.IPv4Protocol: {loop: loop}}}
 	loop.Changed(time.Now())
-	e.awaitRules(time.Millisecond) // nothing syncs
+	e.awaitRules(of, time.Millisecond) // nothing syncs
 	synced := false
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -159,7 +160,7 @@ func TestExtension_AwaitRules(t *testing.T) {
 			return time.Time{}, false
 		}, func([]time.Time) {})
 	}()
-	e.awaitRules(time.Minute)
+	e.awaitRules(of, time.Minute)
 	stop()
 	if <-ended; !synced {
 		t.Error("it has not waited for the sync")

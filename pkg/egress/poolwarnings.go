@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,12 +11,12 @@ import (
 )
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
-func (p *poolNode) warn(wanted []netip.Addr) {
+func (p *poolNode) warn(wanted map[netip.Addr]bool) {
 	p.warnOf(&p.warned.networks, p.extension.state.inside(p.extension.config.Pool.Networks),
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
 	if status := p.runner.Status(); p.nodes[p.extension.config.NodeName] && len(status.Members) > 0 {
-		unable = cannotHold(status.Members[0].Networks, wanted)
+		unable = cannotHold(status.Members[0].Networks, slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare))
 	}
 	p.warnOf(&p.warned.unable, unable,
 		"This node cannot hold egress IPs of the pool, so other nodes get them", "This node can hold all egress IPs of the pool now")

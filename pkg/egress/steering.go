@@ -153,7 +153,11 @@ func (s *steerer) apply(event holders.Event) {
 	s.mu.Unlock()
 	switch event := event.(type) {
 	case holders.OwnAddresses:
-		changed = s.setHeld(func() { s.here = setOf(event.Addresses) }) || changed
+		here := map[netip.Addr]bool{}
+		for _, ip := range event.Addresses {
+			here[ip] = true
+		}
+		changed = s.setHeld(func() { s.here = here }) || changed
 	case holders.LeasesKnown:
 		s.known()
 	case holders.Hearing:
@@ -191,14 +195,6 @@ func (s *steerer) wakesSooner(now time.Time) bool {
 	}
 	s.wakeAt = at
 	return true
-}
-
-func setOf(addresses []netip.Addr) map[netip.Addr]bool {
-	set := make(map[netip.Addr]bool, len(addresses))
-	for _, ip := range addresses {
-		set[ip] = true
-	}
-	return set
 }
 
 // setNode takes the newest version of a Node.

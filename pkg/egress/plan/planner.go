@@ -33,7 +33,7 @@ type Planner struct {
 	dirtyClaims    map[*service]bool
 	dirtyPods      map[netip.Addr]bool
 	dirtyNetworks  bool
-	// revision grows with each Update that judges a pod.
+	// revision grows with each Update that judges a pod or a claim.
 	revision uint64
 	// change is what the next Update returns, as far as it is known.
 	change Change
@@ -305,7 +305,7 @@ func (p *Planner) Update() Change {
 	for s := range p.dirtyClaims {
 		p.judgeClaim(s)
 	}
-	if len(p.dirtyPods) > 0 {
+	if len(p.dirtyPods)+len(p.dirtyClaims) > 0 {
 		p.revision++
 	}
 	for addr := range p.dirtyPods {
@@ -489,7 +489,8 @@ func (p *Planner) Placed(name Service, addr netip.Addr) bool {
 	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node != "" })
 }
 
-// Revision returns a number that is another one when an Update may have changed bindings or homes. It is never 0 then.
+// Revision returns a number that is another one when an Update may have changed bindings, homes, or what is granted. It is
+// never 0 then.
 func (p *Planner) Revision() uint64 { return p.revision }
 
 // Homes returns the names of the nodes on which bound pods run. It leaves out those of which the endpoints do not say it, or
@@ -545,9 +546,9 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 	return sortedRefusals(refusals)
 }
 
-// Granted returns the egress IPs in these networks that claims have which are not refused as a whole, sorted. It costs
-// as much as there are Services.
-func (p *Planner) Granted(networks []netip.Prefix) []netip.Addr {
+// Granted returns the egress IPs in these networks that claims have which are not refused as a whole. It costs as much as there
+// are Services.
+func (p *Planner) Granted(networks []netip.Prefix) map[netip.Addr]bool {
 	set := map[netip.Addr]bool{}
 	for _, s := range p.services {
 		if s.claim == nil || s.refusal != nil || !s.claim.EgressIP.IsValid() {
@@ -557,7 +558,7 @@ func (p *Planner) Granted(networks []netip.Prefix) []netip.Addr {
 			set[ip] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
+	return set
 }
 
 // BindingsOf returns those of an address as of the last Update. The list must not be changed.

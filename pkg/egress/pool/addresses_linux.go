@@ -27,6 +27,8 @@ type kernelAddresses struct {
 
 // links are this node's interfaces, as far as they matter to the pool.
 type links struct {
+	// at is when they were read.
+	at time.Time
 	// byIndex has those with neighbours.
 	byIndex map[int]*net.Interface
 	subnets []subnetOn
@@ -54,7 +56,7 @@ func (k kernelAddresses) read() (l *links, err error) {
 }
 
 func (k kernelAddresses) readOnce() (*links, error) {
-	l := &links{byIndex: map[int]*net.Interface{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}}
+	l := &links{at: time.Now(), byIndex: map[int]*net.Interface{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}}
 	list, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)

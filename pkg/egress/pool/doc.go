@@ -4,7 +4,7 @@
 //
 //	Wanted, Pool       the API          Probe, LookAround   ARP and neighbour solicitations
 //	Networks, Found    the kernel       Take, Release       addresses by netlink, announced to the network
-//	Alive, Heard       the members      Renew               the kernel keeps addresses for another 30 s
+//	Alive, Heard       the members      Renew, Announce     the kernel keeps addresses for another 30 s; the network is told
 //	Epochs             the Leases       Publish             this member's state, to all others
 //
 // # Who gets an address
@@ -32,11 +32,12 @@
 //
 // # How an address is released
 //
-//   - Another live member has it with a higher epoch, which is how a drain ends: first the new node has the
-//     address, then the old one removes it.
+//   - Another member has it with a higher epoch, which is how a drain ends: first the new node has the address, then
+//     the old one removes it. Each member tells its state to those that it does not find alive every 50 ms, so a node
+//     that comes back to the network hears at once what others have taken over.
 //   - No majority is there, and neither any other node of the pool nor the gateway answers: this node is cut
 //     off. Without a majority, but with answers, it keeps its addresses, and asks for them as well: when a
-//     partition heals, another host may have them.
+//     partition heals, another host may have them. What is answered for is released at once.
 //   - Another host answers for it that is no former holder: each member asks every 10 s.
 //   - No granted Service has it any more.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. That is
@@ -50,6 +51,7 @@
 // there. Where a majority of the pool fails at once, what the rest has stays, and what the others had is
 // served when enough of them are back.
 //
-// The files assign.go, event.go, member.go and state.go are pure: they import the standard library, and time
-// is passed in.
+// The files assign.go, claims.go, event.go, member.go, peers.go, state.go and view.go are pure: they import the standard
+// library, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
+// their states; claims.go how addresses are taken; view.go what is seen on the network.
 package pool

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -23,9 +24,9 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case Probe:
-			go r.probe(ctx, logger, a)
+			r.running.Go(func() { r.probe(ctx, logger, a) })
 		case LookAround:
-			go r.look(ctx, logger, a)
+			r.running.Go(func() { r.look(ctx, logger, a) })
 		case Take:
 			takes = append(takes, a)
 		case Release:
@@ -61,16 +62,16 @@ type answers struct {
 	err         error
 }
 
-// ask returns who has addresses, by their interfaces. Witnesses are asked on the same interfaces: their answers show that a
-// network carries frames.
-func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*net.Interface][]netip.Addr) answers {
+// ask returns who has addresses, by their interfaces, and tells answered of each answer at once. Witnesses are asked on the same
+// interfaces: their answers show that a network carries frames.
+func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*net.Interface][]netip.Addr, answered func(netip.Addr)) answers {
 	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	own := l.hardware()
 	for link, group := range addresses {
 		asking.Go(func() {
-			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own...)
+			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own, answered)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -93,7 +94,7 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	if err != nil {
 		result.Failed = p.Addresses
 	} else {
-		all := r.ask(ctx, l, l.byLink(p.Addresses), merge(l.byLink(r.peers()), l.defaultGateways()))
+		all := r.ask(ctx, l, l.byLink(p.Addresses), merge(l.byLink(r.peers()), l.defaultGateways()), nil)
 		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
 		for ip, mac := range all.macs {
 			result.Answers[ip] = mac.String()
@@ -115,7 +116,7 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 
 // look asks who is there. If nobody can be asked, nobody is there.
 func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
-	result := Looked{At: time.Now(), Own: map[netip.Addr]string{}}
+	result := Looked{At: time.Now()}
 	defer func() { r.Tell(result) }()
 	l, err := r.kernel.read()
 	if err != nil {
@@ -123,18 +124,19 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 	}
 	peers := r.peers()
 	gateways := l.defaultGateways()
-	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil)
-	result.At = all.at
+	result.At = time.Now()
+	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil, func(ip netip.Addr) {
+		if slices.Contains(a.Own, ip) {
+			r.Tell(Answered{At: result.At, Addresses: []netip.Addr{ip}})
+		}
+	})
 	if all.err != nil {
 		logger.V(2).Info("Cannot ask whether the other nodes of the pool are there", "err", all.err)
 	}
-	for ip, mac := range all.macs {
+	for ip := range all.macs {
 		result.Peers = result.Peers || slices.Contains(peers, ip)
 		for _, those := range gateways {
 			result.Gateway = result.Gateway || slices.Contains(those, ip)
-		}
-		if slices.Contains(a.Own, ip) {
-			result.Own[ip] = mac.String()
 		}
 	}
 }
@@ -163,16 +165,14 @@ func (r *Runner) peers() (list []netip.Addr) {
 // that is stopped on the way looks again.
 func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	var l *links
-	var read time.Time
 	for _, ip := range addresses {
-		if now := time.Now(); l == nil || now.Sub(read) > rereadAfter {
+		if l == nil || time.Since(l.at) > rereadAfter {
 			var err error
 			if l, err = r.kernel.read(); err != nil {
 				logger.Error(err, "Cannot renew the egress IPs of this node; if that goes on, the kernel withdraws them")
 				r.Tell(RenewFailed{})
 				return
 			}
-			read = now
 		}
 		if index, there := l.ours[ip]; there {
 			if err := r.kernel.put(ip, index); err != nil {
@@ -183,13 +183,14 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	}
 }
 
-// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken.
+// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken. Of one whose former holder serves
+// it meanwhile the nodes are told before the network is: until both know, packets and answers take different ways.
 func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 	if len(takes) == 0 {
 		return true
 	}
 	l, readErr := r.kernel.read()
-	var failed, put []netip.Addr
+	var failed, late, vacant, given []netip.Addr
 	var moves []Move
 	for _, t := range takes {
 		delete(r.leaving, t.Address)
@@ -197,24 +198,39 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 		if err == nil {
 			err = r.takeAddress(l, t)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errLate):
+			late = append(late, t.Address)
+			continue
+		case err != nil:
 			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
 			failed = append(failed, t.Address)
 			continue
 		}
-		put = append(put, t.Address)
+		if t.Why == Drained {
+			given = append(given, t.Address)
+		} else {
+			vacant = append(vacant, t.Address)
+		}
 		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, Since: t.Since})
 	}
-	r.announceAndRepeat(logger, put)
+	r.announceAndRepeat(logger, vacant)
 	for i := range moves {
 		moves[i].At = time.Now()
 	}
 	r.moved(moves)
-	if len(failed) > 0 {
-		r.Tell(TakeFailed{failed})
+	r.announceAndRepeat(logger, given)
+	if len(late) > 0 {
+		logger.Info("Egress IPs were not taken, because this process was stopped or starved and another node may have them; will ask again", "addresses", late)
 	}
-	return len(failed) == 0
+	if len(failed)+len(late) == 0 {
+		return true
+	}
+	r.Tell(TakeFailed{Addresses: failed, Late: late})
+	return false
 }
+
+var errLate = errors.New("it is too late")
 
 func (r *Runner) takeAddress(l *links, t Take) error {
 	if index, foreign := l.foreign[t.Address]; foreign {
@@ -224,8 +240,8 @@ func (r *Runner) takeAddress(l *links, t Take) error {
 	if !found {
 		return fmt.Errorf("no interface has a subnet with %s", t.Address)
 	}
-	if late := time.Since(t.Until); late > 0 {
-		return fmt.Errorf("this process was stopped or starved, and is %v too late: another node may have %s", late, t.Address)
+	if time.Now().After(t.Until) {
+		return errLate
 	}
 	return r.kernel.put(t.Address, link.Index)
 }

@@ -19,8 +19,9 @@ type fakeKernel struct {
 	unread   bool
 	unputs   []netip.Addr
 	unremove bool
-	// stop is called before an address is put, if there is one.
-	stop func()
+	// age is how old what it has is when it has been read. changed is called before an address is put, if there is one.
+	age     time.Duration
+	changed func()
 }
 
 var errFake = errors.New("the kernel does not do it")
@@ -30,7 +31,7 @@ func (k *fakeKernel) read() (*links, error) {
 		return nil, errFake
 	}
 	l := &links{
-		ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}},
+		at: time.Now().Add(-k.age), ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}},
 		byIndex: map[int]*net.Interface{math.MaxInt32: {Index: math.MaxInt32, Name: "none", HardwareAddr: make(net.HardwareAddr, 6)}},
 	}
 	for ip, index := range k.held {
@@ -43,8 +44,8 @@ func (k *fakeKernel) put(ip netip.Addr, index int) error {
 	if slices.Contains(k.unputs, ip) {
 		return errFake
 	}
-	if k.stop != nil {
-		k.stop()
+	if k.changed != nil {
+		k.changed()
 	}
 	k.held[ip] = index
 	return nil
@@ -74,7 +75,7 @@ func (r *Runner) doNow(actions ...Action) { r.do(context.Background(), klog.Back
 func (r *Runner) failed() (list []netip.Addr) {
 	for _, e := range r.take() {
 		if e, is := e.(TakeFailed); is {
-			list = append(list, e.Addresses...)
+			list = append(list, slices.Concat(e.Addresses, e.Late)...)
 		}
 	}
 	return list
@@ -130,6 +131,22 @@ func TestRunner_DoesNotTellOfAddressesThatItCouldNotTake(t *testing.T) {
 	}
 }
 
+// TestRunner_TellsTheNodesBeforeTheNetwork of what is handed over: its former holder serves it meanwhile. What nobody serves is
+// announced at once.
+func TestRunner_TellsTheNodesBeforeTheNetwork(t *testing.T) {
+	for why, want := range map[Reason]bool{Drained: false, Dead: true} {
+		r, _ := newFakeRunner()
+		announced := false
+		r.config.Moved = func([]Move) { announced = len(r.repeats) > 0 }
+		one := take(ip1)
+		one.Why = why
+		r.doNow(one)
+		if announced != want || len(r.repeats) != len(repeats) {
+			t.Errorf("%s: announced before the nodes are told: %v, want %v; and %d times afterwards, want %d", why, announced, want, len(r.repeats), len(repeats))
+		}
+	}
+}
+
 func TestRunner_TakesNothingTooLate(t *testing.T) {
 	r, k := newFakeRunner()
 	r.doNow(Take{Address: ip1, Until: time.Now().Add(-time.Nanosecond)}, take(ip2))
@@ -142,12 +159,8 @@ func TestRunner_TakesNothingTooLate(t *testing.T) {
 func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
 	r, k := newFakeRunner()
 	k.held[ip1], k.held[ip2] = 1, 1
-	k.stop = func() {
-		if k.stop = nil; len(k.held) == 2 {
-			time.Sleep(rereadAfter + time.Millisecond) // what is tested
-			delete(k.held, ip2)
-		}
-	}
+	k.age = rereadAfter + 1
+	k.changed = func() { delete(k.held, ip2) }
 	r.doNow(Renew{[]netip.Addr{ip1, ip2}})
 	if _, has := k.held[ip2]; has || len(k.held) != 1 {
 		t.Errorf("the kernel has %v, want %v", k.held, ip1)
@@ -160,6 +173,29 @@ func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
 	if len(r.repeats) != len(repeats) {
 		t.Errorf("it is announced %d times again, want %d", len(r.repeats), len(repeats))
 	}
+}
+
+// TestRunner_SaysSinceWhenItHangs to the watchdog: an event waits, or what was taken is not dealt with.
+func TestRunner_SaysSinceWhenItHangs(t *testing.T) {
+	r, _ := newFakeRunner()
+	due := func(want bool, when string) {
+		t.Helper()
+		if got := !r.DueSince().IsZero(); got != want {
+			t.Errorf("%s: something is due: %v, want %v", when, got, want)
+		}
+	}
+	due(false, "at first")
+	r.Tell(Tick{})
+	due(true, "an event waits")
+	r.take()
+	due(true, "it is being dealt with")
+	r.done()
+	due(false, "it is dealt with")
+	r.take()
+	due(true, "only time has passed")
+	r.Tell(Tick{})
+	r.done()
+	due(true, "another event has come meanwhile")
 }
 
 // TestRunner_AddressThatWasTakenAgainIsNotGone: the kernel's report that it was removed may be late.

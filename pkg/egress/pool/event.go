@@ -28,8 +28,8 @@ type Found struct{ Addresses []netip.Addr }
 // Removed says that addresses are not in the kernel any more, although nobody here removed them.
 type Removed struct{ Addresses []netip.Addr }
 
-// TakeFailed says that addresses could not be taken.
-type TakeFailed struct{ Addresses []netip.Addr }
+// TakeFailed says that addresses could not be taken; Late are those for which it was too late, which may be tried again.
+type TakeFailed struct{ Addresses, Late []netip.Addr }
 
 // RenewFailed says that addresses could not be renewed.
 type RenewFailed struct{}
@@ -67,8 +67,14 @@ type Looked struct {
 	At time.Time
 	// Peers: any other node of the pool answered. Gateway: the default gateway did.
 	Peers, Gateway bool
-	// Own are this member's addresses that another host answered for.
-	Own map[netip.Addr]string
+}
+
+// Answered says that other hosts answer for addresses of this member. It comes before the [Looked] of the [LookAround] that
+// has asked: two hosts must not have an address for as long as answers of others are waited for.
+type Answered struct {
+	// At is when that began.
+	At        time.Time
+	Addresses []netip.Addr
 }
 
 // Drain says that this member is to give its addresses to others, or is not any more.
@@ -84,7 +90,7 @@ type Probe struct {
 }
 
 // LookAround asks the pool's other nodes, the default gateway, and for this member's own addresses.
-// [Looked] is the answer.
+// [Answered] is what others answer for these, [Looked] the result.
 type LookAround struct{ Own []netip.Addr }
 
 // Take puts an address on this node and announces it. [TakeFailed] is the answer if that fails.
@@ -137,23 +143,25 @@ const (
 
 // The reasons to release.
 const (
-	HandedOver Reason = "handed_over"
-	Unwanted   Reason = "unwanted"
-	CutOff     Reason = "cut_off"
-	Answered   Reason = "answered"
-	Gone       Reason = "gone"
+	HandedOver  Reason = "handed_over"
+	TakenOver   Reason = "taken_over"
+	Unwanted    Reason = "unwanted"
+	CutOff      Reason = "cut_off"
+	AnsweredFor Reason = "answered"
+	Gone        Reason = "gone"
 )
 
 var because = map[Reason]string{
-	Unheld:     "no node had it",
-	Dead:       "its node gave no sign of life and does not answer",
-	Drained:    "its node is drained",
-	Detached:   "its node cannot hold it any more",
-	HandedOver: "another node has taken it over",
-	Unwanted:   "no granted Service has it any more",
-	CutOff:     "this node reaches no other node of the pool",
-	Answered:   "another host answers for it",
-	Gone:       "it was removed from the interface",
+	Unheld:      "no node had it",
+	Dead:        "its node gave no sign of life and does not answer",
+	Drained:     "its node is drained",
+	Detached:    "its node cannot hold it any more",
+	HandedOver:  "another node has taken it over",
+	TakenOver:   "another node took it over while this one was out of reach",
+	Unwanted:    "no granted Service has it any more",
+	CutOff:      "this node reaches no other node of the pool",
+	AnsweredFor: "another host answers for it",
+	Gone:        "it was removed from the interface",
 }
 
 // Because is what people are told after "because".

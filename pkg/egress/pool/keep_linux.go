@@ -45,14 +45,14 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 		if !l.up(index) {
 			continue
 		}
-		answers, err := neighbor.Ask(ctx, l.byIndex[index], addresses)
+		answers, err := neighbor.Ask(ctx, l.byIndex[index], addresses, nil, nil)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		for _, ip := range addresses {
 			if mac, answered := answers[ip]; answered {
-				logger.Info("Removed an egress IP", "address", ip, "because", because[Answered], "mac", mac)
+				logger.Info("Removed an egress IP", "address", ip, "because", because[AnsweredFor], "mac", mac)
 				errs = append(errs, k.remove(ip, index))
 			} else if ctx.Err() == nil {
 				errs = append(errs, k.put(ip, index))

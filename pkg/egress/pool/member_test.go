@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,7 +112,8 @@ func TestMember_SilenceCountsWhileItIsNew(t *testing.T) {
 func TestMember_OldLooksDoNotCount(t *testing.T) {
 	m := NewMember("a", 1)
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
-	acts(t, m.Next(Looked{At: moment(0), Own: map[netip.Addr]string{ip1: "02:00"}}, moment(validity+1)), LookAround{[]netip.Addr{ip1}})
+	acts(t, m.Next(Answered{moment(0), []netip.Addr{ip1}}, moment(validity+1)))
+	acts(t, m.Next(Looked{At: moment(0)}, moment(validity+1)), LookAround{[]netip.Addr{ip1}})
 	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
 }
 
@@ -165,11 +167,21 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 	}
 }
 
+// TestMember_GivesWayToOneThatItFindsDead: a node that comes back to the network hears of the new holder before it finds it alive.
+func TestMember_GivesWayToOneThatItFindsDead(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	m.Next(Alive{"b", false}, moment(time.Second))
+	acts(t, m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 2})}, moment(2*time.Second)),
+		Release{Address: ip, Why: TakenOver, To: "b"}, Probe{Addresses: []netip.Addr{ip}}) // to see whether b has it
+}
+
 func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 	m := NewMember("a", 1)
 	acts(t, m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0)), LookAround{[]netip.Addr{ip1, ip2}})
-	acts(t, m.Next(Looked{At: moment(time.Second), Own: map[netip.Addr]string{ip1: "02:00"}}, moment(time.Second)),
-		Release{Address: ip1, Why: Answered}, Announce{[]netip.Addr{ip2}})
+	acts(t, m.Next(Answered{moment(time.Second), []netip.Addr{ip1}}, moment(time.Second)), Release{Address: ip1, Why: AnsweredFor})
+	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true}, moment(time.Second)), Announce{[]netip.Addr{ip2}})
 }
 
 // TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release
@@ -178,7 +190,8 @@ func TestMember_FormerHolderStillAnswers(t *testing.T) {
 	ip := mine(t)
 	at := func(ms int) time.Time { return moment(time.Duration(ms) * time.Millisecond) }
 	looked := func(m *Member, asked, now int) []Action {
-		return m.Next(Looked{At: at(asked), Peers: true, Own: map[netip.Addr]string{ip: "02:00"}}, at(now))
+		m.view.looking = true
+		return slices.Concat(m.Next(Answered{at(asked), []netip.Addr{ip}}, at(now)), m.Next(Looked{At: at(asked), Peers: true}, at(now)))
 	}
 	m := newTestMember(t, ip)
 	m.Next(m.probed(at(0), nil, ip), at(0))
@@ -195,7 +208,7 @@ func TestMember_FormerHolderStillAnswers(t *testing.T) {
 	acts(t, m.Next(Tick{}, at(120)), again)
 	acts(t, looked(m, 109, 130), announced)
 	acts(t, m.Next(Tick{}, at(150)), again)
-	acts(t, looked(m, 150, 230), Release{Address: ip, Why: Answered}, Probe{Addresses: []netip.Addr{ip}})
+	acts(t, looked(m, 300, 310), Release{Address: ip, Why: AnsweredFor}, Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_RenewsEveryTenSeconds(t *testing.T) {
@@ -276,7 +289,7 @@ func TestMember_FailedTakeIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
-	acts(t, m.Next(TakeFailed{[]netip.Addr{ip}}, moment(0)))
+	acts(t, m.Next(TakeFailed{Addresses: []netip.Addr{ip}}, moment(0)))
 	if got := m.Objections(ip)["a"]; got != Failed {
 		t.Errorf("the objection is %q, want %q", got, Failed)
 	}
@@ -284,6 +297,36 @@ func TestMember_FailedTakeIsForOthers(t *testing.T) {
 	if got := m.Objections(ip)["a"]; got != "" {
 		t.Errorf("later the objection is %q, want none", got)
 	}
+}
+
+// TestMember_ProbesAreFew: however many addresses come one after another.
+func TestMember_ProbesAreFew(t *testing.T) {
+	m := newTestMember(t)
+	var wanted []netip.Addr
+	probes := 0
+	for ip := ip1; len(wanted) < 100; ip = ip.Next() {
+		wanted = append(wanted, ip)
+		for _, a := range m.Next(Wanted{wanted}, moment(0)) {
+			if _, is := a.(Probe); is {
+				probes++
+			}
+		}
+	}
+	if probes != probesAtOnce {
+		t.Errorf("%d probes are under way, want %d", probes, probesAtOnce)
+	}
+	actions := m.Next(m.probed(moment(0), nil), moment(0))
+	if len(moves(actions)) != 1 {
+		t.Errorf("after one of them: %v, want a probe of all that are left", moves(actions))
+	}
+}
+
+// TestMember_LateTakeIsTriedAgain: by the same member, since nothing is wrong with it.
+func TestMember_LateTakeIsTriedAgain(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	acts(t, m.Next(TakeFailed{Late: []netip.Addr{ip}}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +34,9 @@ const (
 	sendAgain = 50 * time.Millisecond
 	// datagram is how large a state may be, in bytes, to be sent by UDP as well.
 	datagram = 1200
+	// remindAgain is how often a node of the pool is told the state that is not found alive. When a cut-off holder comes back, both
+	// it and the new one have the address until it hears of that.
+	remindAgain = 50 * time.Millisecond
 )
 
 // members speaks with the other members of the pool: it finds out who is alive, and exchanges states.
@@ -46,11 +51,15 @@ type members struct {
 	// created is closed when there is a list.
 	created chan struct{}
 
-	// join is woken when there is a member whose state is not known.
+	// joined wakes join: there is a member whose state is not known, or a node has spoken that is no member.
 	joined chan struct{}
 	done   chan struct{}
+	// running has the goroutines that close waits for.
+	running sync.WaitGroup
 
 	mu sync.Mutex
+	// closed: no more goroutines are started.
+	closed bool
 	// nodes are those of the cluster, at has their addresses, pool is which of them to speak to.
 	nodes map[string]netip.Addr
 	at    map[netip.Addr]bool
@@ -69,18 +78,19 @@ type peerNode struct {
 	wake, gone chan struct{}
 }
 
-// newMembers begins to listen.
-func newMembers(logger klog.Logger, config Config, tell func(Event)) (*members, error) {
+// newMembers begins to listen at an address of this node.
+func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func(Event)) (*members, error) {
 	m := &members{
 		name: config.NodeName, port: config.Port, networks: config.Networks, logger: logger, tell: tell,
 		created: make(chan struct{}), joined: make(chan struct{}, 1), done: make(chan struct{}), peers: map[string]*peerNode{},
 	}
 	c := memberlist.DefaultLANConfig()
-	c.Name, c.AdvertiseAddr, c.AdvertisePort = m.name, config.Address.String(), int(config.Port)
+	c.Name, c.AdvertiseAddr, c.AdvertisePort = m.name, address.String(), int(config.Port)
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicion, 1
 	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
-	c.DisableTcpPings = true // a process that answers by TCP alone is of no use
+	c.DisableTcpPings = true    // a process that answers by TCP alone is of no use
+	c.EnableCompression = false // messages are small, and many
 	c.DeadNodeReclaimTime = time.Second
 	c.Delegate, c.Events, c.Alive = delegate{m}, delegate{m}, delegate{m}
 	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
@@ -91,7 +101,7 @@ func newMembers(logger klog.Logger, config Config, tell func(Event)) (*members, 
 		}
 		c.Keyring = ring
 	}
-	transport, err := listen(config.Address, config.Port, c.Logger, m.isNode)
+	transport, err := listen(address, config.Port, c.Logger, m.isNode)
 	if err != nil {
 		return nil, err
 	}
@@ -103,14 +113,33 @@ func newMembers(logger klog.Logger, config Config, tell func(Event)) (*members, 
 	}
 	m.list = list
 	close(m.created)
-	go m.join()
+	m.running.Go(m.join)
+	m.running.Go(m.remind)
 	return m, nil
 }
 
-// close ends it. Nobody is told: a restart moves nothing.
+// close ends it. The other nodes are not told: a restart moves nothing. To this one they are not alive any more.
 func (m *members) close() error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
 	close(m.done)
-	return m.list.Shutdown()
+	err := m.list.Shutdown()
+	m.running.Wait()
+	m.mu.Lock()
+	peers := slices.Collect(maps.Keys(m.peers))
+	m.mu.Unlock()
+	for _, name := range peers {
+		m.tell(Alive{name, false})
+	}
+	return err
+}
+
+// start runs f until close waits for it. The lock must be held.
+func (m *members) start(f func()) {
+	if !m.closed {
+		m.running.Go(f)
+	}
 }
 
 // setNodes says which nodes the cluster has, at which addresses, and which are in the pool. A node that has just left
@@ -183,14 +212,13 @@ func (m *members) send(peer *peerNode) {
 }
 
 // join exchanges states with the nodes of the pool that are no members, and with the members whose states may have
-// changed while they were not found alive, every so often.
+// changed while they were not found alive, every so often. A node that does not answer keeps no other one waiting, nor itself
+// when it comes back.
 func (m *members) join() {
 	for ticker := time.NewTicker(joinAgain); ; {
-		var joining sync.WaitGroup
 		for name, address := range m.missing() {
-			joining.Go(func() { m.exchange(name, address) })
+			m.running.Go(func() { m.exchange(name, address) })
 		}
-		joining.Wait()
 		select {
 		case <-m.done:
 			ticker.Stop()
@@ -215,6 +243,38 @@ func (m *members) exchange(name, address string) {
 	if peer := m.peers[name]; peer != nil && (before == nil || peer == before) {
 		peer.exchanged = true
 	}
+}
+
+// remind tells the nodes of the pool that are no members the state, every so often: one that has come back to the network learns
+// from it at once what others have taken over.
+func (m *members) remind() {
+	for ticker := time.NewTicker(remindAgain); ; {
+		select {
+		case <-m.done:
+			ticker.Stop()
+			return
+		case <-ticker.C:
+		}
+		text, absent := m.absent()
+		for _, node := range absent {
+			_ = m.list.SendBestEffort(node, text) // a node that is away cannot be told
+		}
+	}
+}
+
+// absent are the nodes of the pool that are no members, and what to tell them; none if that is nothing.
+func (m *members) absent() (text []byte, nodes []*memberlist.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state == nil {
+		return nil, nil
+	}
+	for _, name := range m.pool {
+		if address, known := m.nodes[name]; known && name != m.name && m.peers[name] == nil {
+			nodes = append(nodes, &memberlist.Node{Name: name, Addr: address.AsSlice(), Port: m.port})
+		}
+	}
+	return m.state, nodes
 }
 
 // missing are the addresses, with ports, of the nodes with which no states have been exchanged since they were found alive,
@@ -275,6 +335,7 @@ func (d delegate) heard(text []byte) {
 	}
 	d.mu.Lock()
 	_, known := d.nodes[s.Name]
+	member := d.peers[s.Name] != nil
 	d.mu.Unlock()
 	if !known || s.Name == d.name {
 		d.logger.V(2).Info("Ignored the state of a member of the pool that is no other node of the cluster", "node", s.Name)
@@ -282,6 +343,9 @@ func (d delegate) heard(text []byte) {
 	}
 	s.confine(d.networks)
 	d.tell(Heard{s})
+	if !member {
+		wake(d.joined)
+	}
 }
 
 // NotifyAlive is part of [memberlist.AliveDelegate]. Only nodes of the cluster may be members, at their own addresses.
@@ -305,8 +369,8 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	peer := &peerNode{Node: &own, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	d.mu.Lock()
 	d.peers[node.Name] = peer
+	d.start(func() { d.send(peer) })
 	d.mu.Unlock()
-	go d.send(peer)
 	d.tell(Alive{node.Name, true})
 	wake(d.joined)
 }

@@ -1,9 +1,11 @@
 package pool
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +26,7 @@ const loopbackPort = 17947
 func newTestMembers(t *testing.T, name string) testMembers {
 	t.Helper()
 	events := make(chan Event, 1000)
-	m, err := newMembers(klog.Background(), Config{NodeName: name, Address: nodesOnLoopback[name], Port: loopbackPort, Networks: []netip.Prefix{subnet.Prefix}}, func(e Event) { events <- e })
+	m, err := newMembers(klog.Background(), Config{NodeName: name, Port: loopbackPort, Networks: []netip.Prefix{subnet.Prefix}}, nodesOnLoopback[name], func(e Event) { events <- e })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +83,67 @@ func TestMembers_FoundAliveAgain(t *testing.T) {
 	delegate{b.members}.NotifyLeave(node.Node)
 	delegate{b.members}.NotifyJoin(node.Node)
 	b.await(t, heard)
+}
+
+// TestMembers_OneThatIsNotAliveIsTold by datagrams, over and over: all else that members send to it needs a connection.
+func TestMembers_OneThatIsNotAliveIsTold(t *testing.T) {
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nodesOnLoopback["b"], loopbackPort)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	newTestMembers(t, "a").publish(State{Name: "a", Version: 1})
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, _, err := conn.ReadFrom(make([]byte, datagram)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitAlive waits until another member is found alive, or dead.
+func (m testMembers) awaitAlive(t *testing.T, name string, now bool) {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); ; {
+		select {
+		case e := <-m.events:
+			if e == (Alive{name, now}) {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%s has not found out that %s is alive: %v", m.name, name, now)
+		}
+	}
+}
+
+// TestRunner_SpeaksAtItsNewAddress: the address of a Node may change while its process runs.
+func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
+	b := newTestMembers(t, "b")
+	r, _ := newFakeRunner()
+	r.config.Port = loopbackPort
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for _, address := range []string{"127.0.10.1", "127.0.10.3"} {
+		nodes := map[string]netip.Addr{"a": netip.MustParseAddr(address), "b": nodesOnLoopback["b"]}
+		b.setNodes(nodes, []string{"a", "b"})
+		r.SetNodes(nodes, []string{"a", "b"})
+		b.awaitAlive(t, "a", true)
+		for found := false; !found; {
+			b.mu.Lock()
+			if peer := b.peers["a"]; peer != nil {
+				found = peer.Addr.String() == address
+			}
+			b.mu.Unlock()
+			if !found {
+				b.awaitAlive(t, "a", true) // that was before
+			}
+		}
+	}
 }
 
 func TestMembers_OnlyOtherNodesOfTheClusterAreHeard(t *testing.T) {

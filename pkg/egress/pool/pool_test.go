@@ -266,10 +266,12 @@ func TestPool_WithoutMajorityNobodyTakes(t *testing.T) {
 	s.powerOff(s.nodes[0])
 	s.powerOff(s.nodes[1])
 	s.powerOff(s.nodes[2])
+	s.run(500 * time.Millisecond) // two of them may be found dead before the third is
+	before := []int{len(s.nodes[3].kernel), len(s.nodes[4].kernel)}
 	s.unmoved(func() { s.run(10 * time.Second) })
-	for _, n := range s.nodes[3:] {
-		if len(n.kernel) != 10 {
-			t.Errorf("%s has %d addresses, want the 10 that it had: it still reaches the others", n.name, len(n.kernel))
+	for i, n := range s.nodes[3:] {
+		if len(n.kernel) != before[i] {
+			t.Errorf("%s has %d addresses, want the %d that it had: it still reaches the other one", n.name, len(n.kernel), before[i])
 		}
 	}
 	s.powerOn(s.nodes[0])
@@ -382,10 +384,11 @@ func TestPool_RollingReboot(t *testing.T) {
 }
 
 // TestPool_RandomFaults: whatever happens, after the last fault each address is served again by one node, and two living
-// nodes that reach each other never have one for long.
+// nodes that reach each other never have one for long. If what one tells is lost in the moment in which an address moves, the
+// other one has to be found dead first, and to look around.
 func TestPool_RandomFaults(t *testing.T) {
 	const faults, simulations = 12, 100
-	var longest, slowest time.Duration
+	var longest, untold, slowest time.Duration
 	for seed := range uint64(simulations) {
 		nodes := []int{3, 5}[seed%2]
 		s := newSimulation(t, seed, nodes, 15)
@@ -398,14 +401,18 @@ func TestPool_RandomFaults(t *testing.T) {
 		s.slowest(&slowest)
 		s.run(40 * time.Second) // addresses of a process that died twice go by themselves
 		s.served()
-		longest = max(longest, s.longest)
+		if s.deafened {
+			untold = max(untold, s.longest)
+		} else {
+			longest = max(longest, s.longest)
+		}
 		if t.Failed() {
 			t.Fatalf("seed %d; moves:\n%s", seed, strings.Join(s.moves, "\n"))
 		}
 	}
-	t.Logf("two nodes had one address for %v at most; all were served %v after the last fault", longest, slowest)
-	if longest > 200*time.Millisecond || slowest > 2*time.Second {
-		t.Error("want at most 200ms, and 2s")
+	t.Logf("two nodes had one address for %v at most, %v where messages are lost; all were served %v after the last fault", longest, untold, slowest)
+	if longest > 200*time.Millisecond || untold > 600*time.Millisecond || slowest > 2*time.Second {
+		t.Error("want at most 200ms, 600ms, and 2s")
 	}
 }
 
@@ -429,7 +436,7 @@ func (s *simulation) fault(n *simulatedNode) {
 	case 3:
 		n.segment = 1 - n.segment
 	case 4:
-		n.deaf = !n.deaf
+		n.deaf, s.deafened = !n.deaf, true
 	case 5:
 		s.drain(n, !n.draining)
 	case 6:

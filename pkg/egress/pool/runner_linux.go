@@ -15,9 +15,8 @@ import (
 
 // Config is what a [Runner] has to know beside the events.
 type Config struct {
-	// NodeName is the name of this node, Address the one by which the other nodes reach it.
+	// NodeName is the name of this node.
 	NodeName string
-	Address  netip.Addr
 	// Port is where members speak to each other, by UDP and TCP.
 	Port uint16
 	// Keys authenticate and encrypt that, each 32 bytes: the first is used, all are accepted. Without keys
@@ -27,8 +26,8 @@ type Config struct {
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
 	Ignored string
-	// Moved is told of each address that was taken or released, before it is removed. It must not wait
-	// for the Runner.
+	// Moved is told of each address that was taken or released: before it is removed, and before one is announced to the
+	// network whose former holder still serves it. It must not wait for the Runner.
 	Moved func([]Move)
 	// Changed is told when another host is found to have an address that this node is about to take, or not any
 	// more. It must not wait.
@@ -72,12 +71,20 @@ type Runner struct {
 
 	mu    sync.Mutex
 	queue []Event
+	// due is when the oldest event came that the goroutine of Run has not dealt with; zero if there is none.
+	due time.Time
 	// nodes and pool are what the members are told when they are there.
 	nodes   map[string]netip.Addr
 	pool    []string
 	members *members
+	// address is this node's, by which the other nodes reach it; readdressed says that it is another one.
+	address     netip.Addr
+	readdressed chan struct{}
 	// status is what Status returns.
 	status Status
+
+	// running has the goroutines that Run waits for.
+	running sync.WaitGroup
 
 	// What follows is for the goroutine of Run.
 	member *Member
@@ -130,7 +137,7 @@ func NewRunner(c Config) *Runner {
 	return &Runner{
 		config: c,
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
-		wake:   make(chan struct{}, 1),
+		wake:   make(chan struct{}, 1), readdressed: make(chan struct{}, 1),
 		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
 		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
@@ -140,17 +147,42 @@ func NewRunner(c Config) *Runner {
 func (r *Runner) Tell(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if answered, is := e.(Answered); is && len(r.queue) > 0 {
+		if last, same := r.queue[len(r.queue)-1].(Answered); same && last.At.Equal(answered.At) {
+			last.Addresses = append(last.Addresses, answered.Addresses...)
+			r.queue[len(r.queue)-1] = last // hundreds of answers are one event
+			return
+		}
+	}
 	r.queue = append(r.queue, e)
-	select {
-	case r.wake <- struct{}{}:
-	default: // one waits already
+	r.isDue()
+	wake(r.wake)
+}
+
+// DueSince returns since when Run has not come to something that it has to do; zero if there is nothing. It is for those who
+// ask whether Run hangs.
+func (r *Runner) DueSince() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.due
+}
+
+// isDue notes that there is something to do. The lock must be held.
+func (r *Runner) isDue() {
+	if r.due.IsZero() {
+		r.due = time.Now()
 	}
 }
 
-// SetNodes says which nodes the cluster has, at which addresses, and which are in the pool.
+// SetNodes says which nodes the cluster has, at which addresses, and which are in the pool. This node's own address, the last one
+// that it had, is where it speaks to the others.
 func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string) {
 	r.mu.Lock()
 	r.nodes, r.pool = nodes, pool
+	if self := nodes[r.config.NodeName]; self.IsValid() && self != r.address {
+		r.address = self
+		wake(r.readdressed)
+	}
 	if r.members != nil {
 		r.members.setNodes(nodes, pool)
 	}
@@ -169,11 +201,10 @@ func (r *Runner) Status() Status {
 // are logged and tried again. Sockets are opened on the caller's thread, or by goroutines that it starts.
 func (r *Runner) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
+	defer r.running.Wait()
 	r.findAddresses(ctx)
-	running.Go(func() { r.watchKernel(ctx) })
-	running.Go(func() { r.speak(ctx) })
+	r.running.Go(func() { r.watchKernel(ctx) })
+	r.running.Go(func() { r.speak(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -188,7 +219,8 @@ func (r *Runner) Run(ctx context.Context) {
 		}
 		r.remove(logger)
 		r.announceAgain(logger)
-		r.describe()
+		r.describe(logger)
+		r.done()
 		timer.Reset(r.pause())
 	}
 }
@@ -197,9 +229,19 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) take() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.isDue() // maybe only because time has passed
 	queue := r.queue
 	r.queue = nil
 	return queue
+}
+
+// done notes that all that take has returned is dealt with.
+func (r *Runner) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.due = (time.Time{}); len(r.queue) > 0 {
+		r.isDue()
+	}
 }
 
 // asItIs leaves the addresses out of a [Removed] that the kernel has: they were taken again since.
@@ -276,26 +318,60 @@ func (r *Runner) watchKernel(ctx context.Context) {
 	}
 }
 
-// speak speaks with the other members.
+// speak speaks with the other members, at this node's address; at another one when that has changed.
 func (r *Runner) speak(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	for complained := false; ctx.Err() == nil; {
-		members, err := newMembers(logger, r.config, r.Tell)
+	var again <-chan time.Time
+	for complained := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.readdressed:
+		case <-again:
+		}
+		members, err := r.join(logger)
 		if err != nil {
 			if !complained {
 				complained = true
 				logger.Error(err, "Cannot take part in the pool of nodes that egress IPs are put on; will retry, further failures are not logged")
 			}
-			sleep(ctx, openAgain)
+			again = time.After(openAgain)
 			continue
 		}
-		r.mu.Lock()
-		r.members = members
-		members.setNodes(r.nodes, r.pool)
-		r.mu.Unlock()
+		complained, again = false, nil
 		r.Tell(joined{})
-		<-ctx.Done()
-		_ = members.close() // the process ends
+		select {
+		case <-ctx.Done():
+		case <-r.readdressed:
+			wake(r.readdressed) // for the next round
+		}
+		r.leave(logger, members)
+	}
+}
+
+// join begins to speak with the other members.
+func (r *Runner) join(logger klog.Logger) (*members, error) {
+	r.mu.Lock()
+	address := r.address
+	r.mu.Unlock()
+	members, err := newMembers(logger, r.config, address, r.Tell)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members = members
+	members.setNodes(r.nodes, r.pool)
+	return members, nil
+}
+
+// leave ends that.
+func (r *Runner) leave(logger klog.Logger, members *members) {
+	r.mu.Lock()
+	r.members = nil
+	r.mu.Unlock()
+	if err := members.close(); err != nil {
+		logger.V(2).Info("The port for the other nodes of the pool was not closed in order", "err", err)
 	}
 }
 
@@ -311,8 +387,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// describe notes how things are, for Status.
-func (r *Runner) describe() {
+// describe notes how things are, for Status, and logs which nodes are alive when that changes.
+func (r *Runner) describe(logger klog.Logger) {
 	s := r.member.status()
 	s.Moves = make(map[netip.Addr]Move, len(r.last))
 	for ip, m := range r.last {
@@ -322,9 +398,22 @@ func (r *Runner) describe() {
 	before := r.status
 	r.status = s
 	r.mu.Unlock()
+	if s.Of > 0 && (s.Majority != before.Majority || !slices.Equal(s.alive(), before.alive())) {
+		logger.Info("The pool has changed", "alive", s.alive(), "of", s.Pool, "majority", s.Majority)
+	}
 	if r.config.Changed != nil && !maps.Equal(inUse(before), inUse(s)) {
 		r.config.Changed()
 	}
+}
+
+// alive are the names of the nodes that are.
+func (s Status) alive() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Alive)) {
+		if s.Alive[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // inUse are those of this node's claims that another host has, with its MAC.

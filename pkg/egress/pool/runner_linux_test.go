@@ -56,7 +56,7 @@ func runNode(text string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
 	config := Config{
-		NodeName: c.Name, Address: c.Nodes[c.Name], Port: 7947, Networks: poolNetworks, Ignored: "steer0",
+		NodeName: c.Name, Port: 7947, Networks: poolNetworks, Ignored: "steer0",
 		Moved: func(moves []Move) {
 			for _, m := range moves {
 				_ = json.NewEncoder(os.Stdout).Encode(m)
@@ -505,7 +505,7 @@ func answersTo(t *testing.T, host *lab.Host, addresses []netip.Addr) (answers ma
 			return err
 		}
 		for link, group := range l.byLink(addresses) {
-			if answers, err = neighbor.Ask(t.Context(), link, group); err != nil {
+			if answers, err = neighbor.Ask(t.Context(), link, group, nil, nil); err != nil {
 				return err
 			}
 		}

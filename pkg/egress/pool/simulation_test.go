@@ -14,7 +14,8 @@ import (
 // simulation has members on a network, in a time of its own. What it needs of the world is modelled after
 // what the effects do: messages take some milliseconds, a member is found dead after 350 to 470 ms, a probe
 // takes 80 ms and is answered by the kernel of a host, whether its process lives or not. States are told to those
-// that are found alive when they change, and exchanged with one of them, chosen at random, every 5 s, as memberlist does.
+// that are found alive when they change, and exchanged with one of them, chosen at random, every 5 s, as memberlist does. Those
+// that are not are told every 50 ms.
 type simulation struct {
 	*testing.T
 	random *rand.Rand
@@ -24,6 +25,8 @@ type simulation struct {
 	wanted []netip.Addr
 	// loss is how much of what members tell each other is lost, 0 to 1.
 	loss float64
+	// deafened: messages between members were lost although frames are not.
+	deafened bool
 	// foreign are addresses that a host which is no member has.
 	foreign map[netip.Addr]bool
 	// moves are the addresses that were taken, in order.
@@ -102,6 +105,7 @@ func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
 		s.boot(n)
 		s.after(s.between(0, exchangeAgain), func() { s.every(exchangeAgain, func() { s.exchange(n) }) })
 		s.after(s.between(0, joinAgain), func() { s.every(joinAgain, func() { s.join(n) }) })
+		s.after(s.between(0, remindAgain), func() { s.every(remindAgain, func() { s.remind(n) }) })
 	}
 	s.every(10*time.Millisecond, s.tick)
 	return s
@@ -195,9 +199,10 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 			return probed
 		})
 	case LookAround:
-		looked := Looked{At: s.clock(n), Own: map[netip.Addr]string{}}
+		looked, own := Looked{At: s.clock(n)}, map[netip.Addr]string{}
 		ask := func() {
-			s.ask(n, a.Own, looked.Own)
+			s.ask(n, a.Own, own)
+			s.reply(n, time.Millisecond, func() Event { return Answered{looked.At, sorted(own)} })
 			looked.Peers = looked.Peers || s.hearsNodes(n)
 			looked.Gateway = looked.Gateway || s.hearsGateway(n)
 		}
@@ -279,6 +284,16 @@ func (s *simulation) join(n *simulatedNode) {
 	for _, o := range s.nodes {
 		if n.seen[o.index] && !n.exchanged[o.index] {
 			s.exchangeWith(n, o)
+		}
+	}
+}
+
+// remind has a member tell its state to those that it does not find alive.
+func (s *simulation) remind(n *simulatedNode) {
+	for _, o := range s.nodes {
+		if o != n && !n.seen[o.index] && n.told.Name != "" && s.speaks(n, o) && s.now >= n.paused && !s.lost() {
+			told := n.told
+			s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Heard{told}) })
 		}
 	}
 }

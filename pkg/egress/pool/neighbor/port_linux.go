@@ -40,9 +40,12 @@ func Announce(link *net.Interface, addresses []netip.Addr) error {
 
 // Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts. Own are the
 // MACs of this host's other interfaces, which may be on the segment, too: their answers do not count.
-// It takes 80 ms, unless all are answered for before that. The sockets are opened on the caller's thread. With an error
-// nothing is known.
-func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own ...net.HardwareAddr) (map[netip.Addr]net.HardwareAddr, error) {
+// It takes 80 ms, unless all are answered for before that. answered is told of each answer at once, by several goroutines, unless
+// it is nil. The sockets are opened on the caller's thread. With an error nothing more is known than what was told.
+func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own []net.HardwareAddr, answered func(netip.Addr)) (map[netip.Addr]net.HardwareAddr, error) {
+	if answered == nil {
+		answered = func(netip.Addr) {}
+	}
 	var polls []*poll
 	defer func() {
 		for _, p := range polls {
@@ -58,7 +61,7 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own .
 		if err != nil {
 			return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 		}
-		p := &poll{family: f, conn: conn, link: link, own: append(own, link.HardwareAddr), open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
+		p := &poll{family: f, conn: conn, link: link, own: slices.Concat(own, []net.HardwareAddr{link.HardwareAddr}), answered: answered, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
 		for _, ip := range open {
 			p.open[ip] = true
 		}
@@ -161,7 +164,8 @@ type poll struct {
 	conn *packet.Conn
 	link *net.Interface
 	// own are the MACs of this host.
-	own []net.HardwareAddr
+	own      []net.HardwareAddr
+	answered func(netip.Addr)
 	// open are the addresses that nobody has answered for yet.
 	open    map[netip.Addr]bool
 	answers map[netip.Addr]net.HardwareAddr
@@ -210,6 +214,7 @@ func (p *poll) read(during time.Duration) error {
 		if ip, mac, ok := p.answer(buffer[:n], sender.HardwareAddr); ok && p.open[ip] && !p.isOwn(mac) {
 			delete(p.open, ip)
 			p.answers[ip] = bytes.Clone(mac)
+			p.answered(ip)
 		}
 	}
 	return nil

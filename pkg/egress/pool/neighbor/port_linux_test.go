@@ -51,7 +51,7 @@ func TestAsk_AnswersOfOtherHosts(t *testing.T) {
 	on(t, other, func(link *net.Interface) error { want = link.HardwareAddr; return nil })
 	on(t, asker, func(link *net.Interface) error {
 		// Its own addresses are nobody else's.
-		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6, asker.V4, asker.V6})
+		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6, asker.V4, asker.V6}, nil, nil)
 		same := func(a, b net.HardwareAddr) bool { return bytes.Equal(a, b) }
 		if wanted := map[netip.Addr]net.HardwareAddr{other.V4: want, other.V6: want}; !maps.EqualFunc(answers, wanted, same) {
 			t.Errorf("answers %v, want %v", answers, wanted)
@@ -66,7 +66,7 @@ func TestAsk_OwnInterfacesDoNotAnswer(t *testing.T) {
 	var own net.HardwareAddr
 	on(t, other, func(link *net.Interface) error { own = link.HardwareAddr; return nil })
 	on(t, asker, func(link *net.Interface) error {
-		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, own)
+		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, []net.HardwareAddr{own}, nil)
 		if len(answers) > 0 {
 			t.Errorf("answers %v, want none: they are of this host", answers)
 		}
@@ -77,7 +77,7 @@ func TestAsk_OwnInterfacesDoNotAnswer(t *testing.T) {
 func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2})
 	on(t, l.Nodes()[0], func(link *net.Interface) error {
-		_, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4})
+		_, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4}, nil, nil)
 		return err
 	})
 	out, err := l.Nodes()[1].Run(t.Context(), "ip", "neigh", "show", l.Nodes()[0].V4.String())

@@ -1,0 +1,267 @@
+package pool
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// claim is an address that this member is about to take.
+type claim struct {
+	since time.Time
+	// asking: a probe is under way, that of this number. silent is when one was asked that nobody answered; zero if
+	// there was none. inUse is the MAC of the host that did.
+	asking bool
+	probe  int
+	silent time.Time
+	inUse  string
+	// again is when to ask again.
+	again time.Time
+}
+
+// vacancy is an address that somebody has to take.
+type vacancy struct {
+	since time.Time
+	from  string
+	why   Reason
+	// assigned is who has to take it, since when; passed are those who did not.
+	assigned string
+	at       time.Time
+	passed   map[string]bool
+}
+
+// vacate finds the addresses that somebody has to take.
+func (m *Member) vacate(now time.Time) {
+	for ip := range m.vacant {
+		if !m.wanted[ip] {
+			delete(m.vacant, ip)
+		}
+	}
+	for ip := range m.wanted {
+		from, why := m.isVacant(ip)
+		switch v := m.vacant[ip]; {
+		case why == "":
+			delete(m.vacant, ip)
+		case v == nil:
+			m.vacant[ip] = &vacancy{since: now, from: from, why: why}
+		default:
+			v.from, v.why = from, why
+		}
+	}
+}
+
+// isVacant tells why somebody has to take an address, and who had it last; nothing if nobody has to.
+func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
+	if _, here := m.held[ip]; here {
+		return "", "" // if this node is drained, that is for the others
+	}
+	if holder := m.holder(ip); holder != "" {
+		if !m.live(holder) {
+			return holder, Dead // what it says now is not known; it answers if it still has it
+		}
+		switch m.objection(holder, ip) {
+		case "":
+			return "", ""
+		case Draining, NotInPool:
+			return holder, Drained
+		default:
+			return holder, Detached
+		}
+	}
+	if last := m.lastHolder(ip, func(*peer) bool { return true }); last != "" {
+		return last, Dead
+	}
+	return "", Unheld
+}
+
+// objection says why a member cannot hold an address.
+func (m *Member) objection(name string, ip netip.Addr) Objection {
+	switch {
+	case !m.pool[name]:
+		return NotInPool
+	case name == m.name:
+		return State{Draining: m.draining, Networks: m.networks, Failed: sorted(m.failed)}.objects(ip)
+	case !m.live(name):
+		return NotLive
+	}
+	return m.peers[name].state.objects(ip)
+}
+
+// Objections says of each node of the pool why it cannot hold an address; empty if it can.
+func (m *Member) Objections(ip netip.Addr) Objections {
+	objections := Objections{}
+	for name := range m.pool {
+		objections[name] = m.objection(name, ip)
+	}
+	return objections
+}
+
+// claim claims what this member has to take, and drops the claims that others have a better right to.
+func (m *Member) claim(now time.Time) {
+	live, of := m.Votes()
+	if 2*live < of || m.wanted == nil || !m.settled || !m.informed(now) {
+		clear(m.claims)
+		return
+	}
+	for ip := range m.claims {
+		if m.vacant[ip] == nil || m.objection(m.name, ip) != "" || m.claimedBetter(ip, now) {
+			delete(m.claims, ip)
+		}
+	}
+	var open []netip.Addr
+	for ip := range m.vacant {
+		if m.claims[ip] == nil && !m.claimed(ip, now) {
+			open = append(open, ip)
+		}
+	}
+	for ip, name := range Assign(open, m.candidates()) {
+		if name == m.name {
+			m.claims[ip] = &claim{since: now}
+		}
+		m.watch(ip, name, now)
+	}
+}
+
+// claimed tells whether another live member is about to take an address.
+func (m *Member) claimed(ip netip.Addr, now time.Time) bool {
+	return m.claimant(ip, now, func(string) bool { return true })
+}
+
+// claimedBetter tells whether one that has a higher score is.
+func (m *Member) claimedBetter(ip netip.Addr, now time.Time) bool {
+	return m.claimant(ip, now, func(name string) bool { return compareScores(ip, name, m.name) > 0 })
+}
+
+// claimant tells whether one of those that count claims an address. A claim that comes to nothing ends by itself: its
+// member hangs, unless a host has the address.
+func (m *Member) claimant(ip netip.Addr, now time.Time, counts func(name string) bool) bool {
+	for name, p := range m.peers {
+		mac, claims := p.state.Claims[ip]
+		if claims && m.live(name) && m.pool[name] && counts(name) && (mac != "" || !m.due(p.claimed[ip].Add(activity), now)) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates are the live members of the pool.
+func (m *Member) candidates() (list []Candidate) {
+	for name := range m.pool {
+		c := Candidate{Name: name, Objects: func(ip netip.Addr) Objection {
+			if v := m.vacant[ip]; v.passed[name] {
+				return Inactive
+			}
+			return m.objection(name, ip)
+		}}
+		switch {
+		case name == m.name:
+			c.Load = len(m.held) + len(m.claims)
+		case m.live(name):
+			c.Load = m.peers[name].state.load()
+		default:
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// watch notes who has to take an address. One that does not claim it is passed over, until all have been.
+func (m *Member) watch(ip netip.Addr, assigned string, now time.Time) {
+	v := m.vacant[ip]
+	if v.assigned != assigned {
+		v.assigned, v.at = assigned, now
+	}
+	if assigned == m.name || !m.due(v.at.Add(activity), now) {
+		return
+	}
+	if v.passed == nil || len(v.passed) >= len(m.pool)-1 {
+		v.passed = map[string]bool{}
+	}
+	v.passed[assigned] = true
+	m.due(now.Add(askAgain), now)
+}
+
+// probe asks whether any host has the claimed addresses.
+// Each probe reads what the kernel has and opens sockets, so one that is due waits for others: those of a thousand new addresses,
+// one after another, would otherwise slow each other down until all answers are too old.
+func (m *Member) probe(now time.Time) []Action {
+	if m.probing == probesAtOnce {
+		return nil
+	}
+	var ask []netip.Addr
+	for _, ip := range sorted(m.claims) {
+		if v := m.vacant[ip]; v.why == Drained || v.why == Detached {
+			continue // its holder would answer
+		}
+		if c := m.claims[ip]; !c.asking && m.due(c.again, now) {
+			c.asking, c.probe, c.silent = true, m.probes+1, time.Time{}
+			ask = append(ask, ip)
+		}
+	}
+	if len(ask) == 0 {
+		return nil
+	}
+	m.probes++
+	m.probing++
+	return []Action{Probe{m.probes, ask}}
+}
+
+func (e Probed) apply(m *Member, now time.Time) []Action {
+	m.probing--
+	for _, ip := range slices.Concat(e.Addresses, e.Failed) {
+		c := m.claims[ip]
+		if c == nil || !c.asking || c.probe != e.Number {
+			continue // that was another claim
+		}
+		c.asking = false
+		switch old := now.Sub(e.At) > validity; {
+		case slices.Contains(e.Failed, ip):
+			m.failed[ip] = now.Add(failure)
+		case old:
+			c.again = now
+		case slices.Contains(e.Cut, ip):
+			c.inUse, c.again = "", now.Add(askAgain)
+		default:
+			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
+			if c.inUse == "" {
+				c.silent = e.At
+			}
+		}
+	}
+	return nil
+}
+
+// take takes the claimed addresses that no host has, and those whose live holder gives them away.
+func (m *Member) take(now time.Time) (actions []Action) {
+	if !m.Majority() {
+		return nil
+	}
+	for _, ip := range sorted(m.claims) {
+		v, c := m.vacant[ip], m.claims[ip]
+		until := c.silent.Add(validity)
+		if given := v.why == Drained || v.why == Detached; given && m.due(c.since.Add(courtesy), now) {
+			until = now.Add(validity)
+		}
+		if now.After(until) {
+			continue
+		}
+		delete(m.claims, ip)
+		delete(m.vacant, ip)
+		m.epochs[ip]++
+		m.held[ip], m.took[ip] = m.epochs[ip], now
+		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, Since: v.since, Until: until})
+	}
+	return actions
+}
+
+func (e TakeFailed) apply(m *Member, now time.Time) []Action {
+	for _, ip := range slices.Concat(e.Addresses, e.Late) {
+		delete(m.held, ip)
+		delete(m.took, ip)
+	}
+	for _, ip := range e.Addresses {
+		m.failed[ip] = now.Add(failure)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package pool
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// peer is another member.
+type peer struct {
+	// alive since a time.
+	alive bool
+	since time.Time
+	// state is the newest, told at heard; zero if none was. It may be from before its death.
+	state State
+	heard time.Time
+	// claimed is since when it says that it is about to take an address.
+	claimed map[netip.Addr]time.Time
+	// left is when it was heard that it does not have an address any more.
+	left map[netip.Addr]time.Time
+}
+
+// fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
+func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.since.Add(-freshness)) }
+
+func (m *Member) peer(name string) *peer {
+	p := m.peers[name]
+	if p == nil {
+		p = &peer{}
+		m.peers[name] = p
+	}
+	return p
+}
+
+// live tells whether another member is live and has told its state.
+func (m *Member) live(name string) bool {
+	p := m.peers[name]
+	return p != nil && p.alive && p.fresh()
+}
+
+// informed tells whether all live members have told their states, or had their time for it.
+func (m *Member) informed(now time.Time) bool {
+	informed := true
+	for name, p := range m.peers {
+		if m.pool[name] && p.alive && !p.fresh() && !m.due(p.since.Add(freshness), now) {
+			informed = false
+		}
+	}
+	return informed
+}
+
+// Votes returns how many nodes of the pool are live, this one included, and how many there are.
+func (m *Member) Votes() (live, of int) {
+	for name := range m.pool {
+		if p := m.peers[name]; name == m.name || p != nil && p.alive {
+			live++
+		}
+	}
+	return live, len(m.pool)
+}
+
+// Majority tells whether the members that this one reaches may act for the pool. In a pool of an even
+// number the default gateway has a vote where both halves are of the same size.
+func (m *Member) Majority() bool {
+	live, of := m.Votes()
+	return 2*live > of || m.tied() && m.view.gateway
+}
+
+// tied tells whether exactly half of the pool is live.
+func (m *Member) tied() bool {
+	live, of := m.Votes()
+	return of > 0 && 2*live == of
+}
+
+// holder returns the other live member that has an address, of several that with the highest epoch; empty
+// if there is none.
+func (m *Member) holder(ip netip.Addr) (name string) {
+	return m.lastHolder(ip, func(p *peer) bool { return p.alive })
+}
+
+// lastHolder returns who of some members has an address, as far as it has told.
+func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
+	var highest uint64
+	for other, p := range m.peers {
+		epoch, has := p.state.Held[ip]
+		if has && of(p) && (name == "" || epoch > highest || epoch == highest && other > name) {
+			name, highest = other, epoch
+		}
+	}
+	return name
+}
+
+// outranked tells whether another member's epoch of an address is higher than this one's.
+func (m *Member) outranked(ip netip.Addr, rival string) bool {
+	return cmp.Or(cmp.Compare(m.peers[rival].state.Held[ip], m.held[ip]), cmp.Compare(rival, m.name)) > 0
+}
+
+func (e Alive) apply(m *Member, now time.Time) []Action {
+	p := m.peer(e.Name)
+	came := e.Now && !p.alive
+	p.alive = e.Now
+	if !came {
+		return nil
+	}
+	p.since = now
+	return m.publish(true)
+}
+
+// A member that has an address of this one with a lower epoch has not heard of it, and neither have hosts
+// that it has told.
+func (e Heard) apply(m *Member, now time.Time) []Action {
+	p := m.peer(e.State.Name)
+	known := !p.heard.IsZero()
+	p.heard = now
+	if known && !e.State.newer(p.state) {
+		return nil
+	}
+	p.note(e.State, now)
+	var contested []netip.Addr
+	for ip, epoch := range e.State.Held {
+		m.epochs[ip] = max(m.epochs[ip], epoch)
+		if _, here := m.held[ip]; here && !m.outranked(ip, e.State.Name) && e.State.objects(ip) == "" {
+			contested = append(contested, ip)
+		}
+	}
+	if len(contested) == 0 {
+		return nil
+	}
+	slices.SortFunc(contested, netip.Addr.Compare)
+	return append(m.publish(true), Announce{contested})
+}
+
+// note takes a new state.
+func (p *peer) note(s State, now time.Time) {
+	claimed := make(map[netip.Addr]time.Time, len(s.Claims))
+	for ip := range s.Claims {
+		claimed[ip] = now
+		if since, before := p.claimed[ip]; before && p.state.Run == s.Run {
+			claimed[ip] = since
+		}
+	}
+	left := map[netip.Addr]time.Time{}
+	for ip, at := range p.left {
+		if now.Sub(at) <= validity {
+			left[ip] = at
+		}
+	}
+	for ip := range p.state.Held {
+		if _, has := s.Held[ip]; !has {
+			left[ip] = now
+		}
+	}
+	p.state, p.claimed, p.left = s, claimed, left
+}

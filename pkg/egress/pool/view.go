@@ -1,0 +1,101 @@
+package pool
+
+import (
+	"net/netip"
+	"time"
+)
+
+// view is what a member sees on its network.
+type view struct {
+	// looking: an answer is due. again is when to look next, inspected when this member looked last.
+	looking   bool
+	again     time.Time
+	inspected time.Time
+	// gateway: the default gateway answered the last time.
+	gateway bool
+	// alone is how many times in a row nobody answered.
+	alone int
+	// returned: this node has just come back to the network, and another one may have taken over. announce:
+	// a look is under way that will tell.
+	returned, announce bool
+}
+
+// look looks around if a majority is missing, a carrier came back, or the last time is long ago; and releases everything if
+// nobody has answered: then the others can take it, and this node must not have it when its link comes back.
+func (m *Member) look(now time.Time) (actions []Action) {
+	if len(m.held) == 0 {
+		m.view.returned = false // there is nothing that another one may have taken over
+	}
+	if m.Majority() && !m.tied() || m.pool == nil {
+		m.view.alone, m.view.gateway = 0, false
+		if inspects := len(m.held) > 0 && m.due(m.view.inspected.Add(inspection), now); !m.view.returned && !inspects {
+			return nil
+		}
+	} else if !m.settled {
+		return nil
+	}
+	if m.view.alone >= looks {
+		for _, ip := range sorted(m.held) {
+			actions = append(actions, m.release(ip, CutOff, ""))
+		}
+	}
+	needed := len(m.held) > 0 || m.tied()
+	if needed && !m.view.looking && m.due(m.view.again, now) {
+		m.view.looking, m.view.returned, m.view.announce, m.view.inspected = true, false, m.view.returned, now
+		actions = append(actions, LookAround{sorted(m.held)})
+	}
+	return actions
+}
+
+func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
+	m.view.looking, m.view.again = false, now.Add(lookAgain)
+	if now.Sub(e.At) > validity {
+		m.view.again, m.view.returned, m.view.announce = now, m.view.returned || m.view.announce, false
+		return nil
+	}
+	m.view.gateway = e.Gateway
+	if m.view.alone++; e.Peers || e.Gateway {
+		m.view.alone = 0
+	}
+	if m.view.announce && len(m.held) > 0 {
+		actions = append(actions, Announce{sorted(m.held)})
+	}
+	m.view.announce = false
+	return actions
+}
+
+// Answers that are too old leave the addresses to the next look, as a [Looked] does.
+func (e Answered) apply(m *Member, now time.Time) (actions []Action) {
+	if now.Sub(e.At) > validity {
+		return nil
+	}
+	for _, ip := range e.Addresses {
+		if _, held := m.held[ip]; !held {
+			continue
+		}
+		if m.yields(ip, e.At, now) {
+			m.view.returned = true // to see that it does
+			continue
+		}
+		actions = append(actions, m.release(ip, AnsweredFor, ""))
+	}
+	return actions
+}
+
+// yields tells whether a former holder of an address may have answered for it after a time, which gives way to this member as
+// soon as it hears of it, or has done so. Without a majority, a node that is not live may have taken it again meanwhile; but
+// not in the first moments, in which this member cannot have been found dead.
+func (m *Member) yields(ip netip.Addr, since, now time.Time) bool {
+	if now.Sub(m.took[ip]) <= validity {
+		return true
+	}
+	for name, p := range m.peers {
+		if at, left := p.left[ip]; left && !at.Before(since) {
+			return true
+		}
+		if _, has := p.state.Held[ip]; has && !m.outranked(ip, name) && (p.alive || m.Majority()) {
+			return true
+		}
+	}
+	return false
+}
