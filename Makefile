@@ -89,7 +89,7 @@ build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and k
 
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
-	controlplane=$$(hack/build-controlplane.sh) && \
+	controlplane=$$(hack/build-controlplane.sh $(if $(filter all,$(E2E)),kube-scheduler kubelet)) && \
 	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
 		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
