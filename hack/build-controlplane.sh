@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# usage: build-controlplane.sh [PROGRAM...]
-# Builds etcd, kube-apiserver, kube-controller-manager and kubectl at the versions that
-# hack/controlplane pins, into _output/controlplane/VERSION, and prints that folder; with them
-# each PROGRAM of Kubernetes that is named, kubelet for example. What is there already, of the
-# same pins and the same Go, is not built again. Needs the Go module proxy for what the module
-# cache lacks, and nothing else.
+# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl at the
+# versions that hack/controlplane pins, into _output/controlplane/VERSION, and prints that folder.
+# What is there already, of the same pins and the same Go, is not built again. Needs the Go module
+# proxy for what the module cache lacks, and nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +36,7 @@ build() {
   mv "${binary}.new" "${binary}"
 }
 build etcd go.etcd.io/etcd/server/v3
-for program in kube-apiserver kube-controller-manager kubectl "$@"; do
+for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
   build "${program}" "k8s.io/kubernetes/cmd/${program}"
 done
 echo "${PWD}/${dir}"

@@ -10,10 +10,12 @@ import (
 
 // TestRealNode_DeploymentsLeaveFromTheEgressIP: pods of real kubelets, on two nodes of which one has the egress IP.
 func TestRealNode_DeploymentsLeaveFromTheEgressIP(t *testing.T) {
-	belongsTo(t, long) // the kubelet takes minutes to build
 	for name, s := range map[string]settings{"nft": {backend: lab.NFT}, "nftables": {backend: lab.NFT, nftables: true}} {
 		t.Run(name, func(t *testing.T) {
-			before := machine(t)
+			if !s.nftables {
+				belongsTo(t, long)
+			}
+			before := surroundings(t)
 			w := newRealWorld(t, s)
 			egressIPs := w.lanIPs(100)
 			w.claim("shop", egressIPs...)
@@ -96,10 +98,7 @@ func (w *realWorld) firstPackets(egressIPs []string) {
 		}
 	}
 	look()
-	for range 10 {
-		if inherited >= 8 {
-			break
-		}
+	for round := 0; round < 10 && inherited < by(w.T, 1, 1, 8); round++ {
 		for _, namespace := range []string{"shop", "bank"} {
 			w.must(w.RestartDeployment(w.Context(), namespace, "web"))
 		}

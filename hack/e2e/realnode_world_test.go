@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/hack/cluster"
-	"github.com/openshift/origin-node/hack/realnode"
+	"github.com/openshift/origin-node/hack/machine"
 )
 
 // realWorld is a cluster of two nodes with kubelets and container runtimes, whose pods start when the CNI plugin lets them.
@@ -25,7 +25,7 @@ import (
 type realWorld struct {
 	*world
 	// machines are the kubelets and runtimes, in the order of the members.
-	machines []*realnode.Node
+	machines []*machine.Machine
 }
 
 // podNumbers are the host numbers of pods on a node: so few that an address is soon another pod's.
@@ -33,22 +33,22 @@ const firstPodNumber, lastPodNumber = 100, 111
 
 func newRealWorld(t *testing.T, s settings) *realWorld {
 	t.Helper()
-	realnode.Require(t)
+	machine.RequireKubelet(t)
 	s.nodes, s.onLAN, s.kubelets = 2, true, true
 	s.arguments = `egress-snat-watch-pods: ["true"]`
 	w := &realWorld{world: newIdleWorld(t, s)}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml"))
 	w.letKubelets()
 	w.start()
-	image := realnode.MakeImage(t)
+	image := machine.MakeImage(t)
 	for _, m := range w.members {
 		kubeconfig := m.File("kubelet.kubeconfig")
 		w.must(w.WriteKubeconfig(t.Context(), kubeconfig, cluster.Kubeconfig{User: "system:node:" + m.Name, Groups: []string{kubelets}}))
-		w.machines = append(w.machines, realnode.Start(t, realnode.Config{
-			Name: m.Name, Host: m.Host, Kubelet: filepath.Join(cluster.RequireBinaries(t), "kubelet"), Kubeconfig: kubeconfig, Image: image,
+		w.machines = append(w.machines, machine.Kubelet{
+			Name: m.Name, Host: m.Host, Program: filepath.Join(cluster.RequireBinaries(t), "kubelet"), Kubeconfig: kubeconfig, Image: image,
 			Network: conflist(m, "/mnt/ipam", firstPodNumber, lastPodNumber),
 			Plugins: []string{filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), "origin-node-cni")},
-		}))
+		}.Start(t))
 	}
 	w.ready()
 	return w
@@ -99,7 +99,7 @@ func (w *realWorld) claim(namespace string, externalIPs ...string) {
 func (w *realWorld) deploy(namespace string, replicas int32) {
 	w.Helper()
 	d := cluster.NewDeployment(namespace, "web", replicas, web)
-	d.Spec.Template.Spec = realnode.PodSpec(w.outside())
+	d.Spec.Template.Spec = machine.PodSpec(w.outside())
 	d.Spec.Template.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: v1.LabelHostname, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: web},
 		MatchLabelKeys: []string{"pod-template-hash"},
@@ -150,7 +150,7 @@ func (w *realWorld) rollsOut(namespaces ...string) {
 // a family that has none of them. It returns how long the slowest took.
 func (w *realWorld) began(pod realPod, as ...string) (slowest time.Duration) {
 	w.Helper()
-	answers, err := realnode.First(w.Context(), pod.on.Host, pod.ip)
+	answers, err := machine.First(w.Context(), pod.on.Host, pod.ip)
 	w.must(err)
 	if len(answers) != len(w.outside()) {
 		w.Fatalf("%s tells of %d first flows, want %d", pod.name, len(answers), len(w.outside()))
@@ -168,7 +168,7 @@ func (w *realWorld) began(pod realPod, as ...string) (slowest time.Duration) {
 func (w *realWorld) seenAs(pod realPod, as ...string) {
 	w.Helper()
 	for _, to := range w.outside() {
-		answer, err := realnode.Ask(w.Context(), pod.on.Host, pod.ip, to)
+		answer, err := machine.Ask(w.Context(), pod.on.Host, pod.ip, to)
 		w.must(err)
 		if want := identity(pod.on.Host, to, as); answer.Seen != want {
 			w.Errorf("%s on %s is seen by %s as %v, want %s", pod.name, pod.on.Name, to, answer.Seen, want)
@@ -176,8 +176,8 @@ func (w *realWorld) seenAs(pod realPod, as ...string) {
 	}
 }
 
-// machine is what a kubelet or a container runtime could change on this machine: sysctls, mounts, cgroups and folders.
-func machine(t *testing.T) (lines []string) {
+// surroundings are what a kubelet or a container runtime could change on this machine: sysctls, mounts, cgroups and folders.
+func surroundings(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, sysctl := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
 		value, err := os.ReadFile(filepath.Join("/proc/sys", sysctl))
@@ -186,7 +186,7 @@ func machine(t *testing.T) (lines []string) {
 		}
 		lines = append(lines, sysctl+" = "+string(value))
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/origin-node-*", "/run/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -196,10 +196,10 @@ func machine(t *testing.T) (lines []string) {
 	return lines
 }
 
-// unchanged fails the test unless machine returns what it did.
+// unchanged fails the test unless surroundings returns what it did.
 func unchanged(t *testing.T, before []string) {
 	t.Helper()
-	if diff := cmp.Diff(before, machine(t)); diff != "" {
+	if diff := cmp.Diff(before, surroundings(t)); diff != "" {
 		t.Errorf("the machine is not as before (-want +got):\n%s", diff)
 	}
 }

@@ -1,22 +1,24 @@
-// Package realnode runs a kubelet and a container runtime on a node of package lab, for tests that want pods as users
-// have them.
+// Package machine runs on a node of package lab what wants a machine of its own: a kubelet with its container runtime, so
+// that tests have pods as users have them, or a Debian with systemd.
 //
-//	test process                  a node of the lab: its network namespace
-//	    | a pipe                  and namespaces for mounts, processes, IPC and the hostname
-//	    v                       ...............................................
-//	node.sh, outside: waits ----> node.sh, inside: reads the pipe             .
-//	 |                          .   |- containerd -- runc --> pods            .
-//	 | in the end               .   |     `- bridge, host-local, our plugin   .
-//	 v                          .   `- kubelet ---> API server                .
-//	removes the node's cgroups  ...............................................
+//	test process                     a node of the lab: its network namespace, and
+//	    | a pipe                     namespaces for mounts, processes, cgroups, IPC and the hostname
+//	    v                          ..................................................
+//	machine.sh, outside: waits ----> machine.sh, inside: reads the pipe             .
+//	 |                             .   `- kubelet.sh                                .
+//	 | in the end                  .       |- containerd -- runc --> pods           .
+//	 v                             .       |     `- bridge, host-local, our plugin  .
+//	removes the machine's cgroups  .       `- kubelet ---> API server               .
+//	                               .   or debian.sh                                 .
+//	                               .       `- systemd-nspawn -- systemd --> our unit.
+//	                               ..................................................
 //
-// The pipe is closed when the test closes the node or when its process ends, however it ends. With that the node's first
-// process ends, and the kernel ends all others and unmounts everything.
+// The pipe is closed when the test closes the machine or when its process ends, however it ends. With that the machine's
+// first process ends, and the kernel ends all others and unmounts everything.
 //
-// Nothing of the machine is changed but cgroups of the node's own, which go with it. What the node writes to /run,
-// /opt, /var/lib and /var/log goes to a folder of the lab, by an overlay. A kubelet sets six sysctls of the whole machine:
-// it finds files in their place.
+// Nothing outside is changed but cgroups of the machine's own, which go with it. What it writes to /run, /opt, /var/lib and
+// /var/log goes to a folder of the lab, by an overlay. A kubelet sets six sysctls for all: it finds files in their place.
 //
-// Pods run the program in the folder pod, in an image that the test makes (see [MakeImage]); nothing is downloaded.
-// Needed are root, containerd, runc and Debian's network plugins.
-package realnode
+// Pods run the program in the folder pod, in an image that the test makes (see [MakeImage]). The Debian is what
+// hack/build-debian.sh makes.
+package machine

@@ -1,6 +1,6 @@
 //go:build linux
 
-package realnode
+package machine
 
 import (
 	"archive/tar"
@@ -24,7 +24,7 @@ func MakeImage(t testing.TB) string {
 	dir := t.TempDir()
 	program, archive := filepath.Join(dir, "pod"), filepath.Join(dir, "image.tar")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program,
-		"github.com/openshift/origin-node/hack/realnode/pod")
+		"github.com/openshift/origin-node/hack/machine/pod")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // the image has no libc
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, out)
