@@ -186,7 +186,7 @@ func surroundings(t *testing.T) (lines []string) {
 		}
 		lines = append(lines, sysctl+" = "+string(value))
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/containerd*", "/run/systemd/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
