@@ -78,8 +78,8 @@ func (w *serviceWorld) journal() string {
 func (w *serviceWorld) runsAnew(than string) {
 	w.Helper()
 	w.eventually(func() error {
-		state, pid := w.property("ActiveState"), w.property("MainPID")
-		if state != "active" || pid == than {
+		pid := w.property("MainPID") // 0 while there is none
+		if state := w.property("ActiveState"); state != "active" || pid == "0" || pid == than {
 			return fmt.Errorf("%s is %s with the process %s; it had the process %s", unit, state, pid, than)
 		}
 		return nil
@@ -123,7 +123,8 @@ func (w *serviceWorld) seenAsTheEgressIPs() {
 
 // isExposed: as little as the unit says.
 func (w *serviceWorld) isExposed() {
-	w.Log(w.does("systemd-analyze", "security", "--no-pager", "--threshold=30", unit))
+	analysis := strings.Split(w.does("systemd-analyze", "security", "--no-pager", "--threshold=30", unit), "\n")
+	w.Log(analysis[len(analysis)-1])
 }
 
 // followsItsConfiguration: the service runs on with an invalid one and says so; a valid one it takes at once.
