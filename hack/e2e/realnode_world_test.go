@@ -28,7 +28,7 @@ type realWorld struct {
 	machines []*machine.Machine
 }
 
-// podNumbers are the host numbers of pods on a node: so few that an address is soon another pod's.
+// These are the first and the last of the host numbers of pods on a node: so few that an address is soon another pod's.
 const firstPodNumber, lastPodNumber = 100, 111
 
 func newRealWorld(t *testing.T, s settings) *realWorld {
@@ -176,7 +176,7 @@ func (w *realWorld) seenAs(pod realPod, as ...string) {
 	}
 }
 
-// surroundings are what a kubelet or a container runtime could change on this machine: sysctls, mounts, cgroups and folders.
+// surroundings are what a kubelet or a container runtime could change on this machine: sysctls, cgroups and folders.
 func surroundings(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, sysctl := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
