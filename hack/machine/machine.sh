@@ -4,17 +4,19 @@
 # its files. CGROUP, below the root of each hierarchy, is the root that it sees, and is removed in the end.
 set -euo pipefail
 
+# hierarchies are the mounts of cgroups.
+hierarchies() { grep ' cgroup2\? ' /proc/mounts; }
+
 outside() {
   local hierarchy inherited status=0
   (
-    for hierarchy in /sys/fs/cgroup{,/*}; do
-      [[ -e "${hierarchy}/cgroup.procs" ]] || continue
+    while read -r _ hierarchy _; do
       mkdir "${hierarchy}/$3"
       for inherited in cpuset.cpus cpuset.mems; do
         [[ ! -e "${hierarchy}/${inherited}" ]] || cat "${hierarchy}/${inherited}" >"${hierarchy}/$3/${inherited}"
       done
       echo "${BASHPID}" >"${hierarchy}/$3/cgroup.procs"
-    done
+    done < <(hierarchies)
     INSIDE=1 exec nsenter --net="$1" unshare --mount --uts --ipc --cgroup --pid --fork --kill-child --mount-proc "$0" "$@"
   ) || status=$?
   # The kernel needs a moment for those of processes that have just ended.
@@ -36,7 +38,7 @@ inside() {
     mkdir -p "${own}/upper" "${own}/work"
     mount -t overlay -o "lowerdir=${folder},upperdir=${own}/upper,workdir=${own}/work" overlay "${folder}"
   done
-  grep ' cgroup2\? ' /proc/mounts | while read -r _ folder type options _; do
+  hierarchies | while read -r _ folder type options _; do
     umount "${folder}"
     mount -t "${type}" -o "${options}" cgroup "${folder}"
   done
