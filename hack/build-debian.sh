@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if ! command -v debootstrap >/dev/null; then
+  echo "debootstrap is missing: apt-get install debootstrap systemd-container" >&2
+  exit 1
+fi
 dir=_output/debian
 mkdir -p "${dir}"
 # Whoever else makes the same now is waited for.
