@@ -84,14 +84,19 @@ test-netns: build ## Run the tests in network namespaces (root); of a binary for
 	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m $(if $(filter-out $(VENDORED),$(KUBE)),./hack/netns/...,$(NETNS_PACKAGES))
 
 .PHONY: build-controlplane
-build-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl for the end-to-end tests
+build-controlplane: ## Build etcd, the programs of Kubernetes' control plane, kubelet and kubectl for the end-to-end tests
 	hack/build-controlplane.sh
 
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
 	controlplane=$$(hack/build-controlplane.sh) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane \
+	debian=$(if $(filter all,$(E2E)),$$(hack/build-debian.sh)) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian \
 		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+
+.PHONY: test-systemd
+test-systemd: ## Run the node as a service of a Debian with systemd, in a container (root)
+	$(MAKE) test-e2e E2E=all RUN=TestSystemd_
 
 .PHONY: test-soak
 test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables, SCOPE=cluster)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds etcd, kube-apiserver, kube-controller-manager and kubectl at the versions that
-# hack/controlplane pins, into _output/controlplane/VERSION, and prints that folder. What is
-# there already, of the same pins and the same Go, is not built again. Needs the Go module proxy
-# for what the module cache lacks, and nothing else.
+# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl at the
+# versions that hack/controlplane pins, into _output/controlplane/VERSION, and prints that folder.
+# What is there already, of the same pins and the same Go, is not built again. Needs the Go module
+# proxy for what the module cache lacks, and nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ flock 9
 
 pins=$({ go env GOVERSION; cat "${module}/go.mod" "${module}/go.sum" hack/build-controlplane.sh; } | sha256sum)
 if [[ "$(cat "${dir}/pins" 2>/dev/null)" != "${pins}" ]]; then
-  rm -f "${dir}"/{etcd,kube-apiserver,kube-controller-manager,kubectl}
+  rm -f "${dir}"/{etcd,kube*}
   echo "${pins}" >"${dir}/pins"
 fi
 
@@ -36,7 +36,7 @@ build() {
   mv "${binary}.new" "${binary}"
 }
 build etcd go.etcd.io/etcd/server/v3
-build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
-build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
-build kubectl k8s.io/kubernetes/cmd/kubectl
+for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
+  build "${program}" "k8s.io/kubernetes/cmd/${program}"
+done
 echo "${PWD}/${dir}"

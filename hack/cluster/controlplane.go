@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ const (
 	apiServerPort = 6443
 	etcdURL       = "http://127.0.0.1:2379"
 	managerPort   = 10257
+	schedulerPort = 10259
 	issuer        = "https://kubernetes.default.svc"
 	// patience bounds the start of a component where no context does sooner.
 	patience = 90 * time.Second
@@ -40,13 +42,16 @@ var (
 	ServiceCIDRV6 = netip.MustParsePrefix("fd00:172:30::/112")
 )
 
-// controllers are those of kube-controller-manager that run.
+// controllers are those of kube-controller-manager that always run.
 var controllers = []string{
 	"endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller",
 	"deployment-controller", "replicaset-controller",
 	"namespace-controller", "garbage-collector-controller",
 	"serviceaccount-controller", "serviceaccount-token-controller", "service-cidr-controller",
 }
+
+// kubeletsControllers run as well where there are kubelets: a node that stands in for one would not live for long.
+var kubeletsControllers = []string{"node-lifecycle-controller", "taint-eviction-controller", "root-ca-certificate-publisher-controller"}
 
 // Config says what to run where.
 type Config struct {
@@ -58,6 +63,9 @@ type Config struct {
 	// Dir is for data, certificates, kubeconfigs and logs. What is in it from an
 	// earlier control plane of the same binaries, or of older ones, is taken up.
 	Dir string
+	// Kubelets says that the nodes are to have real ones: there is a scheduler, and nodes that nobody hears of are not
+	// ready.
+	Kubelets bool
 	// Log returns the path of a component's log, by its name; nil is for DIR/NAME.log.
 	Log func(component string) string
 }
@@ -66,6 +74,7 @@ type Config struct {
 // goroutines, but none after Close.
 type ControlPlane struct {
 	Etcd, APIServer, ControllerManager *Component
+	Scheduler                          *Component // nil without Config.Kubelets
 
 	host   *lab.Host
 	dir    string
@@ -84,7 +93,7 @@ type ControlPlane struct {
 // process behind.
 func New(ctx context.Context, config Config) (*ControlPlane, error) {
 	c := &ControlPlane{host: config.Host, dir: config.Dir, log: config.Log, dialer: connrotation.NewDialer(config.Host.DialContext)}
-	if err := c.prepare(config.Binaries); err != nil {
+	if err := c.prepare(config); err != nil {
 		return nil, fmt.Errorf("prepare the control plane: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -117,7 +126,11 @@ func (c *ControlPlane) Close() error {
 
 // Components are all components, in the order in which they need each other.
 func (c *ControlPlane) Components() []*Component {
-	return []*Component{c.Etcd, c.APIServer, c.ControllerManager}
+	components := []*Component{c.Etcd, c.APIServer, c.ControllerManager}
+	if c.Scheduler != nil {
+		components = append(components, c.Scheduler)
+	}
+	return components
 }
 
 // URL is that of the API server itself, as hosts of the lab reach it.
@@ -165,7 +178,7 @@ func (c *ControlPlane) AdminConfig() *rest.Config { return rest.CopyConfig(c.con
 func (c *ControlPlane) Client() kubernetes.Interface { return c.client }
 
 // prepare makes everything but processes.
-func (c *ControlPlane) prepare(binaries string) error {
+func (c *ControlPlane) prepare(config Config) error {
 	dir, err := filepath.Abs(c.dir)
 	if err != nil {
 		return err
@@ -174,8 +187,12 @@ func (c *ControlPlane) prepare(binaries string) error {
 	if c.log == nil {
 		c.log = func(component string) string { return c.path(component + ".log") }
 	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
-		if _, err := os.Stat(filepath.Join(binaries, name)); err != nil {
+	names := []string{"etcd", "kube-apiserver", "kube-controller-manager"}
+	if config.Kubelets {
+		names = append(names, "kube-scheduler")
+	}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(config.Binaries, name)); err != nil {
 			return fmt.Errorf("%w; run 'make build-controlplane'", err)
 		}
 	}
@@ -186,7 +203,7 @@ func (c *ControlPlane) prepare(binaries string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.addComponents(binaries, admin); err != nil {
+	if err := c.addComponents(config, admin); err != nil {
 		return err
 	}
 	return c.addClient(admin)
@@ -202,7 +219,7 @@ func (c *ControlPlane) addClient(admin pair) (err error) {
 }
 
 // addComponents describes the processes.
-func (c *ControlPlane) addComponents(binaries string, admin pair) error {
+func (c *ControlPlane) addComponents(config Config, admin pair) error {
 	certificate, err := admin.tls()
 	if err != nil {
 		return err
@@ -214,12 +231,17 @@ func (c *ControlPlane) addComponents(binaries string, admin pair) error {
 	add := func(name, probe string, args []string) *Component {
 		return &Component{
 			Name: name, Log: c.log(name), host: c.host,
-			binary: filepath.Join(binaries, name), args: args, probe: probe, client: client,
+			binary: filepath.Join(config.Binaries, name), args: args, probe: probe, client: client,
 		}
 	}
 	c.Etcd = add("etcd", etcdURL+"/readyz", c.etcdArgs())
 	c.APIServer = add("kube-apiserver", c.URL()+"/readyz", c.apiServerArgs())
-	c.ControllerManager = add("kube-controller-manager", fmt.Sprintf("https://127.0.0.1:%d/healthz", managerPort), c.managerArgs())
+	running := controllers
+	if config.Kubelets {
+		running = slices.Concat(controllers, kubeletsControllers)
+		c.Scheduler = add("kube-scheduler", fmt.Sprintf("https://127.0.0.1:%d/healthz", schedulerPort), c.schedulerArgs())
+	}
+	c.ControllerManager = add("kube-controller-manager", fmt.Sprintf("https://127.0.0.1:%d/healthz", managerPort), c.managerArgs(running))
 	return nil
 }
 
@@ -261,7 +283,18 @@ func (c *ControlPlane) apiServerArgs() []string {
 	}
 }
 
-func (c *ControlPlane) managerArgs() []string {
+func (c *ControlPlane) schedulerArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.path("kube-scheduler.kubeconfig"),
+		"--leader-elect=false",
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", schedulerPort),
+		"--tls-cert-file=" + c.path("server.crt"), "--tls-private-key-file=" + c.path("server.key"),
+		"--kube-api-qps=500", "--kube-api-burst=1000",
+		"--profiling=false", "--v=1",
+	}
+}
+
+func (c *ControlPlane) managerArgs(controllers []string) []string {
 	return []string{
 		"--kubeconfig=" + c.path("kube-controller-manager.kubeconfig"),
 		"--controllers=" + strings.Join(controllers, ","),
@@ -301,7 +334,12 @@ func (c *ControlPlane) makeKeys() (err error) {
 			return err
 		}
 	}
-	return c.writeKubeconfig(c.path("kube-controller-manager.kubeconfig"), Kubeconfig{User: "system:kube-controller-manager"})
+	for _, component := range []string{"kube-controller-manager", "kube-scheduler"} {
+		if err := c.writeKubeconfig(c.path(component+".kubeconfig"), Kubeconfig{User: "system:" + component}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var serverNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}

@@ -34,7 +34,7 @@ func TestControlPlane_AllItsParts(t *testing.T) {
 	t.Parallel()
 	RequireBinaries(t)
 	l := lab.ForTest(t, lab.Config{Control: true, IPv6: true})
-	c := ForTest(t, l.Control())
+	c := ForTest(t, Config{Host: l.Control()})
 	if err := c.Apply(t.Context(), "../../images/node/rbac.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestControlPlane_OneIPFamily(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := lab.ForTest(t, tt.config)
-			c := ForTest(t, l.Control())
+			c := ForTest(t, Config{Host: l.Control()})
 			service, err := c.CreateService(t.Context(), NewService("default", "web", nil, nil))
 			if err != nil {
 				t.Fatal(err)

@@ -23,9 +23,10 @@
 // EndpointSlices and Deployments into Pods, and that delete what a deleted namespace or
 // owner leaves behind. No port of the machine is used.
 //
-// There is no scheduler and no kubelet. A test either creates pods that are bound and
-// running from the start ([ControlPlane.CreatePod]), or runs a [Kubelet], which places
-// pods, has the test give them addresses, and takes them away when they are deleted.
+// There is no kubelet, and a scheduler only with [Config.Kubelets], for tests that start real
+// kubelets (package machine). Any other test either creates pods that are bound and running from the
+// start ([ControlPlane.CreatePod]), or runs a [Kubelet], which stands in for both: it places pods, has
+// the test give them addresses, and takes them away when they are deleted.
 //
 // All processes end with [ControlPlane.Close], with the lab, or with the process that
 // made them, however that ends. DIR is its owner's; a test's goes with the lab.

@@ -29,19 +29,20 @@ func RequireBinaries(t testing.TB) string {
 	return dir
 }
 
-// ForTest is New for a test, in a directory of the lab. The test is skipped as by
+// ForTest is New for a test, with the binaries of the environment and a directory of the lab. The test is skipped as by
 // RequireBinaries, and fails when CONTROLPLANE is set but the control plane cannot be
 // started. When it fails it logs the end of each component's log, and all of them are
 // kept, see [lab.LogFile]. At its end the control plane is closed.
-func ForTest(t testing.TB, host *lab.Host) *ControlPlane {
+func ForTest(t testing.TB, config Config) *ControlPlane {
 	t.Helper()
-	binaries := RequireBinaries(t)
-	dir, err := host.MkdirTemp("control-plane-")
+	config.Binaries = RequireBinaries(t)
+	dir, err := config.Host.MkdirTemp("control-plane-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := func(component string) string { return lab.LogFile(t, component) }
-	c, err := New(t.Context(), Config{Host: host, Binaries: binaries, Dir: dir, Log: log})
+	config.Dir = dir
+	config.Log = func(component string) string { return lab.LogFile(t, component) }
+	c, err := New(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (r *cniRuntime) socket() string { return r.on.File("cni.sock") }
 // list is the list of plugins, which gives pods these host numbers of the node's pod network.
 func (r *cniRuntime) list(first, last int) *libcni.NetworkConfigList {
 	r.Helper()
-	return r.listOf(first, last, fmt.Sprintf(`, {"type": "origin-node-cni", "socket": %q}`, r.socket()))
+	return r.listOf(first, last, withPlugin(r.on))
 }
 
 // listWithout is list as the network plugin writes it.
@@ -109,11 +109,7 @@ func (r *cniRuntime) listWithout(first, last int) *libcni.NetworkConfigList {
 
 func (r *cniRuntime) listOf(first, last int, further string) *libcni.NetworkConfigList {
 	r.Helper()
-	list, err := libcni.NetworkConfFromBytes(fmt.Appendf(nil, `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [
-		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": {"type": "host-local", "dataDir": %q, "ranges": [
-			[{"subnet": "10.128.0.0/24", "rangeStart": "10.128.0.%[2]d", "rangeEnd": "10.128.0.%[3]d"}],
-			[{"subnet": "fd00:10:128::/64", "rangeStart": "fd00:10:128::%[2]d", "rangeEnd": "fd00:10:128::%[3]d"}]],
-			"routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}} %[4]s]}`, filepath.Join(r.dir, "ipam"), first, last, further))
+	list, err := libcni.NetworkConfFromBytes(conflist(r.on, filepath.Join(r.dir, "ipam"), first, last, further))
 	r.must(err)
 	return list
 }
@@ -125,6 +121,24 @@ func (r *cniRuntime) startWith(arguments string) {
 	r.on.Printed.Reset()
 	r.on.Start()
 	r.on.Ready()
+}
+
+// withPlugin is what a node's list of plugins has beside the network plugin.
+func withPlugin(m *member) string {
+	return fmt.Sprintf(`, {"type": "origin-node-cni", "socket": %q}`, m.File("cni.sock"))
+}
+
+// conflist is the list of plugins of a node, with further ones behind bridge, which gives pods these host numbers of the node's
+// pod networks and remembers that in a folder.
+func conflist(m *member, ipam string, first, last int, further string) []byte {
+	var ranges []string
+	for _, cidr := range m.Host.PodCIDRs() {
+		network := strings.TrimSuffix(cidr.Addr().String(), "0") // of 10.128.0.0/24
+		ranges = append(ranges, fmt.Sprintf(`[{"subnet": %q, "rangeStart": "%[2]s%[3]d", "rangeEnd": "%[2]s%[4]d"}]`, cidr, network, first, last))
+	}
+	return fmt.Appendf(nil, `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [
+		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": {"type": "host-local", "dataDir": %q, "ranges": [%s],
+			"routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}} %s]}`, ipam, strings.Join(ranges, ", "), further)
 }
 
 // create creates a pod that is bound to the node, and of which no EndpointSlice knows an address.

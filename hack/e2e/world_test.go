@@ -65,6 +65,8 @@ type settings struct {
 	nftables  bool   // the mode of that name
 	beside    bool   // our rules by nftables, in another mode
 	arguments string // YAML for proxyArguments
+	// kubelets: pods are for real ones, which the test starts.
+	kubelets bool
 	// onLAN: external IPs may be of the nodes' own network, where a node says by ARP that it has one; and there is a
 	// host behind a router.
 	onLAN bool
@@ -104,12 +106,14 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	l := lab.ForTest(t, lab.Config{
 		Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend, AnswersByARP: s.onLAN, Far: s.onLAN,
 	})
-	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, l.Control()), families: s.families}
+	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, cluster.Config{Host: l.Control(), Kubelets: s.kubelets}), families: s.families}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
 		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s))
 	}
-	w.runKubelet()
+	if !s.kubelets {
+		w.runKubelet()
+	}
 	w.serve(l.Outside())
 	if s.onLAN {
 		w.serve(l.Far())

@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/machine"
+)
+
+// realWorld is a cluster of two nodes with kubelets and container runtimes, whose pods start when the CNI plugin lets them.
+// External IPs are of the nodes' own network.
+type realWorld struct {
+	*world
+	// machines are the kubelets and runtimes, in the order of the members.
+	machines []*machine.Machine
+}
+
+// These are the first and the last of the host numbers of pods on a node: so few that an address is soon another pod's.
+const firstPodNumber, lastPodNumber = 100, 111
+
+func newRealWorld(t *testing.T, s settings) *realWorld {
+	t.Helper()
+	machine.RequireKubelet(t)
+	s.nodes, s.onLAN, s.kubelets = 2, true, true
+	s.arguments = `egress-snat-watch-pods: ["true"]`
+	w := &realWorld{world: newIdleWorld(t, s)}
+	w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml"))
+	w.letKubelets()
+	w.start()
+	image := machine.MakeImage(t)
+	for _, m := range w.members {
+		kubeconfig := m.File("kubelet.kubeconfig")
+		w.must(w.WriteKubeconfig(t.Context(), kubeconfig, cluster.Kubeconfig{User: "system:node:" + m.Name, Groups: []string{kubelets}}))
+		w.machines = append(w.machines, machine.Kubelet{
+			Name: m.Name, Host: m.Host, Program: filepath.Join(cluster.RequireBinaries(t), "kubelet"), Kubeconfig: kubeconfig, Image: image,
+			Network: conflist(m, "/mnt/ipam", firstPodNumber, lastPodNumber, withPlugin(m)),
+			Plugins: []string{filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), "origin-node-cni")},
+		}.Start(t))
+	}
+	w.ready()
+	return w
+}
+
+// kubelets is the group of kubelets.
+const kubelets = "system:nodes"
+
+// letKubelets gives kubelets their rights. That no node changes another's objects is the business of an authorizer which this
+// API server does not have.
+func (w *realWorld) letKubelets() {
+	w.Helper()
+	_, err := w.Client().RbacV1().ClusterRoleBindings().Create(w.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubelets"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: kubelets}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// ready waits until pods can be scheduled to each node.
+func (w *realWorld) ready() {
+	w.Helper()
+	w.eventually(func() error {
+		for _, m := range w.members {
+			node, err := w.Client().CoreV1().Nodes().Get(w.Context(), m.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if node.Status.NodeInfo.KubeletVersion == "" || len(node.Spec.Taints) > 0 {
+				return fmt.Errorf("%s has the taints %v; its conditions are %v", m.Name, node.Spec.Taints, node.Status.Conditions)
+			}
+		}
+		return nil
+	})
+}
+
+// claim makes a namespace with a Service web that has these external IPs.
+func (w *realWorld) claim(namespace string, externalIPs ...string) {
+	w.Helper()
+	w.namespace(namespace)
+	_, err := w.CreateService(w.Context(), cluster.NewService(namespace, "web", web, externalIPs, tcp80))
+	w.must(err)
+}
+
+// deploy makes a Deployment web for the Service, with half of its pods on each node. They speak to the outside as soon as
+// they can.
+func (w *realWorld) deploy(namespace string, replicas int32) {
+	w.Helper()
+	d := cluster.NewDeployment(namespace, "web", replicas, web)
+	d.Spec.Template.Spec = machine.PodSpec(w.outside())
+	d.Spec.Template.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: v1.LabelHostname, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: web},
+		MatchLabelKeys: []string{"pod-template-hash"},
+	}}
+	_, err := w.Client().AppsV1().Deployments(namespace).Create(w.Context(), d, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// realPod is a pod that runs.
+type realPod struct {
+	name string
+	uid  string
+	on   *member
+	ip   netip.Addr // the first one
+}
+
+// pods are those of a Deployment web that run and are to go on.
+func (w *realWorld) pods(namespace string) (found []realPod) {
+	w.Helper()
+	list, err := w.Client().CoreV1().Pods(namespace).List(w.Context(), metav1.ListOptions{LabelSelector: labels.SelectorFromSet(web).String()})
+	w.must(err)
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != v1.PodRunning {
+			continue
+		}
+		for _, m := range w.members {
+			if m.Name == pod.Spec.NodeName {
+				found = append(found, realPod{namespace + "/" + pod.Name, string(pod.UID), m, netip.MustParseAddr(pod.Status.PodIP)})
+			}
+		}
+	}
+	return found
+}
+
+// rollsOut waits until the Deployments web of these namespaces are rolled out.
+func (w *realWorld) rollsOut(namespaces ...string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), soon)
+	defer cancel()
+	var errs []error
+	for _, namespace := range namespaces {
+		errs = append(errs, w.RolledOut(ctx, namespace, "web"))
+	}
+	w.must(errors.Join(errs...))
+}
+
+// began fails unless the first flows that a pod began, right after its start, were seen as these addresses, or as its node in
+// a family that has none of them. It returns how long the slowest took.
+func (w *realWorld) began(pod realPod, as ...string) (slowest time.Duration) {
+	w.Helper()
+	answers, err := machine.First(w.Context(), pod.on.Host, pod.ip)
+	w.must(err)
+	if len(answers) != len(w.outside()) {
+		w.Fatalf("%s tells of %d first flows, want %d", pod.name, len(answers), len(w.outside()))
+	}
+	for i, to := range w.outside() {
+		if want := identity(pod.on.Host, to, as); answers[i].Seen != want {
+			w.Errorf("the first flow of %s on %s to %s was seen as %v, want %s", pod.name, pod.on.Name, to, answers[i].Seen, want)
+		}
+		slowest = max(slowest, answers[i].After)
+	}
+	return slowest
+}
+
+// seenAs fails unless a new flow of a pod to each address outside is seen as began says.
+func (w *realWorld) seenAs(pod realPod, as ...string) {
+	w.Helper()
+	for _, to := range w.outside() {
+		answer, err := machine.Ask(w.Context(), pod.on.Host, pod.ip, to)
+		w.must(err)
+		if want := identity(pod.on.Host, to, as); answer.Seen != want {
+			w.Errorf("%s on %s is seen by %s as %v, want %s", pod.name, pod.on.Name, to, answer.Seen, want)
+		}
+	}
+}
+
+// surroundings are what a kubelet or a container runtime could change on this machine: sysctls, cgroups and folders.
+func surroundings(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, sysctl := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", sysctl))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, sysctl+" = "+string(value))
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/containerd*", "/run/systemd/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, found...)
+	}
+	return lines
+}
+
+// unchanged fails the test unless surroundings returns what it did.
+func unchanged(t *testing.T, before []string) {
+	t.Helper()
+	if diff := cmp.Diff(before, surroundings(t)); diff != "" {
+		t.Errorf("the machine is not as before (-want +got):\n%s", diff)
+	}
+}

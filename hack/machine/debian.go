@@ -1,0 +1,136 @@
+//go:build linux
+
+package machine
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// DebianVariable is the environment variable that names the folder of hack/build-debian.sh.
+const DebianVariable = "DEBIAN"
+
+// patience bounds a boot, and a command.
+const patience = time.Minute
+
+//go:embed debian.sh
+var debianScript []byte
+
+// Debian is a machine that systemd runs, with the product as 'make install' leaves it.
+type Debian struct {
+	*Machine
+	leader int // the PID of its systemd
+}
+
+// RequireDebian skips the test where DEBIAN is not set or a tool is missing, but fails it when the environment has CI=true. It
+// returns the folder.
+func RequireDebian(t testing.TB) string {
+	t.Helper()
+	require(t, map[string]string{"systemd-nspawn": "systemd-container", "unshare": "util-linux"})
+	dir := os.Getenv(DebianVariable)
+	if dir == "" {
+		const reason = "the environment variable %s does not name the folder of a Debian; run 'make test-systemd'"
+		if os.Getenv("CI") == "true" {
+			t.Fatalf(reason, DebianVariable)
+		}
+		t.Skipf(reason, DebianVariable)
+	}
+	return dir
+}
+
+// Boot boots a Debian and returns when its services have been started. config is the folder that is its /etc/origin/node.
+func Boot(t testing.TB, name string, host *lab.Host, config string) *Debian {
+	t.Helper()
+	debian := RequireDebian(t)
+	dir, err := host.MkdirTemp(name + "-debian-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "install", "DESTDIR="+filepath.Join(dir, "upper"), "BINARY="+os.Getenv("OPENSHIFT"))
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", install, err, out)
+	}
+	d := &Debian{Machine: start(t, host, name, dir, debianScript, debian, host.Name, config)}
+	t.Cleanup(d.tell)
+	deadline := time.Now().Add(patience)
+	for {
+		err := d.runs()
+		if err == nil {
+			return d
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the machine does not boot: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// tell logs the journal if the test has failed.
+func (d *Debian) tell() {
+	if d.t.Failed() && !d.Off() {
+		out, err := d.Run("journalctl", "--no-pager", "--output=short-precise")
+		d.t.Logf("the journal, %v:\n%s", err, out)
+	}
+}
+
+// runs returns an error until all services have been started.
+func (d *Debian) runs() error {
+	if d.leader == 0 {
+		if d.leader = descendant(d.command.Process.Pid, "systemd"); d.leader == 0 {
+			return errors.New("there is no systemd")
+		}
+	}
+	state, err := d.Run("systemctl", "is-system-running")
+	if state = strings.TrimSpace(state); state == "running" || state == "degraded" {
+		return nil // a container may lack what some service of Debian needs
+	}
+	return errors.Join(err, fmt.Errorf("its state is %q", state))
+}
+
+// descendant is the first process of that name below another; 0 if there is none.
+func descendant(pid int, name string) int {
+	comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
+	if strings.TrimSpace(string(comm)) == name {
+		return pid
+	}
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	for _, field := range strings.Fields(string(children)) {
+		var child int
+		if _, err := fmt.Sscan(field, &child); err != nil {
+			continue
+		}
+		if found := descendant(child, name); found != 0 {
+			return found
+		}
+	}
+	return 0
+}
+
+// Off says whether the machine has been shut down.
+func (d *Debian) Off() bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d", d.leader))
+	return err != nil
+}
+
+// Run runs a command in the machine to its end, and returns what it prints.
+func (d *Debian) Run(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), patience)
+	defer cancel()
+	inside := append([]string{fmt.Sprintf("--target=%d", d.leader), "--mount", "--uts", "--ipc", "--net", "--pid", name}, args...)
+	cmd := exec.CommandContext(ctx, "nsenter", inside...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", cmd, err, out)
+	}
+	return string(out), err
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package machine
+
+import (
+	_ "embed"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// debianPlugins has Debian's package containernetworking-plugins.
+const debianPlugins = "/usr/lib/cni"
+
+var (
+	//go:embed kubelet.sh
+	kubeletScript []byte
+	//go:embed containerd.toml
+	containerdConfig []byte
+	//go:embed kubelet.yaml
+	kubeletConfig []byte
+)
+
+// Kubelet says what a node of Kubernetes is like.
+type Kubelet struct {
+	// Name is the Node object's.
+	Name string
+	Host *lab.Host
+	// Program is the kubelet, and Kubeconfig what it reaches the API server with.
+	Program, Kubeconfig string
+	// Image is what MakeImage returned.
+	Image string
+	// Network is the configuration of the network plugins, a conflist. Plugins are programs besides Debian's.
+	Network json.RawMessage
+	Plugins []string
+}
+
+// RequireKubelet skips the test where a tool is missing, but fails it when the environment has CI=true.
+func RequireKubelet(t testing.TB) {
+	t.Helper()
+	require(t, map[string]string{
+		"containerd": "containerd", "runc": "runc", "unshare": "util-linux", filepath.Join(debianPlugins, "bridge"): "containernetworking-plugins",
+	})
+}
+
+// Start starts the container runtime and the kubelet, which then make themselves known to the API server.
+func (k Kubelet) Start(t testing.TB) *Machine {
+	t.Helper()
+	dir, err := k.Host.MkdirTemp(k.Name + "-machine-")
+	if err == nil {
+		err = k.write(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, k.Host, k.Name, dir, kubeletScript, k.Name, k.Program, "--kubeconfig="+k.Kubeconfig, "--node-ip="+addresses(k.Host))
+}
+
+// write makes the folder that is /mnt on the machine.
+func (k Kubelet) write(dir string) error {
+	for _, folder := range []string{"cni", "net.d"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, content := range map[string][]byte{
+		"containerd.toml": containerdConfig, "kubelet.yaml": kubeletConfig, "net.d/cluster.conflist": k.Network,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	plugins, err := filepath.Glob(filepath.Join(debianPlugins, "*"))
+	if err != nil {
+		return err
+	}
+	for _, plugin := range append(plugins, k.Plugins...) {
+		if err := os.Symlink(plugin, filepath.Join(dir, "cni", filepath.Base(plugin))); err != nil {
+			return err
+		}
+	}
+	return os.Link(k.Image, filepath.Join(dir, "image.tar"))
+}
+
+func addresses(host *lab.Host) string {
+	var texts []string
+	if host.V4.IsValid() {
+		texts = append(texts, host.V4.String())
+	}
+	if host.V6.IsValid() {
+		texts = append(texts, host.V6.String())
+	}
+	return strings.Join(texts, ",")
+}
