@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -68,16 +69,22 @@ func ignoreNotFound(err error) error {
 func (c *ControlPlane) CreateNode(ctx context.Context, name string, addrs ...netip.Addr) (*v1.Node, error) {
 	nodes := c.client.CoreV1().Nodes()
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}}}
-	node, err := nodes.Create(ctx, node, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
-	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeHostName, Address: name}}
-	for _, addr := range valid(addrs) {
-		node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: addr.String()})
-	}
-	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}
-	return nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // a controller may have tainted it meanwhile
+		if node, err = nodes.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeHostName, Address: name}}
+		for _, addr := range valid(addrs) {
+			node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: addr.String()})
+		}
+		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}
+		node, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+	return node, err
 }
 
 func valid(addrs []netip.Addr) []netip.Addr {

@@ -321,12 +321,12 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 			delete(documented, name) // the node is in no pool
 		}
 	}
-	for _, without := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders", "egress_snat_cni_duration_seconds", "egress_snat_cni_waiting", "egress_snat_cni_plugin_fault"} {
+	for _, without := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders", "egress_snat_cni_duration_seconds", "egress_snat_cni_waiting"} {
 		delete(documented, without) // there is no trouble, and no CNI plugin
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten", "unlisted", "unanswered"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
 		"state": {"local", "remote", "lost", "unclaimed"}, "direction": {"sent", "received"},
 		"kind": {"Leases", "Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
