@@ -1,3 +1,5 @@
+//go:build !(kube1.35 || kube1.34)
+
 package kubelet
 
 import (
