@@ -368,6 +368,10 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	own := *node
 	peer := &peerNode{Node: &own, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return
+	}
 	d.peers[node.Name] = peer
 	d.start(func() { d.send(peer) })
 	d.mu.Unlock()
@@ -375,9 +379,14 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	wake(d.joined)
 }
 
-// NotifyLeave is part of [memberlist.EventDelegate].
+// NotifyLeave is part of [memberlist.EventDelegate]. After a shutdown a probe that was under way still ends: whoever takes part
+// anew is told of this member by then.
 func (d delegate) NotifyLeave(node *memberlist.Node) {
 	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return
+	}
 	if peer := d.peers[node.Name]; peer != nil {
 		close(peer.gone)
 		delete(d.peers, node.Name)

@@ -286,6 +286,7 @@ func (r *Runner) findAddresses(ctx context.Context) {
 			complained = true
 			klog.FromContext(ctx).Error(err, "Cannot read this node's interfaces, so it takes no egress IPs; will retry, further failures are not logged")
 		}
+		r.done() // it waits, and does not hang
 		sleep(ctx, openAgain)
 	}
 }

@@ -93,7 +93,8 @@ func (m *Member) yields(ip netip.Addr, since, now time.Time) bool {
 		if at, left := p.left[ip]; left && !at.Before(since) {
 			return true
 		}
-		if _, has := p.state.Held[ip]; has && !m.outranked(ip, name) && (p.alive || m.Majority()) {
+		mayHave := p.alive || m.Majority() && now.Sub(m.took[ip]) <= Lifetime // the kernel of a dead process lets go then
+		if _, has := p.state.Held[ip]; has && !m.outranked(ip, name) && mayHave {
 			return true
 		}
 	}

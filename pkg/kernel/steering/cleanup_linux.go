@@ -38,7 +38,10 @@ func Cleanup(ctx context.Context) error {
 		if errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
 			continue
 		}
-		errs = append(errs, err)
+		if err != nil { // what is there has the record of settings, and other nodes may send here
+			errs = append(errs, err)
+			continue
+		}
 		writers[family], held[family] = w, found
 		arrives = arrives || len(found.Sets[sendersSet]) > 0
 	}

@@ -70,8 +70,7 @@
 //	        type filter hook output priority raw;
 //	        udp dport 4799 ip daddr @nodes                                  notrack
 //	    }                                                                   all again for the port of announcements, and for
-//	                                                                        the pool's, udp and tcp, without notrack and,
-//	                                                                        in prerouting, with ct direction original
+//	                                                                        the pool's, udp and tcp, without notrack
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
 //	        udp dport 4799 ip daddr @nodes                                  counter forged drop

@@ -95,11 +95,6 @@ func reply() []expr.Any {
 	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{1}}}
 }
 
-// original lets packets pass that go in the direction in which their flow began.
-func original() []expr.Any {
-	return []expr.Any{flow(expr.CtKeyDIRECTION), &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{0}}}
-}
-
 // hardwareSource loads the hardware address of who has sent the packet. nft takes a packet for one of Ethernet where a
 // rule asks for that.
 func hardwareSource(register uint32) []expr.Any {

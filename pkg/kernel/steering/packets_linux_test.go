@@ -1010,27 +1010,6 @@ func TestGuard_PortsOfNodes(t *testing.T) {
 	})
 }
 
-// TestGuard_AnswerToPodWithANodesPort: a pod that its node has masqueraded with the pool's port gets the answer of another
-// node's pod.
-func TestGuard_AnswerToPodWithANodesPort(t *testing.T) {
-	onCluster(t, func(c *cluster) {
-		c.serve(c.lab.Pod(2), "tcp", "udp")
-		asking, answering := c.nodes[0], c.nodes[1]
-		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
-		answering.nftInput(fmt.Sprintf("table %[1]s services { chain c { type nat hook prerouting priority -100; fib daddr type local iifname eth0 meta l4proto { tcp, udp } th dport %[2]d dnat to %[3]s; }; }\n",
-			family, port, c.addr(c.lab.Pod(2))))
-		c.steer(nil, nil)
-		for _, protocol := range []string{"tcp", "udp"} {
-			before := answering.drops()
-			got, err := c.lab.Pod(1).Ask(c.Context(), c.network(protocol), netip.AddrPortFrom(answering.ip, port), assignPort)
-			if err != nil || got != asking.ip {
-				c.Errorf("%s: seen as %s (%v), want its node's %s", protocol, got, err, asking.ip)
-			}
-			answering.dropped(before)
-		}
-	})
-}
-
 // send sends a packet from a host; from whichever of its addresses if source is invalid.
 func (c *cluster) send(protocol string, from *lab.Host, source netip.Addr, to netip.AddrPort) {
 	c.Helper()

@@ -16,17 +16,12 @@ import (
 // what asks for its flow, so it goes the same way as others. Most packets are of nobody who is bound and of a flow that has
 // begun: they get to the end of this chain, with a single look; with none where all egress IPs leave from this node.
 //
-// What pods send to the nodes' ports would be masqueraded, and look like their node's own. An answer may go there: another
-// node may have masqueraded its pod with such a port. Where that node tracks packets to the port, the answer gets to the pod;
-// where it does not, it would get to what listens.
+// What pods send to the nodes' ports would be masqueraded, and look like their node's own. Answers are no exception: another
+// node may have masqueraded its pod with such a port, one time in 64,000, and forgets that sooner than this one.
 func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
 	var rules []table.Rule
 	for _, port := range l.config.ports() {
-		forged := slices.Concat(to(port), l.Destination(l.First), in(nodesSet))
-		if port.tracked {
-			forged = append(forged, original()...)
-		}
-		rules = append(rules, l.rule(port.purpose+", forged", forged, drop(forgedCounter)))
+		rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
 	}
 	arrival := interfaceIs(expr.MetaKeyIIFNAME, Device)
 	if l.config.Transport == Direct {
