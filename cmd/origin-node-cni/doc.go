@@ -7,15 +7,18 @@
 // It decides nothing itself, and changes neither interface nor result: the node's process decides (package cni). These
 // are the exceptions, for a node process that cannot:
 //
-//	the process answers no, until waitSeconds    as if no process answered, if it waits for objects or cannot write;
-//	                                             else ADD fails with code 11, so the runtime tries again
+//	the process answers no, until 5 s or half    as if no process answered, if it waits for objects or cannot write
+//	of waitSeconds are left
+//	the process answers no, until waitSeconds    ADD fails with code 11, so the runtime tries again
 //	no process answers, and unanswered is
 //	  claimed  no process has ever run           the pod starts
 //	           Services of the namespace have    code 11 after waitSeconds
 //	           claims
 //	           the address may still be bound    code 11 at once: IPAM gives another address
 //	           for another pod, by the node's
-//	           files or the kernel's rules
+//	           files or the kernel's rules, or
+//	           the rules cannot be listed in
+//	           time
 //	           otherwise                         the pod starts at once
 //	  refuse                                     code 11 after waitSeconds
 //	  start                                      the pod starts at once

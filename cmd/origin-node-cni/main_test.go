@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		nothing := func(*skel.CmdArgs) error { return nil }
 		skel.PluginMainFuncs(skel.CNIFuncs{Add: giveAddress, Del: nothing, Check: nothing, GC: nothing, Status: nothing}, version.All, "")
 	default:
+		_ = os.Setenv("PATH", "/nonexistent") // this machine's own tools are none of a test's
 		os.Exit(m.Run())
 	}
 }
@@ -309,13 +310,10 @@ func TestAdd_Unanswered(t *testing.T) {
 			r.must(store.Put(a))
 		}
 	}
-	prints := func(tool, text string) func(*runtime) {
-		return func(r *runtime) {
-			dir := r.TempDir()
-			r.must(os.WriteFile(filepath.Join(dir, tool), []byte("#!/bin/sh\ncat <<'EOF'\n"+text+"\nEOF\n"), 0o755))
-			r.Setenv("PATH", dir+":/usr/bin:/bin") // without the machine's own tools
-		}
+	has := func(tool, script string) func(*runtime) {
+		return func(r *runtime) { hasTools(r.T, map[string]string{tool: script}) }
 	}
+	prints := func(tool, text string) func(*runtime) { return has(tool, "/bin/cat <<'EOF'\n"+text+"\nEOF") }
 	for _, test := range []struct {
 		name, unanswered string
 		before           func(*runtime)
@@ -336,11 +334,15 @@ func TestAdd_Unanswered(t *testing.T) {
 		{"another address was", "claimed", also(claims("bank"), released(attachment("c0", "10.128.0.6"))), 0},
 		{"the address is another pod's", "claimed", also(claims("bank"), attached(attachment("c0", "10.128.0.5"))), again},
 		{"the address is its own", "claimed", also(claims("bank"), attached(attachment("c1", "10.128.0.5"))), 0},
-		{"the kernel has a rule for it", "claimed", also(claims("bank"), prints("iptables-save", "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.5/32 -p tcp -j SNAT --to-source 203.0.113.1")), again},
-		{"the kernel has rules for others", "claimed", also(claims("bank"), prints("iptables-save",
+		{"the kernel has a rule for it", "claimed", also(claims("bank"), prints("iptables-nft-save", "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.5/32 -p tcp -j SNAT --to-source 203.0.113.1")), again},
+		{"the kernel has rules for others", "claimed", also(claims("bank"), prints("iptables-nft-save",
 			"-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.50/32 -j SNAT\n-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.0/24 -g OPENSHIFT-EGRESS-0A800000-24\n-A OPENSHIFT-EGRESS-REMOVED -s 10.128.0.5/32 -j SNAT\n-A CNI -s 10.128.0.5/32 -j MASQUERADE")), 0},
 		{"the kernel has an element for the second one", "claimed", also(claims("bank"), prints("nft", "elements = { fd00::4 . tcp : 2001:db8::1,\n fd00::5 . udp : 2001:db8::1 }")), again},
 		{"the kernel has elements for others", "claimed", also(claims("bank"), prints("nft", "elements = { fd00::4 . tcp : fd00::5 }")), 0},
+		{"the rules cannot be listed in time", "claimed", also(claims("bank"), has("iptables-nft-save", "exec /bin/sleep 60")), again},
+		{"the rules cannot be listed", "claimed", also(claims("bank"), has("ip6tables-nft-save", "exit 4")), again},
+		{"the elements cannot be listed", "claimed", also(claims("bank"), has("nft", "echo 'Error: Operation not permitted' >&2; exit 1")), again},
+		{"the kernel has no map", "claimed", also(claims("bank"), has("nft", "echo 'Error: No such file or directory' >&2; exit 1")), 0},
 		{"refuse", "refuse", claims("bank"), again},
 		{"start", "start", claims("shop"), 0},
 	} {
@@ -349,6 +351,59 @@ func TestAdd_Unanswered(t *testing.T) {
 			test.before(r)
 			if code := r.add(); code != test.code {
 				t.Errorf("code %d, expected %d", code, test.code)
+			}
+		})
+	}
+}
+
+// hasTools makes these shell scripts the only programs on PATH, and returns their folder.
+func hasTools(t *testing.T, scripts map[string]string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", folder)
+	return folder
+}
+
+// TestAdd_LooksOnce at the kernel while the node says no: a node may have very many rules.
+func TestAdd_LooksOnce(t *testing.T) {
+	r := newRuntime(t, "1.0.0", "")
+	looks := filepath.Join(hasTools(t, map[string]string{"iptables-nft-save": "echo look >>${0%/*}/looks"}), "looks")
+	r.must(attachments.WriteClaims(r.claims, []string{"bank"}))
+	r.answeredBy(&node{attach: func(int) (cni.Decision, error) { return cni.Decision{}, &cni.Failure{Reason: cni.WaitingFor} }})
+	if code := r.add(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+	if got, err := os.ReadFile(looks); string(got) != "look\n" {
+		t.Errorf("looked %q, err %v; expected one look", got, err)
+	}
+}
+
+// TestSaves_LegacyOnlyWhereItsTableIs: the program would make the table.
+func TestSaves_LegacyOnlyWhereItsTableIs(t *testing.T) {
+	const ofNFT, ofLegacy = "echo 'iptables-save v1.8.9 (nf_tables)'", "echo 'iptables-save v1.8.9 (legacy)'"
+	for _, test := range []struct {
+		name  string
+		tools map[string]string
+		table bool
+		want  []string
+	}{
+		{"both kinds", map[string]string{"iptables-save": ofNFT, "iptables-nft-save": "", "iptables-legacy-save": ""}, true, []string{"iptables-nft-save", "iptables-legacy-save"}},
+		{"both kinds, no legacy table", map[string]string{"iptables-save": ofLegacy, "iptables-nft-save": "", "iptables-legacy-save": ""}, false, []string{"iptables-nft-save"}},
+		{"nftables alone", map[string]string{"iptables-save": ofNFT}, false, []string{"iptables-save"}},
+		{"legacy alone", map[string]string{"iptables-save": ofLegacy}, true, []string{"iptables-save"}},
+		{"legacy alone, no legacy table", map[string]string{"iptables-save": ofLegacy}, false, nil},
+		{"an old one", map[string]string{"iptables-save": "exit 1"}, false, nil},
+		{"none", nil, true, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			hasTools(t, test.tools)
+			if diff := cmp.Diff(test.want, saves(t.Context(), "iptables", true, test.table)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

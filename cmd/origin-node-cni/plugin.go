@@ -20,6 +20,9 @@ import (
 const (
 	// askAgain is how long to wait before the node is asked again.
 	askAgain = 200 * time.Millisecond
+	// lookTime is how much of waitSeconds, at most half, is for the look at the kernel: a node may have hundreds of
+	// thousands of rules of others.
+	lookTime = 5 * time.Second
 	// delWait is how long DEL waits: addresses are to be given back soon, and the node can be told later.
 	delWait = 2 * time.Second
 	// statusWait is how long STATUS waits for the answer.
@@ -55,13 +58,17 @@ func (c *config) needsAddress(request cni.Request) bool {
 	return err == nil && namespaces[request.Pod.Namespace] && c.Unanswered != start
 }
 
-// attach returns nil when a pod may start.
+// attach returns nil when a pod may start. What becomes of a pod that the node does not decide about is judged while there
+// is still time to look at the kernel.
 func (c *config) attach(request cni.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()
-	client, answered := cni.NewClient(c.Socket), false
+	asking, stop := context.WithTimeout(ctx, c.wait()-min(lookTime, c.wait()/2))
+	defer stop()
+	client := cni.NewClient(c.Socket)
+	var last *cni.Failure // what the node has said last
 	for {
-		_, err := client.Attach(ctx, request)
+		_, err := client.Attach(asking, request)
 		if err == nil {
 			return nil
 		}
@@ -70,20 +77,24 @@ func (c *config) attach(request cni.Request) error {
 		if said && (no.Reason == cni.Invalid || no.Reason == cni.Forbidden) {
 			return err
 		}
-		answered = answered || said
-		verdict, because := c.judge(request, answered)
-		switch {
-		case said: // it may say yes later
-		case verdict == starts:
-			return startAnyway(request, because, err)
-		case verdict == fails:
-			return fmt.Errorf("%s, and no node process answers: %w", because, err)
+		if said {
+			last = no
+		}
+		late := asking.Err() != nil
+		silent := !said && (!late || last == nil) // a question that time has cut off is no silence
+		if silent || late && (last.Reason == cni.WaitingFor || last.Reason == cni.NotWritten) {
+			switch verdict, because := c.judge(ctx, request, last != nil); verdict {
+			case starts:
+				return startAnyway(request, because, err)
+			case fails:
+				return fmt.Errorf("%s, and the node does not decide: %w", because, err)
+			}
+		}
+		if late {
+			asking = ctx // it may say yes later
 		}
 		select {
 		case <-ctx.Done():
-			if verdict == starts && (no.Reason == cni.WaitingFor || no.Reason == cni.NotWritten) {
-				return startAnyway(request, because, err)
-			}
 			return fmt.Errorf("asking the node for %s: %w", c.wait(), err)
 		case <-time.After(askAgain):
 		}
@@ -105,8 +116,8 @@ const (
 )
 
 // judge says what becomes of a pod that the node does not decide about; answered tells whether a node process has said
-// so.
-func (c *config) judge(request cni.Request, answered bool) (v verdict, because string) {
+// so. It runs programs unless the pod's namespace has claims.
+func (c *config) judge(ctx context.Context, request cni.Request, answered bool) (v verdict, because string) {
 	switch c.Unanswered {
 	case start:
 		return starts, "the configuration says so"
@@ -125,7 +136,10 @@ func (c *config) judge(request cni.Request, answered bool) (v verdict, because s
 	if because := c.formerPod(request, namespaces); because != "" {
 		return fails, because
 	}
-	if ip, bound := boundInKernel(request.IPs); bound {
+	switch ip, bound, err := boundInKernel(ctx, request.IPs); {
+	case err != nil:
+		return fails, fmt.Sprintf("it cannot be seen whether the kernel still has its address bound for another pod: %v", err)
+	case bound:
 		return fails, fmt.Sprintf("the kernel still has the address %s bound, for a pod that had it before", ip)
 	}
 	return starts, "no Service of its namespace has a claim"
