@@ -32,6 +32,7 @@ type Host struct {
 	Node *Host
 
 	lab    *Lab
+	handle sync.RWMutex // of ns: somebody may enter it while close closes it
 	ns     netns.NsHandle
 	nl     *netlink.Handle
 	dev    string // has V4 and V6
@@ -96,6 +97,8 @@ func (h *Host) close() {
 	if h.nl != nil {
 		h.nl.Close()
 	}
+	h.handle.Lock()
+	defer h.handle.Unlock()
 	if h.ns.IsOpen() {
 		_ = h.ns.Close()
 	}
@@ -118,7 +121,10 @@ func (h *Host) track(c io.Closer) error {
 // that fn starts is not in it. fn must return: t.Fatal inside is an error of Do.
 func (h *Host) Do(fn func() error) error {
 	return onThread(func() error {
-		if err := netns.Set(h.ns); err != nil {
+		h.handle.RLock()
+		err := netns.Set(h.ns)
+		h.handle.RUnlock()
+		if err != nil {
 			return fmt.Errorf("enter namespace %s: %w", h.Name, err)
 		}
 		return fn()
