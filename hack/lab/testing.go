@@ -12,6 +12,15 @@ import (
 	"testing"
 )
 
+// Lacks skips the test for want of something, and says what to do. It fails the test when the environment has CI=true.
+func Lacks(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // ForTest is New for a test, which fails if the lab cannot be built and closes
 // the lab at its end. Without root or the tools the test is skipped, but fails
 // when the environment has CI=true. KEEP=1 keeps the namespaces and the temporary
@@ -19,10 +28,7 @@ import (
 func ForTest(t testing.TB, cfg Config) *Lab {
 	t.Helper()
 	if reason := unusable(); reason != "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(reason)
-		}
-		t.Skip(reason)
+		Lacks(t, "%s", reason)
 	}
 	keep := os.Getenv("KEEP") == "1"
 	if keep && cfg.Prefix == "" {
