@@ -173,7 +173,7 @@ func withdraw(ctx context.Context, family kernel.Family, hasRules bool) error {
 	defer func() { w.Close() }()
 	if _, err := w.table.read(ctx); errors.Is(err, table.ErrNone) {
 		if !hasRules {
-			return nil
+			return w.rules.destroySets(w.rules.generations[:]...)
 		}
 		w = NewWriter(reconcile.IPTables, family)
 	}
