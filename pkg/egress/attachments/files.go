@@ -19,7 +19,25 @@ const (
 )
 
 // writeFile replaces a file as a whole. With durable it is there after a loss of power, too.
-func writeFile(path string, content []byte, durable bool) (err error) {
+func writeFile(path string, content []byte, durable bool) error {
+	return underName(path, replaceFile(path, content, durable))
+}
+
+// underName returns err with a path in the place of the temporary one, which is another each time: what is said only once
+// must have the same words.
+func underName(path string, err error) error {
+	var ofFile *fs.PathError
+	var ofRename *os.LinkError
+	switch {
+	case errors.As(err, &ofFile):
+		return &fs.PathError{Op: ofFile.Op, Path: path, Err: ofFile.Err}
+	case errors.As(err, &ofRename):
+		return &fs.PathError{Op: ofRename.Op, Path: path, Err: ofRename.Err}
+	}
+	return err
+}
+
+func replaceFile(path string, content []byte, durable bool) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), making)
 	if err != nil {
 		return err

@@ -269,3 +269,17 @@ func TestClaims_OutliveTheirProcess(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteClaims_FailsInTheSameWords each time: what lasts is logged once.
+func TestWriteClaims_FailsInTheSameWords(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "claims")
+	must(t, os.Mkdir(path, 0o700)) // cannot be replaced by a file
+	first, second := WriteClaims(path, nil), WriteClaims(path, nil)
+	if first == nil || second == nil || first.Error() != second.Error() || !strings.Contains(first.Error(), path+":") {
+		t.Errorf("%v, then %v", first, second)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, err %v", entries, err)
+	}
+}
