@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -35,8 +37,10 @@ const (
 	kubeletPatience = 2 * time.Second
 	// kubeletPoll is how often it is asked. It answers 100 requests a second.
 	kubeletPoll = 20 * time.Millisecond
-	// refreshPeriod is how often it is asked about doubtful pods, and mostRefreshed about how many at once.
-	refreshPeriod, mostRefreshed = 500 * time.Millisecond, 20
+	// refreshPeriod is how often it is asked about doubtful pods, and mostRefreshed about how many at once: more than 10 at
+	// once are too many for it. About a pod that stays doubtful it is asked less and less often, down to longestRefresh.
+	refreshPeriod, longestRefresh = 500 * time.Millisecond, 30 * time.Second
+	mostRefreshed                 = 5
 )
 
 // Known is part of [Pods].
@@ -48,29 +52,44 @@ func (s podSources) Known(pod attachments.Pod) (podObject, bool) {
 }
 
 // errNotAsked means that the namespace had no claims a moment ago.
-var errNotAsked = errors.New("nobody was asked yet")
+var errNotAsked = errors.New("the namespace has had a claim for a moment only; the next try asks")
+
+var errNotListed = errors.New("the API server has not listed this node's pods: with egress-snat-watch-pods the node needs images/node/rbac-cni.yaml")
 
 var errNoSource = errors.New("the kubelet has no Pods API (Kubernetes 1.37), and egress-snat-watch-pods is not true")
 
-// Find is part of [Pods].
+// Find is part of [Pods]. The sources are asked at the same time: one may be silent.
 func (s podSources) Find(ctx context.Context, pod attachments.Pod) (podObject, error) {
-	var errs []error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var asked []func(context.Context, attachments.Pod) (podObject, error)
 	if s.asksKubelet() {
-		object, err := s.ask(ctx, pod)
-		if err == nil {
-			return object, nil
-		}
-		errs = append(errs, err)
+		asked = append(asked, s.ask)
 	}
 	if s.watch != nil {
-		object, err := s.watch.Find(ctx, pod)
-		if err == nil {
-			return object, nil
-		}
-		errs = append(errs, err)
+		asked = append(asked, s.watch.Find)
 	}
-	if len(errs) == 0 {
+	if len(asked) == 0 {
 		return podObject{}, errNoSource
+	}
+	type answer struct {
+		podObject
+		err error
+	}
+	answers := make(chan answer, len(asked))
+	for _, find := range asked {
+		go func() {
+			object, err := find(ctx, pod)
+			answers <- answer{object, err}
+		}()
+	}
+	var errs []error
+	for range asked {
+		got := <-answers
+		if got.err == nil {
+			return got.podObject, nil
+		}
+		errs = append(errs, got.err)
 	}
 	return podObject{}, errors.Join(errs...)
 }
@@ -88,6 +107,9 @@ func (s podSources) ask(ctx context.Context, pod attachments.Pod) (podObject, er
 				return object, nil
 			}
 		}
+		if status.Code(err) == codes.Unimplemented {
+			return podObject{}, err // it will not know it later, either
+		}
 		select {
 		case <-ctx.Done():
 			return podObject{}, errors.Join(err, fmt.Errorf("the kubelet does not know the pod %s (UID %s)", pod, pod.UID))
@@ -98,27 +120,55 @@ func (s podSources) ask(ctx context.Context, pod attachments.Pod) (podObject, er
 
 // All is part of [Pods].
 func (s podSources) All(ctx context.Context) (all []podObject, err error) {
-	switch {
-	case s.asksKubelet():
-		pods, err := s.kubelet.List(ctx)
+	err = errNoSource
+	if s.asksKubelet() {
+		var pods []*v1.Pod
+		pods, err = s.kubelet.List(ctx)
 		for _, pod := range pods {
 			all = append(all, convertKubeletPod(pod))
 		}
-		return all, err
-	case s.watch != nil:
-		for _, pod := range s.watch.informer.GetStore().List() {
-			all = append(all, convertPod(pod.(*v1.Pod)))
-		}
-		return all, nil
 	}
-	return nil, errNoSource
+	if err == nil || s.watch == nil {
+		return all, err
+	}
+	for _, pod := range s.watch.informer.GetStore().List() {
+		all = append(all, convertPod(pod.(*v1.Pod)))
+	}
+	return all, nil
+}
+
+// nobody is the UID of no pod.
+const nobody = "00000000-0000-0000-0000-000000000000"
+
+// Available is part of [Pods].
+func (s podSources) Available(ctx context.Context) error {
+	var errs []error
+	if s.asksKubelet() {
+		ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
+		defer cancel()
+		_, err := s.kubelet.Get(ctx, nobody)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	if s.watch != nil {
+		if s.watch.informer.HasSynced() {
+			return nil
+		}
+		errs = append(errs, errNotListed)
+	}
+	if len(errs) == 0 {
+		return errNoSource
+	}
+	return errors.Join(errs...)
 }
 
 // refreshPods asks the kubelet again about pods whose labels or phase may be others than this node knows, until the
 // context ends. There is no event for new labels: but EndpointSlices then no longer name the pod.
 func (e *Extension) refreshPods(sources podSources) {
 	defer func() { _ = sources.kubelet.Close() }()
-	tick := time.NewTicker(refreshPeriod)
+	tick, refreshes := time.NewTicker(refreshPeriod), refreshes{}
 	defer tick.Stop()
 	for {
 		select {
@@ -127,23 +177,52 @@ func (e *Extension) refreshPods(sources podSources) {
 		case <-tick.C:
 		}
 		doubtful := e.attacher.doubtful()
-		if len(doubtful) == 0 || !sources.asksKubelet() {
+		if !sources.asksKubelet() {
 			continue
 		}
 		rand.Shuffle(len(doubtful), func(i, j int) { doubtful[i], doubtful[j] = doubtful[j], doubtful[i] })
-		for _, pod := range doubtful[:min(len(doubtful), mostRefreshed)] {
-			e.refreshPod(sources, pod)
+		for _, pod := range refreshes.due(doubtful, time.Now()) {
+			if e.refreshPod(sources, pod) {
+				refreshes[pod] = refresh{time.Now().Add(longestRefresh), longestRefresh}
+			}
 		}
 	}
 }
 
-// refreshPod takes what the kubelet knows of a pod now. Nothing follows from a failure: it is asked again.
-func (e *Extension) refreshPod(sources podSources, pod attachments.Pod) {
+// refreshes are those of doubtful pods, which take turns.
+type refreshes map[attachments.Pod]refresh
+
+// refresh says when a pod is next asked about, and how long after the last time that is.
+type refresh struct {
+	next time.Time
+	wait time.Duration
+}
+
+// due returns the pods that are to be asked about now.
+func (r refreshes) due(doubtful []attachments.Pod, now time.Time) (due []attachments.Pod) {
+	maps.DeleteFunc(r, func(pod attachments.Pod, _ refresh) bool { return !slices.Contains(doubtful, pod) })
+	for _, pod := range doubtful {
+		last := r[pod]
+		if now.Before(last.next) || len(due) == mostRefreshed {
+			continue
+		}
+		wait := min(max(2*last.wait, refreshPeriod), longestRefresh)
+		r[pod] = refresh{now.Add(wait), wait}
+		due = append(due, pod)
+	}
+	return due
+}
+
+// refreshPod takes what the kubelet knows of a pod now, and tells whether the kubelet knows no such pod. Nothing follows
+// from a failure: it is asked again.
+func (e *Extension) refreshPod(sources podSources, pod attachments.Pod) (isGone bool) {
 	ctx, cancel := context.WithTimeout(e.ctx, refreshPeriod)
 	defer cancel()
-	if got, err := sources.kubelet.Get(ctx, pod.UID); err == nil && got != nil {
+	got, err := sources.kubelet.Get(ctx, pod.UID)
+	if err == nil && got != nil {
 		e.setPod(convertKubeletPod(got))
 	}
+	return err == nil && got == nil
 }
 
 func (e *Extension) setPod(object podObject) {

@@ -4,11 +4,18 @@ package egress
 
 import (
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
@@ -42,6 +49,10 @@ func TestPodSources_Kubelet(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = gone.Close() })
 	watch := newPodWatch(fake.NewClientset(web), "here")
+	informed := newPodWatch(fake.NewClientset(), "here")
+	if err := informed.informer.GetStore().Add(web); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name    string
 		sources podSources
@@ -53,6 +64,8 @@ func TestPodSources_Kubelet(t *testing.T) {
 		{"there is none", podSources{kubelet: gone}, false, kubeletPatience},
 		{"nobody is asked", podSources{}, false, kubeletPatience},
 		{"the API server knows the pod", podSources{kubelet: gone, watch: watch}, true, time.Minute},
+		{"it has no Pods API", failing(t, codes.Unimplemented), false, kubeletPatience / 2},
+		{"the informer knows the pod first", podSources{kubelet: doesNot.kubelet, watch: informed}, true, kubeletPatience / 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +75,78 @@ func TestPodSources_Kubelet(t *testing.T) {
 				t.Errorf("%+v, err %v after %s", object, err, time.Since(began))
 			}
 		})
+	}
+}
+
+// failing returns a kubelet that answers with a code as the source.
+func failing(t *testing.T, code codes.Code) podSources {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pods.sock")
+	k := &kubelettest.Kubelet{}
+	k.Fail(status.Error(code, "fails"))
+	k.ServeTest(t, path)
+	client, err := kubelet.New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return podSources{kubelet: client}
+}
+
+// TestPodSources_Available if one source answers, whatever it knows; and all pods are those of one that does.
+func TestPodSources_Available(t *testing.T) {
+	watch := newPodWatch(fake.NewClientset(newPod("u1", nil)), "here")
+	go watch.informer.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), watch.informer.HasSynced) {
+		t.Fatal("the informer does not start")
+	}
+	unimplemented := failing(t, codes.Unimplemented)
+	for _, test := range []struct {
+		name    string
+		sources podSources
+		pods    int
+		want    string
+	}{
+		{"the kubelet", fromKubelet(t), 0, ""},
+		{"the informer", podSources{watch: watch}, 1, ""},
+		{"the informer alone", podSources{kubelet: unimplemented.kubelet, watch: watch}, 1, ""},
+		{"a kubelet without the API", unimplemented, 0, "fails"},
+		{"the informer waits", podSources{watch: newPodWatch(fake.NewClientset(), "here")}, 0, errNotListed.Error()},
+		{"nobody is asked", podSources{}, 0, errNoSource.Error()},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := test.sources.Available(t.Context())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("err %v, expected %q", err, test.want)
+			}
+			if all, err := test.sources.All(t.Context()); len(all) != test.pods || err != nil && test.want == "" {
+				t.Errorf("pods %v, err %v; expected %d", all, err, test.pods)
+			}
+		})
+	}
+}
+
+// TestRefreshes_Due takes some pods at once, and those less and less often that stay doubtful.
+func TestRefreshes_Due(t *testing.T) {
+	r, now := refreshes{}, time.Now()
+	var doubtful []attachments.Pod
+	for i := range 2 * mostRefreshed {
+		doubtful = append(doubtful, attachments.Pod{Namespace: "shop", Name: "web", UID: strconv.Itoa(i)})
+	}
+	first, second := r.due(doubtful, now), r.due(doubtful, now)
+	if diff := cmp.Diff(doubtful, slices.Concat(first, second)); diff != "" || len(first) != mostRefreshed {
+		t.Errorf("first %d, then (-want +got):\n%s", len(first), diff)
+	}
+	one, times := doubtful[:1], 0
+	for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(refreshPeriod) {
+		times += len(r.due(one, now))
+	}
+	if times < 10 || times > 20 {
+		t.Errorf("a doubtful pod is asked about %d times in five minutes", times)
+	}
+	r.due(nil, now)
+	if due := r.due(one, now); len(due) != 1 {
+		t.Error("a pod that is doubtful again has to wait")
 	}
 }
 

@@ -24,6 +24,8 @@ type Pods interface {
 	Find(ctx context.Context, pod attachments.Pod) (podObject, error)
 	// All returns those of the node.
 	All(ctx context.Context) ([]podObject, error)
+	// Available returns why no pod's labels could be told now, or nil.
+	Available(ctx context.Context) error
 }
 
 const (

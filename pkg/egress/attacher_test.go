@@ -31,6 +31,8 @@ func (p knownPods) Find(context.Context, attachments.Pod) (podObject, error) {
 
 func (p knownPods) All(context.Context) ([]podObject, error) { return nil, errNoSource }
 
+func (p knownPods) Available(context.Context) error { return nil }
+
 // attacherTest is an attacher of a node whose kernel takes every plan at once, unless broken. Network namespaces exist
 // that are not gone.
 type attacherTest struct {

@@ -5,6 +5,7 @@ package kubelet
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,9 +27,13 @@ func TestClient_Kubelet(t *testing.T) {
 	}
 	await := func(want codes.Code) {
 		t.Helper()
-		for t.Context().Err() == nil { // after a failure the connection is tried again later
-			if _, err := c.List(t.Context()); status.Code(err) == want {
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) { // after a failure the connection is tried again later
+			_, err := c.List(t.Context())
+			if status.Code(err) == want {
 				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("err %v, expected %s", err, want)
 			}
 		}
 	}
