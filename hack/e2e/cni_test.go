@@ -186,7 +186,7 @@ func TestCNI_List(t *testing.T) {
 	r.startWith("egress-snat-cni-install: [" + r.own + "]")
 	r.scenario("kept", func() {
 		r.eventually(listed)
-		for i := range by(t, 2, 5, 30) {
+		for i := range by(t, 2, 4, 6) { // the node waits longer each time
 			write()
 			began := time.Now()
 			r.eventually(listed)

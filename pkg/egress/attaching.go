@@ -33,6 +33,8 @@ type Attaching struct {
 const (
 	// sweepPeriod is how often it is seen whether pods have ended without a word, and whether other namespaces have claims.
 	sweepPeriod = 2 * time.Second
+	// labelPatience is how long nothing may tell the labels of pods before that is a fault: kubelets restart.
+	labelPatience = 30 * time.Second
 	// listenAgain is how long to wait before the socket is made again after a failure.
 	listenAgain = time.Second
 )
@@ -136,7 +138,7 @@ func (w attachingErrors) Write(line []byte) (int, error) {
 
 // sweep sweeps until the context ends. Of errors that last it tells the first.
 func (e *Extension) sweep() {
-	complained := ""
+	complained, labelled := "", time.Now()
 	for {
 		select {
 		case <-e.ctx.Done():
@@ -151,5 +153,24 @@ func (e *Extension) sweep() {
 			}
 		}
 		complained = text
+		labelled = e.checkLabels(labelled, time.Now())
 	}
+}
+
+// checkLabels tells if nothing has told the labels of pods since a time, and returns when that was possible last.
+func (e *Extension) checkLabels(since, now time.Time) time.Time {
+	var err error
+	if e.usesPlugin() {
+		err = e.attacher.pods.Available(e.ctx)
+	}
+	switch {
+	case e.ctx.Err() != nil:
+		return since
+	case err == nil:
+		since = now
+	case now.Sub(since) < labelPatience:
+		return since
+	}
+	e.pluginFails(unlabelled, err)
+	return since
 }

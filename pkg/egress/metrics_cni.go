@@ -19,7 +19,7 @@ var (
 	cniUnconfirmed = exported.Gauge("cni_unconfirmed_pods",
 		"Pods that are bound by their labels alone for more than 60 s: no EndpointSlice names them.")
 	pluginFaultGauge = exported.Gauge("cni_plugin_fault",
-		"1 if something keeps the CNI plugin from doing its work on this node, else 0, by reason: unlisted (the list of plugins does not have it) or unanswered (the node has no socket for it).", "reason")
+		"1 if something keeps the CNI plugin from doing its work on this node, else 0, by reason: unlisted (the list of plugins does not have it), unanswered (the node has no socket for it), unlabelled (nothing tells the labels of pods) or misplaced (it is the first of its list).", "reason")
 	listWrites = exported.Counter("cni_list_writes_total",
 		"How often this node has put the CNI plugin into the list of plugins.")
 )

@@ -21,12 +21,18 @@ const (
 	unlisted pluginFault = "unlisted"
 	// unanswered: there is no socket for it, so pods of namespaces with egress IPs do not start.
 	unanswered pluginFault = "unanswered"
+	// unlabelled: nothing tells the labels of pods, so pods of namespaces with egress IPs do not start.
+	unlabelled pluginFault = "unlabelled"
+	// misplaced: it is the first of the list, so no pod starts.
+	misplaced pluginFault = "misplaced"
 )
 
 // explains is what people are told of a fault.
 var explains = map[pluginFault]string{
 	unlisted:   "the CNI plugin " + cni.Plugin + " is missing, so the first packets of pods that start now may use a wrong source address: ",
-	unanswered: "the CNI plugin " + cni.Plugin + " is not answered, so pods of namespaces with egress IPs do not start: ",
+	unanswered: "the CNI plugin " + cni.Plugin + " is not answered, so where it is installed pods of namespaces with egress IPs do not start: ",
+	unlabelled: "this node does not learn the labels of its pods, so it does not install the CNI plugin " + cni.Plugin + ", and where that is installed pods of namespaces with egress IPs do not start: ",
+	misplaced:  "the CNI plugin " + cni.Plugin + " is the first of its list, so no pod starts: ",
 }
 
 // Reasons of Events about a Node.
@@ -85,10 +91,10 @@ func (e *Extension) pluginFails(kind pluginFault, err error) {
 const pluginPart = "CNI plugin"
 
 // pluginWarnings returns what a verification says of the CNI plugin: what keeps it from doing its work, and the pods that
-// have started without it. Nil if no pod has started with it, and none should have.
+// have started without it. Nil if no pod has started with it, and none should.
 func (e *Extension) pluginWarnings(ctx context.Context) []string {
 	faults := e.pluginFaults.all()
-	if e.attacher == nil || len(faults) == 0 && len(e.attacher.store.All()) == 0 {
+	if e.attacher == nil || len(faults) == 0 && !e.usesPlugin() {
 		return nil
 	}
 	warnings := []string{}
@@ -103,6 +109,11 @@ func (e *Extension) pluginWarnings(ctx context.Context) []string {
 		warnings = append(warnings, fmt.Sprintf("%sthe pod %s (%v) started without it, so EndpointSlices alone bind it; it starts with the plugin when it is recreated", status.Warning, pod.Pod, pod.ips[0]))
 	}
 	return warnings
+}
+
+// usesPlugin tells whether pods start with the CNI plugin, or should.
+func (e *Extension) usesPlugin() bool {
+	return e.config.Attaching.Install != "" || len(e.attacher.store.All()) > 0
 }
 
 // withoutPlugin returns the pods that run on this node and are not attached, sorted by name.

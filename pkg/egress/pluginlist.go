@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,9 +29,12 @@ type pluginList struct {
 	// expected tells whether the plugin has been in the list.
 	expected func() bool
 	seen     bool
+	// labelled returns why no pod's labels could be told now, or nil.
+	labelled func() error
+	contest  contest
 }
 
-func newPluginList(logger klog.Logger, config Attaching, expected func() bool) *pluginList {
+func newPluginList(logger klog.Logger, config Attaching, expected func() bool, labelled func() error) *pluginList {
 	entry := map[string]string{"type": cni.Plugin}
 	if config.Socket != attachments.DefaultSocket {
 		entry["socket"] = config.Socket
@@ -39,18 +43,26 @@ func newPluginList(logger klog.Logger, config Attaching, expected func() bool) *
 	if err != nil {
 		logger.Error(err, "The CNI plugin is not kept in the list")
 	}
-	return &pluginList{folder: config.Lists, plugins: config.Install, entry: encoded, expected: expected}
+	return &pluginList{folder: config.Lists, plugins: config.Install, entry: encoded, expected: expected, labelled: labelled}
 }
 
-// look returns the file that it has put the plugin into, or why the plugin is missing. Nothing is missing that nobody
-// has asked for.
+// errUnlabelled means that nothing tells the labels of pods: with the plugin those of namespaces with egress IPs would not
+// start.
+var errUnlabelled = errors.New("the labels of pods are not known")
+
+// errFirst means that no plugin of the list gives pods an address before ours is called.
+var errFirst = errors.New("move it to the end, behind the plugin that gives pods their addresses")
+
+// look returns the file that it has put the plugin into, or why the plugin does not do its work. A plugin that was never in
+// the list, has started no pod and is not to be installed is not missed.
 func (l *pluginList) look() (changed string, missing error) {
-	list, err := conflist.Find(l.folder)
-	if err == nil {
-		if entry := list.Entry(cni.Plugin); entry != nil {
-			l.entry, l.seen = entry, true
-			return "", nil
+	list, err := l.find()
+	if entry := list.Entry(cni.Plugin); entry != nil {
+		l.entry, l.seen = entry, true
+		if bytes.Equal(entry, list.Plugins[0]) {
+			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
 		}
+		return "", nil
 	}
 	switch {
 	case l.plugins == "" && !l.seen && !l.expected():
@@ -63,6 +75,22 @@ func (l *pluginList) look() (changed string, missing error) {
 	return list.Path, l.put(list)
 }
 
+// find returns the list that pods start with. Behind the configuration of a single plugin, such as Multus, that is one that
+// has our plugin.
+func (l *pluginList) find() (conflist.List, error) {
+	list, err := conflist.Find(l.folder)
+	if !errors.Is(err, conflist.ErrSingle) {
+		return list, err
+	}
+	all, _ := conflist.All(l.folder)
+	for _, list := range all {
+		if list.Entry(cni.Plugin) != nil {
+			return list, nil
+		}
+	}
+	return list, err
+}
+
 // put puts the plugin at the end of a list, if pods can start with it.
 func (l *pluginList) put(list conflist.List) error {
 	plugin := filepath.Join(l.plugins, cni.Plugin)
@@ -73,36 +101,63 @@ func (l *pluginList) put(list conflist.List) error {
 		return fmt.Errorf("it is not put into %s: %s is not executable", list.Path, plugin)
 	case !slices.Contains(cni.Versions, list.Version):
 		return fmt.Errorf("it is not put into %s: the list has the cniVersion %q; the plugin knows %v", list.Path, list.Version, cni.Versions)
+	case len(list.Plugins) == 0:
+		return fmt.Errorf("it is not put into %s: the list has no plugin itself that gives pods their addresses", list.Path)
+	}
+	if err := l.labelled(); err != nil {
+		return fmt.Errorf("%w: %w", errUnlabelled, err)
 	}
 	return list.Append(l.entry)
 }
 
+// contest notices that other software removes the plugin each time it is put into the list.
+type contest struct {
+	// rounds is how often it was put there without a quiet time in between, last when it was put there last.
+	rounds int
+	last   time.Time
+}
+
 const (
-	// listPeriod is how often the list is looked at without an event: its folder may not be there yet.
-	listPeriod = 2 * time.Second
-	// listRest is how long to wait after a change, so that no two programs write it against each other all the time.
-	listRest = 200 * time.Millisecond
+	// listRest is how long to wait after the first change, so that no two programs write the list against each other all
+	// the time. The wait doubles with each round, up to longestRest.
+	listRest, longestRest = 200 * time.Millisecond, time.Minute
+	// quietTime without a change ends a contest.
+	quietTime = 2 * longestRest
+	// contestRounds is how many changes make a contest: a network plugin may write its list some times when it starts.
+	contestRounds = 5
 )
+
+// put notes that the plugin was put into the list, and returns how long to leave the list alone.
+func (c *contest) put(now time.Time) (rest time.Duration) {
+	if now.Sub(c.last) > quietTime {
+		c.rounds = 0
+	}
+	c.last = now
+	c.rounds++
+	return min(listRest<<min(c.rounds-1, 10), longestRest)
+}
+
+// lasts tells whether there is a contest.
+func (c *contest) lasts(now time.Time) bool {
+	return c.rounds >= contestRounds && now.Sub(c.last) <= quietTime
+}
+
+// errContest is told as long as a contest lasts.
+var errContest = errors.New("other software removes it from the list again and again; have that software keep it, or unset egress-snat-cni-install")
+
+// listPeriod is how often the list is looked at without an event: its folder may not be there yet.
+const listPeriod = 2 * time.Second
 
 // followList keeps our plugin in the list, or tells if it is missing, until the context ends. It stays there then.
 func (e *Extension) followList() {
-	list := newPluginList(e.logger, e.config.Attaching, func() bool { return len(e.attacher.store.All()) > 0 })
+	list := newPluginList(e.logger, e.config.Attaching,
+		func() bool { return len(e.attacher.store.All()) > 0 },
+		func() error { return e.attacher.pods.Available(e.ctx) })
 	events, end := watchFolder(e.logger, list.folder)
 	defer end()
 	for {
 		event := events() // of what happens from now on
-		changed, missing := list.look()
-		if errors.Is(missing, conflist.ErrReplaced) {
-			continue // what is there now is the other program's
-		}
-		e.pluginFails(unlisted, missing)
-		rest := time.Duration(0)
-		if changed != "" && missing == nil {
-			rest = listRest
-			listWrites.WithLabelValues().Inc()
-			e.logger.Info("Put the CNI plugin into the list of plugins", "file", changed)
-			e.events.tell(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
-		}
+		rest := e.keepListed(list, time.Now())
 		select {
 		case <-e.ctx.Done():
 			return
@@ -114,6 +169,40 @@ func (e *Extension) followList() {
 		case <-event:
 		case <-time.After(listPeriod):
 		}
+	}
+}
+
+// keepListed looks at the list, tells what it has found and done, and returns how long to leave the list alone.
+func (e *Extension) keepListed(list *pluginList, now time.Time) (rest time.Duration) {
+	changed, err := list.look()
+	switch {
+	case errors.Is(err, conflist.ErrReplaced):
+		return listRest // what is there now is the other program's
+	case err == nil && changed != "":
+		rest = list.contest.put(now)
+		listWrites.WithLabelValues().Inc()
+		e.logger.Info("Put the CNI plugin into the list of plugins", "file", changed)
+		e.events.tell(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
+	}
+	if err == nil && list.contest.lasts(now) {
+		err = errContest
+	}
+	e.listFails(err)
+	return rest
+}
+
+// listFails tells of the fault that err is, and that there is no other one of the list.
+func (e *Extension) listFails(err error) {
+	faults := map[pluginFault]error{unlisted: nil, misplaced: nil}
+	switch {
+	case errors.Is(err, errUnlabelled): // checkLabels tells
+	case errors.Is(err, errFirst):
+		faults[misplaced] = err
+	default:
+		faults[unlisted] = err
+	}
+	for kind, err := range faults {
+		e.pluginFails(kind, err)
 	}
 }
 
@@ -130,16 +219,16 @@ func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnoti
 	}, func() { _ = watcher.Close() }
 }
 
-// RemovePlugin takes our plugin out of the list in a folder.
+// RemovePlugin takes our plugin out of all lists in a folder: pods may start with another than the first.
 func RemovePlugin(folder string) error {
-	list, err := conflist.Find(folder)
-	switch {
-	case errors.Is(err, conflist.ErrNone):
-		return nil
-	case err != nil:
-		return fmt.Errorf("taking the CNI plugin out of the list: %w", err)
-	case list.Entry(cni.Plugin) == nil:
-		return nil
+	all, err := conflist.All(folder)
+	for _, list := range all {
+		if list.Entry(cni.Plugin) != nil {
+			err = errors.Join(err, list.Remove(cni.Plugin))
+		}
 	}
-	return list.Remove(cni.Plugin)
+	if err != nil {
+		return fmt.Errorf("taking the CNI plugin out of the lists: %w", err)
+	}
+	return nil
 }

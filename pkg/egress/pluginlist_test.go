@@ -3,8 +3,10 @@ package egress
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -17,12 +19,16 @@ const (
 	bridge      = `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [{"type": "bridge"}]}`
 	bridgeOfOld = `{"cniVersion": "0.2.0", "name": "cluster", "plugins": [{"type": "bridge"}]}`
 	withPlugin  = `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [{"type": "bridge"}, {"type": "origin-node-cni", "waitSeconds": 20}]}`
+	pluginFirst = `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [{"type": "origin-node-cni"}, {"type": "bridge"}]}`
+	// CNI 1.1 has a folder for them.
+	pluginsElsewhere = `{"cniVersion": "1.1.0", "name": "cluster"}`
 )
 
 // listTest is a pluginList of a folder that the network plugin writes a list into.
 type listTest struct {
 	*testing.T
 	*pluginList
+	unlabelled error
 }
 
 func newListTest(t *testing.T, install, expected bool) *listTest {
@@ -31,7 +37,9 @@ func newListTest(t *testing.T, install, expected bool) *listTest {
 	if install {
 		config.Install = t.TempDir()
 	}
-	return &listTest{t, newPluginList(klog.Background(), config, func() bool { return expected })}
+	l := &listTest{T: t}
+	l.pluginList = newPluginList(klog.Background(), config, func() bool { return expected }, func() error { return l.unlabelled })
+	return l
 }
 
 func (l *listTest) file() string { return filepath.Join(l.folder, "10-net.conflist") }
@@ -98,9 +106,16 @@ func TestPluginList_Puts(t *testing.T) {
 	l.installs()
 	l.writes(bridgeOfOld)
 	l.sees("0.2.0", "")
+	l.writes(pluginsElsewhere)
+	l.sees("has no plugin itself", "")
 	l.writes(bridge)
+	l.unlabelled = errNoSource
+	l.sees(errUnlabelled.Error(), "")
+	l.unlabelled = nil
 	l.sees("", "origin-node-cni")
 	l.sees("", "origin-node-cni")
+	l.writes(pluginFirst)
+	l.sees(errFirst.Error(), "origin-node-cni")
 	l.writes(withPlugin)
 	l.sees("", "20")
 	l.writes(bridge)
@@ -110,5 +125,97 @@ func TestPluginList_Puts(t *testing.T) {
 	}
 	if list, err := conflist.Find(l.folder); err != nil || list.Entry(cni.Plugin) != nil || len(list.Plugins) != 1 {
 		t.Errorf("list %+v, err %v after the clean-up", list, err)
+	}
+}
+
+// TestPluginList_BehindASinglePlugin such as Multus, which uses another list of the folder.
+func TestPluginList_BehindASinglePlugin(t *testing.T) {
+	l := newListTest(t, true, true)
+	l.installs()
+	if err := os.WriteFile(filepath.Join(l.folder, "00-multus.conf"), []byte(`{"type": "multus"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l.writes(bridge)
+	l.sees("single plugin", "")
+	l.writes(withPlugin)
+	l.sees("", "20")
+	if err := RemovePlugin(l.folder); err != nil {
+		t.Fatal(err)
+	}
+	l.sees("single plugin", "")
+}
+
+// TestContest_RestsLongerAndLonger while other software removes the plugin, and ends when that stops.
+func TestContest_RestsLongerAndLonger(t *testing.T) {
+	var c contest
+	now, rests := time.Now(), []time.Duration(nil)
+	for range 12 {
+		rests = append(rests, c.put(now))
+		now = now.Add(rests[len(rests)-1])
+		if got, want := c.lasts(now), len(rests) >= contestRounds; got != want {
+			t.Errorf("after %d rounds there is a contest: %v", len(rests), got)
+		}
+	}
+	if rests[0] != listRest || rests[1] != 2*listRest || rests[11] != longestRest || !slices.IsSorted(rests) {
+		t.Errorf("rests are %v", rests)
+	}
+	now = now.Add(quietTime)
+	if c.lasts(now) {
+		t.Error("the contest lasts after a quiet time")
+	}
+	if rest := c.put(now); rest != listRest {
+		t.Errorf("the next change is followed by %s", rest)
+	}
+}
+
+// TestKeepListed_TellsOfAContest although the plugin is in the list after each change.
+func TestKeepListed_TellsOfAContest(t *testing.T) {
+	l := newListTest(t, true, true)
+	l.installs()
+	e, now := New(t.Context(), testConfig), time.Now()
+	for round := range contestRounds + 1 {
+		l.writes(bridge)
+		rest := e.keepListed(l.pluginList, now)
+		if now = now.Add(rest); rest == 0 {
+			t.Fatalf("round %d: no rest", round)
+		}
+	}
+	if got := e.pluginFaults.all(); len(got) != 1 || !strings.Contains(got[0], errContest.Error()) {
+		t.Errorf("faults %q", got)
+	}
+	if e.keepListed(l.pluginList, now.Add(quietTime+time.Second)); len(e.pluginFaults.all()) > 0 {
+		t.Errorf("faults %q after a quiet time", e.pluginFaults.all())
+	}
+}
+
+// TestCheckLabels_TellsWhatLasts, where the plugin is used.
+func TestCheckLabels_TellsWhatLasts(t *testing.T) {
+	e := New(t.Context(), testConfig)
+	e.attacher = newAttacherTest(t, t.TempDir(), podSources{}).attacher
+	began := time.Now()
+	expect := func(what string, after time.Duration, want int) {
+		t.Helper()
+		if e.checkLabels(began, began.Add(after)); len(e.pluginFaults.all()) != want {
+			t.Errorf("%s: faults %q", what, e.pluginFaults.all())
+		}
+	}
+	expect("nobody uses the plugin", time.Hour, 0)
+	e.config.Attaching.Install = "/opt/cni/bin"
+	expect("a moment", labelPatience-1, 0)
+	expect("long", labelPatience, 1)
+	e.attacher.pods = someLabels
+	expect("known again", labelPatience, 0)
+}
+
+// TestPluginWarnings_NoAttachments: pods may have started without a plugin that is to be installed.
+func TestPluginWarnings_NoAttachments(t *testing.T) {
+	e := New(t.Context(), testConfig)
+	e.attacher = newAttacherTest(t, t.TempDir(), podSources{}).attacher
+	if warnings := e.pluginWarnings(t.Context()); warnings != nil {
+		t.Errorf("nobody uses the plugin: %q", warnings)
+	}
+	e.config.Attaching.Install = "/opt/cni/bin"
+	if warnings := e.pluginWarnings(t.Context()); len(warnings) != 1 || !strings.Contains(warnings[0], errNoSource.Error()) {
+		t.Errorf("warnings %q", warnings)
 	}
 }

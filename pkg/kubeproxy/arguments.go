@@ -54,6 +54,7 @@ const (
 	socketKey         = "egress-snat-socket"
 	cniSocketKey      = "egress-snat-cni-socket"
 	kubeletSocketKey  = "egress-snat-kubelet-socket"
+	watchPodsKey      = "egress-snat-watch-pods"
 	cniConfDirKey     = "egress-snat-cni-conf-dir"
 	cniInstallKey     = "egress-snat-cni-install"
 	backendKey        = "egress-snat-backend"
@@ -106,7 +107,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 func addAttaching(fs *pflag.FlagSet, a *egress.Attaching) {
 	fs.StringVar(&a.Socket, cniSocketKey, attachments.DefaultSocket, "The local socket on which this node answers the CNI plugin origin-node-cni, which lets a pod start when it is bound: an absolute path, or empty for no socket.")
 	fs.StringVar(&a.Kubelet, kubeletSocketKey, kubelet.DefaultSocket, "The socket of the kubelet's Pods API (Kubernetes 1.37), which the node asks for the labels of pods that start: an absolute path, or empty to ask nobody.")
-	fs.BoolVar(&a.WatchPods, "egress-snat-watch-pods", false, "The node watches its pods, for their labels where the kubelet has no Pods API. "+
+	fs.BoolVar(&a.WatchPods, watchPodsKey, false, "The node watches its pods, for their labels where the kubelet has no Pods API. "+
 		"Its user needs the right to get, list and watch all pods.")
 	fs.StringVar(&a.Lists, cniConfDirKey, conflist.DefaultFolder, "The folder in which the container runtime finds its list of CNI plugins. The node says if the plugin was in the list and is no more: an absolute path, or empty to look at none.")
 	fs.StringVar(&a.Install, cniInstallKey, "", "The folder with the plugin origin-node-cni, for example /opt/cni/bin. The node then puts the plugin at the end of the list of CNI plugins, again whenever other software rewrites the list, "+

@@ -181,6 +181,20 @@ func TestNew_EgressArgumentErrors(t *testing.T) {
 	}
 }
 
+// TestNew_InstallNeedsLabels: with the plugin pods of unknown labels do not start.
+func TestNew_InstallNeedsLabels(t *testing.T) {
+	const install = "egress-snat-cni-install: [/opt/cni/bin], egress-snat-kubelet-socket: ['']"
+	for arguments, want := range map[string]string{
+		install: "needs egress-snat-kubelet-socket or egress-snat-watch-pods",
+		install + ", egress-snat-watch-pods: ['true']": "",
+	} {
+		_, err := New(parse(t, "proxyArguments: {"+arguments+"}"), Overrides{Manifests: t.TempDir()})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", arguments, err, want)
+		}
+	}
+}
+
 func TestNew_PolicyArguments(t *testing.T) {
 	p, err := New(parse(t, "proxyArguments: {egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24', 'a=2001:db8::/32', 'b=198.51.100.0/24,*=203.0.113.0/24']}"), Overrides{Manifests: t.TempDir()})
 	if err != nil {

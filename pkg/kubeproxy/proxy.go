@@ -208,6 +208,9 @@ func (p *Proxy) validatePaths() error {
 	if attaching.Install != "" && (attaching.Lists == "" || attaching.Socket == "") {
 		errs = append(errs, p.config.Errorf("proxyArguments."+cniInstallKey, "needs %s and %s", cniConfDirKey, cniSocketKey))
 	}
+	if attaching.Install != "" && attaching.Kubelet == "" && !attaching.WatchPods {
+		errs = append(errs, p.config.Errorf("proxyArguments."+cniInstallKey, "needs %s or %s: without the labels of pods those of namespaces with egress IPs would not start", kubeletSocketKey, watchPodsKey))
+	}
 	return errors.Join(errs...)
 }
 

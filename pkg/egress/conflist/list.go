@@ -19,6 +19,9 @@ const DefaultFolder = "/etc/cni/net.d"
 // ErrNone means that a folder has no configuration of a network, so that no pod can start.
 var ErrNone = errors.New("there is no configuration of a network")
 
+// ErrSingle means that the first file of a folder configures one plugin, to which nothing can be added.
+var ErrSingle = errors.New("the container runtime uses this configuration of a single plugin; nothing can be added to it unless it is made a .conflist")
+
 // ErrReplaced means that somebody else has written the list meanwhile.
 var ErrReplaced = errors.New("the list was replaced meanwhile")
 
@@ -36,10 +39,10 @@ type List struct {
 }
 
 // Find returns the list that runtimes take from a folder, which is the first file by name. The error is ErrNone if there
-// is no file.
+// is no file, ErrSingle if that is no list.
 func Find(folder string) (List, error) {
-	entries, err := os.ReadDir(folder) // sorted
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := readFolder(folder)
+	if err != nil {
 		return List{}, err
 	}
 	for _, entry := range entries {
@@ -47,10 +50,36 @@ func Find(folder string) (List, error) {
 		case ".conflist":
 			return Read(filepath.Join(folder, entry.Name()))
 		case ".conf", ".json":
-			return List{}, fmt.Errorf("%s, which the container runtime uses, is the configuration of a single plugin; nothing can be added to it unless it is made a .conflist", filepath.Join(folder, entry.Name()))
+			return List{}, fmt.Errorf("%s: %w", filepath.Join(folder, entry.Name()), ErrSingle)
 		}
 	}
 	return List{}, fmt.Errorf("%s: %w", folder, ErrNone)
+}
+
+// All returns all lists of a folder, also those that no runtime takes from there. Files that cannot be read are in err.
+func All(folder string) (all []List, err error) {
+	entries, err := readFolder(folder)
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".conflist" {
+			continue
+		}
+		list, unreadable := Read(filepath.Join(folder, entry.Name()))
+		if unreadable != nil {
+			err = errors.Join(err, unreadable)
+			continue
+		}
+		all = append(all, list)
+	}
+	return all, err
+}
+
+// readFolder returns what is in a folder, sorted by name; nothing if there is no folder.
+func readFolder(folder string) ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
 }
 
 // Read returns the list in a file.
@@ -130,9 +159,17 @@ func encode(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// replace writes the file as a whole. Runtimes do not read a file with the temporary name.
+// unfinished is the name of a list that is being written. Runtimes read no file with this name. It is always the same, so
+// that a process that was killed leaves one file at most, and a failure has the same words each time.
+const unfinished = ".origin-node-unfinished"
+
+// replace writes the file as a whole.
 func (l List) replace(content []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(l.Path), ".origin-node-")
+	path := filepath.Join(filepath.Dir(l.Path), unfinished)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

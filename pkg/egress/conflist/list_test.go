@@ -117,6 +117,38 @@ func TestList_SymbolicLink(t *testing.T) {
 	}
 }
 
+// TestList_AfterAnUnfinishedOne: what a process that was killed has left does not stay.
+func TestList_AfterAnUnfinishedOne(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "10-flannel.conflist", flannel)
+	write(t, folder, unfinished, flannel[:40])
+	l, err := Find(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(entry); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, err %v", entries, err)
+	}
+}
+
+// TestAll_Lists of a folder, but for those that cannot be read.
+func TestAll_Lists(t *testing.T) {
+	folder := t.TempDir()
+	for name, content := range map[string]string{"00.conf": `{"type": "multus"}`, "10.conflist": "{", "20.conflist": flannel, "30.conflist": flannel} {
+		write(t, folder, name, content)
+	}
+	all, err := All(folder)
+	if len(all) != 2 || err == nil || !strings.Contains(err.Error(), "10.conflist") {
+		t.Errorf("lists %+v, err %v", all, err)
+	}
+	if all, err := All(filepath.Join(folder, "missing")); len(all) > 0 || err != nil {
+		t.Errorf("lists %+v, err %v of no folder", all, err)
+	}
+}
+
 // TestFind_First file by name is the one that runtimes use.
 func TestFind_First(t *testing.T) {
 	for _, test := range []struct {
