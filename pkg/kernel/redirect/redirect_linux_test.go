@@ -393,13 +393,18 @@ func TestWithdraw_DiedBeforeTheFirstRules(t *testing.T) {
 		if b.backend == reconcile.NFTables || b.tree {
 			return // there are no sets
 		}
-		b.must(b.Node().Do(func() error {
-			if _, err := b.writer.rules.generations[1].fill(b.redirects(60)); err != nil {
-				return err
-			}
-			return Withdraw(b.Context())
-		}))
-		b.nothingIsLeft()
+		for _, remove := range []func() error{
+			func() error { return Withdraw(b.Context()) },
+			func() error { return withdraw(b.Context(), b.family, false, false) }, // of a kernel without nftables
+		} {
+			b.must(b.Node().Do(func() error {
+				if _, err := b.writer.rules.generations[1].fill(b.redirects(60)); err != nil {
+					return err
+				}
+				return remove()
+			}))
+			b.nothingIsLeft()
+		}
 	})
 }
 

@@ -157,7 +157,7 @@ func Withdraw(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		hasRules, err := hasChains(ctx, family)
-		errs = append(errs, err, withdraw(ctx, family, hasRules))
+		errs = append(errs, err, withdraw(ctx, family, hasRules, hasNFTables(ctx, family)))
 	}
 	return errors.Join(errs...)
 }
@@ -168,18 +168,25 @@ func hasChains(ctx context.Context, family kernel.Family) (bool, error) {
 	return redirects || recorded, errors.Join(err, recordErr)
 }
 
-func withdraw(ctx context.Context, family kernel.Family, hasRules bool) error {
-	w := NewWriter(reconcile.NFTables, family)
-	defer func() { w.Close() }()
-	if _, err := w.table.read(ctx); errors.Is(err, table.ErrNone) {
-		if !hasRules {
-			return w.rules.destroySets(w.rules.generations[:]...)
-		}
-		w = NewWriter(reconcile.IPTables, family)
+func hasNFTables(ctx context.Context, family kernel.Family) bool {
+	d := newTableDriver(family)
+	defer d.table.Close()
+	_, err := d.read(ctx)
+	return !errors.Is(err, table.ErrNone)
+}
+
+func withdraw(ctx context.Context, family kernel.Family, hasRules, hasNFTables bool) error {
+	backend := reconcile.IPTables
+	if hasNFTables {
+		backend = reconcile.NFTables
 	}
+	w := NewWriter(backend, family)
+	defer w.Close()
 	w.pruned, w.judged = !hasRules, true
-	if _, err := w.Sync(ctx, kernel.Redirects{}); err != nil {
-		return err
+	if hasRules || hasNFTables {
+		if _, err := w.Sync(ctx, kernel.Redirects{}); err != nil {
+			return err
+		}
 	}
 	return w.rules.destroySets(w.rules.generations[:]...) // a process may have died before its rules named them
 }
