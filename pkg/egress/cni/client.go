@@ -19,7 +19,8 @@ import (
 // [ErrHangs] if one took the request.
 type Client struct{ http http.Client }
 
-// answerTime is how long a node may take at least to say that it does not decide.
+// answerTime is how long a node may take at least to say that it does not decide, unless that is more than half of the
+// time that there is.
 const answerTime = 500 * time.Millisecond
 
 // ErrHangs means that the node took a request and did not answer in time.
@@ -38,7 +39,7 @@ func NewClient(path string) *Client {
 func (c *Client) Attach(ctx context.Context, request Request) (decision Decision, err error) {
 	if deadline, is := ctx.Deadline(); is {
 		left := time.Until(deadline)
-		request.DeadlineMS = max((left - max(left/10, answerTime)).Milliseconds(), 1)
+		request.DeadlineMS = max((left - max(left/10, min(answerTime, left/2))).Milliseconds(), 1)
 	}
 	err = c.ask(ctx, http.MethodPost, attachmentsPath, request, &decision)
 	return decision, err

@@ -159,6 +159,25 @@ func TestServe_WaitsUntilTheDeadline(t *testing.T) {
 	}
 }
 
+// TestClient_LeavesTheNodeTime: of a short wait the node gets half.
+func TestClient_LeavesTheNodeTime(t *testing.T) {
+	const wait = 500 * time.Millisecond
+	node := &standIn{attach: func(ctx context.Context, _ attachments.Attachment) (Decision, error) {
+		deadline, _ := ctx.Deadline()
+		return Decision{}, &Failure{Reason: NotWritten, Message: time.Until(deadline).String()}
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	_, err := NewClient(serve(t, node)).Attach(ctx, request())
+	var failure *Failure
+	if !errors.As(err, &failure) {
+		t.Fatal(err)
+	}
+	if left, err := time.ParseDuration(failure.Message); err != nil || left < wait/10 || left > wait/2 {
+		t.Errorf("the node has %s of %s, err %v", left, wait, err)
+	}
+}
+
 func TestServe_RefusesWhatIsInvalid(t *testing.T) {
 	node := &standIn{attach: func(context.Context, attachments.Attachment) (Decision, error) {
 		t.Error("the node was asked")
