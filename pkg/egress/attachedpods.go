@@ -35,8 +35,9 @@ type podSources struct {
 const (
 	// kubeletPatience is how long the kubelet may take to know a pod: it starts it, but may be starting itself.
 	kubeletPatience = 2 * time.Second
-	// kubeletPoll is how often it is asked. It answers 100 requests a second.
-	kubeletPoll = 20 * time.Millisecond
+	// kubeletPoll is how often it is asked. It answers 100 requests a second: where it refuses some, the next ones of the
+	// same pod come less and less often, down to crowdedPoll.
+	kubeletPoll, crowdedPoll = 20 * time.Millisecond, 160 * time.Millisecond
 	// refreshPeriod is how often it is asked about doubtful pods, and mostRefreshed about how many at once: more than 10 at
 	// once are too many for it. About a pod that stays doubtful it is asked less and less often, down to longestRefresh.
 	refreshPeriod, longestRefresh = 500 * time.Millisecond, 30 * time.Second
@@ -100,20 +101,23 @@ func (s podSources) asksKubelet() bool { return s.kubelet != nil && s.kubelet.Ex
 func (s podSources) ask(ctx context.Context, pod attachments.Pod) (podObject, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
 	defer cancel()
-	for {
+	for pause := kubeletPoll; ; {
 		got, err := s.kubelet.Get(ctx, pod.UID)
 		if got != nil {
 			if object := convertKubeletPod(got); object.is(pod) {
 				return object, nil
 			}
 		}
-		if status.Code(err) == codes.Unimplemented {
+		switch status.Code(err) {
+		case codes.Unimplemented:
 			return podObject{}, err // it will not know it later, either
+		case codes.ResourceExhausted:
+			pause = min(2*pause, crowdedPoll)
 		}
 		select {
 		case <-ctx.Done():
 			return podObject{}, errors.Join(err, fmt.Errorf("the kubelet does not know the pod %s (UID %s)", pod, pod.UID))
-		case <-time.After(kubeletPoll):
+		case <-time.After(pause):
 		}
 	}
 }

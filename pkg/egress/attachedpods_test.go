@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +27,14 @@ import (
 // fromKubelet returns a kubelet with these pods as the source.
 func fromKubelet(t *testing.T, pods ...*v1.Pod) podSources {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "pods.sock")
 	k := &kubelettest.Kubelet{}
 	k.Set(pods...)
+	return sourceOf(t, k)
+}
+
+func sourceOf(t *testing.T, k *kubelettest.Kubelet) podSources {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pods.sock")
 	k.ServeTest(t, path)
 	client, err := kubelet.New(path)
 	if err != nil {
@@ -81,16 +87,30 @@ func TestPodSources_Kubelet(t *testing.T) {
 // failing returns a kubelet that answers with a code as the source.
 func failing(t *testing.T, code codes.Code) podSources {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "pods.sock")
 	k := &kubelettest.Kubelet{}
 	k.Fail(status.Error(code, "fails"))
-	k.ServeTest(t, path)
-	client, err := kubelet.New(path)
-	if err != nil {
-		t.Fatal(err)
+	return sourceOf(t, k)
+}
+
+// TestPodSources_ManyAtOnce: more pods than the kubelet answers for at once are all found, with few requests that it
+// refuses.
+func TestPodSources_ManyAtOnce(t *testing.T) {
+	k := &kubelettest.Kubelet{}
+	sources := sourceOf(t, k)
+	var finding sync.WaitGroup
+	for i := range 60 {
+		uid := strconv.Itoa(i)
+		k.Set(newPod(uid, nil))
+		finding.Go(func() {
+			if _, err := sources.Find(t.Context(), attachments.Pod{Namespace: "shop", Name: "web-0", UID: uid}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	t.Cleanup(func() { _ = client.Close() })
-	return podSources{kubelet: client}
+	finding.Wait()
+	if refused := k.Refused(); refused == 0 || refused > 400 {
+		t.Errorf("%d requests were refused, want some, but at most 400", refused)
+	}
 }
 
 // TestPodSources_Available if one source answers, whatever it knows; and all pods are those of one that does.

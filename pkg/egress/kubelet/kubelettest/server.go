@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,13 +16,48 @@ import (
 	pods "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 )
 
-// Kubelet knows the pods that it was told of.
+// Kubelet knows the pods that it was told of. It answers no more requests than the real one.
 type Kubelet struct {
 	pods.UnimplementedPodsServer
 
-	mu   sync.Mutex
-	pods map[string]*v1.Pod // by UID
-	err  error
+	mu      sync.Mutex
+	pods    map[string]*v1.Pod // by UID
+	err     error
+	refused int
+	// allowed is how many requests are answered at once, as of a time.
+	allowed float64
+	asOf    time.Time
+}
+
+// The limits are those of k8s.io/kubernetes/pkg/kubelet/apis/pods.
+const requestsPerSecond, requestsAtOnce = 100, 10
+
+// limit refuses requests that are too many.
+func (k *Kubelet) limit(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if !k.allows(time.Now()) {
+		return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
+	}
+	return handle(ctx, request)
+}
+
+func (k *Kubelet) allows(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.allowed = min(k.allowed+now.Sub(k.asOf).Seconds()*requestsPerSecond, requestsAtOnce)
+	k.asOf = now
+	if k.allowed < 1 {
+		k.refused++
+		return false
+	}
+	k.allowed--
+	return true
+}
+
+// Refused returns how many requests were too many.
+func (k *Kubelet) Refused() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refused
 }
 
 // Set tells of pods, in the place of those with the same UIDs.
@@ -79,7 +115,7 @@ func (k *Kubelet) Serve(path string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor(k.limit))
 	pods.RegisterPodsServer(server, k)
 	go func() { _ = server.Serve(listener) }()
 	return server.Stop, nil
