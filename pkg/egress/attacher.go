@@ -110,12 +110,16 @@ func uidOf(a attachments.Attachment) string {
 	return cmp.Or(a.Object, a.Pod.UID)
 }
 
-// put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since.
+// put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since. A process that hung may
+// learn of both at once.
 func (a *attacher) put(ctx context.Context, attachment attachments.Attachment) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if known, is := a.store.Get(attachment.ContainerID); is && !known.Released.IsZero() {
+		return &cni.Failure{Reason: cni.Invalid, Message: fmt.Sprintf("the container %s has ended; a pod that starts again has another one", attachment.ContainerID)}
 	}
 	defer a.tell()
 	return a.store.Put(attachment)

@@ -320,6 +320,20 @@ func TestAttacher_LateAttach(t *testing.T) {
 	}
 }
 
+// TestAttacher_EndedContainer is not attached, although its beginning is told after its end.
+func TestAttacher_EndedContainer(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	a.must(attachments.Leave(a.released, attached("c1", "u1")))
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); reasonOf(err) != cni.Invalid {
+		t.Errorf("err %v", err)
+	}
+	a.expect("ended", false)
+	if _, err := a.Attach(t.Context(), attached("c2", "u1")); err != nil {
+		t.Error(err)
+	}
+	a.expect("its next container", true)
+}
+
 // TestAttacher_AttachesBeforeAllIsKnown: a pod may start all the same.
 func TestAttacher_AttachesBeforeAllIsKnown(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
