@@ -42,16 +42,22 @@ func newRealWorld(t *testing.T, s settings) *realWorld {
 	w.start()
 	image := machine.MakeImage(t)
 	for _, m := range w.members {
-		kubeconfig := m.File("kubelet.kubeconfig")
-		w.must(w.WriteKubeconfig(t.Context(), kubeconfig, cluster.Kubeconfig{User: "system:node:" + m.Name, Groups: []string{kubelets}}))
-		w.machines = append(w.machines, machine.Kubelet{
-			Name: m.Name, Host: m.Host, Program: filepath.Join(cluster.RequireBinaries(t), "kubelet"), Kubeconfig: kubeconfig, Image: image,
-			Network: conflist(m, "/mnt/ipam", firstPodNumber, lastPodNumber, withPlugin(m)),
-			Plugins: []string{filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), "origin-node-cni")},
-		}.Start(t))
+		w.startMachine(m, image, withPlugin(m))
 	}
 	w.ready()
 	return w
+}
+
+// startMachine starts a node's kubelet and container runtime, whose list has further plugins behind the network plugin.
+func (w *realWorld) startMachine(m *member, image, further string) {
+	w.Helper()
+	kubeconfig := m.File("kubelet.kubeconfig")
+	w.must(w.WriteKubeconfig(w.Context(), kubeconfig, cluster.Kubeconfig{User: "system:node:" + m.Name, Groups: []string{kubelets}}))
+	w.machines = append(w.machines, machine.Kubelet{
+		Name: m.Name, Host: m.Host, Program: filepath.Join(cluster.RequireBinaries(w.T), "kubelet"), Kubeconfig: kubeconfig, Image: image,
+		Network: conflist(m, "/mnt/ipam", firstPodNumber, lastPodNumber, further),
+		Plugins: []string{filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), "origin-node-cni")},
+	}.Start(w.T))
 }
 
 // kubelets is the group of kubelets.
@@ -150,6 +156,16 @@ func (w *realWorld) rollsOut(namespaces ...string) {
 // a family that has none of them. It returns how long the slowest took.
 func (w *realWorld) began(pod realPod, as ...string) (slowest time.Duration) {
 	w.Helper()
+	wrong, slowest := w.first(pod, as...)
+	for _, flow := range wrong {
+		w.Error(flow)
+	}
+	return slowest
+}
+
+// first returns which of a pod's first flows were seen otherwise than began says.
+func (w *realWorld) first(pod realPod, as ...string) (wrong []string, slowest time.Duration) {
+	w.Helper()
 	answers, err := machine.First(w.Context(), pod.on.Host, pod.ip)
 	w.must(err)
 	if len(answers) != len(w.outside()) {
@@ -157,11 +173,11 @@ func (w *realWorld) began(pod realPod, as ...string) (slowest time.Duration) {
 	}
 	for i, to := range w.outside() {
 		if want := identity(pod.on.Host, to, as); answers[i].Seen != want {
-			w.Errorf("the first flow of %s on %s to %s was seen as %v, want %s", pod.name, pod.on.Name, to, answers[i].Seen, want)
+			wrong = append(wrong, fmt.Sprintf("the first flow of %s on %s to %s was seen as %v, want %s", pod.name, pod.on.Name, to, answers[i].Seen, want))
 		}
 		slowest = max(slowest, answers[i].After)
 	}
-	return slowest
+	return wrong, slowest
 }
 
 // seenAs fails unless a new flow of a pod to each address outside is seen as began says.

@@ -22,6 +22,7 @@ var script []byte
 // Machine is one that runs.
 type Machine struct {
 	t       testing.TB
+	dir     string
 	log     string
 	command *exec.Cmd
 	pipe    io.Closer
@@ -52,7 +53,7 @@ func start(t testing.TB, host *lab.Host, name, dir string, command []byte, args 
 			t.Fatal(err)
 		}
 	}
-	m := &Machine{t: t, log: lab.LogFile(t, name+"-machine")}
+	m := &Machine{t: t, dir: dir, log: lab.LogFile(t, name+"-machine")}
 	log, err := os.Create(m.log)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +73,9 @@ func start(t testing.TB, host *lab.Host, name, dir string, command []byte, args 
 	t.Cleanup(m.Close)
 	return m
 }
+
+// File returns the path of what is name below /mnt on the machine, for everybody else.
+func (m *Machine) File(name string) string { return filepath.Join(m.dir, name) }
 
 // Close ends the machine as the end of the test's process does, and fails the test if anything is left. Calling it again does
 // nothing.
