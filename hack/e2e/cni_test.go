@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 )
@@ -118,6 +122,9 @@ func TestCNI_Kubelet(t *testing.T) {
 	r := newKubeletWorld(t, settings{backend: lab.NFT, nftables: true})
 	list := r.list(150, 170)
 	r.scenario("starts", func() { r.starts(by(t, 3, 20, 100)) })
+	r.scenario("explained", r.explained)
+	r.scenario("one IP family", r.oneFamily)
+	r.scenario("no selector", r.noSelector)
 	r.scenario("a label goes", func() {
 		s := r.start(list, r.create("shop", "relabelled", web))
 		r.sliced(s)
@@ -247,6 +254,75 @@ func (r *cniRuntime) starts(n int) {
 		r.delete(s.pod)
 	}
 	r.attached()
+}
+
+// explained: the commands tell how a pod is known, from its first packet on.
+func (r *cniRuntime) explained() {
+	r.Helper()
+	list := r.list(150, 170)
+	s := r.start(list, r.create("shop", "explained", web))
+	r.must(r.knownBy(s, "labels"))
+	r.sliced(s)
+	r.eventually(func() error { return r.knownBy(s, "endpointslice") })
+	r.end(list, s)
+	r.delete(s.pod)
+}
+
+// knownBy returns an error unless the commands say that shop/web has a pod, and by what it is known: labels or endpointslice.
+func (r *cniRuntime) knownBy(s *sandbox, by string) error {
+	for _, ip := range s.ips {
+		rows, errs, _ := r.on.Openshift("egress", "list", "--socket="+r.on.Socket(), "--no-headers", "-o", "wide")
+		var row []string
+		for line := range strings.Lines(rows) {
+			if strings.HasPrefix(line, ip.String()+" ") {
+				row = strings.Fields(line)
+			}
+		}
+		if len(row) == 0 || row[len(row)-1] != by {
+			return fmt.Errorf("%s is not known by %s:\n%s%s", ip, by, rows, errs)
+		}
+		text, errs, _ := r.on.Openshift("egress", "explain", ip.String(), "--socket="+r.on.Socket())
+		waits := strings.Contains(text, "the Service selects the pod, which no EndpointSlice names yet")
+		if !strings.Contains(text, "the Service shop/web gives it") || waits != (by == "labels") {
+			return fmt.Errorf("%s is known by %s, but explained as\n%s%s", ip, by, text, errs)
+		}
+	}
+	return nil
+}
+
+// oneFamily: of a Service of one IP family the pod is bound in that one alone, whatever external IPs there are.
+func (r *cniRuntime) oneFamily() {
+	r.Helper()
+	service := cluster.NewService("shop", "single", app("single"), r.ips(11), tcp80)
+	service.Spec.IPFamilyPolicy, service.Spec.IPFamilies = ptr.To(v1.IPFamilyPolicySingleStack), []v1.IPFamily{v1.IPv4Protocol}
+	r.startsBehind(service, r.ips(11)[0])
+}
+
+// noSelector: nobody knows which pods a Service without a selector will have, so that EndpointSlices alone bind them.
+func (r *cniRuntime) noSelector() {
+	r.Helper()
+	r.startsBehind(cluster.NewService("shop", "selects-none", nil, r.ips(12), tcp80))
+}
+
+// startsBehind fails unless a pod with the label of a new Service leaves from these addresses from its first packet on, also
+// when it is known to run.
+func (r *cniRuntime) startsBehind(service *v1.Service, as ...string) {
+	r.Helper()
+	list := r.list(150, 170)
+	_, err := r.CreateService(r.Context(), service)
+	r.must(err)
+	r.eventually(func() error {
+		if _, errs, status := r.on.Openshift("egress", "explain", "shop/"+service.Name, "--socket="+r.on.Socket()); status != 0 {
+			return errors.New(errs)
+		}
+		return nil
+	})
+	s := r.start(list, r.create("shop", "behind-"+service.Name, app(service.Name)))
+	r.firstPackets(s, as...)
+	r.sliced(s)
+	r.firstPackets(s, as...)
+	r.end(list, s)
+	r.delete(s.pod)
 }
 
 // alternates gives one address to pods of the Service and to strangers in turn. The EndpointSlice that names one comes

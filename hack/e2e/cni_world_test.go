@@ -49,11 +49,14 @@ type sandbox struct {
 	ips  []netip.Addr
 }
 
+// watchPods has a node learn the labels of its pods from the API server.
+const watchPods = `egress-snat-watch-pods: ["true"]`
+
 // newCNIWorld makes a cluster of one node that answers the CNI plugin, with a Service shop/web that has these external
 // IPs and no pods, and the namespace bank, where no Service has any.
 func newCNIWorld(t *testing.T, s settings) *cniRuntime {
 	t.Helper()
-	s.arguments = `egress-snat-watch-pods: ["true"]`
+	s.arguments = watchPods
 	return newCNIWorldOf(t, s, func(w *world) { w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml")) })
 }
 

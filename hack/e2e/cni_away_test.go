@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// TestCNI_NodeAway: while the node's process is dead or hangs, pods of namespaces with claims do not start, and all others
+// do; pods end, and nobody gets what was their address before the process is back.
+func TestCNI_NodeAway(t *testing.T) {
+	belongsTo(t, usual)
+	r := newKubeletWorld(t, settings{backend: lab.NFT, nftables: true})
+	r.scenario("killed", func() {
+		r.away(r.on.Kill, func() {
+			r.on.Printed.Reset()
+			r.on.Start()
+		})
+	})
+	r.scenario("hangs", func() {
+		r.away(func() { r.on.Signal(syscall.SIGSTOP) }, func() { r.on.Signal(syscall.SIGCONT) })
+	})
+}
+
+// These are what the plugin's waits allow, with what bridge and a slow machine add.
+const (
+	longestDel, longestDelay = 3 * time.Second, 12 * time.Second
+	longestReturn            = 15 * time.Second
+)
+
+// away starts and ends pods while the node's process is away.
+func (r *cniRuntime) away(goes, returns func()) {
+	r.Helper()
+	list, single := r.list(150, 170), r.list(190, 190)
+	old := r.start(single, r.create("shop", "old", web))
+	r.sliced(old)
+	r.awaitRulesFor(old.ips)
+	goes()
+	gone := time.Now()
+
+	r.within(longestDel, "DEL", func() error { return r.tryEnd(r.Context(), single, old) })
+	heir := r.create("bank", "heir", web)
+	if _, err := r.tryStart(r.Context(), single, heir); err == nil || !strings.Contains(err.Error(), "may still be bound") {
+		r.Errorf("a pod of another namespace starts at %v: %v", old.ips, err)
+	}
+	var other *sandbox
+	stranger := r.create("bank", "stranger", web)
+	r.within(longestDelay, "ADD of a namespace without claims", func() (err error) {
+		other, err = r.tryStart(r.Context(), list, stranger)
+		return err
+	})
+	r.firstPackets(other)
+	ours := r.create("shop", "ours", web)
+	for tried := false; !tried || time.Since(gone) < by(r.T, 0, 0, time.Minute); tried = true {
+		if _, err := r.tryStart(r.Context(), list, ours); err == nil {
+			r.Fatal("a pod of a namespace with claims starts")
+		}
+	}
+
+	returns()
+	var s *sandbox
+	r.within(longestReturn, "a start after the return", func() error {
+		s = r.start(list, ours)
+		return nil
+	})
+	r.firstPackets(s, r.ips(10)...)
+	next := r.start(single, heir)
+	r.firstPackets(next)
+	r.firstPackets(other)
+	r.end(single, next)
+	for _, running := range []*sandbox{s, other} {
+		r.end(list, running)
+	}
+	r.attached()
+	for _, ended := range []*sandbox{old, next, s, other} {
+		r.delete(ended.pod)
+	}
+}
+
+// within does something that must not fail, and takes at most this long.
+func (r *cniRuntime) within(most time.Duration, what string, do func() error) {
+	r.Helper()
+	began := time.Now()
+	r.must(do())
+	took := time.Since(began)
+	r.Logf("%s took %s", what, took.Round(time.Millisecond))
+	if took > most {
+		r.Errorf("%s took %s, want at most %s", what, took, most)
+	}
+}
+
+// TestCNI_Restart: connections of pods that are bound by their labels alone go on when the node's process is started anew.
+func TestCNI_Restart(t *testing.T) {
+	belongsTo(t, usual)
+	for name, s := range map[string]settings{"nft": {backend: lab.NFT}, "nftables": {backend: lab.NFT, nftables: true}} {
+		t.Run(name, func(t *testing.T) {
+			r := newCNIWorld(t, s)
+			list := r.list(50, 200)
+			var pods []*sandbox
+			want := &identities{}
+			traffic := lab.StartTraffic(lab.TrafficConfig{To: r.outside(), Protocols: []string{"tcp"}, Rate: 200, Timeout: 10 * time.Second, Check: want.check})
+			for range by(t, 5, 10, 100) {
+				s := r.start(list, r.create("shop", "runs-"+time.Now().Format("150405.000000000"), web))
+				want.expect(r.ips(10), s.Host)
+				traffic.Add(s.Host)
+				pods = append(pods, s)
+			}
+			for _, end := range []func(){r.on.Kill, r.on.Stop} {
+				r.must(traffic.Round(t.Context()))
+				end()
+				r.startWith(watchPods)
+			}
+			r.must(traffic.Round(t.Context()))
+			sum := traffic.Stop()
+			if r.Log(sum); sum.Broken+sum.Wrong+sum.Unanswered > 0 {
+				r.Error("connections of running pods were reset")
+			}
+			for _, s := range pods {
+				r.end(list, s)
+			}
+		})
+	}
+}
