@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,31 +91,35 @@ func (r *cniRuntime) stillBound() {
 
 // TestCNI_LateSlices: pods leave from where they should for as long as no EndpointSlice names them.
 func TestCNI_LateSlices(t *testing.T) {
-	const atOnce = 200
-	late := by(t, 3*time.Second, 30*time.Second, 30*time.Second)
 	inEachWay(t, func(r *cniRuntime) {
-		list := r.list(20, 240)
-		for left := by(t, 3, 20, 1000); left > 0; left -= atOnce {
-			var pods []*sandbox
-			for i := range min(left, atOnce) {
-				s := r.start(list, r.create("shop", fmt.Sprintf("late-%d", left-i), web))
-				r.firstPackets(s, r.ips(10)...)
-				pods = append(pods, s)
-			}
-			for began := time.Now(); time.Since(began) < late; {
-				for _, s := range pods {
-					r.firstPackets(s, r.ips(10)...)
-				}
-			}
-			for _, s := range pods {
-				r.sliced(s)
-				r.firstPackets(s, r.ips(10)...)
-				r.end(list, s)
-				r.delete(s.pod)
-			}
+		for batch := range by(t, 1, 1, 5) {
+			r.scenario(fmt.Sprintf("batch %d", batch+1), func() { r.lateSlices(by(t, 3, 20, 200), by(t, 3*time.Second, 30*time.Second, 30*time.Second)) })
 		}
-		r.attached()
 	})
+}
+
+// lateSlices has pods speak again and again, until EndpointSlices that name them come this late.
+func (r *cniRuntime) lateSlices(n int, late time.Duration) {
+	r.Helper()
+	list := r.list(20, 240)
+	var pods []*sandbox
+	for i := range n {
+		s := r.start(list, r.create("shop", fmt.Sprintf("late-%d", i), web))
+		r.firstPackets(s, r.ips(10)...)
+		pods = append(pods, s)
+	}
+	for began := time.Now(); time.Since(began) < late; {
+		for _, s := range pods {
+			r.firstPackets(s, r.ips(10)...)
+		}
+	}
+	for _, s := range pods {
+		r.sliced(s)
+		r.firstPackets(s, r.ips(10)...)
+		r.end(list, s)
+		r.delete(s.pod)
+	}
+	r.attached()
 }
 
 // TestCNI_Kubelet: the kubelet tells the labels, and the node may not read pods.
@@ -240,6 +245,7 @@ func TestCNI_List(t *testing.T) {
 func (r *cniRuntime) starts(n int) {
 	r.Helper()
 	list := r.list(150, 170)
+	var ended []netip.Addr // since the last look, fewer than there are
 	for i := range n {
 		labels, as := web, r.ips(10)
 		if i%3 == 2 {
@@ -250,7 +256,10 @@ func (r *cniRuntime) starts(n int) {
 		r.sliced(s)
 		r.firstPackets(s, as...)
 		r.end(list, s)
-		r.holdsNoRuleFor(s.ips)
+		if ended = append(ended, s.ips...); i%5 == 4 || i == n-1 {
+			r.holdsNoRuleFor(ended)
+			ended = nil
+		}
 		r.delete(s.pod)
 	}
 	r.attached()
