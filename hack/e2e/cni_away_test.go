@@ -102,6 +102,7 @@ func TestCNI_Restart(t *testing.T) {
 			var pods []*sandbox
 			want := &identities{}
 			traffic := lab.StartTraffic(lab.TrafficConfig{To: r.outside(), Protocols: []string{"tcp"}, Rate: 200, Timeout: 10 * time.Second, Check: want.check})
+			t.Cleanup(func() { traffic.Stop() })
 			for range by(t, 5, 10, 100) {
 				s := r.start(list, r.create("shop", "runs-"+time.Now().Format("150405.000000000"), web))
 				want.expect(r.ips(10), s.Host)
