@@ -188,6 +188,24 @@ func TestKeepListed_TellsOfAContest(t *testing.T) {
 	}
 }
 
+// TestKeepListed_ReplacedMeanwhile: what another program has just written is looked at after a rest.
+func TestKeepListed_ReplacedMeanwhile(t *testing.T) {
+	l := newListTest(t, true, true)
+	l.installs()
+	l.writes(bridge)
+	l.labelled = func() error { // is called before the plugin is put into the list
+		l.writes(pluginFirst)
+		return nil
+	}
+	e := New(t.Context(), testConfig)
+	if rest := e.keepListed(l.pluginList, time.Now()); rest != listRest || len(e.pluginFaults.all()) > 0 {
+		t.Errorf("rests for %s, faults %q", rest, e.pluginFaults.all())
+	}
+	if text, err := os.ReadFile(l.file()); err != nil || string(text) != pluginFirst {
+		t.Errorf("the list is %s, err %v; expected that of the other program", text, err)
+	}
+}
+
 // TestCheckLabels_TellsWhatLasts, where the plugin is used.
 func TestCheckLabels_TellsWhatLasts(t *testing.T) {
 	e := New(t.Context(), testConfig)
