@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,8 +104,8 @@ func TestCNI_Restart(t *testing.T) {
 			want := &identities{}
 			traffic := lab.StartTraffic(lab.TrafficConfig{To: r.outside(), Protocols: []string{"tcp"}, Rate: 200, Timeout: 10 * time.Second, Check: want.check})
 			t.Cleanup(func() { traffic.Stop() })
-			for range by(t, 5, 10, 100) {
-				s := r.start(list, r.create("shop", "runs-"+time.Now().Format("150405.000000000"), web))
+			for i := range by(t, 5, 10, 100) {
+				s := r.start(list, r.create("shop", fmt.Sprintf("runs-%d", i), web))
 				want.expect(r.ips(10), s.Host)
 				traffic.Add(s.Host)
 				pods = append(pods, s)
