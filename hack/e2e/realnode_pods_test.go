@@ -42,17 +42,18 @@ func newPodsAPIWorld(t *testing.T) *realWorld {
 	machine.RequireKubelet(t)
 	w := &realWorld{world: newIdleWorld(t, settings{nodes: 1, kubelets: true, backend: lab.NFT, nftables: true})}
 	w.letKubelets()
-	w.startMachine(w.members[0], machine.MakeImage(t), "")
-	w.members[0].Configure(w.podsAPIArguments(""))
+	m := w.members[0]
+	w.startMachine(m, machine.MakeImage(t), "")
+	w.must(os.Symlink(w.machines[0].File("kubelet/pods-api/pods-api.sock"), m.File("pods.sock"))) // of which the path is too long
+	m.Configure(w.installing(""))
 	w.start()
 	w.ready()
 	return w
 }
 
-// podsAPIArguments have the node ask its kubelet for labels, and put the plugin of a folder, if there is one, into its list.
-func (w *realWorld) podsAPIArguments(install string) string {
-	return fmt.Sprintf(`{egress-snat-kubelet-socket: [%q], egress-snat-cni-conf-dir: [%q], egress-snat-cni-install: [%q]}`,
-		w.machines[0].File("kubelet/pods-api/pods-api.sock"), filepath.Dir(w.list()), install)
+// installing has the node put the plugin of a folder, if there is one, into the list that its runtime uses.
+func (w *realWorld) installing(from string) string {
+	return fmt.Sprintf(`{egress-snat-cni-conf-dir: [%q], egress-snat-cni-install: [%q]}`, filepath.Dir(w.list()), from)
 }
 
 // list is the file with the list of plugins that the node's runtime uses.
@@ -88,7 +89,7 @@ func (w *realWorld) installs(old []realPod) {
 	w.Helper()
 	m := w.members[0]
 	m.Stop()
-	m.Configure(w.podsAPIArguments(filepath.Dir(os.Getenv("OPENSHIFT"))))
+	m.Configure(w.installing(filepath.Dir(os.Getenv("OPENSHIFT"))))
 	m.Printed.Reset()
 	m.Start()
 	m.Ready()
