@@ -117,7 +117,7 @@ func (s podSources) ask(ctx context.Context, pod attachments.Pod) (podObject, er
 		select {
 		case <-ctx.Done():
 			return podObject{}, errors.Join(err, fmt.Errorf("the kubelet does not know the pod %s (UID %s)", pod, pod.UID))
-		case <-time.After(pause):
+		case <-time.After(pause/2 + rand.N(pause)): // those that wait do not ask at the same moments
 		}
 	}
 }
