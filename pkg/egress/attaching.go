@@ -33,8 +33,9 @@ type Attaching struct {
 const (
 	// sweepPeriod is how often it is seen whether pods have ended without a word, and whether other namespaces have claims.
 	sweepPeriod = 2 * time.Second
-	// labelPatience is how long nothing may tell the labels of pods before that is a fault: kubelets restart.
-	labelPatience = 30 * time.Second
+	// labelPatience is how long nothing may tell the labels of pods before that is a fault: kubelets restart. When half of it
+	// has gone by it is seen whether anything does; not more often, because the kubelet logs each question.
+	labelPatience = 2 * time.Minute
 	// listenAgain is how long to wait before the socket is made again after a failure.
 	listenAgain = time.Second
 )
@@ -159,6 +160,9 @@ func (e *Extension) sweep() {
 
 // checkLabels tells if nothing has told the labels of pods since a time, and returns when that was possible last.
 func (e *Extension) checkLabels(since, now time.Time) time.Time {
+	if now.Sub(since) < labelPatience/2 {
+		return since
+	}
 	var err error
 	if e.usesPlugin() {
 		err = e.attacher.pods.Available(e.ctx)

@@ -213,8 +213,9 @@ func TestCheckLabels_TellsWhatLasts(t *testing.T) {
 	began := time.Now()
 	expect := func(what string, after time.Duration, want int) {
 		t.Helper()
-		if e.checkLabels(began, began.Add(after)); len(e.pluginFaults.all()) != want {
-			t.Errorf("%s: faults %q", what, e.pluginFaults.all())
+		known := e.checkLabels(began, began.Add(after))
+		if got := e.pluginFaults.all(); len(got) != want || known.After(began) != (want == 0 && after >= labelPatience) {
+			t.Errorf("%s: faults %q, known %s ago", what, got, began.Add(after).Sub(known))
 		}
 	}
 	expect("nobody uses the plugin", time.Hour, 0)
@@ -223,6 +224,7 @@ func TestCheckLabels_TellsWhatLasts(t *testing.T) {
 	expect("long", labelPatience, 1)
 	e.attacher.pods = someLabels
 	expect("known again", labelPatience, 0)
+	expect("known a moment ago", labelPatience/2-1, 0)
 }
 
 // TestPluginWarnings_NoAttachments: pods may have started without a plugin that is to be installed.
