@@ -111,7 +111,7 @@ func addAttaching(fs *pflag.FlagSet, a *egress.Attaching) {
 		"Its user needs the right to get, list and watch all pods.")
 	fs.StringVar(&a.Lists, cniConfDirKey, conflist.DefaultFolder, "The folder in which the container runtime finds its list of CNI plugins. The node says if the plugin was in the list and is no more: an absolute path, or empty to look at none.")
 	fs.StringVar(&a.Install, cniInstallKey, "", "The folder with the plugin origin-node-cni, for example /opt/cni/bin. The node then puts the plugin at the end of the list of CNI plugins, again whenever other software rewrites the list, "+
-		"and --cleanup takes it out. It never makes a list. Empty: the list is left as it is.")
+		"and --cleanup takes it out. It never makes a list, and leaves it alone while nothing tells the labels of pods. Empty: the list is left as it is.")
 }
 
 // arguments are the flags of kube-proxy and of this project, with values.
