@@ -185,35 +185,38 @@ func (p *program) quiet(ctx context.Context, look time.Duration) error {
 
 // cpu is the time that the process has used, and its children that have ended.
 func (p *program) cpu() (time.Duration, error) {
-	pid := p.process.Process.Pid
-	own, err := figure.CPUOf(pid)
+	own, err := figure.CPUOf(p.process.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	user, system, err := p.childrenCPU()
+	return own + user + system, err
+}
+
+// childrenCPU is what the children that have ended used, by themselves and in the kernel.
+func (p *program) childrenCPU() (user, system time.Duration, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.Process.Pid))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	children, err := childrenCPU(text)
-	return own + children, err
+	return childrenCPU(stat)
 }
 
 // childrenCPU reads cutime and cstime of /proc/PID/stat (proc_pid_stat(5)).
-func childrenCPU(stat []byte) (sum time.Duration, err error) {
+func childrenCPU(stat []byte) (user, system time.Duration, err error) {
 	const tick = 10 * time.Millisecond // 1 / USER_HZ
 	const cutime, cstime = 16 - 3, 17 - 3
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name before may have blanks
 	if len(fields) <= cstime {
-		return 0, fmt.Errorf("/proc/PID/stat is %q", stat)
+		return 0, 0, fmt.Errorf("/proc/PID/stat is %q", stat)
 	}
-	for _, field := range fields[cutime : cstime+1] {
-		count, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, err
+	var counts [2]int64
+	for i := range counts {
+		if counts[i], err = strconv.ParseInt(fields[cutime+i], 10, 64); err != nil {
+			return 0, 0, err
 		}
-		sum += time.Duration(count) * tick
 	}
-	return sum, nil
+	return time.Duration(counts[0]) * tick, time.Duration(counts[1]) * tick, nil
 }
 
 var (

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -15,16 +16,18 @@ func TestProgramCPU_SameAsTheKernelReports(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").Run(); err != nil {
 		t.Fatal(err)
 	}
-	var want time.Duration
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var usage syscall.Rusage
-		if err := syscall.Getrusage(who, &usage); err != nil {
-			t.Fatal(err)
-		}
-		want += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	var own, children syscall.Rusage
+	if err := errors.Join(syscall.Getrusage(syscall.RUSAGE_SELF, &own), syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children)); err != nil {
+		t.Fatal(err)
 	}
 	// The two times of children are rounded down to 10 ms.
 	const rounding = 20 * time.Millisecond
+	user, system, err := self().childrenCPU()
+	if wantUser, wantSystem := time.Duration(children.Utime.Nano()), time.Duration(children.Stime.Nano()); err != nil ||
+		(user-wantUser).Abs() > rounding || (system-wantSystem).Abs() > rounding || wantUser < wantSystem+2*rounding {
+		t.Errorf("children: %s and %s, %v; want %s and %s, far apart", user, system, err, wantUser, wantSystem)
+	}
+	want := time.Duration(own.Utime.Nano() + own.Stime.Nano() + children.Utime.Nano() + children.Stime.Nano())
 	got, err := self().cpu()
 	if err != nil || got < want-rounding || got > want+rounding {
 		t.Errorf("%s, %v; want %s", got, err, want)
