@@ -99,6 +99,23 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	expect("egress-snat-assign-cidrs is not set")
 }
 
+// TestExtension_PoolThatHangsIsDue: the watchdog asks for the pool's loop, too.
+func TestExtension_PoolThatHangsIsDue(t *testing.T) {
+	p := newPoolTest(t)
+	p.extension.barrier = extension.NewBarrier()
+	due := func(want bool, when string) {
+		t.Helper()
+		if since := p.extension.Summary().DueSince; since.IsZero() == want {
+			t.Errorf("%s: due since %v, want something due: %v", when, since, want)
+		}
+	}
+	due(false, "without a part in the pool")
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	due(false, "nothing has happened")
+	p.runner.Tell(pool.Tick{}) // its loop does not run
+	due(true, "an event waits")
+}
+
 // TestPoolNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
 func TestPoolNode_OneEventForMoves(t *testing.T) {
 	p := newPoolTest(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/coreos/go-systemd/v22/journal"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -19,9 +20,13 @@ func (p *Proxy) ApplyLogging() error {
 	config := &p.options.Config().Logging
 	entries := config.Format == logsapi.DefaultLogFormat && !config.Options.Text.SplitStream // otherwise a write may have several entries
 	return logsapi.ValidateAndApplyWithOptions(config, &logsapi.LoggingOptions{
-		ErrorStream: plainLog{os.Stderr, entries}, InfoStream: plainLog{os.Stdout, entries},
+		ErrorStream: plainLog{os.Stderr, entries, isJournal(journal.StderrIsJournalStream())},
+		InfoStream:  plainLog{os.Stdout, entries, isJournal(journal.StdoutIsJournalStream())},
 	}, utilfeature.DefaultFeatureGate)
 }
+
+// isJournal: what cannot be found out is not the journal.
+func isJournal(is bool, err error) bool { return is && err == nil }
 
 // plainLog writes a log in which no value can imitate a log entry. klog prints a value with line
 // breaks unchanged, and such a value may come from an annotation that any user wrote: it may have
@@ -31,16 +36,45 @@ type plainLog struct {
 	to io.Writer
 	// entries: each write is one entry. Its lines after the first get a mark.
 	entries bool
+	// journal: systemd's journal reads it, to which each line has to tell its priority (sd-daemon(3)).
+	journal bool
 }
 
 func (w plainLog) Write(text []byte) (int, error) {
-	if isPlain(text) {
+	plain := isPlain(text)
+	if plain && !w.journal {
 		return w.to.Write(text)
 	}
-	if _, err := io.WriteString(w.to, w.clean(string(text))); err != nil {
+	written := string(text)
+	if !plain {
+		written = w.clean(written)
+	}
+	if w.journal {
+		written = prioritized(written)
+	}
+	if _, err := io.WriteString(w.to, written); err != nil {
 		return 0, err
 	}
 	return len(text), nil
+}
+
+// prioritized puts the priority of entries in front of each of their lines. klog's header begins with the severity; entries of
+// other formats, and those of which several are written at once, are no worse than information.
+func prioritized(text string) string {
+	priority := journal.PriInfo
+	switch text[:min(len(text), 1)] {
+	case "W":
+		priority = journal.PriWarning
+	case "E":
+		priority = journal.PriErr
+	case "F":
+		priority = journal.PriCrit
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&lines, "<%d>%s", priority, line)
+	}
+	return lines.String()
 }
 
 // maxLine is the longest line in bytes. journald splits a line of more than 48 KiB (LineMax= of
