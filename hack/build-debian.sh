@@ -18,7 +18,7 @@ script=$(sha256sum <hack/build-debian.sh)
 if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${script}" ]]; then
   rm -rf "${dir}/root" "${dir}/made"
   echo "making a Debian" >&2
-  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iptables,nftables,conntrack,kmod,procps,iproute2 \
+  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iptables,nftables,conntrack,ipset,kmod,procps,iproute2 \
     bookworm "${PWD}/${dir}/root" >"${dir}/log" || { tail -n 20 "${dir}/log" >&2; exit 1; }
   echo "${script}" >"${dir}/made"
 fi

@@ -44,7 +44,14 @@ func newPoolWorld(t *testing.T, nodes int) *poolWorld {
 // newIdlePoolWorld makes one in which no node runs.
 func newIdlePoolWorld(t *testing.T, nodes int) *poolWorld {
 	t.Helper()
-	w := &steeredWorld{world: newIdleWorld(t, settings{nodes: nodes, onLAN: true, arguments: poolArguments})}
+	return newIdlePoolWorldOf(t, settings{nodes: nodes})
+}
+
+// newIdlePoolWorldOf is newIdlePoolWorld with further settings.
+func newIdlePoolWorldOf(t *testing.T, s settings) *poolWorld {
+	t.Helper()
+	s.onLAN, s.arguments = true, poolArguments
+	w := &steeredWorld{world: newIdleWorld(t, s)}
 	for _, m := range w.members {
 		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
 		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})

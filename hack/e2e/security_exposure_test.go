@@ -362,12 +362,11 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 }
 
-// noSecrets fails if what the node serves or prints contains a part of its credentials.
-func (w *world) noSecrets(m *member, at netip.AddrPort, kubeconfig string) {
+// secretsIn are the parts of the credentials in a kubeconfig, of which there are some.
+func (w *world) secretsIn(kubeconfig string) (secrets []string) {
 	w.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	w.must(err)
-	var secrets []string
 	for _, user := range config.AuthInfos {
 		for line := range strings.Lines(string(user.ClientKeyData)) {
 			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
@@ -381,6 +380,13 @@ func (w *world) noSecrets(m *member, at netip.AddrPort, kubeconfig string) {
 	if len(secrets) == 0 {
 		w.Fatal("there are no secrets to look for")
 	}
+	return secrets
+}
+
+// noSecrets fails if what the node serves or prints contains a part of its credentials.
+func (w *world) noSecrets(m *member, at netip.AddrPort, kubeconfig string) {
+	w.Helper()
+	secrets := w.secretsIn(kubeconfig)
 	told := map[string]string{"the log": m.Printed.String()}
 	for _, path := range []string{"/", "/metrics", "/configz", "/flagz", "/statusz", "/healthz", "/proxyMode", "/debug/pprof/cmdline"} {
 		got, err := w.get(m.Host, at, path)

@@ -1,124 +1,36 @@
 package e2e
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/hack/machine"
+	process "github.com/openshift/origin-node/hack/node"
 )
 
-// TestSystemd_UnitKeepsTheNodeRunning: a node of the pool as a service of a Debian with systemd, from its start to the
-// shutdown of the machine.
+// TestSystemd_UnitKeepsTheNodeRunning: whatever happens to the service, it runs again, no address moves, and no packet leaves from
+// another address. Its journal says so.
 func TestSystemd_UnitKeepsTheNodeRunning(t *testing.T) {
 	belongsTo(t, long)
-	machine.RequireDebian(t)
-	w := newServiceWorld(t)
-	w.scenario("start", w.starts)
+	w := newServiceWorld(t, settings{}, "", "")
+	w.scenario("status", w.hasStatus)
 	w.scenario("exposure", w.isExposed)
 	w.scenario("configuration", w.followsItsConfiguration)
 	w.scenario("killed", w.survivesAKill)
-	w.scenario("stop", w.leavesTheRules)
-	w.scenario("watchdog", w.isWatched)
-	w.scenario("commands", w.lacksNoRight)
-	w.scenario("shutdown", w.drainsBeforeTheShutdown)
-}
-
-// serviceWorld is a pool of three nodes, of which the first one's process belongs to systemd.
-type serviceWorld struct {
-	*poolWorld
-	*machine.Debian
-	on *member
-}
-
-const unit = "origin-node.service"
-
-// newServiceWorld makes one in which the service does not run yet.
-func newServiceWorld(t *testing.T) *serviceWorld {
-	t.Helper()
-	w := &serviceWorld{poolWorld: newIdlePoolWorld(t, 3)}
-	w.on = w.members[0]
-	w.on.Arguments = map[string]any{ // the defaults
-		"egress-snat-socket": []string{"/run/origin-node/egress.sock"}, "egress-snat-cni-socket": []string{"/run/origin-node/cni.sock"},
-	}
-	w.on.Configure(poolArguments)
-	w.Debian = machine.Boot(t, w.on.Name, w.on.Host, w.on.File(""))
-	w.assignable = addrs(w.egressIPs)
-	for _, m := range w.members[1:] {
-		m.Start()
-		m.Ready()
-	}
-	return w
-}
-
-// does runs a command in the machine.
-func (w *serviceWorld) does(name string, args ...string) string {
-	w.Helper()
-	out, err := w.Debian.Run(name, args...)
-	w.must(err)
-	return strings.TrimSpace(out)
-}
-
-// property is one of the unit's (systemctl(1)).
-func (w *serviceWorld) property(name string) string {
-	w.Helper()
-	return w.does("systemctl", "show", unit, "--value", "--property="+name)
-}
-
-// journal is what the service and systemd say of it.
-func (w *serviceWorld) journal() string {
-	w.Helper()
-	return w.does("journalctl", "--no-pager", "--output=cat", "--unit="+unit)
-}
-
-// runsAnew waits until the service runs, with another process than that.
-func (w *serviceWorld) runsAnew(than string) {
-	w.Helper()
-	w.eventually(func() error {
-		pid := w.property("MainPID") // 0 while there is none
-		if state := w.property("ActiveState"); state != "active" || pid == "0" || pid == than {
-			return fmt.Errorf("%s is %s with the process %s; it had the process %s", unit, state, pid, than)
-		}
-		return nil
+	w.scenario("restart", func() {
+		w.movesNothing("restart", func() { w.does("systemctl", "restart", unit) })
 	})
-}
-
-// says waits until the journal has a text.
-func (w *serviceWorld) says(text string) {
-	w.Helper()
-	w.eventually(func() error {
-		if !strings.Contains(w.journal(), text) {
-			return fmt.Errorf("the journal does not say %q", text)
-		}
-		return nil
-	})
-}
-
-// starts: systemctl returns when the rules are there, and the status tells of them.
-func (w *serviceWorld) starts() {
-	w.does("systemctl", "start", unit)
-	w.pods = w.shop(w.egressIPs...)
-	for _, ip := range w.egressIPs {
-		w.holderOf(ip, nil)
-	}
-	w.eventually(func() error {
-		if status := w.property("StatusText"); !strings.Contains(status, "proxy synced; egress SNAT: ") || strings.Contains(status, ": 0 bindings") {
-			return errors.New("the status is " + status)
-		}
-		return nil
-	})
-	w.seenAsTheEgressIPs()
-}
-
-// seenAsTheEgressIPs fails unless the pods leave from the egress IPs, whoever has them.
-func (w *serviceWorld) seenAsTheEgressIPs() {
-	w.Helper()
-	for _, pod := range w.pods {
-		w.leaves("tcp", pod, w.egressIPs...)
-	}
+	w.scenario("stop", w.leavesEverything)
+	w.scenario("upgrade", w.takesAnotherBinary)
+	w.scenario("journal", func() { w.tellsItRight(append(w.secretsIn(w.on.File("node.kubeconfig")), poolKey)...) })
 }
 
 // isExposed: as little as the unit says.
@@ -132,93 +44,324 @@ func (w *serviceWorld) followsItsConfiguration() {
 	pid := w.property("MainPID")
 	valid, err := os.ReadFile(w.on.Config())
 	w.must(err)
-	w.on.Write(w.on.Config(), append(valid, "unknownField: 1\n"...))
-	w.says("The configuration has changed but is not valid")
+	w.says("The configuration has changed but is not valid", func() { w.on.Write(w.on.Config(), append(valid, "unknownField: 1\n"...)) })
 	if now := w.property("MainPID"); now != pid {
 		w.Errorf("with an invalid configuration the service runs as %s, want %s", now, pid)
 	}
-	w.on.Configure(poolArguments + "v: [\"3\"]\n")
-	w.runsAnew(pid)
+	w.movesNothing("another configuration", func() {
+		w.on.Configure(poolArguments + "egress-snat-min-sync-period: [\"50ms\"]\n")
+		w.runsAnew(pid)
+	})
 	if failed := w.does("systemctl", "list-units", "--no-legend", "--state=failed"); strings.Contains(failed, unit) {
 		w.Error(failed)
 	}
-	w.seenAsTheEgressIPs()
 }
 
 // survivesAKill: systemd starts the service again, and the rules are there all the time.
 func (w *serviceWorld) survivesAKill() {
 	pid := w.property("MainPID")
-	w.does("systemctl", "kill", "--signal=KILL", unit)
-	w.seenAsTheEgressIPs()
-	w.runsAnew(pid)
-	w.seenAsTheEgressIPs()
+	w.movesNothing("killed", func() {
+		w.does("systemctl", "kill", "--signal=KILL", unit)
+		w.seenAsTheEgressIPs()
+		w.runsAnew(pid)
+	})
 }
 
-// leavesTheRules: a stop changes nothing in the kernel.
-func (w *serviceWorld) leavesTheRules() {
-	w.does("systemctl", "stop", unit)
-	w.settled()
-	w.seenAsTheEgressIPs()
-	w.does("systemctl", "start", unit)
+// leavesEverything: a stop changes nothing in the kernel.
+func (w *serviceWorld) leavesEverything() {
+	w.movesNothing("stop", func() {
+		w.does("systemctl", "stop", unit)
+		w.settled()
+		w.hasAll()
+		w.seenAsTheEgressIPs()
+		w.does("systemctl", "start", unit)
+	})
 }
 
-// isWatched: a service that cannot write for too long is started anew.
-func (w *serviceWorld) isWatched() {
-	w.does("mkdir", "-p", "/run/systemd/system/origin-node.service.d")
-	w.does("sh", "-c", "printf '[Service]\\nWatchdogSec=6s\\n' >/run/systemd/system/origin-node.service.d/watchdog.conf")
-	w.does("systemctl", "daemon-reload")
-	w.does("systemctl", "restart", unit)
-	pid := w.property("MainPID")
-	const iptables, never = "/usr/sbin/xtables-nft-multi", "/run/never-ends"
-	w.does("sh", "-c", "printf '#!/bin/sh\\nexec sleep infinity\\n' >"+never+" && chmod +x "+never)
-	w.does("mount", "--bind", never, iptables)
-	w.service("shop", "due", nil, nil) // rules are due
-	w.says("Watchdog timeout")
-	w.does("umount", iptables)
-	w.runsAnew(pid)
-	w.settled()
-}
-
-// lacksNoRight: neither the unit's system call filter nor its capabilities are in the way of a command that the node has run.
-func (w *serviceWorld) lacksNoRight() {
-	for line := range strings.Lines(w.journal()) {
-		if strings.Contains(line, "ermission denied") || strings.Contains(line, "not permitted") {
-			w.Error(line)
-		}
-	}
-}
-
-// drainsBeforeTheShutdown: when the machine is shut down, other nodes take its addresses first, and connections go on.
-func (w *serviceWorld) drainsBeforeTheShutdown() {
-	for _, m := range w.members[1:] {
-		if _, errs, status := m.Openshift("egress", "drain", "--socket="+m.Socket()); status != 0 {
-			w.Fatal(errs)
-		}
-	}
-	for _, m := range w.members[1:] {
-		if _, errs, status := m.Openshift("egress", "undrain", "--socket="+m.Socket()); status != 0 {
-			w.Fatal(errs)
-		}
-	}
-	for _, ip := range w.egressIPs {
-		if holder := w.holderOf(ip, nil); holder != w.on {
-			w.Fatalf("%s is on %s after the others were drained", ip, holder.Name)
-		}
-	}
-	others := w.podsOff(w.on)
-	w.pods = others
+// takesAnotherBinary: an upgrade, while pods speak.
+func (w *serviceWorld) takesAnotherBinary() {
+	const binary = "/usr/bin/openshift"
+	traffic := w.crowd(200)
 	began := time.Now()
-	c := w.keepConnections(w.egressIPs[0], others)
-	w.does("systemctl", "poweroff")
+	w.movesNothing("upgrade", func() {
+		w.does("sh", "-c", "cp "+binary+" /usr/bin/new && echo another version >>/usr/bin/new && mv /usr/bin/new "+binary)
+		w.does("systemctl", "restart", unit)
+		w.does("cmp", "/proc/"+w.property("MainPID")+"/exe", binary)
+	})
+	ctx, cancel := context.WithTimeout(w.Context(), soon)
+	defer cancel()
+	w.must(traffic.Round(ctx))
+	sum := traffic.Stop()
+	line, _, _ := strings.Cut(sum.String(), "\n")
+	if w.Logf("upgrade in %s: %s", time.Since(began).Round(time.Millisecond), line); sum.Wrong > 0 {
+		w.Errorf("pods were seen as others: %s", sum)
+	}
+}
+
+// TestSystemd_WatchdogEndsANodeThatHangs, and systemd starts it again. What the kernel has stays meanwhile.
+func TestSystemd_WatchdogEndsANodeThatHangs(t *testing.T) {
+	belongsTo(t, long)
+	w := newServiceWorld(t, settings{}, "", "WatchdogSec=6s") // not three minutes
+	hangs := func(name string, hang, end func()) {
+		w.scenario(name, func() {
+			pid := w.property("MainPID")
+			w.movesNothing(name, func() {
+				w.says("Watchdog timeout", func() {
+					hang()
+					w.seenAsTheEgressIPs()
+				})
+				end()
+				w.runsAnew(pid)
+				w.settled()
+			})
+		})
+	}
+	hangs("stopped", func() { w.does("systemctl", "kill", "--kill-whom=main", "--signal=STOP", unit) }, func() {})
+	const iptables, never = "/usr/sbin/xtables-nft-multi", "/run/never-ends"
+	w.must(os.WriteFile(w.Debian.File(never), []byte("#!/bin/sh\nexec sleep infinity\n"), 0o755)) //nolint:gosec // a program
+	hangs("cannot write", func() {
+		w.does("mount", "--bind", never, iptables)
+		w.service("shop", "due", nil, nil, tcp80) // rules are due
+	}, func() { w.does("umount", iptables) })
+	w.tellsItRight()
+}
+
+// TestSystemd_ShutdownHandsAddressesOver to other nodes before the node's process ends, and connections go on. systemd-logind waits
+// for the node; where it does not know of the shutdown, the unit's ExecStop does.
+func TestSystemd_ShutdownHandsAddressesOver(t *testing.T) {
+	belongsTo(t, long)
+	w := newServiceWorld(t, settings{}, "", "")
+	all := w.pods
+	w.pods = w.podsOff(w.on)
+	w.scenario("with logind", func() {
+		w.handsOver("The system shuts down: this node gives its egress IPs to other nodes", "systemctl", "poweroff")
+	})
+	w.scenario("it boots again", func() {
+		w.Debian.Close()
+		w.bootsMachine()
+		w.does("systemctl", "start", unit)
+		w.takesAll()
+		w.pods = all
+		w.seenAsTheEgressIPs()
+		w.pods = w.podsOff(w.on)
+	})
+	w.scenario("without logind", func() {
+		w.handsOver("Drain started", "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", "poweroff.target")
+	})
+}
+
+// handsOver shuts the machine down by a command. The service has to say a text then, and that it has released its addresses
+// before it ends.
+func (w *serviceWorld) handsOver(says string, command ...string) {
+	c := w.keepConnections(w.egressIPs[0], w.pods)
+	began := time.Now()
+	w.does(command[0], command[1:]...)
 	w.eventually(func() error {
 		if !w.Off() {
 			return errors.New("the machine does not end")
 		}
 		return nil
 	})
-	w.Logf("the machine is off after %s", time.Since(began))
+	w.Logf("the machine is off after %s", time.Since(began).Round(time.Millisecond))
 	for _, ip := range w.egressIPs {
 		w.holderOf(ip, w.on)
 	}
 	c.end(w.poolWorld, w.egressIPs[0], "shutdown", 100)
+	w.seenAsTheEgressIPs()
+	released := 0
+	for _, e := range w.journal() {
+		if strings.Contains(e.Message, "Released an egress IP") {
+			released++
+		}
+		if strings.HasPrefix(e.Message, "Stopped ") {
+			break
+		}
+	}
+	if w.said(says) == 0 || released < len(w.egressIPs) {
+		w.Errorf("the journal says %q %d times, and that the node had released %d addresses before it was stopped, want %d", says, w.said(says), released, len(w.egressIPs))
+	}
+}
+
+// TestSystemd_NoCommandIsForbidden: under the unit's own rules, but that a forbidden system call kills, the node and all that it runs
+// do their work, with the pool, the tunnel's ports and the CNI plugin switched on.
+func TestSystemd_NoCommandIsForbidden(t *testing.T) {
+	belongsTo(t, long)
+	for name, s := range map[string]settings{"iptables-nft": {}, "iptables-legacy": {backend: lab.Legacy}, "nftables": {nftables: true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newServiceWorld(t, s, everything, killing)
+			w.hasStatus()
+			w.scenario("list of plugins", w.listsItsPlugin)
+			w.scenario("restart", func() {
+				w.movesNothing("restart", func() { w.does("systemctl", "restart", unit) })
+			})
+			w.scenario("commands", w.runsItsCommands)
+			w.scenario("journal", w.lacksNoRight)
+		})
+	}
+}
+
+// everything is switched on by these arguments.
+const everything = `
+egress-snat-cni-install: ["/opt/cni/bin"]
+tunnel-ports: ["true"]
+tunnel-secure-address: ["192.0.2.10:10263"]
+tunnel-insecure-address: ["192.0.2.10:10264"]
+`
+
+// killing has a forbidden system call end the process that makes it.
+const killing = "SystemCallErrorNumber=kill"
+
+// listsItsPlugin: it may change the list of plugins that comes after its start.
+func (w *serviceWorld) listsItsPlugin() {
+	list := w.Debian.File("/etc/cni/net.d/10-cluster.conflist")
+	w.must(os.WriteFile(list, []byte(`{"cniVersion": "1.0.0", "name": "cluster", "plugins": [{"type": "bridge"}]}`), 0o600))
+	w.eventually(func() error {
+		text, err := os.ReadFile(list)
+		if err == nil && !strings.Contains(string(text), "origin-node-cni") {
+			err = errors.New("the list of plugins is " + string(text))
+		}
+		return err
+	})
+}
+
+// tools are commands of other packages that the node runs, or people on it; TOOL is each of iptables and ip6tables of both flavours.
+const tools = `
+TOOL -w 5 -t nat -S
+TOOL-save -t nat
+printf '*nat\nCOMMIT\n' | TOOL-restore --wait 5 --noflush --test
+nft list ruleset
+nft --json list counters
+printf 'table ip try {}\n' | nft --check --file -
+nft add table ip try && nft delete table ip try
+conntrack -L
+conntrack -D --orig-src 198.51.100.250 || [ $? -eq 1 ]
+ipset create try hash:ip && ipset destroy try
+ip -details link
+ip -6 route show table all
+ip rule add priority 30000 table 30000 && ip rule del priority 30000
+ip link add try type dummy && ip link del try
+sysctl -n net.ipv4.ip_forward
+modprobe --all --quiet ip_tables ip6_tables || [ $? -eq 1 ]
+openshift version
+openshift start node --config=/etc/origin/node/node-config.yaml --dry-run
+openshift ex validate node-config /etc/origin/node/node-config.yaml
+openshift egress list
+openshift egress refused
+openshift egress addresses
+openshift egress verify
+openshift egress explain shop/web
+openshift egress pool --config=/etc/origin/node/node-config.yaml
+openshift egress drain --config=/etc/origin/node/node-config.yaml --until-restart
+openshift egress undrain
+openshift tunnel list
+openshift tunnel verify
+`
+
+// runsItsCommands: each succeeds.
+func (w *serviceWorld) runsItsCommands() {
+	var commands []string
+	for line := range strings.Lines(strings.TrimLeft(tools, "\n")) {
+		if !strings.Contains(line, "TOOL") {
+			commands = append(commands, line)
+			continue
+		}
+		for _, tool := range []string{"iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"} {
+			commands = append(commands, strings.ReplaceAll(line, "TOOL", tool))
+		}
+	}
+	w.must(os.WriteFile(w.Debian.File("/run/commands"), []byte(strings.Join(commands, "")), 0o600))
+	w.must(os.WriteFile(w.Debian.File("/run/each"), []byte(`while read -r command; do
+	sh -c "$command" </dev/null >/tmp/out 2>&1 || { echo "$command: status $?"; cat /tmp/out; }
+done </run/commands
+`), 0o600))
+	run := []string{"--quiet", "--pipe", "--wait", "--collect"}
+	for _, rule := range append(w.rules(), killing) {
+		run = append(run, "--property="+rule)
+	}
+	failed := w.does("systemd-run", append(run, "sh", "/run/each")...)
+	if w.Logf("%d commands", len(commands)); failed != "" {
+		w.Errorf("they fail under the unit's rules:\n%s", failed)
+	}
+}
+
+// rules are the unit's settings of what its processes may do.
+func (w *serviceWorld) rules() (rules []string) {
+	w.Helper()
+	text, err := os.ReadFile(w.Debian.File("/usr/lib/systemd/system/" + unit))
+	w.must(err)
+	_, after, _ := strings.Cut(string(text), "\nNoNewPrivileges=")
+	before, _, found := strings.Cut("NoNewPrivileges="+after, "\n[Install]")
+	if !found {
+		w.Fatalf("the unit has no rules:\n%s", text)
+	}
+	for line := range strings.Lines(before) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			rules = append(rules, line)
+		}
+	}
+	return rules
+}
+
+// lacksNoRight: nothing that the node has run was killed, or told that it may not do something.
+func (w *serviceWorld) lacksNoRight() {
+	signs := []string{"ermission denied", "not permitted", "ad system call", "SIGSYS", "status=31/SYS"}
+	for _, e := range w.journal() {
+		if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(e.Message, sign) }) {
+			w.Error(e.Message)
+		}
+	}
+	if restarts := w.property("NRestarts"); restarts != "0" {
+		w.Errorf("the service has ended by itself %s times", restarts)
+	}
+}
+
+// TestSystemd_WrongConfigurationIsNamed by systemctl and the journal, with file, line, field and what to do. The service starts when
+// the file is right. The machine has cgroups of version 2 alone.
+func TestSystemd_WrongConfigurationIsNamed(t *testing.T) {
+	belongsTo(t, long)
+	machine.RequireDebian(t)
+	l := lab.ForTest(t, lab.Config{})
+	m := process.New(t, "node-1", l.Node())
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.CopyFS(m.File("manifests"), os.DirFS("../demo/manifests")))
+	m.Arguments = serviceArguments
+	m.Configure("proxy-mode: [iptable]")
+	s := &systemdUnit{&world{T: t, Lab: l}, machine.Boot(t, m.Name, m.Host, filepath.Dir(m.Config()), machine.Unified)}
+	must(os.WriteFile(s.Debian.File("/etc/sysconfig/origin-node"), []byte("OPTIONS=--manifests=/etc/origin/node/manifests\nCONFIG_FILE=/etc/origin/node/node-config.yaml\n"), 0o600))
+	if out, err := s.Debian.Run("systemctl", "start", unit); err == nil || !strings.Contains(out, "systemctl status "+unit) {
+		t.Errorf("systemctl start: %v, and says %q; want it to fail, and to say where more is", err, out)
+	}
+	s.names(`error: /etc/origin/node/node-config.yaml:`, `: proxyArguments.proxy-mode: unknown mode "iptable": expected "iptables", "nftables" or "ipvs"`)
+	m.Configure("")
+	s.runsAnew("0") // systemd starts it again all the time
+	s.hasStatus()
+	s.says("The configuration has changed but is not valid; the node continues with the old one. Correct the file", func() {
+		m.Configure("egress-snat-protocols: [everything]")
+	})
+	s.names("/etc/origin/node/node-config.yaml:", `: proxyArguments.egress-snat-protocols: invalid value \"everything\": expected \"service\" or \"all\"`)
+	s.tellsItRight()
+}
+
+// names fails unless both 'systemctl status' and the journal's errors have a line with all these texts.
+func (s *systemdUnit) names(texts ...string) {
+	s.Helper()
+	status, err := s.Debian.Run("systemctl", "status", "--no-pager", "--full", unit)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) { // 3 if the service does not run
+		s.Fatal(err)
+	}
+	errs := s.does("journalctl", "--no-pager", "--priority=err", "--output=cat", "--unit="+unit)
+	for where, told := range map[string]string{"systemctl status": status, "the journal": errs} {
+		has := func(line string) bool {
+			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+		}
+		if !slices.ContainsFunc(strings.Split(told, "\n"), has) {
+			s.Errorf("%s has no line with %q:\n%s", where, texts, told)
+		}
+	}
 }

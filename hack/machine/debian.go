@@ -3,10 +3,13 @@
 package machine
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,13 +33,34 @@ var debianScript []byte
 type Debian struct {
 	*Machine
 	leader int // the PID of its systemd
+	// journal is the folder of its journal's files.
+	journal string
+}
+
+// Layout says which cgroups a Debian has.
+type Layout string
+
+const (
+	// AsHere are those of this machine.
+	AsHere Layout = "as here"
+	// Unified are cgroups of version 2 alone, without controllers where this machine has them in version 1.
+	Unified Layout = "unified"
+)
+
+// Entry is one of the journal.
+type Entry struct {
+	Message  string `json:"MESSAGE"`
+	Priority string `json:"PRIORITY"` // a digit, see syslog(3)
+	// Process is the PID of the process that printed it, Unit the one that it belongs to.
+	Process string `json:"_PID"`
+	Unit    string `json:"_SYSTEMD_UNIT"`
 }
 
 // RequireDebian skips the test where DEBIAN is not set or a tool is missing, but fails it when the environment has CI=true. It
 // returns the folder.
 func RequireDebian(t testing.TB) string {
 	t.Helper()
-	require(t, map[string]string{"systemd-nspawn": "systemd-container", "unshare": "util-linux"})
+	require(t, map[string]string{"systemd-nspawn": "systemd-container", "journalctl": "systemd", "unshare": "util-linux"})
 	dir := os.Getenv(DebianVariable)
 	if dir == "" {
 		lab.Lacks(t, "the environment variable %s does not name the folder of a Debian; run 'make test-systemd'", DebianVariable)
@@ -44,19 +68,26 @@ func RequireDebian(t testing.TB) string {
 	return dir
 }
 
-// Boot boots a Debian and returns when its services have been started. config is the folder that is its /etc/origin/node.
-func Boot(t testing.TB, name string, host *lab.Host, config string) *Debian {
+// Boot boots a Debian and returns when its services have been started, of which the node's is none. config is the folder that
+// is its /etc/origin/node.
+func Boot(t testing.TB, name string, host *lab.Host, config string, layout Layout) *Debian {
 	t.Helper()
 	debian := RequireDebian(t)
 	dir, err := host.MkdirTemp(name + "-debian-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "install", "DESTDIR="+filepath.Join(dir, "upper"), "BINARY="+os.Getenv("OPENSHIFT"))
+	upper, binary := filepath.Join(dir, "upper"), os.Getenv("OPENSHIFT")
+	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "install", "install-cni", "DESTDIR="+upper, "BINARY="+binary,
+		"CNI_PLUGIN="+filepath.Join(filepath.Dir(binary), "origin-node-cni"))
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", install, err, out)
 	}
-	d := &Debian{Machine: start(t, host, name, dir, debianScript, debian, host.Name, config)}
+	d := &Debian{journal: filepath.Join(upper, "var/log/journal")}
+	if err := os.MkdirAll(d.journal, 0o755); err != nil { // so that journald writes there
+		t.Fatal(err)
+	}
+	d.Machine = start(t, host, name, dir, debianScript, debian, host.Name, config, string(layout))
 	t.Cleanup(d.tell)
 	deadline := time.Now().Add(patience)
 	for {
@@ -73,11 +104,43 @@ func Boot(t testing.TB, name string, host *lab.Host, config string) *Debian {
 
 // tell logs the journal if the test has failed.
 func (d *Debian) tell() {
-	if d.t.Failed() && !d.Off() {
-		out, err := d.Run("journalctl", "--no-pager", "--output=short-precise")
+	if d.t.Failed() {
+		out, err := d.journalctl("--output=short-precise")
 		d.t.Logf("the journal, %v:\n%s", err, out)
 	}
 }
+
+// Journal is what a unit has printed, and what systemd says of it. It can be read after the machine's end as well.
+func (d *Debian) Journal(unit string) ([]Entry, error) {
+	out, err := d.journalctl("--output=json", "--all", "--unit="+unit)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var e Entry
+		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
+			return entries, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("the journal of %s: %w", unit, err)
+		}
+		entries = append(entries, e)
+	}
+}
+
+func (d *Debian) journalctl(args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "journalctl", append([]string{"--no-pager", "--quiet", "--directory=" + d.journal}, args...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", cmd, err)
+	}
+	return out, err
+}
+
+// File is the path by which this process reaches a file of the machine as long as it runs.
+func (d *Debian) File(name string) string { return fmt.Sprintf("/proc/%d/root%s", d.leader, name) }
 
 // runs returns an error until all services have been started.
 func (d *Debian) runs() error {
