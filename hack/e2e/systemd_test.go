@@ -21,7 +21,7 @@ import (
 func TestSystemd_UnitKeepsTheNodeRunning(t *testing.T) {
 	belongsTo(t, long)
 	w := newServiceWorld(t, settings{}, "", "")
-	w.scenario("status", w.hasStatus)
+	w.scenario("status", func() { w.hasStatus() })
 	w.scenario("exposure", w.isExposed)
 	w.scenario("configuration", w.followsItsConfiguration)
 	w.scenario("killed", w.survivesAKill)
@@ -136,15 +136,13 @@ func TestSystemd_ShutdownHandsAddressesOver(t *testing.T) {
 	w.scenario("with logind", func() {
 		w.handsOver("The system shuts down: this node gives its egress IPs to other nodes", "systemctl", "poweroff")
 	})
-	w.scenario("it boots again", func() {
-		w.Debian.Close()
-		w.bootsMachine()
-		w.does("systemctl", "start", unit)
-		w.takesAll()
-		w.pods = all
-		w.seenAsTheEgressIPs()
-		w.pods = w.podsOff(w.on)
-	})
+	w.Debian.Close()
+	w.bootsMachine()
+	w.does("systemctl", "start", unit)
+	w.takesAll()
+	w.pods = all
+	w.seenAsTheEgressIPs()
+	w.pods = w.podsOff(w.on)
 	w.scenario("without logind", func() {
 		w.handsOver("Drain started", "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", "poweroff.target")
 	})
@@ -343,7 +341,11 @@ func TestSystemd_WrongConfigurationIsNamed(t *testing.T) {
 	s.says("The configuration has changed but is not valid; the node continues with the old one. Correct the file", func() {
 		m.Configure("egress-snat-protocols: [everything]")
 	})
+	const note = "; the changed configuration is not valid and not used, see the log"
+	s.hasStatus(note)
 	s.names("/etc/origin/node/node-config.yaml:", `: proxyArguments.egress-snat-protocols: invalid value \"everything\": expected \"service\" or \"all\"`)
+	m.Configure("") // as it was
+	s.hasStatus()
 	s.tellsItRight()
 }
 

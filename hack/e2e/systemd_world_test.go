@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -88,13 +87,13 @@ func (s *systemdUnit) runsAnew(than string) {
 	})
 }
 
-// hasStatus waits until the service tells how many bindings it has, of which there are some.
-func (s *systemdUnit) hasStatus() {
+// hasStatus waits until the service tells how many bindings it has, of which there are some, and after that this note or nothing.
+func (s *systemdUnit) hasStatus(note ...string) {
 	s.Helper()
+	want := regexp.MustCompile(`^(iptables|nftables) proxy synced; egress SNAT: [1-9]\d* bindings to \d+ egress IPs, \d+ refused(; tunnel's ports: [^;]*)?` + regexp.QuoteMeta(strings.Join(note, "")) + "$")
 	s.eventually(func() error {
-		status := s.property("StatusText")
-		if !strings.Contains(status, "proxy synced; egress SNAT: ") || strings.Contains(status, ": 0 bindings") {
-			return errors.New("the status is " + status)
+		if status := s.property("StatusText"); !want.MatchString(status) {
+			return fmt.Errorf("the status is %q, want one like %s", status, want)
 		}
 		return nil
 	})
@@ -165,8 +164,8 @@ func newServiceWorld(t *testing.T, s settings, arguments, overrides string) *ser
 	t.Helper()
 	machine.RequireDebian(t)
 	s.nodes = 3
-	w := &serviceWorld{poolWorld: newIdlePoolWorldOf(t, s)}
-	w.on = w.members[0]
+	p := newIdlePoolWorldOf(t, s)
+	w := &serviceWorld{p, &systemdUnit{world: p.world}, p.members[0]}
 	for _, m := range w.members {
 		m.Write(m.File("egress.key"), []byte(poolKey))
 		m.Arguments = with(m.Arguments, map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}})
@@ -209,10 +208,11 @@ func with(all ...map[string]any) map[string]any {
 	return sum
 }
 
-// bootsMachine boots the machine of the service, which does not run then.
+// bootsMachine boots the machine of the service, which does not run then. It runs until the end of the test, or of the scenario in
+// which it is booted.
 func (w *serviceWorld) bootsMachine() {
 	w.Helper()
-	w.systemdUnit = &systemdUnit{w.poolWorld.world, machine.Boot(w.poolWorld.T, w.on.Name, w.on.Host, w.on.File(""), machine.AsHere)}
+	w.Debian = machine.Boot(w.T, w.on.Name, w.on.Host, w.on.File(""), machine.AsHere)
 }
 
 // takesAll has the service take all addresses.

@@ -19,7 +19,7 @@
 // Nothing outside is changed but cgroups of the machine's own, which go with it. What it writes to /run, /opt, /var/lib and
 // /var/log goes to a folder of the lab, by an overlay. A kubelet sets six sysctls for all: it finds files in their place.
 //
-// Kubelets have been tried with cgroups of version 1 only, which may be beside version 2 (systemd's hybrid layout).
+// Kubelets have been tried with cgroups of version 1 only, which may be beside version 2 (systemd's hybrid layout). A Debian can have version 2 alone.
 //
 // Pods run the program in the folder pod, in an image that the test makes (see [MakeImage]). The Debian is what
 // hack/build-debian.sh makes.

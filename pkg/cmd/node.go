@@ -123,6 +123,7 @@ func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	proxy.TellInvalidConfig(w.invalid.Load)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -39,6 +40,8 @@ type configWatch struct {
 	clock clock.WithTicker
 	// watcher is nil if the kernel gives none.
 	watcher *fsnotify.Watcher
+	// invalid: the files have changed, and validate does not accept them.
+	invalid atomic.Bool
 }
 
 // newConfigWatch begins to watch files, whose names are absolute. Folders that cannot be
@@ -155,13 +158,18 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 			switch {
 			case now != seen:
 				seen = now // the write may not be complete: compare again
-			case now == w.began || now == rejected:
+			case now == w.began:
+				w.invalid.Store(false)
+				continue
+			case now == rejected:
+				w.invalid.Store(true)
 				continue
 			default:
 				err := validate(ctx)
 				if err == nil {
 					return true
 				}
+				w.invalid.Store(true)
 				logger.Error(err, "The configuration has changed but is not valid; the node continues with the old one. Correct the file")
 				rejected = now
 				continue

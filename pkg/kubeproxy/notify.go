@@ -30,6 +30,8 @@ type notifier struct {
 	synced func() map[string]float64
 	// extensions return the summaries of those that are switched on.
 	extensions []func() extension.Summary
+	// invalid tells whether the configuration has become invalid, so that the node continues with the old one.
+	invalid func() bool
 
 	ready      bool
 	lastStatus string
@@ -101,6 +103,9 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 	healthy := overdue < n.patience()
 	if !healthy {
 		status += fmt.Sprintf("; rules not written for %s, see the log", overdue.Truncate(time.Second))
+	}
+	if n.invalid() {
+		status += "; the changed configuration is not valid and not used, see the log"
 	}
 
 	var state []string

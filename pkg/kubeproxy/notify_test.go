@@ -19,10 +19,12 @@ type clock struct {
 	notifier
 	now    time.Time
 	status egress.Summary
+	broken bool // its configuration
 }
 
 func newClock() *clock {
 	c := &clock{notifier: notifier{mode: "iptables", syncPeriod: 5 * time.Second}, now: start}
+	c.invalid = func() bool { return c.broken }
 	c.extensions = []func() extension.Summary{func() extension.Summary { return c.status.Brief() }}
 	return c
 }
@@ -126,6 +128,21 @@ func TestNotifier_EveryExtensionCounts(t *testing.T) {
 	}
 	if told := c.after(15*time.Second, queued, done); alive(told) {
 		t.Errorf("a sign of life although the tunnel's rules are due for 17 s: %q", told)
+	}
+}
+
+// TestNotifier_InvalidConfigurationIsTold: it is no reason to start the node again, which would not start then.
+func TestNotifier_InvalidConfigurationIsTold(t *testing.T) {
+	c := newClock()
+	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
+	const note = "the changed configuration is not valid"
+	c.broken = true
+	if told := c.after(20*time.Second, queued, done); !strings.Contains(told, note) || !alive(told) {
+		t.Errorf("got %q, want the status to tell, and a sign of life", told)
+	}
+	c.broken = false
+	if told := c.after(time.Second, queued, done); !strings.Contains(told, "STATUS=") || strings.Contains(told, note) {
+		t.Errorf("got %q, want another status when the configuration is right again", told)
 	}
 }
 

@@ -57,6 +57,8 @@ type Proxy struct {
 	tunnel      tunnel.Config
 	// withoutNFTables is why egress-snat-backend=auto did not select nftables.
 	withoutNFTables error
+	// invalid tells whether the configuration has become invalid since.
+	invalid func() bool
 }
 
 // New returns the Proxy that config and overrides describe, or all errors in them. It reads the
@@ -72,7 +74,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 			return nil, fmt.Errorf("--loglevel: %w", err)
 		}
 	}
-	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress, tunnelFlags: args.tunnel}
+	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress, tunnelFlags: args.tunnel, invalid: func() bool { return false }}
 	verflag.PrintAndExitIfRequested()
 	if err := args.options.Complete(args.flags); err != nil {
 		return nil, config.Errorf("proxyArguments", "%w", err)
@@ -95,6 +97,10 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 	}
 	return p, p.validate()
 }
+
+// TellInvalidConfig has the status tell people as long as the configuration has changed to one that is not valid, and so is not
+// used. It must be called before Run.
+func (p *Proxy) TellInvalidConfig(invalid func() bool) { p.invalid = invalid }
 
 func (p *Proxy) validate() error {
 	if p.overrides.Cleanup {

@@ -52,7 +52,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	defer release()
 
-	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration}
+	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration, invalid: p.invalid}
 	defer n.stopping()
 	failed := make(chan error, 1)
 	idle := make(chan struct{}) // closed when no work is left to wait for
