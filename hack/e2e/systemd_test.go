@@ -223,7 +223,9 @@ func (w *serviceWorld) listsItsPlugin() {
 }
 
 // tools are commands of other packages that the node runs, or people on it; TOOL is each of iptables and ip6tables of both flavours.
+// The first one may not do what it does, and is killed.
 const tools = `
+nice true; [ $? -eq 159 ]
 TOOL -w 5 -t nat -S
 TOOL-save -t nat
 printf '*nat\nCOMMIT\n' | TOOL-restore --wait 5 --noflush --test
@@ -237,7 +239,7 @@ ipset create try hash:ip && ipset destroy try
 ip -details link
 ip -6 route show table all
 ip rule add priority 30000 table 30000 && ip rule del priority 30000
-ip link add try type dummy && ip link del try
+ip link add try type veth peer name try2 && ip link del try
 sysctl -n net.ipv4.ip_forward
 modprobe --all --quiet ip_tables ip6_tables || [ $? -eq 1 ]
 openshift version

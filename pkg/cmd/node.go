@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -76,7 +78,11 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 		o.manifests = folder
 	}
 	if !o.cleanup && !o.dryRun {
-		return o.runUntilChanged(c.Context())
+		err := o.runUntilChanged(c.Context())
+		if err != nil && !errors.Is(err, errConfigChanged) {
+			tellFailure(c.Context(), err)
+		}
+		return err
 	}
 	_, proxy, err := o.load()
 	switch {
@@ -86,6 +92,15 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 		return proxy.Cleanup(c.Context())
 	}
 	return proxy.DryRun(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+}
+
+// tellFailure tells systemd, if it listens, why the node ends. While it waits to start the node again, 'systemctl status' shows
+// this and nothing of the log.
+func tellFailure(ctx context.Context, err error) {
+	status := "STATUS=" + errorPrefix + strings.ReplaceAll(err.Error(), "\n", "; ")
+	if _, err := daemon.SdNotify(false, status); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot notify the service manager")
+	}
 }
 
 // load reads the configuration and applies its log settings.
