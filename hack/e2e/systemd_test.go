@@ -187,11 +187,11 @@ func TestSystemd_NoCommandIsForbidden(t *testing.T) {
 	for name, s := range map[string]settings{"iptables-nft": {}, "iptables-legacy": {backend: lab.Legacy}, "nftables": {nftables: true}} {
 		t.Run(name, func(t *testing.T) {
 			w := newServiceWorld(t, s, everything, killing)
-			w.hasStatus()
 			w.scenario("list of plugins", w.listsItsPlugin)
 			w.scenario("restart", func() {
 				w.movesNothing("restart", func() { w.does("systemctl", "restart", unit) })
 			})
+			w.scenario("status", func() { w.hasStatus() })
 			w.scenario("commands", w.runsItsCommands)
 			w.scenario("journal", w.lacksNoRight)
 		})
@@ -201,6 +201,7 @@ func TestSystemd_NoCommandIsForbidden(t *testing.T) {
 // everything is switched on by these arguments.
 const everything = `
 egress-snat-cni-install: ["/opt/cni/bin"]
+egress-snat-watch-pods: ["true"]
 tunnel-ports: ["true"]
 tunnel-secure-address: ["192.0.2.10:10263"]
 tunnel-insecure-address: ["192.0.2.10:10264"]
@@ -243,7 +244,6 @@ ip link add try type veth peer name try2 && ip link del try
 sysctl -n net.ipv4.ip_forward
 modprobe --all --quiet ip_tables ip6_tables || [ $? -eq 1 ]
 openshift version
-openshift start node --config=/etc/origin/node/node-config.yaml --dry-run
 openshift ex validate node-config /etc/origin/node/node-config.yaml
 openshift egress list
 openshift egress refused

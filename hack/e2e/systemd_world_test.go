@@ -39,7 +39,7 @@ func (s *systemdUnit) overrides(settings string) {
 	s.Helper()
 	const dir = "/run/systemd/system/origin-node.service.d"
 	s.must(os.MkdirAll(s.Debian.File(dir), 0o755))
-	s.must(os.WriteFile(s.Debian.File(dir+"/test.conf"), []byte("[Service]\n"+settings+"\n"), 0o600))
+	s.must(os.WriteFile(s.Debian.File(dir+"/test.conf"), []byte("[Service]\n"+settings+"\n"), 0o644)) //nolint:gosec // as systemd wants it
 	s.does("systemctl", "daemon-reload")
 }
 
@@ -173,7 +173,9 @@ func newServiceWorld(t *testing.T, s settings, arguments, overrides string) *ser
 	}
 	w.on.Arguments = with(w.on.Arguments, serviceArguments, map[string]any{"egress-snat-key-file": []string{"/etc/origin/node/egress.key"}})
 	w.on.Configure(poolArguments + arguments)
-	w.must(w.Apply(t.Context(), "../../images/node/rbac-tunnel.yaml")) // for those who have tunnel-ports
+	for _, rights := range []string{"rbac-tunnel.yaml", "rbac-cni.yaml"} { // for those whose arguments need them
+		w.must(w.Apply(t.Context(), "../../images/node/"+rights))
+	}
 	w.bootsMachine()
 	w.must(os.MkdirAll(w.Debian.File("/etc/cni/net.d"), 0o755))
 	w.overrides(overrides)

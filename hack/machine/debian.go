@@ -87,7 +87,7 @@ func Boot(t testing.TB, name string, host *lab.Host, config string, layout Layou
 	if err := os.MkdirAll(d.journal, 0o755); err != nil { // so that journald writes there
 		t.Fatal(err)
 	}
-	d.Machine = start(t, host, name, dir, debianScript, debian, host.Name, config, string(layout))
+	d.Machine = start(t, host, name, dir, debianScript, debian, host.Name, string(layout), "--bind="+config+":/etc/origin/node")
 	t.Cleanup(d.tell)
 	deadline := time.Now().Add(patience)
 	for {

@@ -78,11 +78,7 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 		o.manifests = folder
 	}
 	if !o.cleanup && !o.dryRun {
-		err := o.runUntilChanged(c.Context())
-		if err != nil && !errors.Is(err, errConfigChanged) {
-			tellFailure(c.Context(), err)
-		}
-		return err
+		return o.runUntilChanged(c.Context())
 	}
 	_, proxy, err := o.load()
 	switch {
@@ -92,15 +88,6 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 		return proxy.Cleanup(c.Context())
 	}
 	return proxy.DryRun(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
-}
-
-// tellFailure tells systemd, if it listens, why the node ends. While it waits to start the node again, 'systemctl status' shows
-// this and nothing of the log.
-func tellFailure(ctx context.Context, err error) {
-	status := "STATUS=" + errorPrefix + strings.ReplaceAll(err.Error(), "\n", "; ")
-	if _, err := daemon.SdNotify(false, status); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot notify the service manager")
-	}
 }
 
 // load reads the configuration and applies its log settings.
@@ -127,8 +114,9 @@ func newArgumentsTopic() *cobra.Command {
 
 // runUntilChanged runs the proxy until ctx ends or the configuration has changed and is
 // valid; then it returns errConfigChanged.
-func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
+func (o *nodeOptions) runUntilChanged(ctx context.Context) (failure error) {
 	outliveLog()
+	defer func() { tellFailure(ctx, failure) }()
 	w, err := o.watch(ctx)
 	if err != nil {
 		return err
@@ -154,6 +142,18 @@ func (o *nodeOptions) runUntilChanged(ctx context.Context) error {
 		return errConfigChanged
 	}
 	return nil
+}
+
+// tellFailure tells systemd, if it listens, why the node ends, unless its configuration has changed. While it waits to start a
+// node again, 'systemctl status' shows this and nothing of the log.
+func tellFailure(ctx context.Context, failure error) {
+	if failure == nil || errors.Is(failure, errConfigChanged) {
+		return
+	}
+	status := "STATUS=" + errorPrefix + strings.ReplaceAll(failure.Error(), "\n", "; ")
+	if _, err := daemon.SdNotify(false, status); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot notify the service manager")
+	}
 }
 
 // outliveLog keeps the process alive when the reader of its log has ended: Go ends a process that
