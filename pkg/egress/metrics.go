@@ -16,10 +16,8 @@ import (
 
 // images/node/README.md says what each metric means; keep it up to date.
 
-const subsystem = "egress_snat"
-
 var (
-	exported = extension.NewMetrics(subsystem)
+	exported = extension.NewMetrics("egress_snat")
 
 	bindings = exported.Gauge("bindings",
 		"Pod addresses and protocols that leave from an egress IP, by IP family.", "ip_family")
@@ -46,6 +44,9 @@ var (
 	takeTime = exported.Histogram("pool_take_duration_seconds",
 		"Time from when this node knew that an egress IP has to move until it had announced it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
 )
+
+// Metrics are the definitions of all metrics of egress SNAT.
+func Metrics() []extension.Metric { return exported.Definitions() }
 
 // current is the Extension whose egress IPs are counted at a scrape.
 var current atomic.Pointer[Extension]

@@ -5,18 +5,14 @@ import (
 )
 
 var (
-	poolMembersDesc = metrics.NewDesc(subsystem+"_pool_members",
-		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series; if it has none, all nodes do.",
-		[]string{"state"}, nil, metrics.ALPHA, "")
-	poolMajorityDesc = metrics.NewDesc(subsystem+"_pool_majority",
-		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool have the series.",
-		nil, nil, metrics.ALPHA, "")
-	poolUnheldDesc = metrics.NewDesc(subsystem+"_pool_unheld_addresses",
-		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.",
-		nil, nil, metrics.ALPHA, "")
-	poolMovesDesc = metrics.NewDesc(subsystem+"_pool_moves_total",
-		"Egress IPs that this node took or released, by reason.",
-		[]string{"reason"}, nil, metrics.ALPHA, "")
+	poolMembersDesc = exported.GaugeDesc("pool_members",
+		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series; if it has none, all nodes do.", "state")
+	poolMajorityDesc = exported.GaugeDesc("pool_majority",
+		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool have the series.")
+	poolUnheldDesc = exported.GaugeDesc("pool_unheld_addresses",
+		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.")
+	poolMovesDesc = exported.CounterDesc("pool_moves_total",
+		"Egress IPs that this node took or released, by reason.", "reason")
 )
 
 // collect tells how the pool stands.

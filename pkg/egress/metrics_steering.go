@@ -12,24 +12,18 @@ import (
 )
 
 var (
-	addressesDesc = metrics.NewDesc(subsystem+"_addresses",
-		"Egress IPs that Services claim in the whole cluster, by IP family and by where they are as far as this node knows: local, remote, lost or unclaimed.",
-		[]string{"ip_family", "state"}, nil, metrics.ALPHA, "")
-	lostDesc = metrics.NewDesc(subsystem+"_lost_address_timestamp_seconds",
-		"Unix time since which the node that had the egress IP is lost. Only lost egress IPs have series.",
-		[]string{"egress_ip", "holder"}, nil, metrics.ALPHA, "")
-	conflictDesc = metrics.NewDesc(subsystem+"_address_holders",
-		"Nodes that have the egress IP at the same time. Only egress IPs on more than one node have series.",
-		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
-	faultDesc = metrics.NewDesc(subsystem+"_steering_fault",
-		"1 if something keeps packets from being sent to the nodes that have their egress IPs, else 0, by reason. No series where steering was switched off.",
-		[]string{"reason"}, nil, metrics.ALPHA, "")
-	dropsDesc = metrics.NewDesc(subsystem+"_dropped_packets_total",
-		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.",
-		[]string{"ip_family", "reason"}, nil, metrics.ALPHA, "")
-	announcementsDesc = metrics.NewDesc(subsystem+"_announcements_total",
-		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with our key) or unreadable.",
-		[]string{"result"}, nil, metrics.ALPHA, "")
+	addressesDesc = exported.GaugeDesc("addresses",
+		"Egress IPs that Services claim in the whole cluster, by IP family and by where they are as far as this node knows: local, remote, lost or unclaimed.", "ip_family", "state")
+	lostDesc = exported.GaugeDesc("lost_address_timestamp_seconds",
+		"Unix time since which the node that had the egress IP is lost. Only lost egress IPs have series.", "egress_ip", "holder")
+	conflictDesc = exported.GaugeDesc("address_holders",
+		"Nodes that have the egress IP at the same time. Only egress IPs on more than one node have series.", "egress_ip")
+	faultDesc = exported.GaugeDesc("steering_fault",
+		"1 if something keeps packets from being sent to the nodes that have their egress IPs, else 0, by reason. No series where steering was switched off.", "reason")
+	dropsDesc = exported.CounterDesc("dropped_packets_total",
+		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.", "ip_family", "reason")
+	announcementsDesc = exported.CounterDesc("announcements_total",
+		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with our key) or unreadable.", "result")
 )
 
 // steeringCollector tells where the egress IPs are, and what was dropped, when somebody asks for the metrics.

@@ -13,15 +13,12 @@ import (
 )
 
 var (
-	flowsDesc = metrics.NewDesc(subsystem+"_tracked_flows",
-		"Tracked flows on this node that use an egress IP as source address. Only egress IPs of bindings that this node has written have series.",
-		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
-	steeredDesc = metrics.NewDesc(subsystem+"_steered_flows",
-		"Tracked flows of bound pods that leave from another node than their pod's, by direction: sent by this node, on which the pod runs, or received by it, which has the egress IP. Only egress IPs of bindings that this node has written have series, and none where nothing is steered.",
-		[]string{"direction", "egress_ip"}, nil, metrics.ALPHA, "")
-	portsDesc = metrics.NewDesc(subsystem+"_port_usage_ratio",
-		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.",
-		[]string{"egress_ip"}, nil, metrics.ALPHA, "")
+	flowsDesc = exported.GaugeDesc("tracked_flows",
+		"Tracked flows on this node that use an egress IP as source address. Only egress IPs of bindings that this node has written have series.", "egress_ip")
+	steeredDesc = exported.GaugeDesc("steered_flows",
+		"Tracked flows of bound pods that leave from another node than their pod's, by direction: sent by this node, on which the pod runs, or received by it, which has the egress IP. Only egress IPs of bindings that this node has written have series, and none where nothing is steered.", "direction", "egress_ip")
+	portsDesc = exported.GaugeDesc("port_usage_ratio",
+		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.", "egress_ip")
 )
 
 // usageCollector counts the flows of each egress IP when somebody asks for the metrics, for

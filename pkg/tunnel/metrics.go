@@ -28,6 +28,9 @@ var (
 		"Unix time at which the kernel was last known to hold the plan, by IP family.", "ip_family")
 )
 
+// Metrics are the definitions of all metrics of the tunnel.
+func Metrics() []extension.Metric { return exported.Definitions() }
+
 func setProblemMetrics(problems []plan.Problem) {
 	count := map[plan.Reason]int{}
 	for _, p := range problems {

@@ -18,7 +18,13 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(tunnel_[a-z_]+)` \\|").FindAllStringSubmatch(string(readme), -1) {
 		documented = append(documented, row[1])
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(exported.Names())), slices.Sorted(slices.Values(documented))); diff != "" {
+	var all []string
+	for _, metric := range Metrics() {
+		all = append(all, metric.Name)
+	}
+	slices.Sort(documented)
+	slices.Sort(all)
+	if diff := cmp.Diff(all, documented); diff != "" {
 		t.Errorf("metrics that are exported, and that images/node/README.md has (-want +got):\n%s", diff)
 	}
 }
