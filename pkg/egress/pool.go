@@ -90,10 +90,14 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 	if len(e.config.Pool.Networks) == 0 || e.config.Steering.off() {
 		return nil
 	}
-	return &poolNode{
+	p := &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
 		nodes: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
 	}
+	for why := range pool.Reasons() {
+		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
+	}
+	return p
 }
 
 // keep keeps the addresses that an earlier process has put here until it is known who is in the pool: the API server may

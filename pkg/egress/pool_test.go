@@ -120,6 +120,11 @@ func TestExtension_PoolThatHangsIsDue(t *testing.T) {
 func TestPoolNode_OneEventForMoves(t *testing.T) {
 	p := newPoolTest(t)
 	p.poolNode.logger = klog.Logger{}
+	for why := range pool.Reasons() {
+		if n, known := p.moveCounts()[why]; n != 0 || !known {
+			t.Errorf("before any move, %d are counted as %s, known: %v; want 0", n, why, known)
+		}
+	}
 	var moves []pool.Move
 	ip := netip.MustParseAddr("203.0.113.1")
 	for range 199 {

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"iter"
+	"maps"
 	"net/netip"
 	"time"
 )
@@ -163,6 +165,9 @@ var because = map[Reason]string{
 	AnsweredFor: "another host answers for it",
 	Gone:        "it was removed from the interface",
 }
+
+// Reasons are all of them, in no order.
+func Reasons() iter.Seq[Reason] { return maps.Keys(because) }
 
 // Because is what people are told after "because".
 func (r Reason) Because() string { return because[r] }
