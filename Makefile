@@ -157,7 +157,7 @@ update-vendor: ## Make vendor/ anew from go.mod and patches/
 	hack/update-vendor.sh
 
 .PHONY: verify
-verify: verify-vendor verify-patches verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-lint ## Check without changing anything
+verify: verify-vendor verify-patches verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-dashboard verify-lint ## Check without changing anything
 
 .PHONY: verify-vendor
 verify-vendor: ## Prove that vendor/ is go.mod + patches/, byte for byte
@@ -201,6 +201,17 @@ verify-images: build ## Check the systemd unit and the shipped configuration
 .PHONY: verify-alerts
 verify-alerts: ## Check and test the alert rules with promtool
 	hack/verify-alerts.sh
+
+DASHBOARD = CGO_ENABLED=0 go run -trimpath ./hack/dashboard
+
+.PHONY: dashboard
+dashboard: ## Write images/node/dashboard.json, the Grafana dashboard of the metrics
+	$(DASHBOARD)
+
+.PHONY: verify-dashboard
+verify-dashboard: ## Check that the dashboard is up to date, and that its queries and the alerts' fit the metrics
+	CGO_ENABLED=0 go test -C hack/dashboard/grafana -trimpath .
+	$(DASHBOARD) -check
 
 .PHONY: verify-lint
 verify-lint: ## Check the Go code with golangci-lint
