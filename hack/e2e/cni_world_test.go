@@ -72,9 +72,6 @@ func newKubeletWorld(t *testing.T, s settings) *cniRuntime {
 // newCNIWorldOf makes a world in which something is prepared before the node starts.
 func newCNIWorldOf(t *testing.T, s settings, prepare func(*world)) *cniRuntime {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(pluginDir, "bridge")); err != nil {
-		lab.Lacks(t, "%v; install containernetworking-plugins", err)
-	}
 	s.nodes = 1
 	w := newIdleWorld(t, s)
 	prepare(w)
@@ -84,11 +81,20 @@ func newCNIWorldOf(t *testing.T, s settings, prepare func(*world)) *cniRuntime {
 	_, err := w.CreateService(t.Context(), cluster.NewService("shop", "web", web, w.ips(10), tcp80))
 	w.must(err)
 	w.settled()
-	dir, err := w.Node().MkdirTemp("cni-")
+	return newCNIRuntime(w, w.members[0])
+}
+
+// newCNIRuntime returns the runtime of a node that answers the CNI plugin.
+func newCNIRuntime(w *world, on *member) *cniRuntime {
+	w.Helper()
+	if _, err := os.Stat(filepath.Join(pluginDir, "bridge")); err != nil {
+		lab.Lacks(w.T, "%v; install containernetworking-plugins", err)
+	}
+	dir, err := on.Host.MkdirTemp("cni-")
 	w.must(err)
 	own := filepath.Dir(os.Getenv("OPENSHIFT"))
 	return &cniRuntime{
-		world: w, on: w.members[0], dir: dir, own: own, runs: map[string]*sandbox{},
+		world: w, on: on, dir: dir, own: own, runs: map[string]*sandbox{},
 		cni: libcni.NewCNIConfigWithCacheDir([]string{own, pluginDir}, filepath.Join(dir, "cache"), nil),
 	}
 }
