@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
-OUTPUT   := _output/local/bin/linux/amd64
+# What to build for, as Go names it.
+ARCH     := $(or $(shell go env GOARCH),amd64)
+OUTPUT   := _output/local/bin/linux/$(ARCH)
 PREFIX   ?= /usr
 # The plugin, and where container runtimes look for plugins; Debian's is /usr/lib/cni.
 CNI_PLUGIN   := $(OUTPUT)/origin-node-cni
@@ -25,7 +27,7 @@ endif
 ifeq ($(filter-out $(VENDORED),$(KUBE)),)
 BINARY       := $(OUTPUT)/openshift
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" && $$2 ~ /^v/ {print $$2; exit}' go.mod)
-BUILD         = CGO_ENABLED=0 go build
+BUILD         = CGO_ENABLED=0 GOARCH=$(ARCH) go build
 else
 BINARY       := $(OUTPUT)/openshift-$(KUBE)
 KUBE_VERSION := $(shell awk '$$1 == "release-$(KUBE)" {print $$2}' patches/branches)
@@ -64,11 +66,20 @@ SCOPE = node
 
 .PHONY: build
 build: build-cni ## Build the openshift binary (the default), against another branch with KUBE=1.36, and the CNI plugin
-	$(BUILD) -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
+	$(BUILD) -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/openshift
+
+# What packages are made for, and the time of everything in them.
+PACKAGE_ARCHS = amd64 arm64
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+
+.PHONY: packages
+packages: ## Build a deb and an rpm for amd64 and arm64 (PACKAGE_ARCHS=amd64 for one) in _output/packages, the same byte for byte each time
+	for arch in $(PACKAGE_ARCHS); do $(MAKE) build ARCH=$$arch || exit; done
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) hack/build-packages.sh '$(VERSION)' $(PACKAGE_ARCHS)
 
 .PHONY: build-cni
 build-cni: ## Build the CNI plugin alone
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(CNI_PLUGIN) ./cmd/origin-node-cni
+	CGO_ENABLED=0 GOARCH=$(ARCH) go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(CNI_PLUGIN) ./cmd/origin-node-cni
 
 .PHONY: test
 test: build ## Run all tests but test-e2e's (root for those in network namespaces, skipped with a reason otherwise)
@@ -97,6 +108,12 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 .PHONY: test-systemd
 test-systemd: ## Run the node as a service of a Debian with systemd, in a container (root)
 	$(MAKE) test-e2e E2E=all RUN=TestSystemd_
+
+.PHONY: test-packages
+test-packages: packages ## Make the packages again, install, upgrade, remove and purge them in a fresh Debian (root)
+	debian=$$(hack/build-debian.sh) && \
+	DEBIAN=$$debian PACKAGES=$(CURDIR)/_output/packages VERSION='$(VERSION)' COMMIT='$(COMMIT)' SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
+		go run ./hack/e2e/report -count=1 -timeout=30m $(if $(RUN),-run '$(RUN)') ./hack/packages
 
 .PHONY: test-soak
 test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables, SCOPE=cluster)

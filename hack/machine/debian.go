@@ -29,7 +29,7 @@ const patience = time.Minute
 //go:embed debian.sh
 var debianScript []byte
 
-// Debian is a machine that systemd runs, with the product as 'make install' leaves it.
+// Debian is a machine that systemd runs.
 type Debian struct {
 	*Machine
 	leader int // the PID of its systemd
@@ -68,26 +68,47 @@ func RequireDebian(t testing.TB) string {
 	return dir
 }
 
-// Boot boots a Debian and returns when its services have been started, of which the node's is none. config is the folder that
-// is its /etc/origin/node.
+// Boot boots a Debian with the product as 'make install' leaves it, and returns when its services have been started, of which the
+// node's is none. config is the folder that is its /etc/origin/node.
 func Boot(t testing.TB, name string, host *lab.Host, config string, layout Layout) *Debian {
 	t.Helper()
-	debian := RequireDebian(t)
-	dir, err := host.MkdirTemp(name + "-debian-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	upper, binary := filepath.Join(dir, "upper"), os.Getenv("OPENSHIFT")
-	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "install", "install-cni", "DESTDIR="+upper, "BINARY="+binary,
+	dir, binary := folder(t, name, host), os.Getenv("OPENSHIFT")
+	install := exec.CommandContext(t.Context(), "make", "-C", "../..", "install", "install-cni", "DESTDIR="+filepath.Join(dir, "upper"), "BINARY="+binary,
 		"CNI_PLUGIN="+filepath.Join(filepath.Dir(binary), "origin-node-cni"))
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", install, err, out)
 	}
-	d := &Debian{journal: filepath.Join(upper, "var/log/journal")}
+	return boot(t, name, host, dir, layout, "--bind="+config+":/etc/origin/node")
+}
+
+// BootFresh is Boot without the product. The folder files is its /mnt.
+func BootFresh(t testing.TB, name string, host *lab.Host, files string) *Debian {
+	t.Helper()
+	return boot(t, name, host, folder(t, name, host), AsHere, "--bind-ro="+files+":/mnt")
+}
+
+// folder makes the machine's folder. What is in its folder upper, a Debian has besides its own files.
+func folder(t testing.TB, name string, host *lab.Host) string {
+	t.Helper()
+	dir, err := host.MkdirTemp(name + "-debian-")
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "upper"), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// boot boots a Debian with options of systemd-nspawn(1).
+func boot(t testing.TB, name string, host *lab.Host, dir string, layout Layout, options ...string) *Debian {
+	t.Helper()
+	debian := RequireDebian(t)
+	d := &Debian{journal: filepath.Join(dir, "upper", "var/log/journal")}
 	if err := os.MkdirAll(d.journal, 0o755); err != nil { // so that journald writes there
 		t.Fatal(err)
 	}
-	d.Machine = start(t, host, name, dir, debianScript, debian, host.Name, string(layout), "--bind="+config+":/etc/origin/node")
+	d.Machine = start(t, host, name, dir, debianScript, append([]string{debian, host.Name, string(layout)}, options...)...)
 	t.Cleanup(d.tell)
 	deadline := time.Now().Add(patience)
 	for {

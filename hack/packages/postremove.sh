@@ -1,0 +1,9 @@
+#!/bin/sh
+# Runs after a removal, of the deb and of the rpm, and after a purge of the deb. A kubeconfig in /etc/origin/node stays.
+set -e
+if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+if [ "$1" = purge ]; then
+  rm -rf /var/lib/origin-node /run/origin-node
+  # Other components of OpenShift may have files here.
+  if [ -d /var/lib/origin ]; then rmdir --ignore-fail-on-non-empty /var/lib/origin; fi
+fi

@@ -1,0 +1,132 @@
+package packages
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/hack/machine"
+	"github.com/openshift/origin-node/hack/node"
+)
+
+const unit = "origin-node.service"
+
+// TestPackages_UnderSystemd: what becomes of the service and of its rules when the deb is installed, upgraded and removed.
+func TestPackages_UnderSystemd(t *testing.T) {
+	w := newService(t, map[string]string{
+		"first.deb": the(t, made(t), "_amd64.deb"), "second.deb": the(t, second(t), "_amd64.deb"),
+		"node-config.yaml": "../demo/node-config.yaml", "manifests": "../demo/manifests",
+	})
+	w.does("dpkg", "--install", "/mnt/first.deb")
+	w.is("disabled", "is-enabled")
+	w.is("inactive", "is-active")
+
+	// One that waits for its API server: an upgrade does not wait with it.
+	w.does("sh", "-c", "printf '"+noAPIServer+"' >/etc/origin/node/node.kubeconfig")
+	w.does("systemctl", "enable", unit)
+	w.does("systemctl", "start", "--no-block", unit)
+	w.upgrade("/mnt/second.deb", "activating")
+
+	// A standalone one, which needs none.
+	w.does("cp", "/mnt/node-config.yaml", config)
+	w.does("sh", "-c", "echo OPTIONS=--manifests=/mnt/manifests >>"+sysconfig)
+	w.does("systemctl", "restart", unit)
+	w.upgrade("/mnt/first.deb", "active") // also a way from one version to another
+	w.rules(true)
+
+	w.does("dpkg", "--remove", "origin-node")
+	w.rules(false)
+	w.is("inactive", "is-active")
+	w.does("sh", "-c", "! ls /etc/systemd/system/multi-user.target.wants/origin-node.service")
+
+	// One that was stopped: whatever has taken its place keeps its rules.
+	w.does("dpkg", "--install", "/mnt/second.deb")
+	w.does("systemctl", "start", unit)
+	w.does("systemctl", "stop", unit)
+	w.does("dpkg", "--purge", "origin-node")
+	w.rules(true)
+}
+
+const noAPIServer = `apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "https://192.0.2.250:6443"}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+current-context: none
+users: [{name: none, user: {token: none}}]
+`
+
+// service is a machine with a package.
+type service struct {
+	*testing.T
+	machine *machine.Debian
+}
+
+// newService boots a machine with copies of these files and folders in /mnt.
+func newService(t *testing.T, files map[string]string) *service {
+	t.Helper()
+	machine.RequireDebian(t)
+	dir := t.TempDir()
+	for name, file := range files {
+		command(t, "cp", "--recursive", file, filepath.Join(dir, name))
+	}
+	host := lab.ForTest(t, lab.Config{}).Node()
+	return &service{T: t, machine: machine.BootFresh(t, "node", host, dir)}
+}
+
+// does runs a command in the machine.
+func (w *service) does(name string, args ...string) string {
+	w.Helper()
+	out, err := w.machine.Run(name, args...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// is fails the test unless systemctl answers a question about the unit so.
+func (w *service) is(want, question string) {
+	w.Helper()
+	if got := w.does("sh", "-c", "systemctl "+question+" "+unit+" || true"); got != want {
+		w.Errorf("systemctl %s: %s, want %s", question, got, want)
+	}
+}
+
+// upgrade installs another version, and waits until the service, which is in that state, is that of another process.
+func (w *service) upgrade(deb, state string) {
+	w.Helper()
+	service := func() (pid, active string) {
+		return w.does("systemctl", "show", unit, "--value", "--property=MainPID"), w.does("systemctl", "show", unit, "--value", "--property=ActiveState")
+	}
+	var before string
+	in := func(than string) func() error {
+		return func() error {
+			pid, active := service()
+			if pid == "0" || pid == than || active != state {
+				return fmt.Errorf("the service is %s with the process %s, want %s with another one than %q", active, pid, state, than)
+			}
+			before = pid
+			return nil
+		}
+	}
+	node.Eventually(w.T, time.Minute, in(""))
+	w.does("dpkg", "--force-confdef", "--force-confold", "--install", deb)
+	if state == "active" {
+		w.rules(true)
+	}
+	node.Eventually(w.T, time.Minute, in(before))
+}
+
+// rules fails the test unless the kernel has rules of the node, or none at all.
+func (w *service) rules(want bool) {
+	w.Helper()
+	saved := w.does("sh", "-c", "iptables-save; ip6tables-save; nft list tables")
+	if got := strings.Contains(saved, "--to-source 192.0.2.100"); got != want {
+		w.Errorf("rules of egress SNAT: %t, want %t:\n%s", got, want, saved)
+	}
+	if !want && strings.Contains(saved, "KUBE-") {
+		w.Errorf("rules of the proxier are left:\n%s", saved)
+	}
+}
