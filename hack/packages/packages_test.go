@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -297,46 +296,39 @@ func (f *folder) says(when, file, line string) {
 const (
 	config    = "/etc/origin/node/node-config.yaml"
 	sysconfig = "/etc/sysconfig/origin-node"
-	// changed is in the first one on a machine whose owner has changed it, new in both of the second version.
+	// changed is a line that the owner of a machine adds to the first one, renewed a line that both have in the second version.
 	changed, renewed = "# changed by its owner", "# of the second version"
 )
 
-// secondVersion is made once, and removed by TestMain.
-var secondVersion struct {
-	sync.Once
-	dir string
-}
-
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if err := os.RemoveAll(secondVersion.dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
-}
-
-// second returns the folder of the packages of a second version, whose configuration files have another line.
+// second makes the packages of a second version, whose configuration files have another line, and returns their folder.
 func second(t *testing.T) string {
 	t.Helper()
-	secondVersion.Do(func() {
-		var err error
-		if secondVersion.dir, err = os.MkdirTemp("", "origin-node-packages-"); err != nil {
-			t.Fatal(err)
-		}
-		copyTree(t, secondVersion.dir)
-		command(t, "sh", "-c", `
-			mkdir "$1/_output" && ln -s "$(realpath ../../_output/local)" "$1/_output/local" &&
-			printf '\n%s\n' "$2" | tee -a "$1/images/node/node-config.yaml" >>"$1/images/node/origin-node.sysconfig" &&
-			"$1/hack/build-packages.sh" v9 amd64`, "sh", secondVersion.dir, renewed)
-	})
-	return filepath.Join(secondVersion.dir, "_output/packages")
+	tree := t.TempDir()
+	copyTree(t, tree)
+	command(t, "sh", "-c", `
+		mkdir "$1/_output" && ln -s "$(realpath ../../_output/local)" "$1/_output/local" &&
+		printf '\n%s\n' "$2" | tee -a "$1/images/node/node-config.yaml" >>"$1/images/node/origin-node.sysconfig" &&
+		"$1/hack/build-packages.sh" v9 amd64`, "sh", tree, renewed)
+	return filepath.Join(tree, "_output/packages")
 }
 
-// TestPackages_Deb: from the installation in a fresh Debian to the purge.
-func TestPackages_Deb(t *testing.T) {
-	f := newFolder(t, map[string]string{"first.deb": the(t, made(t), "_amd64.deb"), "second.deb": the(t, second(t), "_amd64.deb")})
-	f.does("dpkg", "--install", "/first.deb")
+// TestPackages_FromInstallationToRemoval: by way of an upgrade.
+func TestPackages_FromInstallationToRemoval(t *testing.T) {
+	first := made(t)
+	second := second(t)
+	versions := func(t *testing.T, ending string) map[string]string {
+		t.Helper()
+		return map[string]string{"first": the(t, first, ending), "second": the(t, second, ending)}
+	}
+	t.Run("deb", func(t *testing.T) { deb(t, versions(t, "_amd64.deb")) })
+	t.Run("rpm", func(t *testing.T) { rpm(t, versions(t, ".x86_64.rpm")) })
+	t.Run("systemd", func(t *testing.T) { underSystemd(t, versions(t, "_amd64.deb")) })
+}
+
+// deb: in a fresh Debian, to the purge.
+func deb(t *testing.T, versions map[string]string) {
+	f := newFolder(t, versions)
+	f.does("dpkg", "--install", "/first")
 	f.does("dpkg", "--verify", "origin-node")
 	f.does("systemd-analyze", "verify", "--man=no", "/usr/lib/systemd/system/origin-node.service")
 	f.does("bash", "-n", "/usr/share/bash-completion/completions/openshift")
@@ -348,7 +340,7 @@ func TestPackages_Deb(t *testing.T) {
 	f.has("after the installation", map[string]bool{enabled: false, config: true, sysconfig: true})
 
 	f.does("sh", "-c", "echo '"+changed+"' >>"+config+"; touch "+kubeconfig+"; mkdir -p /var/lib/origin /var/lib/origin-node; touch "+state)
-	f.does("dpkg", "--force-confdef", "--force-confold", "--install", "/second.deb")
+	f.does("dpkg", "--force-confdef", "--force-confold", "--install", "/second")
 	f.says("after the upgrade", config, changed)
 	f.says("after the upgrade", config+".dpkg-dist", renewed)
 	f.says("after the upgrade", sysconfig, renewed)
@@ -361,8 +353,8 @@ func TestPackages_Deb(t *testing.T) {
 	f.has("after the purge", map[string]bool{config: false, sysconfig: false, "/var/lib/origin": false, state: false, kubeconfig: true, "/opt/cni": false})
 }
 
-// TestPackages_Rpm: what rpm says of the package, and from the installation to the removal.
-func TestPackages_Rpm(t *testing.T) {
+// TestPackages_RpmSaysWhatItIs: rpm tells configuration files, dependencies, scriptlets and licences.
+func TestPackages_RpmSaysWhatItIs(t *testing.T) {
 	first := the(t, made(t), ".x86_64.rpm")
 	lines := func(options ...string) []string {
 		t.Helper()
@@ -397,23 +389,6 @@ func TestPackages_Rpm(t *testing.T) {
 	if diff := cmp.Diff(licensed, strings.Split(lines("--queryformat", "%{LICENSE}")[0], " AND ")); diff != "" {
 		t.Errorf("license in nfpm.yaml (-copyright +got):\n%s", diff)
 	}
-
-	f := newFolder(t, map[string]string{"first.rpm": first, "second.rpm": the(t, second(t), ".x86_64.rpm")})
-	rpm := func(args ...string) { // dependencies are packages of Debian, which rpm does not know
-		t.Helper()
-		f.outside(append([]string{"rpm", "--root=ROOT", "--force-debian", "--nodeps"}, args...)...)
-	}
-	rpm("--install", "ROOT/first.rpm")
-	rpm("--verify", "origin-node")
-	f.does("openshift", "version")
-	f.does("sh", "-c", "echo '"+changed+"' >>"+config)
-	rpm("--upgrade", "ROOT/second.rpm")
-	f.says("after the upgrade", config, changed)
-	f.says("after the upgrade", config+".rpmnew", renewed)
-	f.says("after the upgrade", sysconfig, renewed)
-	rpm("--erase", "origin-node")
-	f.has("after the removal", map[string]bool{"/usr/bin/openshift": false, config: false, sysconfig: false, "/opt/cni/bin/origin-node-cni": false})
-	f.says("after the removal", config+".rpmsave", changed)
 }
 
 // licences are the licences that a file in Debian's format names, sorted.
@@ -426,4 +401,24 @@ func licences(copyright string) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// rpm: in a Debian as well, to the removal.
+func rpm(t *testing.T, versions map[string]string) {
+	f := newFolder(t, versions)
+	rpm := func(args ...string) { // dependencies are packages of Debian, which rpm does not know
+		t.Helper()
+		f.outside(append([]string{"rpm", "--root=ROOT", "--force-debian", "--nodeps"}, args...)...)
+	}
+	rpm("--install", "ROOT/first")
+	rpm("--verify", "origin-node")
+	f.does("openshift", "version")
+	f.does("sh", "-c", "echo '"+changed+"' >>"+config)
+	rpm("--upgrade", "ROOT/second")
+	f.says("after the upgrade", config, changed)
+	f.says("after the upgrade", config+".rpmnew", renewed)
+	f.says("after the upgrade", sysconfig, renewed)
+	rpm("--erase", "origin-node")
+	f.has("after the removal", map[string]bool{"/usr/bin/openshift": false, config: false, sysconfig: false, "/opt/cni/bin/origin-node-cni": false})
+	f.says("after the removal", config+".rpmsave", changed)
 }

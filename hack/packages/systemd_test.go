@@ -2,6 +2,7 @@ package packages
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,13 +15,12 @@ import (
 
 const unit = "origin-node.service"
 
-// TestPackages_UnderSystemd: what becomes of the service and of its rules when the deb is installed, upgraded and removed.
-func TestPackages_UnderSystemd(t *testing.T) {
-	w := newService(t, map[string]string{
-		"first.deb": the(t, made(t), "_amd64.deb"), "second.deb": the(t, second(t), "_amd64.deb"),
-		"node-config.yaml": "../demo/node-config.yaml", "manifests": "../demo/manifests",
-	})
-	w.does("dpkg", "--install", "/mnt/first.deb")
+// underSystemd: what becomes of the service and of its rules when the deb is installed, upgraded and removed.
+func underSystemd(t *testing.T, versions map[string]string) {
+	files := map[string]string{"node-config.yaml": "../demo/node-config.yaml", "manifests": "../demo/manifests"}
+	maps.Copy(files, versions)
+	w := newService(t, files)
+	w.does("dpkg", "--install", "/mnt/first")
 	w.is("disabled", "is-enabled")
 	w.is("inactive", "is-active")
 
@@ -28,13 +28,13 @@ func TestPackages_UnderSystemd(t *testing.T) {
 	w.does("sh", "-c", "printf '"+noAPIServer+"' >/etc/origin/node/node.kubeconfig")
 	w.does("systemctl", "enable", unit)
 	w.does("systemctl", "start", "--no-block", unit)
-	w.upgrade("/mnt/second.deb", "activating")
+	w.upgrade("/mnt/second", "activating")
 
 	// A standalone one, which needs none.
 	w.does("cp", "/mnt/node-config.yaml", config)
 	w.does("sh", "-c", "echo OPTIONS=--manifests=/mnt/manifests >>"+sysconfig)
 	w.does("systemctl", "restart", unit)
-	w.upgrade("/mnt/first.deb", "active") // also a way from one version to another
+	w.upgrade("/mnt/first", "active") // also a way from one version to another
 	w.rules(true)
 
 	w.does("dpkg", "--remove", "origin-node")
@@ -43,7 +43,7 @@ func TestPackages_UnderSystemd(t *testing.T) {
 	w.does("sh", "-c", "! ls /etc/systemd/system/multi-user.target.wants/origin-node.service")
 
 	// One that was stopped: whatever has taken its place keeps its rules.
-	w.does("dpkg", "--install", "/mnt/second.deb")
+	w.does("dpkg", "--install", "/mnt/second")
 	w.does("systemctl", "start", unit)
 	w.does("systemctl", "stop", unit)
 	w.does("dpkg", "--purge", "origin-node")
