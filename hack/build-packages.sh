@@ -24,7 +24,7 @@ export GOFLAGS
 go -C hack/tools/nfpm build -o "${PWD}/_output/tools/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 rm -rf "${DOCUMENTS}" _output/packages
 mkdir -p _output/packages
-go run ./hack/packages/documents -version="${PACKAGE_VERSION}" -date="${SOURCE_DATE_EPOCH}" "${DOCUMENTS}"
+go run ./hack/packages/documents "${PACKAGE_VERSION}" "${SOURCE_DATE_EPOCH}" "${DOCUMENTS}"
 for ARCH in "$@"; do
   export ARCH PROGRAMS=_output/local/bin/linux/${ARCH}
   for format in deb rpm; do

@@ -1,44 +1,57 @@
 // Command documents writes what a package has beside the programs: man pages and completions of openshift, the licences of
-// everything that is compiled in, and Debian's changelog. It runs at the top of the repository. What it writes depends on
-// the sources and its arguments alone.
+// everything that is compiled in, and Debian's changelog.
+//
+//	documents VERSION SECONDS DIR
+//
+// It runs at the top of the repository. What it writes depends on the sources, the package's version and its date alone, which
+// is given in seconds since 1970.
 package main
 
 import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/openshift/origin-node/pkg/cmd"
 )
 
 func main() {
-	version := flag.String("version", "", "The package's version.")
-	date := flag.Int64("date", 0, "The package's date, in seconds since 1970.")
-	flag.Parse()
-	if err := write(flag.Arg(0), *version, time.Unix(*date, 0).UTC()); err != nil {
+	// No flags: the page of the proxy's arguments has those of this process, too.
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "documents: %v\n", err)
 		os.Exit(1)
 	}
 }
 
+func run(args []string) error {
+	if len(args) != 3 {
+		return errors.New("usage: documents VERSION SECONDS DIR")
+	}
+	seconds, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	return write(args[2], args[0], time.Unix(seconds, 0).UTC())
+}
+
 // write makes the folder dir with all documents.
 func write(dir, version string, date time.Time) error {
-	if dir == "" || version == "" {
-		return errors.New("usage: documents -version=VERSION -date=SECONDS DIR")
-	}
-	documents, err := completions()
+	root := cmd.Commands()
+	documents, err := completions(root)
 	if err != nil {
 		return err
 	}
 	if documents["copyright"], err = copyright("."); err != nil {
 		return err
 	}
-	zipped := manPages(cmd.Commands(), version, date)
+	zipped := manPages(root, version, date)
 	zipped["changelog"] = changelog(version, date)
 	for name, content := range zipped {
 		if documents[name+".gz"], err = zip(content); err != nil {
@@ -57,9 +70,8 @@ func write(dir, version string, date time.Time) error {
 }
 
 // completions are the scripts by name.
-func completions() (map[string][]byte, error) {
+func completions(root *cobra.Command) (map[string][]byte, error) {
 	var bash, fish, zsh bytes.Buffer
-	root := cmd.Commands()
 	err := errors.Join(root.GenBashCompletionV2(&bash, true), root.GenFishCompletion(&fish, true), root.GenZshCompletion(&zsh))
 	return map[string][]byte{"openshift.bash": bash.Bytes(), "openshift.fish": fish.Bytes(), "openshift.zsh": zsh.Bytes()}, err
 }

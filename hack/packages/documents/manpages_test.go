@@ -7,12 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/openshift/origin-node/pkg/cmd"
 )
 
 // TestManPages_OfACommandLine: what groff would change is escaped, indented text keeps its layout, hidden commands have no page.
 func TestManPages_OfACommandLine(t *testing.T) {
+	pflag.CommandLine = pflag.NewFlagSet("", pflag.ContinueOnError) // kube-proxy's packages add flags to every command line
 	run := func(*cobra.Command, []string) {}
 	root := &cobra.Command{Use: "tool", Short: "Does it"}
 	list := &cobra.Command{
