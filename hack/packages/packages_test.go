@@ -236,6 +236,24 @@ func TestPackages_Files(t *testing.T) {
 	}
 }
 
+// accepted are the errors and warnings of lintian, which checks packages of Debian itself, that ours are to have.
+var accepted = []string{
+	"copyright-file-contains-full-apache-2-license", // the rpm has the same file
+	"dir-or-file-in-opt",                            // where container runtimes look for plugins
+	"statically-linked-binary",                      // as Go builds without cgo
+	"maintainer-script-calls-systemctl",             // the rpm has the same scripts
+	"non-standard-file-perm",                        // the configuration may have secrets
+}
+
+// TestPackages_LintianAcceptsTheDeb: man pages without mistakes, the copyright in Debian's format, scripts, and more.
+func TestPackages_LintianAcceptsTheDeb(t *testing.T) {
+	file := the(t, made(t), "_amd64.deb")
+	if _, err := exec.LookPath("lintian"); err != nil {
+		lab.Lacks(t, "a tool is missing: apt-get install lintian")
+	}
+	command(t, "lintian", "--allow-root", "--fail-on=error,warning", "--suppress-tags="+strings.Join(accepted, ","), file)
+}
+
 // folder is a Debian that one test has for itself, without systemd running: what it writes goes to a folder of the test.
 type folder struct {
 	*testing.T

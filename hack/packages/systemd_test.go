@@ -20,7 +20,7 @@ func underSystemd(t *testing.T, versions map[string]string) {
 	files := map[string]string{"node-config.yaml": "../demo/node-config.yaml", "manifests": "../demo/manifests"}
 	maps.Copy(files, versions)
 	w := newService(t, files)
-	w.does("dpkg", "--install", "/mnt/first")
+	w.install("/mnt/first")
 	w.is("disabled", "is-enabled")
 	w.is("inactive", "is-active")
 
@@ -43,7 +43,7 @@ func underSystemd(t *testing.T, versions map[string]string) {
 	w.does("sh", "-c", "! ls /etc/systemd/system/multi-user.target.wants/origin-node.service")
 
 	// One that was stopped: whatever has taken its place keeps its rules.
-	w.does("dpkg", "--install", "/mnt/second")
+	w.install("/mnt/second")
 	w.does("systemctl", "start", unit)
 	w.does("systemctl", "stop", unit)
 	w.does("dpkg", "--purge", "origin-node")
@@ -86,6 +86,12 @@ func (w *service) does(name string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// install installs a version, and keeps changed configuration files.
+func (w *service) install(deb string) {
+	w.Helper()
+	w.does("dpkg", "--force-confdef", "--force-confold", "--install", deb)
+}
+
 // is fails the test unless systemctl answers a question about the unit so.
 func (w *service) is(want, question string) {
 	w.Helper()
@@ -112,7 +118,7 @@ func (w *service) upgrade(deb, state string) {
 		}
 	}
 	node.Eventually(w.T, time.Minute, in(""))
-	w.does("dpkg", "--force-confdef", "--force-confold", "--install", deb)
+	w.install(deb)
 	if state == "active" {
 		w.rules(true)
 	}
