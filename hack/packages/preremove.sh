@@ -22,7 +22,7 @@ active | activating | reloading)
   if openshift egress pool >/dev/null 2>&1; then openshift egress drain --until-restart --timeout=20s || true; fi
   ;;
 esac
-systemctl --quiet disable --now origin-node.service
+systemctl --quiet disable --now origin-node.service || true # somebody may have deleted the unit
 case "${state}" in
 active | activating | reloading)
   openshift start node --cleanup ||
