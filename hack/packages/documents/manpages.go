@@ -53,7 +53,7 @@ func pageOf(c *cobra.Command) (name, section string) {
 // page is a man page, in the language of man(7).
 type page struct{ bytes.Buffer }
 
-func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.Buffer, format, args...) }
 
 func (p *page) describe(c *cobra.Command, name string) {
 	p.printf(".SH NAME\n%s \\- %s\n", escaped(name), escaped(c.Short))
