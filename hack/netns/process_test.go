@@ -699,6 +699,10 @@ func TestShippedPermissions_AreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	subjects := []rbacv1.Subject{ // a node's user, and the DaemonSet
+		{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "origin-node"},
+		{Kind: rbacv1.ServiceAccountKind, Namespace: namespace.Name, Name: "origin-node"},
+	}
 	for _, ref := range []struct {
 		to       rbacv1.RoleRef
 		name     string
@@ -708,8 +712,11 @@ func TestShippedPermissions_AreValid(t *testing.T) {
 		{clusterBinding.RoleRef, clusterRole.Name, clusterRole.Kind, clusterBinding.Subjects},
 		{binding.RoleRef, role.Name, role.Kind, binding.Subjects},
 	} {
-		if ref.to.Name != ref.name || ref.to.Kind != ref.kind || len(ref.subjects) != 1 {
-			t.Errorf("the binding is of %+v to %+v", ref.to, ref.subjects)
+		if ref.to.Name != ref.name || ref.to.Kind != ref.kind {
+			t.Errorf("the binding is of %+v, want %s %s", ref.to, ref.kind, ref.name)
+		}
+		if diff := cmp.Diff(subjects, ref.subjects); diff != "" {
+			t.Errorf("the binding is to (-want +got):\n%s", diff)
 		}
 	}
 	if role.Namespace != namespace.Name || binding.Namespace != namespace.Name {

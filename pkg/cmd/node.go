@@ -30,10 +30,12 @@ started again. After an error it exits with status 1.`
 // nodeOptions are the flags of start node.
 type nodeOptions struct {
 	config    string
+	nodeName  string
 	manifests string
 	loglevel  string
 	enable    []string
 	disable   []string
+	initOnly  bool
 	cleanup   bool
 	dryRun    bool
 }
@@ -53,13 +55,15 @@ func newStartNodeCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.config, "config", "", "The node's configuration file (kind NodeConfig, apiVersion v1). Required.")
+	f.StringVar(&o.nodeName, "node-name", "", "The name of this node's Node object, instead of nodeName in the configuration: pods of a DaemonSet have one configuration.")
 	f.StringVar(&o.manifests, "manifests", "", "A folder of YAML and JSON files that replaces the API server, with Services, EndpointSlices, Endpoints, Nodes, Namespaces, ServiceCIDRs and OpenShift's Network. The node follows changes in it. The configuration must not have masterKubeConfig.")
 	f.StringVar(&o.loglevel, "loglevel", "", "Verbosity of the log, from 0 (the default) to 9. proxyArguments.v overrides it.")
 	f.StringSliceVar(&o.enable, "enable", nil, "Components to run. The only one of this program is proxy.")
 	f.StringSliceVar(&o.disable, "disable", nil, "Components not to run.")
+	f.BoolVar(&o.initOnly, "init-only", false, "Make the kernel's settings that need more privileges than the node, and exit: conntrack's, and what node ports on loopback need.")
 	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy, of egress SNAT and of the tunnel's ports, and what steers packets; end connections that use an egress IP or go to the tunnel server, and exit.")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the rules of egress SNAT and of the tunnel's ports for the current objects, as input of ipset, iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit.")
-	c.MarkFlagsMutuallyExclusive("cleanup", "dry-run")
+	c.MarkFlagsMutuallyExclusive("init-only", "cleanup", "dry-run")
 	return c
 }
 
@@ -77,13 +81,15 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 		}
 		o.manifests = folder
 	}
-	if !o.cleanup && !o.dryRun {
+	if !o.initOnly && !o.cleanup && !o.dryRun {
 		return o.runUntilChanged(c.Context())
 	}
 	_, proxy, err := o.load()
 	switch {
 	case err != nil:
 		return err
+	case o.initOnly:
+		return proxy.Init(c.Context())
 	case o.cleanup:
 		return proxy.Cleanup(c.Context())
 	}
@@ -92,7 +98,7 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 
 // load reads the configuration and applies its log settings.
 func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
-	config, err := nodeconfig.Load(o.config)
+	config, err := o.read()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,6 +107,15 @@ func (o *nodeOptions) load() (*nodeconfig.Config, *kubeproxy.Proxy, error) {
 		return nil, nil, err
 	}
 	return config, proxy, proxy.ApplyLogging()
+}
+
+// read reads the configuration.
+func (o *nodeOptions) read() (*nodeconfig.Config, error) {
+	config, err := nodeconfig.Load(o.config)
+	if err == nil && o.nodeName != "" {
+		config.NodeConfig.NodeName = o.nodeName
+	}
+	return config, err
 }
 
 // newArgumentsTopic is a page of help, not a command.

@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -31,5 +32,23 @@ func TestOutliveLog_BrokenPipe(t *testing.T) {
 	}
 	if !errors.Is(got, syscall.EPIPE) {
 		t.Errorf("got %v, want %v", got, syscall.EPIPE)
+	}
+}
+
+// TestRead_NodeNameOfTheCommandLine: it is used, not that of the configuration.
+func TestRead_NodeNameOfTheCommandLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node-config.yaml")
+	if err := os.WriteFile(file, []byte("kind: NodeConfig\napiVersion: v1\nnodeName: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{"": "a", "b": "b"} {
+		o := nodeOptions{config: file, nodeName: given}
+		config, err := o.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := config.NodeConfig.NodeName; got != want {
+			t.Errorf("--node-name=%s: the node is called %q, want %q", given, got, want)
+		}
 	}
 }

@@ -51,6 +51,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if err := p.leaveSysctls(ctx); err != nil {
+		return err
+	}
 
 	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration, invalid: p.invalid}
 	defer n.stopping()

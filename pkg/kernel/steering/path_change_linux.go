@@ -30,7 +30,7 @@ func addPart(p part) error {
 	case device:
 		return addDevice(p)
 	case sysctl:
-		return os.WriteFile(filepath.Join("/proc/sys", p.path), []byte(p.value), 0)
+		return writeSysctl(p)
 	case route:
 		r, err := p.netlink()
 		if err != nil {
@@ -54,6 +54,22 @@ func addPart(p part) error {
 		return netlink.NeighSet(p.netlink(link))
 	}
 	return fmt.Errorf("unknown part %T", p)
+}
+
+// machinesSysctls is where a container without privileges, whose own /proc/sys is read-only, has that of its machine
+// (images/node/daemonset.yaml).
+const machinesSysctls = "/host/proc/sys"
+
+func writeSysctl(s sysctl) error {
+	err := os.WriteFile(filepath.Join("/proc/sys", s.path), []byte(s.value), 0)
+	if errors.Is(err, unix.EROFS) {
+		elsewhere := os.WriteFile(filepath.Join(machinesSysctls, s.path), []byte(s.value), 0)
+		if elsewhere == nil {
+			return nil
+		}
+		err = errors.Join(err, elsewhere)
+	}
+	return err
 }
 
 // removePart removes a part. The error is one of [isGone] if it is not there.
