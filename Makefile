@@ -81,6 +81,12 @@ packages: ## Build a deb and an rpm for amd64 and arm64 (PACKAGE_ARCHS=amd64 for
 build-cni: ## Build the CNI plugin alone
 	CGO_ENABLED=0 GOARCH=$(ARCH) go build -trimpath -buildvcs=false -ldflags '-s -w' -o $(CNI_PLUGIN) ./cmd/origin-node-cni
 
+BUILD_IMAGE = hack/build-image.sh $(CURDIR)/$(OUTPUT) '$(VERSION)'
+
+.PHONY: image
+image: build ## Make the container image as an OCI image archive from Debian's packages, the same bytes each time
+	$(BUILD_IMAGE)
+
 .PHONY: test
 test: build ## Run all tests but test-e2e's (root for those in network namespaces, skipped with a reason otherwise)
 	packages=$$(go list ./... | grep -v -e /hack/cluster -e /hack/e2e) && \
@@ -95,15 +101,20 @@ test-netns: build ## Run the tests in network namespaces (root); of a binary for
 	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m $(if $(filter-out $(VENDORED),$(KUBE)),./hack/netns/...,$(NETNS_PACKAGES))
 
 .PHONY: build-controlplane
-build-controlplane: ## Build etcd, the programs of Kubernetes' control plane, kubelet and kubectl for the end-to-end tests
+build-controlplane: ## Build etcd, the programs of Kubernetes' control plane and nodes, and kubectl for the end-to-end tests
 	hack/build-controlplane.sh
 
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
 	controlplane=$$(hack/build-controlplane.sh) && \
 	debian=$(if $(filter all,$(E2E)),$$(hack/build-debian.sh)) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian \
+	image=$(if $(filter all,$(E2E)),$$($(BUILD_IMAGE))) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian IMAGE=$$image \
 		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+
+.PHONY: test-daemonset
+test-daemonset: ## Run the node as the DaemonSet in images/node, in the place of kube-proxy, on real kubelets (root)
+	$(MAKE) test-e2e E2E=all RUN=TestDaemonSet_
 
 .PHONY: test-systemd
 test-systemd: ## Run the node as a service of a Debian with systemd, in a container (root)

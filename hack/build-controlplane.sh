@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl at the
-# versions that hack/controlplane pins, into _output/controlplane/VERSION, and prints that folder.
-# What is there already, of the same pins and the same Go, is not built again. Needs the Go module
+# Builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy and
+# kubectl at the versions that hack/controlplane pins, into _output/controlplane/VERSION, and
+# prints that folder. What is there already, of the same pins and the same Go, is not built again. Needs the Go module
 # proxy for what the module cache lacks, and nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,7 +36,7 @@ build() {
   mv "${binary}.new" "${binary}"
 }
 build etcd go.etcd.io/etcd/server/v3
-for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
+for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
   build "${program}" "k8s.io/kubernetes/cmd/${program}"
 done
 echo "${PWD}/${dir}"

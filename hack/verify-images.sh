@@ -21,3 +21,8 @@ analysis=$(systemd-analyze security --offline=true --no-pager --threshold=30 "${
 sed 's|^masterKubeConfig:.*||' images/node/node-config.yaml >"${root}/node-config.yaml"
 "${binary}" ex validate node-config --manifests="${root}" "${root}/node-config.yaml"
 "${binary}" ex validate node-config --manifests="${root}" hack/demo/node-config.yaml
+
+# The DaemonSet's ConfigMap has it in one of its values.
+awk '/^  node-config.yaml:/ {inside = 1; next} /^---/ {inside = 0} inside && !/masterKubeConfig:/ {print substr($0, 5)}' \
+  images/node/daemonset.yaml >"${root}/node-config.yaml"
+"${binary}" ex validate node-config --manifests="${root}" "${root}/node-config.yaml"

@@ -51,7 +51,10 @@ var controllers = []string{
 }
 
 // kubeletsControllers run as well where there are kubelets: a node that stands in for one would not live for long.
-var kubeletsControllers = []string{"node-lifecycle-controller", "taint-eviction-controller", "root-ca-certificate-publisher-controller"}
+var kubeletsControllers = []string{
+	"node-lifecycle-controller", "taint-eviction-controller", "root-ca-certificate-publisher-controller", "pod-garbage-collector-controller",
+	"replicationcontroller-controller", "daemonset-controller", "statefulset-controller", "job-controller", // for upstream's specs
+}
 
 // Config says what to run where.
 type Config struct {
@@ -277,6 +280,8 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--service-account-key-file=" + c.path("tokens.key"), "--service-account-signing-key-file=" + c.path("tokens.key"),
 		"--service-cluster-ip-range=" + strings.Join(cidrs, ","),
 		"--allow-privileged=true",
+		// Nobody resolves the names of kubelets.
+		"--kubelet-preferred-address-types=InternalIP",
 		// On SIGTERM watches end within two seconds rather than a minute.
 		"--shutdown-send-retry-after=true",
 		"--profiling=false", "--v=1",

@@ -26,6 +26,8 @@ type realWorld struct {
 	*world
 	// machines are the kubelets and runtimes, in the order of the members.
 	machines []*machine.Machine
+	// images are archives of images besides that of the pods.
+	images []string
 }
 
 // These are the first and the last of the host numbers of pods on a node: so few that an address is soon another pod's.
@@ -55,6 +57,7 @@ func (w *realWorld) startMachine(m *member, image, further string) {
 	w.must(w.WriteKubeconfig(w.Context(), kubeconfig, cluster.Kubeconfig{User: "system:node:" + m.Name, Groups: []string{kubelets}}))
 	w.machines = append(w.machines, machine.Kubelet{
 		Name: m.Name, Host: m.Host, Program: filepath.Join(cluster.RequireBinaries(w.T), "kubelet"), Kubeconfig: kubeconfig, Image: image,
+		Images:  w.images,
 		Network: conflist(m, "/mnt/ipam", firstPodNumber, lastPodNumber, further),
 		Plugins: []string{filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), "origin-node-cni")},
 	}.Start(w.T))

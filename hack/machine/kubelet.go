@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,8 +33,9 @@ type Kubelet struct {
 	Host *lab.Host
 	// Program is the kubelet, and Kubeconfig what it reaches the API server with.
 	Program, Kubeconfig string
-	// Image is what MakeImage returned.
-	Image string
+	// Image is what MakeImage returned, and Images are archives of more images.
+	Image  string
+	Images []string
 	// Network is the configuration of the network plugins, a conflist. Plugins are programs besides Debian's.
 	Network json.RawMessage
 	Plugins []string
@@ -62,7 +64,7 @@ func (k Kubelet) Start(t testing.TB) *Machine {
 
 // write makes the folder that is /mnt on the machine.
 func (k Kubelet) write(dir string) error {
-	for _, folder := range []string{"cni", "net.d"} {
+	for _, folder := range []string{"cni", "net.d", "images"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
 			return err
 		}
@@ -83,7 +85,12 @@ func (k Kubelet) write(dir string) error {
 			return err
 		}
 	}
-	return os.Link(k.Image, filepath.Join(dir, "image.tar"))
+	for i, image := range append(k.Images, k.Image) {
+		if err := os.Symlink(image, filepath.Join(dir, "images", strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func addresses(host *lab.Host) string {

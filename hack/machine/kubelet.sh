@@ -13,8 +13,10 @@ done
 hostname "$1"
 
 containerd --config=/mnt/containerd.toml &
-until ctr --namespace=k8s.io images import /mnt/image.tar; do
-  kill -0 $! # or it has ended
-  sleep 0.2
+for archive in /mnt/images/*; do
+  until ctr --namespace=k8s.io images import "${archive}"; do
+    kill -0 $! # or it has ended
+    sleep 0.2
+  done
 done
 exec "${@:2}" --config=/mnt/kubelet.yaml --root-dir=/mnt/kubelet --hostname-override="$1"
