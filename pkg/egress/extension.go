@@ -60,6 +60,8 @@ type Config struct {
 	// SyncPeriod is the time within which rules that somebody else has removed are back.
 	// Twice in it the kernel is looked at.
 	SyncPeriod time.Duration
+	// Published is what the node's Lease tells of this configuration, as [holders.ConfigurationAnnotation] has it.
+	Published string
 	// Audit: twice in a sync period the plan is also made of all objects at once, and a
 	// difference is logged. For debugging: it costs as much as the cluster is large.
 	Audit bool
@@ -80,6 +82,7 @@ type Extension struct {
 	// attacher is nil if the CNI plugin is not answered.
 	attacher     *attacher
 	pluginFaults pluginFaults
+	looks        looks
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier

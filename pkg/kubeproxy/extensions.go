@@ -77,9 +77,10 @@ func (p *Proxy) tell(ctx context.Context, x extensions) {
 	var others []status.Resource
 	if x.snat != nil {
 		source = x.snat
+		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage})
 	}
 	if x.ports != nil {
-		others = []status.Resource{{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, {Path: tunnel.VerifyPath, Get: x.ports.Verify}}
+		others = append(others, status.Resource{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, status.Resource{Path: tunnel.VerifyPath, Get: x.ports.Verify})
 	}
 	if err := status.Serve(ctx, p.flags.socket, source, others...); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node: its socket failed", "socket", p.flags.socket)

@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -122,27 +123,44 @@ func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error,
 // Count returns what uses each egress IP of the bindings that the kernel holds. It goes through the table once,
 // or again as Delete does, and not at all without bindings.
 func Count(ctx context.Context, family kernel.Family, written kernel.Desired) (map[netip.Addr]Usage, error) {
+	usage, _, err := countWith(ctx, family, written, nil, func(c *counter, t *tracked) { c.add(t.Flow) })
+	return usage, err
+}
+
+// Look is Count, and tells which flows are new since an earlier Look, which is nil for the first one.
+func Look(ctx context.Context, family kernel.Family, written kernel.Desired, before Seen) (map[netip.Addr]Usage, Seen, error) {
+	return countWith(ctx, family, written, before, func(c *counter, t *tracked) {
+		if uses := c.add(t.Flow); uses != nil && len(t.id) >= attrHeader+4 {
+			c.see(uses, binary.NativeEndian.Uint32(t.id[attrHeader:]))
+		}
+	})
+}
+
+// countWith counts by adding each flow to a counter.
+func countWith(ctx context.Context, family kernel.Family, written kernel.Desired, before Seen, add func(*counter, *tracked)) (map[netip.Addr]Usage, Seen, error) {
+	seen := Seen{}
 	if len(written.Bindings) == 0 {
-		return nil, nil
+		return nil, seen, nil
 	}
 	k, err := open(family)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer k.close()
 	local, err := k.localAddresses(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	counts := newCounter(written, local)
+	counts.before, counts.seen = before, seen
 	err = k.dump(ctx, func() error {
 		counts.reset() // an interrupted dump counts for nothing
-		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { counts.add(t.Flow) })
+		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { add(counts, t) })
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count %s flows: %w", family, err)
+		return nil, nil, fmt.Errorf("count %s flows: %w", family, err)
 	}
-	return counts.usage(), nil
+	return counts.usage(), seen, nil
 }
 
 // handle is the kernel's view of one IP family in the network namespace of the thread that

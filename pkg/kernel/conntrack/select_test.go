@@ -489,6 +489,30 @@ func TestCounter_CountsByDestination(t *testing.T) {
 	}
 }
 
+// TestCounter_NewFlows: those that the look before did not see; without one before, none.
+func TestCounter_NewFlows(t *testing.T) {
+	n := networks[kernel.IPv4]
+	looks := []struct {
+		flows []uint32
+		want  int
+	}{{[]uint32{1, 2}, 0}, {[]uint32{2, 3, 4}, 2}, {[]uint32{2, 3, 4}, 0}, {nil, 0}, {[]uint32{2}, 1}}
+	var before Seen
+	for i, look := range looks {
+		c := newCounter(n.plan(binding(n.pod, kernel.TCP, n.egressIP)), n.local())
+		c.before, c.seen = before, Seen{}
+		for range 2 { // an interrupted dump counts for nothing
+			c.reset()
+			for _, number := range look.flows {
+				c.see(c.add(flow(tcp, n.pod, n.outside+":443", n.egressIP)), number)
+			}
+		}
+		if got := c.usage()[addr(n.egressIP)]; got.New != look.want || got.Flows != len(look.flows) {
+			t.Errorf("look %d: %d new flows of %d, want %d of %d", i, got.New, got.Flows, look.want, len(look.flows))
+		}
+		before = c.seen
+	}
+}
+
 // TestCounter_SteeredFlows: those that leave here are told from those that stay in the cluster, and whose pod is here.
 func TestCounter_SteeredFlows(t *testing.T) {
 	for family, n := range networks {

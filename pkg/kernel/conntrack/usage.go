@@ -27,18 +27,27 @@ type Usage struct {
 	// Sent is how many tracked flows of bound pods leave with it from another node. Here they have the pods'
 	// own address. Received is how many of Flows are of bound pods that are known to run on another node.
 	Sent, Received int
+	// New is how many of Flows and Sent the last [Look] has not seen; 0 if there was none.
+	New int
 }
+
+// Seen are the flows that a [Look] saw, by a number that the kernel gives each of them. It is a hash: two of a hundred thousand
+// may have the same.
+type Seen map[uint32]struct{}
 
 // counter counts flows by who they seem to be and where they go.
 type counter struct {
 	plan *Selector
 	of   map[netip.Addr]*count
+	// before are the flows of the last look, seen those of this one; nil if nobody asks.
+	before, seen Seen
 }
 
 // count is what uses one egress IP.
 type count struct {
 	destinations   map[destination]int
 	sent, received int
+	fresh          int
 }
 
 type destination struct {
@@ -61,25 +70,37 @@ func (c *counter) reset() {
 	for ip := range c.of {
 		c.of[ip] = &count{destinations: map[destination]int{}}
 	}
+	clear(c.seen)
 }
 
-func (c *counter) add(f Flow) {
+// add counts a flow, and returns the count that it belongs to; nil if it uses no egress IP.
+func (c *counter) add(f Flow) (uses *count) {
 	if f.Zone != 0 {
-		return
+		return nil
 	}
 	if f.Source == f.Wears {
-		if ip, sent := c.plan.sendsOn(f); sent {
-			c.of[ip].sent++
+		ip, sent := c.plan.sendsOn(f)
+		if !sent {
+			return nil
 		}
-		return
+		c.of[ip].sent++
+		return c.of[ip]
 	}
-	uses := c.of[f.Wears]
-	if uses == nil {
-		return
+	if uses = c.of[f.Wears]; uses == nil {
+		return nil
 	}
 	uses.destinations[destination{f.Protocol, f.Destination}]++
 	if ip, bound := find(c.plan.bound, f); bound && ip == f.Wears && c.plan.elsewhere(f.Source) {
 		uses.received++
+	}
+	return uses
+}
+
+// see notes a flow that was counted, and whether it is new. Without an earlier look none is.
+func (c *counter) see(uses *count, number uint32) {
+	c.seen[number] = struct{}{}
+	if _, known := c.before[number]; !known && c.before != nil {
+		uses.fresh++
 	}
 }
 
@@ -88,7 +109,7 @@ func (c *counter) add(f Flow) {
 func (c *counter) usage() map[netip.Addr]Usage {
 	result := make(map[netip.Addr]Usage, len(c.of))
 	for egressIP, uses := range c.of {
-		u := Usage{Sent: uses.sent, Received: uses.received}
+		u := Usage{Sent: uses.sent, Received: uses.received, New: uses.fresh}
 		for d, n := range uses.destinations {
 			u.Flows += n
 			if n > u.Ports || n == u.Ports && d.compare(destination{u.Protocol, u.Busiest}) < 0 {

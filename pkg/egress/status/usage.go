@@ -1,0 +1,44 @@
+package status
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// UsagePath is that of a [Usage], as a [Resource].
+const UsagePath = "/v1/usage"
+
+// Usage is what uses the egress IPs of the bindings that a node has written.
+type Usage struct {
+	Node string    `json:"node"`
+	Time time.Time `json:"time"`
+	// Seconds are those since the look before, of whoever asked for it. It is zero if there was none within a minute.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Addresses are sorted.
+	Addresses []AddressUsage `json:"addresses"`
+}
+
+// AddressUsage is what uses an egress IP.
+type AddressUsage struct {
+	IP netip.Addr `json:"ip"`
+	// Flows are the tracked flows that leave from the address on this node.
+	Flows int `json:"flows"`
+	// New is how many of Flows and Sent the look before did not see; 0 if there was none.
+	New int `json:"new"`
+	// Busiest is the destination that most flows go to, by Protocol. Ports of PortSpace ports are in use there.
+	Busiest   netip.AddrPort `json:"busiest,omitzero"`
+	Protocol  string         `json:"protocol,omitempty"`
+	Ports     int            `json:"ports"`
+	PortSpace int            `json:"portSpace"`
+	// Sent are the flows of this node's pods that leave from another node with the address. Received is how many of Flows
+	// are of pods on other nodes.
+	Sent     int `json:"sent"`
+	Received int `json:"received"`
+}
+
+// Usage returns what uses the egress IPs. It costs the node a dump of its conntrack table.
+func (c *Client) Usage(ctx context.Context) (usage Usage, err error) {
+	err = c.Get(ctx, UsagePath, &usage)
+	return usage, err
+}
