@@ -122,7 +122,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Explain: e.explain, Failing: e.leasesFail}
+	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}

@@ -59,6 +59,10 @@ const (
 	cniInstallKey     = "egress-snat-cni-install"
 	backendKey        = "egress-snat-backend"
 	scopeKey          = "egress-snat-scope"
+	enabledKey        = "egress-snat"
+	excludeNodesKey   = "egress-snat-exclude-nodes"
+	allowNodeIPsKey   = "egress-snat-allow-node-ips"
+	loadBalancersKey  = "egress-snat-load-balancer-ips"
 )
 
 // autoBackend is the value of egress-snat-backend that selects nftables if the kernel has it.
@@ -72,21 +76,21 @@ const (
 
 // add adds the flags in the order of their help.
 func (f *egressFlags) add(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.enabled, "egress-snat", true, "Pods behind a Service with external IPs leave the cluster from the first of these. "+
+	fs.BoolVar(&f.enabled, enabledKey, true, "Pods behind a Service with external IPs leave the cluster from the first of these. "+
 		"'false' switches that off and removes its rules when the node starts.")
 	fs.StringVar(&f.protocols, protocolsKey, serviceProtocols, "Which packets of a bound pod leave from the egress IP. "+
 		"'service': those of the protocols of the Service's ports. Behind a TCP-only Service, UDP (DNS!) and ICMP leave as without egress SNAT. "+
 		"'all': those of every IP protocol, ICMP included.")
 	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. "+
 		"A list replaces the default, which is link-local addresses and multicast groups.")
-	fs.BoolVar(&f.excludeNodes, "egress-snat-exclude-nodes", true, "Packets to the addresses of the cluster's nodes are never SNATed either.")
+	fs.BoolVar(&f.excludeNodes, excludeNodesKey, true, "Packets to the addresses of the cluster's nodes are never SNATed either.")
 	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere. "+
 		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
 	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the network is reserved for the egress IPs of this namespace, which may lie nowhere else. "+
 		"Several values for a namespace add up, and one network may be given to several namespaces. "+
 		"*=CIDR: where the egress IPs of all namespaces that are not named may lie; without it, wherever nothing is reserved.")
-	fs.BoolVar(&f.allowNodeIPs, "egress-snat-allow-node-ips", false, "An external IP that is a node's primary address (its first InternalIP) may be an egress IP.")
-	fs.BoolVar(&f.loadBalancerIPs, "egress-snat-load-balancer-ips", false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
+	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An external IP that is a node's primary address (its first InternalIP) may be an egress IP.")
+	fs.BoolVar(&f.loadBalancerIPs, loadBalancersKey, false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
 		"(status.loadBalancer.ingress, of ipMode VIP).")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+
 		"Changes in between are written together. At most half of the proxy's sync period.")

@@ -46,7 +46,7 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"'direct': the node is their next hop, which costs no MTU and needs all nodes on one L2 network, and none of them as the router of other nodes' pods. The same on all nodes.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
-	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, "origin-node", "The namespace in which each node has a Lease that tells which egress IPs it has.")
+	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, holders.DefaultNamespace, "The namespace in which each node has a Lease that tells which egress IPs it has.")
 	fs.Uint16Var(&f.announcePort, announcePortKey, 4798, "The UDP port by which nodes also tell each other directly which egress IPs they have, the same on all nodes. "+
 		"It must be open between the nodes. 0: they learn it from the Leases alone, and so not while the API server is away.")
 	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes know each other's direct announcements, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+

@@ -83,19 +83,25 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		// kube-proxy's own configuration file, if one is given, need not name it again.
 		connection.Kubeconfig = config.NodeConfig.MasterKubeConfig
 	}
-	p.extension = egress.Config{
-		Version:         overrides.Version,
-		ClusterCIDRs:    args.clusterCIDRs,
-		ExcludeNodes:    args.egress.excludeNodes,
-		AllowNodeIPs:    args.egress.allowNodeIPs,
-		LoadBalancerIPs: args.egress.loadBalancerIPs,
-		Scope:           placement.Scope(args.egress.scope),
-		Audit:           args.egress.audit,
-		Attaching:       args.egress.attaching,
-		MinSyncPeriod:   args.egress.minSyncPeriod,
-		SyncPeriod:      args.options.Config().SyncPeriod.Duration,
+	p.extension = args.extension()
+	p.extension.Version, p.extension.SyncPeriod = overrides.Version, args.options.Config().SyncPeriod.Duration
+	err = p.validate()
+	p.extension.Published = published(args.own, p.extension.ClusterCIDRs)
+	return p, err
+}
+
+// extension returns what egress SNAT takes of the arguments as they are.
+func (a *arguments) extension() egress.Config {
+	return egress.Config{
+		ClusterCIDRs:    a.clusterCIDRs,
+		ExcludeNodes:    a.egress.excludeNodes,
+		AllowNodeIPs:    a.egress.allowNodeIPs,
+		LoadBalancerIPs: a.egress.loadBalancerIPs,
+		Scope:           placement.Scope(a.egress.scope),
+		Audit:           a.egress.audit,
+		Attaching:       a.egress.attaching,
+		MinSyncPeriod:   a.egress.minSyncPeriod,
 	}
-	return p, p.validate()
 }
 
 // TellInvalidConfig has the status tell people as long as the configuration has changed to one that is not valid, and so is not

@@ -18,11 +18,13 @@
 //	  annotations:
 //	    network.openshift.io/egress-addresses: '{"203.0.113.10": {"epoch": 3}}'
 //	    network.openshift.io/egress-addresses-revision: "17"
+//	    network.openshift.io/egress-configuration: '{"cluster-cidr": ["10.128.0.0/14"]}'
 //
 // The epoch of an address grows each time a node gets it: it is higher by one than all that other nodes announce, in
 // either way, and than that of a holder that is lost. A process that starts keeps the epoch that its node's Lease
 // has. The revision grows each time a node says something else, and goes on from the Lease's at a start: it tells which
-// of two statements of a node is the later one.
+// of two statements of a node is the later one. The configuration has the proxyArguments that the cluster's plan
+// depends on; 'kubectl egress' makes the plan with them.
 //
 // # Direct announcements
 //

@@ -27,6 +27,11 @@ const Annotation = "network.openshift.io/egress-addresses"
 // RevisionAnnotation of a node's Lease has the revision of what [Annotation] says, as a decimal number.
 const RevisionAnnotation = "network.openshift.io/egress-addresses-revision"
 
+// ConfigurationAnnotation of a node's Lease has what cluster-wide plans depend on in the node's configuration, for those
+// who make a plan without a node: a JSON object with the proxyArguments of that kind that were given. It is missing if it
+// would be very long. Nodes do not read it.
+const ConfigurationAnnotation = "network.openshift.io/egress-configuration"
+
 // entry is what the annotation has of an address.
 type entry struct {
 	Epoch uint64 `json:"epoch"`
@@ -137,6 +142,8 @@ type announcement struct {
 	// uid is that of its Node; empty if it is not known.
 	uid types.UID
 	Statement
+	// configuration is that of [Leases].
+	configuration string
 }
 
 // lease returns the Lease, renewed at a time. Only a new Lease gets an owner: clusters that protect this
@@ -160,8 +167,12 @@ func (a announcement) lease(namespace string, now time.Time) *coordinationv1.Lea
 // patch returns what makes an existing Lease the same, but for its owner, as a JSON merge patch.
 func (a announcement) patch(now time.Time) ([]byte, error) {
 	lease := a.lease("", now)
+	annotations := map[string]any{ConfigurationAnnotation: nil} // which removes it
+	for key, text := range lease.Annotations {
+		annotations[key] = text
+	}
 	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": lease.Annotations},
+		"metadata": map[string]any{"annotations": annotations},
 		"spec":     lease.Spec,
 	})
 }
@@ -172,5 +183,9 @@ func (a announcement) annotations() map[string]string {
 		entries[ip] = entry{Epoch: epoch}
 	}
 	text, _ := json.Marshal(entries) // addresses and numbers have a form in JSON
-	return map[string]string{Annotation: string(text), RevisionAnnotation: strconv.FormatUint(a.Revision, 10)}
+	annotations := map[string]string{Annotation: string(text), RevisionAnnotation: strconv.FormatUint(a.Revision, 10)}
+	if a.configuration != "" {
+		annotations[ConfigurationAnnotation] = a.configuration
+	}
+	return annotations
 }

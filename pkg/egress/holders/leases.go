@@ -9,10 +9,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// DefaultNamespace is that of the Leases if no other is configured.
+const DefaultNamespace = "origin-node"
+
 // Leases are where nodes announce their addresses.
 type Leases struct {
 	Client    kubernetes.Interface
 	Namespace string
+	// Configuration is what this node's Lease tells of its configuration, see [ConfigurationAnnotation]; nothing if empty.
+	Configuration string
 	// Explain, if not nil, adds to an error of the client what an operator needs to act on it.
 	Explain func(error) error
 	// Failing, if not nil, is told why the Leases cannot be read, or this node's not be written, and nil when

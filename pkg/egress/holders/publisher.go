@@ -53,7 +53,7 @@ func (p *Publisher) SetPublished(statement Statement, nodeUID types.UID) {
 	if p.wanted != nil && p.wanted.uid == nodeUID && p.wanted.equal(statement) {
 		return
 	}
-	p.wanted = &announcement{p.node, nodeUID, statement}
+	p.wanted = &announcement{p.node, nodeUID, statement, p.leases.Configuration}
 	select {
 	case p.wake <- struct{}{}:
 	default: // one waits already

@@ -110,6 +110,30 @@ func (s *apiServer) made(when string, want ...string) {
 	}
 }
 
+// TestPublisher_PublishesTheConfiguration: and it is gone when the node steers no more.
+func TestPublisher_PublishesTheConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		leases := s.leases()
+		leases.Configuration = `{"cluster-cidr":["10.128.0.0/14"]}`
+		p := NewPublisher(leases, me)
+		go p.Run(s.ctx)
+		for revision := range uint64(2) { // it is made, and patched
+			p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, revision}, "uid-1")
+			synctest.Wait()
+			if got := s.lease().Annotations[ConfigurationAnnotation]; got != leases.Configuration {
+				t.Errorf("publishes %q, want %q", got, leases.Configuration)
+			}
+		}
+		if err := leases.Withdraw(t.Context(), me); err != nil {
+			t.Fatal(err)
+		}
+		if got, there := s.lease().Annotations[ConfigurationAnnotation]; there {
+			t.Errorf("%q is left", got)
+		}
+	})
+}
+
 func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
