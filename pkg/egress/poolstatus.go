@@ -40,7 +40,7 @@ func (e *Extension) PoolStatus() (status.Pool, error) {
 func (p *poolNode) standing() func(ip netip.Addr) *status.AddressPool {
 	s, known := p.status()
 	return func(ip netip.Addr) *status.AddressPool {
-		if !known || !slices.ContainsFunc(p.extension.config.Pool.Networks, func(n netip.Prefix) bool { return n.Contains(ip) }) {
+		if !known || !p.extension.config.Pool.has(ip) {
 			return nil
 		}
 		result := &status.AddressPool{Votes: s.Votes, Of: s.Of}

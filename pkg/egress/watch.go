@@ -99,7 +99,7 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 	const patience = 70 * time.Second // a watch that failed is tried again within a minute
 	var answers time.Time             // since when
 	for e.barrier.WaitsFor(serviceCIDRs) {
-		exists, err := hasResource(e.ctx, client, networkingv1.SchemeGroupVersion, "servicecidrs")
+		exists, err := HasResource(e.ctx, client, networkingv1.SchemeGroupVersion, "servicecidrs")
 		switch {
 		case err != nil:
 			answers = time.Time{}
@@ -150,10 +150,11 @@ func (e *Extension) watchNetwork(client configclient.Interface) {
 // hasNetworks tells whether the API server has the kind Network of config.openshift.io. It
 // does not on other clusters than OpenShift's.
 func hasNetworks(ctx context.Context, client discovery.DiscoveryInterface) (bool, error) {
-	return hasResource(ctx, client, configv1.GroupVersion, "networks")
+	return HasResource(ctx, client, configv1.GroupVersion, "networks")
 }
 
-func hasResource(ctx context.Context, client discovery.DiscoveryInterface, group schema.GroupVersion, name string) (bool, error) {
+// HasResource tells whether the API server has a resource, whether or not the user may use it.
+func HasResource(ctx context.Context, client discovery.DiscoveryInterface, group schema.GroupVersion, name string) (bool, error) {
 	resources, err := upstream.ServerResources(ctx, client, group.String())
 	switch {
 	case apierrors.IsNotFound(err):

@@ -21,6 +21,10 @@ type Pool struct {
 	Members []PoolMember `json:"members"`
 	// Unheld are the addresses that no live node has, sorted.
 	Unheld []UnheldAddress `json:"unheld"`
+
+	// FromAPI and LeftOut are as in [Snapshot]. Votes, networks and drains are not known then.
+	FromAPI bool     `json:"-"`
+	LeftOut []string `json:"-"`
 }
 
 // PoolMember is a node of the pool.
@@ -44,7 +48,7 @@ type PoolNetwork struct {
 // UnheldAddress is an address that no live node of the pool has.
 type UnheldAddress struct {
 	IP    netip.Addr `json:"ip"`
-	Since time.Time  `json:"since"`
+	Since time.Time  `json:"since,omitzero"`
 	// UsedBy is the MAC of another host that has it, Lost the dead node that had it last; empty if there is none.
 	UsedBy string `json:"usedBy,omitempty"`
 	Lost   string `json:"lost,omitempty"`

@@ -37,6 +37,12 @@ type Snapshot struct {
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
+
+	// FromAPI: it is of the whole cluster, made from the API's objects alone, and not by a node. LeftOut says what the
+	// user may not read, and Doubts what of the objects is wrong; both for people.
+	FromAPI bool     `json:"-"`
+	LeftOut []string `json:"-"`
+	Doubts  []string `json:"-"`
 }
 
 // Address is an egress IP and where it is, as far as the node knows.
@@ -124,6 +130,23 @@ func (f Family) OfCluster() Family {
 	return f
 }
 
+// Granted returns the egress IPs of the claims that are not refused as a whole, sorted.
+func (f Family) Granted() (result []netip.Addr) {
+	refused := map[plan.Service]bool{}
+	for _, r := range f.Plan.Refusals {
+		if !r.Pod.IsValid() {
+			refused[r.Service] = true
+		}
+	}
+	for _, claim := range f.Input.Claims {
+		if !refused[claim.Service] {
+			result = append(result, claim.EgressIP)
+		}
+	}
+	slices.SortFunc(result, netip.Addr.Compare)
+	return slices.Compact(result)
+}
+
 // SinceOf returns Since for the binding with this index; zero if it has none.
 func (f Family) SinceOf(i int) time.Time {
 	if i < len(f.Since) {
@@ -136,6 +159,9 @@ func (f Family) SinceOf(i int) time.Time {
 // well.
 func (s Snapshot) Problems() []string {
 	var problems []string
+	if s.FromAPI {
+		return s.Doubts
+	}
 	if len(s.Missing) > 0 {
 		problems = append(problems, "the node has no plan yet, it waits for "+strings.Join(s.Missing, ", "))
 	} else if !s.Ready {
