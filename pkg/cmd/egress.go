@@ -33,13 +33,16 @@ type egressOptions struct {
 	watch     bool
 	noHeaders bool
 	all       bool
+
+	// desk is set for 'kubectl egress', which asks the API server and no node.
+	desk *deskOptions
 }
 
 func newEgressCommand() *cobra.Command {
 	o := &egressOptions{}
 	c := group("egress", "Show egress SNAT on this node",
 		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o),
-		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o))
+		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o), newEgressTopCommand(o), newEgressCollectCommand(o))
 	c.Long = egressLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
 	c.PersistentFlags().StringVar(&o.config, "config", "", "The node's configuration, which names the socket in place of --socket.")
@@ -83,16 +86,19 @@ func (o *egressOptions) addOutput(c *cobra.Command) {
 // addListing adds the flags of the commands that print a listing.
 func (o *egressOptions) addListing(c *cobra.Command) {
 	o.addOutput(c)
-	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Show only Services of this namespace.")
-	complete(c, "namespace", func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return o.complete(c.Context(), namespacesOf)
-	})
+	if o.desk == nil {
+		c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Show only Services of this namespace.")
+		complete(c, "namespace", o.completeNamespaces)
+	}
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the table, then each change, until interrupted.")
 	c.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the headers of a table.")
 }
 
 // addAll adds the flag --all of the listings of a plan.
 func (o *egressOptions) addAll(c *cobra.Command) {
+	if o.desk != nil {
+		return // it knows no node
+	}
 	c.Flags().BoolVar(&o.all, "all", false, "List those of the whole cluster, not only those of this node.")
 }
 
@@ -112,25 +118,54 @@ func (o *egressOptions) checkOutput() error {
 
 func (o *egressOptions) client() *status.Client { return status.NewClient(o.socket) }
 
+// source is who knows how egress SNAT stands: a node, or with 'kubectl egress' the API server.
+type source interface {
+	Snapshot(ctx context.Context) (status.Snapshot, error)
+	Watch(ctx context.Context, see func(status.Snapshot) error) error
+	Pool(ctx context.Context) (status.Pool, error)
+}
+
+func (o *egressOptions) source() (source, error) {
+	if o.desk != nil {
+		return o.desk.source()
+	}
+	return o.client(), nil
+}
+
+// snapshot asks once.
+func (o *egressOptions) snapshot(ctx context.Context) (status.Snapshot, error) {
+	source, err := o.source()
+	if err != nil {
+		return status.Snapshot{}, err
+	}
+	return source.Snapshot(ctx)
+}
+
 // standing has the fields that every JSON and YAML document of the egress commands has. These
 // documents are an interface of the project: fields may be added, but not changed or removed.
 type standing struct {
-	// Node is the node's name.
-	Node string `json:"node"`
-	// Ready: the node has written all of its rules since it started.
-	Ready bool `json:"ready"`
+	// Node is the node's name; empty if no node was asked.
+	Node string `json:"node,omitempty"`
+	// Ready: the node has written all of its rules since it started. It is nil if no node was asked.
+	Ready *bool `json:"ready,omitempty"`
 	// Problems are the reasons for which the kernel may not have the planned rules.
 	Problems []string `json:"problems"`
 	// Steering is how packets get to the nodes that have their egress IPs: off, vxlan or direct. It is
 	// empty if the node's version does not know of steering.
 	Steering string `json:"steering,omitempty"`
+	// LeftOut is what the user may not read, and what that means.
+	LeftOut []string `json:"leftOut,omitempty"`
 
 	// faults are those of Problems that keep packets from getting to other nodes.
 	faults []string
 }
 
 func standingOf(s status.Snapshot) standing {
-	return standing{Node: s.Node, Ready: s.Ready, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, faults: s.SteeringProblems}
+	now := standing{Node: s.Node, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, LeftOut: s.LeftOut, faults: s.SteeringProblems}
+	if !s.FromAPI {
+		now.Ready = &s.Ready
+	}
+	return now
 }
 
 // faultsOf returns the faults of steering that are about an IP family.
@@ -149,8 +184,32 @@ func warn(w io.Writer, problems []string) error {
 	return errors.Join(errs...)
 }
 
+// errIncomplete ends a command that has shown what the user may read, and has said what is left out.
+var errIncomplete = errors.New("the user may not read everything")
+
+// tellLeftOut prints what is left out.
+func tellLeftOut(w io.Writer, leftOut []string) error {
+	for _, text := range leftOut {
+		if _, err := fmt.Fprintln(w, kernel.Printable("left out: "+text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// incomplete returns errIncomplete if anything is left out.
+func incomplete(leftOut []string) error {
+	if len(leftOut) > 0 {
+		return errIncomplete
+	}
+	return nil
+}
+
 // ofCluster returns s with the plans of the whole cluster.
 func ofCluster(s status.Snapshot) status.Snapshot {
+	if s.FromAPI {
+		return s
+	}
 	s.Families = slices.Clone(s.Families)
 	for i, f := range s.Families {
 		s.Families[i] = f.OfCluster()
@@ -167,6 +226,10 @@ func explainers(s status.Snapshot) []*plan.Explainer {
 	return result
 }
 
+func (o *egressOptions) completeNamespaces(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return o.complete(c.Context(), namespacesOf)
+}
+
 // complete asks the node for completions. If the node does not answer there are none: an error
 // would garble the command line that the user is typing.
 func (o *egressOptions) complete(ctx context.Context, offers func(status.Snapshot) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -175,7 +238,7 @@ func (o *egressOptions) complete(ctx context.Context, offers func(status.Snapsho
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	snapshot, err := o.client().Snapshot(ctx)
+	snapshot, err := o.snapshot(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -63,7 +63,8 @@ type listedAddress struct {
 	Known    string       `json:"known,omitempty"`
 	Since    time.Time    `json:"since,omitzero"`
 	Pods     int          `json:"pods"`
-	Via      via          `json:"via"`
+	// Via is zero if no node was asked.
+	Via via `json:"via,omitzero"`
 	// Pool is nil if the address is other software's, or this node is not in the pool.
 	Pool *status.AddressPool `json:"pool,omitempty"`
 }
@@ -113,20 +114,26 @@ var addressListing = listing[listedAddress]{
 		{"VOTES", true, func(a listedAddress, _ time.Time) string { return a.votes() }},
 		{"LAST MOVE", true, func(a listedAddress, now time.Time) string { return a.lastMove(now) }},
 	},
-	empty:     noAddresses,
-	rows:      addressRows,
-	key:       func(a listedAddress) any { return a.EgressIP },
-	namespace: func(a listedAddress) string { return a.Owner.Namespace },
-	document:  func(s standing, rows []listedAddress) any { return addressList{s, append([]listedAddress{}, rows...)} },
+	ofNodes:     []string{"KNOWN BY", "VIA", "AGE", "VOTES", "LAST MOVE"},
+	clusterWide: true,
+	empty:       noAddresses,
+	rows:        addressRows,
+	key:         func(a listedAddress) any { return a.EgressIP },
+	namespaceOf: func(a listedAddress) string { return a.Owner.Namespace },
+	document:    func(s standing, rows []listedAddress) any { return addressList{s, append([]listedAddress{}, rows...)} },
 }
 
 func addressRows(s, _ status.Snapshot) []listedAddress {
 	var rows []listedAddress
 	for _, a := range s.Addresses {
-		rows = append(rows, listedAddress{
+		row := listedAddress{
 			EgressIP: a.IP, Owner: a.Owner, State: a.State, Holder: a.Holder, Why: a.Why, Conflict: a.Conflict,
-			Epoch: a.Epoch, Known: a.Known, Since: a.Since, Pods: a.Pods, Via: viaOf(a), Pool: a.Pool,
-		})
+			Epoch: a.Epoch, Known: a.Known, Since: a.Since, Pods: a.Pods, Pool: a.Pool,
+		}
+		if !s.FromAPI {
+			row.Via = viaOf(a)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -162,8 +169,11 @@ func (a listedAddress) markedHolder() string {
 	return a.Holder + " (" + strings.Join(marks, ", ") + ")"
 }
 
-// noAddresses says why a node lists no addresses.
+// noAddresses says why no addresses are listed.
 func noAddresses(s standing) string {
+	if s.Node == "" && s.Steering == "off" {
+		return "steering is off: pods use their egress IPs where they run, and nodes do not tell which addresses they have"
+	}
 	switch s.Steering {
 	case "":
 		return "the running node's version does not know which nodes have the egress IPs"

@@ -67,10 +67,10 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 		}
 	}
 	label := "Rules:"
-	if d.Outcome == plan.EndpointDecides || d.Here && d.held != nil && d.held.Way != wayHere {
+	if d.Outcome == plan.EndpointDecides || d.isHere() && d.held != nil && d.held.Way != wayHere {
 		label = "Otherwise:" // if neither the proxier nor steering sends the packet elsewhere
 	}
-	if d.Binding != nil && !d.Here {
+	if d.Binding != nil && d.Here != nil && !*d.Here {
 		line(label, "none on this node; the node that the pod runs on has them")
 	}
 	for _, r := range d.Rules {
@@ -79,6 +79,8 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	}
 	fmt.Fprintf(out, "  This packet would %s.\n", kernel.Printable(fate(d, now)))
 }
+
+func (d decision) isHere() bool { return d.Here != nil && *d.Here }
 
 // describeRefusals prints the refused claims on a bound pod.
 func describeRefusals(line func(label, text string), refusals []plan.Refusal, wide bool) {

@@ -107,7 +107,7 @@ func (o *explainOptions) run(c *cobra.Command, args []string) error {
 	if err := errors.Join(o.checkOutput(), o.parse(args)); err != nil {
 		return err
 	}
-	snapshot, err := o.client().Snapshot(c.Context())
+	snapshot, err := o.snapshot(c.Context())
 	if err != nil {
 		return err
 	}
@@ -115,13 +115,14 @@ func (o *explainOptions) run(c *cobra.Command, args []string) error {
 		return errors.Join(append([]error{errors.New("the node has no plan yet")}, asErrors(snapshot.Problems())...)...)
 	}
 	now := standingOf(snapshot)
-	if err := warn(c.ErrOrStderr(), slices.Concat(now.Problems, unwritten(snapshot))); err != nil {
+	if err := errors.Join(tellLeftOut(c.ErrOrStderr(), now.LeftOut), warn(c.ErrOrStderr(), slices.Concat(now.Problems, unwritten(snapshot)))); err != nil {
 		return err
 	}
+	explain := o.explainService
 	if o.pod.IsValid() {
-		return o.explainPod(c.OutOrStdout(), snapshot, now)
+		explain = o.explainPod
 	}
-	return o.explainService(c.OutOrStdout(), snapshot, now)
+	return errors.Join(explain(c.OutOrStdout(), snapshot, now), incomplete(now.LeftOut))
 }
 
 func asErrors(texts []string) []error {
@@ -147,12 +148,16 @@ func unwritten(s status.Snapshot) []string {
 // parse parses the arguments and --protocol.
 func (o *explainOptions) parse(args []string) error {
 	var err error
-	if namespace, name, isService := strings.Cut(args[0], "/"); isService {
+	first := args[0]
+	if o.desk != nil {
+		first = o.desk.qualify(first)
+	}
+	if namespace, name, isService := strings.Cut(first, "/"); isService {
 		if namespace == "" || name == "" || strings.Contains(name, "/") {
 			return fmt.Errorf("%q is neither a pod's IP address nor NAMESPACE/SERVICE", args[0])
 		}
 		o.service = plan.Service{Namespace: namespace, Name: name}
-	} else if o.pod, err = parseAddr(args[0]); err != nil {
+	} else if o.pod, err = parseAddr(first); err != nil {
 		return fmt.Errorf("%q is neither a pod's IP address nor NAMESPACE/SERVICE: %w", args[0], err)
 	}
 	if len(args) > 1 {
@@ -227,12 +232,13 @@ func (r rule) String() string {
 // decision is the plan's decision about a packet, with the rules that it matches.
 type decision struct {
 	plan.Decision
-	// Here: this node writes the rules of the binding.
-	Here bool `json:"here"`
+	// Here: this node writes the rules of the binding. It is nil if no node was asked.
+	Here *bool `json:"here,omitempty"`
 	// Via is zero if another node writes them, or if egress SNAT does not change the packet.
 	Via via `json:"via,omitzero"`
-	// Rules are those of source NAT. They do not see packets that are sent to another node, or dropped.
-	Rules []rule `json:"rules"`
+	// Rules are those of source NAT. They do not see packets that are sent to another node, or dropped. They are nil if no
+	// node was asked.
+	Rules []rule `json:"rules,omitzero"`
 
 	// podNode is the node that the pod runs on, by name.
 	podNode string
@@ -259,7 +265,11 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 		return fmt.Errorf("the node has no %s plan, which would include %s", name, o.pod)
 	}
 	family := s.Families[i]
-	e := plan.NewExplainer(family.Input, family.OfCluster().Plan)
+	whole := family
+	if !s.FromAPI {
+		whole = family.OfCluster()
+	}
+	e := plan.NewExplainer(family.Input, whole.Plan)
 	result := explainedPod{standing: now, Decisions: []decision{}}
 	result.Pod.IP, result.Pod.Family = o.pod, name
 	result.Pod.Endpoints = append([]plan.Endpoint{}, e.Endpoints(o.pod)...)
@@ -267,13 +277,15 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	if o.only != "" {
 		protocols = []plan.Protocol{o.only}
 	}
-	trace, known := tracer(family), addressesOf(s)
+	trace, known := tracer(family), knownBy(s)
 	for _, protocol := range protocols {
 		d := decision{Decision: e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination}), podNode: s.Node}
-		d.Rules = matched(trace, d.Packet)
+		here := d.Binding != nil && family.Has(*d.Binding)
+		if !s.FromAPI {
+			d.Here, d.Rules = &here, matched(trace, d.Packet)
+		}
 		if d.Binding != nil {
-			d.Here = family.Has(*d.Binding)
-			d.route(e, known)
+			d.route(e, known, here)
 		}
 		result.Decisions = append(result.Decisions, d)
 	}
@@ -285,17 +297,17 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 }
 
 // route adds the way that a bound pod's packet takes, from the pod's node on.
-func (d *decision) route(e *plan.Explainer, known addresses) {
+func (d *decision) route(e *plan.Explainer, known addresses, here bool) {
 	if endpoint, _ := e.Endpoint(d.Binding.Service, d.Pod); endpoint.Node != "" {
 		d.podNode = endpoint.Node
 	}
 	if d.Outcome == plan.Unchanged {
 		return
 	}
-	if d.Here {
-		d.Via = known.via(d.Binding.EgressIP)
+	if here {
+		d.Via = known.via(d.Binding.EgressIP, d.podNode)
 	}
-	d.held = known[d.Binding.EgressIP]
+	d.held = known.of[d.Binding.EgressIP]
 }
 
 // tracer returns a function that returns the rules that a packet matches in the node's back end.
@@ -348,7 +360,7 @@ type explainedService struct {
 
 func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now standing) error {
 	result := explainedService{standing: now, Service: o.service, Claims: []claimOfFamily{}}
-	elsewhere, known := "", addressesOf(s)
+	elsewhere, known := "", knownBy(s)
 	for i, e := range explainers(ofCluster(s)) {
 		state, claims := e.ExplainService(o.service, o.destination)
 		if !claims {
@@ -362,13 +374,17 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 		state.Endpoints = slices.DeleteFunc(state.Endpoints, func(e plan.EndpointState) bool {
 			return o.only != "" && e.Decision.Protocol != o.only && e.Decision.Protocol != plan.All
 		})
-		result.Claims = append(result.Claims, claimOfFamily{family, state, known[state.EgressIP]})
+		result.Claims = append(result.Claims, claimOfFamily{family, state, known.of[state.EgressIP]})
 	}
 	switch {
 	case len(result.Claims) == 0 && elsewhere != "":
 		return fmt.Errorf("the Service %s claims an egress IP for %s only, and %s is of the other IP family", o.service, elsewhere, o.destination)
 	case len(result.Claims) == 0:
-		return fmt.Errorf("the node has no claim of the Service %s: it does not exist, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", o.service)
+		who := "the node has"
+		if s.FromAPI {
+			who = "there is"
+		}
+		return fmt.Errorf("%s no claim of the Service %s: it does not exist, or it has no external IPs, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", who, o.service)
 	case o.output == asJSON || o.output == asYAML:
 		return printDocument(out, result, o.output, false, true)
 	}

@@ -74,8 +74,8 @@ type listedBinding struct {
 	Owner   plan.Service `json:"owner"`
 	Pod     plan.Pod     `json:"pod,omitzero"`
 	Node    string       `json:"node,omitempty"`
-	// Here: this node writes it.
-	Here bool `json:"here"`
+	// Here: this node writes it. It is nil if no node was asked.
+	Here *bool `json:"here,omitempty"`
 	// Predicted: the Service selects the pod, which no EndpointSlice names yet.
 	Predicted bool `json:"predicted,omitempty"`
 	// Since is zero until all of the row's bindings are written.
@@ -113,7 +113,7 @@ var bindingListing = listing[listedBinding]{
 		{"NODE", false, func(b listedBinding, _ time.Time) string { return orNone(b.Node) }},
 		{"AGE", false, func(b listedBinding, now time.Time) string {
 			switch {
-			case !b.Here:
+			case b.Here == nil || !*b.Here:
 				return "<elsewhere>"
 			case b.Since.IsZero():
 				return "<pending>"
@@ -130,28 +130,33 @@ var bindingListing = listing[listedBinding]{
 			return "endpointslice"
 		}},
 	},
-	empty: always("no pod is bound to an egress IP"),
-	rows:  bindingsOf,
+	ofNodes: []string{"AGE", "KNOWN BY"},
+	empty:   always("no pod is bound to an egress IP"),
+	rows:    bindingsOf,
 	key: func(b listedBinding) any {
 		return struct {
 			pod, egressIP netip.Addr
 			service       plan.Service
 		}{b.PodIP, b.EgressIP, b.Service}
 	},
-	namespace: func(b listedBinding) string { return b.Service.Namespace },
-	document:  func(s standing, rows []listedBinding) any { return bindingList{s, append([]listedBinding{}, rows...)} },
+	namespaceOf: func(b listedBinding) string { return b.Service.Namespace },
+	document:    func(s standing, rows []listedBinding) any { return bindingList{s, append([]listedBinding{}, rows...)} },
 }
 
 // bindingsOf returns the rows for those of wanted.
 func bindingsOf(node, wanted status.Snapshot) []listedBinding {
 	var result []listedBinding
-	known := addressesOf(node)
+	known := knownBy(node)
 	for i, e := range explainers(wanted) {
 		f := wanted.Families[i]
 		for j, b := range f.Plan.Bindings {
 			row := listBinding(e, b, f.SinceOf(j))
-			if row.Here = node.Families[i].Has(b); row.Here {
-				row.Via = known.via(b.EgressIP)
+			here := node.Families[i].Has(b)
+			if !node.FromAPI {
+				row.Here = &here
+			}
+			if here {
+				row.Via = known.via(b.EgressIP, row.Node)
 			}
 			result = append(result, row)
 		}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -22,14 +23,18 @@ import (
 // listing describes a table and its rows.
 type listing[T any] struct {
 	columns []column[T]
+	// ofNodes are the titles of the columns that only nodes know.
+	ofNodes []string
+	// clusterWide: the rows are of no namespace, so that 'kubectl egress' shows all of them by default.
+	clusterWide bool
 	// empty returns what is printed if there are no rows.
 	empty func(standing) string
 	// rows returns the rows in the order of the table, those of wanted, which is the
 	// snapshot of this node, or that with the plans of the whole cluster.
 	rows func(node, wanted status.Snapshot) []T
 	// key identifies a row, before and after a change.
-	key       func(T) any
-	namespace func(T) string
+	key         func(T) any
+	namespaceOf func(T) string
 	// document returns the JSON and YAML document.
 	document func(standing, []T) any
 }
@@ -53,14 +58,21 @@ func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
 	}
 	p := &listingPrinter[T]{listing: l, options: o, out: c.OutOrStdout(), errOut: c.ErrOrStderr()}
 	p.table.out = p.out
-	if o.watch {
-		return o.client().Watch(c.Context(), p.show)
-	}
-	snapshot, err := o.client().Snapshot(c.Context())
+	source, err := o.source()
 	if err != nil {
 		return err
 	}
-	return p.show(snapshot)
+	if p.namespace = o.namespace; o.desk != nil {
+		p.namespace = o.desk.namespaceOf(l.clusterWide)
+	}
+	if o.watch {
+		return source.Watch(c.Context(), p.show)
+	}
+	snapshot, err := source.Snapshot(c.Context())
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.show(snapshot), incomplete(snapshot.LeftOut))
 }
 
 // listingPrinter prints a listing once, or again after each change.
@@ -69,6 +81,8 @@ type listingPrinter[T any] struct {
 	options     *egressOptions
 	out, errOut io.Writer
 	table       table
+	// namespace is the only one whose rows are shown; all if empty.
+	namespace string
 
 	// The state at the last print.
 	printed  bool
@@ -83,11 +97,16 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 		wanted = ofCluster(s)
 	}
 	rows := slices.DeleteFunc(p.listing.rows(s, wanted), func(row T) bool {
-		return p.options.namespace != "" && p.namespace(row) != p.options.namespace
+		return p.namespace != "" && p.namespaceOf(row) != p.namespace
 	})
 	now := standingOf(s)
 	first, before, then := !p.printed, p.rows, p.standing
 	p.printed, p.rows, p.standing = true, rows, now
+	if !slices.Equal(then.LeftOut, now.LeftOut) {
+		if err := tellLeftOut(p.errOut, now.LeftOut); err != nil {
+			return err
+		}
+	}
 	switch p.options.output {
 	case asJSON, asYAML:
 		if !first && reflect.DeepEqual(then, now) && reflect.DeepEqual(before, rows) {
@@ -161,17 +180,21 @@ func (p *listingPrinter[T]) header(first bool) [][]string {
 	}
 	var titles []string
 	for _, c := range p.columns {
-		if !c.wide || p.options.output == asWide {
+		if p.shows(c) {
 			titles = append(titles, c.title)
 		}
 	}
 	return [][]string{titles}
 }
 
+func (p *listingPrinter[T]) shows(c column[T]) bool {
+	return (!c.wide || p.options.output == asWide) && (p.options.desk == nil || !slices.Contains(p.ofNodes, c.title))
+}
+
 func (p *listingPrinter[T]) cells(row T, now time.Time) []string {
 	var cells []string
 	for _, c := range p.columns {
-		if !c.wide || p.options.output == asWide {
+		if p.shows(c) {
 			cells = append(cells, c.cell(row, now))
 		}
 	}

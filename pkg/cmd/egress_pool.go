@@ -2,7 +2,7 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -42,11 +41,15 @@ func newEgressPoolCommand(o *egressOptions) *cobra.Command {
 			if err := o.checkOutput(); err != nil {
 				return err
 			}
-			pool, err := o.client().Pool(c.Context())
+			source, err := o.source()
 			if err != nil {
 				return err
 			}
-			return o.printPool(c.OutOrStdout(), pool)
+			pool, err := source.Pool(c.Context())
+			if err != nil {
+				return err
+			}
+			return errors.Join(tellLeftOut(c.ErrOrStderr(), pool.LeftOut), o.printPool(c.OutOrStdout(), pool), incomplete(pool.LeftOut))
 		},
 	}
 	o.addOutput(c)
@@ -132,15 +135,10 @@ func joinAddresses(addresses []netip.Addr) string {
 
 func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {
 	if o.output == asJSON || o.output == asYAML {
-		text, err := json.MarshalIndent(pool, "", "  ")
-		if err == nil && o.output == asYAML {
-			text, err = yaml.JSONToYAML(text)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(w, strings.TrimRight(string(text), "\n"))
-		return err
+		return printDocument(w, poolDocument(pool), o.output, false, true)
+	}
+	if pool.FromAPI {
+		return printPoolFromAPI(w, pool)
 	}
 	rows := [][]string{{"NODE", "STATE", "ADDRESSES", "NETWORKS"}}
 	for _, m := range pool.Members {
@@ -167,6 +165,37 @@ func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {
 		lines = append(lines, fmt.Sprintf("%s has been on no live node for %s%s.", u.IP, age(u.Since, time.Now()), because(u)))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// poolDocument returns what JSON and YAML have of a pool: of one that no node told of, what is known.
+func poolDocument(pool status.Pool) any {
+	if !pool.FromAPI {
+		return pool
+	}
+	return struct {
+		Members []status.PoolMember    `json:"members"`
+		Unheld  []status.UnheldAddress `json:"unheld"`
+		LeftOut []string               `json:"leftOut,omitempty"`
+	}{pool.Members, pool.Unheld, pool.LeftOut}
+}
+
+// printPoolFromAPI prints what Leases tell of the pool.
+func printPoolFromAPI(w io.Writer, pool status.Pool) error {
+	rows := [][]string{{"NODE", "STATE", "ADDRESSES"}}
+	for _, m := range pool.Members {
+		rows = append(rows, []string{m.Name, m.State, strconv.Itoa(len(m.Held))})
+	}
+	t := table{out: w}
+	err := t.write(rows...)
+	for i, u := range pool.Unheld {
+		if i == 0 {
+			_, spaceErr := fmt.Fprintln(w)
+			err = errors.Join(err, spaceErr)
+		}
+		_, lineErr := fmt.Fprintf(w, "No live node announces %s.\n", u.IP)
+		err = errors.Join(err, lineErr)
+	}
 	return err
 }
 

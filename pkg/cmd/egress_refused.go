@@ -106,11 +106,11 @@ var refusalListing = listing[listedRefusal]{
 		{"REASON", false, func(r listedRefusal, _ time.Time) string { return string(r.Reason) }},
 		{"MESSAGE", false, func(r listedRefusal, _ time.Time) string { return r.Message }},
 	},
-	empty:     always("nothing is refused"),
-	rows:      refusalsOf,
-	key:       func(r listedRefusal) any { return r.refusal() },
-	namespace: func(r listedRefusal) string { return r.Service.Namespace },
-	document:  func(s standing, rows []listedRefusal) any { return refusalList{s, append([]listedRefusal{}, rows...)} },
+	empty:       always("nothing is refused"),
+	rows:        refusalsOf,
+	key:         func(r listedRefusal) any { return r.refusal() },
+	namespaceOf: func(r listedRefusal) string { return r.Service.Namespace },
+	document:    func(s standing, rows []listedRefusal) any { return refusalList{s, append([]listedRefusal{}, rows...)} },
 }
 
 // refusalsOf returns the rows for those of s.

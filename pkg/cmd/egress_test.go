@@ -87,10 +87,9 @@ func openshift(t testing.TB, args ...string) (stdout, stderr string, err error) 
 }
 
 func openshiftTo(ctx context.Context, out, errOut io.Writer, args ...string) error {
-	root := newRootCommand()
+	root := commandFor(append([]string{"openshift"}, args...))
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }
 
@@ -634,7 +633,7 @@ func TestEgress_Warnings(t *testing.T) {
 	}
 	stdout, _, err := openshift(t, "egress", "list", "-o", "json", "--socket="+socket)
 	var list bindingList
-	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &list)); err != nil || list.Ready || len(list.Problems) != 2 {
+	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &list)); err != nil || list.Ready == nil || *list.Ready || len(list.Problems) != 2 {
 		t.Errorf("%v, %+v", err, list)
 	}
 

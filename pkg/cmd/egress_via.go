@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -46,23 +47,33 @@ func viaOf(a status.Address) via {
 	return via{Way: a.Way}
 }
 
-// addresses are those that a node knows of: none without steering.
-type addresses map[netip.Addr]*status.Address
+// addresses are the egress IPs of which it is known where they are: none without steering.
+type addresses struct {
+	of map[netip.Addr]*status.Address
+	// fromAPI: they are known by no node. unknown: nothing is known although packets are steered.
+	fromAPI, unknown bool
+}
 
-func addressesOf(s status.Snapshot) addresses {
-	result := make(addresses, len(s.Addresses))
+func knownBy(s status.Snapshot) addresses {
+	result := addresses{of: make(map[netip.Addr]*status.Address, len(s.Addresses)), fromAPI: s.FromAPI}
 	for i, a := range s.Addresses {
-		result[a.IP] = &s.Addresses[i]
+		result.of[a.IP] = &s.Addresses[i]
 	}
+	result.unknown = s.FromAPI && s.Steering != string(holders.Off) && len(s.Addresses) == 0
 	return result
 }
 
-// via says what the node does with packets that need ip. It uses an address that it knows nothing of.
-func (known addresses) via(ip netip.Addr) via {
-	if a := known[ip]; a != nil {
+// via says what is done with packets of a pod that need ip: by the node that was asked, or else by the pod's. A node
+// uses an address that it knows nothing of.
+func (known addresses) via(ip netip.Addr, podNode string) via {
+	switch a := known.of[ip]; {
+	case known.unknown:
+		return via{}
+	case a == nil, known.fromAPI && a.Way == string(kernel.ToNode) && a.Holder == podNode:
+		return via{Way: wayHere}
+	default:
 		return viaOf(*a)
 	}
-	return via{Way: wayHere}
 }
 
 // describeAddress says where an egress IP is.
@@ -94,7 +105,10 @@ func describeAddress(a status.Address, now standing) string {
 
 // nodeName returns what to call a node.
 func nodeName(name string, now standing) string {
-	if name == now.Node {
+	switch name {
+	case "":
+		return "its node"
+	case now.Node:
 		return "this node"
 	}
 	return name
@@ -105,7 +119,10 @@ func whyDropped(a status.Address) string {
 	if a.State == stateUnclaimed {
 		return fmt.Sprintf("no node has %s and egress-snat-steering is required. Put the address on an interface of a node", a.IP)
 	}
-	text := fmt.Sprintf("%s, which %s had, has been lost since %s", a.IP, a.Holder, a.Since.Format(time.RFC3339))
+	text := fmt.Sprintf("%s, which %s had, has been lost", a.IP, a.Holder)
+	if !a.Since.IsZero() {
+		text += " since " + a.Since.Format(time.RFC3339)
+	}
 	if a.Why != "" {
 		text += " (" + a.Why + ")"
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,26 +21,42 @@ const ExitConfigChanged = 75
 
 const errorPrefix = "error: "
 
-// Main runs the command line and returns the process's exit status: 0, ExitConfigChanged,
+// Main runs the command line and returns the process's exit status: 0, ExitConfigChanged, ExitIncomplete,
 // or 1 after an error, which it has printed.
 func Main() int {
 	defer logs.FlushLogs()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := newRootCommand().ExecuteContext(ctx)
+	err := commandFor(os.Args).ExecuteContext(ctx)
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errConfigChanged):
 		return ExitConfigChanged
+	case errors.Is(err, errIncomplete):
+		return ExitIncomplete
 	}
 	fmt.Fprintf(os.Stderr, "%s%v\n", errorPrefix, err)
 	return 1
 }
 
-func newRootCommand() *cobra.Command {
+// commandFor returns the command line of the name that the program was started under.
+func commandFor(args []string) *cobra.Command {
 	// kube-proxy's packages add flags to every command line. Here they are proxyArguments.
 	pflag.CommandLine = pflag.NewFlagSet("", pflag.ContinueOnError)
+	root := newRootCommand
+	switch filepath.Base(args[0]) {
+	case kubectlPlugin:
+		root = newDeskCommand
+	case kubectlCompletion:
+		root, args = newDeskCommand, slices.Insert(slices.Clone(args), 1, cobra.ShellCompRequestCmd)
+	}
+	c := root()
+	c.SetArgs(args[1:])
+	return c
+}
+
+func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "openshift",
 		Short: "An OpenShift node's service proxy with egress SNAT: pods leave from their Service's first external IP",

@@ -1,0 +1,371 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+// fakeAPI answers lists, by their paths. Other paths do not exist, and those in forbidden may not be read.
+type fakeAPI struct {
+	lists     map[string]any
+	forbidden map[string]bool
+}
+
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	list, known := a.lists[r.URL.Path]
+	switch {
+	case a.forbidden[r.URL.Path]:
+		w.WriteHeader(http.StatusForbidden)
+		list = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}
+	case !known:
+		w.WriteHeader(http.StatusNotFound)
+		list = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+	}
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// The paths of lists.
+const (
+	servicesPath = "/api/v1/services"
+	slicesPath   = "/apis/discovery.k8s.io/v1/endpointslices"
+	nodesPath    = "/api/v1/nodes"
+	leasesPath   = "/apis/coordination.k8s.io/v1/namespaces/origin-node/leases"
+	ownServices  = "/api/v1/namespaces/shop/services"
+	ownSlices    = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"
+)
+
+// smallCluster has three nodes, of which node-2 has an egress IP of the Service shop/web, and a Service of another namespace
+// that claims it as well.
+func smallCluster() *fakeAPI {
+	services := []v1.Service{
+		claiming("shop", "web", 9, "203.0.113.10"), claiming("shop", "db", 8, "203.0.113.11"), claiming("thief", "web", 1, "203.0.113.10"),
+	}
+	endpoints := []discovery.EndpointSlice{
+		endpointsOf("shop", "web", "10.128.0.11", "node-1", "10.128.0.12", "node-2"), endpointsOf("shop", "db", "10.128.0.13", "node-3"),
+		endpointsOf("thief", "web", "10.128.0.66", "node-1"),
+	}
+	var nodes []v1.Node
+	for i, name := range []string{"node-1", "node-2", "node-3"} {
+		nodes = append(nodes, v1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"network.openshift.io/egress-assignable": ""}},
+			Status: v1.NodeStatus{
+				Addresses:  []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2." + string(rune('1'+i))}},
+				Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
+			},
+		})
+	}
+	list := func(kind, version string, items any) any {
+		return map[string]any{"kind": kind, "apiVersion": version, "items": items}
+	}
+	inNamespace := func(items []v1.Service) []v1.Service {
+		return slices.DeleteFunc(slices.Clone(items), func(s v1.Service) bool { return s.Namespace != "shop" })
+	}
+	return &fakeAPI{forbidden: map[string]bool{}, lists: map[string]any{
+		servicesPath: list("ServiceList", "v1", services),
+		ownServices:  list("ServiceList", "v1", inNamespace(services)),
+		slicesPath:   list("EndpointSliceList", "discovery.k8s.io/v1", endpoints),
+		ownSlices:    list("EndpointSliceList", "discovery.k8s.io/v1", endpoints[:2]),
+		nodesPath:    list("NodeList", "v1", nodes),
+		leasesPath: list("LeaseList", "coordination.k8s.io/v1", []coordinationv1.Lease{
+			announcing("node-2", `{"203.0.113.10": {"epoch": 3}}`, `{"cluster-cidr":["10.128.0.0/14"],"egress-snat-assign-cidrs":["203.0.113.0/28"]}`),
+		}),
+	}}
+}
+
+func claiming(namespace, name string, days int, ip string) v1.Service {
+	return v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(now.AddDate(0, 0, -days))},
+		Spec:       v1.ServiceSpec{ClusterIP: "172.30.0.1", ExternalIPs: []string{ip}, Ports: []v1.ServicePort{{Port: 80, Protocol: v1.ProtocolTCP}}},
+	}
+}
+
+// endpointsOf is the EndpointSlice of a Service, with addresses and the nodes of these.
+func endpointsOf(namespace, service string, addressesAndNodes ...string) discovery.EndpointSlice {
+	slice := discovery.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: service + "-1", Labels: map[string]string{discovery.LabelServiceName: service}},
+		AddressType: discovery.AddressTypeIPv4,
+	}
+	for pair := range slices.Chunk(addressesAndNodes, 2) {
+		slice.Endpoints = append(slice.Endpoints, discovery.Endpoint{
+			Addresses: pair[:1], NodeName: &pair[1], TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: service + "-of-" + pair[1]},
+		})
+	}
+	return slice
+}
+
+// announcing is the Lease of a node.
+func announcing(node, addresses, configuration string) coordinationv1.Lease {
+	lease := coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "origin-node", Name: node, Annotations: map[string]string{holders.Annotation: addresses, holders.RevisionAnnotation: "4"}},
+		Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To(int32(40)), RenewTime: &metav1.MicroTime{Time: time.Now()}},
+	}
+	if configuration != "" {
+		lease.Annotations[holders.ConfigurationAnnotation] = configuration
+	}
+	return lease
+}
+
+// setLeases replaces all Leases.
+func (a *fakeAPI) setLeases(leases ...coordinationv1.Lease) {
+	a.lists[leasesPath] = map[string]any{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": leases}
+}
+
+// kubectl runs 'kubectl egress' with a kubeconfig for the API, whose context has the namespace shop.
+func kubectl(t *testing.T, api http.Handler, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	server := httptest.NewTLSServer(api)
+	defer server.Close()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "token"}
+	config.Contexts["desk"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: "shop"}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	root := commandFor(append([]string{"/usr/local/bin/kubectl-egress", "--kubeconfig=" + file, "--context=desk"}, args...))
+	var out, errOut bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), err
+}
+
+const (
+	deskList = `POD IP        PROTOCOLS   EGRESS IP      VIA      SERVICE    NODE
+10.128.0.11   tcp         203.0.113.10   node-2   shop/web   node-1
+10.128.0.12   tcp         203.0.113.10   here     shop/web   node-2
+10.128.0.13   tcp         203.0.113.11   here     shop/db    node-3
+`
+	deskListUnknown = `POD IP        PROTOCOLS   EGRESS IP      VIA   SERVICE    NODE
+10.128.0.11   tcp         203.0.113.10   -     shop/web   node-1
+10.128.0.12   tcp         203.0.113.10   -     shop/web   node-2
+10.128.0.13   tcp         203.0.113.11   -     shop/db    node-3
+`
+	deskRefused = `SERVICE     EGRESS IP      POD IP   PROTOCOL   REASON                  MESSAGE
+thief/web   203.0.113.10   <all>    <all>      OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
+`
+	deskAddresses = `ADDRESS        NAMESPACE   HOLDER   EPOCH    PODS
+203.0.113.10   shop        node-2   3        2
+203.0.113.11   shop        <none>   <none>   1
+`
+	deskPool = `NODE     STATE     ADDRESSES
+node-1   unknown   0
+node-2   live      1
+node-3   unknown   0
+
+No live node announces 203.0.113.11.
+`
+	deskExplain = `Pod 10.128.0.11 (shop/web-of-node-1 on node-1)
+
+tcp
+  Bound:        the Service shop/web gives it 203.0.113.10 (spec.externalIPs[0]) for tcp, an address that belongs to the namespace shop
+  Egress IP:    on node-2 (epoch 3, known by lease)
+  This packet would leave node-1 by steer0 to node-2, which SNATs it to 203.0.113.10.
+`
+	deskService = `Service shop/db
+
+IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
+  Granted: the address belongs to the namespace shop, because its Service shop/db is the oldest that has it
+  Egress IP: no node has 203.0.113.11 on an interface, so it is used where its pods run
+  POD IP        PROTOCOL   LEAVES AS      GIVEN BY   POD                 NODE     REFUSED
+  10.128.0.13   tcp        203.0.113.11   shop/db    shop/db-of-node-3   node-3   <none>
+`
+	deskJSON = `{
+  "problems": [],
+  "steering": "vxlan",
+  "bindings": [
+    {
+      "podIP": "10.128.0.13",
+      "protocols": [
+        "tcp"
+      ],
+      "egressIP": "203.0.113.11",
+      "via": {
+        "way": "here"
+      },
+      "service": {
+        "namespace": "shop",
+        "name": "db"
+      },
+      "field": "spec.externalIPs[0]",
+      "owner": {
+        "namespace": "shop",
+        "name": "db"
+      },
+      "pod": {
+        "namespace": "shop",
+        "name": "db-of-node-3"
+      },
+      "node": "node-3"
+    }
+  ]
+}
+`
+)
+
+func TestDesk_ShowsTheCluster(t *testing.T) {
+	for command, want := range map[string]string{
+		"list": deskList, "refused -A": deskRefused, "refused": "", "refused --namespace=thief": deskRefused, "addresses": deskAddresses, "addresses -n thief --no-headers": "",
+		"pool": deskPool, "explain 10.128.0.11 --protocol=tcp": deskExplain, "explain db": deskService, "explain db -n thief": "",
+	} {
+		stdout, stderr, err := kubectl(t, smallCluster(), strings.Fields(command)...)
+		if diff := cmp.Diff(want, stdout); diff != "" {
+			t.Errorf("%s prints (-want +got):\n%s%s", command, diff, stderr)
+		}
+		if command == "explain db -n thief" {
+			if err == nil || !strings.Contains(err.Error(), "there is no claim of the Service thief/db") {
+				t.Errorf("%s: %v", command, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+func TestDesk_Documents(t *testing.T) {
+	api := smallCluster()
+	api.lists[slicesPath] = map[string]any{"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": []discovery.EndpointSlice{endpointsOf("shop", "db", "10.128.0.13", "node-3")}}
+	stdout, stderr, err := kubectl(t, api, "list", "-o", "json")
+	if diff := cmp.Diff(deskJSON, stdout); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s%s", err, diff, stderr)
+	}
+	stdout, _, err = kubectl(t, api, "pool", "-o", "yaml")
+	const pool = "members:\n- name: node-1\n  state: unknown\n- held:\n  - 203.0.113.10\n  name: node-2\n  state: live\n- name: node-3\n  state: unknown\nunheld:\n- ip: 203.0.113.11\n"
+	if diff := cmp.Diff(pool, stdout); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	stdout, _, err = kubectl(t, api, "explain", "10.128.0.13", "--protocol=tcp", "-o", "json")
+	if err != nil || strings.Contains(stdout, `"here"`) && !strings.Contains(stdout, `"way": "here"`) || strings.Contains(stdout, `"rules"`) || strings.Contains(stdout, `"ready"`) {
+		t.Errorf("%v: a document has what only nodes know:\n%s", err, stdout)
+	}
+}
+
+func TestDesk_SaysWhatTheUsersRightsLeaveOut(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "node-config.yaml")
+	if err := os.WriteFile(config, []byte("kind: NodeConfig\napiVersion: v1\nmasterKubeConfig: absent\nproxyArguments: {cluster-cidr: [10.128.0.0/14], egress-snat-key-file: [/absent]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		forbidden []string
+		args      string
+		stdout    string
+		says      []string
+	}{
+		"nodes": {[]string{nodesPath}, "list", deskList, []string{"no right to list nodes: an egress IP that is a node's address is not recognised"}},
+		"other namespaces": {[]string{servicesPath, slicesPath}, "list", deskList, []string{
+			"no right to list services in all namespaces, but in shop: ", "no right to list endpointslices.discovery.k8s.io in all namespaces, but in shop: ",
+		}},
+		"leases": {[]string{leasesPath}, "list --config=" + config, deskListUnknown, []string{
+			"no right to list leases.coordination.k8s.io in the namespace origin-node: it is not known which nodes have which egress IPs",
+		}},
+		"endpoints": {[]string{slicesPath, ownSlices}, "refused -A", deskRefused, []string{"no right to list endpointslices.discovery.k8s.io in the namespace shop: no pods are known"}},
+	} {
+		api := smallCluster()
+		for _, path := range test.forbidden {
+			api.forbidden[path] = true
+		}
+		stdout, stderr, err := kubectl(t, api, strings.Fields(test.args)...)
+		if !errors.Is(err, errIncomplete) {
+			t.Errorf("%s: %v, want %v", name, err, errIncomplete)
+		}
+		if diff := cmp.Diff(test.stdout, stdout); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", name, diff)
+		}
+		for _, says := range test.says {
+			if !strings.Contains(stderr, "left out: "+says) {
+				t.Errorf("%s: says %q, want %q", name, stderr, says)
+			}
+		}
+		if lines := strings.Count(stderr, "left out: "); lines != len(test.says) {
+			t.Errorf("%s: %d things are left out, want %d:\n%s", name, lines, len(test.says), stderr)
+		}
+	}
+}
+
+func TestDesk_DoesNotGuessTheConfiguration(t *testing.T) {
+	const here, there = `{"cluster-cidr":["10.128.0.0/14"]}`, `{"cluster-cidr":["10.0.0.0/8"]}`
+	for name, test := range map[string]struct {
+		leases []coordinationv1.Lease
+		says   string
+		fails  bool
+	}{
+		"nobody publishes":   {[]coordinationv1.Lease{announcing("node-2", "{}", "")}, "Give a node's configuration with --config=FILE", true},
+		"a Lease of no Node": {[]coordinationv1.Lease{announcing("gone", "{}", here)}, "no node publishes its configuration", true},
+		"unreadable":         {[]coordinationv1.Lease{announcing("node-2", "{}", "{")}, "Lease origin-node/node-2: metadata.annotations[network.openshift.io/egress-configuration]", true},
+		"off":                {[]coordinationv1.Lease{announcing("node-2", "{}", `{"egress-snat":["false"]}`)}, "egress SNAT is off on the nodes", true},
+		"they differ": {[]coordinationv1.Lease{announcing("node-1", "{}", there), announcing("node-2", "{}", here), announcing("node-3", "{}", here)},
+			"warning: the nodes differ in their configuration, and the plan is that of most. node-2, node-3: " + here + ". node-1: " + there, false},
+	} {
+		api := smallCluster()
+		api.setLeases(test.leases...)
+		stdout, stderr, err := kubectl(t, api, "list")
+		said := stderr
+		if err != nil {
+			said += err.Error()
+		}
+		if !strings.Contains(said, test.says) || (err != nil) != test.fails || test.fails && stdout != "" {
+			t.Errorf("%s: %v, prints %q, %q; want %q", name, err, stdout, stderr, test.says)
+		}
+	}
+}
+
+func TestDesk_LostHolder(t *testing.T) {
+	api := smallCluster()
+	lease := announcing("node-2", `{"203.0.113.10": {"epoch": 3}}`, `{"cluster-cidr":["10.128.0.0/14"]}`)
+	lease.Spec.RenewTime.Time = time.Now().Add(-time.Minute)
+	api.setLeases(lease)
+	if stdout, _, err := kubectl(t, api, "addresses"); err != nil || strings.Contains(stdout, "lost") {
+		t.Errorf("%v: a node whose process is dead has its addresses:\n%s", err, stdout)
+	}
+	nodes := api.lists[nodesPath].(map[string]any)["items"].([]v1.Node)
+	nodes[1].Status.Conditions[0].Status = v1.ConditionFalse
+	stdout, _, err := kubectl(t, api, "addresses")
+	if err != nil || !strings.Contains(stdout, "node-2 (lost)") {
+		t.Errorf("%v: want node-2 (lost):\n%s", err, stdout)
+	}
+	if stdout, _, err := kubectl(t, api, "list", "--no-headers"); err != nil || strings.Count(stdout, "<dropped>") != 2 {
+		t.Errorf("%v: want two pods whose packets are dropped:\n%s", err, stdout)
+	}
+}
+
+func TestDesk_CompletionIsOfThePlugin(t *testing.T) {
+	root := commandFor([]string{"/bin/kubectl_complete-egress", "l"})
+	var out bytes.Buffer
+	root.SetOut(&out)
+	if err := root.ExecuteContext(t.Context()); err != nil || !strings.HasPrefix(out.String(), "list\t") {
+		t.Errorf("%v: completions %q, want list", err, out.String())
+	}
+}
+
+func TestDesk_HelpIsItsOwn(t *testing.T) {
+	for _, c := range newDeskCommand().Commands() {
+		if c.Name() != "version" && (c.Long != deskHelps[c.Name()].long || c.Long == "" || strings.Contains(c.Example, "openshift egress")) {
+			t.Errorf("%s has the help of a node's command", c.Name())
+		}
+	}
+}
