@@ -343,6 +343,35 @@ func TestCount_TellsTheBusiestDestination(t *testing.T) {
 	})
 }
 
+func TestLook_TellsNewFlows(t *testing.T) {
+	onNode(t, func(n *node) {
+		w := n.network
+		written := w.plan(binding(w.pod, kernel.TCP, w.egressIP), binding(w.pod, kernel.UDP, w.otherEgressIP))
+		more := map[string]entry{}
+		for i := range 7 {
+			more[fmt.Sprint("new: ", i)] = entry{Flow: flow(udp, w.unbound, netip.AddrPortFrom(addr(w.outside), 123).String(), w.otherEgressIP)}
+		}
+		var seen Seen
+		for i, step := range []struct {
+			comes map[string]entry
+			want  int
+		}{{n.entries(), 0}, {more, len(more)}, {nil, 0}} {
+			n.holds(step.comes)
+			var got map[netip.Addr]Usage
+			err := n.host.Do(func() (err error) {
+				got, seen, err = Look(n.Context(), n.family, written, seen)
+				return err
+			})
+			if err != nil {
+				n.Fatal(err)
+			}
+			if other, first := got[addr(w.otherEgressIP)], got[addr(w.egressIP)]; other.New != step.want || first.New != 0 || first.Flows == 0 {
+				n.Errorf("look %d: %+v and %+v, want %d new flows and none", i, other, first, step.want)
+			}
+		}
+	})
+}
+
 func TestCount_NoBindingsNoLook(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
