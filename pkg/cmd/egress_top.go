@@ -141,7 +141,11 @@ func summaryOf(u status.Usage) string {
 	for _, a := range u.Addresses {
 		flows, sent, fresh = flows+a.Flows, sent+a.Sent, fresh+a.New
 	}
-	return fmt.Sprintf("%s: %d egress IPs, %d flows, %d sent to other nodes, %s new/s", u.Node, len(u.Addresses), flows, sent, perSecond(fresh, u))
+	addresses := "egress IPs"
+	if len(u.Addresses) == 1 {
+		addresses = "egress IP"
+	}
+	return fmt.Sprintf("%s: %d %s, %d flows, %d sent to other nodes, %s new/s", u.Node, len(u.Addresses), addresses, flows, sent, perSecond(fresh, u))
 }
 
 // perSecond returns a rate; - as long as there was one look only.
