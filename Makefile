@@ -63,6 +63,10 @@ FUZZTIME ?= 10s
 DURATION ?= 5m
 MODE =
 SCOPE = node
+# Of test-conformance: what is judged, origin or stock; its features, default or all; which specs.
+PROXY =
+FEATURES =
+FOCUS =
 
 .PHONY: build
 build: build-cni ## Build the openshift binary (the default), against another branch with KUBE=1.36, and the CNI plugin
@@ -125,6 +129,16 @@ test-packages: packages ## Make the packages again, install, upgrade, remove and
 	debian=$$(hack/build-debian.sh) && \
 	DEBIAN=$$debian PACKAGES=$(CURDIR)/_output/packages VERSION='$(VERSION)' COMMIT='$(COMMIT)' SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
 		go run ./hack/e2e/report -count=1 -timeout=30m $(if $(RUN),-run '$(RUN)') ./hack/packages
+
+.PHONY: build-conformance
+build-conformance: ## Build upstream's end-to-end specs [sig-network] and what their pods run
+	hack/build-conformance.sh
+
+.PHONY: test-conformance
+test-conformance: build build-controlplane build-conformance ## Run upstream's specs [sig-network] on real kubelets (root; MODE=nftables, PROXY=stock, FEATURES=all, FOCUS=REGEXP for some)
+	controlplane=$$(hack/build-controlplane.sh) && conformance=$$(hack/build-conformance.sh) && \
+	MODE=$(MODE) PROXY=$(PROXY) FEATURES=$(FEATURES) FOCUS='$(FOCUS)' OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CONFORMANCE=$$conformance \
+		go test -v -count=1 -timeout=0 -run '^TestConformance_' ./hack/e2e
 
 .PHONY: test-soak
 test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables, SCOPE=cluster)

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	productModule = "../../go.mod"
-	ownModule     = "../controlplane/go.mod"
+	productModule     = "../../go.mod"
+	ownModule         = "../controlplane/go.mod"
+	conformanceModule = "../conformance/go.mod"
 )
 
 // TestVersions_AreTheVendoredOnes keeps the control plane at the version that the product is built with.
@@ -27,6 +28,18 @@ func TestVersions_AreTheVendoredOnes(t *testing.T) {
 	server := found(t, ownModule, `(?m)^\tgo\.etcd\.io/etcd/server/v3 (v\S+)`)
 	if diff := cmp.Diff(found(t, productModule, `(?m)^\tgo\.etcd\.io/etcd/api/v3 (v\S+)`), server); diff != "" {
 		t.Errorf("etcd (-what Kubernetes is made with +what is built):\n%s", diff)
+	}
+}
+
+// TestVersions_OfUpstreamsSpecsAreTheVendoredOnes keeps upstream's end-to-end tests at the version that the product is built with.
+func TestVersions_OfUpstreamsSpecsAreTheVendoredOnes(t *testing.T) {
+	for name, patterns := range map[string][2]string{
+		"k8s.io/kubernetes":   {`(?m)^\tk8s\.io/kubernetes (v\S+)`, `(?m)^(?:\t|require )k8s\.io/kubernetes (v\S+)`},
+		"the staging modules": {`(?ms)^replace \(\n(.*?)^\)`, `(?ms)^replace \(\n(.*?)^\)`},
+	} {
+		if diff := cmp.Diff(found(t, productModule, patterns[0]), found(t, conformanceModule, patterns[1])); diff != "" {
+			t.Errorf("%s: hack/conformance/go.mod is not like go.mod (-product +specs):\n%s", name, diff)
+		}
 	}
 }
 

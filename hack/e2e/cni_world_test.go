@@ -137,14 +137,19 @@ func withPlugin(m *member) string {
 // conflist is the list of plugins of a node, with further ones behind bridge, which gives pods these host numbers of the node's
 // pod networks and remembers that in a folder.
 func conflist(m *member, ipam string, first, last int, further string) []byte {
+	return fmt.Appendf(nil, `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [
+		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": %s} %s]}`, hostLocal(m, ipam, first, last), further)
+}
+
+// hostLocal is what conflist says of addresses.
+func hostLocal(m *member, ipam string, first, last int) string {
 	var ranges []string
 	for _, cidr := range m.Host.PodCIDRs() {
 		network := strings.TrimSuffix(cidr.Addr().String(), "0") // of 10.128.0.0/24
 		ranges = append(ranges, fmt.Sprintf(`[{"subnet": %q, "rangeStart": "%[2]s%[3]d", "rangeEnd": "%[2]s%[4]d"}]`, cidr, network, first, last))
 	}
-	return fmt.Appendf(nil, `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [
-		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": {"type": "host-local", "dataDir": %q, "ranges": [%s],
-			"routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}} %s]}`, ipam, strings.Join(ranges, ", "), further)
+	return fmt.Sprintf(`{"type": "host-local", "dataDir": %q, "ranges": [%s], "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}`,
+		ipam, strings.Join(ranges, ", "))
 }
 
 // create creates a pod that is bound to the node, and of which no EndpointSlice knows an address.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/machine"
 )
 
-// realWorld is a cluster of two nodes with kubelets and container runtimes, whose pods start when the CNI plugin lets them.
+// realWorld is a cluster of nodes with kubelets and container runtimes, whose pods start when the CNI plugin lets them.
 // External IPs are of the nodes' own network.
 type realWorld struct {
 	*world
@@ -33,11 +35,12 @@ type realWorld struct {
 // These are the first and the last of the host numbers of pods on a node: so few that an address is soon another pod's.
 const firstPodNumber, lastPodNumber = 100, 111
 
+// newRealWorld makes one of two nodes, or of more if the settings say so.
 func newRealWorld(t *testing.T, s settings) *realWorld {
 	t.Helper()
 	machine.RequireKubelet(t)
-	s.nodes, s.onLAN, s.kubelets = 2, true, true
-	s.arguments = `egress-snat-watch-pods: ["true"]`
+	s.nodes, s.onLAN, s.kubelets = max(s.nodes, 2), true, true
+	s.arguments += `egress-snat-watch-pods: ["true"]`
 	w := &realWorld{world: newIdleWorld(t, s)}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml"))
 	w.letKubelets()
@@ -103,7 +106,7 @@ func (w *realWorld) claim(namespace string, externalIPs ...string) {
 	w.must(err)
 }
 
-// deploy makes a Deployment web for the Service, with half of its pods on each node. They speak to the outside as soon as
+// deploy makes a Deployment web for the Service, with the same number of pods on each node. They speak to the outside as soon as
 // they can.
 func (w *realWorld) deploy(namespace string, replicas int32) {
 	w.Helper()
@@ -111,7 +114,7 @@ func (w *realWorld) deploy(namespace string, replicas int32) {
 	d.Spec.Template.Spec = machine.PodSpec(w.outside())
 	d.Spec.Template.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: v1.LabelHostname, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: web},
-		MatchLabelKeys: []string{"pod-template-hash"},
+		MatchLabelKeys: []string{"pod-template-hash"}, NodeTaintsPolicy: ptr.To(v1.NodeInclusionPolicyHonor),
 	}}
 	_, err := w.Client().AppsV1().Deployments(namespace).Create(w.Context(), d, metav1.CreateOptions{})
 	w.must(err)
@@ -126,10 +129,19 @@ type realPod struct {
 }
 
 // pods are those of a Deployment web that run and are to go on.
-func (w *realWorld) pods(namespace string) (found []realPod) {
+func (w *realWorld) pods(namespace string) []realPod {
 	w.Helper()
-	list, err := w.Client().CoreV1().Pods(namespace).List(w.Context(), metav1.ListOptions{LabelSelector: labels.SelectorFromSet(web).String()})
+	found, err := w.running(w.Context(), namespace)
 	w.must(err)
+	return found
+}
+
+// running is pods for any goroutine.
+func (w *realWorld) running(ctx context.Context, namespace string) (found []realPod, err error) {
+	list, err := w.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(web).String()})
+	if err != nil {
+		return nil, err
+	}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp != nil || pod.Status.Phase != v1.PodRunning {
 			continue
@@ -140,7 +152,7 @@ func (w *realWorld) pods(namespace string) (found []realPod) {
 			}
 		}
 	}
-	return found
+	return found, nil
 }
 
 // rollsOut waits until the Deployments web of these namespaces are rolled out.
@@ -195,15 +207,18 @@ func (w *realWorld) seenAs(pod realPod, as ...string) {
 	}
 }
 
-// surroundings are what a kubelet or a container runtime could change on this machine: sysctls, cgroups and folders.
-func surroundings(t *testing.T) (lines []string) {
+// surroundings are what a kubelet or a container runtime could change on this machine: sysctls, mounts, cgroups and folders.
+func surroundings(t *testing.T) []string {
 	t.Helper()
-	for _, sysctl := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
-		value, err := os.ReadFile(filepath.Join("/proc/sys", sysctl))
-		if err != nil {
-			t.Fatal(err)
+	lines := sysctls(t)
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mount := range strings.Lines(string(mounts)) {
+		if !strings.Contains(mount, " /run/netns") { // which labs come and go in
+			lines = append(lines, mount)
 		}
-		lines = append(lines, sysctl+" = "+string(value))
 	}
 	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/containerd*", "/run/systemd/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
 		found, err := filepath.Glob(pattern)
@@ -211,6 +226,19 @@ func surroundings(t *testing.T) (lines []string) {
 			t.Fatal(err)
 		}
 		lines = append(lines, found...)
+	}
+	return lines
+}
+
+// sysctls are those that a kubelet sets for the whole machine.
+func sysctls(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, sysctl := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", sysctl))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, sysctl+" = "+string(value))
 	}
 	return lines
 }
