@@ -21,6 +21,6 @@
 //
 // Kubelets have been tried with cgroups of version 1 only, which may be beside version 2 (systemd's hybrid layout). A Debian can have version 2 alone.
 //
-// Pods run the program in the folder pod, in an image that the test makes (see [MakeImage]), or those of [MakeImages]. The Debian is what
-// hack/build-debian.sh makes.
+// Pods run the program in the folder pod, in an image that the test makes (see [MakeImage]), or what else it makes images of
+// (see [MakeImages]). The Debian is what hack/build-debian.sh makes.
 package machine
