@@ -30,7 +30,7 @@ type conformanceWorld struct {
 }
 
 // atATime is how many specs are run at a time. Most of the time they wait.
-const atATime = 9
+const atATime = 12
 
 // coreDNS is the name of its image in hack/conformance/coredns.yaml.
 const coreDNS = "localhost/coredns:test"
