@@ -49,39 +49,47 @@ type barrier struct {
 	flows, unseen, hosts *nftables.Set
 }
 
-// openBarrier makes the table in the network namespace of the thread, or makes it again as it should be;
-// what it holds stays. The error is [errNoBarrier] if the kernel does not have what that takes.
-func openBarrier(family kernel.Family) (*barrier, error) {
-	b, err := makeBarrier(family, false)
+// makeBarrier makes the table of the barrier, or makes it again as it should be; what it holds stays. The error is
+// [errNoBarrier] if the kernel does not have what that takes.
+func (k *handle) makeBarrier() error {
+	err := k.tryBarrier(false)
 	if errors.Is(err, unix.EEXIST) {
 		// Somebody has restored the table with nft, whose sets are not quite the same.
-		return makeBarrier(family, true)
+		err = k.tryBarrier(true)
 	}
-	return b, err
+	return err
 }
 
-// makeBarrier makes the table, in the place of one that is there, or of what differs there.
-func makeBarrier(family kernel.Family, anew bool) (*barrier, error) {
-	b, err := connectBarrier(family)
-	if err != nil {
-		return nil, err
+// tryBarrier makes the table, in the place of one that is there, or of what differs there. It connects to the kernel if there
+// is no connection, or if that failed.
+func (k *handle) tryBarrier(anew bool) (err error) {
+	if k.barrier == nil {
+		if k.barrier, err = connectBarrier(k.family); err != nil {
+			return err
+		}
 	}
+	if err = k.barrier.make(k.family, anew); err != nil {
+		k.barrier.close()
+		k.barrier = nil
+	}
+	return err
+}
+
+// make has the kernel make the table.
+func (b *barrier) make(family kernel.Family, anew bool) error {
+	b.AddTable(b.table)
 	if anew {
 		b.DelTable(b.table)
 		b.AddTable(b.table)
 	}
-	if err = errors.Join(b.AddSet(b.flows, nil), b.AddSet(b.unseen, nil), b.AddSet(b.hosts, nil)); err == nil {
-		b.addRules(family)
-		err = b.commit()
+	if err := errors.Join(b.AddSet(b.flows, nil), b.AddSet(b.unseen, nil), b.AddSet(b.hosts, nil)); err != nil {
+		return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
 	}
-	if err != nil {
-		b.close()
-		return nil, err
-	}
-	return b, nil
+	b.addRules(family)
+	return b.commit()
 }
 
-// connectBarrier connects to the kernel. The table is part of the next commit.
+// connectBarrier connects to the kernel.
 func connectBarrier(family kernel.Family) (*barrier, error) {
 	b := &barrier{table: &nftables.Table{Name: barrierTable, Family: nftables.TableFamilyIPv4}}
 	address := nftables.TypeIPAddr
@@ -105,7 +113,6 @@ func connectBarrier(family kernel.Family) (*barrier, error) {
 	if err != nil {
 		return nil, barrierError(err)
 	}
-	b.AddTable(b.table)
 	return b, nil
 }
 
@@ -286,7 +293,8 @@ func Cleanup(ctx context.Context) error {
 		}
 		b, err := connectBarrier(family)
 		if err == nil {
-			b.DelTable(b.table) // which is there, by the same transaction
+			b.AddTable(b.table) // so that it is there
+			b.DelTable(b.table)
 			err = b.commit()
 			b.close()
 		}

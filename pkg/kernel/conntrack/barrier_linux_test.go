@@ -183,14 +183,12 @@ func TestDelete_AfterAKillBehindTheBarrier(t *testing.T) {
 				return err
 			}
 			defer k.close()
-			b, err := openBarrier(n.family)
-			if err != nil {
+			if err := k.makeBarrier(); err != nil {
 				return err
 			}
-			defer b.close()
 			var entries []doomed
 			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, doomed{t.ends, Ends}) })
-			return errors.Join(err, b.add(entries))
+			return errors.Join(err, k.barrier.add(entries))
 		})
 		if err != nil {
 			n.Fatal(err)

@@ -32,8 +32,51 @@ const (
 // many however few flows there are, and for each entry that the kernel passes over, or tells.
 const bucketPassed, entryPassed, entryTold = 40, 270, 1900
 
-// Delete deletes the tracked flows of family that wear a wrong identity after a change, as
-// [Selector] says, and returns how many have ended. The plan must be in the kernel already, and so must
+// Table is the conntrack table of one IP family. It must not be used by two goroutines at once, and not in two network
+// namespaces. It keeps its sockets open: each time that one which has spoken to netfilter is closed, the kernel makes all
+// changes of nftables wait, of both IP families, until it has thrown away what earlier ones have removed
+// (nft_rcv_nl_event), which takes tens of milliseconds.
+type Table struct {
+	family kernel.Family
+	// handle is nil as long as nothing was asked for, and after an error.
+	handle *handle
+}
+
+// NewTable returns that of family.
+func NewTable(family kernel.Family) *Table { return &Table{family: family} }
+
+// Close gives back what the Table has from the kernel. It may be used again.
+func (t *Table) Close() {
+	if t.handle != nil {
+		t.handle.close()
+		t.handle = nil
+	}
+}
+
+// with calls f with what the kernel has. If that fails, or ends early, answers may be on their way: the sockets are not
+// used any more.
+func (t *Table) with(ctx context.Context, f func(*handle) error) (err error) {
+	if t.handle == nil {
+		if t.handle, err = open(t.family); err != nil {
+			return err
+		}
+	}
+	t.handle.size = readSize()
+	if err = f(t.handle); err != nil || ctx.Err() != nil {
+		t.Close()
+	}
+	return err
+}
+
+// Delete is [Table.Delete] for a caller who does not come again.
+func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (ended int, err error) {
+	t := NewTable(family)
+	defer t.Close()
+	return t.Delete(ctx, after, scope)
+}
+
+// Delete deletes the tracked flows that wear a wrong identity after a change, as [Selector] says, and returns how many have
+// ended. The plan must be in the kernel already, and so must
 // the ways: a deleted flow's next packet meets the rules at once. The flows end on both sides, and none is taken
 // up again, where the kernel can do that; if it cannot, the log says so. Those whose way alone has changed
 // go on. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
@@ -42,60 +85,56 @@ const bucketPassed, entryPassed, entryTold = 40, 270, 1900
 //
 // After an error some flows may have been deleted, and calling it again is right. When
 // ctx ends no more flows are judged.
-func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (ended int, err error) {
+func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (ended int, err error) {
 	selector := NewSelector(after, scope, kernel.CIDRSet{})
 	if selector.Empty() {
 		return 0, nil
 	}
-	k, err := open(family)
-	if err != nil {
-		return 0, err
-	}
-	defer k.close()
-	if selector.local, err = k.localAddresses(ctx); err != nil {
-		return 0, err
-	}
-	look := func(see func(*tracked)) error { return k.look(ctx, selector, see) }
-	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
-		verdict := selector.Judge(t.Flow)
-		if verdict != Stays {
-			klog.FromContext(ctx).V(4).Info(verdict.message(),
-				"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
+	err = t.with(ctx, func(k *handle) (err error) {
+		if selector.local, err = k.localAddresses(ctx); err != nil {
+			return err
 		}
-		return verdict
+		look := func(see func(*tracked)) error { return k.look(ctx, selector, see) }
+		ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+			verdict := selector.Judge(t.Flow)
+			if verdict != Stays {
+				klog.FromContext(ctx).V(4).Info(verdict.message(),
+					"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
+			}
+			return verdict
+		})
+		return err
 	})
 	if err != nil {
-		return ended, fmt.Errorf("delete %s flows that use the wrong source address: %w", family, err)
+		return ended, fmt.Errorf("delete %s flows that use the wrong source address: %w", t.family, err)
 	}
 	return ended, nil
 }
 
-// DeleteMisdirected deletes the tracked TCP connections of family that do not go where r sends them, as
-// [Redirection] says, and returns how many have ended. The rules must be in the kernel already. The
-// connections end as those of [Delete] do, and it may be called again after an error.
-func DeleteMisdirected(ctx context.Context, family kernel.Family, r Redirection) (ended int, err error) {
+// DeleteMisdirected deletes the tracked TCP connections that do not go where r sends them, as [Redirection] says, and
+// returns how many have ended. The rules must be in the kernel already. The
+// connections end as those of [Table.Delete] do, and it may be called again after an error.
+func (t *Table) DeleteMisdirected(ctx context.Context, r Redirection) (ended int, err error) {
 	if r.empty() {
 		return 0, nil
 	}
-	k, err := open(family)
-	if err != nil {
-		return 0, err
-	}
-	defer k.close()
-	if r.local, err = k.localAddresses(ctx); err != nil {
-		return 0, err
-	}
-	look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
-	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
-		if !r.misdirected(t) {
-			return Stays
+	err = t.with(ctx, func(k *handle) (err error) {
+		if r.local, err = k.localAddresses(ctx); err != nil {
+			return err
 		}
-		klog.FromContext(ctx).V(4).Info("Deleting a connection that does not go where it should",
-			"source", t.original.source, "destination", t.original.destination, "goesTo", t.replying.source)
-		return Ends
+		look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
+		ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+			if !r.misdirected(t) {
+				return Stays
+			}
+			klog.FromContext(ctx).V(4).Info("Deleting a connection that does not go where it should",
+				"source", t.original.source, "destination", t.original.destination, "goesTo", t.replying.source)
+			return Ends
+		})
+		return err
 	})
 	if err != nil {
-		return ended, fmt.Errorf("delete %s connections that do not go where they should: %w", family, err)
+		return ended, fmt.Errorf("delete %s connections that do not go where they should: %w", t.family, err)
 	}
 	return ended, nil
 }
@@ -169,7 +208,10 @@ type handle struct {
 	family kernel.Family
 	routes *netlink.Handle
 	table  *socket
-	size   tableSize
+	// deletions and barrier are opened when they are first needed.
+	deletions *socket
+	barrier   *barrier
+	size      tableSize
 }
 
 // tableSize is that of the conntrack table.
@@ -219,8 +261,13 @@ func open(family kernel.Family) (*handle, error) {
 
 func (k *handle) close() {
 	k.routes.Close()
-	if k.table != nil {
-		k.table.close()
+	for _, s := range []*socket{k.table, k.deletions} {
+		if s != nil {
+			s.close()
+		}
+	}
+	if k.barrier != nil {
+		k.barrier.close()
 	}
 }
 

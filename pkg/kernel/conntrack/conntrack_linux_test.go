@@ -30,6 +30,7 @@ type node struct {
 	family  kernel.Family
 	network network
 	names   map[uint32]string // of the entries, by mark
+	table   *Table
 }
 
 // onNode runs test on a node of its own for each IP family.
@@ -37,7 +38,9 @@ func onNode(t *testing.T, test func(n *node)) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{IPv6: true})
-			test(&node{T: t, host: l.Node(), family: family, network: network, names: map[uint32]string{}})
+			n := &node{T: t, host: l.Node(), family: family, network: network, names: map[uint32]string{}, table: NewTable(family)}
+			t.Cleanup(n.table.Close)
+			test(n)
 		})
 	}
 }
@@ -88,7 +91,7 @@ func (n *node) left() (names []string) {
 func (n *node) delete(ctx context.Context, after kernel.Desired, scope Scope) (deleted int, err error) {
 	n.Helper()
 	doErr := n.host.Do(func() error {
-		deleted, err = Delete(ctx, n.family, after, scope)
+		deleted, err = n.table.Delete(ctx, after, scope)
 		return nil
 	})
 	if doErr != nil {
@@ -196,6 +199,25 @@ func TestDelete_WrongIdentitiesOnly(t *testing.T) {
 		bindings := n.bound().Bindings
 		n.deletes(w.plan(bindings[1]), Scope{Removed: bindings[:1]}, n.namesWith("right: TCP")...)
 		n.deletes(w.plan(), Scope{Removed: bindings[1:]}, "right: ICMP", "right: UDP")
+	})
+}
+
+// TestTable_OpensItsSocketsOnce, and again after an error.
+func TestTable_OpensItsSocketsOnce(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.deleteOne()
+		first := *n.table.handle
+		n.deleteOne()
+		if now := *n.table.handle; now.table != first.table || now.deletions != first.deletions || now.barrier != first.barrier {
+			n.Errorf("the second deletion used %+v, want the sockets of the first: %+v", now, first)
+		}
+		first.deletions.close()
+		first.deletions.fd = -1
+		n.holds(n.numbered(1))
+		if _, err := n.delete(n.Context(), n.bound(), Scope{All: true}); !errors.Is(err, unix.EBADF) {
+			n.Errorf("a socket that is closed: %v, want EBADF", err)
+		}
+		n.deletes(n.bound(), Scope{All: true}, n.left()...)
 	})
 }
 

@@ -9,26 +9,23 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
-
-	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // deletions is how many entries are deleted at once. The kernel's answers to all of them, should
 // all fail, fit into the smallest receive buffer that is common.
 const deletions = 64
 
-// deleter deletes entries, some at a time.
+// deleter deletes entries, some at a time, with the sockets of a handle.
 type deleter struct {
-	*socket
-	family  kernel.Family
+	*handle
 	entries []doomed // that were not deleted yet
 	// requests is what the kernel is sent of them; last is where the last begins.
 	requests []byte
 	last     int
 
-	// barrier and nudger are there when they are needed, and can be had. noBarrier and noNudger are
-	// why they cannot, and unreached is how many nudges were not sent.
-	barrier             *barrier
+	// barred: the barrier is as it should be. nudger is there when it is needed, and can be had. noBarrier and noNudger
+	// are why they cannot, and unreached is how many nudges were not sent.
+	barred              bool
 	nudger              *nudger
 	noBarrier, noNudger error
 	unreached           int
@@ -51,19 +48,19 @@ type doomed struct {
 // ending tells that the flow does not go on.
 func (d *doomed) ending() bool { return d.verdict == EndsAtPod || d.verdict == Ends }
 
+// newDeleter returns one for a change.
 func (k *handle) newDeleter() (*deleter, error) {
-	s, err := openSocket()
-	if err != nil {
-		return nil, explain(err)
+	if k.deletions == nil {
+		s, err := openSocket()
+		if err != nil {
+			return nil, explain(err)
+		}
+		k.deletions = s
 	}
-	return &deleter{socket: s, family: k.family}, nil
+	return &deleter{handle: k}, nil
 }
 
 func (d *deleter) close() {
-	d.socket.close()
-	if d.barrier != nil {
-		d.barrier.close()
-	}
 	if d.nudger != nil {
 		d.nudger.close()
 	}
@@ -79,7 +76,7 @@ func (d *deleter) do(t *tracked, verdict Verdict) {
 	if !t.nameable() {
 		return
 	}
-	d.sequence++
+	d.deletions.sequence++
 	d.last = len(d.requests)
 	b := append(d.requests, make([]byte, headerLength)...)
 	b = append(b, inet(d.family), nl.NFNETLINK_V0, 0, 0) // nfgenmsg
@@ -88,7 +85,7 @@ func (d *deleter) do(t *tracked, verdict Verdict) {
 	binary.NativeEndian.PutUint32(header, uint32(len(header)))
 	binary.NativeEndian.PutUint16(header[4:], unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_DELETE)
 	binary.NativeEndian.PutUint16(header[6:], unix.NLM_F_REQUEST)
-	binary.NativeEndian.PutUint32(header[8:], d.sequence)
+	binary.NativeEndian.PutUint32(header[8:], d.deletions.sequence)
 	d.entries = append(d.entries, doomed{t.ends, verdict})
 	if len(d.entries) == deletions {
 		d.flush()
@@ -131,8 +128,8 @@ func (d *deleter) bar() error {
 	if len(ending) == 0 {
 		return nil
 	}
-	if d.barrier == nil && d.noBarrier == nil {
-		barrier, err := openBarrier(d.family)
+	if !d.barred && d.noBarrier == nil {
+		err := d.makeBarrier()
 		if errors.Is(err, errNoBarrier) {
 			d.noBarrier = err
 			return nil
@@ -140,9 +137,9 @@ func (d *deleter) bar() error {
 		if err != nil {
 			return err
 		}
-		d.barrier = barrier
+		d.barred = true
 	}
-	if d.barrier == nil {
+	if !d.barred {
 		return nil
 	}
 	return d.barrier.add(ending)
@@ -151,7 +148,7 @@ func (d *deleter) bar() error {
 // nudge lets those ends of a connection send a packet that have to, see [nudger]. An end that it does not
 // reach learns what has become of the connection when it sends by itself.
 func (d *deleter) nudge(e *doomed) {
-	if !e.connected() || e.verdict == Leaves || e.ending() && d.barrier == nil {
+	if !e.connected() || e.verdict == Leaves || e.ending() && !d.barred {
 		return
 	}
 	if d.nudger == nil && d.noNudger == nil {
@@ -181,12 +178,12 @@ func (d *deleter) complain(logger klog.Logger) {
 func (d *deleter) request() error {
 	// The kernel answers those that fail anyway, so all have been when the last is.
 	binary.NativeEndian.PutUint16(d.requests[d.last+6:], unix.NLM_F_REQUEST|unix.NLM_F_ACK)
-	if err := d.send(d.requests); err != nil {
+	if err := d.deletions.send(d.requests); err != nil {
 		return err
 	}
 	for answered := false; !answered; {
-		err := d.receive(func(m message) error {
-			answered = answered || m.sequence == d.sequence
+		err := d.deletions.receive(func(m message) error {
+			answered = answered || m.sequence == d.deletions.sequence
 			d.note(m.sequence, errorOf(m))
 			return nil
 		})
@@ -209,7 +206,7 @@ func (d *deleter) note(sequence uint32, err error) {
 	if err == nil {
 		return
 	}
-	if behind := int(d.sequence - sequence); behind < len(d.entries) {
+	if behind := int(d.deletions.sequence - sequence); behind < len(d.entries) {
 		d.count(&d.entries[len(d.entries)-1-behind], -1)
 	}
 	if errors.Is(err, unix.ENOENT) {

@@ -230,13 +230,13 @@ func TestDeleter_FlowReplacedMeanwhile(t *testing.T) {
 		bystander := map[string]entry{"bystander": {Flow: flow(tcp, n.network.unbound, n.network.outside, n.network.node)}}
 		n.holds(bystander)
 		const number = 10 // below what is sent at once
+		var k *handle
 		var d *deleter
-		err := n.host.Do(func() error {
-			k, err := open(n.family)
-			if err != nil {
+		err := n.host.Do(func() (err error) {
+			if k, err = open(n.family); err != nil {
 				return err
 			}
-			defer k.close()
+			n.Cleanup(k.close)
 			n.holds(n.numbered(number))
 			if d, err = k.newDeleter(); err != nil {
 				return err
@@ -311,7 +311,7 @@ func TestDeleter_EntryWithoutAName(t *testing.T) {
 // TestDeleter_BrokenSocket: what was sent in vain is not counted.
 func TestDeleter_BrokenSocket(t *testing.T) {
 	for family, n := range networks {
-		d := &deleter{socket: &socket{fd: -1, buffer: make([]byte, received)}, family: family, noBarrier: errNoBarrier}
+		d := &deleter{handle: &handle{family: family, deletions: &socket{fd: -1, buffer: make([]byte, received)}}, noBarrier: errNoBarrier}
 		wrong := decode(bodyOf(family, wholeParts(n)))
 		for range 2 * deletions {
 			d.do(&wrong, Ends)
@@ -324,7 +324,7 @@ func TestDeleter_BrokenSocket(t *testing.T) {
 
 // TestDeleter_CountsRefusals counts what the kernel answers. A flow that goes on does not count as ended.
 func TestDeleter_CountsRefusals(t *testing.T) {
-	d := &deleter{socket: &socket{sequence: 17}, ended: 5, entries: slices.Repeat([]doomed{{verdict: Ends}}, 6)}
+	d := &deleter{handle: &handle{deletions: &socket{sequence: 17}}, ended: 5, entries: slices.Repeat([]doomed{{verdict: Ends}}, 6)}
 	d.entries[3].verdict = Moves
 	for i, err := range []error{nil, unix.ENOENT, unix.EBUSY, unix.EPERM, unix.EPERM, nil} {
 		d.note(uint32(12+i), err)

@@ -59,9 +59,9 @@ type Reconciler struct {
 	// steering is nil if nothing is steered. unsteered: it was incomplete after the last sync.
 	steering  steeringDriver
 	unsteered bool
-	// delete is conntrack.Delete; unit tests put something else in its place, for it acts
+	// delete is that of a conntrack.Table; unit tests put something else in its place, for it acts
 	// on the network namespace that they run in.
-	delete func(context.Context, kernel.Family, kernel.Desired, conntrack.Scope) (int, error)
+	delete func(context.Context, kernel.Desired, conntrack.Scope) (int, error)
 	state  State
 	// fingerprint is that of the kernel's tables before the last look, or before the last glance that found
 	// all that it is about untouched; empty once this process has written since.
@@ -130,7 +130,7 @@ func New(logger klog.Logger, config Config) *Reconciler {
 	r := &Reconciler{
 		config:      config,
 		logger:      klog.LoggerWithValues(logger, "ipFamily", config.Family),
-		delete:      conntrack.Delete,
+		delete:      conntrack.NewTable(config.Family).Delete,
 		state:       State{Times: Times{SyncPeriod: config.SyncPeriod, FullLook: fullLook}},
 		debt:        conntrack.Scope{All: true},
 		belief:      belief{since: map[kernel.Binding]time.Time{}},

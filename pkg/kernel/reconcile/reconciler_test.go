@@ -163,7 +163,7 @@ func newNode(t *testing.T, m *memory) *node {
 	n := &node{T: t, kernel: m, now: start}
 	n.Reconciler = New(klog.Background(), Config{Family: kernel.IPv4, SyncPeriod: time.Hour, RepairProxier: func() { n.repairs++ }, Clock: nodeClock{n}})
 	n.driver = m
-	n.delete = func(_ context.Context, _ kernel.Family, _ kernel.Desired, scope conntrack.Scope) (int, error) {
+	n.delete = func(_ context.Context, _ kernel.Desired, scope conntrack.Scope) (int, error) {
 		if n.fail > 0 {
 			n.fail--
 			return 0, errors.New("the table cannot be read")

@@ -172,7 +172,7 @@ func (s *run) deleteFlows(ctx context.Context) error {
 	if s.unsteered && s.steering.fault() == nil {
 		s.debt.All = true // flows may have begun that should have been steered
 	}
-	deleted, err := s.delete(ctx, s.config.Family, s.wanted.Desired(s.concerned()), s.debt)
+	deleted, err := s.delete(ctx, s.wanted.Desired(s.concerned()), s.debt)
 	s.result.FlowsDeleted += deleted
 	if deleted > 0 {
 		s.logger.Info("Reset connections that used the wrong source address", "flows", deleted)

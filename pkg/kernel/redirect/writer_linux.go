@@ -31,9 +31,9 @@ type holding struct {
 
 // Writer keeps the redirects of one IP family. It must not be used by two goroutines at once.
 type Writer struct {
-	family kernel.Family
-	rules  *rulesDriver
-	table  *tableDriver
+	rules *rulesDriver
+	table *tableDriver
+	flows *conntrack.Table
 	// driver is one of these, other the other one.
 	driver, other driver
 	// pruned: what earlier runs have left in the other back ends is gone.
@@ -44,7 +44,7 @@ type Writer struct {
 
 // NewWriter returns a Writer for the network namespace of the process.
 func NewWriter(backend reconcile.Backend, family kernel.Family) *Writer {
-	w := &Writer{family: family, rules: newRulesDriver(family), table: newTableDriver(family)}
+	w := &Writer{rules: newRulesDriver(family), table: newTableDriver(family), flows: conntrack.NewTable(family)}
 	w.driver, w.other = w.rules, w.table
 	if backend == reconcile.NFTables {
 		w.driver, w.other = w.table, w.rules
@@ -53,7 +53,10 @@ func NewWriter(backend reconcile.Backend, family kernel.Family) *Writer {
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
-func (w *Writer) Close() { w.table.table.Close() }
+func (w *Writer) Close() {
+	w.table.table.Close()
+	w.flows.Close()
+}
 
 // Result is what a sync has done.
 type Result struct {
@@ -64,7 +67,7 @@ type Result struct {
 }
 
 // Sync makes the kernel hold want, whatever it holds, and ends the connections that go elsewhere than want says, as
-// [conntrack.DeleteMisdirected] does. The first Sync removes what earlier runs have left in other back ends, once
+// [conntrack.Table.DeleteMisdirected] does. The first Sync removes what earlier runs have left in other back ends, once
 // the rules are there. A Sync that fails, or whose process dies, leaves a record of what it has taken away in the
 // kernel: the next one, of whatever process, judges the connections by it.
 func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result, err error) {
@@ -79,7 +82,7 @@ func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result
 	if w.judged = w.judged && !result.Changed && len(before) == 0; w.judged {
 		return result, nil
 	}
-	result.Ended, err = conntrack.DeleteMisdirected(ctx, w.family, conntrack.Redirection{After: want, Before: before})
+	result.Ended, err = w.flows.DeleteMisdirected(ctx, conntrack.Redirection{After: want, Before: before})
 	if err == nil && len(before) > 0 {
 		_, err = w.driver.write(ctx, want, nil)
 	}
