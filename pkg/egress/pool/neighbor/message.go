@@ -21,9 +21,10 @@ var (
 	noMAC     = make(net.HardwareAddr, 6)
 )
 
-// question asks who has an address: an ARP probe (RFC 5227, 2.1.1), or the solicitation of duplicate address
-// detection (RFC 4862, 5.4.2).
-func question(mac net.HardwareAddr, ip netip.Addr) (message, error) {
+// question asks who has an address: an ARP probe (RFC 5227, 2.1.1), or a neighbour solicitation from a link-local address of
+// this host. One from no address, as in duplicate address detection, would be answered to all hosts, and take the
+// address away from another one that has it as well (RFC 4861, 7.2.4); it is what is left if there is no such address.
+func question(mac net.HardwareAddr, local, ip netip.Addr) (message, error) {
 	if ip.Is4() {
 		return arpMessage(arp.OperationRequest, mac, netip.IPv4Unspecified(), noMAC, ip)
 	}
@@ -31,7 +32,11 @@ func question(mac net.HardwareAddr, ip netip.Addr) (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("make a solicitation for %s: %w", ip, err)
 	}
-	return ndpMessage(&ndp.NeighborSolicitation{TargetAddress: ip}, netip.IPv6Unspecified(), to)
+	if !local.IsValid() {
+		return ndpMessage(&ndp.NeighborSolicitation{TargetAddress: ip}, netip.IPv6Unspecified(), to)
+	}
+	source := &ndp.LinkLayerAddress{Direction: ndp.Source, Addr: mac}
+	return ndpMessage(&ndp.NeighborSolicitation{TargetAddress: ip, Options: []ndp.Option{source}}, local, to)
 }
 
 // announcements say that an address is here: both forms of gratuitous ARP (RFC 5227, 3), since some hosts heed

@@ -61,7 +61,7 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 		if err != nil {
 			return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 		}
-		p := &poll{family: f, conn: conn, link: link, own: slices.Concat(own, []net.HardwareAddr{link.HardwareAddr}), answered: answered, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
+		p := &poll{family: f, conn: conn, link: link, local: linkLocal(link), own: slices.Concat(own, []net.HardwareAddr{link.HardwareAddr}), answered: answered, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
 		for _, ip := range open {
 			p.open[ip] = true
 		}
@@ -149,6 +149,20 @@ func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
 	return nil
 }
 
+// linkLocal returns the IPv6 address that an interface has for its own segment; invalid if it has none.
+func linkLocal(link *net.Interface) netip.Addr {
+	addresses, err := link.Addrs()
+	if err != nil {
+		return netip.Addr{}
+	}
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
+			return prefix.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
 func send(conn *packet.Conn, messages ...message) error {
 	for _, m := range messages {
 		if _, err := conn.WriteTo(m.payload, &packet.Addr{HardwareAddr: m.to}); err != nil {
@@ -163,6 +177,8 @@ type poll struct {
 	family
 	conn *packet.Conn
 	link *net.Interface
+	// local is the link-local address of link.
+	local netip.Addr
 	// own are the MACs of this host.
 	own      []net.HardwareAddr
 	answered func(netip.Addr)
@@ -174,7 +190,7 @@ type poll struct {
 func (p *poll) run(ctx context.Context) error {
 	for range questions {
 		for ip := range p.open {
-			m, err := question(p.link.HardwareAddr, ip)
+			m, err := question(p.link.HardwareAddr, p.local, ip)
 			if err != nil {
 				return err
 			}

@@ -86,6 +86,33 @@ func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
 	}
 }
 
+// TestAsk_AnswersAreForTheAskerAlone: a third host goes on sending to the one that it knows.
+func TestAsk_AnswersAreForTheAskerAlone(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 3, IPv6: true})
+	asker, other, third := l.Nodes()[0], l.Nodes()[1], l.Nodes()[2]
+	var dev string
+	on(t, third, func(link *net.Interface) error { dev = link.Name; return nil })
+	for _, ip := range []netip.Addr{free4, free6} {
+		if err := l.AddAddr(other, ip); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := third.Run(t.Context(), "ip", "neigh", "replace", ip.String(), "dev", dev, "lladdr", mac.String(), "nud", "stale"); err != nil {
+			t.Fatal(err)
+		}
+		on(t, asker, func(link *net.Interface) error {
+			answers, err := Ask(t.Context(), link, []netip.Addr{ip}, nil, nil)
+			if len(answers) != 1 {
+				t.Errorf("answers %v, want one", answers)
+			}
+			return err
+		})
+		out, err := third.Run(t.Context(), "ip", "neigh", "show", ip.String())
+		if err != nil || !strings.Contains(out, mac.String()) {
+			t.Errorf("the neighbour of %s is now %q, %v; want %s as before", ip, out, err, mac)
+		}
+	}
+}
+
 func TestAnnounce_ChangesNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
 	from, to := l.Nodes()[0], l.Nodes()[1]
