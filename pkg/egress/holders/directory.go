@@ -163,6 +163,19 @@ func (d *Directory) Holder(ip netip.Addr, now time.Time) Holding {
 	return Holding{State: Unclaimed}
 }
 
+// Elsewhere returns the highest epoch with which another live node has an address; 0 if none has it.
+func (d *Directory) Elsewhere(ip netip.Addr, now time.Time) (epoch uint64) {
+	d.advance(now)
+	if a := d.addresses[ip]; a != nil {
+		for _, c := range d.candidates(ip, a) {
+			if c.State == Remote {
+				epoch = max(epoch, c.Epoch)
+			}
+		}
+	}
+	return epoch
+}
+
 // Own returns this node's addresses with their epochs, for others to know. It is nil as long as this
 // node's addresses or the Leases are not known.
 func (d *Directory) Own() map[netip.Addr]uint64 {

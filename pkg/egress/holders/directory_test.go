@@ -184,6 +184,9 @@ func TestDirectory_Conflicts(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{ips[:1]}})
+	if own, others := d.Own()[ip], d.Elsewhere(ip, at(3)); own != 8 || others != 7 || d.Elsewhere(ips[1], at(3)) != 0 {
+		t.Errorf("its own epoch is %d, the highest of others %d; want 8, 7, and 0 for an address that nobody has", own, others)
+	}
 	want[0].Nodes = []string{me, "node-c", "node-a"} // node-d is silent by then
 	if diff := cmp.Diff(want, d.Conflicts(at(60)), compare); diff != "" {
 		t.Errorf("with an own address (-want +got):\n%s", diff)

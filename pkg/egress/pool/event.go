@@ -36,10 +36,10 @@ type TakeFailed struct{ Addresses, Late []netip.Addr }
 // RenewFailed says that addresses could not be renewed.
 type RenewFailed struct{}
 
-// Epochs says which epochs addresses have elsewhere, in Leases for example, and which of them are this
-// member's own.
+// Epochs says which epochs addresses have elsewhere, in Leases for example, which of them are this member's own, and which
+// are those of other live nodes that have the address.
 type Epochs struct {
-	Highest, Own map[netip.Addr]uint64
+	Highest, Own, Others map[netip.Addr]uint64
 }
 
 // Alive says that a member is live, or not.
@@ -50,6 +50,11 @@ type Alive struct {
 
 // Heard is a member's state.
 type Heard struct{ State State }
+
+// Reminded is what a member tells those that it does not find alive, over and over: some of its addresses with their epochs. One
+// that has come back to the network learns from it at once what others have taken over. All of what a member says may be too long
+// for a datagram, and a connection would take too long.
+type Reminded struct{ State State }
 
 // Probed is the result of the [Probe] of this number: the MACs of the hosts that have the addresses.
 type Probed struct {

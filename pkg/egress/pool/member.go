@@ -71,6 +71,8 @@ type Member struct {
 	failed map[netip.Addr]time.Time
 	// epochs are the highest that were seen.
 	epochs map[netip.Addr]uint64
+	// elsewhere are those that other live nodes have, as the Leases say.
+	elsewhere map[netip.Addr]uint64
 	// vacant are the addresses that somebody has to take.
 	vacant map[netip.Addr]*vacancy
 	view   view
@@ -143,9 +145,11 @@ func (m *Member) expire(now time.Time) {
 }
 
 // giveWay releases what is not wanted any more, and what another member has with a higher epoch: also one that this node, which
-// has just come back to the network, does not find alive yet.
+// has just come back to the network, does not find alive yet. A majority that this member does not reach may have taken its
+// addresses without a word to it, or to its network: then it goes by the Leases.
 func (m *Member) giveWay(now time.Time) (actions []Action) {
-	speaks := func(p *peer) bool { return p.alive || now.Sub(p.heard) <= validity }
+	speaks := func(p *peer) bool { return p.alive || now.Sub(p.spoke) <= validity }
+	cutOff := m.pool != nil && !m.Majority()
 	for _, ip := range sorted(m.held) {
 		rival := m.lastHolder(ip, speaks)
 		switch {
@@ -153,6 +157,8 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 			actions = append(actions, m.release(ip, Unwanted, ""))
 		case rival != "" && m.outranked(ip, rival):
 			actions = append(actions, m.release(ip, m.whyOutranked(ip), rival))
+		case cutOff && m.held[ip] > 0 && m.elsewhere[ip] > m.held[ip]:
+			actions = append(actions, m.release(ip, TakenOver, ""))
 		}
 	}
 	return actions
@@ -270,6 +276,7 @@ func (e Epochs) apply(m *Member, _ time.Time) []Action {
 		}
 		m.epochs[ip] = max(m.epochs[ip], epoch)
 	}
+	m.elsewhere = e.Others
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -175,6 +177,58 @@ func TestMember_GivesWayToOneThatItFindsDead(t *testing.T) {
 	m.Next(Alive{"b", false}, moment(time.Second))
 	acts(t, m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 2})}, moment(2*time.Second)),
 		Release{Address: ip, Why: TakenOver, To: "b"}, Probe{Addresses: []netip.Addr{ip}}) // to see whether b has it
+}
+
+// TestMember_GivesWayWhenItIsReminded: of some addresses at a time, also by one whose state as a whole is not known, or is
+// newer than that.
+func TestMember_GivesWayWhenItIsReminded(t *testing.T) {
+	m := NewMember("a", 1)
+	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
+	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
+	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 3, ip2: 3}}, moment(0))
+	remind := func(version uint64, ip netip.Addr, epoch uint64) []Action {
+		return m.Next(Reminded{State{Name: "b", Run: 1, Version: version, Part: true, Held: map[netip.Addr]uint64{ip: epoch}}}, moment(0))
+	}
+	acts(t, remind(2, ip1, 4), Release{Address: ip1, Why: HandedOver, To: "b"})
+	m.Next(Heard{peerState("b", 3, map[netip.Addr]uint64{ip1: 4})}, moment(0))
+	acts(t, remind(2, ip2, 4)) // it has let go of that one since
+	acts(t, remind(3, ip2, 4), Release{Address: ip2, Why: HandedOver, To: "b"})
+}
+
+// TestMember_GivesWayToALeaseWithoutAMajority: with one, the other node says by itself what it has.
+func TestMember_GivesWayToALeaseWithoutAMajority(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	own := m.State().Held[ip]
+	others := Epochs{Others: map[netip.Addr]uint64{ip: own + 1}}
+	acts(t, m.Next(others, moment(0)))
+	m.Next(Alive{"b", false}, moment(0))
+	m.view.looking = true
+	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver}) // it was told before
+}
+
+func TestState_Parts(t *testing.T) {
+	s := peerState("node-1.example", 7, nil)
+	if parts := s.parts(datagram); len(parts) != 1 || len(parts[0].Held) > 0 {
+		t.Errorf("no addresses: %+v, want one part", parts)
+	}
+	s.Held = map[netip.Addr]uint64{}
+	for i, ip := range addresses(1000) {
+		s.Held[ip] = uint64(i)
+	}
+	all := map[netip.Addr]uint64{}
+	parts := s.parts(datagram)
+	for _, part := range parts {
+		text, err := json.Marshal(part)
+		if err != nil || len(text) > datagram || !part.Part || part.Name != s.Name || part.Version != s.Version {
+			t.Errorf("%d bytes, error %v: %s; want at most %d", len(text), err, text, datagram)
+		}
+		maps.Copy(all, part.Held)
+	}
+	if !maps.Equal(all, s.Held) || len(parts) > 30 {
+		t.Errorf("%d parts have %d of %d addresses", len(parts), len(all), len(s.Held))
+	}
 }
 
 func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {

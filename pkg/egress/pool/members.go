@@ -34,7 +34,7 @@ const (
 	sendAgain = 50 * time.Millisecond
 	// datagram is how large a state may be, in bytes, to be sent by UDP as well.
 	datagram = 1200
-	// remindAgain is how often a node of the pool is told the state that is not found alive. When a cut-off holder comes back, both
+	// remindAgain is how often a node of the pool is reminded of this one's addresses that is not found alive. When a cut-off holder comes back, both
 	// it and the new one have the address until it hears of that.
 	remindAgain = 50 * time.Millisecond
 )
@@ -64,9 +64,10 @@ type members struct {
 	nodes map[string]netip.Addr
 	at    map[netip.Addr]bool
 	pool  []string
-	// state is what others are told.
-	state []byte
-	peers map[string]*peerNode
+	// state is what others are told, reminders what those are that are not alive.
+	state     []byte
+	reminders [][]byte
+	peers     map[string]*peerNode
 }
 
 // peerNode is another member.
@@ -162,14 +163,18 @@ func (m *members) isNode(at netip.Addr) bool {
 
 // publish tells the others this member's state.
 func (m *members) publish(s State) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		m.logger.Error(err, "Cannot tell the other nodes of the pool this one's state. This is a fault of the program: please report it")
-		return
+	var texts [][]byte
+	for _, one := range append([]State{s}, s.parts(datagram)...) {
+		text, err := json.Marshal(one)
+		if err != nil {
+			m.logger.Error(err, "Cannot tell the other nodes of the pool this one's state. This is a fault of the program: please report it")
+			return
+		}
+		texts = append(texts, text)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.state = text
+	m.state, m.reminders = texts[0], texts[1:]
 	for _, peer := range m.peers {
 		wake(peer.wake)
 	}
@@ -245,8 +250,7 @@ func (m *members) exchange(name, address string) {
 	}
 }
 
-// remind tells the nodes of the pool that are no members the state, every so often: one that has come back to the network learns
-// from it at once what others have taken over.
+// remind tells the nodes of the pool that are no members what [Reminded] says, every so often.
 func (m *members) remind() {
 	for ticker := time.NewTicker(remindAgain); ; {
 		select {
@@ -255,26 +259,25 @@ func (m *members) remind() {
 			return
 		case <-ticker.C:
 		}
-		text, absent := m.absent()
+		reminders, absent := m.absent()
 		for _, node := range absent {
-			_ = m.list.SendBestEffort(node, text) // a node that is away cannot be told
+			for _, text := range reminders {
+				_ = m.list.SendBestEffort(node, text) // a node that is away cannot be told
+			}
 		}
 	}
 }
 
-// absent are the nodes of the pool that are no members, and what to tell them; none if that is nothing.
-func (m *members) absent() (text []byte, nodes []*memberlist.Node) {
+// absent are the nodes of the pool that are no members, and what to tell them.
+func (m *members) absent() (reminders [][]byte, nodes []*memberlist.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.state == nil {
-		return nil, nil
-	}
 	for _, name := range m.pool {
 		if address, known := m.nodes[name]; known && name != m.name && m.peers[name] == nil {
 			nodes = append(nodes, &memberlist.Node{Name: name, Addr: address.AsSlice(), Port: m.port})
 		}
 	}
-	return m.state, nodes
+	return m.reminders, nodes
 }
 
 // missing are the addresses, with ports, of the nodes with which no states have been exchanged since they were found alive,
@@ -342,7 +345,11 @@ func (d delegate) heard(text []byte) {
 		return
 	}
 	s.confine(d.networks)
-	d.tell(Heard{s})
+	if s.Part {
+		d.tell(Reminded{s})
+	} else {
+		d.tell(Heard{s})
+	}
 	if !member {
 		wake(d.joined)
 	}

@@ -2,6 +2,8 @@ package pool
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -85,20 +87,39 @@ func TestMembers_FoundAliveAgain(t *testing.T) {
 	b.await(t, heard)
 }
 
-// TestMembers_OneThatIsNotAliveIsTold by datagrams, over and over: all else that members send to it needs a connection.
-func TestMembers_OneThatIsNotAliveIsTold(t *testing.T) {
+// TestMembers_RemindOneThatIsNotAlive by datagrams, over and over, of all addresses: all else that members send to it needs a
+// connection.
+func TestMembers_RemindOneThatIsNotAlive(t *testing.T) {
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nodesOnLoopback["b"], loopbackPort)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	newTestMembers(t, "a").publish(State{Name: "a", Version: 1})
+	held := map[netip.Addr]uint64{}
+	for ip := netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:1"); len(held) < 1000; ip = ip.Next() {
+		held[ip] = 1<<53 - 1
+	}
+	newTestMembers(t, "a").publish(State{Name: "a", Run: 1<<53 - 1, Version: 1, Networks: []Network{subnet}, Held: held})
 	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, _, err := conn.ReadFrom(make([]byte, datagram)); err != nil {
-			t.Fatal(err)
+		for left := maps.Clone(held); len(left) > 0; {
+			packet := make([]byte, 65536)
+			n, _, err := conn.ReadFrom(packet)
+			if err != nil {
+				t.Fatalf("%d addresses were not told: %v", len(left), err)
+			}
+			var s State
+			if json.Unmarshal(packet[1:n], &s) != nil || !s.Part {
+				continue // something else of memberlist
+			}
+			if n > datagram+1 {
+				t.Fatalf("a datagram has %d bytes, want at most %d", n, datagram+1)
+			}
+			for ip := range s.Held {
+				delete(left, ip)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ type peer struct {
 	// state is the newest, told at heard; zero if none was. It may be from before its death.
 	state State
 	heard time.Time
+	// spoke is when anything was heard of it.
+	spoke time.Time
 	// claimed is since when it says that it is about to take an address.
 	claimed map[netip.Addr]time.Time
 	// left is when it was heard that it does not have an address any more.
@@ -112,15 +115,39 @@ func (e Alive) apply(m *Member, now time.Time) []Action {
 func (e Heard) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.State.Name)
 	known := !p.heard.IsZero()
-	p.heard = now
+	p.heard, p.spoke = now, now
 	if known && !e.State.newer(p.state) {
 		return nil
 	}
 	p.note(e.State, now)
+	return m.contest(e.State)
+}
+
+// What it says of all its addresses may be older than this, or come later.
+func (e Reminded) apply(m *Member, now time.Time) []Action {
+	p := m.peer(e.State.Name)
+	p.spoke = now
+	if e.State.Run == p.state.Run && e.State.Version < p.state.Version {
+		return nil
+	}
+	held := maps.Clone(p.state.Held) // others may read it
+	if held == nil {
+		held = map[netip.Addr]uint64{}
+	}
+	maps.Copy(held, e.State.Held)
+	if maps.Equal(held, p.state.Held) {
+		return nil
+	}
+	p.state.Held = held
+	return m.contest(e.State)
+}
+
+// contest tells the others, and the network, which addresses of this member another one has with a lower epoch.
+func (m *Member) contest(s State) []Action {
 	var contested []netip.Addr
-	for ip, epoch := range e.State.Held {
+	for ip, epoch := range s.Held {
 		m.epochs[ip] = max(m.epochs[ip], epoch)
-		if _, here := m.held[ip]; here && !m.outranked(ip, e.State.Name) && e.State.objects(ip) == "" {
+		if _, here := m.held[ip]; here && !m.outranked(ip, s.Name) && m.peers[s.Name].state.objects(ip) == "" {
 			contested = append(contested, ip)
 		}
 	}

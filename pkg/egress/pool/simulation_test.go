@@ -25,16 +25,20 @@ type simulation struct {
 	wanted []netip.Addr
 	// loss is how much of what members tell each other is lost, 0 to 1.
 	loss float64
-	// deafened: messages between members were lost although frames are not.
-	deafened bool
 	// foreign are addresses that a host which is no member has.
 	foreign map[netip.Addr]bool
 	// moves are the addresses that were taken, in order.
 	moves []string
-	// twice is since when two nodes that reach each other have an address, with living processes; longest
-	// is the longest time that lasted.
-	twice   map[netip.Addr]time.Duration
-	longest time.Duration
+	// twice has the addresses that two nodes have which reach each other, with living processes. longest is the longest time that
+	// this lasted while what they tell each other arrived, untold where some of it did not.
+	twice           map[netip.Addr]*overlap
+	longest, untold time.Duration
+}
+
+// overlap is two nodes having an address, since a time, and since when they hear each other. deaf: for a while they did not.
+type overlap struct {
+	since, heard time.Duration
+	deaf         bool
 }
 
 // simulatedNode is a node: a kernel, and a process that may be dead.
@@ -94,7 +98,7 @@ func addresses(n int) (list []netip.Addr) {
 }
 
 func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
-	s := &simulation{T: t, random: rand.New(rand.NewPCG(seed, 1)), wanted: addresses(addrs), foreign: map[netip.Addr]bool{}, twice: map[netip.Addr]time.Duration{}}
+	s := &simulation{T: t, random: rand.New(rand.NewPCG(seed, 1)), wanted: addresses(addrs), foreign: map[netip.Addr]bool{}, twice: map[netip.Addr]*overlap{}}
 	for i := range nodes {
 		s.nodes = append(s.nodes, &simulatedNode{
 			name: fmt.Sprintf("node-%d", i+1), index: i, skew: time.Duration(s.random.Int64N(int64(2*time.Hour))) - time.Hour,
@@ -292,8 +296,9 @@ func (s *simulation) join(n *simulatedNode) {
 func (s *simulation) remind(n *simulatedNode) {
 	for _, o := range s.nodes {
 		if o != n && !n.seen[o.index] && n.told.Name != "" && s.speaks(n, o) && s.now >= n.paused && !s.lost() {
-			told := n.told
-			s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Heard{told}) })
+			for _, part := range n.told.parts(datagram) {
+				s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Reminded{part}) })
+			}
 		}
 	}
 }
@@ -416,7 +421,7 @@ func (s *simulation) checkTake(n *simulatedNode, a Take) {
 	for _, o := range s.nodes {
 		if _, has := o.kernel[a.Address]; has && o != n && s.wired(n, o) && a.Why != Drained && a.Why != Detached {
 			// The link may have come back after the probe.
-			s.twice[a.Address] = s.now
+			s.twice[a.Address] = &overlap{since: s.now, heard: s.now}
 		}
 	}
 }
@@ -430,17 +435,29 @@ func (s *simulation) checkTwice() {
 				has = append(has, n)
 			}
 		}
-		both := slices.ContainsFunc(has, func(a *simulatedNode) bool {
-			return slices.ContainsFunc(has, func(b *simulatedNode) bool { return a != b && s.wired(a, b) })
-		})
-		since, noted := s.twice[ip]
-		switch {
-		case !both:
+		both, deaf := false, false
+		for _, a := range has {
+			for _, b := range has {
+				if a != b && s.wired(a, b) {
+					both, deaf = true, deaf || !s.speaks(a, b)
+				}
+			}
+		}
+		if !both {
 			delete(s.twice, ip)
-		case !noted:
-			s.twice[ip] = s.now
-		default:
-			s.longest = max(s.longest, s.now-since)
+			continue
+		}
+		o := s.twice[ip]
+		if o == nil {
+			o = &overlap{since: s.now, heard: s.now}
+			s.twice[ip] = o
+		}
+		if deaf {
+			o.deaf, o.heard = true, s.now
+		}
+		s.longest = max(s.longest, s.now-o.heard)
+		if o.deaf {
+			s.untold = max(s.untold, s.now-o.since)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 )
 
 // Network is a subnet that a member has on an interface.
@@ -30,6 +31,8 @@ type State struct {
 	Claims map[netip.Addr]string `json:"claims,omitempty"`
 	// Failed are the addresses that it could not take.
 	Failed []netip.Addr `json:"failed,omitempty"`
+	// Part: this has some of its addresses, and nothing else; see [Reminded].
+	Part bool `json:"part,omitempty"`
 }
 
 // objects says why a member with this state cannot hold an address, if it is live.
@@ -60,6 +63,25 @@ func (s State) equal(o State) bool {
 
 // newer tells whether a state came after another one of its member.
 func (s State) newer(than State) bool { return s.Run != than.Run || s.Version > than.Version }
+
+// parts returns the addresses of a member with this state in as many states as it takes for each to have at most so many
+// bytes of JSON; in one if there are none.
+func (s State) parts(most int) []State {
+	next := func() State {
+		return State{Name: s.Name, Run: s.Run, Version: s.Version, Part: true, Held: map[netip.Addr]uint64{}}
+	}
+	const frame, entry = len(`{"name":"","run":,"version":,"held":{},"part":true}`) + 2*len("9007199254740991"), len(`"":,`)
+	parts, size := []State{next()}, frame+len(s.Name)
+	for _, ip := range sorted(s.Held) {
+		more := len(ip.String()) + len(strconv.FormatUint(s.Held[ip], 10)) + entry
+		if last := parts[len(parts)-1]; size+more > most && len(last.Held) > 0 {
+			parts, size = append(parts, next()), frame+len(s.Name)
+		}
+		parts[len(parts)-1].Held[ip] = s.Held[ip]
+		size += more
+	}
+	return parts
+}
 
 // maxEpoch bounds epochs. No address moves as often.
 const maxEpoch = 1 << 62
