@@ -38,11 +38,16 @@ func TestPool_HeartbeatsFiltered(t *testing.T) {
 	belongsTo(t, usual)
 	w := newPoolWorld(t, 3)
 	w.complete()
-	ip := w.v4()
-	holder := w.holderOf(ip, nil)
 	w.unmoved("heartbeats filtered", func() {
-		a, c, p := w.whoAnswers(ip), w.keepConnections(ip, w.pods), w.probe(ip, holder)
-		began := time.Now()
+		var ends []func()
+		for _, ip := range w.egressIPs {
+			a, c, p, began := w.whoAnswers(ip), w.keepConnections(ip, w.pods), w.probe(ip, w.holderOf(ip, nil)), time.Now()
+			ends = append(ends, func() {
+				w.end(p, ip, "heartbeats filtered", began, slow)
+				c.end(w, ip, "heartbeats filtered", 100)
+				a.end(w, ip, "heartbeats filtered")
+			})
+		}
 		filter := fmt.Sprintf("nft add table inet deaf; nft add chain inet deaf input '{ type filter hook input priority 0; }'; nft add rule inet deaf input meta l4proto { tcp, udp } th dport %d drop", poolPort)
 		for _, m := range w.members {
 			w.command(m, filter)
@@ -55,9 +60,9 @@ func TestPool_HeartbeatsFiltered(t *testing.T) {
 			w.command(m, "nft delete table inet deaf")
 		}
 		w.complete()
-		w.end(p, ip, "heartbeats filtered", began, slow)
-		c.end(w, ip, "heartbeats filtered", 100)
-		a.end(w, ip, "heartbeats filtered")
+		for _, end := range ends {
+			end()
+		}
 	})
 }
 
@@ -73,19 +78,20 @@ func (w *poolWorld) command(m *member, text string) {
 func TestPool_LinkFlaps(t *testing.T) {
 	belongsTo(t, usual)
 	w := newPoolWorld(t, 3)
-	w.complete()
-	ip := w.v4()
-	holder := w.holderOf(ip, nil)
-	a, p := w.whoAnswers(ip), w.probe(ip, holder)
-	for began, up := time.Now(), false; time.Since(began) < lasts(t, 0, 10*time.Second, time.Minute); up = !up {
-		w.must(w.SetLink(holder.Host, up))
-		time.Sleep(700 * time.Millisecond) // the fault is its length
+	for _, ip := range w.egressIPs {
+		w.complete()
+		holder := w.holderOf(ip, nil)
+		a, p := w.whoAnswers(ip), w.probe(ip, holder)
+		for began, up := time.Now(), false; time.Since(began) < lasts(t, 0, 10*time.Second, time.Minute); up = !up {
+			w.must(w.SetLink(holder.Host, up))
+			time.Sleep(700 * time.Millisecond) // the fault is its length
+		}
+		ended := time.Now()
+		w.must(w.SetLink(holder.Host, true))
+		w.servedAgain(p, ip, "link flaps", ended)
+		w.complete()
+		a.end(w, ip, "link flaps")
 	}
-	ended := time.Now()
-	w.must(w.SetLink(holder.Host, true))
-	w.servedAgain(p, ip, "link flaps", ended)
-	w.complete()
-	a.end(w, ip, "link flaps")
 }
 
 // again is how long after the last fault connections may not work at once.

@@ -145,7 +145,13 @@ const slow = 300 * time.Millisecond
 // probe lets the pods of nodes other than that connect to the outside, in the family of an address.
 func (w *poolWorld) probe(ip string, than *member) *probes {
 	w.Helper()
-	pods, to, p := w.podsOff(than), w.outsideFor(ip), &probes{}
+	return w.probeFrom(w.podsOff(than), ip)
+}
+
+// probeFrom is probe for these pods.
+func (w *poolWorld) probeFrom(pods []*lab.Host, ip string) *probes {
+	w.Helper()
+	to, p := w.outsideFor(ip), &probes{}
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/hack/cluster"
+)
+
+// TestPool_MovesAreSeen: a move is told to whoever looks, in the log, by an Event, a metric and the commands.
+func TestPool_MovesAreSeen(t *testing.T) {
+	belongsTo(t, usual)
+	w := newPoolWorld(t, 3)
+	w.complete()
+	ip := w.egressIPs[0]
+	holder := w.holderOf(ip, nil)
+	w.drain(holder, true)
+	next := w.holderOf(ip, nil)
+	const why = "because its node is drained"
+	w.eventTold("EgressIPMoved", "This node has taken egress IPs from "+holder.Name+", "+why+": "+ip)
+	for m, want := range map[*member]string{next: `"Took an egress IP"`, holder: `"Released an egress IP"`} {
+		if log := m.Printed.String(); strings.Count(log, want+` logger="egress" address="`+ip+`"`) != 1 {
+			t.Errorf("%s does not log once that %s", m.Name, want)
+		}
+	}
+	got, err := w.get(next.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+	w.must(err)
+	for _, want := range []string{
+		`egress_snat_pool_moves_total{reason="drained"} 1`, `egress_snat_pool_members{state="live"} 3`, `egress_snat_pool_members{state="dead"} 0`,
+		"egress_snat_pool_majority 1", "egress_snat_pool_unheld_addresses 0", "egress_snat_pool_take_duration_seconds_count ",
+	} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("%s has no metric %s", next.Name, want)
+		}
+	}
+	for _, c := range []struct {
+		command []string
+		want    []string
+	}{
+		{[]string{"pool"}, []string{holder.Name + " ", "draining", "live", "192.0.2.0/24", "3 of 3 nodes are live, a majority: egress IPs of failed nodes are moved."}},
+		{[]string{"addresses", "-o", "wide"}, []string{ip, "taken from " + holder.Name + ": its node is drained", "3/3"}},
+	} {
+		out, errs, status := next.Openshift(append(append([]string{"egress"}, c.command...), "--socket="+next.Socket())...)
+		for _, want := range c.want {
+			if status != 0 || !strings.Contains(out, want) {
+				t.Errorf("openshift egress %s: status %d, no %q:\n%s%s", strings.Join(c.command, " "), status, want, out, errs)
+			}
+		}
+		t.Logf("openshift egress %s\n%s", strings.Join(c.command, " "), out)
+	}
+}
+
+// TestPool_UnplacedAddressesAreSeen: an Event says why an address is on no node, and what to do.
+func TestPool_UnplacedAddressesAreSeen(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorld(t, 3)
+	const outside = "203.0.113.77"
+	for _, m := range w.members {
+		m.Configure(strings.Replace(poolArguments, "[", `["203.0.113.64/27", `, 1))
+	}
+	w.begin()
+	_, err := w.CreateService(w.Context(), cluster.NewService("shop", "elsewhere", map[string]string{"app": "none"}, []string{outside}, tcp80))
+	w.must(err)
+	w.eventTold("EgressIPNotPlaced", outside+" is on no node, since no node of the pool can hold it: ")
+	out, errs, status := w.members[0].Openshift("egress", "pool", "--socket="+w.members[0].Socket())
+	if status != 0 || !strings.Contains(out, outside+" has been on no live node for ") || !strings.Contains(out, "subnet") {
+		t.Errorf("status %d: %s%s", status, out, errs)
+	}
+	t.Log(out)
+	for _, m := range w.members {
+		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":null}}}`)
+		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		w.must(err)
+	}
+	w.eventTold("EgressIPNotPlaced", outside+` is on no node, since no Node matches "network.openshift.io/egress-assignable" (proxyArguments.egress-snat-assign-nodes). Give nodes this label.`)
+}
+
+// eventTold waits for an Event of a reason that says something.
+func (w *world) eventTold(reason, text string) {
+	w.Helper()
+	w.eventually(func() error {
+		events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.Reason == reason && strings.Contains(e.Message, text) {
+				w.Logf("Event %s: %s", e.Reason, e.Message)
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event %s says %q; there are: %v", reason, text, told(events.Items))
+	})
+}
