@@ -210,7 +210,7 @@ func TestMember_GivesWayToALeaseWithoutAMajority(t *testing.T) {
 
 func TestState_Parts(t *testing.T) {
 	s := peerState("node-1.example", 7, nil)
-	if parts := s.parts(datagram); len(parts) != 1 || len(parts[0].Held) > 0 {
+	if parts := s.parts(); len(parts) != 1 || len(parts[0].Held) > 0 {
 		t.Errorf("no addresses: %+v, want one part", parts)
 	}
 	s.Held = map[netip.Addr]uint64{}
@@ -218,7 +218,7 @@ func TestState_Parts(t *testing.T) {
 		s.Held[ip] = uint64(i)
 	}
 	all := map[netip.Addr]uint64{}
-	parts := s.parts(datagram)
+	parts := s.parts()
 	for _, part := range parts {
 		text, err := json.Marshal(part)
 		if err != nil || len(text) > datagram || !part.Part || part.Name != s.Name || part.Version != s.Version {

@@ -32,8 +32,6 @@ const (
 	connectionTime = 400 * time.Millisecond
 	// sendAgain is when a state is sent again that could not be.
 	sendAgain = 50 * time.Millisecond
-	// datagram is how large a state may be, in bytes, to be sent by UDP as well.
-	datagram = 1200
 	// remindAgain is how often a node of the pool is reminded of this one's addresses that is not found alive. When a cut-off holder comes back, both
 	// it and the new one have the address until it hears of that.
 	remindAgain = 50 * time.Millisecond
@@ -164,7 +162,7 @@ func (m *members) isNode(at netip.Addr) bool {
 // publish tells the others this member's state.
 func (m *members) publish(s State) {
 	var texts [][]byte
-	for _, one := range append([]State{s}, s.parts(datagram)...) {
+	for _, one := range append([]State{s}, s.parts()...) {
 		text, err := json.Marshal(one)
 		if err != nil {
 			m.logger.Error(err, "Cannot tell the other nodes of the pool this one's state. This is a fault of the program: please report it")

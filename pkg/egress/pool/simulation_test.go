@@ -296,7 +296,7 @@ func (s *simulation) join(n *simulatedNode) {
 func (s *simulation) remind(n *simulatedNode) {
 	for _, o := range s.nodes {
 		if o != n && !n.seen[o.index] && n.told.Name != "" && s.speaks(n, o) && s.now >= n.paused && !s.lost() {
-			for _, part := range n.told.parts(datagram) {
+			for _, part := range n.told.parts() {
 				s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Reminded{part}) })
 			}
 		}

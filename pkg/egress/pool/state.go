@@ -64,9 +64,12 @@ func (s State) equal(o State) bool {
 // newer tells whether a state came after another one of its member.
 func (s State) newer(than State) bool { return s.Run != than.Run || s.Version > than.Version }
 
-// parts returns the addresses of a member with this state in as many states as it takes for each to have at most so many
-// bytes of JSON; in one if there are none.
-func (s State) parts(most int) []State {
+// datagram is how large a state may be, in bytes, to be sent by UDP.
+const datagram = 1200
+
+// parts returns the addresses of a member with this state in as many states as it takes for each to fit a datagram; in one if
+// there are none.
+func (s State) parts() []State {
 	next := func() State {
 		return State{Name: s.Name, Run: s.Run, Version: s.Version, Part: true, Held: map[netip.Addr]uint64{}}
 	}
@@ -74,7 +77,7 @@ func (s State) parts(most int) []State {
 	parts, size := []State{next()}, frame+len(s.Name)
 	for _, ip := range sorted(s.Held) {
 		more := len(ip.String()) + len(strconv.FormatUint(s.Held[ip], 10)) + entry
-		if last := parts[len(parts)-1]; size+more > most && len(last.Held) > 0 {
+		if last := parts[len(parts)-1]; size+more > datagram && len(last.Held) > 0 {
 			parts, size = append(parts, next()), frame+len(s.Name)
 		}
 		parts[len(parts)-1].Held[ip] = s.Held[ip]
