@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,9 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/hack/machine"
 )
+
+// shopPods is how many pods speak.
+const shopPods = 6
 
 // TestRealNode_NoPacketLeavesAsAnybodyElse: pods of kubelets on three nodes speak all the time to the outside, while their Deployment is
 // updated, a node is emptied, and the node is lost that has the egress IPs, which the nodes put on each other. Every packet
@@ -28,7 +32,7 @@ func TestRealNode_NoPacketLeavesAsAnybodyElse(t *testing.T) {
 		w.patchNode(m, `{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
 	}
 	w.claim("shop", pool.egressIPs...)
-	w.deploy("shop", 6)
+	w.deploy("shop", shopPods)
 	w.rollsOut("shop")
 	for _, ip := range pool.egressIPs {
 		pool.holderOf(ip, nil)
@@ -88,12 +92,10 @@ func (w *realWorld) leave(m *member, egressIPs []string) {
 			w.must(w.Client().CoreV1().Pods("shop").Delete(w.Context(), strings.TrimPrefix(pod.name, "shop/"), metav1.DeleteOptions{}))
 		}
 	}
-	w.rollsOut("shop")
-	w.eventually(func() error {
-		for _, pod := range w.pods("shop") {
-			if pod.on == m {
-				return fmt.Errorf("%s is still on %s", pod.name, m.Name)
-			}
+	w.eventually(func() error { // the Deployment's status may still be that from before
+		pods := w.pods("shop")
+		if len(pods) != shopPods || slices.ContainsFunc(pods, func(pod realPod) bool { return pod.on == m }) {
+			return fmt.Errorf("want %d pods on other nodes than %s: %v", shopPods, m.Name, pods)
 		}
 		return nil
 	})
