@@ -19,8 +19,8 @@ var planArguments = []string{
 	loadBalancersKey, steeringKey, transportKey, leaseNamespaceKey, assignCIDRsKey, assignNodesKey,
 }
 
-// mostPublished bounds what a node publishes, in bytes: every node reads all Leases.
-const mostPublished = 8 << 10
+// mostPublished bounds what a node publishes, in bytes: every node reads all Leases, each time that they are renewed.
+const mostPublished = 1 << 10
 
 // published returns those of planArguments that were given, and the cluster CIDRs, for the node's Lease; nothing if they
 // are too many to publish.
