@@ -170,6 +170,7 @@ func (d *deskOptions) source() (source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig: %w", err)
 	}
+	client.QPS, client.Burst = 50, 300 // kubectl's
 	client.UserAgent = rest.DefaultKubernetesUserAgent()
 	result := &desk.Desk{Client: client, Namespace: d.namespace, LeaseNamespace: d.leaseNamespace, Parse: kubeproxy.PublishedConfig}
 	if d.config != "" {
