@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 // soon bounds what takes a moment on an idle machine.
@@ -33,7 +35,7 @@ func newLogin(t *testing.T) *login {
 	t.Helper()
 	daemon, err := exec.LookPath("dbus-daemon")
 	if err != nil {
-		t.Skip("dbus-daemon is missing: install the package dbus-daemon, or dbus")
+		lab.Lacks(t, "dbus-daemon is missing: install the package dbus-daemon, or dbus")
 	}
 	dir := t.TempDir()
 	socket, config := filepath.Join(dir, "bus"), filepath.Join(dir, "bus.conf")
