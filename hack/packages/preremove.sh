@@ -7,12 +7,21 @@ case "$1" in
 remove | 0) ;;
 *) exit 0 ;;
 esac
-[ -d /run/systemd/system ] || exit 0 # a chroot, or the build of an image
+# keep_plugin refuses the removal while a network plugin's list names the CNI plugin.
+keep_plugin() {
+  list=$(grep -ls '"origin-node-cni"' /etc/cni/net.d/*.conflist) || return 0
+  echo "origin-node: $list names the CNI plugin origin-node-cni, without which no pod starts then. Take its entry out (openshift start node --cleanup does, with egress rules), and remove the package again" >&2
+  exit 1
+}
+if [ ! -d /run/systemd/system ]; then # a chroot, or the build of an image
+  keep_plugin
+  exit 0
+fi
 state=$(systemctl is-active origin-node.service) || true
 
 # openshift runs the program with the configuration that the unit names. systemd fills in CONFIG_FILE.
 openshift() {
-  systemd-run --quiet --collect --wait --pipe --property=EnvironmentFile=/etc/sysconfig/origin-node \
+  systemd-run --quiet --collect --wait --pipe --property=RuntimeMaxSec=120 --property=EnvironmentFile=/etc/sysconfig/origin-node \
     /usr/bin/openshift "$@" "--config=\${CONFIG_FILE}" </dev/null
 }
 
@@ -29,3 +38,4 @@ active | activating | reloading)
     echo "origin-node: not all rules were removed from the kernel; the next boot removes them" >&2
   ;;
 esac
+keep_plugin
