@@ -254,46 +254,39 @@ func (r *Runner) release(logger klog.Logger, releases []Release) {
 	var moves []Move
 	for _, a := range releases {
 		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, At: time.Now()})
+		r.leaving[a.Address] = true
 	}
 	r.moved(moves)
-	for _, a := range releases {
-		r.leaving[a.Address] = time.Now()
-		if a.Why == HandedOver {
-			r.leaving[a.Address] = time.Now().Add(linger)
-		}
-	}
+	r.again = time.Time{}
 	r.remove(logger)
 }
 
-// remove removes the released addresses that are due, also those that could not be removed before.
+// remove removes the addresses that were released, also those that could not be removed before.
 func (r *Runner) remove(logger klog.Logger) {
-	var due []netip.Addr
-	for _, ip := range sorted(r.leaving) {
-		if !r.leaving[ip].After(time.Now()) {
-			due = append(due, ip)
-		}
-	}
-	if len(due) == 0 {
+	if len(r.leaving) == 0 || time.Now().Before(r.again) {
 		return
 	}
-	l, readErr := r.kernel.read()
-	err := readErr
-	for _, ip := range due {
-		delete(r.leaving, ip)
-		failed := readErr
-		if failed == nil {
+	complain := func(err error) {
+		if r.again.IsZero() {
+			logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+		}
+	}
+	l, err := r.kernel.read()
+	if err == nil {
+		for _, ip := range sorted(r.leaving) {
 			if index, there := l.ours[ip]; there {
-				failed = r.kernel.remove(ip, index)
+				if failed := r.kernel.remove(ip, index); failed != nil {
+					err = failed
+					continue
+				}
 			}
-		}
-		if failed != nil {
-			err, r.leaving[ip] = failed, time.Now().Add(removeAgain)
+			delete(r.leaving, ip)
 		}
 	}
-	if err != nil && !r.complained {
-		logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+	if err != nil {
+		complain(err)
+		r.again = time.Now().Add(removeAgain)
 	}
-	r.complained = err != nil
 }
 
 func (r *Runner) moved(moves []Move) {
@@ -333,8 +326,7 @@ func (r *Runner) announceNow(logger klog.Logger, addresses []netip.Addr) {
 	}
 	groups := map[int][]netip.Addr{}
 	for _, ip := range addresses {
-		_, leaving := r.leaving[ip]
-		if index, there := l.ours[ip]; there && !leaving {
+		if index, there := l.ours[ip]; there {
 			groups[index] = append(groups[index], ip)
 		}
 	}

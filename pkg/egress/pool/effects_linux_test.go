@@ -108,7 +108,7 @@ func TestRunner_RemovesAgainWhatCouldNotBeRemoved(t *testing.T) {
 		}
 		fail(k, false)
 		r.doNow(take(ip2))
-		r.leaving[ip1] = r.leaving[ip1].Add(-removeAgain)
+		r.again = r.again.Add(-removeAgain)
 		r.remove(klog.Background())
 		if _, has := k.held[ip2]; len(k.held) != 1 || !has {
 			t.Errorf("%s: the kernel has %v, want %v, which was taken again", name, k.held, ip2)
@@ -143,30 +143,6 @@ func TestRunner_TellsTheNodesBeforeTheNetwork(t *testing.T) {
 		r.doNow(one)
 		if announced != want || len(r.repeats) != len(repeats) {
 			t.Errorf("%s: announced before the nodes are told: %v, want %v; and %d times afterwards, want %d", why, announced, want, len(r.repeats), len(repeats))
-		}
-	}
-}
-
-// TestRunner_ServesForAMomentWhatItHasHandedOver, and says so.
-func TestRunner_ServesForAMomentWhatItHasHandedOver(t *testing.T) {
-	for why, want := range map[Reason]bool{HandedOver: true, TakenOver: false, CutOff: false} {
-		r, k := newFakeRunner()
-		k.held[ip1] = 1
-		r.doNow(Release{Address: ip1, Why: why})
-		r.describe(klog.Background())
-		_, there := k.held[ip1]
-		if _, told := r.Status().Members[0].Held[ip1]; there != want || told != want {
-			t.Errorf("%s: it has the address: %v, and says so: %v; want %v", why, there, told, want)
-		}
-		if want && r.pause() > linger {
-			t.Errorf("%s: the next look is in %v, want at most %v", why, r.pause(), linger)
-		}
-		if want {
-			r.leaving[ip1] = r.leaving[ip1].Add(-linger)
-			r.remove(klog.Background())
-		}
-		if len(k.held)+len(r.leaving) > 0 {
-			t.Errorf("%s: it keeps %v", why, k.held)
 		}
 	}
 }

@@ -58,9 +58,6 @@ const (
 	rereadAfter = time.Second
 	// removeAgain is when an address is removed again that could not be.
 	removeAgain = 100 * time.Millisecond
-	// linger is how long a node still has what it has handed over: the other nodes learn of the new holder one after another. It
-	// is longer than the new one passes packets on (pkg/kernel/handover).
-	linger = 130 * time.Millisecond
 )
 
 // repeats are when the announcement of a move is repeated, which may be lost.
@@ -91,10 +88,9 @@ type Runner struct {
 
 	// What follows is for the goroutine of Run.
 	member *Member
-	// leaving are the released addresses that the kernel may still have, with when to remove them. complained: the log says
-	// that this has failed.
-	leaving    map[netip.Addr]time.Time
-	complained bool
+	// leaving are the released addresses that the kernel may still have. again is when to remove them again.
+	leaving map[netip.Addr]bool
+	again   time.Time
 	// repeats are the announcements that are due.
 	repeats  []repeat
 	announce time.Time
@@ -143,7 +139,7 @@ func NewRunner(c Config) *Runner {
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
 		wake:   make(chan struct{}, 1), readdressed: make(chan struct{}, 1),
 		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
-		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]time.Time{},
+		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
 }
 
@@ -271,10 +267,8 @@ func (r *Runner) pause() time.Duration {
 			at = due.at
 		}
 	}
-	for _, due := range r.leaving {
-		if due.Before(at) {
-			at = due
-		}
+	if len(r.leaving) > 0 && r.again.Before(at) {
+		at = r.again
 	}
 	return max(time.Until(at), 0)
 }
@@ -397,14 +391,6 @@ func sleep(ctx context.Context, d time.Duration) {
 // describe notes how things are, for Status, and logs which nodes are alive when that changes.
 func (r *Runner) describe(logger klog.Logger) {
 	s := r.member.status()
-	if len(r.leaving) > 0 { // they are still there
-		held := map[netip.Addr]uint64{}
-		for ip := range r.leaving {
-			held[ip] = 0
-		}
-		maps.Copy(held, s.Members[0].Held)
-		s.Members[0].Held = held
-	}
 	s.Moves = make(map[netip.Addr]Move, len(r.last))
 	for ip, m := range r.last {
 		s.Moves[ip] = m
