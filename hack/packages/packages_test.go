@@ -164,7 +164,7 @@ var common = map[string]string{
 	"/etc/origin/node/node-config.yaml":                   "0 0600 0:0",
 	"/etc/sysconfig/origin-node":                          regular,
 	"/opt/cni/bin/origin-node-cni":                        executable,
-	"/usr/bin/kubectl-egress":                             "-> /usr/bin/openshift",
+	"/usr/bin/kubectl-egress":                             "-> openshift",
 	"/usr/bin/openshift":                                  executable,
 	"/usr/lib/systemd/system/origin-node.service":         regular,
 	"/usr/share/bash-completion/completions/openshift":    regular,
@@ -175,6 +175,7 @@ var common = map[string]string{
 	"/usr/share/doc/origin-node/rbac-viewer.yaml":         regular,
 	"/usr/share/doc/origin-node/rbac.yaml":                regular,
 	"/usr/share/fish/vendor_completions.d/openshift.fish": regular,
+	"/usr/share/man/man1/kubectl-egress.1.gz":             "-> openshift-egress.1.gz",
 }
 
 // special is what only one kind has.
