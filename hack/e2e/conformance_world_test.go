@@ -51,9 +51,6 @@ func newConformanceWorld(t *testing.T, c conformance) *conformanceWorld {
 	s := settings{nodes: 3, onLAN: true, kubelets: true, nftables: c.mode == "nftables", arguments: c.arguments()}
 	w := &conformanceWorld{realWorld: &realWorld{world: newIdleWorld(t, s)}, conformance: c}
 	w.letKubelets()
-	for i, m := range w.members {
-		w.label(m, v1.LabelTopologyZone, fmt.Sprintf("zone-%d", i+1))
-	}
 	w.egressIPs = w.ips(10)
 	if c.features {
 		w.prepareFeatures()
@@ -64,6 +61,10 @@ func newConformanceWorld(t *testing.T, c conformance) *conformanceWorld {
 		w.startNode(m, pod, others)
 	}
 	w.ready()
+	for i, m := range w.members {
+		// The EndpointSlice controller looks at what nodes can allocate when their zones change, and kubelets tell it first.
+		w.label(m, v1.LabelTopologyZone, fmt.Sprintf("zone-%d", i+1))
+	}
 	w.must(w.Apply(t.Context(), "../conformance/coredns.yaml"))
 	w.rolledOut(metav1.NamespaceSystem, "coredns")
 	if !c.stock {
