@@ -219,16 +219,28 @@ func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnoti
 	}, func() { _ = watcher.Close() }
 }
 
+// removals is how often a list is read again that other software has written while the plugin was taken out of it.
+const removals = 5
+
 // RemovePlugin takes our plugin out of all lists in a folder: pods may start with another than the first.
-func RemovePlugin(folder string) error {
-	all, err := conflist.All(folder)
-	for _, list := range all {
-		if list.Entry(cni.Plugin) != nil {
-			err = errors.Join(err, list.Remove(cni.Plugin))
+func RemovePlugin(folder string) (err error) {
+	for range removals {
+		if err = removePlugin(folder); !errors.Is(err, conflist.ErrReplaced) {
+			break
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("taking the CNI plugin out of the lists: %w", err)
 	}
 	return nil
+}
+
+func removePlugin(folder string) error {
+	all, err := conflist.All(folder)
+	for _, list := range all {
+		if list.Entry(cni.Plugin) != nil {
+			err = errors.Join(err, list.Remove(cni.Plugin))
+		}
+	}
+	return err
 }
