@@ -125,7 +125,7 @@ func (w *steeredWorld) judge(a *attempts, lost, since time.Time) {
 	}
 	hangs := first.Sub(since)
 	w.Logf("before that connections hung until %s after the loss, which was known %s after the fault", hangs.Round(time.Millisecond), since.Sub(lost).Round(time.Millisecond))
-	if hangs < handover-attempted || hangs > handover+attempted+w.fastest() {
+	if hangs < handover-attempted || hangs > handover+2*attempted+w.fastest() {
 		w.Errorf("want %s", handover)
 	}
 }
