@@ -31,6 +31,7 @@ func TestCNI_NodeAway(t *testing.T) {
 const (
 	longestDel, longestDelay = 3 * time.Second, 12 * time.Second
 	longestReturn            = 15 * time.Second
+	longestUnbinding         = 5 * time.Second
 )
 
 // away starts and ends pods while the node's process is away.

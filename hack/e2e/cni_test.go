@@ -137,9 +137,10 @@ func TestCNI_Kubelet(t *testing.T) {
 		r.firstPackets(s, r.ips(10)...)
 		r.relabel(s, app("db"))
 		r.eventually(func() error { return r.named(s, false) })
-		began := time.Now()
-		r.awaitNoRulesFor(s.ips)
-		r.Logf("unbound %s after its EndpointSlice", time.Since(began))
+		r.within(by(t, longestUnbinding, longestUnbinding, time.Second), "unbinding, after its EndpointSlice", func() error {
+			r.awaitNoRulesFor(s.ips)
+			return nil
+		})
 		r.firstPackets(s)
 		r.end(list, s)
 	})
@@ -376,8 +377,11 @@ func (r *cniRuntime) kills(n int) {
 		r.end(list, stranger)
 		r.delete(ours)
 		r.delete(stranger.pod)
+		r.within(by(r.T, longestReturn, longestReturn, 5*time.Second), "finding out which pods run", func() error {
+			r.attached()
+			return nil
+		})
 	}
-	r.attached()
 }
 
 // killed does something, during which either it or the node's process is killed, and returns what it started.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,29 +55,44 @@ func TestPool_MovesAreSeen(t *testing.T) {
 	}
 }
 
-// TestPool_UnplacedAddressesAreSeen: an Event says why an address is on no node, and what to do.
+// TestPool_UnplacedAddressesAreSeen: an Event says for each IP family why an address is on no node, and what to do; the log
+// says which networks of the pool are the cluster's own.
 func TestPool_UnplacedAddressesAreSeen(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdlePoolWorld(t, 3)
-	const outside = "203.0.113.77"
+	outside := w.ips(77)
 	for _, m := range w.members {
-		m.Configure(strings.Replace(poolArguments, "[", `["203.0.113.64/27", `, 1))
+		m.Configure(strings.Replace(poolArguments, "[", `["203.0.113.64/27", "2001:db8:113::/64", "172.30.255.0/24", `, 1))
 	}
 	w.begin()
-	_, err := w.CreateService(w.Context(), cluster.NewService("shop", "elsewhere", map[string]string{"app": "none"}, []string{outside}, tcp80))
+	_, err := w.CreateService(w.Context(), cluster.NewService("shop", "elsewhere", map[string]string{"app": "none"}, outside, tcp80))
 	w.must(err)
-	w.eventTold("EgressIPNotPlaced", outside+" is on no node, since no node of the pool can hold it: ")
-	out, errs, status := w.members[0].Openshift("egress", "pool", "--socket="+w.members[0].Socket())
-	if status != 0 || !strings.Contains(out, outside+" has been on no live node for ") || !strings.Contains(out, "subnet") {
-		t.Errorf("status %d: %s%s", status, out, errs)
+	asked := w.members[0]
+	asked.Says(`"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs" logger="egress" reasons="172.30.255.0/24 overlaps 172.30.0.0/16"`)
+	for _, ip := range outside {
+		w.eventTold("EgressIPNotPlaced", ip+" is on no node, since no node of the pool can hold it: ")
+		w.printsPool(asked, ip+" has been on no live node for ")
+		out, errs, status := asked.Openshift("egress", "addresses", "--no-headers", "--socket="+asked.Socket())
+		if line := lineWith(out, ip+" "); status != 0 || !slices.Equal(strings.Fields(line)[1:3], []string{"shop", "<none>"}) {
+			t.Errorf("status %d, %s; want it to be of shop and on no node: %s%s", status, line, out, errs)
+		}
 	}
-	t.Log(out)
 	for _, m := range w.members {
 		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":null}}}`)
 		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, "application/merge-patch+json", patch, metav1.PatchOptions{})
 		w.must(err)
 	}
-	w.eventTold("EgressIPNotPlaced", outside+` is on no node, since no Node matches "network.openshift.io/egress-assignable" (proxyArguments.egress-snat-assign-nodes). Give nodes this label.`)
+	w.eventTold("EgressIPNotPlaced", outside[0]+` is on no node, since no Node matches "network.openshift.io/egress-assignable" (proxyArguments.egress-snat-assign-nodes). Give nodes this label.`)
+}
+
+// lineWith returns the line that begins with a text.
+func lineWith(text, begin string) string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, begin) {
+			return line
+		}
+	}
+	return ""
 }
 
 // eventTold waits for an Event of a reason that says something.

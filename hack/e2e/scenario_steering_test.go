@@ -447,7 +447,7 @@ func (w *steeredWorld) bind(bound bool, nodes ...*member) {
 }
 
 // TestSteering_HolderIsLost: packets are dropped in silence for a while, in which another node may take the address, and
-// then as egress-snat-steering has it: pods are told at once.
+// then as egress-snat-steering has it: connections are refused at once.
 func TestSteering_HolderIsLost(t *testing.T) {
 	w := newSteeredWorld(t, settings{}, nil)
 	w.scenario("it is withdrawn, and taken by nobody: used where the pods run", func() {
@@ -470,12 +470,10 @@ func TestSteering_HolderIsLost(t *testing.T) {
 		belongsTo(w.T, usual)
 		cut := w.holder
 		pods := w.elsewhere()
-		w.must(w.SetLink(cut.Host, false))
-		w.ready(cut, v1.ConditionUnknown)
-		w.hangs(pods)
-		lost := time.Now()
-		w.fails(pods)
-		w.Logf("pods are told %s after the node was cut off", since(lost))
+		w.refuses(pods, func() {
+			w.must(w.SetLink(cut.Host, false))
+			w.ready(cut, v1.ConditionUnknown)
+		})
 		w.must(w.SetLink(cut.Host, true))
 		w.ready(cut, v1.ConditionTrue)
 		w.steered()
@@ -483,11 +481,18 @@ func TestSteering_HolderIsLost(t *testing.T) {
 	w.reconfigure(`egress-snat-steering: [required]`)
 	w.steered()
 	w.scenario("required, withdrawn, and taken by nobody", func() {
-		pods := w.elsewhere()
-		w.drop()
-		w.hangs(pods)
-		w.fails(w.pods)
+		w.refuses(w.pods, w.drop)
 		w.take(w.members[2])
+	})
+	w.scenario("required, and nobody has ever had it", func() {
+		held := w.egressIPs
+		w.egressIPs = w.lanIPs(101)
+		w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = w.egressIPs })
+		w.settled()
+		w.refuses(w.pods, nil)
+		w.egressIPs = held
+		w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = held })
+		w.steered()
 	})
 	w.clean(50)
 }

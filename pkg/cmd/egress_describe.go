@@ -127,9 +127,9 @@ func exit(d decision, now standing) string {
 	}
 	switch a := *d.held; {
 	case a.Way == string(kernel.Blackhole):
-		return "be dropped in silence for five seconds, and be refused with ICMP after that, because " + whyDropped(a)
+		return "be dropped in silence for five seconds, and be refused after that, because " + whyDropped(a)
 	case a.Way == string(kernel.Prohibit):
-		return "be refused with ICMP, because " + whyDropped(a)
+		return "be refused, because " + whyDropped(a)
 	case a.State == stateUnclaimed || a.Holder == d.podNode:
 		return leave
 	default:

@@ -45,7 +45,7 @@ document per line, YAML separates documents by "---". A document has
 
 The way of the packets is "here", "to node" (to the one in via), "blackhole" (they are dropped in
 silence, for the moment in which another node may take the address) or "prohibit" (they are
-dropped, and the pod is told by ICMP).`
+dropped, and the pod is told at once).`
 
 const egressListExample = `  # All pods with an egress IP
   openshift egress list

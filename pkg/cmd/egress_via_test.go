@@ -103,19 +103,19 @@ func TestEgressExplain_Ways(t *testing.T) {
 			"  Egress IP:    on this node; conflict: it is also on node-2, node-3, so answers may go there; remove it from all nodes but one\n", "  This packet would leave as 203.0.113.10.\n"}},
 		{"blackhole", here, "vxlan", status.Address{State: "lost", Holder: "node-3", Why: "node is silent", Since: since, Epoch: 3, Known: "lease", Way: "blackhole"}, []string{
 			boundWeb + "  Egress IP:    lost with node-3 (epoch 3, known by lease)\n  Otherwise:    " + snatWeb +
-				"  This packet would be dropped in silence for five seconds, and be refused with ICMP after that, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z (node is silent). Bring that node back, or put the address on another one.\n"}},
+				"  This packet would be dropped in silence for five seconds, and be refused after that, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z (node is silent). Bring that node back, or put the address on another one.\n"}},
 		{"lost for longer", here, "vxlan", status.Address{State: "lost", Holder: "node-3", Since: since, Way: "prohibit"}, []string{
-			"  This packet would be refused with ICMP, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z. Bring that node back, or put the address on another one.\n"}},
+			"  This packet would be refused, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z. Bring that node back, or put the address on another one.\n"}},
 		{"required", here, "vxlan", status.Address{State: "unclaimed", Way: "prohibit"}, []string{
 			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface\n  Otherwise:    " + snatWeb +
-				"  This packet would be refused with ICMP, because no node has 203.0.113.10 and egress-snat-steering is required. Put the address on an interface of a node.\n"}},
+				"  This packet would be refused, because no node has 203.0.113.10 and egress-snat-steering is required. Put the address on an interface of a node.\n"}},
 		{"unclaimed", here, "vxlan", status.Address{State: "unclaimed", Way: "here"}, []string{
 			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface, so it is used where its pods run\n  Rules:        " + snatWeb +
 				"  This packet would leave as 203.0.113.10.\n"}},
 		{"to a Service", here + " 172.30.0.1", "vxlan", status.Address{State: "remote", Holder: "node-3", Way: "to node"}, []string{
 			"Otherwise it would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10.\n"}},
 		{"to another Service's external IP", here + " 203.0.113.11", "vxlan", status.Address{State: "lost", Holder: "node-3", Since: since, Way: "prohibit"}, []string{
-			"unchanged if that endpoint is inside the cluster. Otherwise it would be refused with ICMP, because 203.0.113.10, which node-3 had, has"}},
+			"unchanged if that endpoint is inside the cluster. Otherwise it would be refused, because 203.0.113.10, which node-3 had, has"}},
 		{"inside the cluster", here + " 10.128.0.9", "vxlan", status.Address{State: "remote", Holder: "node-3", Way: "to node"}, []string{
 			"so never SNATed\n  Rules:        -A OPENSHIFT-EGRESS-SNAT -d 10.128.0.0/14 -j RETURN\n" +
 				"  This packet would be unchanged by egress SNAT, and usually keep the pod's own address.\n"}},

@@ -168,6 +168,11 @@ func (s podSources) Available(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// unasked tells whether an error of Available means that no kubelet was there to be asked.
+func unasked(err error) bool {
+	return errors.Is(err, errNoSource) || status.Code(err) == codes.Unavailable
+}
+
 // refreshPods asks the kubelet again about pods whose labels or phase may be others than this node knows, until the
 // context ends. There is no event for new labels: but EndpointSlices then no longer name the pod.
 func (e *Extension) refreshPods(sources podSources) {
@@ -202,6 +207,12 @@ type refresh struct {
 	wait time.Duration
 }
 
+// again returns when to ask again after a question now.
+func (r refresh) again(now time.Time) refresh {
+	wait := min(max(2*r.wait, refreshPeriod), longestRefresh)
+	return refresh{now.Add(wait), wait}
+}
+
 // due returns the pods that are to be asked about now.
 func (r refreshes) due(doubtful []attachments.Pod, now time.Time) (due []attachments.Pod) {
 	maps.DeleteFunc(r, func(pod attachments.Pod, _ refresh) bool { return !slices.Contains(doubtful, pod) })
@@ -210,8 +221,7 @@ func (r refreshes) due(doubtful []attachments.Pod, now time.Time) (due []attachm
 		if now.Before(last.next) || len(due) == mostRefreshed {
 			continue
 		}
-		wait := min(max(2*last.wait, refreshPeriod), longestRefresh)
-		r[pod] = refresh{now.Add(wait), wait}
+		r[pod] = last.again(now)
 		due = append(due, pod)
 	}
 	return due

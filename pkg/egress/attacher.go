@@ -57,6 +57,9 @@ type attacher struct {
 	// what the kernel holds.
 	await func(ctx context.Context, look bool) error
 
+	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
+	claimed chan struct{}
+
 	mu sync.Mutex // one change of the store is told to the state before the next
 
 	claiming sync.Mutex // protects the file, and what follows
@@ -324,6 +327,17 @@ func (a *attacher) addClaims() error {
 		return nil
 	}
 	return a.writeClaims(slices.AppendSeq(namespaces, maps.Keys(a.written)))
+}
+
+// claimsMayDiffer has claims noted at once: this process may end at any moment, and pods that start then must find theirs.
+func (a *attacher) claimsMayDiffer() {
+	if a == nil {
+		return
+	}
+	select {
+	case a.claimed <- struct{}{}:
+	default:
+	}
 }
 
 // dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.

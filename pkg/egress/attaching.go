@@ -52,6 +52,7 @@ func newAttacher(e *Extension) *attacher {
 	}
 	a := &attacher{
 		state: e.state, store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
+		claimed: make(chan struct{}, 1),
 		missing: e.barrier.Missing, failure: e.lastFailure, await: e.awaitSyncs,
 		via: func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
 		exists: func(netns string) bool {
@@ -97,6 +98,7 @@ func (e *Extension) attach(client kubernetes.Interface) {
 	}
 	e.attacher.pods = sources
 	e.running.Go(e.sweep)
+	e.running.Go(e.noteClaims)
 	e.running.Go(e.answerPlugin)
 	if e.config.Attaching.Lists != "" {
 		e.running.Go(e.followList)
@@ -135,6 +137,19 @@ type attachingErrors struct{ logger klog.Logger }
 func (w attachingErrors) Write(line []byte) (int, error) {
 	w.logger.Info("Answering the CNI plugin", "err", string(line))
 	return len(line), nil
+}
+
+// noteClaims notes claims as soon as there are others, until the context ends. After a failure the sweep tries again, and tells
+// of it.
+func (e *Extension) noteClaims() {
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-e.attacher.claimed:
+			_ = e.attacher.addClaims()
+		}
+	}
 }
 
 // sweep sweeps until the context ends. Of errors that last it tells the first.

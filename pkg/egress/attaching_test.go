@@ -1,7 +1,10 @@
 package egress
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -58,6 +61,31 @@ func TestPodWatch_Find(t *testing.T) {
 				t.Errorf("err %v, %+v", err, object)
 			}
 		})
+	}
+}
+
+// TestNoteClaims_AtOnce notes the claim of another Service without a sweep.
+func TestNoteClaims_AtOnce(t *testing.T) {
+	e := New(t.Context(), testConfig)
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	a.attacher.claimed, a.attacher.state, e.attacher = make(chan struct{}, 1), e.state, a.attacher
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	e.ctx = ctx
+	running.Go(e.noteClaims)
+	defer running.Wait()
+	defer cancel()
+	for _, namespace := range []string{"bank", "depot"} {
+		e.SetService(newService("web", func(s *v1.Service) { s.Namespace = namespace }))
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+			claims, err := attachments.ReadClaims(a.claims)
+			if claims[namespace] {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("claims %v, err %v; expected %s", claims, err, namespace)
+			}
+		}
 	}
 }
 

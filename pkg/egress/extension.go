@@ -264,11 +264,16 @@ func (e *Extension) known(kind string) {
 	for _, f := range e.families {
 		f.loop.Restart()
 	}
+	e.attacher.claimsMayDiffer()
 }
 
 // SetService is part of [extension.ServiceFollower].
 func (e *Extension) SetService(service *v1.Service) {
-	e.changed(e.state.setService(service), time.Now())
+	changed := e.state.setService(service)
+	e.changed(changed, time.Now())
+	if changed {
+		e.attacher.claimsMayDiffer()
+	}
 }
 
 // DeleteService is part of [extension.ServiceFollower].

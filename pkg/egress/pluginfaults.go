@@ -63,6 +63,12 @@ func (f *pluginFaults) set(kind pluginFault, err error) (changed bool) {
 	return changed
 }
 
+func (f *pluginFaults) has(kind pluginFault) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.told[kind] != ""
+}
+
 func (f *pluginFaults) all() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

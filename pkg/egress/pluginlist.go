@@ -29,9 +29,12 @@ type pluginList struct {
 	// expected tells whether the plugin has been in the list.
 	expected func() bool
 	seen     bool
-	// labelled returns why no pod's labels could be told now, or nil.
-	labelled func() error
-	contest  contest
+	// labelled returns why no pod's labels could be told now, or nil; unlabelled is what it said last, and ask when it is
+	// asked again.
+	labelled   func() error
+	unlabelled error
+	ask        refresh
+	contest    contest
 }
 
 func newPluginList(logger klog.Logger, config Attaching, expected func() bool, labelled func() error) *pluginList {
@@ -55,10 +58,10 @@ var errFirst = errors.New("move it to the end, behind the plugin that gives pods
 
 // look returns the file that it has put the plugin into, or why the plugin does not do its work. A plugin that was never in
 // the list, has started no pod and is not to be installed is not missed.
-func (l *pluginList) look() (changed string, missing error) {
+func (l *pluginList) look(now time.Time) (changed string, missing error) {
 	list, err := l.find()
 	if entry := list.Entry(cni.Plugin); entry != nil {
-		l.entry, l.seen = entry, true
+		l.entry, l.seen, l.ask = entry, true, refresh{}
 		if bytes.Equal(entry, list.Plugins[0]) {
 			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
 		}
@@ -72,7 +75,7 @@ func (l *pluginList) look() (changed string, missing error) {
 	case l.plugins == "":
 		return "", fmt.Errorf("%s does not have it; other software has probably written the file anew. Put {\"type\": %q} at the end of its plugins, or set egress-snat-cni-install; to do without it, set egress-snat-cni-conf-dir to nothing", list.Path, cni.Plugin)
 	}
-	return list.Path, l.put(list)
+	return list.Path, l.put(list, now)
 }
 
 // find returns the list that pods start with. Behind the configuration of a single plugin, such as Multus, that is one that
@@ -92,7 +95,7 @@ func (l *pluginList) find() (conflist.List, error) {
 }
 
 // put puts the plugin at the end of a list, if pods can start with it.
-func (l *pluginList) put(list conflist.List) error {
+func (l *pluginList) put(list conflist.List, now time.Time) error {
 	plugin := filepath.Join(l.plugins, cni.Plugin)
 	switch info, err := os.Stat(plugin); {
 	case err != nil:
@@ -104,10 +107,23 @@ func (l *pluginList) put(list conflist.List) error {
 	case len(list.Plugins) == 0:
 		return fmt.Errorf("it is not put into %s: the list has no plugin itself that gives pods their addresses", list.Path)
 	}
-	if err := l.labelled(); err != nil {
-		return fmt.Errorf("%w: %w", errUnlabelled, err)
+	if err := l.checkLabels(now); err != nil {
+		return fmt.Errorf("it is not put into %s: %w: %w", list.Path, errUnlabelled, err)
 	}
 	return list.Append(l.entry)
+}
+
+// checkLabels returns why no pod's labels could be told, or nil. As long as the plugin cannot be put into the list the
+// kubelet, which logs each question, is asked less and less often. One that is not there logs nothing: it is looked for
+// each time, because pods start as soon as it runs.
+func (l *pluginList) checkLabels(now time.Time) error {
+	if now.Before(l.ask.next) {
+		return l.unlabelled
+	}
+	if l.unlabelled = l.labelled(); !unasked(l.unlabelled) {
+		l.ask = l.ask.again(now)
+	}
+	return l.unlabelled
 }
 
 // contest notices that other software removes the plugin each time it is put into the list.
@@ -174,7 +190,7 @@ func (e *Extension) followList() {
 
 // keepListed looks at the list, tells what it has found and done, and returns how long to leave the list alone.
 func (e *Extension) keepListed(list *pluginList, now time.Time) (rest time.Duration) {
-	changed, err := list.look()
+	changed, err := list.look(now)
 	switch {
 	case errors.Is(err, conflist.ErrReplaced):
 		return listRest // what is there now is the other program's
@@ -195,7 +211,10 @@ func (e *Extension) keepListed(list *pluginList, now time.Time) (rest time.Durat
 func (e *Extension) listFails(err error) {
 	faults := map[pluginFault]error{unlisted: nil, misplaced: nil}
 	switch {
-	case errors.Is(err, errUnlabelled): // checkLabels tells
+	case errors.Is(err, errUnlabelled):
+		if e.pluginFaults.has(unlisted) { // else checkLabels tells if it lasts: kubelets restart
+			faults[unlisted] = err
+		}
 	case errors.Is(err, errFirst):
 		faults[misplaced] = err
 	default:
@@ -219,16 +238,28 @@ func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnoti
 	}, func() { _ = watcher.Close() }
 }
 
+// removals is how often a list is read again that other software has written while the plugin was taken out of it.
+const removals = 5
+
 // RemovePlugin takes our plugin out of all lists in a folder: pods may start with another than the first.
-func RemovePlugin(folder string) error {
-	all, err := conflist.All(folder)
-	for _, list := range all {
-		if list.Entry(cni.Plugin) != nil {
-			err = errors.Join(err, list.Remove(cni.Plugin))
+func RemovePlugin(folder string) (err error) {
+	for range removals {
+		if err = removePlugin(folder); !errors.Is(err, conflist.ErrReplaced) {
+			break
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("taking the CNI plugin out of the lists: %w", err)
 	}
 	return nil
+}
+
+func removePlugin(folder string) error {
+	all, err := conflist.All(folder)
+	for _, list := range all {
+		if list.Entry(cni.Plugin) != nil {
+			err = errors.Join(err, list.Remove(cni.Plugin))
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -28,7 +31,10 @@ const (
 type listTest struct {
 	*testing.T
 	*pluginList
-	unlabelled error
+	// labels is why the labels of pods are not known, and asked how often that was asked.
+	labels error
+	asked  int
+	now    time.Time
 }
 
 func newListTest(t *testing.T, install, expected bool) *listTest {
@@ -37,8 +43,11 @@ func newListTest(t *testing.T, install, expected bool) *listTest {
 	if install {
 		config.Install = t.TempDir()
 	}
-	l := &listTest{T: t}
-	l.pluginList = newPluginList(klog.Background(), config, func() bool { return expected }, func() error { return l.unlabelled })
+	l := &listTest{T: t, now: time.Now()}
+	l.pluginList = newPluginList(klog.Background(), config, func() bool { return expected }, func() error {
+		l.asked++
+		return l.labels
+	})
 	return l
 }
 
@@ -62,7 +71,7 @@ func (l *listTest) installs() {
 // sees looks, and expects a complaint with a text, or none, and what of the plugin is in the list then.
 func (l *listTest) sees(complaint, entry string) {
 	l.Helper()
-	_, missing := l.look()
+	_, missing := l.look(l.now)
 	if (missing == nil) != (complaint == "") || missing != nil && !strings.Contains(missing.Error(), complaint) {
 		l.Errorf("says %v, expected %q", missing, complaint)
 	}
@@ -109,9 +118,9 @@ func TestPluginList_Puts(t *testing.T) {
 	l.writes(pluginsElsewhere)
 	l.sees("has no plugin itself", "")
 	l.writes(bridge)
-	l.unlabelled = errNoSource
+	l.labels = errNoSource
 	l.sees(errUnlabelled.Error(), "")
-	l.unlabelled = nil
+	l.labels = nil
 	l.sees("", "origin-node-cni")
 	l.sees("", "origin-node-cni")
 	l.writes(pluginFirst)
@@ -125,6 +134,53 @@ func TestPluginList_Puts(t *testing.T) {
 	}
 	if list, err := conflist.Find(l.folder); err != nil || list.Entry(cni.Plugin) != nil || len(list.Plugins) != 1 {
 		t.Errorf("list %+v, err %v after the clean-up", list, err)
+	}
+}
+
+// TestPluginList_AsksLessAndLess often for the labels of pods while the answer is that they are not known, but looks each
+// time for a kubelet that is not there, and puts the plugin into the list when it is.
+func TestPluginList_AsksLessAndLess(t *testing.T) {
+	const long = 10 * time.Minute
+	for _, test := range []struct {
+		code        codes.Code
+		least, most int
+		late        time.Duration
+	}{
+		{codes.FailedPrecondition, int(long / longestRefresh), int(long/longestRefresh) + 10, longestRefresh},
+		{codes.Unavailable, int(long / listPeriod), int(long / listPeriod), 0},
+	} {
+		t.Run(test.code.String(), func(t *testing.T) {
+			l := newListTest(t, true, false)
+			l.installs()
+			l.writes(bridge)
+			l.labels = fmt.Errorf("asking the kubelet: %w", status.Error(test.code, "it does not know"))
+			for range long / listPeriod {
+				l.sees(errUnlabelled.Error(), "")
+				l.now = l.now.Add(listPeriod)
+			}
+			if l.asked < test.least || l.asked > test.most {
+				t.Errorf("asked %d times in %s, expected %d to %d times", l.asked, long, test.least, test.most)
+			}
+			l.labels = nil
+			l.now = l.now.Add(test.late)
+			l.sees("", "origin-node-cni")
+		})
+	}
+}
+
+// TestPluginList_AsksOnce while the plugin cannot be put into the list although the labels of pods are known.
+func TestPluginList_AsksOnce(t *testing.T) {
+	l := newListTest(t, true, false)
+	l.installs()
+	l.writes(bridge)
+	if err := os.MkdirAll(filepath.Join(l.folder, ".origin-node-unfinished", "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		l.sees("directory not empty", "")
+	}
+	if l.asked != 1 {
+		t.Errorf("asked %d times at once, expected once", l.asked)
 	}
 }
 
@@ -204,6 +260,30 @@ func TestKeepListed_ReplacedMeanwhile(t *testing.T) {
 	if text, err := os.ReadFile(l.file()); err != nil || string(text) != pluginFirst {
 		t.Errorf("the list is %s, err %v; expected that of the other program", text, err)
 	}
+}
+
+// TestKeepListed_Unlabelled: the labels of pods are unknown for a moment. That is no fault yet, but does not end the fault
+// that the plugin is missing.
+func TestKeepListed_Unlabelled(t *testing.T) {
+	l := newListTest(t, true, true)
+	l.writes(bridge)
+	l.labels = errNoSource
+	e := New(t.Context(), testConfig)
+	expect := func(want string) {
+		t.Helper()
+		e.keepListed(l.pluginList, l.now)
+		if got := strings.Join(e.pluginFaults.all(), "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("faults %q, expected %q", got, want)
+		}
+	}
+	expect("make install-cni")
+	l.installs()
+	expect(errUnlabelled.Error())
+	l.labels = nil
+	expect("")
+	l.writes(bridge)
+	l.ask, l.labels = refresh{}, errNoSource
+	expect("")
 }
 
 // TestCheckLabels_TellsWhatLasts, where the plugin is used.

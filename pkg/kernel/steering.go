@@ -53,7 +53,7 @@ const (
 	// Blackhole: the node that had the egress IP is lost. Packets are dropped in silence, for a
 	// moment: TCP repeats a SYN, and so waits for another node to take the address.
 	Blackhole WayKind = "blackhole"
-	// Prohibit: no node has the egress IP. The pod is told at once, by ICMP.
+	// Prohibit: no node has the egress IP. The pod is told at once, by a reset of a TCP connection that begins, else by ICMP.
 	Prohibit WayKind = "prohibit"
 )
 

@@ -63,10 +63,10 @@ func (p *Proxy) takePool() error {
 	}
 	for i, network := range networks {
 		for _, inside := range overlapping(network, p.extension.ClusterCIDRs) {
-			complain(assignCIDRsKey, "%s overlaps %s, a network of the cluster's pods, in which no egress IP may lie", network, inside)
+			complain(assignCIDRsKey, "%s overlaps %s, a network of the cluster's pods, in which no egress IP may lie; remove it, or name a smaller network", network, inside)
 		}
 		if allowed := p.extension.AllowedCIDRs; allowed != nil && len(overlapping(network, allowed)) == 0 {
-			complain(assignCIDRsKey, "%s is outside of %s, so no egress IP may lie in it", network, allowedCIDRsKey)
+			complain(assignCIDRsKey, "%s is outside of %s, so no egress IP may lie in it; correct one of them", network, allowedCIDRsKey)
 		}
 		for _, other := range overlapping(network, networks[:i]) {
 			complain(assignCIDRsKey, "%s overlaps %s; keep one of them", network, other)

@@ -43,7 +43,8 @@ func TestTakePool_Errors(t *testing.T) {
 	const cidrs = "egress-snat-assign-cidrs: [203.0.113.0/28]"
 	for arguments, words := range map[string]string{
 		"egress-snat-assign-cidrs: [203.0.113.1]":                    `"203.0.113.1" is not a CIDR`,
-		"egress-snat-assign-cidrs: [10.128.7.0/24]":                  "10.128.7.0/24 overlaps 10.128.0.0/14, a network of the cluster's pods",
+		"egress-snat-assign-cidrs: [10.128.7.0/24]":                  "10.128.7.0/24 overlaps 10.128.0.0/14, a network of the cluster's pods, in which no egress IP may lie; remove it",
+		"egress-snat-assign-cidrs: [10.0.0.0/8]":                     "10.0.0.0/8 overlaps 10.128.0.0/14, a network of the cluster's pods, in which no egress IP may lie; remove it",
 		"egress-snat-assign-cidrs: [203.0.113.0/28, 203.0.113.0/30]": "203.0.113.0/30 overlaps 203.0.113.0/28; keep one of them",
 		cidrs + ", egress-snat-assign-nodes: ['a b']":                "expected a label selector",
 		cidrs + ", egress-snat-assign-nodes: ['']":                   "the selector is empty",

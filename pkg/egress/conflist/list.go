@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // DefaultFolder is where runtimes look for lists unless they are told otherwise.
@@ -34,8 +36,9 @@ type List struct {
 	// Plugins are their entries.
 	Plugins []json.RawMessage
 
-	all  map[string]json.RawMessage
-	read os.FileInfo
+	all     map[string]json.RawMessage
+	content []byte
+	info    os.FileInfo // for its mode and owner
 }
 
 // Find returns the list that runtimes take from a folder, which is the first file by name. The error is ErrNone if there
@@ -89,18 +92,17 @@ func Read(path string) (List, error) {
 		return List{}, err
 	}
 	l := List{Path: path}
-	if l.read, err = os.Stat(path); err != nil {
+	if l.info, err = os.Stat(path); err != nil {
 		return List{}, err
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
+	if l.content, err = os.ReadFile(path); err != nil {
 		return List{}, err
 	}
 	known := struct {
 		CNIVersion string            `json:"cniVersion"`
 		Plugins    []json.RawMessage `json:"plugins"`
 	}{}
-	if err := errors.Join(json.Unmarshal(content, &l.all), json.Unmarshal(content, &known)); err != nil {
+	if err := errors.Join(json.Unmarshal(l.content, &l.all), json.Unmarshal(l.content, &known)); err != nil {
 		return List{}, fmt.Errorf("%s: %w", path, err)
 	}
 	l.Version, l.Plugins = known.CNIVersion, known.Plugins
@@ -160,12 +162,32 @@ func encode(v any) ([]byte, error) {
 }
 
 // unfinished is the name of a list that is being written. Runtimes read no file with this name. It is always the same, so
-// that a process that was killed leaves one file at most, and a failure has the same words each time.
+// that the next writer removes what one that was killed has left, and a failure has the same words each time. Only the
+// writer that has locked the folder uses it.
 const unfinished = ".origin-node-unfinished"
 
-// replace writes the file as a whole.
+// lock locks a folder for one writer of its lists at a time, among all processes, until the file is closed. The kernel ends
+// the lock of a process that is killed.
+func lock(folder string) (*os.File, error) {
+	file, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", folder, err), file.Close())
+	}
+	return file, nil
+}
+
+// replace writes the file as a whole, unless it is no longer what was read.
 func (l List) replace(content []byte) (err error) {
-	path := filepath.Join(filepath.Dir(l.Path), unfinished)
+	folder := filepath.Dir(l.Path)
+	locked, err := lock(folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, locked.Close()) }()
+	path := filepath.Join(folder, unfinished)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -175,27 +197,27 @@ func (l List) replace(content []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
+			err = errors.Join(err, os.Remove(path))
 		}
 	}()
 	_, err = file.Write(content)
-	err = errors.Join(err, file.Chmod(l.read.Mode().Perm()), l.chown(file), file.Sync(), file.Close())
+	err = errors.Join(err, file.Chmod(l.info.Mode().Perm()), l.chown(file), file.Sync(), file.Close())
 	if err != nil {
 		return err
 	}
-	now, err := os.Stat(l.Path)
+	now, err := os.ReadFile(l.Path) // last, because the network plugin takes no lock
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(now, l.read) || now.Size() != l.read.Size() || !now.ModTime().Equal(l.read.ModTime()) {
+	if !bytes.Equal(now, l.content) {
 		return ErrReplaced
 	}
-	return os.Rename(file.Name(), l.Path)
+	return os.Rename(path, l.Path)
 }
 
 // chown gives a file the owner of the list, if it has another.
 func (l List) chown(file *os.File) error {
-	owner, ok := l.read.Sys().(*syscall.Stat_t)
+	owner, ok := l.info.Sys().(*syscall.Stat_t)
 	if !ok || int(owner.Uid) == os.Geteuid() && int(owner.Gid) == os.Getegid() {
 		return nil
 	}

@@ -3,9 +3,11 @@ package conflist
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/containernetworking/cni/libcni"
@@ -28,7 +30,8 @@ func types(t *testing.T, file string) (types string) {
 	t.Helper()
 	list, err := libcni.ConfListFromFile(file)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return ""
 	}
 	for _, plugin := range list.Plugins {
 		types += plugin.Network.Type + " "
@@ -128,6 +131,64 @@ func TestList_AfterAnUnfinishedOne(t *testing.T) {
 	}
 	if err := l.Append(entry); err != nil {
 		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, err %v", entries, err)
+	}
+}
+
+// TestList_SeveralWriters put a plugin each into the list and take it out again, with others that read it: nothing is lost,
+// and no list is half written.
+func TestList_SeveralWriters(t *testing.T) {
+	const writers, rounds = 4, 25
+	folder := t.TempDir()
+	write(t, folder, "10-flannel.conflist", flannel)
+	file := filepath.Join(folder, "10-flannel.conflist")
+	change := func(plugin string, change func(List) error) {
+		for {
+			l, err := Find(folder)
+			if err == nil {
+				err = change(l)
+			}
+			if !errors.Is(err, ErrReplaced) {
+				if err != nil {
+					t.Errorf("%s: %v", plugin, err)
+				}
+				return
+			}
+		}
+	}
+	var writing, reading sync.WaitGroup
+	done := make(chan struct{})
+	for i := range writers {
+		plugin := fmt.Sprintf("plugin-%d", i)
+		writing.Go(func() {
+			for range rounds {
+				change(plugin, func(l List) error { return l.Remove(plugin) })
+				change(plugin, func(l List) error { return l.Append(json.RawMessage(`{"type": "` + plugin + `"}`)) })
+			}
+		})
+	}
+	reading.Go(func() {
+		for {
+			if got := types(t, file); !strings.HasPrefix(got, "flannel portmap ") {
+				t.Errorf("plugins %s", got)
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	writing.Wait()
+	close(done)
+	reading.Wait()
+	got := types(t, file)
+	for i := range writers {
+		if plugin := fmt.Sprintf("plugin-%d ", i); strings.Count(got, plugin) != 1 {
+			t.Errorf("plugins %s, expected %sonce", got, plugin)
+		}
 	}
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("files %v, err %v", entries, err)

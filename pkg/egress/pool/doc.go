@@ -20,7 +20,8 @@
 //
 //   - Only a member that reaches a majority of the pool takes addresses, itself included. In a pool of an
 //     even number the default gateway has a vote if exactly half of the members is there. A pool of one node
-//     has its majority always; a pool of two needs the gateway to act when one node fails.
+//     has its majority always; a pool of two needs the gateway when one node fails: else the other one finds itself cut off, and
+//     releases what it has.
 //   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it
 //     asks again every 100 ms and takes nothing. So a node whose process is dead, or whose messages are lost,
 //     keeps its addresses; they are in its kernel, which answers. And so an address that a foreign host has

@@ -109,6 +109,8 @@
 //	    chain way {                                                         each sets the priority to 0 again
 //	        meta priority 2:200                                             mark := 2, accept
 //	        meta priority 3e:3e00 fib daddr type != local                   drop
+//	        tcp flags syn / syn,rst,ack
+//	            meta priority 3f:3f00 fib daddr type != local               reject with tcp reset
 //	        meta priority 3f:3f00 fib daddr type != local                   reject
 //	        fib daddr type local                                            accept
 //	                                                                        counter unsnatted drop

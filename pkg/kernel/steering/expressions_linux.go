@@ -121,6 +121,11 @@ func tcpFlags(mask byte, op expr.CmpOp, flags byte) []expr.Any {
 		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: []byte{flags}})
 }
 
+// beginsConnection lets the SYN of a TCP connection pass.
+func beginsConnection() []expr.Any {
+	return tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpEq, flagSYN)
+}
+
 // setMSS lowers the maximum segment size that a SYN announces.
 func setMSS(mss uint16) []expr.Any {
 	const kind, offset = 2, 2 // RFC 9293, section 3.2

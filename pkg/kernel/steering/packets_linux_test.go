@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -206,6 +207,7 @@ func TestPackets_FollowTheWay(t *testing.T) {
 		c.holdsOn(1, c.egressIP)
 		leaks := c.leaks(c.lab.Pod(1))
 		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, nil)
+		told := map[string][]unix.Errno{"tcp": {unix.ECONNREFUSED}, "udp": {unix.EHOSTUNREACH, unix.EACCES}}
 		source := c.nodes[0]
 		steered := c.count(source.host, "forward", 0, "meta mark & 0x7e == 0x2 ip saddr "+c.addr(c.lab.Pod(1)).String())
 		for step, way := range []kernel.Way{{}, c.toNode(1), {Kind: kernel.Blackhole}, {Kind: kernel.Prohibit}, {}, {Kind: kernel.Prohibit}, c.toNode(1), {}} {
@@ -219,8 +221,7 @@ func TestPackets_FollowTheWay(t *testing.T) {
 						t.Errorf("%s, %s: %v, want silence", what, protocol, err)
 					}
 				case kernel.Prohibit:
-					// An answer that comes within connect(2) is noticed when TCP sends again, after a second.
-					if err := c.unseen(what, c.lab.Pod(1), protocol, c.outside(), 10*time.Second); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
+					if err := c.unseen(what, c.lab.Pod(1), protocol, c.outside(), 10*time.Second); !slices.ContainsFunc(told[protocol], func(want unix.Errno) bool { return errors.Is(err, want) }) {
 						t.Errorf("%s, %s: %v, want to be told", what, protocol, err)
 					}
 				default:

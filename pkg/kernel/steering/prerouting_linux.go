@@ -66,7 +66,7 @@ func (l layout) begins(pods, steers bool) []table.Rule {
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
 	perhaps := slices.Concat(newFlow(), notDNATed(), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP))
 	rules := []table.Rule{
-		l.rule("begins a connection", tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpEq, flagSYN), verdict(expr.VerdictReturn)),
+		l.rule("begins a connection", beginsConnection(), verdict(expr.VerdictReturn)),
 		l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside),
 		l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), l.protocol(), in(boundSet), jump(lateChain)),
 	}
@@ -122,6 +122,7 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []table.Rule) {
 	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
 	return append(rules,
 		l.rule("dropped in silence: the node that had it is lost", prioritized(numberBlackhole), leaves, verdict(expr.VerdictDrop)),
+		l.rule("a connection, refused: no node that packets can be sent to has it", beginsConnection(), prioritized(numberProhibit), leaves, reset()),
 		l.rule("rejected: no node that packets can be sent to has it", prioritized(numberProhibit), leaves, l.reject()),
 		l.rule("for this node", setPriority(0), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), verdict(expr.VerdictAccept)),
 		l.rule("to a node whose rule comes with this transaction", drop(unsnattedCounter)))
@@ -204,6 +205,13 @@ var withPorts = []byte{unix.IPPROTO_UDP, unix.IPPROTO_SCTP}
 // port loads one of a packet's ports.
 func (l layout) port(offset, register uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2}}
+}
+
+// reset refuses a connection that a pod begins. An ICMP error is no use there: TCP goes by it only when it has sent its SYN
+// again, a second later, because the error comes while connect(2) still has the socket; and the kernel sends a pod few of
+// them. A connection that is established is not reset: it goes on when another node has the address.
+func reset() []expr.Any {
+	return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
 }
 
 // reject drops a packet and tells who sent it, as a route of the type prohibit does.

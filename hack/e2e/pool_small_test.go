@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPool_OneNode: it has its majority always, and so keeps the addresses when it is cut off for a while, and when its
+// process starts anew.
+func TestPool_OneNode(t *testing.T) {
+	belongsTo(t, usual)
+	w := newPoolWorld(t, 1)
+	m := w.members[0]
+	w.printsPool(m, "1 of 1 nodes are live, a majority: egress IPs of failed nodes are moved.")
+	w.unmoved("cut off", func() {
+		w.must(w.SetLink(m.Host, false))
+		time.Sleep(by(t, 0, 5*time.Second, time.Minute)) // the fault is its length
+		w.must(w.SetLink(m.Host, true))
+		w.answered()
+	})
+	w.unmoved("started anew", func() {
+		m.Stop()
+		m.Printed.Reset()
+		m.Start()
+		m.Ready()
+		w.answered()
+	})
+}
+
+// TestPool_TwoNodes: one fails. The other takes its addresses if the default gateway answers. If there is none it cannot know
+// that it is not cut off itself, and has no address until the first is back.
+func TestPool_TwoNodes(t *testing.T) {
+	belongsTo(t, usual)
+	w := newPoolWorld(t, 2)
+	w.complete()
+	for _, ip := range w.egressIPs {
+		w.scenario("with a default gateway, "+ip, func() {
+			w.complete()
+			failed := w.holderOf(ip, nil)
+			p, began := w.probe(ip, failed), time.Now()
+			w.must(w.SetLink(failed.Host, false))
+			w.anotherHas(ip, failed)
+			w.end(p, ip, "link cut", began, w.fastest())
+			w.must(w.SetLink(failed.Host, true))
+			w.complete()
+			w.holderOf(ip, failed)
+		})
+	}
+	w.onAll("ip route del default", "ip -6 route del default")
+	w.scenario("without a default gateway", func() {
+		failed, other := w.members[0], w.members[1]
+		w.must(w.SetLink(failed.Host, false))
+		w.printsPool(other, "1 of 2 nodes are live, no majority: egress IPs of failed nodes are not moved.")
+		for _, ip := range w.egressIPs {
+			w.eventually(func() error {
+				if w.has(other, ip) {
+					return fmt.Errorf("%s has %s", other.Name, ip)
+				}
+				return nil
+			})
+		}
+		w.must(w.SetLink(failed.Host, true))
+		w.complete()
+		for _, ip := range w.egressIPs {
+			w.holderOf(ip, nil)
+		}
+		w.answered()
+	})
+}
+
+// printsPool waits until 'openshift egress pool' of a node has a line.
+func (w *poolWorld) printsPool(m *member, line string) {
+	w.Helper()
+	w.eventually(func() error {
+		out, errs, status := m.Openshift("egress", "pool", "--socket="+m.Socket())
+		if status != 0 {
+			return errors.New(errs)
+		}
+		if !strings.Contains(out, line) {
+			return fmt.Errorf("%s: no %q in\n%s", m.Name, line, out)
+		}
+		return nil
+	})
+}
