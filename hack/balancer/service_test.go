@@ -45,39 +45,47 @@ func TestBalanced_OnlyServicesOfThisBalancer(t *testing.T) {
 
 func TestNextWrite_OneStepAtATime(t *testing.T) {
 	told := v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{{IP: "198.19.0.1", IPMode: ptr.To(v1.LoadBalancerIPModeVIP)}}}
-	for name, test := range map[string]struct {
+	type state struct {
 		finalizers []string
 		status     v1.LoadBalancerStatus
-		addrs      []netip.Addr
-		want       *write // with nothing but these two fields
+	}
+	of := func(s state) *v1.Service {
+		return service("a", func(svc *v1.Service) { svc.Finalizers, svc.Status.LoadBalancer = s.finalizers, s.status })
+	}
+	for name, test := range map[string]struct {
+		is       state
+		addrs    []netip.Addr
+		becomes  state // the same if there is nothing to write
+		asStatus bool
 	}{
 		"new": {
-			finalizers: []string{"other"}, addrs: addrs("198.19.0.1"),
-			want: &write{object: &v1.Service{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"other", finalizer}}}},
+			is: state{finalizers: []string{"other"}}, addrs: addrs("198.19.0.1"),
+			becomes: state{[]string{"other", finalizer}, told},
 		},
 		"with a finalizer": {
-			finalizers: []string{finalizer}, addrs: addrs("198.19.0.1"),
-			want: &write{status: true, object: &v1.Service{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{finalizer}}}},
+			is: state{finalizers: []string{finalizer}}, addrs: addrs("198.19.0.1"),
+			becomes: state{[]string{finalizer}, told}, asStatus: true,
 		},
-		"done":       {finalizers: []string{finalizer}, status: told, addrs: addrs("198.19.0.1")},
-		"given back": {finalizers: []string{finalizer}, status: told, want: &write{status: true, object: &v1.Service{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{finalizer}}}}},
-		"told so": {
-			finalizers: []string{"other", finalizer},
-			want:       &write{object: &v1.Service{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"other"}}}},
+		"done": {
+			is: state{[]string{finalizer}, told}, addrs: addrs("198.19.0.1"),
+			becomes: state{[]string{finalizer}, told},
 		},
-		"another's": {status: told},
+		"taken back": {
+			is:      state{[]string{finalizer}, told},
+			becomes: state{finalizers: []string{finalizer}}, asStatus: true,
+		},
+		"taken back and told": {
+			is:      state{finalizers: []string{"other", finalizer}},
+			becomes: state{finalizers: []string{"other"}},
+		},
+		"another's": {is: state{status: told}, becomes: state{status: told}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			svc := service("a", func(svc *v1.Service) { svc.Finalizers, svc.Status.LoadBalancer = test.finalizers, test.status })
-			if test.want != nil {
-				want := svc.DeepCopy()
-				want.Finalizers, want.Status.LoadBalancer = test.want.object.Finalizers, v1.LoadBalancerStatus{}
-				if len(test.addrs) > 0 {
-					want.Status.LoadBalancer = told
-				}
-				test.want.object = want
+			var want *write
+			if !cmp.Equal(test.is, test.becomes, cmp.AllowUnexported(state{})) {
+				want = &write{object: of(test.becomes), status: test.asStatus}
 			}
-			if diff := cmp.Diff(test.want, nextWrite(svc, test.addrs), cmp.AllowUnexported(write{})); diff != "" {
+			if diff := cmp.Diff(want, nextWrite(of(test.is), test.addrs), cmp.AllowUnexported(write{})); diff != "" {
 				t.Errorf("write (-want +got):\n%s", diff)
 			}
 		})
