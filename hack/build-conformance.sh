@@ -69,7 +69,7 @@ make_root() {
   for name in bin sbin lib lib64; do
     ln -s "usr/${name}" "${root}/${name}"
   done
-  for name in bash cat chmod cp cut date dig echo env false find getent grep head hostname id ip ls mkdir mktemp mv nc nslookup \
+  for name in bash cat chmod cp cut date dd dig echo env false find getent grep head hostname id ip ls mkdir mktemp mv nc nslookup \
     printf readlink rm sed seq sleep sort ss stat tail tee test timeout touch tr true uname wc wget xargs curl conntrack; do
     install_with_libraries "$(type -P "${name}")"
   done

@@ -56,9 +56,6 @@ func newConformanceWorld(t *testing.T, c conformance) *conformanceWorld {
 	s := settings{nodes: c.nodes, onLAN: true, kubelets: true, nftables: c.mode == "nftables", arguments: c.arguments()}
 	w := &conformanceWorld{realWorld: &realWorld{world: newIdleWorld(t, s)}, conformance: c}
 	w.letKubelets()
-	for i, m := range w.members {
-		w.label(m, v1.LabelTopologyZone, fmt.Sprintf("zone-%d", i%zones+1))
-	}
 	w.egressIPs = w.ips(10)
 	if c.features {
 		w.prepareFeatures()
@@ -69,6 +66,10 @@ func newConformanceWorld(t *testing.T, c conformance) *conformanceWorld {
 		w.startNode(m, pod, others)
 	}
 	w.ready()
+	for i, m := range w.members {
+		// The EndpointSlice controller looks at what nodes can allocate when their zones change, and kubelets tell it first.
+		w.label(m, v1.LabelTopologyZone, fmt.Sprintf("zone-%d", i%zones+1))
+	}
 	w.must(w.Apply(t.Context(), "../conformance/coredns.yaml"))
 	w.rolledOut(metav1.NamespaceSystem, "coredns")
 	w.balance()

@@ -52,17 +52,23 @@ func newIdlePoolWorldOf(t *testing.T, s settings) *poolWorld {
 	t.Helper()
 	s.onLAN, s.arguments = true, poolArguments
 	w := &steeredWorld{world: newIdleWorld(t, s)}
-	for _, m := range w.members {
-		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
-		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		w.must(err)
-	}
+	w.joinPool()
 	w.egressIPs = w.lanIPs(100)
 	wire, err := w.Watch()
 	w.must(err)
 	w.wire = wire
 	w.Cleanup(func() { w.clean(0) }) // whatever happens, pods leave as nobody else
 	return &poolWorld{w}
+}
+
+// joinPool makes all nodes those of the pool.
+func (w *world) joinPool() {
+	w.Helper()
+	for _, m := range w.members {
+		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
+		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		w.must(err)
+	}
 }
 
 // begin starts the nodes, and has a Service claim the egress IPs.

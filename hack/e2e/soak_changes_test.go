@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/pkg/egress"
@@ -35,12 +37,15 @@ const (
 	namespaces
 	nodes
 	addressesMoved
+	drains
+	crashes
 	kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"external IPs", "annotations", "Services made", "deleted", "pods started", "ended", "relabelled",
-		"EndpointSlices made by hand", "deleted", "namespaces deleted and made again", "Nodes", "addresses on nodes"}[k]
+		"EndpointSlices made by hand", "deleted", "namespaces deleted and made again", "Nodes", "addresses on nodes",
+		"nodes drained", "processes killed"}[k]
 }
 
 // changer changes what is in its namespace, one thing after another. The changers compete for few
@@ -99,13 +104,14 @@ func (c *changer) await() { c.busy.Wait() }
 func (c *changer) step() {
 	weights := [kinds]int{
 		externalIPs: 60, annotations: 30, servicesMade: 20, servicesDeleted: 8, podsStarted: 16, podsEnded: 14, labelsOfPods: 14,
-		slicesMade: 10, slicesDeleted: 8, namespaces: 1, nodes: 10, addressesMoved: 10,
+		slicesMade: 10, slicesDeleted: 8, namespaces: 1, nodes: 10, addressesMoved: 10, drains: 1, crashes: 1,
 	}
 	makers := [kinds]func() (bool, error){
 		c.changeExternalIPs, c.annotate, c.makeService, c.deleteService, c.startPod, c.endPod, c.relabel, c.makeSlice, c.deleteSlice, c.replaceNamespace, c.touchNode, c.moveAddress,
+		c.drain, c.crash,
 	}
 	for {
-		n := c.r.IntN(201)
+		n := c.r.IntN(203)
 		k := kind(0)
 		for ; n >= weights[k]; k++ {
 			n -= weights[k]
@@ -358,4 +364,37 @@ func (c *changer) moveAddress() (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// drain has a node hand its addresses to others, for a moment.
+func (c *changer) drain() (bool, error) {
+	return c.fail(func(m *member) error {
+		for _, command := range []string{"drain", "undrain"} {
+			if _, errs, status := m.Openshift("egress", command, "--socket="+m.Socket()); status != 0 {
+				return fmt.Errorf("%s of %s: status %d, %s", command, m.Name, status, errs)
+			}
+		}
+		return nil
+	})
+}
+
+// crash kills a node's process and starts it again.
+func (c *changer) crash() (bool, error) {
+	return c.fail(func(m *member) error {
+		m.Kill()
+		m.Start()
+		return wait.PollUntilContextTimeout(c.Context(), 50*time.Millisecond, soon, true, func(context.Context) (bool, error) {
+			_, _, status := m.Openshift("egress", "pool", "--socket="+m.Socket())
+			return status == 0, nil
+		})
+	})
+}
+
+// fail does something to a node of the pool, unless that is being done.
+func (c *changer) fail(do func(*member) error) (bool, error) {
+	if c.pool == nil || !c.failing.CompareAndSwap(false, true) {
+		return false, nil
+	}
+	defer c.failing.Store(false)
+	return true, do(c.members[c.r.IntN(len(c.members))])
 }

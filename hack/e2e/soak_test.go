@@ -63,8 +63,9 @@ func lasts(t *testing.T, ci, usually, all time.Duration) time.Duration {
 }
 
 // TestSoak_NothingGoesWrong: objects of all kinds change all the time, 50 times a second, and egress IPs move between nodes. Pods use only
-// addresses that they may have. Every few seconds there is a quiet moment, in which each node holds its part of
-// the plan, all of it with the scope cluster, and every pod leaves from the address that the plan gives it. The
+// addresses that they may have. With the scope cluster, nodes of a pool hold the addresses of the pods that never change, and
+// are drained, or their processes killed: no answer is lost. Every few seconds there is a quiet moment, in which each node
+// holds its part of the plan, all of it with the scope cluster, and every pod leaves from the address that the plan gives it. The
 // plan that follows changes is always the one for all objects. At the end the nodes need no more memory than at
 // the beginning.
 func TestSoak_NothingGoesWrong(t *testing.T) {
@@ -114,6 +115,11 @@ type soak struct {
 	history           history
 	rules             oracle.Arguments // of all nodes
 
+	// pool is the same world with addresses that the nodes themselves put on one of them; nil with the scope node. failing: a
+	// node is drained, or its process was killed.
+	pool    *poolWorld
+	failing atomic.Bool
+
 	// holder is the node that has an address that Services fight over; nil if none has.
 	holding sync.Mutex
 	holder  [contested]*member
@@ -135,8 +141,18 @@ func newSoak(t *testing.T, scope placement.Scope) *soak {
 	if mode != "" && mode != "iptables" && mode != "nftables" {
 		t.Fatalf("MODE=%q: want iptables or nftables", mode)
 	}
-	arguments := fmt.Sprintf(`{profiling: ["true"], egress-snat-audit: ["true"], egress-snat-scope: [%s]}`, scope)
-	s := &soak{world: newIdleWorld(t, settings{nftables: mode == "nftables", arguments: arguments}), samples: map[string][]sampled{}}
+	config := settings{nftables: mode == "nftables", arguments: fmt.Sprintf("\nprofiling: [\"true\"]\negress-snat-audit: [\"true\"]\negress-snat-scope: [%s]", scope)}
+	if scope == placement.Cluster {
+		config.onLAN = true
+		config.arguments += poolArguments
+	}
+	s := &soak{world: newIdleWorld(t, config), samples: map[string][]sampled{}}
+	own := s.ips(99)
+	if scope == placement.Cluster {
+		own = s.lanIPs(100)
+		s.pool, s.assignable = &poolWorld{&steeredWorld{world: s.world}}, addrs(own)
+		s.joinPool()
+	}
 	s.rules = s.members[0].RuleArguments()
 	s.kubeletsPods.Started, s.kubeletsPods.Stopping = s.podStarted, s.podEnding
 	for _, m := range s.members {
@@ -145,9 +161,14 @@ func newSoak(t *testing.T, scope placement.Scope) *soak {
 	for _, m := range s.members {
 		m.Ready()
 	}
-	residents := s.shop(s.ips(99)...)
+	residents := s.shop(own...)
+	if s.pool != nil {
+		for _, ip := range own {
+			s.pool.holderOf(ip, nil)
+		}
+	}
 	var known identities
-	known.expect(s.ips(99), residents...)
+	known.expect(own, residents...)
 	for i, m := range s.members {
 		plain := s.runPod("shop", fmt.Sprintf("plain-%d", i+1), m, nil)
 		known.expect([]string{m.Host.V4.String(), m.Host.V6.String()}, plain)

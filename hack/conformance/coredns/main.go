@@ -1,4 +1,4 @@
-// Command coredns is CoreDNS with the plugins that a cluster needs, and no others. The order in which a query passes them
+// Command coredns is CoreDNS with the plugins that a cluster needs and that upstream's specs configure, and no others. The order in which a query passes them
 // is CoreDNS's own.
 package main
 
@@ -6,7 +6,11 @@ import (
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/forward"
+	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/hosts"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/log"
 	_ "github.com/coredns/coredns/plugin/ready"
 )
 
