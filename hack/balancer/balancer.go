@@ -34,18 +34,11 @@ const (
 	patience = 2 * time.Second
 )
 
-// Ranges are what addresses are given from, in networks that package lab does not use.
-var Ranges = []netip.Prefix{netip.MustParsePrefix("198.19.0.0/24"), netip.MustParsePrefix("2001:db8:0:4::/120")}
+// ranges are what addresses are given from, in networks that package lab does not use.
+var ranges = []netip.Prefix{netip.MustParsePrefix("198.19.0.0/24"), netip.MustParsePrefix("2001:db8:0:4::/120")}
 
-// Config says for whom to balance.
-type Config struct {
-	Client kubernetes.Interface
-	// Router is the host that clients reach the nodes through.
-	Router *lab.Host
-}
-
-// Balancer is one that runs.
-type Balancer struct {
+// balancer is one that runs.
+type balancer struct {
 	client    kubernetes.Interface
 	services  corelisters.ServiceLister
 	nodes     corelisters.NodeLister
@@ -56,18 +49,18 @@ type Balancer struct {
 	serving map[types.UID][]string
 }
 
-// Run gives Services addresses until ctx ends. The router's routes stay.
-func Run(ctx context.Context, config Config) error {
-	r, err := newRouter(config.Router, Ranges)
+// Run gives Services addresses until ctx ends. The router is the host that clients reach the nodes through; its routes stay.
+func Run(ctx context.Context, client kubernetes.Interface, router *lab.Host) error {
+	r, err := newRouter(router, ranges)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	factory := informers.NewSharedInformerFactory(config.Client, 0)
-	b := &Balancer{
-		client: config.Client, services: factory.Core().V1().Services().Lister(), nodes: factory.Core().V1().Nodes().Lister(),
-		probe:  &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: config.Router.DialContext, DisableKeepAlives: true}},
-		router: r, addresses: newAddresses(Ranges), serving: map[types.UID][]string{},
+	factory := informers.NewSharedInformerFactory(client, 0)
+	b := &balancer{
+		client: client, services: factory.Core().V1().Services().Lister(), nodes: factory.Core().V1().Nodes().Lister(),
+		probe:  &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: router.DialContext, DisableKeepAlives: true}},
+		router: r, addresses: newAddresses(ranges), serving: map[types.UID][]string{},
 	}
 	changed := make(chan struct{}, 1)
 	notify := func(any) {
@@ -87,7 +80,7 @@ func Run(ctx context.Context, config Config) error {
 }
 
 // loop looks after every change, and once in a period.
-func (b *Balancer) loop(ctx context.Context, changed <-chan struct{}) error {
+func (b *balancer) loop(ctx context.Context, changed <-chan struct{}) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -104,7 +97,7 @@ func (b *Balancer) loop(ctx context.Context, changed <-chan struct{}) error {
 }
 
 // sync brings routes and Services a step ahead. An address has its routes before a Service tells of it.
-func (b *Balancer) sync(ctx context.Context) error {
+func (b *balancer) sync(ctx context.Context) error {
 	services, err := b.services.List(labels.Everything())
 	if err != nil {
 		return err
@@ -128,7 +121,7 @@ func (b *Balancer) sync(ctx context.Context) error {
 }
 
 // readyNodes are the addresses of the nodes that are ready, by name.
-func (b *Balancer) readyNodes() (map[string][]netip.Addr, error) {
+func (b *balancer) readyNodes() (map[string][]netip.Addr, error) {
 	nodes, err := b.nodes.List(labels.Everything())
 	ready := map[string][]netip.Addr{}
 	for _, node := range nodes {
@@ -140,7 +133,7 @@ func (b *Balancer) readyNodes() (map[string][]netip.Addr, error) {
 }
 
 // give gives addresses to the Services that are to have some, and takes back those of others.
-func (b *Balancer) give(services []*v1.Service) (balances []*balance, err error) {
+func (b *balancer) give(services []*v1.Service) (balances []*balance, err error) {
 	services = slices.DeleteFunc(slices.Clone(services), func(svc *v1.Service) bool { return !balanced(svc) })
 	b.addresses.keep(services)
 	var errs []error
@@ -157,7 +150,7 @@ func (b *Balancer) give(services []*v1.Service) (balances []*balance, err error)
 
 // choose chooses the nodes for each Service. All are asked at the same time: a node that hangs holds up the others' no longer than
 // its own.
-func (b *Balancer) choose(ctx context.Context, balances []*balance, nodes map[string][]netip.Addr) {
+func (b *balancer) choose(ctx context.Context, balances []*balance, nodes map[string][]netip.Addr) {
 	var asking sync.WaitGroup
 	for _, one := range balances {
 		asking.Go(func() { one.nodes = chooseNodes(one.svc, b.healthy(ctx, one.svc, nodes), b.serving[one.svc.UID]) })
@@ -170,7 +163,7 @@ func (b *Balancer) choose(ctx context.Context, balances []*balance, nodes map[st
 }
 
 // healthy returns the nodes that may take what is for a Service, sorted.
-func (b *Balancer) healthy(ctx context.Context, svc *v1.Service, nodes map[string][]netip.Addr) (names []string) {
+func (b *balancer) healthy(ctx context.Context, svc *v1.Service, nodes map[string][]netip.Addr) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if !local(svc) || b.hasEndpoints(ctx, netip.AddrPortFrom(nodes[name][0], uint16(svc.Spec.HealthCheckNodePort))) {
 			names = append(names, name)
@@ -180,7 +173,7 @@ func (b *Balancer) healthy(ctx context.Context, svc *v1.Service, nodes map[strin
 }
 
 // hasEndpoints asks a node at a Service's health check port.
-func (b *Balancer) hasEndpoints(ctx context.Context, at netip.AddrPort) bool {
+func (b *balancer) hasEndpoints(ctx context.Context, at netip.AddrPort) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+"/healthz", http.NoBody)
 	if err != nil {
 		return false
@@ -194,7 +187,7 @@ func (b *Balancer) hasEndpoints(ctx context.Context, at netip.AddrPort) bool {
 }
 
 // write does a write, if there is one. A Service that somebody else has changed or deleted meanwhile is looked at again soon.
-func (b *Balancer) write(ctx context.Context, next *write) error {
+func (b *balancer) write(ctx context.Context, next *write) error {
 	if next == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func newRunning(t *testing.T) *running {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, Config{Client: r.client, Router: r.Router()}) }()
+	go func() { ended <- Run(ctx, r.client, r.Router()) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -114,6 +114,7 @@ func (r *running) answered(nodes ...*lab.Host) {
 }
 
 func TestRun_GivesAndTakesBack(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t)
 	r.create(nil)
 	r.told(2)
@@ -124,6 +125,7 @@ func TestRun_GivesAndTakesBack(t *testing.T) {
 }
 
 func TestRun_LocalServiceFollowsHealth(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t)
 	var healthy atomic.Int32 // index of the node that is
 	for i, node := range r.Nodes() {

@@ -4,7 +4,7 @@
 //	 client      198.18.0.2                   Service: status.loadBalancer, finalizer
 //	    |                                          ^
 //	    |                                          | writes
-//	PREFIX-router --- routes, written by --- Balancer --- asks each node's health check port
+//	PREFIX-router --- routes, written by ----- Run ------ asks each node's health check port
 //	    |       |      198.19.0.1/32 via node, node-2        (externalTrafficPolicy: Local)
 //	    |       |      198.19.0.0/24 blackhole
 //	  node    node-2   kube-proxy translates 198.19.0.1 to pods
@@ -16,5 +16,5 @@
 // What is for an address of nobody, or of a Service that has no node, is dropped in silence. An address that a Service gave back
 // is given again only after all others of its range. Services with a class are left to others.
 //
-// It writes nothing but these two fields of Services and the routing tables of the router's namespace.
+// It writes nothing but these two fields of Services, and routes and the choice between several of them in the router's namespace.
 package balancer

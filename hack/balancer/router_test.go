@@ -44,7 +44,7 @@ func newRouted(t *testing.T) *routed {
 // newRouter makes a router with no routes but those that drop.
 func (r *routed) newRouter() *router {
 	r.Helper()
-	made, err := newRouter(r.Router(), Ranges)
+	made, err := newRouter(r.Router(), ranges)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -86,6 +86,7 @@ func (r *routed) reached(vip netip.Addr, nodes ...*lab.Host) error {
 }
 
 func TestRouter_SendsToAllNodesOfARoute(t *testing.T) {
+	t.Parallel()
 	r := newRouted(t)
 	router, all := r.newRouter(), r.Nodes()
 	for _, nodes := range [][]*lab.Host{all, all[:1], all[1:], all} {
@@ -99,6 +100,7 @@ func TestRouter_SendsToAllNodesOfARoute(t *testing.T) {
 }
 
 func TestRouter_DropsInSilence(t *testing.T) {
+	t.Parallel()
 	r := newRouted(t)
 	router := r.newRouter()
 	r.hold(router, r.Nodes()...)

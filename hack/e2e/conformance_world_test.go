@@ -201,7 +201,7 @@ func (w *conformanceWorld) balance() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- balancer.Run(ctx, balancer.Config{Client: w.Client(), Router: w.Router()}) }()
+	go func() { ended <- balancer.Run(ctx, w.Client(), w.Router()) }()
 	w.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
