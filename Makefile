@@ -63,10 +63,11 @@ FUZZTIME ?= 10s
 DURATION ?= 5m
 MODE =
 SCOPE = node
-# Of test-conformance: what is judged, origin or stock; its features, default or all; which specs.
+# Of test-conformance: what is judged, origin or stock; its features, default or all; which specs; how many nodes.
 PROXY =
 FEATURES =
 FOCUS =
+NODES =
 
 .PHONY: build
 build: build-cni ## Build the openshift binary (the default), against another branch with KUBE=1.36, and the CNI plugin
@@ -135,9 +136,9 @@ build-conformance: ## Build upstream's end-to-end specs [sig-network] and what t
 	hack/build-conformance.sh
 
 .PHONY: test-conformance
-test-conformance: build build-controlplane build-conformance ## Run upstream's specs [sig-network] on real kubelets (root; MODE=nftables, PROXY=stock, FEATURES=all, FOCUS=REGEXP for some)
+test-conformance: build build-controlplane build-conformance ## Run upstream's specs [sig-network] on real kubelets (root; MODE=nftables, PROXY=stock, FEATURES=all, FOCUS=REGEXP for some, NODES=6)
 	controlplane=$$(hack/build-controlplane.sh) && conformance=$$(hack/build-conformance.sh) && \
-	MODE=$(MODE) PROXY=$(PROXY) FEATURES=$(FEATURES) FOCUS='$(FOCUS)' OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CONFORMANCE=$$conformance \
+	MODE=$(MODE) PROXY=$(PROXY) FEATURES=$(FEATURES) FOCUS='$(FOCUS)' NODES=$(NODES) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CONFORMANCE=$$conformance \
 		go test -v -count=1 -timeout=0 -run '^TestConformance_' ./hack/e2e
 
 .PHONY: test-soak

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,8 +18,8 @@ import (
 // environmentFile says what the nodes of these tests cannot do.
 const environmentFile = "../conformance/environment.txt"
 
-// TestConformance_UpstreamsSpecsPass: upstream's own end-to-end specs [sig-network], on three nodes with real kubelets. Every spec
-// passes that the environment does not excuse. Beside them a Service gives pods an egress IP, which they still leave from in
+// TestConformance_UpstreamsSpecsPass: upstream's own end-to-end specs [sig-network], on nodes with real kubelets. Every spec passes
+// that the environment does not excuse. Beside them a Service gives pods an egress IP, which they still leave from in
 // the end. With stock kube-proxy in the product's place the same is run to compare with.
 func TestConformance_UpstreamsSpecsPass(t *testing.T) {
 	c := askedConformance(t)
@@ -44,6 +45,8 @@ type conformance struct {
 	// switched on that the product has besides: steering, the pool and the CNI plugin.
 	mode            string
 	stock, features bool
+	// nodes is how many there are.
+	nodes int
 	// focus is which specs are wanted, of which whole says that they are all.
 	focus       *regexp.Regexp
 	whole       bool
@@ -61,6 +64,12 @@ func askedConformance(t *testing.T) conformance {
 	c.features = either(t, "FEATURES", "default", "all") == "all"
 	if c.stock && c.features {
 		t.Fatal("PROXY=stock has no FEATURES")
+	}
+	if c.nodes = zones; os.Getenv("NODES") != "" {
+		var err error
+		if c.nodes, err = strconv.Atoi(os.Getenv("NODES")); err != nil || c.nodes < zones {
+			t.Fatalf("NODES=%q: want a number, of at least %d", os.Getenv("NODES"), zones)
+		}
 	}
 	focus := os.Getenv("FOCUS")
 	if c.whole = focus == ""; c.whole {

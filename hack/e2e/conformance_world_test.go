@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,19 +16,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openshift/origin-node/hack/balancer"
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/e2e/specs"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/hack/machine"
 )
 
-// conformanceWorld is a cluster for upstream's end-to-end tests: three nodes, each a zone of its own, with kubelets, and DNS.
+// conformanceWorld is a cluster for upstream's end-to-end tests: nodes with kubelets, in three zones, DNS, and a load balancer.
 type conformanceWorld struct {
 	*realWorld
 	conformance
 	// egressIPs are those of the Service shop/web, whose pods run beside the specs.
 	egressIPs []string
 }
+
+// zones is how many zones the nodes are in.
+const zones = 3
 
 // atATime is how many specs are run at a time. Most of the time they wait.
 const atATime = 12
@@ -48,7 +53,7 @@ var programs = map[string]machine.Program{
 func newConformanceWorld(t *testing.T, c conformance) *conformanceWorld {
 	t.Helper()
 	machine.RequireKubelet(t)
-	s := settings{nodes: 3, onLAN: true, kubelets: true, nftables: c.mode == "nftables", arguments: c.arguments()}
+	s := settings{nodes: c.nodes, onLAN: true, kubelets: true, nftables: c.mode == "nftables", arguments: c.arguments()}
 	w := &conformanceWorld{realWorld: &realWorld{world: newIdleWorld(t, s)}, conformance: c}
 	w.letKubelets()
 	w.egressIPs = w.ips(10)
@@ -63,15 +68,16 @@ func newConformanceWorld(t *testing.T, c conformance) *conformanceWorld {
 	w.ready()
 	for i, m := range w.members {
 		// The EndpointSlice controller looks at what nodes can allocate when their zones change, and kubelets tell it first.
-		w.label(m, v1.LabelTopologyZone, fmt.Sprintf("zone-%d", i+1))
+		w.label(m, v1.LabelTopologyZone, fmt.Sprintf("zone-%d", i%zones+1))
 	}
 	w.must(w.Apply(t.Context(), "../conformance/coredns.yaml"))
 	w.rolledOut(metav1.NamespaceSystem, "coredns")
+	w.balance()
 	if !c.stock {
 		w.claim("shop", w.egressIPs...)
 		w.claim("bank")
-		w.deploy("shop", 3)
-		w.deploy("bank", 3)
+		w.deploy("shop", int32(c.nodes))
+		w.deploy("bank", int32(c.nodes))
 		w.rollsOut("shop", "bank")
 	}
 	return w
@@ -190,10 +196,24 @@ func (w *conformanceWorld) rolledOut(namespace, name string) {
 	w.must(w.RolledOut(ctx, namespace, name))
 }
 
-// runSpecs runs the specs, next to the API server.
+// balance gives addresses to Services of type LoadBalancer, until the test ends.
+func (w *conformanceWorld) balance() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- balancer.Run(ctx, w.Client(), w.Router()) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			w.Errorf("the load balancer: %v", err)
+		}
+	})
+}
+
+// runSpecs runs the specs behind the router: to the cluster, load balancers included, they are a client from another network.
 func (w *conformanceWorld) runSpecs() []specs.Result {
 	w.Helper()
-	dir, err := w.Control().MkdirTemp("ginkgo-")
+	dir, err := w.Far().MkdirTemp("ginkgo-")
 	w.must(err)
 	kubeconfig := filepath.Join(dir, "admin.kubeconfig")
 	w.must(w.WriteKubeconfig(w.Context(), kubeconfig, cluster.Kubeconfig{User: "admin", Groups: []string{"system:masters"}}))
@@ -206,7 +226,7 @@ func (w *conformanceWorld) runSpecs() []specs.Result {
 	}
 	arguments = append(arguments, w.program("e2e.test"), "--", "--kubeconfig="+kubeconfig, "--provider=skeleton", "--node-os-distro=debian",
 		fmt.Sprintf("--num-nodes=%d", len(w.members)), "--kubectl-path="+filepath.Join(cluster.RequireBinaries(w.T), "kubectl"), "--disable-log-dump")
-	cmd := w.Control().Command(w.Context(), w.program("ginkgo"), arguments...)
+	cmd := w.Far().Command(w.Context(), w.program("ginkgo"), arguments...)
 	registries, err := filepath.Abs("../conformance/registries.yaml")
 	w.must(err)
 	cmd.Dir = dir

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,9 +226,19 @@ func surroundings(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, found...)
+		lines = append(lines, slices.DeleteFunc(found, ofAnotherTest)...)
 	}
 	return lines
+}
+
+// ofAnotherTest says whether a cgroup is of a test that runs in another process, beside this one.
+func ofAnotherTest(cgroup string) bool {
+	var pid int
+	if _, err := fmt.Sscanf(filepath.Base(cgroup), "origin-node-lab-%d-", &pid); err != nil || pid == os.Getpid() {
+		return false
+	}
+	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	return err == nil
 }
 
 // sysctls are those that a kubelet sets for the whole machine.

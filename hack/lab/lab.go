@@ -193,6 +193,9 @@ func (l *Lab) Outside() *Host { return l.outside }
 // which is; nil without Config.Far.
 func (l *Lab) Far() *Host { return l.far }
 
+// Router returns the router that [Lab.Far] is behind; nil without Config.Far.
+func (l *Lab) Router() *Host { return l.router }
+
 // Control returns the host for a control plane, nil without Config.Control.
 func (l *Lab) Control() *Host { return l.control }
 
