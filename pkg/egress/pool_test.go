@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
-	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // poolTest is a node that has a configured pool, and no part in it.
@@ -162,30 +160,6 @@ func TestState_PoolInsideTheCluster(t *testing.T) {
 	pools := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("172.30.1.0/28")}
 	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.inside(pools)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestExtension_AwaitRules: it waits for a sync that is due, and not for ever.
-func TestExtension_AwaitRules(t *testing.T) {
-	loop := extension.NewLoop(time.Millisecond, time.Hour)
-	of := map[v1.IPFamily]bool{v1.IPv4Protocol: true}
-	e := &Extension{ctx: t.Context(), families: map[v1.IPFamily]*family{v1.IPv4Protocol: {loop: loop}}}
-	loop.Changed(time.Now())
-	e.awaitRules(of, time.Millisecond) // nothing syncs
-	synced := false
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		loop.Run(ctx, func(context.Context, bool) (time.Time, bool) {
-			synced = true
-			return time.Time{}, false
-		}, func([]time.Time) {})
-	}()
-	e.awaitRules(of, time.Minute)
-	stop()
-	if <-ended; !synced {
-		t.Error("it has not waited for the sync")
 	}
 }
 
