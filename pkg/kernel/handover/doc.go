@@ -12,8 +12,8 @@
 // Each node of the pool does both, by an nftables table of its own:
 //
 //	table ip openshift-egress-handover {
-//	    map former { type ipv4_addr : ipv4_addr; timeout 1s; }     egress IP that came here : the node that had it
-//	    set left   { type ipv4_addr; timeout 2s; }                 egress IPs that another node has now
+//	    map former { type ipv4_addr : ipv4_addr; timeout 2s; }     egress IP that came here : the node that had it
+//	    set left   { type ipv4_addr; timeout 3s; }                 egress IPs that another node has now
 //	    chain prerouting {
 //	        type filter hook prerouting priority dstnat + 2; policy accept;
 //	        ct state invalid,new tcp flags != syn / syn,rst,ack    goto strays

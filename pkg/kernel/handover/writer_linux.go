@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// Time is how long packets are passed on to a former holder.
-	Time = time.Second
-	// remembered is how long a former holder drops what it does not track. It learns of the new one when that one passes packets on
-	// already, so this may begin later, and must not end earlier.
-	remembered = 2 * Time
+	// Time is how long packets are passed on to a former holder: until all nodes have changed their rules, also busy ones.
+	Time = 2 * time.Second
+	// remembered is how long a former holder drops what it does not track. It hears of the new one when that one passes packets
+	// on already, so this ends later.
+	remembered = Time + time.Second
 	// patience is how long a caller waits at most until the kernel has what it said. Other changes of nftables may be under way.
 	patience = 50 * time.Millisecond
 )
