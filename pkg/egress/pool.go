@@ -286,13 +286,16 @@ func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, own := time.Now(), s.directory.Own()
-	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}}
+	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}, Others: map[netip.Addr]uint64{}}
 	for ip := range addresses {
 		if epoch := s.directory.Holder(ip, now).Epoch; epoch > 0 {
 			known.Highest[ip] = epoch
 		}
 		if epoch := own[ip]; epoch > 0 {
 			known.Own[ip] = epoch
+		}
+		if epoch := s.directory.Elsewhere(ip, now); epoch > 0 {
+			known.Others[ip] = epoch
 		}
 	}
 	return known

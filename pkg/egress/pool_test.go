@@ -275,3 +275,13 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 		})
 	}
 }
+
+// TestSteerer_EpochsOfOtherNodes are told to the pool: a node without a majority gives way to them.
+func TestSteerer_EpochsOfOtherNodes(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	s.apply(s.announce("node-b", 7))
+	if got := s.epochs(map[netip.Addr]bool{egressIP: true}); got.Others[egressIP] != 7 || got.Own[egressIP] == 0 {
+		t.Errorf("got %+v, want epoch 7 elsewhere, and one of this node's own", got)
+	}
+}
