@@ -129,10 +129,7 @@ func (w *Writer) take() (content, []chan error) {
 	defer w.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(w.left, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
-	maps.DeleteFunc(w.former, func(ip netip.Addr, h holder) bool {
-		_, left := w.left[ip]
-		return left || !h.until.After(now)
-	})
+	maps.DeleteFunc(w.former, func(_ netip.Addr, h holder) bool { return !h.until.After(now) })
 	waiters := w.waiters
 	w.waiters = nil
 	return content{maps.Clone(w.former), maps.Clone(w.left)}, waiters
