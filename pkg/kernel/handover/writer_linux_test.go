@@ -205,16 +205,25 @@ func TestWriter_NothingGoesInCircles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onTwo(t, func(n *two) {
-				test.handOver(n)
 				conn, err := n.outside.DialContext(n.Context(), "udp", netip.AddrPortFrom(n.ip, 9).String())
 				n.must(err)
 				defer func() { _ = conn.Close() }()
-				_, err = conn.Write([]byte("stray"))
-				n.must(err)
-				n.gone(n.next, n.former)
+				sent := 0
+				n.eventually(func() error { // what is passed on counts for a moment, on a machine that may have other things to do
+					test.handOver(n)
+					sent++
+					if _, err := conn.Write([]byte("stray")); err != nil {
+						return err
+					}
+					n.gone(n.next, n.former)
+					if n.counted(n.former) == 0 {
+						return errors.New("nothing is passed on")
+					}
+					return nil
+				})
 				for _, one := range []*node{n.next, n.former} {
-					if got := n.counted(one); got < 1 || got > test.most {
-						t.Errorf("%s has had the packet %d times, want 1 to %d", one.Name, got, test.most)
+					if got := n.counted(one); got > sent*test.most {
+						t.Errorf("%s has had %d packets %d times, want at most %d for each", one.Name, sent, got, test.most)
 					}
 				}
 			})
@@ -240,9 +249,17 @@ func (n *two) counted(at *node) int {
 func TestWriter_Table(t *testing.T) {
 	onTwo(t, func(n *two) {
 		other := n.ip.Next()
-		n.eventually(func() error { return n.next.Leave([]netip.Addr{other}) })
-		n.pass(n.next, n.former)
-		listed := strings.Join(strings.Fields(n.nft(n.next, "list ruleset")), " ")
+		var listed string
+		n.eventually(func() error { // elements count for a moment
+			if err := n.next.Leave([]netip.Addr{other}); err != nil {
+				return err
+			}
+			n.pass(n.next, n.former)
+			if listed = strings.Join(strings.Fields(n.nft(n.next, "list ruleset")), " "); strings.Count(listed, "elements = {") < 2 {
+				return fmt.Errorf("elements are missing in\n%s", listed)
+			}
+			return nil
+		})
 		header, field, ttl := "ip", "ip daddr", "ip ttl"
 		if n.family == kernel.IPv6 {
 			header, field, ttl = "ip6", "ip6 daddr", "ip6 hoplimit"
