@@ -339,6 +339,7 @@ func TestPool_Drain(t *testing.T) {
 	w := newPoolWorld(t, 3)
 	w.complete()
 	for _, ip := range w.egressIPs {
+		w.settled() // a node that has just begun has no rules for the pods of other nodes yet
 		holder := w.holderOf(ip, nil)
 		c, p := w.keepConnections(ip, w.pods), w.probe(ip, holder)
 		began := time.Now()

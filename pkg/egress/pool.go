@@ -67,6 +67,8 @@ type poolNode struct {
 	looked bool
 	// moves counts the addresses that this node took or released, by why.
 	moves map[pool.Reason]int
+	// handovers is nil where the kernel has not what that takes.
+	handovers handovers
 	// warned is what the log says of networks of the pool inside the cluster, and of addresses that this node cannot
 	// hold.
 	warned struct{ networks, unable []string }
@@ -198,11 +200,16 @@ func (p *poolNode) leftovers() bool {
 func (p *poolNode) start() {
 	e := p.extension
 	p.stopKeeping()
+	handovers, err := e.startHandovers(p.ctx)
+	if p.handovers = handovers; err != nil {
+		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
+	}
 	p.runner = pool.NewRunner(pool.Config{
 		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
-		Moved:   p.moved,
-		Changed: func() { e.changed(true, time.Now()) },
+		Handover: err == nil,
+		Moved:    p.moved,
+		Changed:  func() { e.changed(true, time.Now()) },
 	})
 	if p.isDrained() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
@@ -243,6 +250,10 @@ func (p *poolNode) leave(ctx context.Context) {
 	runner.Tell(pool.Drain{Now: true})
 	for look := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-look.C {
 		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(goesOn): // other nodes may still send packets here
+			}
 			return
 		}
 	}
@@ -275,7 +286,7 @@ func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, own := time.Now(), s.directory.Own()
-	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}}
+	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}, Others: map[netip.Addr]uint64{}}
 	for ip := range addresses {
 		if epoch := s.directory.Holder(ip, now).Epoch; epoch > 0 {
 			known.Highest[ip] = epoch
@@ -283,56 +294,43 @@ func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
 		if epoch := own[ip]; epoch > 0 {
 			known.Own[ip] = epoch
 		}
+		if epoch := s.directory.Elsewhere(ip, now); epoch > 0 {
+			known.Others[ip] = epoch
+		}
 	}
 	return known
 }
 
-// moved tells the directory, the log and the users of moves. Where one node hands an address over to another one, it returns when
-// this node's packets go to the one that has it now, or after a moment. Other nodes were told at the same time, so theirs do, too.
+// moved tells the directory, the log and the users of moves. What belongs to connections of a node that hands an address over goes
+// to that one before anybody sends it here.
 func (p *poolNode) moved(moves []pool.Move) {
 	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
-	var released holders.Released
-	handedOver := map[v1.IPFamily]bool{}
+	var handedOver, released []netip.Addr
+	former := map[netip.Addr]string{}
 	for _, m := range moves {
-		if m.Taken {
-			took.Addresses[m.Address] = m.Epoch
-		} else {
-			released.Addresses = append(released.Addresses, m.Address)
-		}
-		if m.Why == pool.HandedOver || m.Why == pool.Drained {
-			handedOver[familyOf(m.Address)] = true
+		switch {
+		case m.Taken:
+			if took.Addresses[m.Address] = m.Epoch; m.PassOn {
+				former[m.Address] = m.Other
+			}
+		case m.Why == pool.HandedOver:
+			handedOver = append(handedOver, m.Address)
+		default:
+			released = append(released, m.Address)
 		}
 	}
+	p.passOn(former)
 	if len(took.Addresses) > 0 {
 		p.extension.steerer.apply(took)
 	}
-	if len(released.Addresses) > 0 {
-		p.extension.steerer.apply(released)
+	if len(handedOver) > 0 {
+		p.handOver(handedOver)
 	}
-	p.extension.awaitRules(handedOver, ruleTime)
+	if len(released) > 0 {
+		go p.leaveTo(released) // a node that was drained until now may be passed packets all the same
+		p.extension.steerer.apply(holders.Released{Addresses: released})
+	}
 	p.tell(moves)
-}
-
-// ruleTime is how long the rules are waited for at most when an address is handed over: on the old node before it is removed, on
-// the new one before it is announced to the network.
-const ruleTime = 50 * time.Millisecond
-
-// awaitRules returns when the rules of IP families follow from all that was told before, or after a time.
-func (e *Extension) awaitRules(of map[v1.IPFamily]bool, most time.Duration) {
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	late := time.After(most)
-	for name := range of {
-		for !e.families[name].loop.DueSince().IsZero() {
-			select {
-			case <-look.C:
-			case <-late:
-				return
-			case <-e.ctx.Done():
-				return
-			}
-		}
-	}
 }
 
 // tell tells people of moves: the log of each, and one Event of all that were taken from the same node for the same

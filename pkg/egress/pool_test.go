@@ -3,11 +3,13 @@ package egress
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -165,30 +167,6 @@ func TestState_PoolInsideTheCluster(t *testing.T) {
 	}
 }
 
-// TestExtension_AwaitRules: it waits for a sync that is due, and not for ever.
-func TestExtension_AwaitRules(t *testing.T) {
-	loop := extension.NewLoop(time.Millisecond, time.Hour)
-	of := map[v1.IPFamily]bool{v1.IPv4Protocol: true}
-	e := &Extension{ctx: t.Context(), families: map[v1.IPFamily]*family{v1.IPv4Protocol: {loop: loop}}}
-	loop.Changed(time.Now())
-	e.awaitRules(of, time.Millisecond) // nothing syncs
-	synced := false
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		loop.Run(ctx, func(context.Context, bool) (time.Time, bool) {
-			synced = true
-			return time.Time{}, false
-		}, func([]time.Time) {})
-	}()
-	e.awaitRules(of, time.Minute)
-	stop()
-	if <-ended; !synced {
-		t.Error("it has not waited for the sync")
-	}
-}
-
 // TestExtension_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
 func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
@@ -216,4 +194,94 @@ func TestPoolNode_LeavesWithinTheShutdown(t *testing.T) {
 	defer stop()
 	p.leave(ctx)
 	p.stay()
+}
+
+// fakeHandover notes what a node is to pass on, and of which addresses it is to drop the rest. before is called first.
+type fakeHandover struct {
+	passed map[netip.Addr]netip.Addr
+	left   []netip.Addr
+	before func()
+}
+
+func (f *fakeHandover) Pass(former map[netip.Addr]netip.Addr) error {
+	f.before()
+	f.passed = former
+	return nil
+}
+
+func (f *fakeHandover) Leave(addresses []netip.Addr) error {
+	f.before()
+	f.left = append(f.left, addresses...)
+	return nil
+}
+
+// TestPoolNode_PassesOnWhatItTakes from a neighbour that says that it drops the rest, before anybody sends it here.
+func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
+	router := errors.New("behind a router")
+	for name, test := range map[string]struct {
+		move     pool.Move
+		adjacent error
+		want     map[netip.Addr]netip.Addr
+	}{
+		"drained":          {pool.Move{Other: "node-b", Why: pool.Drained, PassOn: true}, nil, map[netip.Addr]netip.Addr{egressIP: netip.MustParseAddr("192.0.2.3")}},
+		"an older version": {pool.Move{Other: "node-b", Why: pool.Drained}, nil, nil},
+		"an unknown node":  {pool.Move{Other: "node-x", Why: pool.Drained, PassOn: true}, nil, nil},
+		"behind a router":  {pool.Move{Other: "node-b", Why: pool.Drained, PassOn: true}, router, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPoolTest(t)
+			p.steerer.adjacent = func(self, node netip.Addr) error { return test.adjacent }
+			fake := &fakeHandover{before: func() {
+				if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
+					t.Error("nodes are told of it before it is passed on")
+				}
+			}}
+			p.handovers = handovers{v1.IPv4Protocol: fake}
+			test.move.Address, test.move.Taken, test.move.Epoch = egressIP, true, 2
+			p.moved([]pool.Move{test.move})
+			if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State != holders.Local {
+				t.Errorf("it is not here: %+v", h)
+			}
+			if !maps.Equal(fake.passed, test.want) {
+				t.Errorf("passed on: %v, want %v", fake.passed, test.want)
+			}
+		})
+	}
+}
+
+// TestPoolNode_GoesOnAfterAHandover until all nodes know of the new holder, and not with what it has released otherwise. What it
+// does not track it drops first.
+func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
+	for why, want := range map[pool.Reason]bool{pool.HandedOver: true, pool.TakenOver: false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPoolTest(t)
+			p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+			local := func() bool { return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local }
+			fake := &fakeHandover{before: func() {}}
+			p.handovers = handovers{v1.IPv4Protocol: fake}
+			p.moved([]pool.Move{{Address: egressIP, Other: "node-b", Why: why}})
+			if want && !slices.Equal(fake.left, []netip.Addr{egressIP}) {
+				t.Errorf("%s: it drops the strays of %v at first", why, fake.left)
+			}
+			p.apply(holders.OwnAddresses{})
+			time.Sleep(goesOn - time.Millisecond)
+			if local() != want {
+				t.Errorf("%s: it goes on: %v, want %v", why, local(), want)
+			}
+			time.Sleep(2 * time.Millisecond)
+			if synctest.Wait(); local() || !slices.Equal(fake.left, []netip.Addr{egressIP}) {
+				t.Errorf("%s: afterwards it goes on: %v; it dropped %v", why, local(), fake.left)
+			}
+		})
+	}
+}
+
+// TestSteerer_EpochsOfOtherNodes are told to the pool: a node without a majority gives way to them.
+func TestSteerer_EpochsOfOtherNodes(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	s.apply(s.announce("node-b", 7))
+	if got := s.epochs(map[netip.Addr]bool{egressIP: true}); got.Others[egressIP] != 7 || got.Own[egressIP] == 0 {
+		t.Errorf("got %+v, want epoch 7 elsewhere, and one of this node's own", got)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/handover"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
@@ -72,7 +73,7 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx), handover.Cleanup(ctx))
 }
 
 // cleanupSteering removes the steering of packets, and the tracked connections that other nodes gave an egress IP. The
@@ -88,7 +89,7 @@ func cleanupSteering(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("ending connections that were steered to other nodes: %w", err)
 	}
-	return steering.Cleanup(ctx)
+	return errors.Join(steering.Cleanup(ctx), handover.Cleanup(ctx))
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

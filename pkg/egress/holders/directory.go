@@ -44,6 +44,8 @@ type Directory struct {
 	taken map[netip.Addr]bool
 	// released are those that this node is removing: OwnAddresses does not count for them until it lacks them.
 	released map[netip.Addr]bool
+	// handing are those that count as this node's although OwnAddresses need not have them any more.
+	handing map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
 	// deaf: changes of Leases are not heard of.
@@ -139,7 +141,7 @@ type address struct {
 // NewDirectory returns a Directory that knows of nobody.
 func NewDirectory(config Config) *Directory {
 	return &Directory{
-		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{},
+		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, handing: map[netip.Addr]bool{},
 		nodes: map[string]*node{}, addresses: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
 	}
 }

@@ -63,8 +63,10 @@ type NodeDeleted struct{ Name string }
 func (e OwnAddresses) apply(d *Directory) {
 	before := d.own
 	d.own = make(map[netip.Addr]uint64, len(e.Addresses))
-	for ip := range d.taken {
-		d.own[ip] = before[ip]
+	for _, stay := range []map[netip.Addr]bool{d.taken, d.handing} {
+		for ip := range stay {
+			d.own[ip] = before[ip]
+		}
 	}
 	leaving := map[netip.Addr]bool{}
 	for _, ip := range e.Addresses {

@@ -1,6 +1,9 @@
 package holders
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Took says that this node has just taken addresses, with epochs that are higher than any that was seen. OwnAddresses
 // need not have them yet.
@@ -9,10 +12,18 @@ type Took struct{ Addresses map[netip.Addr]uint64 }
 // Released says that this node is about to remove addresses. OwnAddresses may have them until it has.
 type Released struct{ Addresses []netip.Addr }
 
+// HandingOver says that this node removes addresses that another one has taken over, and that its packets leave from here until
+// HandedOver says otherwise.
+type HandingOver struct{ Addresses []netip.Addr }
+
+// HandedOver ends what HandingOver began. It does not count for addresses that this node has taken again since.
+type HandedOver struct{ Addresses []netip.Addr }
+
 func (e Took) apply(d *Directory) {
 	for ip, epoch := range e.Addresses {
 		d.own[ip], d.taken[ip] = min(max(epoch, d.own[ip]), maxEpoch), true
 		delete(d.released, ip)
+		delete(d.handing, ip)
 		d.settle(ip)
 	}
 }
@@ -21,7 +32,20 @@ func (e Released) apply(d *Directory) {
 	for _, ip := range e.Addresses {
 		delete(d.own, ip)
 		delete(d.taken, ip)
+		delete(d.handing, ip)
 		d.released[ip] = true
 		d.settle(ip)
 	}
+}
+
+func (e HandingOver) apply(d *Directory) {
+	for _, ip := range e.Addresses {
+		if _, here := d.own[ip]; here {
+			d.handing[ip] = true
+		}
+	}
+}
+
+func (e HandedOver) apply(d *Directory) {
+	Released{slices.DeleteFunc(slices.Clone(e.Addresses), func(ip netip.Addr) bool { return !d.handing[ip] })}.apply(d)
 }

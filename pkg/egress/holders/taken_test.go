@@ -68,3 +68,35 @@ func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 		t.Errorf("taken again: got %+v, want it here with epoch 12", h)
 	}
 }
+
+func TestHandedOver_EndsWhatHandingOverBegan(t *testing.T) {
+	ip, now := netip.MustParseAddr("203.0.113.10"), time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		meanwhile []Event
+		want      State
+	}{
+		"removed":       {[]Event{OwnAddresses{}}, Remote},
+		"a late report": {[]Event{OwnAddresses{[]netip.Addr{ip}}, OwnAddresses{}}, Remote},
+		"taken again":   {[]Event{OwnAddresses{}, Took{map[netip.Addr]uint64{ip: 12}}}, Local},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := NewDirectory(Config{NodeName: "a", Outer: kernel.IPv4})
+			for _, e := range []Event{
+				OwnAddresses{[]netip.Addr{ip}}, LeasesKnown{}, NodeSeen{Name: "b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}},
+				Announced{Node: "b", Statement: Statement{Addresses: map[netip.Addr]uint64{ip: 9}, Revision: 1}, Source: Announcement},
+				HandingOver{[]netip.Addr{ip}},
+			} {
+				d.Apply(e, now)
+			}
+			for _, e := range test.meanwhile {
+				if d.Apply(e, now); d.Holder(ip, now).State != Local {
+					t.Errorf("after %+v it does not count any more", e)
+				}
+			}
+			d.Apply(HandedOver{[]netip.Addr{ip}}, now)
+			if h := d.Holder(ip, now); h.State != test.want {
+				t.Errorf("got %+v, want it %s", h, test.want)
+			}
+		})
+	}
+}

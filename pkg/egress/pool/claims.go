@@ -250,7 +250,8 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		delete(m.vacant, ip)
 		m.epochs[ip]++
 		m.held[ip], m.took[ip] = m.epochs[ip], now
-		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, Since: v.since, Until: until})
+		passOn := v.why == Drained && m.peers[v.from].state.Handover
+		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, PassOn: passOn, Since: v.since, Until: until})
 	}
 	return actions
 }

@@ -183,8 +183,8 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	}
 }
 
-// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken. Of one whose former holder serves
-// it meanwhile the nodes are told before the network is: until both know, packets and answers take different ways.
+// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken. One whose former holder serves
+// it meanwhile is announced when this node passes on what comes here for that one's connections.
 func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 	if len(takes) == 0 {
 		return true
@@ -193,7 +193,6 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 	var failed, late, vacant, given []netip.Addr
 	var moves []Move
 	for _, t := range takes {
-		delete(r.leaving, t.Address)
 		err := readErr
 		if err == nil {
 			err = r.takeAddress(l, t)
@@ -207,12 +206,13 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 			failed = append(failed, t.Address)
 			continue
 		}
+		delete(r.leaving, t.Address)
 		if t.Why == Drained {
 			given = append(given, t.Address)
 		} else {
 			vacant = append(vacant, t.Address)
 		}
-		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, Since: t.Since})
+		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, PassOn: t.PassOn, Since: t.Since})
 	}
 	r.announceAndRepeat(logger, vacant)
 	for i := range moves {

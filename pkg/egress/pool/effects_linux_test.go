@@ -116,6 +116,19 @@ func TestRunner_RemovesAgainWhatCouldNotBeRemoved(t *testing.T) {
 	}
 }
 
+// TestRunner_RemovesWhatItCouldNotTakeAgain: a take that fails does not end the removal of what was released before.
+func TestRunner_RemovesWhatItCouldNotTakeAgain(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1], k.unremove, k.unputs = 1, true, []netip.Addr{ip1}
+	r.doNow(Release{Address: ip1})
+	r.doNow(take(ip1))
+	k.unremove, r.again = false, time.Time{}
+	r.remove(klog.Background())
+	if len(k.held) > 0 {
+		t.Errorf("the kernel still has %v", k.held)
+	}
+}
+
 // TestRunner_DoesNotTellOfAddressesThatItCouldNotTake: the drained node would release them.
 func TestRunner_DoesNotTellOfAddressesThatItCouldNotTake(t *testing.T) {
 	r, k := newFakeRunner()
@@ -137,9 +150,14 @@ func TestRunner_TellsTheNodesBeforeTheNetwork(t *testing.T) {
 	for why, want := range map[Reason]bool{Drained: false, Dead: true} {
 		r, _ := newFakeRunner()
 		announced := false
-		r.config.Moved = func([]Move) { announced = len(r.repeats) > 0 }
 		one := take(ip1)
-		one.Why = why
+		one.Why, one.PassOn = why, why == Drained
+		r.config.Moved = func(moves []Move) {
+			announced = len(r.repeats) > 0
+			if moves[0].PassOn != one.PassOn {
+				t.Errorf("%s: told %+v", why, moves[0])
+			}
+		}
 		r.doNow(one)
 		if announced != want || len(r.repeats) != len(repeats) {
 			t.Errorf("%s: announced before the nodes are told: %v, want %v; and %d times afterwards, want %d", why, announced, want, len(r.repeats), len(repeats))

@@ -107,6 +107,8 @@ type Take struct {
 	// From is who had it last; empty if nobody is known.
 	From string
 	Why  Reason
+	// PassOn: that member goes on with its connections for a moment; what comes here for them is to be passed on to it.
+	PassOn bool
 	// Since is when it was known that the address has to move, Until when it may still be put on this node: later,
 	// another one may have it.
 	Since, Until time.Time

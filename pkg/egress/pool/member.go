@@ -57,6 +57,8 @@ type Member struct {
 	pool     map[string]bool
 	peers    map[string]*peer
 	draining bool
+	// handover: it hands addresses over as [State] says.
+	handover bool
 	networks []Network
 	// held are this member's addresses, with their epochs; 0 if one is not known.
 	held map[netip.Addr]uint64
@@ -189,7 +191,7 @@ func (m *Member) renew(now time.Time) []Action {
 
 // draft is this member's state as it is now.
 func (m *Member) draft() State {
-	s := State{Name: m.name, Run: m.run, Version: m.published.Version, Draining: m.draining, Networks: m.networks, Held: m.held, Claims: map[netip.Addr]string{}}
+	s := State{Name: m.name, Run: m.run, Version: m.published.Version, Draining: m.draining, Handover: m.handover, Networks: m.networks, Held: m.held, Claims: map[netip.Addr]string{}}
 	for ip, c := range m.claims {
 		s.Claims[ip] = c.inUse
 	}

@@ -297,6 +297,31 @@ func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
 	t.Errorf("renews nothing %v after a failure", renewAgain)
 }
 
+// TestMember_PassesPacketsOn to a drained member that says that it serves its connections for a moment, and drops the rest.
+func TestMember_PassesPacketsOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(b *State)
+		why    Reason
+		want   bool
+	}{
+		"drained":          {func(b *State) { b.Draining, b.Handover = true, true }, Drained, true},
+		"an older version": {func(b *State) { b.Draining = true }, Drained, false},
+		"link down":        {func(b *State) { b.Handover, b.Networks = true, nil }, Detached, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ip := mine(t)
+			m := newTestMember(t, ip)
+			b := peerState("b", 2, map[netip.Addr]uint64{ip: 5})
+			test.change(&b)
+			m.Next(Heard{b}, moment(0))
+			c := peerState("c", 2, nil)
+			c.Failed = []netip.Addr{ip}
+			m.Next(Heard{c}, moment(0))
+			acts(t, m.Next(Tick{}, moment(courtesy)), Take{Address: ip, Epoch: 6, From: "b", Why: test.why, PassOn: test.want})
+		})
+	}
+}
+
 // TestMember_EpochsOfFoundAddresses: they may be known before the addresses are.
 func TestMember_EpochsOfFoundAddresses(t *testing.T) {
 	m := NewMember("a", 1)

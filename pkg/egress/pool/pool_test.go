@@ -287,7 +287,25 @@ func TestPool_Drain(t *testing.T) {
 	if s.longest > 50*time.Millisecond {
 		t.Errorf("two nodes had an address for %v", s.longest)
 	}
+	if s.passed != 10 {
+		t.Errorf("of %d of 10 addresses packets are passed on to the former holder", s.passed)
+	}
 	s.unmoved(func() { s.drain(s.nodes[0], false); s.run(time.Minute) })
+}
+
+// TestPool_DrainToAndFro: addresses come back to a node that has just handed them over.
+func TestPool_DrainToAndFro(t *testing.T) {
+	s := started(t, 3, 30)
+	for i := range 20 {
+		s.drain(s.nodes[i%3], true)
+		s.run(s.between(60*time.Millisecond, 400*time.Millisecond))
+		s.drain(s.nodes[i%3], false)
+	}
+	s.run(passTime)
+	s.served()
+	if s.passed < 100 {
+		t.Errorf("of %d addresses packets were passed on, want many", s.passed)
+	}
 }
 
 func TestPool_DrainOfAllKeepsTheAddresses(t *testing.T) {
@@ -392,6 +410,8 @@ func TestPool_RandomFaults(t *testing.T) {
 	for seed := range uint64(simulations) {
 		nodes := []int{3, 5}[seed%2]
 		s := newSimulation(t, seed, nodes, 15)
+		s.nodes[0].older = seed%4 == 3
+		s.boot(s.nodes[0])
 		s.run(5 * time.Second)
 		for range faults {
 			s.fault(s.nodes[s.random.IntN(nodes)])

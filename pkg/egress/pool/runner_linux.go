@@ -26,8 +26,10 @@ type Config struct {
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
 	Ignored string
+	// Handover: Moved sees to it that this node hands addresses over as [State] says.
+	Handover bool
 	// Moved is told of each address that was taken or released: before it is removed, and before one is announced to the
-	// network whose former holder still serves it. It must not wait for the Runner.
+	// network whose former holder still serves it. It must not wait for the Runner, nor for long.
 	Moved func([]Move)
 	// Changed is told when another host is found to have an address that this node is about to take, or not any
 	// more. It must not wait.
@@ -43,6 +45,8 @@ type Move struct {
 	// Other is the node that had it before, or has it now; empty if none is known.
 	Other string
 	Why   Reason
+	// PassOn: what comes here for connections of the node that had it is to be passed on to that one.
+	PassOn bool
 	// At is when, Since when it was known that the address has to move.
 	At, Since time.Time
 }
@@ -134,13 +138,15 @@ type Status struct {
 func NewRunner(c Config) *Runner {
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // it never fails
-	return &Runner{
+	r := &Runner{
 		config: c,
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
 		wake:   make(chan struct{}, 1), readdressed: make(chan struct{}, 1),
 		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
 		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
+	r.member.handover = c.Handover
+	return r
 }
 
 // Tell tells an event. It does not wait.

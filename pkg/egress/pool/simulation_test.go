@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -15,7 +16,8 @@ import (
 // what the effects do: messages take some milliseconds, a member is found dead after 350 to 470 ms, a probe
 // takes 80 ms and is answered by the kernel of a host, whether its process lives or not. States are told to those
 // that are found alive when they change, and exchanged with one of them, chosen at random, every 5 s, as memberlist does. Those
-// that are not are told every 50 ms.
+// that are not are told every 50 ms. A node that has taken an address passes packets on, and one that has released it drops them, as
+// package handover does.
 type simulation struct {
 	*testing.T
 	random *rand.Rand
@@ -33,6 +35,8 @@ type simulation struct {
 	// this lasted while what they tell each other arrived, untold where some of it did not.
 	twice           map[netip.Addr]*overlap
 	longest, untold time.Duration
+	// passed is how many addresses were taken of which packets are passed on.
+	passed int
 }
 
 // overlap is two nodes having an address, since a time, and since when they hear each other. deaf: for a while they did not.
@@ -58,12 +62,26 @@ type simulatedNode struct {
 	deaf     bool
 	draining bool
 	kernel   map[netip.Addr]time.Duration // until when
+	// older: its version does not hand addresses over. passes is to whom its kernel passes on what it does not track, drops
+	// the addresses whose strays it drops.
+	older  bool
+	passes map[netip.Addr]passing
+	drops  map[netip.Addr]time.Duration
 	// seen is which others it finds alive, and since when that is wrong. exchanged: states were since.
 	seen, exchanged map[int]bool
 	wrong           map[int]time.Duration
 	wake            time.Duration
 	told            State
 }
+
+// passing is to a node, until a time.
+type passing struct {
+	to    *simulatedNode
+	until time.Duration
+}
+
+// passTime is how long packets are passed on, dropTime how long those are dropped that might be passed on.
+const passTime, dropTime = 2 * time.Second, 3 * time.Second
 
 type occasion struct {
 	at   time.Duration
@@ -102,7 +120,7 @@ func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
 	for i := range nodes {
 		s.nodes = append(s.nodes, &simulatedNode{
 			name: fmt.Sprintf("node-%d", i+1), index: i, skew: time.Duration(s.random.Int64N(int64(2*time.Hour))) - time.Hour,
-			kernel: map[netip.Addr]time.Duration{}, seen: map[int]bool{}, exchanged: map[int]bool{}, wrong: map[int]time.Duration{},
+			kernel: map[netip.Addr]time.Duration{}, passes: map[netip.Addr]passing{}, drops: map[netip.Addr]time.Duration{}, seen: map[int]bool{}, exchanged: map[int]bool{}, wrong: map[int]time.Duration{},
 		})
 	}
 	for _, n := range s.nodes {
@@ -141,6 +159,7 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 func (s *simulation) boot(n *simulatedNode) {
 	n.run++
 	n.Member, n.running, n.wake, n.told = NewMember(n.name, n.run), true, 0, State{}
+	n.handover = !n.older
 	clear(n.seen)
 	clear(n.exchanged)
 	clear(n.wrong)
@@ -216,7 +235,14 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 	case Take:
 		s.checkTake(n, a)
 		n.kernel[a.Address] = s.now + Lifetime
+		if a.PassOn {
+			s.pass(n, a)
+		}
 	case Release:
+		if !n.older {
+			n.drops[a.Address] = s.now + dropTime
+		}
+		delete(n.passes, a.Address)
 		delete(n.kernel, a.Address)
 	case Renew:
 		for _, ip := range a.Addresses {
@@ -228,6 +254,33 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 		n.told = a.State
 		for _, o := range s.nodes {
 			s.send(n, o, a.State)
+		}
+	}
+}
+
+// pass has a node pass on what it does not track, unless it has just had the address itself.
+func (s *simulation) pass(n *simulatedNode, a Take) {
+	s.passed++
+	for _, o := range s.nodes {
+		if o.name == a.From && n.drops[a.Address] <= s.now {
+			n.passes[a.Address] = passing{o, s.now + passTime}
+		}
+	}
+}
+
+// checkPasses fails if a packet goes in circles: each node that it is passed to has the address, or drops it.
+func (s *simulation) checkPasses() {
+	for _, n := range s.nodes {
+		for ip := range n.passes {
+			at, way := n, []string{n.name}
+			for p := n.passes[ip]; p.until > s.now && len(way) <= len(s.nodes); p = at.passes[ip] {
+				at = p.to
+				way = append(way, at.name)
+			}
+			_, has := at.kernel[ip]
+			if at != n && !has && at.drops[ip] <= s.now || len(way) > len(s.nodes) {
+				s.Errorf("%v: packets to %s go in circles by way of %v", s.now, ip, way)
+			}
 		}
 	}
 }
@@ -375,6 +428,7 @@ func (s *simulation) tick() {
 		}
 	}
 	s.checkTwice()
+	s.checkPasses()
 }
 
 // detect has a process find out that another one is alive or dead.
@@ -487,6 +541,11 @@ func (s *simulation) crash(n *simulatedNode) { n.running = false }
 func (s *simulation) powerOff(n *simulatedNode) {
 	n.off, n.running = true, false
 	clear(n.kernel)
+	clear(n.passes)
+	clear(n.drops)
+	for _, o := range s.nodes { // nothing goes on from there, and a machine needs longer to come back
+		maps.DeleteFunc(o.passes, func(_ netip.Addr, p passing) bool { return p.to == n })
+	}
 }
 
 func (s *simulation) powerOn(n *simulatedNode) {

@@ -31,6 +31,9 @@ type State struct {
 	Claims map[netip.Addr]string `json:"claims,omitempty"`
 	// Failed are the addresses that it could not take.
 	Failed []netip.Addr `json:"failed,omitempty"`
+	// Handover: for a moment it serves the connections of an address that another member has taken over, and drops what is of
+	// no connection that it tracks. So the new holder may pass packets on to it (pkg/kernel/handover).
+	Handover bool `json:"handover,omitempty"`
 	// Part: this has some of its addresses, and nothing else; see [Reminded].
 	Part bool `json:"part,omitempty"`
 }
@@ -57,7 +60,7 @@ func (s State) load() int { return len(s.Held) + len(s.Claims) }
 
 // equal tells whether a state says the same, whatever its version.
 func (s State) equal(o State) bool {
-	return s.Draining == o.Draining && slices.Equal(s.Networks, o.Networks) && maps.Equal(s.Held, o.Held) &&
+	return s.Draining == o.Draining && s.Handover == o.Handover && slices.Equal(s.Networks, o.Networks) && maps.Equal(s.Held, o.Held) &&
 		maps.Equal(s.Claims, o.Claims) && slices.Equal(s.Failed, o.Failed)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mdlayher/packet"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
@@ -61,9 +62,12 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 		if err != nil {
 			return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 		}
-		p := &poll{family: f, conn: conn, link: link, local: linkLocal(link), own: slices.Concat(own, []net.HardwareAddr{link.HardwareAddr}), answered: answered, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
+		p := &poll{family: f, conn: conn, link: link, own: slices.Concat(own, []net.HardwareAddr{link.HardwareAddr}), answered: answered, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
 		for _, ip := range open {
 			p.open[ip] = true
+		}
+		if f.protocol == unix.ETH_P_IPV6 {
+			p.local = linkLocal(link)
 		}
 		polls = append(polls, p)
 	}
@@ -149,18 +153,21 @@ func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
 	return nil
 }
 
-// linkLocal returns the IPv6 address that an interface has for its own segment; invalid if it has none.
-func linkLocal(link *net.Interface) netip.Addr {
-	addresses, err := link.Addrs()
+// linkLocal returns the IPv6 address that an interface has for its own segment; invalid if it has none that others may answer
+// to. Another host may have one that somebody has added, a virtual router's for example. So the oldest counts, which the kernel
+// lists last.
+func linkLocal(link *net.Interface) (local netip.Addr) {
+	const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
+	addresses, err := netlink.AddrList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, netlink.FAMILY_V6)
 	if err != nil {
 		return netip.Addr{}
 	}
 	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
-			return prefix.Addr()
+		if a.Scope == unix.RT_SCOPE_LINK && a.Flags&unix.IFA_F_PERMANENT != 0 && a.Flags&unusable == 0 {
+			local, _ = netip.AddrFromSlice(a.IP)
 		}
 	}
-	return netip.Addr{}
+	return local
 }
 
 func send(conn *packet.Conn, messages ...message) error {

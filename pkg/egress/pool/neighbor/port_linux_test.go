@@ -136,3 +136,43 @@ func TestAnnounce_ChangesNeighboursTables(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkLocal_IsThisHostsAlone: neither one that another host may have, too, nor one whose duplicate address detection is
+// not over or has failed.
+func TestLinkLocal_IsThisHostsAlone(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 1, IPv6: true})
+	node := l.Nodes()[0]
+	on(t, node, func(link *net.Interface) error {
+		ip := func(arguments ...string) {
+			t.Helper()
+			if _, err := node.Run(t.Context(), "ip", append([]string{"addr"}, arguments...)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(what string, want netip.Addr) {
+			t.Helper()
+			if got := linkLocal(link); got != want {
+				t.Errorf("%s: got %v, want %v", what, got, want)
+			}
+		}
+		own, virtual := linkLocal(link), netip.MustParseAddr("fe80::1")
+		if !own.IsLinkLocalUnicast() {
+			t.Fatalf("got %v, want the address that the kernel has made", own)
+		}
+		ip("add", "fe80::1/64", "dev", link.Name, "nodad")
+		expect("a virtual router's beside it", own)
+		ip("del", own.String()+"/64", "dev", link.Name)
+		expect("that alone", virtual)
+		ip("change", "fe80::1/64", "dev", link.Name, "nodad", "preferred_lft", "0")
+		expect("deprecated", netip.Addr{})
+		ip("change", "fe80::1/64", "dev", link.Name, "nodad", "valid_lft", "1000", "preferred_lft", "1000")
+		expect("one that ends by itself", netip.Addr{})
+		ip("del", "fe80::1/64", "dev", link.Name)
+		if _, err := node.Run(t.Context(), "sysctl", "-w", "net.ipv6.conf."+link.Name+".dad_transmits=100", "net.ipv6.conf."+link.Name+".accept_dad=1"); err != nil {
+			t.Fatal(err)
+		}
+		ip("add", "fe80::2/64", "dev", link.Name)
+		expect("one that is being looked for", netip.Addr{})
+		return nil
+	})
+}

@@ -1,0 +1,39 @@
+// Package handover keeps connections that begin or go on while an egress IP goes from one live node to another. It never
+// decides who has an address.
+//
+// The new holder tells the network and the nodes of the pods at the same time. They need some milliseconds each, on a busy
+// node more. Meanwhile packets leave by the former holder, and the answers come to the new one, which does not track the
+// connection. It passes them on:
+//
+//	pod ──► former holder ──► far side
+//	              ▲               │
+//	              └── new holder ◄┘
+//
+// Each node of the pool does both, by an nftables table of its own:
+//
+//	table ip openshift-egress-handover {
+//	    map former { type ipv4_addr : ipv4_addr; timeout 2s; }     egress IP that came here : the node that had it
+//	    set left   { type ipv4_addr; timeout 3s; }                 egress IPs that another node has now
+//	    chain prerouting {
+//	        type filter hook prerouting priority dstnat + 2; policy accept;
+//	        ct state invalid,new tcp flags != syn / syn,rst,ack    goto strays
+//	        ct state invalid,new meta l4proto udp                  goto strays
+//	    }
+//	    chain strays {
+//	        ip daddr @left                                         drop
+//	        ip ttl > 1                                             dup to ip daddr map @former drop
+//	    }
+//	}
+//
+// A packet to an egress IP that is a stray behind destination NAT belongs to no connection of this node, and is for no Service.
+//
+// # No packet goes in circles
+//
+// A node to which an address was passed tracks the packet, or drops it as one of an address in left: it neither forwards it as a
+// router does, nor passes it on. That also holds if it takes the address again within that time. So the new holder must
+// only pass packets to a node that has this table, and must be its neighbour: a router would send them back. Beyond that, each
+// node takes one off the TTL. The kernel's dup does not look whether any is left, so the rule does.
+//
+// The table of the other family is "ip6 openshift-egress-handover". The kernel forgets an element by itself. The table is there
+// as long as it has one: without it, packets pay nothing.
+package handover

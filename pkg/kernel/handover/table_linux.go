@@ -1,0 +1,194 @@
+package handover
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Names in the kernel.
+const (
+	tableName  = "openshift-egress-handover"
+	formerMap  = "former"
+	leftSet    = "left"
+	hookChain  = "prerouting"
+	straysName = "strays"
+)
+
+// netlinkTime bounds each wait for the kernel.
+const netlinkTime = 5 * time.Second
+
+// content is what the table has.
+type content struct {
+	former map[netip.Addr]holder
+	left   map[netip.Addr]time.Time
+}
+
+func (c content) empty() bool { return len(c.former)+len(c.left) == 0 }
+
+// pause is how long all of it counts.
+func (c content) pause() time.Duration {
+	least := time.Hour
+	for _, h := range c.former {
+		least = min(least, time.Until(h.until))
+	}
+	for _, until := range c.left {
+		least = min(least, time.Until(until))
+	}
+	return max(least, 0)
+}
+
+// connection is to the nftables of the kernel. It is opened by its first use, and stays open, since closing one makes other
+// changes of nftables wait.
+type connection struct {
+	family kernel.Family
+	*nftables.Conn
+	raw *netlink.Conn
+}
+
+func (c *connection) close() {
+	if c.Conn != nil {
+		_ = c.CloseLasting() // nothing is under way
+		c.Conn = nil
+	}
+}
+
+// write makes the kernel have the table; none if the content is empty.
+func (c *connection) write(what content) error {
+	if !what.empty() {
+		return c.replace(what)
+	}
+	return c.change(func(*nftables.Table) error { return nil })
+}
+
+// replace makes the kernel have the table, also if the content is empty.
+func (c *connection) replace(what content) error {
+	return c.change(func(t *nftables.Table) error { return c.add(t, what) })
+}
+
+// change removes the table and does what add asks for, in one transaction.
+func (c *connection) change(add func(*nftables.Table) error) (err error) {
+	defer func() {
+		if err != nil {
+			c.close()
+			err = fmt.Errorf("write the nftables table %s: %w", tableName, err)
+		}
+	}()
+	if c.Conn == nil {
+		options := nftables.WithSockOptions(func(raw *netlink.Conn) error { c.raw = raw; return nil })
+		if c.Conn, err = nftables.New(nftables.AsLasting(), options); err != nil {
+			return err
+		}
+	}
+	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyIPv4}
+	if c.family == kernel.IPv6 {
+		t.Family = nftables.TableFamilyIPv6
+	}
+	c.AddTable(t) // so that it is there
+	c.DelTable(t)
+	if err := add(t); err != nil {
+		return err
+	}
+	if err := c.raw.SetDeadline(time.Now().Add(netlinkTime)); err != nil {
+		return err
+	}
+	return c.Flush()
+}
+
+// header is where an IP header has what the rules look at.
+type header struct {
+	address             nftables.SetDatatype
+	destination, length uint32
+	ttl                 uint32
+}
+
+var headers = map[kernel.Family]header{
+	kernel.IPv4: {nftables.TypeIPAddr, 16, 4, 8},
+	kernel.IPv6: {nftables.TypeIP6Addr, 24, 16, 7},
+}
+
+// add adds the table as doc.go shows it.
+func (c *connection) add(t *nftables.Table, what content) error {
+	c.AddTable(t)
+	h := headers[c.family]
+	former := &nftables.Set{Table: t, Name: formerMap, IsMap: true, KeyType: h.address, DataType: h.address, HasTimeout: true, Timeout: Time}
+	left := &nftables.Set{Table: t, Name: leftSet, KeyType: h.address, HasTimeout: true, Timeout: remembered}
+	var nodes, addresses []nftables.SetElement
+	for ip, holder := range what.former {
+		nodes = append(nodes, nftables.SetElement{Key: ip.AsSlice(), Val: holder.node.AsSlice(), Timeout: timeout(holder.until)})
+	}
+	for ip, until := range what.left {
+		addresses = append(addresses, nftables.SetElement{Key: ip.AsSlice(), Timeout: timeout(until)})
+	}
+	if err := c.AddSet(former, nodes); err != nil {
+		return err
+	}
+	if err := c.AddSet(left, addresses); err != nil {
+		return err
+	}
+	strays := c.AddChain(&nftables.Chain{Name: straysName, Table: t})
+	policy, behindDNAT := nftables.ChainPolicyAccept, *nftables.ChainPriorityNATDest+2
+	hook := c.AddChain(&nftables.Chain{
+		Name: hookChain, Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: &behindDNAT, Policy: &policy,
+	})
+	rule := func(chain *nftables.Chain, what string, parts ...[]expr.Any) {
+		c.AddRule(&nftables.Rule{Table: t, Chain: chain, UserData: []byte(what), Exprs: slices.Concat(parts...)})
+	}
+	jump := []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: straysName}}
+	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
+	rule(hook, "TCP in the middle of a connection", untracked(), protocolIs(unix.IPPROTO_TCP), notSYN(), jump)
+	rule(hook, "UDP, which may be an answer", untracked(), protocolIs(unix.IPPROTO_UDP), jump)
+	destination := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: h.destination, Len: h.length}}
+	rule(strays, "another node has passed it on, or should have had it", destination, []expr.Any{&expr.Lookup{SourceRegister: 1, SetName: left.Name, SetID: left.ID}}, drop)
+	rule(strays, "the former holder may track it", h.mayGoOn(), destination,
+		[]expr.Any{&expr.Lookup{SourceRegister: 1, DestRegister: 1, IsDestRegSet: true, SetName: former.Name, SetID: former.ID}, &expr.Dup{RegAddr: 1}}, drop)
+	return nil
+}
+
+// timeout is how long the kernel is to keep an element; it forgets none that has no time left.
+func timeout(until time.Time) time.Duration {
+	return max(time.Until(until).Round(time.Millisecond), time.Millisecond)
+}
+
+func untracked() []expr.Any {
+	states := binaryutil.NativeEndian.PutUint32(expr.CtStateBitINVALID | expr.CtStateBitNEW)
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: states, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+	}
+}
+
+func protocolIs(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{number}},
+	}
+}
+
+// notSYN matches all but the first packet of a TCP connection.
+func notSYN() []expr.Any {
+	const offset, syn, rst, ack = 13, 0x02, 0x04, 0x10
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{syn | rst | ack}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{syn}},
+	}
+}
+
+// mayGoOn matches a packet that a router would forward.
+func (h header) mayGoOn() []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: h.ttl, Len: 1},
+		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: []byte{1}},
+	}
+}

@@ -1,0 +1,160 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const (
+	// Time is how long packets are passed on to a former holder: until all nodes have changed their rules, also busy ones.
+	Time = 2 * time.Second
+	// remembered is how long a former holder drops what it does not track. It hears of the new one when that one passes packets
+	// on already, so this ends later.
+	remembered = Time + time.Second
+	// patience is how long a caller waits at most until the kernel has what it said. Other changes of nftables may be under way.
+	patience = 50 * time.Millisecond
+)
+
+var errLate = fmt.Errorf("the kernel has not changed the nftables table %s within %v", tableName, patience)
+
+// Writer keeps the table of one IP family. Its methods may be called by several goroutines.
+type Writer struct {
+	family kernel.Family
+	// wake has Run write; it holds one request.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// former has the nodes that had addresses, left the addresses that this node had, both until when that counts.
+	former map[netip.Addr]holder
+	left   map[netip.Addr]time.Time
+	// waiters are those that the next write answers.
+	waiters []chan error
+}
+
+// holder is the node that had an address.
+type holder struct {
+	node  netip.Addr
+	until time.Time
+}
+
+// NewWriter returns one that writes nothing before it is run.
+func NewWriter(family kernel.Family) *Writer {
+	return &Writer{family: family, wake: make(chan struct{}, 1), former: map[netip.Addr]holder{}, left: map[netip.Addr]time.Time{}}
+}
+
+// Pass has this node pass on for a moment, to the nodes that had these egress IPs, what belongs to no connection of its own.
+// Those nodes are neighbours and have said that they drop what they do not track. An address that has just left this node is
+// not passed on. Addresses and nodes are of the Writer's family. It waits a moment for the kernel; an error says
+// why packets may be dropped instead.
+func (w *Writer) Pass(former map[netip.Addr]netip.Addr) error {
+	return w.change(func() {
+		for ip, node := range former {
+			w.former[ip] = holder{node, time.Now().Add(Time)}
+		}
+	})
+}
+
+// Leave has this node drop for a moment what it does not track of egress IPs that another node has now. It waits a moment for
+// the kernel.
+func (w *Writer) Leave(addresses []netip.Addr) error {
+	return w.change(func() {
+		for _, ip := range addresses {
+			w.left[ip] = time.Now().Add(remembered)
+		}
+	})
+}
+
+func (w *Writer) change(set func()) error {
+	written := make(chan error, 1)
+	w.mu.Lock()
+	set()
+	w.waiters = append(w.waiters, written)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default: // one waits already
+	}
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(patience):
+		return errLate
+	}
+}
+
+// Run writes until ctx ends and nothing counts any more: the process of a node that was drained just before it ends waits a
+// moment, so that no packets go in circles. Failures are returned to those who asked for the change, and logged if nobody did.
+// What counts is the network namespace of the caller's thread.
+func (w *Writer) Run(ctx context.Context) {
+	kernel := connection{family: w.family}
+	defer kernel.close()
+	due, done := time.NewTimer(0), ctx.Done()
+	defer due.Stop()
+	for there := false; done != nil || there; {
+		select {
+		case <-done:
+			done = nil
+		case <-w.wake:
+		case <-due.C:
+		}
+		content, waiters := w.take()
+		due.Reset(content.pause())
+		if !there && content.empty() {
+			continue
+		}
+		err := kernel.write(content)
+		there = !content.empty()
+		for _, waiter := range waiters {
+			waiter <- err
+		}
+		if err != nil && len(waiters) == 0 {
+			klog.FromContext(ctx).Error(err, "Cannot remove the nftables table of a drain; it has no effect any more", "ipFamily", w.family)
+		}
+	}
+}
+
+// take returns what counts now, and who waits for it to be written.
+func (w *Writer) take() (content, []chan error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(w.left, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
+	maps.DeleteFunc(w.former, func(_ netip.Addr, h holder) bool { return !h.until.After(now) })
+	waiters := w.waiters
+	w.waiters = nil
+	return content{maps.Clone(w.former), maps.Clone(w.left)}, waiters
+}
+
+// Available returns why this kernel cannot do it. It leaves nothing behind, also of an earlier process.
+func Available(family kernel.Family) error {
+	kernel := connection{family: family}
+	defer kernel.close()
+	return errors.Join(kernel.replace(content{}), kernel.write(content{}))
+}
+
+// Cleanup removes what a process has left in the kernel, of both families. Where the kernel has no nftables there is nothing.
+func Cleanup(ctx context.Context) error {
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		kernel := connection{family: family}
+		err := kernel.write(content{})
+		kernel.close()
+		if !errors.Is(err, unix.EPROTONOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

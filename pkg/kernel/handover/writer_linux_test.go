@@ -1,0 +1,315 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// two are nodes of which the former one sends a pod's packets under an egress IP. The next one has it, and the network sends
+// the answers there.
+type two struct {
+	*testing.T
+	former, next *node
+	pod, outside *lab.Host
+	family       kernel.Family
+	ip, server   netip.Addr
+}
+
+// node is one of them.
+type node struct {
+	*lab.Host
+	*Writer
+	// stop has the writer end, ended is closed when it has.
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newNode(t *testing.T, host *lab.Host, family kernel.Family) *node {
+	ctx, stop := context.WithCancel(context.Background())
+	n := &node{host, NewWriter(family), stop, make(chan struct{})}
+	go func() {
+		defer close(n.ended)
+		if err := host.Do(func() error { n.Writer.Run(ctx); return nil }); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-n.ended })
+	return n
+}
+
+func onTwo(t *testing.T, test func(n *two)) {
+	for family, ip := range map[kernel.Family]string{kernel.IPv4: "192.0.2.99", kernel.IPv6: "2001:db8:0:2::99"} {
+		t.Run(string(family), func(t *testing.T) {
+			l := lab.ForTest(t, lab.Config{Nodes: 2, Pods: 1, IPv6: true, AnswersByARP: true})
+			n := &two{
+				T: t, former: newNode(t, l.Nodes()[0], family), next: newNode(t, l.Nodes()[1], family),
+				pod: l.Pod(1), outside: l.Outside(), family: family, ip: netip.MustParseAddr(ip),
+			}
+			n.server = n.of(n.outside)
+			for _, protocol := range []string{"tcp", "udp"} {
+				n.must(n.serve(protocol))
+			}
+			n.nft(n.former, fmt.Sprintf("add table inet test; add chain inet test nat { type nat hook postrouting priority 0; }; "+
+				"add rule inet test nat %s saddr %s snat %[1]s to %[3]s", n.header(), n.of(n.pod), n.ip))
+			for _, one := range []*node{n.former, n.next} {
+				n.nft(one, "add table inet count; add chain inet count in { type filter hook prerouting priority -300; }; add rule inet count in udp dport 9 counter")
+			}
+			n.must(n.next.TakeAddr(n.ip))
+			test(n)
+		})
+	}
+}
+
+func (n *two) serve(protocol string) error {
+	_, err := n.outside.ServeWhoami(n.network(protocol), 8080)
+	return err
+}
+
+func (n *two) network(protocol string) string {
+	if n.family == kernel.IPv6 {
+		return protocol + "6"
+	}
+	return protocol + "4"
+}
+
+func (n *two) header() string {
+	if n.family == kernel.IPv6 {
+		return "ip6"
+	}
+	return "ip"
+}
+
+func (n *two) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+func (n *two) of(h *lab.Host) netip.Addr {
+	if n.family == kernel.IPv6 {
+		return h.V6
+	}
+	return h.V4
+}
+
+func (n *two) nft(on *node, command string) string {
+	n.Helper()
+	out, err := on.Host.Run(n.Context(), "nft", command)
+	n.must(err)
+	return out
+}
+
+// asks tells whether an answer to the pod comes at once.
+func (n *two) asks(protocol string) bool {
+	n.Helper()
+	ctx, stop := context.WithTimeout(n.Context(), 500*time.Millisecond)
+	defer stop()
+	seen, err := n.pod.Ask(ctx, n.network(protocol), netip.AddrPortFrom(n.server, 8080), 0)
+	if err == nil && seen != n.ip {
+		n.Fatalf("the pod is seen as %s, want %s", seen, n.ip)
+	}
+	return err == nil
+}
+
+// pass has a node pass on what it does not track, on a machine that may have other things to do.
+func (n *two) pass(from, to *node) {
+	n.Helper()
+	n.eventually(func() error { return from.Pass(map[netip.Addr]netip.Addr{n.ip: n.of(to.Host)}) })
+}
+
+func (n *two) leave(node *node) {
+	n.Helper()
+	n.eventually(func() error { return node.Leave([]netip.Addr{n.ip}) })
+}
+
+func (n *two) eventually(done func() error) {
+	n.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := done()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.Fatal(err)
+		}
+	}
+}
+
+// gone waits until nodes have no table any more.
+func (n *two) gone(nodes ...*node) {
+	n.Helper()
+	for _, one := range nodes {
+		n.eventually(func() error {
+			if strings.Contains(n.nft(one, "list tables"), tableName) {
+				return errors.New("the table stays")
+			}
+			return nil
+		})
+	}
+}
+
+// TestWriter_AnswersReachTheFormerHolder for a moment. Then nothing is left.
+func TestWriter_AnswersReachTheFormerHolder(t *testing.T) {
+	onTwo(t, func(n *two) {
+		protocols := []string{"tcp", "udp"}
+		for _, protocol := range protocols {
+			if n.asks(protocol) {
+				n.Fatalf("%s works without the new holder's help; the network should send the answers to it", protocol)
+			}
+		}
+		for _, protocol := range protocols {
+			n.eventually(func() error {
+				n.leave(n.former) // what it tracks counts all the same
+				n.pass(n.next, n.former)
+				if !n.asks(protocol) {
+					return fmt.Errorf("%s does not work; the new holder has\n%s", protocol, n.nft(n.next, "list ruleset"))
+				}
+				return nil
+			})
+		}
+		n.gone(n.next, n.former)
+	})
+}
+
+// TestWriter_NothingGoesInCircles that no node tracks, also if an address goes to and fro; and where a node does not heed
+// that, no packet goes on for ever.
+func TestWriter_NothingGoesInCircles(t *testing.T) {
+	for name, test := range map[string]struct {
+		handOver func(n *two)
+		most     int
+	}{
+		"one way": {func(n *two) {
+			n.leave(n.former)
+			n.pass(n.next, n.former)
+		}, 1},
+		"to and fro": {func(n *two) {
+			n.leave(n.former)
+			n.pass(n.next, n.former)
+			n.pass(n.former, n.next)
+		}, 1},
+		"both pass": {func(n *two) {
+			n.pass(n.next, n.former)
+			n.pass(n.former, n.next)
+		}, 255},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTwo(t, func(n *two) {
+				conn, err := n.outside.DialContext(n.Context(), "udp", netip.AddrPortFrom(n.ip, 9).String())
+				n.must(err)
+				defer func() { _ = conn.Close() }()
+				sent := 0
+				n.eventually(func() error { // what is passed on counts for a moment, on a machine that may have other things to do
+					test.handOver(n)
+					sent++
+					if _, err := conn.Write([]byte("stray")); err != nil {
+						return err
+					}
+					n.gone(n.next, n.former)
+					if n.counted(n.former) == 0 {
+						return errors.New("nothing is passed on")
+					}
+					return nil
+				})
+				for _, one := range []*node{n.next, n.former} {
+					if got := n.counted(one); got > sent*test.most {
+						t.Errorf("%s has had %d packets %d times, want at most %d for each", one.Name, sent, got, test.most)
+					}
+				}
+			})
+		})
+	}
+}
+
+var counter = regexp.MustCompile(`packets (\d+)`)
+
+// counted is how many packets have come to a node.
+func (n *two) counted(at *node) int {
+	n.Helper()
+	found := counter.FindStringSubmatch(n.nft(at, "list table inet count"))
+	if found == nil {
+		n.Fatal("there is no counter")
+	}
+	count, err := strconv.Atoi(found[1])
+	n.must(err)
+	return count
+}
+
+// TestWriter_Table: nft prints it as the package's comment shows it.
+func TestWriter_Table(t *testing.T) {
+	onTwo(t, func(n *two) {
+		other := n.ip.Next()
+		var listed string
+		n.eventually(func() error { // elements count for a moment
+			if err := n.next.Leave([]netip.Addr{other}); err != nil {
+				return err
+			}
+			n.pass(n.next, n.former)
+			if listed = strings.Join(strings.Fields(n.nft(n.next, "list ruleset")), " "); strings.Count(listed, "elements = {") < 2 {
+				return fmt.Errorf("elements are missing in\n%s", listed)
+			}
+			return nil
+		})
+		header, field, ttl := "ip", "ip daddr", "ip ttl"
+		if n.family == kernel.IPv6 {
+			header, field, ttl = "ip6", "ip6 daddr", "ip6 hoplimit"
+		}
+		for _, want := range []string{
+			"table " + header + " " + tableName + " {", "type filter hook prerouting priority dstnat + 2; policy accept;",
+			"elements = { " + n.ip.String() + " ", " : " + n.of(n.former.Host).String(), "elements = { " + other.String() + " ",
+			"ct state invalid,new tcp flags != syn / syn,rst,ack goto strays", "ct state invalid,new meta l4proto udp goto strays",
+			field + " @left drop", ttl + " > 1 dup to " + field + " map @former drop",
+		} {
+			if !strings.Contains(listed, want) {
+				n.Errorf("no %q in\n%s", want, listed)
+			}
+		}
+	})
+}
+
+// TestWriter_EndsWhenNothingIsPassed: a process that ends earlier would leave packets to go in circles, or a table behind.
+func TestWriter_EndsWhenNothingIsPassed(t *testing.T) {
+	onTwo(t, func(n *two) {
+		began := time.Now()
+		n.pass(n.next, n.former)
+		n.next.stop()
+		<-n.next.ended
+		if took := time.Since(began); took < Time-patience {
+			t.Errorf("it ended after %v, want %v", took, Time)
+		}
+		if tables := n.nft(n.next, "list tables"); strings.Contains(tables, tableName) {
+			t.Errorf("there is %s", tables)
+		}
+		if err := n.next.Leave([]netip.Addr{n.ip}); !errors.Is(err, errLate) {
+			t.Errorf("after the end: %v, want %v", err, errLate)
+		}
+	})
+}
+
+func TestCleanup_RemovesTheTable(t *testing.T) {
+	onTwo(t, func(n *two) {
+		if err := n.next.Do(func() error { return Available(n.family) }); err != nil {
+			n.Fatal(err)
+		}
+		n.gone(n.next)
+		n.pass(n.next, n.former)
+		for range 2 { // the second time there is nothing
+			if err := n.next.Do(func() error { return Cleanup(context.Background()) }); err != nil {
+				n.Fatal(err)
+			}
+			if tables := n.nft(n.next, "list tables"); strings.Contains(tables, tableName) {
+				n.Errorf("there is %s", tables)
+			}
+		}
+	})
+}
