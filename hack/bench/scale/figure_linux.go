@@ -21,6 +21,9 @@ const (
 	processesVariable = "PROCESSES"
 )
 
+// Prefix begins the names of the results.
+const Prefix = "scale: "
+
 // Figure is that of this package.
 func Figure() figure.Figure { return figure.Figure{Name: "scale", Lacks: lacks, Run: run} }
 
@@ -65,7 +68,7 @@ var (
 	full = plan{
 		objects: objects.Size{Services: 10_000, Endpoints: 10, Every: 10, Nodes: 5_000},
 		sizes:   []size{{1_000, 1_000}, {5_000, 1_000}, {5_000, 100}},
-		window:  time.Minute, look: time.Second, pace: 100 * time.Millisecond, moves: 5,
+		window:  30 * time.Second, look: time.Second, pace: 100 * time.Millisecond, moves: 3,
 		reporting: 5 * time.Minute, // the kubelet's nodeStatusReportFrequency
 	}
 	smoke = plan{
@@ -90,22 +93,26 @@ func run(ctx context.Context, s figure.Settings) (results []figure.Result, err e
 	defer func() { err = errors.Join(err, w.close()) }()
 	var bySize [][]figure.Result
 	for _, size := range p.sizes {
-		if err := w.resize(ctx, size); err != nil {
-			return nil, err
-		}
 		rows, err := w.visit(ctx, size)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", size, err)
+			return sideBySide(bySize), fmt.Errorf("%s: %w", size, err)
 		}
 		bySize = append(bySize, rows)
 	}
-	// What is to be compared stands side by side.
+	return sideBySide(bySize), nil
+}
+
+// sideBySide returns the rows of all sizes in such an order that what is to be compared stands together.
+func sideBySide(bySize [][]figure.Result) (results []figure.Result) {
+	if len(bySize) == 0 {
+		return nil
+	}
 	for i := range bySize[0] {
 		for _, rows := range bySize {
 			results = append(results, rows[i])
 		}
 	}
-	return results, nil
+	return results
 }
 
 var memAvailable = regexp.MustCompile(`(?m)^MemAvailable:\s+(\d+) kB$`)
@@ -148,5 +155,5 @@ type sheet struct {
 func (t *sheet) add(name, unit string, values ...float64) {
 	measured := figure.Distribution(values)
 	t.Record(fmt.Sprintf("Scale/%s/nodes=%d/addresses=%d", strings.ReplaceAll(name, " ", "-"), t.at.nodes, t.at.addresses), len(values), measured.Median(), strings.ReplaceAll(unit, " ", "-"))
-	t.rows = append(t.rows, figure.Result{Name: "scale: " + name, At: t.at.String(), Measured: measured, Unit: unit})
+	t.rows = append(t.rows, figure.Result{Name: Prefix + name, At: t.at.String(), Measured: measured, Unit: unit})
 }

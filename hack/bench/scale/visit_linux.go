@@ -23,6 +23,9 @@ const renewal = 9 * time.Second
 
 // visit measures the cluster in its size.
 func (w *world) visit(ctx context.Context, at size) (rows []figure.Result, err error) {
+	if err := w.resize(ctx, at); err != nil {
+		return nil, err
+	}
 	t := &sheet{Settings: w.Settings, at: at}
 	defer func() {
 		for _, n := range w.nodes {
