@@ -326,9 +326,10 @@ func (r *cniRuntime) awaitRulesFor(ips []netip.Addr) {
 	r.eventually(func() error { return r.bound(ips, true) })
 }
 
+// awaitNoRulesFor waits until these addresses are not bound, and the kernel has no rule that the plan has lost.
 func (r *cniRuntime) awaitNoRulesFor(ips []netip.Addr) {
 	r.Helper()
-	r.eventually(func() error { return r.bound(ips, false) })
+	r.eventually(func() error { return errors.Join(r.bound(ips, false), r.warns()) })
 }
 
 // bound returns an error unless all of these addresses are bound in the kernel, or none is to be.
