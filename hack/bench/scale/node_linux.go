@@ -52,6 +52,7 @@ func (n *node) prepare(ctx context.Context) (err error) {
 		"nodeport-addresses":         {"primary"},
 		"conntrack-max-per-core":     {"0"}, // the limit is the machine's, not the namespace's
 		"oom-score-adj":              {"0"},
+		"profiling":                  {"true"}, // it costs nothing unless somebody asks
 		"egress-snat-assign-cidrs":   {poolNetwork.Masked().String()},
 		"egress-snat-socket":         {n.file("sock")},
 		"egress-snat-cni-socket":     {n.file("cni")},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
+	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
@@ -53,8 +54,13 @@ func (w *world) of(members bool, value func(n int) float64) (values []float64) {
 	return values
 }
 
-// starts starts all nodes and waits until they have all rules, and the pool all addresses.
+// starts starts all nodes, on kernels without rules, and waits until they have all rules, and the pool all addresses.
 func (w *world) starts(ctx context.Context, t *sheet) error {
+	for _, n := range w.nodes {
+		if err := tables.Empty(ctx, n.host); err != nil {
+			return err
+		}
+	}
 	if _, err := w.audit.read(); err != nil {
 		return err
 	}
@@ -173,16 +179,19 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 			return err
 		}
 	}
+	profiled := w.profile(ctx, t, "quiet")
 	still, err := w.during(ctx, func() error { return sleep(ctx, w.plan.window) })
+	profiled()
 	if err != nil {
 		return err
 	}
-	reported, err := w.during(ctx, func() error { return w.report(ctx, w.plan.window) })
+	reporting := w.plan.reporting / time.Duration(t.at.nodes)
+	reports, changes := int(w.plan.window/reporting), int(w.plan.window/w.plan.pace)
+	reported, err := w.during(ctx, func() error { return w.report(ctx, reports, reporting) })
 	if err != nil {
 		return err
 	}
-	count := int(w.plan.window / w.plan.pace)
-	altered, err := w.during(ctx, func() error { return w.change(ctx, count, w.plan.pace) })
+	altered, err := w.during(ctx, func() error { return w.change(ctx, changes, w.plan.pace) })
 	if err != nil {
 		return err
 	}
@@ -201,20 +210,27 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 	t.add("nothing changes, from the API server to a node", "kB/s", w.other(rate(still, received))...)
 	t.add("nothing changes, CPU of a node", "ms/s", w.other(rate(still, cpu))...)
 	t.add("nothing changes, CPU of a holder", "ms/s", w.holding(rate(still, cpu))...)
-	t.add("kubelets report, from the API server to a node", "kB/s", w.other(rate(reported, received))...)
-	t.add("kubelets report, requests of a node", "1/s", w.other(rate(reported, asked))...)
-	t.add("kubelets report, CPU of a node", "ms/s", w.other(rate(reported, cpu))...)
-	each := func(value func(use) float64) func(int) float64 {
+	// What something costs once, without what nodes use anyway.
+	each := func(from []use, times int, value func(use) float64) func(int) float64 {
 		return func(n int) float64 {
-			idle := value(still[n]) / still[n].wall.Seconds() * altered[n].wall.Seconds()
-			return (value(altered[n]) - idle) / float64(count)
+			idle := value(still[n]) / still[n].wall.Seconds() * from[n].wall.Seconds()
+			return (value(from[n]) - idle) / float64(times)
 		}
 	}
-	t.add("an EndpointSlice changes, from the API server to a node", "kB", w.other(each(received))...)
-	t.add("an EndpointSlice changes, CPU of a node", "ms", w.other(each(cpu))...)
-	t.add("an EndpointSlice changes, CPU of a holder", "ms", w.holding(each(cpu))...)
-	w.calculate(t, still, reported)
+	t.add("a kubelet reports, from the API server to a node", "kB", w.other(each(reported, reports, received))...)
+	t.add("a kubelet reports, CPU of a node", "ms", w.other(each(reported, reports, cpu))...)
+	t.add("a kubelet reports, CPU of a holder", "ms", w.holding(each(reported, reports, cpu))...)
+	t.add("an EndpointSlice changes, from the API server to a node", "kB", w.other(each(altered, changes, received))...)
+	t.add("an EndpointSlice changes, CPU of a node", "ms", w.other(each(altered, changes, cpu))...)
+	t.add("an EndpointSlice changes, CPU of a holder", "ms", w.holding(each(altered, changes, cpu))...)
+	w.calculate(t, still, each(reported, reports, received))
 	return errors.Join(w.proper(still), w.proper(reported), w.proper(altered), w.renewed(still))
+}
+
+// profile begins to fetch a profile of a holder, as [program.Program.Profile] does.
+func (w *world) profile(ctx context.Context, t *sheet, doing string) (wait func()) {
+	name := fmt.Sprintf("scale-%d-%d-%s", t.at.nodes, t.at.addresses, doing)
+	return w.nodes[0].running.Profile(ctx, name, fmt.Sprintf("profile?seconds=%.0f", w.plan.window.Seconds()))
 }
 
 // renewed returns an error if a node has written its Lease too often, although nothing has changed.
@@ -232,17 +248,21 @@ func (w *world) renewed(still []use) error {
 	return errors.Join(errs...)
 }
 
-// calculate adds what all nodes of the cluster together use, if each uses as much as those that were measured.
-func (w *world) calculate(t *sheet, still, reported []use) {
-	sum := func(from []use, value func(use) float64) float64 {
-		rate := func(n int) float64 { return value(from[n]) / from[n].wall.Seconds() }
+// calculate adds what all nodes of the cluster use together, if each uses as much as those that were measured. report is how
+// many kB a node is told for each report of a kubelet.
+func (w *world) calculate(t *sheet, still []use, report func(n int) float64) {
+	all := func(value func(use) float64) float64 {
+		rate := func(n int) float64 { return value(still[n]) / still[n].wall.Seconds() }
 		holding, other := w.holding(rate), w.other(rate)
 		return figure.Distribution(holding).Median()*float64(len(holding)) + figure.Distribution(other).Median()*float64(t.at.nodes-len(holding))
 	}
-	t.add("calculated: all nodes, requests, nothing changes", "1/s", sum(still, func(u use) float64 { return float64(u.asked.all()) }))
-	t.add("calculated: all nodes, Lease writes, nothing changes", "1/s", sum(still, func(u use) float64 { return float64(u.asked.leaseWrites()) }))
-	t.add("calculated: from the API server to all nodes, nothing changes", "MB/s", sum(still, func(u use) float64 { return u.received / 1e6 }))
-	t.add("calculated: from the API server to all nodes, kubelets report", "MB/s", sum(reported, func(u use) float64 { return u.received / 1e6 }))
+	t.add("calculated: all nodes, requests, nothing changes", "1/s", all(func(u use) float64 { return float64(u.asked.all()) }))
+	t.add("calculated: all nodes, Lease writes, nothing changes", "1/s", all(func(u use) float64 { return float64(u.asked.leaseWrites()) }))
+	t.add("calculated: from the API server to all nodes, nothing changes", "MB/s", all(func(u use) float64 { return u.received / 1e6 }))
+	reports := float64(t.at.nodes) / w.plan.reporting.Seconds()
+	each := figure.Distribution(w.other(report)).Median()
+	t.add("calculated: from the API server to a node, as often as kubelets report", "kB/s", each*reports)
+	t.add("calculated: from the API server to all nodes, as often as kubelets report", "MB/s", each*reports*float64(t.at.nodes)/1e3)
 }
 
 // during returns what each node uses while something is done.
@@ -304,6 +324,7 @@ func (w *world) memoryOfAPIServer(t *sheet, with string) error {
 
 // follow measures how soon all kernels know new pods, and another holder.
 func (w *world) follow(ctx context.Context, t *sheet) error {
+	defer w.profile(ctx, t, "following")()
 	var known, direct, silent []float64
 	for range w.plan.moves {
 		took, err := w.replace(ctx)

@@ -205,10 +205,9 @@ func (w *world) resize(ctx context.Context, to size) error {
 	return err
 }
 
-// report writes the status of as many Nodes, at an even pace, as kubelets do in a time.
-func (w *world) report(ctx context.Context, during time.Duration) error {
-	pace := w.plan.reporting / time.Duration(w.created)
-	return w.atPace(ctx, int(during/pace), pace, func() error {
+// report writes the status of so many Nodes, at an even pace, as their kubelets do. All Nodes take their turns.
+func (w *world) report(ctx context.Context, count int, pace time.Duration) error {
+	return w.atPace(ctx, count, pace, func() error {
 		number := w.reports % w.created
 		w.reports++
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions(time.Now())}})
