@@ -1,9 +1,9 @@
 package scale
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,8 +42,9 @@ func nodeObject(i int, address netip.Addr, member bool, now time.Time) *v1.Node 
 	}
 	for image := range images {
 		repository := fmt.Sprintf("registry.example.com/a-project/an-image-of-usual-length-%02d", image)
+		digest := sha256.Sum256([]byte(repository)) // the API server compresses what it sends, but not this
 		node.Status.Images = append(node.Status.Images, v1.ContainerImage{
-			Names: []string{repository + "@sha256:" + strings.Repeat("0123456789abcdef", 4), repository + ":v1.2.3"}, SizeBytes: 100 << 20,
+			Names: []string{fmt.Sprintf("%s@sha256:%x", repository, digest), repository + ":v1.2.3"}, SizeBytes: 100 << 20,
 		})
 	}
 	return node

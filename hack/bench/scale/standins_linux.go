@@ -73,10 +73,13 @@ func startStandIns(ctx context.Context, n int, host *lab.Host, config *rest.Conf
 	return s, nil
 }
 
+// asNodes is the query by which nodes watch: with what there is at first, which the API server compresses, and all that follows.
+const asNodes = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
 // watchLeases begins a watch such as nodes have, on a connection of its own.
 func watchLeases(ctx context.Context, host *lab.Host, server string, secure *tls.Config) (io.ReadCloser, error) {
 	transport := &http.Transport{DialContext: host.DialContext, TLSClientConfig: secure.Clone(), ForceAttemptHTTP2: true}
-	url := fmt.Sprintf("%s/apis/coordination.k8s.io/v1/namespaces/%s/leases?watch=true&resourceVersion=0", server, holders.DefaultNamespace)
+	url := fmt.Sprintf("%s/apis/coordination.k8s.io/v1/namespaces/%s/leases?%s", server, holders.DefaultNamespace, asNodes)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err

@@ -195,7 +195,8 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 	if err != nil {
 		return err
 	}
-	w.Log("requests while nothing changes: of a holder %v, of another node %v", still[0].asked, still[len(still)-1].asked)
+	all := together(still, reported, altered)
+	w.Log("requests after the start: of a holder %v, of another node %v", all[0].asked, all[len(all)-1].asked)
 	rate := func(from []use, value func(use) float64) func(int) float64 {
 		return func(n int) float64 { return value(from[n]) / from[n].wall.Seconds() }
 	}
@@ -203,10 +204,10 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 	received := func(u use) float64 { return u.received / 1e3 }
 	cpu := func(u use) float64 { return figure.Milliseconds(u.cpu) }
 	writes := func(u use) float64 { return float64(u.asked.leaseWrites()) }
-	t.add("nothing changes, requests of a node", "1/s", w.other(rate(still, asked))...)
-	t.add("nothing changes, requests of a holder", "1/s", w.holding(rate(still, asked))...)
-	t.add("nothing changes, Lease writes of a node", "1/s", w.other(rate(still, writes))...)
-	t.add("nothing changes, Lease writes of a holder", "1/s", w.holding(rate(still, writes))...)
+	t.add("after the start, requests of a node", "1/s", w.other(rate(all, asked))...)
+	t.add("after the start, requests of a holder", "1/s", w.holding(rate(all, asked))...)
+	t.add("after the start, Lease writes of a node", "1/s", w.other(rate(all, writes))...)
+	t.add("after the start, Lease writes of a holder", "1/s", w.holding(rate(all, writes))...)
 	t.add("nothing changes, from the API server to a node", "kB/s", w.other(rate(still, received))...)
 	t.add("nothing changes, CPU of a node", "ms/s", w.other(rate(still, cpu))...)
 	t.add("nothing changes, CPU of a holder", "ms/s", w.holding(rate(still, cpu))...)
@@ -223,8 +224,27 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 	t.add("an EndpointSlice changes, from the API server to a node", "kB", w.other(each(altered, changes, received))...)
 	t.add("an EndpointSlice changes, CPU of a node", "ms", w.other(each(altered, changes, cpu))...)
 	t.add("an EndpointSlice changes, CPU of a holder", "ms", w.holding(each(altered, changes, cpu))...)
-	w.calculate(t, still, each(reported, reports, received))
-	return errors.Join(w.proper(still), w.proper(reported), w.proper(altered), w.renewed(still))
+	t.total("requests after the start", "1/s", w, rate(all, asked))
+	t.total("Lease writes after the start", "1/s", w, rate(all, writes))
+	t.total("from the API server while nothing changes", "MB/s", w, func(n int) float64 { return rate(still, received)(n) / 1e3 })
+	reporters := float64(t.at.nodes) / w.plan.reporting.Seconds()
+	t.total("from the API server as often as kubelets report", "MB/s", w, func(n int) float64 { return each(reported, reports, received)(n) * reporters / 1e3 })
+	return errors.Join(w.proper(all), w.renewed(all))
+}
+
+// together adds up what nodes have used in several times.
+func together(parts ...[]use) []use {
+	sum := make([]use, len(parts[0]))
+	for i := range sum {
+		sum[i].asked = requests{}
+		for _, part := range parts {
+			sum[i].wall += part[i].wall
+			for what, count := range part[i].asked {
+				sum[i].asked[what] += count
+			}
+		}
+	}
+	return sum
 }
 
 // profile begins to fetch a profile of a holder, as [program.Program.Profile] does.
@@ -233,13 +253,13 @@ func (w *world) profile(ctx context.Context, t *sheet, doing string) (wait func(
 	return w.nodes[0].running.Profile(ctx, name, fmt.Sprintf("profile?seconds=%.0f", w.plan.window.Seconds()))
 }
 
-// renewed returns an error if a node has written its Lease too often, although nothing has changed.
-func (w *world) renewed(still []use) error {
+// renewed returns an error if a node has written its Lease too often, although its addresses have not changed.
+func (w *world) renewed(all []use) error {
 	var errs []error
-	for i, u := range still {
+	for i, u := range all {
 		most := 0
 		if w.nodes[i].member {
-			most = 1 + int(u.wall/renewal)
+			most = 2 + int(u.wall/renewal) // it takes time to count
 		}
 		if written := u.asked.leaseWrites(); written > most {
 			errs = append(errs, fmt.Errorf("%s has written its Lease %d times in %s, want %d", objects.Node(i), written, u.wall, most))
@@ -248,21 +268,11 @@ func (w *world) renewed(still []use) error {
 	return errors.Join(errs...)
 }
 
-// calculate adds what all nodes of the cluster use together, if each uses as much as those that were measured. report is how
-// many kB a node is told for each report of a kubelet.
-func (w *world) calculate(t *sheet, still []use, report func(n int) float64) {
-	all := func(value func(use) float64) float64 {
-		rate := func(n int) float64 { return value(still[n]) / still[n].wall.Seconds() }
-		holding, other := w.holding(rate), w.other(rate)
-		return figure.Distribution(holding).Median()*float64(len(holding)) + figure.Distribution(other).Median()*float64(t.at.nodes-len(holding))
-	}
-	t.add("calculated: all nodes, requests, nothing changes", "1/s", all(func(u use) float64 { return float64(u.asked.all()) }))
-	t.add("calculated: all nodes, Lease writes, nothing changes", "1/s", all(func(u use) float64 { return float64(u.asked.leaseWrites()) }))
-	t.add("calculated: from the API server to all nodes, nothing changes", "MB/s", all(func(u use) float64 { return u.received / 1e6 }))
-	reports := float64(t.at.nodes) / w.plan.reporting.Seconds()
-	each := figure.Distribution(w.other(report)).Median()
-	t.add("calculated: from the API server to a node, as often as kubelets report", "kB/s", each*reports)
-	t.add("calculated: from the API server to all nodes, as often as kubelets report", "MB/s", each*reports*float64(t.at.nodes)/1e3)
+// total adds a row for all nodes of the cluster, if each uses as much as those that were measured.
+func (t *sheet) total(name, unit string, w *world, value func(n int) float64) {
+	holding, other := w.holding(value), w.other(value)
+	sum := figure.Distribution(holding).Median()*float64(len(holding)) + figure.Distribution(other).Median()*float64(t.at.nodes-len(holding))
+	t.add("calculated: all nodes, "+name, unit, sum)
 }
 
 // during returns what each node uses while something is done.
