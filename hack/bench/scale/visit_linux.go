@@ -143,15 +143,26 @@ func (w *world) knowsChanged(n *node) (bool, error) {
 	return to == standInAddress(len(w.nodes)), err
 }
 
-// allFollow waits for all kernels, and returns how long each took.
-func (w *world) allFollow(ctx context.Context, began time.Time, is func(*node) (bool, error)) (took []time.Duration, err error) {
+// allFollow waits for all kernels.
+func (w *world) allFollow(ctx context.Context, began time.Time, is func(*node) (bool, error)) (following, error) {
 	took, errs := make([]time.Duration, len(w.nodes)), make([]error, len(w.nodes))
-	var following sync.WaitGroup
+	var waiting sync.WaitGroup
 	for i, n := range w.nodes {
-		following.Go(func() { took[i], errs[i] = n.follows(ctx, began, is) })
+		waiting.Go(func() { took[i], errs[i] = n.follows(ctx, began, is) })
 	}
-	following.Wait()
-	return took, errors.Join(errs...)
+	waiting.Wait()
+	f := following{began: began}
+	for i, n := range w.nodes {
+		group := &f.nodes
+		switch {
+		case n.member:
+			group = &f.holders
+		case n.silent:
+			group = &f.silent
+		}
+		*group = max(*group, took[i].Seconds())
+	}
+	return f, errors.Join(errs...)
 }
 
 // proper returns an error if nodes have asked for what is no business of theirs.
@@ -307,7 +318,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // memory says how much the processes have.
-func (w *world) memory(ctx context.Context, t *sheet) error {
+func (w *world) memory(_ context.Context, t *sheet) error {
 	all := make([]memory, len(w.nodes))
 	for i, n := range w.nodes {
 		var err error
@@ -335,69 +346,74 @@ func (w *world) memoryOfAPIServer(t *sheet, with string) error {
 // follow measures how soon all kernels know new pods, and another holder.
 func (w *world) follow(ctx context.Context, t *sheet) error {
 	defer w.profile(ctx, t, "following")()
-	var known, direct, silent []float64
+	var replaced, moves []following
 	for range w.plan.moves {
-		took, err := w.replace(ctx)
+		f, err := w.replace(ctx)
 		if err != nil {
 			return err
 		}
-		known = append(known, took)
+		replaced = append(replaced, f)
 	}
-	t.add("pods change, until the kernels of all processes follow", "s", known...)
 	for range w.plan.moves {
-		m, err := w.move(ctx)
+		f, err := w.move(ctx)
 		if err != nil {
 			return err
 		}
-		direct, silent = append(direct, m.direct), append(silent, m.silent)
+		moves = append(moves, f)
 	}
-	t.add("an address moves, until the kernels of all processes follow", "s", direct...)
-	t.add("an address moves, until a kernel follows the Lease alone", "s", silent...)
+	t.follow("pods change", replaced)
+	t.follow("an address moves", moves)
 	return nil
 }
 
-// replace replaces the pods of probe changed on all nodes at once, and returns after how many seconds all kernels have the
-// new ones.
-func (w *world) replace(ctx context.Context) (seconds float64, err error) {
+// following is how long it took until kernels were as they should, in seconds.
+type following struct {
+	began time.Time
+	// holders is for the last of the holders, nodes for that of the others, silent for the one that is told nothing directly.
+	holders, nodes, silent float64
+}
+
+// follow adds rows for the several times that something happened.
+func (t *sheet) follow(what string, all []following) {
+	for _, row := range []struct {
+		who   string
+		value func(following) float64
+	}{
+		{"the kernels of nodes follow", func(f following) float64 { return f.nodes }},
+		{"the kernels of holders follow", func(f following) float64 { return f.holders }},
+		{"the kernel of a node follows that hears Leases alone", func(f following) float64 { return f.silent }},
+	} {
+		var values []float64
+		for _, f := range all {
+			values = append(values, row.value(f))
+		}
+		t.add(what+", until "+row.who, "s", values...)
+	}
+}
+
+// replace replaces the pods of probe changed on all nodes at once, and waits until all kernels have the new ones.
+func (w *world) replace(ctx context.Context) (following, error) {
 	w.replaced++
 	began := time.Now()
 	slice := changed.slice(len(w.nodes), w.replaced)
 	if _, err := w.client.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
-		return 0, err
+		return following{}, err
 	}
-	took, err := w.allFollow(ctx, began, w.knowsChanged)
-	if err != nil {
-		return 0, err
-	}
-	return slices.Max(took).Seconds(), nil
-}
-
-// move is how long it took others to follow the moved address, in seconds.
-type move struct {
-	began time.Time
-	// direct is for nodes that are told by the new holder, silent for the one that follows the Lease.
-	direct, silent float64
+	return w.allFollow(ctx, began, w.knowsChanged)
 }
 
 // move moves the address to another node of the pool, and waits until all kernels follow.
-func (w *world) move(ctx context.Context) (m move, err error) {
+func (w *world) move(ctx context.Context) (following, error) {
 	from, to := w.holder, w.nodes[0]
 	if from == to {
 		to = w.nodes[1]
 	}
-	m.began, w.holder = time.Now(), to
+	w.holder = to
+	began := time.Now()
 	if err := w.lab.MoveAddr(moved.egressIP, from.host, to.host); err != nil {
-		return m, err
+		return following{}, err
 	}
-	took, err := w.allFollow(ctx, m.began, w.knowsMoved)
-	for i, n := range w.nodes {
-		if n.silent {
-			m.silent = took[i].Seconds()
-		} else {
-			m.direct = max(m.direct, took[i].Seconds())
-		}
-	}
-	return m, err
+	return w.allFollow(ctx, began, w.knowsMoved)
 }
 
 // standIns measures the same while as many watch the Leases as there are Nodes, and how soon all of them are told.
@@ -410,9 +426,10 @@ func (w *world) standIns(ctx context.Context, t *sheet) error {
 	}
 	defer all.stop()
 	w.Log("%d stand-ins watch after %s", n, time.Since(began).Round(time.Second))
-	var direct, silent, half, last []float64
+	var moves []following
+	var half, last []float64
 	for range w.plan.moves {
-		m, err := w.move(ctx)
+		f, err := w.move(ctx)
 		if err != nil {
 			return err
 		}
@@ -420,11 +437,10 @@ func (w *world) standIns(ctx context.Context, t *sheet) error {
 		if err != nil {
 			return err
 		}
-		direct, silent = append(direct, m.direct), append(silent, m.silent)
-		half, last = append(half, times[len(times)/2].Sub(m.began).Seconds()), append(last, times[len(times)-1].Sub(m.began).Seconds())
+		moves = append(moves, f)
+		half, last = append(half, times[len(times)/2].Sub(f.began).Seconds()), append(last, times[len(times)-1].Sub(f.began).Seconds())
 	}
-	t.add("an address moves while stand-ins watch, until the kernels of all processes follow", "s", direct...)
-	t.add("an address moves while stand-ins watch, until a kernel follows the Lease alone", "s", silent...)
+	t.follow("an address moves while stand-ins watch", moves)
 	t.add("an address moves, until half of the stand-ins are told of the Lease", "s", half...)
 	t.add("an address moves, until all stand-ins are told of the Lease", "s", last...)
 	return w.memoryOfAPIServer(t, " while stand-ins watch")
