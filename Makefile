@@ -180,6 +180,14 @@ bench: build build-controlplane ## Show what things cost, as ratios in one run a
 bench-smoke: build build-controlplane ## Check that the benchmarks work, not how fast anything is (root; RUN=REGEXP for some)
 	$(BENCH) -smoke -o _output/bench-smoke.txt
 
+# How many nodes are real processes; as many as fit into memory, if it is empty.
+PROCESSES =
+
+.PHONY: bench-scale
+bench-scale: RUN = ^scale$$
+bench-scale: build build-controlplane ## Show what a cluster of 5,000 nodes costs, by simulation (root; PROCESSES=N real nodes)
+	PROCESSES=$(PROCESSES) $(BENCH)
+
 .PHONY: bench-readme
 bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, the picture and README.md (root, an idle machine; RUN=REGEXP for some)
 	$(BENCH) -publish

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
+	"github.com/openshift/origin-node/hack/bench/scale"
 )
 
 var here = machine{cpu: "a CPU", cores: 2, kernel: "6.18", tools: []string{"nft 1.0.6"}}
@@ -54,9 +55,9 @@ func TestParseResults_OtherFormats(t *testing.T) {
 	}
 }
 
-// TestReadme_SectionIsMadeOfTheResults: whoever changes the template, README.md or RESULTS.md alone runs 'make
+// TestPublish_FilesAreMadeOfTheResults: whoever changes a template, RESULTS.md or what is made of it alone runs 'make
 // bench-readme RUN=seed' afterwards.
-func TestReadme_SectionIsMadeOfTheResults(t *testing.T) {
+func TestPublish_FilesAreMadeOfTheResults(t *testing.T) {
 	t.Chdir("../..")
 	results, err := os.ReadFile(resultsFile)
 	if err != nil {
@@ -70,28 +71,52 @@ func TestReadme_SectionIsMadeOfTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile(readmeFile)
-	if err != nil {
-		t.Fatal(err)
+	for _, made := range []struct {
+		file, section string
+		markers       markers
+	}{{readmeFile, section, performance}, {contributingFile, p.scaleTable(), scaled}} {
+		text, err := os.ReadFile(made.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		updated, err := made.markers.replace(text, made.section)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(text), string(updated)); diff != "" {
+			t.Errorf("%s (-is +should be):\n%s", made.file, diff)
+		}
 	}
-	updated, err := replace(readme, section)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(readme), string(updated)); diff != "" {
-		t.Errorf("%s (-is +should be):\n%s", readmeFile, diff)
+}
+
+func TestScaleTable_ColumnForEachSize(t *testing.T) {
+	p := published{rows: []row{
+		{scale.Prefix + "memory", "1k nodes", "100 MiB"}, {scale.Prefix + "memory", "5k nodes", "120 MiB"},
+		{"flows", "1k", "0.980"}, {scale.Prefix + "requests", "5k nodes", "0.1 1/s"},
+	}}
+	const want = `[cols="5,2,2"]
+|===
+| Figure | 1k nodes | 5k nodes
+
+| memory | 100 MiB | 120 MiB
+| requests |  | 0.1 1/s
+|===
+`
+	if diff := cmp.Diff(want, p.scaleTable()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestReplace_BetweenTheMarkersAlone(t *testing.T) {
-	got, err := replace([]byte("before\n"+begin+"old\n"+end+"after\n"), "new\n")
+	m := markers{"begin\n", "end\n"}
+	got, err := m.replace([]byte("before\nbegin\nold\nend\nafter\n"), "new\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("before\n"+begin+"new\n"+end+"after\n", string(got)); diff != "" {
+	if diff := cmp.Diff("before\nbegin\nnew\nend\nafter\n", string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := replace([]byte("before\n"+begin), ""); err == nil {
+	if _, err := m.replace([]byte("before\nbegin\n"), ""); err == nil {
 		t.Error("a missing marker is no error")
 	}
 }

@@ -21,12 +21,13 @@ import (
 	"github.com/openshift/origin-node/hack/bench/process"
 	"github.com/openshift/origin-node/hack/bench/programming"
 	"github.com/openshift/origin-node/hack/bench/redirects"
+	"github.com/openshift/origin-node/hack/bench/scale"
 	"github.com/openshift/origin-node/hack/bench/starts"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.Sockets(), flows.Moves(), redirects.Figure(), failover.Figure()})
+var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.Sockets(), flows.Moves(), redirects.Figure(), failover.Figure(), scale.Figure()})
 
 func main() {
 	switch {

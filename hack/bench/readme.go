@@ -18,11 +18,11 @@ const (
 	pictureFile = "hack/bench/new-flows.svg"
 )
 
-// The section of README.md stands between these.
-const (
-	begin = "<!-- performance: begin -->\n"
-	end   = "<!-- performance: end -->\n"
-)
+// markers are the lines between which a file has what is made of the results.
+type markers struct{ begin, end string }
+
+// performance is where README.md has its section.
+var performance = markers{"<!-- performance: begin -->\n", "<!-- performance: end -->\n"}
 
 // sectionText is the template of that section. value looks up a row, ways one for each way to write rules, and flows
 // one for the structure that each of these writes.
@@ -71,13 +71,26 @@ func (p published) render() (string, error) {
 }
 
 // replace returns text with another section between the markers.
-func replace(text []byte, section string) ([]byte, error) {
-	before, rest, opened := bytes.Cut(text, []byte(begin))
-	_, after, closed := bytes.Cut(rest, []byte(end))
+func (m markers) replace(text []byte, section string) ([]byte, error) {
+	before, rest, opened := bytes.Cut(text, []byte(m.begin))
+	_, after, closed := bytes.Cut(rest, []byte(m.end))
 	if !opened || !closed {
-		return nil, errors.New("the lines " + strings.TrimSpace(begin) + " and " + strings.TrimSpace(end) + " are missing")
+		return nil, errors.New("the lines " + strings.TrimSpace(m.begin) + " and " + strings.TrimSpace(m.end) + " are missing")
 	}
-	return slices.Concat(before, []byte(begin), []byte(section), []byte(end), after), nil
+	return slices.Concat(before, []byte(m.begin), []byte(section), []byte(m.end), after), nil
+}
+
+// update has a file say something else between its markers.
+func (m markers) update(file, section string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	updated, err := m.replace(text, section)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, updated, 0o644)
 }
 
 // lines are those of the picture: structures under the load of random pods, by size.
@@ -112,7 +125,7 @@ func draw(ctx context.Context, p published) ([]byte, error) {
 	return svg, nil
 }
 
-// publish writes RESULTS.md, the picture and, if all values of its section are known, README.md.
+// publish writes RESULTS.md, the picture, the table of CONTRIBUTING.adoc and, if all values of its section are known, README.md.
 func publish(ctx context.Context, p published, stderr io.Writer) error {
 	if err := os.WriteFile(resultsFile, []byte(p.String()), 0o644); err != nil {
 		return err
@@ -124,18 +137,13 @@ func publish(ctx context.Context, p published, stderr io.Writer) error {
 	if err := os.WriteFile(pictureFile, svg, 0o644); err != nil {
 		return err
 	}
+	if err := scaled.update(contributingFile, p.scaleTable()); err != nil {
+		return err
+	}
 	section, err := p.render()
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "%s stays as it is: %v\n", readmeFile, err)
 		return nil
 	}
-	text, err := os.ReadFile(readmeFile)
-	if err != nil {
-		return err
-	}
-	updated, err := replace(text, section)
-	if err != nil {
-		return fmt.Errorf("%s: %w", readmeFile, err)
-	}
-	return os.WriteFile(readmeFile, updated, 0o644)
+	return performance.update(readmeFile, section)
 }

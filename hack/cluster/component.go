@@ -134,6 +134,13 @@ func (c *Component) Running() bool {
 	return c.process.running()
 }
 
+// PID is that of the process of the last start.
+func (c *Component) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process.cmd.Process.Pid
+}
+
 // Ready returns when the process says that it is ready. It is an error when it does
 // not run or ends meanwhile, and when ctx ends.
 func (c *Component) Ready(ctx context.Context) error {

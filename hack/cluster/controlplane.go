@@ -69,6 +69,8 @@ type Config struct {
 	// Kubelets says that the nodes are to have real ones: there is a scheduler, and nodes that nobody hears of are not
 	// ready.
 	Kubelets bool
+	// APIServer has further arguments of kube-apiserver.
+	APIServer []string
 	// Log returns the path of a component's log, by its name; nil is for DIR/NAME.log.
 	Log func(component string) string
 }
@@ -238,7 +240,7 @@ func (c *ControlPlane) addComponents(config Config, admin pair) error {
 		}
 	}
 	c.Etcd = add("etcd", etcdURL+"/readyz", c.etcdArgs())
-	c.APIServer = add("kube-apiserver", c.URL()+"/readyz", c.apiServerArgs())
+	c.APIServer = add("kube-apiserver", c.URL()+"/readyz", append(c.apiServerArgs(), config.APIServer...))
 	running := controllers
 	if config.Kubelets {
 		running = slices.Concat(controllers, kubeletsControllers)

@@ -21,6 +21,7 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 		return changed
 	}
 	s.nodes[object.Name] = converted
+	clear(s.primaryOf)
 	s.move()
 	return true
 }
@@ -55,6 +56,7 @@ func (s *state) deleteNode(name string) (changed bool) {
 		changed = true
 	}
 	delete(s.nodes, name)
+	clear(s.primaryOf)
 	return changed
 }
 

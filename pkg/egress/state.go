@@ -30,8 +30,10 @@ type state struct {
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods podNames
 	// attachments are those of this node's pods.
-	attachments  map[netip.Addr]plan.Attachment
-	nodes        map[string]map[v1.IPFamily]plan.Node
+	attachments map[netip.Addr]plan.Attachment
+	nodes       map[string]map[v1.IPFamily]plan.Node
+	// primaryOf has what primaries returns, as long as no node changes.
+	primaryOf    map[v1.IPFamily]map[string]netip.Addr
 	serviceCIDRs []netip.Prefix
 	network      network
 	// served are the IP families that a proxier serves.
@@ -57,6 +59,7 @@ func newState(config Config) *state {
 		unserved:    map[unservedName][]plan.Endpoint{},
 		attachments: map[netip.Addr]plan.Attachment{},
 		nodes:       map[string]map[v1.IPFamily]plan.Node{},
+		primaryOf:   map[v1.IPFamily]map[string]netip.Addr{},
 		served:      families,
 		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
 		claimed:     map[v1.IPFamily]*claimedIPs{},

@@ -251,10 +251,14 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.
 func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.Steering) {
-	nodes := s.nodes(family)
-	result.Self = s.state.primaries(s.outer)[s.state.config.NodeName]
-	delete(nodes, s.state.config.NodeName)
-	result.Nodes = slices.SortedFunc(maps.Values(nodes), netip.Addr.Compare)
+	self := s.state.config.NodeName
+	result.Self = s.state.primary(self, s.outer)
+	for name, ip := range s.nodes(family) {
+		if name != self {
+			result.Nodes = append(result.Nodes, ip)
+		}
+	}
+	slices.SortFunc(result.Nodes, netip.Addr.Compare)
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
 	result.Held = map[netip.Addr]bool{}
@@ -269,7 +273,8 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	return result
 }
 
-// nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent.
+// nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent. The map must not be
+// changed.
 func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
 	if s.config.Kernel.Transport == steering.Direct {
 		return s.state.primaries(family) // a next hop is of the packets' family
@@ -300,8 +305,8 @@ func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Ad
 	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.assignable[ip] }) {
 		return nil
 	}
-	nodes, self, known := s.nodes(family), s.state.config.NodeName, s.homed[family]
-	nodes[self] = s.state.primaries(s.outer)[self]
+	nodes, self, known := maps.Clone(s.nodes(family)), s.state.config.NodeName, s.homed[family]
+	nodes[self] = s.state.primary(self, s.outer)
 	if !maps.Equal(nodes, known.nodes) {
 		known = homed{}
 	}
@@ -371,7 +376,7 @@ func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) hol
 	if s.config.Kernel.Transport != steering.Direct {
 		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
 	}
-	self, nodes := s.state.primaries(s.outer)[s.state.config.NodeName], s.state.primaries(family)
+	self, nodes := s.state.primary(s.state.config.NodeName, s.outer), s.state.primaries(family)
 	reasons := map[string]holders.Reason{} // each node is asked for once
 	return func(ip netip.Addr) holders.Holding {
 		h := s.directory.Holder(ip, now)
@@ -499,15 +504,19 @@ func (s *steerer) publish() {
 	}
 }
 
-// primaries returns the primary addresses of all nodes that have one, in an IP family, by their names.
+// primaries returns the primary addresses of all nodes that have one, in an IP family, by their names. The map must not be
+// changed. There may be thousands of nodes, and each sync asks several times.
 func (s *state) primaries(family v1.IPFamily) map[string]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	primaries := map[string]netip.Addr{}
-	for name, node := range s.nodes {
-		if ip := node[family].Primary; ip.IsValid() {
-			primaries[name] = ip
+	if s.primaryOf[family] == nil {
+		primaries := map[string]netip.Addr{}
+		for name, node := range s.nodes {
+			if ip := node[family].Primary; ip.IsValid() {
+				primaries[name] = ip
+			}
 		}
+		s.primaryOf[family] = primaries
 	}
-	return primaries
+	return s.primaryOf[family]
 }

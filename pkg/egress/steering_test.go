@@ -370,10 +370,13 @@ func TestSteerer_Homes(t *testing.T) {
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
 }
 
-// BenchmarkSteerer_Steering is what a sync asks for that is about something else, on a node that has the egress IP of 10,000
-// pods.
+// BenchmarkSteerer_Steering is what a sync asks for that is about something else, on a node of 5,000 that has the egress IP of
+// 10,000 pods.
 func BenchmarkSteerer_Steering(b *testing.B) {
 	s := newSteered(b, holders.Auto)
+	for i := range 5_000 {
+		s.state.setNode(node(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
+	}
 	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
 	s.state.move()
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
+	"github.com/openshift/origin-node/hack/bench/program"
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
@@ -96,9 +97,11 @@ func run(ctx context.Context, s figure.Settings, by way) (results []figure.Resul
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	start := map[string]func(context.Context) (*program, error){
-		"stock": func(ctx context.Context) (*program, error) { return w.startStock(ctx, kubeProxy) },
-		"ours":  func(ctx context.Context) (*program, error) { return w.startOurs(ctx, os.Getenv(binaryVariable)) },
+	start := map[string]func(context.Context) (*program.Program, error){
+		"stock": func(ctx context.Context) (*program.Program, error) { return w.startStock(ctx, kubeProxy) },
+		"ours": func(ctx context.Context) (*program.Program, error) {
+			return w.startOurs(ctx, os.Getenv(binaryVariable))
+		},
 	}
 	var cases []figure.Case
 	for _, name := range []string{"stock", "ours"} {
@@ -136,52 +139,52 @@ func (by way) rows(at string, stock, ours []figure.Distribution) (results []figu
 }
 
 // visit runs a program on an empty kernel and measures it.
-func (w *world) visit(ctx context.Context, p pace, name string, start func(context.Context) (*program, error)) (values []float64, err error) {
+func (w *world) visit(ctx context.Context, p pace, name string, start func(context.Context) (*program.Program, error)) (values []float64, err error) {
 	if err := tables.Empty(ctx, w.lab.Node()); err != nil {
 		return nil, err
 	}
-	program, err := start(ctx)
+	running, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, program.stop()) }()
+	defer func() { err = errors.Join(err, running.Stop()) }()
 	values = make([]float64, quantities)
-	complete, err := program.complete(ctx)
+	complete, err := running.Complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, kernels, err := program.childrenCPU()
+	_, kernels, err := running.ChildrenCPU()
 	if err != nil {
 		return nil, err
 	}
 	values[toComplete], values[outside] = complete.Seconds(), (complete - kernels).Seconds()
-	if err := errors.Join(w.check(ctx), program.quiet(ctx, p.look)); err != nil {
+	if err := errors.Join(w.check(ctx), running.Quiet(ctx, p.look)); err != nil {
 		return nil, err
 	}
 	if err := sleep(ctx, p.window); err != nil { // the first look after the start reads all that was written
 		return nil, err
 	}
-	unused, err := figure.Time(program.cpu, func() error { return sleep(ctx, p.window) })
+	unused, err := figure.Time(running.CPU, func() error { return sleep(ctx, p.window) })
 	if err != nil {
 		return nil, err
 	}
 	values[idle] = figure.Milliseconds(unused.CPU) / unused.Wall.Seconds()
-	used, err := figure.Time(program.cpu, func() error {
-		defer program.profile(ctx, name+"-"+w.by.name, fmt.Sprintf("profile?seconds=%.0f", p.window.Seconds()))()
+	used, err := figure.Time(running.CPU, func() error {
+		defer running.Profile(ctx, name+"-"+w.by.name, fmt.Sprintf("profile?seconds=%.0f", p.window.Seconds()))()
 		if err := w.change(ctx, p.changes, p.pause); err != nil {
 			return err
 		}
-		return program.quiet(ctx, p.look)
+		return running.Quiet(ctx, p.look)
 	})
 	if err != nil {
 		return nil, err
 	}
 	values[perChange] = max(figure.Milliseconds(used.CPU)-values[idle]*used.Wall.Seconds(), 0.01) / float64(p.changes)
-	if values[resident], values[anonymous], err = program.memory(); err != nil {
+	if values[resident], values[anonymous], err = running.Memory(); err != nil {
 		return nil, err
 	}
-	program.profile(ctx, name+"-"+w.by.name, "heap?gc=1")()
-	values[heap], err = program.heap(ctx)
+	running.Profile(ctx, name+"-"+w.by.name, "heap?gc=1")()
+	values[heap], err = running.Heap(ctx)
 	for _, memory := range []int{resident, anonymous, heap} {
 		values[memory] /= 1 << 20
 	}
@@ -209,15 +212,15 @@ func (w *world) arguments() [][2]string {
 	}
 }
 
-func (w *world) startStock(ctx context.Context, kubeProxy string) (*program, error) {
+func (w *world) startStock(ctx context.Context, kubeProxy string) (*program.Program, error) {
 	command := w.lab.Node().Command(ctx, kubeProxy, "--kubeconfig="+w.file("kubeconfig"), "--hostname-override="+nodeName)
 	for _, a := range w.arguments() {
 		command.Args = append(command.Args, "--"+a[0]+"="+a[1])
 	}
-	return start(w.lab.Node(), command, kubeProxy, "")
+	return program.Start(w.lab.Node(), command, kubeProxy, "")
 }
 
-func (w *world) startOurs(ctx context.Context, openshift string) (*program, error) {
+func (w *world) startOurs(ctx context.Context, openshift string) (*program.Program, error) {
 	var config strings.Builder
 	fmt.Fprintf(&config, "kind: NodeConfig\napiVersion: v1\nnodeName: %s\nmasterKubeConfig: %s\nproxyArguments:\n", nodeName, filepath.Base(w.file("kubeconfig")))
 	for _, a := range append(w.arguments(), [2]string{"egress-snat-socket", w.file("sock")}, [2]string{"egress-snat-cni-socket", w.file("cni")}) {
@@ -227,7 +230,7 @@ func (w *world) startOurs(ctx context.Context, openshift string) (*program, erro
 		return nil, err
 	}
 	command := w.lab.Node().Command(ctx, openshift, "start", "node", "--config="+w.file("node-config.yaml"))
-	return start(w.lab.Node(), command, openshift, inPlace)
+	return program.Start(w.lab.Node(), command, openshift, program.InPlace)
 }
 
 // check returns an error unless the kernel has rules for all Services.

@@ -49,9 +49,13 @@ type Directory struct {
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
 	// deaf: changes of Leases are not heard of.
-	deaf      bool
-	nodes     map[string]*node
+	deaf  bool
+	nodes map[string]*node
+	// speakers are those of them that have a statement: a few of thousands, of whose Nodes each is reported every so often.
+	speakers  map[string]*node
 	addresses map[netip.Addr]*address
+	// lost are those of them that are.
+	lost map[netip.Addr]*address
 	// leaving has the addresses that nobody announces any more, with the time when they become
 	// unclaimed.
 	leaving map[netip.Addr]time.Time
@@ -142,7 +146,8 @@ type address struct {
 func NewDirectory(config Config) *Directory {
 	return &Directory{
 		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, handing: map[netip.Addr]bool{},
-		nodes: map[string]*node{}, addresses: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
+		nodes: map[string]*node{}, speakers: map[string]*node{},
+		addresses: map[netip.Addr]*address{}, lost: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
 	}
 }
 
@@ -228,8 +233,8 @@ func (d *Directory) Conflicts(now time.Time) (conflicts []Conflict) {
 func (d *Directory) Wake(now time.Time) time.Time {
 	d.advance(now)
 	wake := d.turnAt
-	for _, a := range d.addresses {
-		if at := a.holding.Since.Add(handover); a.holding.State == Lost && at.After(d.now) {
+	for _, a := range d.lost {
+		if at := a.holding.Since.Add(handover); at.After(d.now) {
 			wake = Earlier(wake, at)
 		}
 	}
@@ -258,7 +263,7 @@ func (d *Directory) advance(now time.Time) {
 
 // nextTurn returns the next time at which turn changes anything; zero for never.
 func (d *Directory) nextTurn() (at time.Time) {
-	for _, n := range d.nodes {
+	for _, n := range d.speakers {
 		at = Earlier(Earlier(at, d.silentAt(n)), d.forgottenAt(n))
 	}
 	for _, until := range d.leaving {
@@ -271,7 +276,7 @@ func (d *Directory) nextTurn() (at time.Time) {
 func (d *Directory) turn() {
 	due := func(at time.Time) bool { return !at.IsZero() && !at.After(d.now) }
 	concerned := map[netip.Addr]bool{}
-	for name, n := range d.nodes {
+	for name, n := range d.speakers {
 		if due(d.silentAt(n)) {
 			n.silent = true
 			maps.Copy(concerned, n.listed())
@@ -336,6 +341,11 @@ func (d *Directory) restate(name string, change func(*node)) (concerned map[neti
 	concerned = n.listed()
 	change(n)
 	n.choose()
+	if n.lease != nil || n.direct != nil {
+		d.speakers[name] = n
+	} else {
+		delete(d.speakers, name)
+	}
 	after := n.listed()
 	for ip := range concerned {
 		if !after[ip] {
@@ -415,6 +425,11 @@ func (d *Directory) settle(ip netip.Addr) {
 	}
 	d.changed = d.changed || holding != a.holding || !slices.Equal(rivals, a.rivals)
 	a.holding, a.rivals = holding, rivals
+	if holding.State == Lost {
+		d.lost[ip] = a
+	} else {
+		delete(d.lost, ip)
+	}
 	if holding.State == Unclaimed && len(a.announcers) == 0 {
 		delete(d.addresses, ip)
 	}

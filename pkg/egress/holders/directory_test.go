@@ -323,8 +323,54 @@ func TestDirectory_ForgetsWhatIsGone(t *testing.T) {
 			timed{0, NodeDeleted{name}}, timed{0, LeaseDeleted{name}})
 	}
 	d.Holder(ips[0], at(5))
-	if len(d.nodes)+len(d.addresses)+len(d.leaving) > 0 {
-		t.Errorf("it still has %d nodes, %d addresses, %d leaving", len(d.nodes), len(d.addresses), len(d.leaving))
+	if len(d.nodes)+len(d.speakers)+len(d.addresses)+len(d.lost)+len(d.leaving) > 0 {
+		t.Errorf("it still has %d nodes, %d speakers, %d addresses, %d lost, %d leaving", len(d.nodes), len(d.speakers), len(d.addresses), len(d.lost), len(d.leaving))
+	}
+}
+
+// TestDirectory_KnowsWhatTimeMayChange: an event costs as much as there are nodes that have said something and addresses that
+// are lost, however many there are of others.
+func TestDirectory_KnowsWhatTimeMayChange(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		d := newDirectory()
+		apply(d, someHistory(r, 1+r.IntN(30))...)
+		speakers, lost := map[string]*node{}, map[netip.Addr]*address{}
+		for name, n := range d.nodes {
+			if n.lease != nil || n.direct != nil {
+				speakers[name] = n
+			}
+		}
+		for ip, a := range d.addresses {
+			if a.holding.State == Lost {
+				lost[ip] = a
+			}
+		}
+		if !maps.Equal(speakers, d.speakers) || !maps.Equal(lost, d.lost) {
+			t.Fatalf("seed %d: speakers %v and lost addresses %v, want %v and %v", seed, d.speakers, d.lost, speakers, lost)
+		}
+	}
+}
+
+// BenchmarkDirectory_NodeReported is a report of a kubelet, of so many.
+func BenchmarkDirectory_NodeReported(b *testing.B) {
+	for _, nodes := range []int{100, 5000} {
+		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {
+			d := newDirectory()
+			for i := range nodes {
+				apply(d, timed{0, NodeSeen{fmt.Sprint("node-", i), true, addrs("192.0.2.1")}})
+			}
+			epochs := map[netip.Addr]uint64{}
+			for i := range 1000 {
+				epochs[netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)})] = 1
+			}
+			apply(d, timed{0, announced("node-0", 0, epochs)})
+			event := NodeSeen{"node-1", true, addrs("192.0.2.1")}
+			for b.Loop() {
+				d.Apply(event, at(1))
+				d.Wake(at(1))
+			}
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package process
+package program
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // self is this process as a program.
-func self() *program { return &program{process: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}} }
+func self() *Program { return &Program{process: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}} }
 
 func TestProgramCPU_SameAsTheKernelReports(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").Run(); err != nil {
@@ -22,13 +22,13 @@ func TestProgramCPU_SameAsTheKernelReports(t *testing.T) {
 	}
 	// The two times of children are rounded down to 10 ms.
 	const rounding = 20 * time.Millisecond
-	user, system, err := self().childrenCPU()
+	user, system, err := self().ChildrenCPU()
 	if wantUser, wantSystem := time.Duration(children.Utime.Nano()), time.Duration(children.Stime.Nano()); err != nil ||
 		(user-wantUser).Abs() > rounding || (system-wantSystem).Abs() > rounding || wantUser < wantSystem+2*rounding {
 		t.Errorf("children: %s and %s, %v; want %s and %s, far apart", user, system, err, wantUser, wantSystem)
 	}
 	want := time.Duration(own.Utime.Nano() + own.Stime.Nano() + children.Utime.Nano() + children.Stime.Nano())
-	got, err := self().cpu()
+	got, err := self().CPU()
 	if err != nil || got < want-rounding || got > want+rounding {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
@@ -38,7 +38,7 @@ func TestProgramCPU_SameAsTheKernelReports(t *testing.T) {
 }
 
 func TestProgramMemory_GrowsWithMappedMemory(t *testing.T) {
-	before, anonymousBefore, err := self().memory()
+	before, anonymousBefore, err := self().Memory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestProgramMemory_GrowsWithMappedMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, anonymous, err := self().memory()
+	after, anonymous, err := self().Memory()
 	if err != nil || after-before < more*3/4 || after-before > more*3/2 {
 		t.Errorf("%.0f bytes more, %v; want %d", after-before, err, more)
 	}

@@ -1,4 +1,4 @@
-package process
+package program
 
 import (
 	"bytes"
@@ -26,11 +26,11 @@ import (
 // metricsURL is kube-proxy's, by default.
 const metricsURL = "http://127.0.0.1:10249"
 
-// inPlace is the node's log message when the rules of egress SNAT are complete.
-const inPlace = "Egress SNAT rules are in place"
+// InPlace is the node's log message when the rules of egress SNAT are complete.
+const InPlace = "Egress SNAT rules are in place"
 
-// program is a running program.
-type program struct {
+// Program is a running program.
+type Program struct {
 	host    *lab.Host
 	client  *http.Client
 	process *exec.Cmd
@@ -39,13 +39,13 @@ type program struct {
 	ended   <-chan struct{} // closed when it has ended
 }
 
-// start starts a command of the host that runs a file. Its rules are complete when it has printed what is awaited, if
+// Start starts a command of the host that runs a file. Its rules are complete when it has printed what is awaited, if
 // anything.
-func start(host *lab.Host, command *exec.Cmd, file, awaited string) (*program, error) {
+func Start(host *lab.Host, command *exec.Cmd, file, awaited string) (*Program, error) {
 	if err := evict(file); err != nil {
 		return nil, err
 	}
-	p := &program{
+	p := &Program{
 		host: host, process: command,
 		printed: &output{awaited: []byte(awaited)},
 		client:  &http.Client{Transport: &http.Transport{DialContext: host.DialContext}},
@@ -75,8 +75,8 @@ func evict(name string) error {
 	return unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
 }
 
-// stop ends the program as a service manager does.
-func (p *program) stop() error {
+// Stop ends the program as a service manager does.
+func (p *Program) Stop() error {
 	const patience = 30 * time.Second
 	p.client.CloseIdleConnections()
 	if err := p.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -90,8 +90,8 @@ func (p *program) stop() error {
 	}
 }
 
-// poll calls done until it returns true. It fails if the program ends meanwhile.
-func (p *program) poll(ctx context.Context, what string, patience, pause time.Duration, done func(context.Context) bool) error {
+// Poll calls done until it returns true. It fails if the program ends meanwhile.
+func (p *Program) Poll(ctx context.Context, what string, patience, pause time.Duration, done func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(pause)
@@ -108,12 +108,12 @@ func (p *program) poll(ctx context.Context, what string, patience, pause time.Du
 	return nil
 }
 
-// complete returns how long after the start the rules were complete: after the proxier's first sync, which has all
+// Complete returns how long after the start the rules were complete: after the proxier's first sync, which has all
 // objects, and the awaited message.
-func (p *program) complete(ctx context.Context) (time.Duration, error) {
+func (p *Program) Complete(ctx context.Context) (time.Duration, error) {
 	const patience, pause = 5 * time.Minute, 100 * time.Millisecond
 	var at time.Time
-	err := p.poll(ctx, "no complete rules", patience, pause, func(ctx context.Context) bool {
+	err := p.Poll(ctx, "no complete rules", patience, pause, func(ctx context.Context) bool {
 		if at.IsZero() {
 			at = p.synced(ctx)
 		}
@@ -133,7 +133,7 @@ func (p *program) complete(ctx context.Context) (time.Duration, error) {
 var lastSync = regexp.MustCompile(`(?m)^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} (\S+)$`)
 
 // synced returns when the IPv4 proxier synced last; zero if it has not.
-func (p *program) synced(ctx context.Context) time.Time {
+func (p *Program) synced(ctx context.Context) time.Time {
 	text, err := p.get(ctx, metricsURL+"/metrics")
 	if err != nil {
 		return time.Time{} // not listening yet
@@ -145,7 +145,7 @@ func (p *program) synced(ctx context.Context) time.Time {
 	return time.UnixMicro(int64(microseconds))
 }
 
-func (p *program) get(ctx context.Context, url string) ([]byte, error) {
+func (p *Program) get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -162,14 +162,14 @@ func (p *program) get(ctx context.Context, url string) ([]byte, error) {
 	return text, err
 }
 
-// quiet waits until the program has nothing more to do: until it has used hardly any CPU time between two looks,
+// Quiet waits until the program has nothing more to do: until it has used hardly any CPU time between two looks,
 // several times in a row.
-func (p *program) quiet(ctx context.Context, look time.Duration) error {
+func (p *Program) Quiet(ctx context.Context, look time.Duration) error {
 	const patience, inARow = 3 * time.Minute, 3
 	little := look / 30
 	last, calm := time.Duration(-1), 0
-	return p.poll(ctx, "no rest", patience, look, func(context.Context) bool {
-		now, err := p.cpu()
+	return p.Poll(ctx, "no rest", patience, look, func(context.Context) bool {
+		now, err := p.CPU()
 		if err != nil {
 			return false // it has ended; poll reports it
 		}
@@ -183,18 +183,18 @@ func (p *program) quiet(ctx context.Context, look time.Duration) error {
 	})
 }
 
-// cpu is the time that the process has used, and its children that have ended.
-func (p *program) cpu() (time.Duration, error) {
+// CPU is the time that the process has used, and its children that have ended.
+func (p *Program) CPU() (time.Duration, error) {
 	own, err := figure.CPUOf(p.process.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
-	user, system, err := p.childrenCPU()
+	user, system, err := p.ChildrenCPU()
 	return own + user + system, err
 }
 
-// childrenCPU is what the children that have ended used, by themselves and in the kernel.
-func (p *program) childrenCPU() (user, system time.Duration, err error) {
+// ChildrenCPU is what the children that have ended used, by themselves and in the kernel.
+func (p *Program) ChildrenCPU() (user, system time.Duration, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.Process.Pid))
 	if err != nil {
 		return 0, 0, err
@@ -219,15 +219,30 @@ func childrenCPU(stat []byte) (user, system time.Duration, err error) {
 	return time.Duration(counts[0]) * tick, time.Duration(counts[1]) * tick, nil
 }
 
+var vmHWM = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// Peak returns the most that was resident at any time, in bytes.
+func (p *Program) Peak() (float64, error) {
+	text, err := p.status()
+	if err != nil {
+		return 0, err
+	}
+	return number(vmHWM, text, 1<<10)
+}
+
+func (p *Program) status() ([]byte, error) {
+	return os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
+}
+
 var (
 	vmRSS   = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 	rssAnon = regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB$`)
 )
 
-// memory returns how much of the process is resident, and how much of that is anonymous, in bytes. The rest is pages
+// Memory returns how much of the process is resident, and how much of that is anonymous, in bytes. The rest is pages
 // of the program's file, which the kernel takes away when it needs memory.
-func (p *program) memory() (resident, anonymous float64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
+func (p *Program) Memory() (resident, anonymous float64, err error) {
+	text, err := p.status()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -241,8 +256,8 @@ func (p *program) memory() (resident, anonymous float64, err error) {
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 
-// heap is the live heap after a garbage collection, in bytes.
-func (p *program) heap(ctx context.Context) (float64, error) {
+// Heap is the live heap after a garbage collection, in bytes.
+func (p *Program) Heap(ctx context.Context) (float64, error) {
 	text, err := p.get(ctx, metricsURL+"/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return 0, err
@@ -250,9 +265,9 @@ func (p *program) heap(ctx context.Context) (float64, error) {
 	return number(heapAlloc, text, 1)
 }
 
-// profile begins to fetch a profile if the environment variable PROFILE names a directory for it. wait returns when it
+// Profile begins to fetch a profile if the environment variable PROFILE names a directory for it. wait returns when it
 // is there. Values of such a run do not count.
-func (p *program) profile(ctx context.Context, name, query string) (wait func()) {
+func (p *Program) Profile(ctx context.Context, name, query string) (wait func()) {
 	dir := os.Getenv("PROFILE")
 	if dir == "" {
 		return func() {}
