@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,8 +25,13 @@ const (
 	straysName = "strays"
 )
 
-// netlinkTime bounds each wait for the kernel.
-const netlinkTime = 5 * time.Second
+const (
+	// netlinkTime bounds each wait for the kernel.
+	netlinkTime = 5 * time.Second
+	// sendBuffer bounds the table: some 60,000 addresses. elementsInMessage: an attribute takes 64 KiB.
+	sendBuffer        = 4 << 20
+	elementsInMessage = 400
+)
 
 // content is what the table has.
 type content struct {
@@ -84,7 +90,7 @@ func (c *connection) change(add func(*nftables.Table) error) (err error) {
 		}
 	}()
 	if c.Conn == nil {
-		options := nftables.WithSockOptions(func(raw *netlink.Conn) error { c.raw = raw; return nil })
+		options := nftables.WithSockOptions(func(raw *netlink.Conn) error { c.raw = raw; return raw.SetWriteBuffer(sendBuffer) })
 		if c.Conn, err = nftables.New(nftables.AsLasting(), options); err != nil {
 			return err
 		}
@@ -129,10 +135,7 @@ func (c *connection) add(t *nftables.Table, what content) error {
 	for ip, until := range what.left {
 		addresses = append(addresses, nftables.SetElement{Key: ip.AsSlice(), Timeout: timeout(until)})
 	}
-	if err := c.AddSet(former, nodes); err != nil {
-		return err
-	}
-	if err := c.AddSet(left, addresses); err != nil {
+	if err := errors.Join(c.addSet(former, nodes), c.addSet(left, addresses)); err != nil {
 		return err
 	}
 	strays := c.AddChain(&nftables.Chain{Name: straysName, Table: t})
@@ -152,6 +155,14 @@ func (c *connection) add(t *nftables.Table, what content) error {
 	rule(strays, "the former holder may track it", h.mayGoOn(), destination,
 		[]expr.Any{&expr.Lookup{SourceRegister: 1, DestRegister: 1, IsDestRegSet: true, SetName: former.Name, SetID: former.ID}, &expr.Dup{RegAddr: 1}}, drop)
 	return nil
+}
+
+func (c *connection) addSet(s *nftables.Set, elements []nftables.SetElement) error {
+	errs := []error{c.AddSet(s, nil)}
+	for some := range slices.Chunk(elements, elementsInMessage) {
+		errs = append(errs, c.SetAddElements(s, some))
+	}
+	return errors.Join(errs...)
 }
 
 // timeout is how long the kernel is to keep an element; it forgets none that has no time left.

@@ -23,6 +23,8 @@ const (
 	remembered = Time + time.Second
 	// patience is how long a caller waits at most until the kernel has what it said. Other changes of nftables may be under way.
 	patience = 50 * time.Millisecond
+	// again is when a write is tried again that has failed. Until then packets may go in circles.
+	again = 100 * time.Millisecond
 )
 
 var errLate = fmt.Errorf("the kernel has not changed the nftables table %s within %v", tableName, patience)
@@ -93,14 +95,18 @@ func (w *Writer) change(set func()) error {
 }
 
 // Run writes until ctx ends and nothing counts any more: the process of a node that was drained just before it ends waits a
-// moment, so that no packets go in circles. Failures are returned to those who asked for the change, and logged if nobody did.
-// What counts is the network namespace of the caller's thread.
+// moment, so that no packets go in circles. Failures are returned to those who asked for the change, or logged if nobody did, and
+// tried again. What counts is the network namespace of the caller's thread.
 func (w *Writer) Run(ctx context.Context) {
 	kernel := connection{family: w.family}
 	defer kernel.close()
+	w.run(ctx, kernel.write)
+}
+
+func (w *Writer) run(ctx context.Context, write func(content) error) {
 	due, done := time.NewTimer(0), ctx.Done()
 	defer due.Stop()
-	for there := false; done != nil || there; {
+	for there, failed := false, false; done != nil || there; {
 		select {
 		case <-done:
 			done = nil
@@ -112,14 +118,18 @@ func (w *Writer) Run(ctx context.Context) {
 		if !there && content.empty() {
 			continue
 		}
-		err := kernel.write(content)
-		there = !content.empty()
+		err := write(content)
 		for _, waiter := range waiters {
 			waiter <- err
 		}
-		if err != nil && len(waiters) == 0 {
-			klog.FromContext(ctx).Error(err, "Cannot remove the nftables table of a drain; it has no effect any more", "ipFamily", w.family)
+		if err != nil {
+			due.Reset(again)
 		}
+		if err != nil && len(waiters) == 0 && !failed {
+			klog.FromContext(ctx).Error(err, "Cannot write the nftables table of a drain; will retry, further failures are not logged", "ipFamily", w.family)
+		}
+		failed = err != nil
+		there = !content.empty() || failed && done != nil // what is left at the end has no effect
 	}
 }
 

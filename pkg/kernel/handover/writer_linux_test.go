@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -293,6 +294,74 @@ func TestWriter_EndsWhenNothingIsPassed(t *testing.T) {
 		if err := n.next.Leave([]netip.Addr{n.ip}); !errors.Is(err, errLate) {
 			t.Errorf("after the end: %v, want %v", err, errLate)
 		}
+	})
+}
+
+// TestWriter_TakesThousandsOfAddresses at once, as many as the drain of a large node moves.
+func TestWriter_TakesThousandsOfAddresses(t *testing.T) {
+	const many = 3000
+	onTwo(t, func(n *two) {
+		former, left := map[netip.Addr]netip.Addr{}, []netip.Addr{}
+		for ip := n.ip; len(left) < many; ip = ip.Next() {
+			former[ip], left = n.of(n.former.Host), append(left, ip)
+		}
+		n.eventually(func() error { // elements count for a moment
+			if err := errors.Join(n.next.Pass(former), n.next.Leave(left)); err != nil {
+				return err
+			}
+			listed := n.nft(n.next, "list ruleset")
+			if got := strings.Count(listed, "expires"); got != 2*many {
+				return fmt.Errorf("the kernel has %d elements, want %d", got, 2*many)
+			}
+			return nil
+		})
+	})
+}
+
+// TestWriter_WritesAgainWhatFailed: without its table a former holder sends packets back that are passed on to it. A table that
+// cannot be removed holds nobody up.
+func TestWriter_WritesAgainWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, fails, has := NewWriter(kernel.IPv4), errors.New("the kernel does not do it"), content{}
+		failing, attempts := true, 0
+		write := func(c content) error {
+			if attempts++; failing {
+				return fails
+			}
+			has = c
+			return nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.run(ctx, write) }()
+		expect := func(when string, after time.Duration, want int) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if len(has.left) != want {
+				t.Errorf("%s: the kernel has %d addresses, want %d", when, len(has.left), want)
+			}
+		}
+		if err := w.Leave([]netip.Addr{netip.MustParseAddr("192.0.2.99")}); !errors.Is(err, fails) {
+			t.Errorf("got %v, want %v", err, fails)
+		}
+		expect("it fails", 3*again+again/2, 0)
+		if attempts != 4 {
+			t.Errorf("it was tried %d times, want 4", attempts)
+		}
+		failing = false
+		expect("it works again", again, 1)
+		failing = true
+		expect("it cannot be removed", remembered, 1)
+		failing = false
+		expect("it can be removed", again, 0)
+		if err := w.Leave([]netip.Addr{netip.MustParseAddr("192.0.2.99")}); err != nil {
+			t.Error(err)
+		}
+		failing = true
+		stop()
+		time.Sleep(remembered + again)
+		<-ended
 	})
 }
 
