@@ -2,6 +2,7 @@ package holders
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -44,8 +45,11 @@ type Directory struct {
 	taken map[netip.Addr]bool
 	// released are those that this node is removing: OwnAddresses does not count for them until it lacks them.
 	released map[netip.Addr]bool
-	// handing are those that count as this node's although OwnAddresses need not have them any more.
-	handing map[netip.Addr]bool
+	// handing are those that count as this node's although OwnAddresses need not have them any more, with the number of the
+	// handover.
+	handing map[netip.Addr]int
+	// listed are those that OwnAddresses had last.
+	listed map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
 	// deaf: changes of Leases are not heard of.
@@ -145,7 +149,7 @@ type address struct {
 // NewDirectory returns a Directory that knows of nobody.
 func NewDirectory(config Config) *Directory {
 	return &Directory{
-		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, handing: map[netip.Addr]bool{},
+		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, handing: map[netip.Addr]int{},
 		nodes: map[string]*node{}, speakers: map[string]*node{},
 		addresses: map[netip.Addr]*address{}, lost: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
 	}
@@ -191,6 +195,9 @@ func (d *Directory) Own() map[netip.Addr]uint64 {
 	}
 	return maps.Clone(d.own)
 }
+
+// HandingOver are the addresses that another node has taken over, and whose packets still leave from here.
+func (d *Directory) HandingOver() iter.Seq[netip.Addr] { return maps.Keys(d.handing) }
 
 // Revision returns that of this node's Lease; 0 if there is none.
 func (d *Directory) Revision() uint64 {

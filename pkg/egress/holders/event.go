@@ -63,13 +63,16 @@ type NodeDeleted struct{ Name string }
 func (e OwnAddresses) apply(d *Directory) {
 	before := d.own
 	d.own = make(map[netip.Addr]uint64, len(e.Addresses))
-	for _, stay := range []map[netip.Addr]bool{d.taken, d.handing} {
-		for ip := range stay {
-			d.own[ip] = before[ip]
-		}
+	for ip := range d.taken {
+		d.own[ip] = before[ip]
+	}
+	for ip := range d.handing {
+		d.own[ip] = before[ip]
 	}
 	leaving := map[netip.Addr]bool{}
+	d.listed = make(map[netip.Addr]bool, len(e.Addresses))
 	for _, ip := range e.Addresses {
+		d.listed[ip] = true
 		if d.released[ip] {
 			leaving[ip] = true
 			continue

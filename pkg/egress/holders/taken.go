@@ -13,11 +13,14 @@ type Took struct{ Addresses map[netip.Addr]uint64 }
 type Released struct{ Addresses []netip.Addr }
 
 // HandingOver says that this node removes addresses that another one has taken over, and that its packets leave from here until
-// HandedOver says otherwise.
-type HandingOver struct{ Addresses []netip.Addr }
+// HandedOver says otherwise. The Number, which is not 0, tells it from other handovers of the same addresses.
+type HandingOver struct {
+	Addresses []netip.Addr
+	Number    int
+}
 
-// HandedOver ends what HandingOver began. It does not count for addresses that this node has taken again since.
-type HandedOver struct{ Addresses []netip.Addr }
+// HandedOver ends what the HandingOver of its Number began. It does not count for addresses that this node has taken again since.
+type HandedOver HandingOver
 
 func (e Took) apply(d *Directory) {
 	for ip, epoch := range e.Addresses {
@@ -30,10 +33,12 @@ func (e Took) apply(d *Directory) {
 
 func (e Released) apply(d *Directory) {
 	for _, ip := range e.Addresses {
+		if d.listed[ip] || d.taken[ip] {
+			d.released[ip] = true
+		}
 		delete(d.own, ip)
 		delete(d.taken, ip)
 		delete(d.handing, ip)
-		d.released[ip] = true
 		d.settle(ip)
 	}
 }
@@ -41,11 +46,11 @@ func (e Released) apply(d *Directory) {
 func (e HandingOver) apply(d *Directory) {
 	for _, ip := range e.Addresses {
 		if _, here := d.own[ip]; here {
-			d.handing[ip] = true
+			d.handing[ip] = e.Number
 		}
 	}
 }
 
 func (e HandedOver) apply(d *Directory) {
-	Released{slices.DeleteFunc(slices.Clone(e.Addresses), func(ip netip.Addr) bool { return !d.handing[ip] })}.apply(d)
+	Released{slices.DeleteFunc(slices.Clone(e.Addresses), func(ip netip.Addr) bool { return d.handing[ip] != e.Number })}.apply(d)
 }

@@ -71,20 +71,26 @@ func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 
 func TestHandedOver_EndsWhatHandingOverBegan(t *testing.T) {
 	ip, now := netip.MustParseAddr("203.0.113.10"), time.Unix(1000, 0)
+	list := []netip.Addr{ip}
+	here, taken := OwnAddresses{list}, Took{map[netip.Addr]uint64{ip: 12}}
 	for name, test := range map[string]struct {
 		meanwhile []Event
 		want      State
+		// later is what comes of the address being there again afterwards.
+		later State
 	}{
-		"removed":       {[]Event{OwnAddresses{}}, Remote},
-		"a late report": {[]Event{OwnAddresses{[]netip.Addr{ip}}, OwnAddresses{}}, Remote},
-		"taken again":   {[]Event{OwnAddresses{}, Took{map[netip.Addr]uint64{ip: 12}}}, Local},
+		"removed":           {[]Event{OwnAddresses{}}, Remote, Local},
+		"a late report":     {[]Event{here, OwnAddresses{}}, Remote, Local},
+		"not yet removed":   {[]Event{here}, Remote, Remote},
+		"taken again":       {[]Event{OwnAddresses{}, taken}, Local, Local},
+		"handed over again": {[]Event{OwnAddresses{}, taken, HandingOver{list, 2}}, Local, Local},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := NewDirectory(Config{NodeName: "a", Outer: kernel.IPv4})
 			for _, e := range []Event{
-				OwnAddresses{[]netip.Addr{ip}}, LeasesKnown{}, NodeSeen{Name: "b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}},
+				here, LeasesKnown{}, NodeSeen{Name: "b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}},
 				Announced{Node: "b", Statement: Statement{Addresses: map[netip.Addr]uint64{ip: 9}, Revision: 1}, Source: Announcement},
-				HandingOver{[]netip.Addr{ip}},
+				HandingOver{list, 1},
 			} {
 				d.Apply(e, now)
 			}
@@ -93,9 +99,13 @@ func TestHandedOver_EndsWhatHandingOverBegan(t *testing.T) {
 					t.Errorf("after %+v it does not count any more", e)
 				}
 			}
-			d.Apply(HandedOver{[]netip.Addr{ip}}, now)
+			d.Apply(HandedOver{list, 1}, now)
 			if h := d.Holder(ip, now); h.State != test.want {
 				t.Errorf("got %+v, want it %s", h, test.want)
+			}
+			d.Apply(here, now)
+			if h := d.Holder(ip, now); h.State != test.later {
+				t.Errorf("later: got %+v, want it %s", h, test.later)
 			}
 		})
 	}
