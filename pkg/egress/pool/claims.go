@@ -59,10 +59,10 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 		if !m.live(holder) {
 			return holder, Dead // what it says now is not known; it answers if it still has it
 		}
-		switch m.objection(holder, ip) {
-		case "":
+		switch why := m.objection(holder, ip); {
+		case why == "":
 			return "", ""
-		case Draining, NotInPool:
+		case why.drained():
 			return holder, Drained
 		default:
 			return holder, Detached

@@ -253,7 +253,7 @@ func (r *Runner) release(logger klog.Logger, releases []Release) {
 	}
 	var moves []Move
 	for _, a := range releases {
-		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, At: time.Now()})
+		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, GoOn: a.GoOn, At: time.Now()})
 		r.leaving[a.Address] = true
 	}
 	r.moved(moves)

@@ -165,6 +165,24 @@ func TestRunner_TellsTheNodesBeforeTheNetwork(t *testing.T) {
 	}
 }
 
+// TestRunner_TellsOfWhatItReleases before it removes it, and whether its connections go on.
+func TestRunner_TellsOfWhatItReleases(t *testing.T) {
+	for _, goOn := range []bool{true, false} {
+		r, k := newFakeRunner()
+		k.held[ip1] = 1
+		var told []Move
+		r.config.Moved = func(moves []Move) {
+			if told = append(told, moves...); len(k.held) == 0 {
+				t.Error("it is removed before it is told of")
+			}
+		}
+		r.doNow(Release{Address: ip1, Why: HandedOver, To: "b", GoOn: goOn})
+		if len(k.held) > 0 || len(told) != 1 || told[0].GoOn != goOn || told[0].Other != "b" {
+			t.Errorf("told %+v, want one move to b that goes on: %v; the kernel has %v", told, goOn, k.held)
+		}
+	}
+}
+
 func TestRunner_TakesNothingTooLate(t *testing.T) {
 	r, k := newFakeRunner()
 	r.doNow(Take{Address: ip1, Until: time.Now().Add(-time.Nanosecond)}, take(ip2))

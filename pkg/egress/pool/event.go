@@ -120,6 +120,8 @@ type Release struct {
 	Why     Reason
 	// To is who has it now; empty if nobody is known.
 	To string
+	// GoOn: that member passes on what comes there for this node's connections, so this node goes on with them for a moment.
+	GoOn bool
 }
 
 // Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails.

@@ -158,7 +158,7 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 		case m.wanted != nil && !m.wanted[ip]:
 			actions = append(actions, m.release(ip, Unwanted, ""))
 		case rival != "" && m.outranked(ip, rival):
-			actions = append(actions, m.release(ip, m.whyOutranked(ip), rival))
+			actions = append(actions, m.giveTo(ip, rival))
 		case cutOff && m.held[ip] > 0 && m.elsewhere[ip] > m.held[ip]:
 			actions = append(actions, m.release(ip, TakenOver, ""))
 		}
@@ -166,12 +166,15 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 	return actions
 }
 
-// whyOutranked tells whether this member has given an address away that another one has now: it serves it until then.
-func (m *Member) whyOutranked(ip netip.Addr) Reason {
-	if m.objection(m.name, ip) == "" {
-		return TakenOver
+// giveTo releases an address that another member has now: this one has given it away and served it until then, or was out of reach.
+func (m *Member) giveTo(ip netip.Addr, rival string) Release {
+	why := m.objection(m.name, ip)
+	if why == "" {
+		return m.release(ip, TakenOver, rival)
 	}
-	return HandedOver
+	release := m.release(ip, HandedOver, rival)
+	release.GoOn = why.drained() && m.handover && m.live(rival) && m.peers[rival].state.Handover
+	return release
 }
 
 func (m *Member) release(ip netip.Addr, why Reason, to string) Release {

@@ -322,6 +322,40 @@ func TestMember_PassesPacketsOn(t *testing.T) {
 	}
 }
 
+// TestMember_GoesOnWithItsConnections if the member that takes its address over passes packets on, and only then.
+func TestMember_GoesOnWithItsConnections(t *testing.T) {
+	linkDown := Networks{[]Network{{Prefix: subnet.Prefix}}}
+	for name, test := range map[string]struct {
+		older   bool
+		event   Event
+		passes  bool
+		reason  Reason
+		suspect bool
+		want    bool
+	}{
+		"drained":               {event: Drain{true}, passes: true, reason: HandedOver, want: true},
+		"not in the pool":       {event: Pool{[]string{"b", "c"}}, passes: true, reason: HandedOver, want: true},
+		"an older next holder":  {event: Drain{true}, reason: HandedOver},
+		"a kernel without dup":  {older: true, event: Drain{true}, passes: true, reason: HandedOver},
+		"link down":             {event: linkDown, passes: true, reason: HandedOver},
+		"it was out of reach":   {event: Tick{}, passes: true, reason: TakenOver},
+		"both: it was not live": {event: Drain{true}, passes: true, suspect: true, reason: HandedOver},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ip := mine(t)
+			m := newTestMember(t, ip)
+			m.handover = !test.older
+			m.Next(m.probed(moment(0), nil, ip), moment(0))
+			m.Next(test.event, moment(0))
+			m.Next(Alive{"b", !test.suspect}, moment(0))
+			b := peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] + 1})
+			b.Handover = test.passes
+			got := slices.DeleteFunc(moves(m.Next(Heard{b}, moment(0))), func(a Action) bool { _, is := a.(Release); return !is })
+			acts(t, got, Release{Address: ip, Why: test.reason, To: "b", GoOn: test.want})
+		})
+	}
+}
+
 // TestMember_EpochsOfFoundAddresses: they may be known before the addresses are.
 func TestMember_EpochsOfFoundAddresses(t *testing.T) {
 	m := NewMember("a", 1)

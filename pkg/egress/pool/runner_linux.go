@@ -47,6 +47,8 @@ type Move struct {
 	Why   Reason
 	// PassOn: what comes here for connections of the node that had it is to be passed on to that one.
 	PassOn bool
+	// GoOn: the node that has it now passes on what comes there for connections of this one.
+	GoOn bool
 	// At is when, Since when it was known that the address has to move.
 	At, Since time.Time
 }
