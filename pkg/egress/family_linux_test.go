@@ -99,6 +99,25 @@ func newAttachingTest(t *testing.T, socket string, served ...v1.IPFamily) *famil
 	return f
 }
 
+// TestExtension_HandoversOfThePoolsFamilies: what the kernel lacks in another family does not count.
+func TestExtension_HandoversOfThePoolsFamilies(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		for name, networks := range map[v1.IPFamily][]netip.Prefix{
+			v1.IPv4Protocol: {netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("198.51.100.0/28")},
+			v1.IPv6Protocol: {netip.MustParsePrefix("2001:db8::/120")},
+		} {
+			ctx, stop := context.WithCancel(t.Context())
+			e := &Extension{config: Config{Pool: Pool{Networks: networks}}}
+			h, err := e.startHandovers(ctx)
+			if len(h) != 1 || h[name] == nil || err != nil {
+				t.Errorf("a pool of %s: %v, %v", name, h, err)
+			}
+			stop()
+			e.running.Wait()
+		}
+	})
+}
+
 // program puts a shell script in iptables' place, in one step.
 func (f *familyTest) program(name, script string) {
 	f.Helper()

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
 )
@@ -18,7 +20,7 @@ import (
 // the connections of other nodes' pods, too: those nodes send to the new holder by then.
 const goesOn = handover.Time / 2
 
-// handovers keep connections while egress IPs go from one live node to another, in both IP families.
+// handovers keep connections while egress IPs go from one live node to another, in the IP families of the pool.
 type handovers map[v1.IPFamily]handoverWriter
 
 // handoverWriter is a [handover.Writer].
@@ -30,12 +32,14 @@ type handoverWriter interface {
 // startHandovers begins to write what handovers take; an error says why this kernel cannot.
 func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
 	h := handovers{}
-	for _, family := range families {
+	for _, network := range e.config.Pool.Networks {
+		family := familyOf(network.Addr())
 		if err := handover.Available(kernel.Family(family)); err != nil {
 			return nil, err
 		}
+		h[family] = nil
 	}
-	for _, family := range families {
+	for family := range h {
 		w := handover.NewWriter(kernel.Family(family))
 		e.running.Go(func() { w.Run(ctx) })
 		h[family] = w
@@ -43,24 +47,53 @@ func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
 	return h, nil
 }
 
-// passOn has this node pass on what belongs to connections of the nodes that had these egress IPs.
-func (p *poolNode) passOn(former map[netip.Addr]string) {
-	nodes := map[v1.IPFamily]map[netip.Addr]netip.Addr{}
-	for ip, name := range former {
-		family := familyOf(ip)
-		addresses := p.extension.state.primaries(family)
-		self, node := addresses[p.extension.config.NodeName], addresses[name]
-		if !self.IsValid() || !node.IsValid() || p.extension.steerer.adjacent(self, node) != nil {
-			continue // a router would send it back
-		}
-		if nodes[family] == nil {
-			nodes[family] = map[netip.Addr]netip.Addr{}
-		}
-		nodes[family][ip] = node
+// neighbours returns what tells at which address the other node of a move has packets passed to it, and not if there is a router
+// between. Each node is looked at once.
+func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
+	type of struct {
+		family v1.IPFamily
+		name   string
 	}
-	for family, of := range nodes {
+	known := map[of]netip.Addr{}
+	return func(m pool.Move) (netip.Addr, bool) {
+		key := of{familyOf(m.Address), m.Other}
+		node, looked := known[key]
+		if !looked {
+			var err error
+			if node, err = p.neighbour(key.family, key.name); err != nil {
+				p.logger.Info("Connections that begin while egress IPs are handed over may take a second, because packets cannot be passed on", "node", key.name, "ipFamily", key.family, "reason", err.Error())
+			}
+			known[key] = node
+		}
+		return node, node.IsValid()
+	}
+}
+
+func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
+	addresses := p.extension.state.primaries(family)
+	self, node := addresses[p.extension.config.NodeName], addresses[name]
+	if !self.IsValid() || !node.IsValid() {
+		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP for %s", family)
+	}
+	if err := p.extension.steerer.adjacent(self, node); err != nil {
+		return netip.Addr{}, err
+	}
+	return node, nil
+}
+
+// passOn has this node pass on what belongs to connections of the nodes that had these egress IPs, to the addresses of those.
+func (p *poolNode) passOn(former map[netip.Addr]netip.Addr) {
+	of := map[v1.IPFamily]map[netip.Addr]netip.Addr{}
+	for ip, node := range former {
+		family := familyOf(ip)
+		if of[family] == nil {
+			of[family] = map[netip.Addr]netip.Addr{}
+		}
+		of[family][ip] = node
+	}
+	for family, nodes := range of {
 		if w := p.handovers[family]; w != nil {
-			p.complain(w.Pass(of), slices.Collect(maps.Keys(of)))
+			p.complain(w.Pass(nodes), slices.Collect(maps.Keys(nodes)))
 		}
 	}
 }
@@ -85,9 +118,56 @@ func (p *poolNode) complain(err error, addresses []netip.Addr) {
 	}
 }
 
-// handOver goes on with the connections of egress IPs that another node has now, until all nodes send to that one.
+// handOver goes on with the connections of egress IPs that another node has now, until all nodes send to that one. Until its rules
+// say so, this node counts as one that has them.
 func (p *poolNode) handOver(addresses []netip.Addr) {
 	p.leaveTo(addresses)
-	p.extension.steerer.apply(holders.HandingOver{Addresses: addresses})
-	time.AfterFunc(goesOn, func() { p.extension.steerer.apply(holders.HandedOver{Addresses: addresses}) })
+	number := p.begin(addresses)
+	p.extension.steerer.apply(holders.HandingOver{Addresses: addresses, Number: number})
+	time.AfterFunc(goesOn, func() {
+		p.extension.steerer.apply(holders.HandedOver{Addresses: addresses, Number: number})
+		p.awaitRules(addresses, mostRuleTime)
+		p.end(number)
+	})
+}
+
+// begin notes a handover, and returns its number; end says that it is over.
+func (p *poolNode) begin(addresses []netip.Addr) (number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun++
+	p.handing[p.begun] = addresses
+	return p.begun
+}
+
+func (p *poolNode) end(number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.handing, number)
+}
+
+// handingOver are the egress IPs whose handover is not over.
+func (p *poolNode) handingOver() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Concat(slices.Collect(maps.Values(p.handing))...)
+}
+
+const (
+	// ruleTime is how long a move waits at most for this node's rules where nothing is passed on: on the former holder before the
+	// address is removed, on the next one before it is announced to the network.
+	ruleTime = 50 * time.Millisecond
+	// mostRuleTime is how long a drain does at its end.
+	mostRuleTime = 5 * time.Second
+)
+
+// awaitRules returns when this node's rules for these egress IPs follow from what was told before, or after a time.
+func (p *poolNode) awaitRules(addresses []netip.Addr, most time.Duration) {
+	ctx, stop := context.WithTimeout(p.ctx, most)
+	defer stop()
+	for name, f := range p.extension.families {
+		if slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return familyOf(ip) == name }) {
+			_ = f.loop.Await(ctx) // what is late is no reason to wait any longer
+		}
+	}
 }

@@ -69,6 +69,9 @@ type poolNode struct {
 	moves map[pool.Reason]int
 	// handovers is nil where the kernel has not what that takes.
 	handovers handovers
+	// handing are the egress IPs of each handover that is not over, by its number; begun is that of the last one.
+	handing map[int][]netip.Addr
+	begun   int
 	// warned is what the log says of networks of the pool inside the cluster, and of addresses that this node cannot
 	// hold.
 	warned struct{ networks, unable []string }
@@ -95,6 +98,7 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 	p := &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
 		nodes: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
+		handing: map[int][]netip.Addr{},
 	}
 	for why := range pool.Reasons() {
 		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
@@ -249,11 +253,7 @@ func (p *poolNode) leave(ctx context.Context) {
 	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
 	runner.Tell(pool.Drain{Now: true})
 	for look := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-look.C {
-		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(goesOn): // other nodes may still send packets here
-			}
+		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 && len(p.handingOver()) == 0 {
 			return
 		}
 	}
@@ -302,21 +302,28 @@ func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
 }
 
 // moved tells the directory, the log and the users of moves. What belongs to connections of a node that hands an address over goes
-// to that one before anybody sends it here.
+// to that one before anybody sends it here. Where it cannot, the rules of both nodes change at once, and are waited for.
 func (p *poolNode) moved(moves []pool.Move) {
 	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
-	var handedOver, released []netip.Addr
-	former := map[netip.Addr]string{}
+	var handedOver, released, abrupt []netip.Addr
+	former, neighbour := map[netip.Addr]netip.Addr{}, p.neighbours()
 	for _, m := range moves {
+		node, passes := netip.Addr{}, false
+		if m.PassOn || m.GoOn {
+			node, passes = neighbour(m)
+		}
 		switch {
 		case m.Taken:
-			if took.Addresses[m.Address] = m.Epoch; m.PassOn {
-				former[m.Address] = m.Other
+			if took.Addresses[m.Address] = m.Epoch; passes {
+				former[m.Address] = node
 			}
-		case m.Why == pool.HandedOver:
+		case passes:
 			handedOver = append(handedOver, m.Address)
 		default:
 			released = append(released, m.Address)
+		}
+		if !passes && (m.Why == pool.Drained || m.Why == pool.HandedOver) {
+			abrupt = append(abrupt, m.Address)
 		}
 	}
 	p.passOn(former)
@@ -330,6 +337,7 @@ func (p *poolNode) moved(moves []pool.Move) {
 		go p.leaveTo(released) // a node that was drained until now may be passed packets all the same
 		p.extension.steerer.apply(holders.Released{Addresses: released})
 	}
+	p.awaitRules(abrupt, ruleTime)
 	p.tell(moves)
 }
 

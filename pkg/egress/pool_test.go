@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,30 +250,164 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestPoolNode_GoesOnAfterAHandover until all nodes know of the new holder, and not with what it has released otherwise. What it
-// does not track it drops first.
+// TestPoolNode_GoesOnAfterAHandover until all nodes know of the new holder, if that one passes packets on to it. What it does not
+// track it drops first.
 func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
-	for why, want := range map[pool.Reason]bool{pool.HandedOver: true, pool.TakenOver: false} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPoolTest(t)
-			p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
-			local := func() bool { return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local }
-			fake := &fakeHandover{before: func() {}}
-			p.handovers = handovers{v1.IPv4Protocol: fake}
-			p.moved([]pool.Move{{Address: egressIP, Other: "node-b", Why: why}})
-			if want && !slices.Equal(fake.left, []netip.Addr{egressIP}) {
-				t.Errorf("%s: it drops the strays of %v at first", why, fake.left)
-			}
-			p.apply(holders.OwnAddresses{})
-			time.Sleep(goesOn - time.Millisecond)
-			if local() != want {
-				t.Errorf("%s: it goes on: %v, want %v", why, local(), want)
-			}
-			time.Sleep(2 * time.Millisecond)
-			if synctest.Wait(); local() || !slices.Equal(fake.left, []netip.Addr{egressIP}) {
-				t.Errorf("%s: afterwards it goes on: %v; it dropped %v", why, local(), fake.left)
-			}
+	for name, test := range map[string]struct {
+		move     pool.Move
+		adjacent error
+		want     bool
+	}{
+		"handed over":          {pool.Move{Other: "node-b", Why: pool.HandedOver, GoOn: true}, nil, true},
+		"nobody passes it on":  {pool.Move{Other: "node-b", Why: pool.HandedOver}, nil, false},
+		"behind a router":      {pool.Move{Other: "node-b", Why: pool.HandedOver, GoOn: true}, errors.New("behind a router"), false},
+		"an unknown node":      {pool.Move{Other: "node-x", Why: pool.HandedOver, GoOn: true}, nil, false},
+		"it was out of reach":  {pool.Move{Other: "node-b", Why: pool.TakenOver}, nil, false},
+		"no Service claims it": {pool.Move{Why: pool.Unwanted}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPoolTest(t)
+				p.steerer.adjacent = func(self, node netip.Addr) error { return test.adjacent }
+				p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+				local := func() bool { return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local }
+				fake := &fakeHandover{before: func() {}}
+				p.handovers = handovers{v1.IPv4Protocol: fake}
+				test.move.Address = egressIP
+				p.moved([]pool.Move{test.move})
+				if test.want && !slices.Equal(fake.left, []netip.Addr{egressIP}) {
+					t.Errorf("it drops the strays of %v at first", fake.left)
+				}
+				p.apply(holders.OwnAddresses{})
+				time.Sleep(goesOn - time.Millisecond)
+				if local() != test.want {
+					t.Errorf("it goes on: %v, want %v", local(), test.want)
+				}
+				time.Sleep(2 * time.Millisecond)
+				if synctest.Wait(); local() || !slices.Equal(fake.left, []netip.Addr{egressIP}) {
+					t.Errorf("afterwards it goes on: %v; it dropped %v", local(), fake.left)
+				}
+			})
 		})
+	}
+}
+
+// rules has a node write the rules of IPv4, each time for a while, until the test ends. synced is how often it has.
+func (p poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
+	synced = &atomic.Int32{}
+	f := &family{loop: extension.NewLoop(time.Millisecond, time.Hour)}
+	p.extension.families[v1.IPv4Protocol] = f
+	p.changed = func() { p.extension.changed(true, time.Now()) }
+	ctx, stop := context.WithCancel(p.ctx)
+	ended := make(chan struct{})
+	p.Cleanup(func() { stop(); <-ended })
+	go func() {
+		defer close(ended)
+		f.loop.Run(ctx, func(context.Context, bool) (time.Time, bool) {
+			time.Sleep(takes)
+			synced.Add(1)
+			return time.Time{}, false
+		}, func([]time.Time) {})
+	}()
+	return synced
+}
+
+// TestPoolNode_WaitsForItsRules where nothing is passed on, but not for long, and not otherwise.
+func TestPoolNode_WaitsForItsRules(t *testing.T) {
+	const takes = 10 * time.Millisecond
+	for name, test := range map[string]struct {
+		move  pool.Move
+		takes time.Duration
+		want  time.Duration
+	}{
+		"from an older node": {pool.Move{Taken: true, Other: "node-b", Why: pool.Drained}, takes, takes},
+		"to an older node":   {pool.Move{Other: "node-b", Why: pool.HandedOver}, takes, takes},
+		"it takes long":      {pool.Move{Taken: true, Other: "node-b", Why: pool.Drained}, time.Second, ruleTime},
+		"packets go on":      {pool.Move{Taken: true, Other: "node-b", Why: pool.Drained, PassOn: true}, takes, 0},
+		"its node is dead":   {pool.Move{Taken: true, Other: "node-b", Why: pool.Dead}, takes, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPoolTest(t)
+				p.steerer.adjacent = func(self, node netip.Addr) error { return nil }
+				p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
+				p.rules(test.takes)
+				time.Sleep(2 * time.Second) // the first sync
+				test.move.Address, test.move.Epoch = egressIP, 2
+				began := time.Now()
+				p.moved([]pool.Move{test.move})
+				if took := time.Since(began); took != test.want {
+					t.Errorf("it waits for %v, want %v", took, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestExtension_PoolStatusHasWhatIsHandedOver until this node's pods do not use it any more: a drain, or a shutdown, is over then,
+// and the process may end.
+func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoolTest(t)
+		p.steerer.adjacent = func(self, node netip.Addr) error { return nil }
+		p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
+		synced := p.rules(100 * time.Millisecond)
+		time.Sleep(time.Second)
+		p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+		p.moved([]pool.Move{{Address: egressIP, Other: "node-b", Why: pool.HandedOver, GoOn: true}})
+		p.apply(holders.OwnAddresses{})
+		time.Sleep(goesOn / 2)
+		expect := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			s := p.extension.poolStatus(pool.Status{Members: []pool.State{{Name: "node-a", Run: 1, Draining: true}, {Name: "node-b", Run: 1}}})
+			if len(s.Members) != 2 || len(s.Members[0].Held) != want || len(s.Members[1].Held) > 0 {
+				t.Errorf("%s: %+v; want %d addresses of node-a", when, s.Members, want)
+			}
+		}
+		expect("it is handed over", 1)
+		time.Sleep(goesOn / 2)
+		before := synced.Load()
+		expect("its rules are late", 1)
+		time.Sleep(time.Second)
+		expect("its rules are there", 0)
+		if synced.Load() == before {
+			t.Error("no rules were written")
+		}
+	})
+}
+
+// TestPoolNode_LooksAtEachNodeOnce, however many addresses move: another look takes time in which nobody serves them.
+func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
+	p := newPoolTest(t)
+	looks := 0
+	p.steerer.adjacent = func(self, node netip.Addr) error { looks++; return nil }
+	fake := &fakeHandover{before: func() {}}
+	p.handovers = handovers{v1.IPv4Protocol: fake}
+	var moves []pool.Move
+	for ip := egressIP; len(moves) < 200; ip = ip.Next() {
+		moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Other: "node-b", Why: pool.Drained, PassOn: true})
+	}
+	p.moved(moves)
+	if looks != 1 || len(fake.passed) != len(moves) {
+		t.Errorf("it looked %d times to pass on %d addresses, want once for %d", looks, len(fake.passed), len(moves))
+	}
+}
+
+// TestPoolNode_PlansPodsOfWhatItHandsOver, also when it is not in the pool any more: their packets are passed on to it.
+func TestPoolNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
+	p := newPoolTest(t)
+	here := holders.OwnAddresses{Addresses: []netip.Addr{egressIP}}
+	for _, step := range []struct {
+		event holders.Event
+		want  bool
+	}{
+		{here, true}, {holders.HandingOver{Addresses: here.Addresses, Number: 1}, true}, {holders.OwnAddresses{}, true},
+		{holders.HandedOver{Addresses: here.Addresses, Number: 1}, false},
+	} {
+		if p.apply(step.event); p.state.placement.Held[egressIP] != step.want {
+			t.Errorf("after %+v it plans for %v, want that of %s: %v", step.event, p.state.placement.Held, egressIP, step.want)
+		}
 	}
 }
 

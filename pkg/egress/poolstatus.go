@@ -18,6 +18,10 @@ func (e *Extension) PoolStatus() (status.Pool, error) {
 	if err != nil {
 		return status.Pool{}, err
 	}
+	return e.poolStatus(s), nil
+}
+
+func (e *Extension) poolStatus(s pool.Status) status.Pool {
 	result := status.Pool{Node: e.config.NodeName, Votes: s.Votes, Of: s.Of, Majority: s.Majority, Members: []status.PoolMember{}, Unheld: []status.UnheldAddress{}}
 	states := map[string]pool.State{}
 	for _, name := range s.Pool {
@@ -26,14 +30,19 @@ func (e *Extension) PoolStatus() (status.Pool, error) {
 	for _, m := range s.Members {
 		states[m.Name] = m
 	}
+	handing := e.pool.handingOver()
 	for _, m := range states {
-		result.Members = append(result.Members, poolMember(s, m))
+		member := poolMember(s, m)
+		if m.Name == e.config.NodeName {
+			member.Held = union(member.Held, handing)
+		}
+		result.Members = append(result.Members, member)
 	}
 	slices.SortFunc(result.Members, func(a, b status.PoolMember) int { return strings.Compare(a.Name, b.Name) })
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Unheld), netip.Addr.Compare) {
 		result.Unheld = append(result.Unheld, unheldAddress(s, ip))
 	}
-	return result, nil
+	return result
 }
 
 // standing returns what tells how the pool of an address stands; nil if this node has no part in it.
@@ -61,6 +70,12 @@ func lastMove(m pool.Move) string {
 		what += direction + m.Other
 	}
 	return what + ": " + m.Why.Because()
+}
+
+func union(a, b []netip.Addr) []netip.Addr {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
 }
 
 func poolMember(s pool.Status, m pool.State) status.PoolMember {

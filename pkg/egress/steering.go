@@ -79,7 +79,8 @@ type steerer struct {
 	guarded map[v1.IPFamily]bool
 	// published is what other nodes were told last.
 	published holders.Statement
-	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both.
+	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both, and of those that
+	// it hands over.
 	here, assignable map[netip.Addr]bool
 	// wakeAt is when the next sync comes because time has passed; zero for never.
 	wakeAt time.Time
@@ -158,6 +159,8 @@ func (s *steerer) apply(event holders.Event) {
 			here[ip] = true
 		}
 		changed = s.setHeld(func() { s.here = here }) || changed
+	case holders.HandedOver:
+		changed = s.setHeld(func() {}) || changed
 	case holders.LeasesKnown:
 		s.known()
 	case holders.Hearing:
@@ -183,6 +186,9 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 		held = map[netip.Addr]bool{}
 	}
 	maps.Copy(held, s.here)
+	for ip := range s.directory.HandingOver() {
+		held[ip] = true
+	}
 	return s.state.setHeld(held)
 }
 

@@ -35,7 +35,8 @@ type PoolMember struct {
 	State string `json:"state"`
 	// Networks are its subnets: it could hold the addresses in those that are up.
 	Networks []PoolNetwork `json:"networks,omitempty"`
-	// Held are its addresses, sorted; of a dead node, those that it had.
+	// Held are its addresses, sorted; of a dead node, those that it had. This node has an address that it hands over until its
+	// pods use the next node.
 	Held []netip.Addr `json:"held,omitempty"`
 }
 
