@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/handover"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -151,6 +152,9 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	err := steeringAvailable(ctx, s.Kernel)
 	if err == nil {
 		p.warnOfOthers(ctx)
+		if err := handover.Cleanup(ctx); err != nil { // this node may not be in the pool any more
+			klog.FromContext(ctx).Error(err, "Cannot remove the nftables table of a drain; it has no effect any more")
+		}
 		return nil
 	}
 	if s.Mode == holders.Required {

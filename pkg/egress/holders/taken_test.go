@@ -61,7 +61,13 @@ func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 	if h := d.Holder(ip, now); h.State != Local || h.Epoch != 10 {
 		t.Errorf("put there again: got %+v, want it here with epoch 10", h)
 	}
+	d.Apply(OwnAddresses{[]netip.Addr{other}}, now)
+	d.Apply(Took{map[netip.Addr]uint64{ip: 11}}, now)
 	d.Apply(Released{[]netip.Addr{ip}}, now)
+	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now) // read between the two
+	if _, own := d.Own()[ip]; own {
+		t.Error("released before any report: it is announced as this node's")
+	}
 	d.Apply(Took{map[netip.Addr]uint64{ip: 12}}, now) // before any report
 	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now)
 	if h := d.Holder(ip, now); h.State != Local || h.Epoch != 12 {

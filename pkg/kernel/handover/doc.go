@@ -34,6 +34,12 @@
 // only pass packets to a node that has this table, and must be its neighbour: a router would send them back. Beyond that, each
 // node takes one off the TTL. The kernel's dup does not look whether any is left, so the rule does.
 //
+// # Limits
+//
+// What is passed on comes to the former holder by the interface of its node address, from hosts outside. If that is not the one
+// with the egress IPs, and takes only packets of sources that it would send to (rp_filter 1), the kernel drops them, as in IPv4
+// with the tunnel. Connections that begin in that second begin late then.
+//
 // The table of the other family is "ip6 openshift-egress-handover". The kernel forgets an element by itself. The table is there
 // as long as it has one: without it, packets pay nothing.
 package handover

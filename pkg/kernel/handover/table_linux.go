@@ -81,6 +81,39 @@ func (c *connection) replace(what content) error {
 	return c.change(func(t *nftables.Table) error { return c.add(t, what) })
 }
 
+// cleanup removes the table if there is one.
+func (c *connection) cleanup() error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	tables, err := c.ListTablesOfFamily(c.table().Family)
+	if err != nil {
+		return fmt.Errorf("list nftables tables: %w", err)
+	}
+	if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == tableName }) {
+		return nil
+	}
+	return c.write(content{})
+}
+
+// open opens the connection unless it is, and gives the kernel its time to answer, from now on.
+func (c *connection) open() (err error) {
+	if c.Conn == nil {
+		options := nftables.WithSockOptions(func(raw *netlink.Conn) error { c.raw = raw; return raw.SetWriteBuffer(sendBuffer) })
+		if c.Conn, err = nftables.New(nftables.AsLasting(), options); err != nil {
+			return fmt.Errorf("connect to nftables: %w", err)
+		}
+	}
+	return c.raw.SetDeadline(time.Now().Add(netlinkTime))
+}
+
+func (c *connection) table() *nftables.Table {
+	if c.family == kernel.IPv6 {
+		return &nftables.Table{Name: tableName, Family: nftables.TableFamilyIPv6}
+	}
+	return &nftables.Table{Name: tableName, Family: nftables.TableFamilyIPv4}
+}
+
 // change removes the table and does what add asks for, in one transaction.
 func (c *connection) change(add func(*nftables.Table) error) (err error) {
 	defer func() {
@@ -89,22 +122,13 @@ func (c *connection) change(add func(*nftables.Table) error) (err error) {
 			err = fmt.Errorf("write the nftables table %s: %w", tableName, err)
 		}
 	}()
-	if c.Conn == nil {
-		options := nftables.WithSockOptions(func(raw *netlink.Conn) error { c.raw = raw; return raw.SetWriteBuffer(sendBuffer) })
-		if c.Conn, err = nftables.New(nftables.AsLasting(), options); err != nil {
-			return err
-		}
+	if err := c.open(); err != nil {
+		return err
 	}
-	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyIPv4}
-	if c.family == kernel.IPv6 {
-		t.Family = nftables.TableFamilyIPv6
-	}
+	t := c.table()
 	c.AddTable(t) // so that it is there
 	c.DelTable(t)
 	if err := add(t); err != nil {
-		return err
-	}
-	if err := c.raw.SetDeadline(time.Now().Add(netlinkTime)); err != nil {
 		return err
 	}
 	return c.Flush()

@@ -152,7 +152,8 @@ func Available(family kernel.Family) error {
 	return errors.Join(kernel.replace(content{}), kernel.write(content{}))
 }
 
-// Cleanup removes what a process has left in the kernel, of both families. Where the kernel has no nftables there is nothing.
+// Cleanup removes what a process has left in the kernel, of both families; if there is nothing, it writes nothing. Where the kernel
+// has no nftables there is nothing.
 func Cleanup(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
@@ -160,7 +161,7 @@ func Cleanup(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		kernel := connection{family: family}
-		err := kernel.write(content{})
+		err := kernel.cleanup()
 		kernel.close()
 		if !errors.Is(err, unix.EPROTONOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
 			errs = append(errs, err)

@@ -334,6 +334,7 @@ func TestWriter_WritesAgainWhatFailed(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); w.run(ctx, write) }()
+		synctest.Wait()
 		expect := func(when string, after time.Duration, want int) {
 			t.Helper()
 			time.Sleep(after)
