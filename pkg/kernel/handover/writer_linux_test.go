@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -323,9 +324,10 @@ func TestWriter_TakesThousandsOfAddresses(t *testing.T) {
 func TestWriter_WritesAgainWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, fails, has := NewWriter(kernel.IPv4), errors.New("the kernel does not do it"), content{}
-		failing, attempts := true, 0
+		attempts, failing := 0, atomic.Bool{}
+		failing.Store(true)
 		write := func(c content) error {
-			if attempts++; failing {
+			if attempts++; failing.Load() {
 				return fails
 			}
 			has = c
@@ -350,16 +352,16 @@ func TestWriter_WritesAgainWhatFailed(t *testing.T) {
 		if attempts != 4 {
 			t.Errorf("it was tried %d times, want 4", attempts)
 		}
-		failing = false
+		failing.Store(false)
 		expect("it works again", again, 1)
-		failing = true
+		failing.Store(true)
 		expect("it cannot be removed", remembered, 1)
-		failing = false
+		failing.Store(false)
 		expect("it can be removed", again, 0)
 		if err := w.Leave([]netip.Addr{netip.MustParseAddr("192.0.2.99")}); err != nil {
 			t.Error(err)
 		}
-		failing = true
+		failing.Store(true)
 		stop()
 		time.Sleep(remembered + again)
 		<-ended
