@@ -231,7 +231,7 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.steerer.adjacent = func(self, node netip.Addr) error { return test.adjacent }
+			p.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 			fake := &fakeHandover{before: func() {
 				if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
 					t.Error("nodes are told of it before it is passed on")
@@ -268,9 +268,13 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steerer.adjacent = func(self, node netip.Addr) error { return test.adjacent }
+				p.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 				p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
-				local := func() bool { return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local }
+				local := func() bool {
+					p.steerer.mu.Lock()
+					defer p.steerer.mu.Unlock()
+					return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local
+				}
 				fake := &fakeHandover{before: func() {}}
 				p.handovers = handovers{v1.IPv4Protocol: fake}
 				test.move.Address = egressIP
@@ -329,7 +333,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steerer.adjacent = func(self, node netip.Addr) error { return nil }
+				p.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
 				p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 				p.rules(test.takes)
 				time.Sleep(2 * time.Second) // the first sync
@@ -349,7 +353,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.steerer.adjacent = func(self, node netip.Addr) error { return nil }
+		p.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
 		p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 		synced := p.rules(100 * time.Millisecond)
 		time.Sleep(time.Second)
@@ -381,7 +385,7 @@ func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
 	p := newPoolTest(t)
 	looks := 0
-	p.steerer.adjacent = func(self, node netip.Addr) error { looks++; return nil }
+	p.steerer.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
 	fake := &fakeHandover{before: func() {}}
 	p.handovers = handovers{v1.IPv4Protocol: fake}
 	var moves []pool.Move
