@@ -169,8 +169,8 @@ const unfinished = ".origin-node-unfinished"
 
 const (
 	// lockPatience is how long another writer may take: it holds the lock for milliseconds, unless it is stopped.
-	lockPatience = 2 * time.Second
-	lockPoll     = 5 * time.Millisecond
+	lockPatience = 5 * time.Second
+	lockPoll     = time.Millisecond
 )
 
 // lock locks a folder for one writer of its lists at a time, among all processes, until the file is closed. The kernel ends
