@@ -181,15 +181,16 @@ bench-smoke: build build-controlplane ## Check that the benchmarks work, not how
 	$(BENCH) -smoke -o _output/bench-smoke.txt
 
 # How many nodes are real processes; as many as fit into memory, if it is empty.
-PROCESSES =
+PROCESSES ?=
+export PROCESSES
 
 .PHONY: bench-scale
 bench-scale: RUN = ^scale$$
 bench-scale: build build-controlplane ## Show what a cluster of 5,000 nodes costs, by simulation (root; PROCESSES=N real nodes)
-	PROCESSES=$(PROCESSES) $(BENCH)
+	$(BENCH)
 
 .PHONY: bench-readme
-bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, the picture and README.md (root, an idle machine; RUN=REGEXP for some)
+bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, and what README.md and CONTRIBUTING.adoc show of it (root, an idle machine; RUN=REGEXP for some)
 	$(BENCH) -publish
 
 .PHONY: bench-go

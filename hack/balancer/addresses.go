@@ -22,7 +22,7 @@ func newAddresses(ranges []netip.Prefix) *addresses {
 	return &addresses{ranges: ranges, last: map[netip.Prefix]netip.Addr{}, given: map[types.UID][]netip.Addr{}}
 }
 
-// give returns one address of each family of the Service, the same each time until it is in nobody's hands.
+// give returns one address of each family of the Service, the same each time until keep takes it back.
 func (a *addresses) give(svc *v1.Service) ([]netip.Addr, error) {
 	var given []netip.Addr
 	for _, family := range svc.Spec.IPFamilies {

@@ -162,10 +162,15 @@ func (b *balancer) choose(ctx context.Context, balances []*balance, nodes map[st
 	}
 }
 
-// healthy returns the nodes that may take what is for a Service, sorted.
+// healthy returns the nodes that may take what is for a Service, sorted. A node is asked at its address of the Service's first
+// IP family: kube-proxy answers at no other.
 func (b *balancer) healthy(ctx context.Context, svc *v1.Service, nodes map[string][]netip.Addr) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if !local(svc) || b.hasEndpoints(ctx, netip.AddrPortFrom(nodes[name][0], uint16(svc.Spec.HealthCheckNodePort))) {
+		i := slices.IndexFunc(nodes[name], func(addr netip.Addr) bool { return familyOf(addr) == svc.Spec.IPFamilies[0] })
+		if i < 0 {
+			continue
+		}
+		if !local(svc) || b.hasEndpoints(ctx, netip.AddrPortFrom(nodes[name][i], uint16(svc.Spec.HealthCheckNodePort))) {
 			names = append(names, name)
 		}
 	}

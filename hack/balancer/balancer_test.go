@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -125,30 +126,41 @@ func TestRun_GivesAndTakesBack(t *testing.T) {
 }
 
 func TestRun_LocalServiceFollowsHealth(t *testing.T) {
-	t.Parallel()
-	r := newRunning(t)
-	var healthy atomic.Int32 // index of the node that is
-	for i, node := range r.Nodes() {
-		l, err := node.Listen(t.Context(), "tcp", fmt.Sprintf(":%d", healthPort))
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { // until its listener is closed
-				if request.URL.Path != "/healthz" || healthy.Load() != int32(i) {
-					w.WriteHeader(http.StatusServiceUnavailable)
+	for name, families := range map[string][]v1.IPFamily{
+		"IPv4 first": {v1.IPv4Protocol, v1.IPv6Protocol},
+		"IPv6 first": {v1.IPv6Protocol, v1.IPv4Protocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRunning(t)
+			var healthy atomic.Int32 // index of the node that is
+			for i, node := range r.Nodes() {
+				addr := node.V4
+				if families[0] == v1.IPv6Protocol {
+					addr = node.V6
 				}
-			}))
-		}()
+				l, err := node.Listen(t.Context(), "tcp", netip.AddrPortFrom(addr, healthPort).String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { // until its listener is closed
+						if request.URL.Path != "/healthz" || healthy.Load() != int32(i) {
+							w.WriteHeader(http.StatusServiceUnavailable)
+						}
+					}))
+				}()
+			}
+			r.create(func(svc *v1.Service) {
+				svc.Spec.IPFamilies, svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = families, v1.ServiceExternalTrafficPolicyLocal, healthPort
+			})
+			r.told(2)
+			for _, i := range []int{0, 2, 1} {
+				healthy.Store(int32(i))
+				r.answered(r.Nodes()[i])
+			}
+			healthy.Store(-1)
+			r.answered()
+		})
 	}
-	r.create(func(svc *v1.Service) {
-		svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, healthPort
-	})
-	r.told(2)
-	for _, i := range []int{0, 2, 1} {
-		healthy.Store(int32(i))
-		r.answered(r.Nodes()[i])
-	}
-	healthy.Store(-1)
-	r.answered()
 }

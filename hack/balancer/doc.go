@@ -13,7 +13,7 @@
 // answer at its health check port that they have endpoints. A connection's addresses and ports choose the node. A Service with
 // session affinity has one node as long as that is healthy: each node keeps its own table of clients.
 //
-// What is for an address of nobody, or of a Service that has no node, is dropped in silence. An address that a Service gave back
+// Packets to an address of no Service, or of a Service without nodes, are dropped without a reply. An address that a Service gave back
 // is given again only after all others of its range. Services with a class are left to others.
 //
 // It writes nothing but these two fields of Services, and routes and the choice between several of them in the router's namespace.

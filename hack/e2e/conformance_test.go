@@ -106,9 +106,9 @@ func either(t *testing.T, variable, first, second string) string {
 
 func (c conformance) program(name string) string { return filepath.Join(c.dir, "bin", name) }
 
-// resultFile has the results of the last run of a proxy in this mode.
+// resultFile has the results of the last run of a proxy in this mode, on so many nodes.
 func (c conformance) resultFile(proxy string) string {
-	return filepath.Join(filepath.Dir(c.dir), "results", proxy+"-"+c.mode+".json")
+	return filepath.Join(filepath.Dir(c.dir), "results", fmt.Sprintf("%s-%s-%d.json", proxy, c.mode, c.nodes))
 }
 
 // proxy is the name of what is judged.
@@ -140,7 +140,8 @@ func (c conformance) save(t *testing.T, results []specs.Result) {
 	}
 }
 
-// judge fails the test if a spec has failed that should not, and compares with stock kube-proxy if that has been run.
+// judge fails the test if a spec has failed that should not, or has not passed but does with stock kube-proxy, if that has been
+// run.
 func (c conformance) judge(t *testing.T, results []specs.Result) {
 	t.Helper()
 	verdict := specs.Judge(results, c.focus, c.environment)
@@ -155,7 +156,7 @@ func (c conformance) judge(t *testing.T, results []specs.Result) {
 	if c.stock {
 		return
 	}
-	differences, err := c.fromStock(results)
+	stock, err := c.stockResults()
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Logf("stock kube-proxy has not been run in this mode; compare with 'make test-conformance PROXY=stock MODE=%s'", c.mode)
 		return
@@ -163,12 +164,15 @@ func (c conformance) judge(t *testing.T, results []specs.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d specs ended otherwise than with stock kube-proxy:%s", len(differences), strings.Join(append([]string{""}, differences...), "\n    "))
+	worse, other := specs.Differences(results, stock)
+	for _, line := range worse {
+		t.Errorf("passes with stock kube-proxy: %s", line)
+	}
+	t.Logf("%d specs ended otherwise with stock kube-proxy, and did not pass:%s", len(other), strings.Join(append([]string{""}, other...), "\n    "))
 }
 
-// fromStock tells how results differ from those of stock kube-proxy.
-func (c conformance) fromStock(results []specs.Result) ([]string, error) {
-	var stock []specs.Result
+// stockResults returns those of the last run of stock kube-proxy.
+func (c conformance) stockResults() (stock []specs.Result, err error) {
 	content, err := os.ReadFile(c.resultFile("stock"))
 	if err == nil {
 		err = json.Unmarshal(content, &stock)
@@ -176,5 +180,5 @@ func (c conformance) fromStock(results []specs.Result) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("results of stock kube-proxy: %w", err)
 	}
-	return specs.Differences(results, stock), nil
+	return stock, nil
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +27,7 @@ func TestPool_MovesAreSeen(t *testing.T) {
 			t.Errorf("%s does not log once that %s", m.Name, want)
 		}
 	}
-	got, err := w.get(next.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+	got, err := w.get(next.Host, metricsAt, "/metrics")
 	w.must(err)
 	for _, want := range []string{
 		`egress_snat_pool_moves_total{reason="drained"} 1`, `egress_snat_pool_members{state="live"} 3`, `egress_snat_pool_members{state="dead"} 0`,

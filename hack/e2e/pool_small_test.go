@@ -21,12 +21,15 @@ func TestPool_OneNode(t *testing.T) {
 		w.must(w.SetLink(m.Host, true))
 		w.answered()
 	})
-	w.unmoved("started anew", func() {
+	w.scenario("started anew", func() {
 		m.Stop()
 		m.Printed.Reset()
 		m.Start()
 		m.Ready()
 		w.answered()
+		if takes := w.takes(); takes > 0 {
+			w.Errorf("%d egress IPs were taken again", takes)
+		}
 	})
 }
 
@@ -50,25 +53,39 @@ func TestPool_TwoNodes(t *testing.T) {
 		})
 	}
 	w.onAll("ip route del default", "ip -6 route del default")
-	w.scenario("without a default gateway", func() {
-		failed, other := w.members[0], w.members[1]
-		w.must(w.SetLink(failed.Host, false))
-		w.printsPool(other, "1 of 2 nodes are live, no majority: egress IPs of failed nodes are not moved.")
-		for _, ip := range w.egressIPs {
-			w.eventually(func() error {
-				if w.has(other, ip) {
-					return fmt.Errorf("%s has %s", other.Name, ip)
-				}
-				return nil
-			})
+	holder := w.holderOf(w.egressIPs[0], nil)
+	for _, other := range w.members {
+		without := "without a default gateway, the holder is left"
+		if other != holder {
+			without = "without a default gateway, the holder fails"
 		}
-		w.must(w.SetLink(failed.Host, true))
-		w.complete()
-		for _, ip := range w.egressIPs {
-			w.holderOf(ip, nil)
-		}
-		w.answered()
-	})
+		w.scenario(without, func() { w.oneOfTwo(other) })
+	}
+}
+
+// oneOfTwo cuts off the other node. The one that is left has no address then, for it cannot know which of them is cut off.
+func (w *poolWorld) oneOfTwo(left *member) {
+	w.Helper()
+	failed := w.members[0]
+	if failed == left {
+		failed = w.members[1]
+	}
+	w.must(w.SetLink(failed.Host, false))
+	w.printsPool(left, "1 of 2 nodes are live, no majority: egress IPs of failed nodes are not moved.")
+	for _, ip := range w.egressIPs {
+		w.eventually(func() error {
+			if w.has(left, ip) {
+				return fmt.Errorf("%s has %s", left.Name, ip)
+			}
+			return nil
+		})
+	}
+	w.must(w.SetLink(failed.Host, true))
+	w.complete()
+	for _, ip := range w.egressIPs {
+		w.holderOf(ip, nil)
+	}
+	w.answered()
 }
 
 // printsPool waits until 'openshift egress pool' of a node has a line.

@@ -86,7 +86,7 @@ func TestAnnounce_Keys(t *testing.T) {
 	if told := strings.Count(w.members[2].Printed.String(), "direct announcement is ignored"); told != 1 {
 		t.Errorf("node-3 says %d times that it does not believe others, want once", told)
 	}
-	got, err := w.get(w.members[2].Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+	got, err := w.get(w.members[2].Host, metricsAt, "/metrics")
 	w.must(err)
 	if metric(t, got.body, `egress_snat_announcements_total{result="unauthenticated"}`) == 0 {
 		t.Error("node-3 does not count what it does not believe")

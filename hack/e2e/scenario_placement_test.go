@@ -263,7 +263,7 @@ func changeElsewhereCostsNothing(t *testing.T, s settings) {
 // syncs is how often a node has looked at the kernel or written to it for egress SNAT.
 func (w *world) syncs(m *member) float64 {
 	w.Helper()
-	got, err := w.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+	got, err := w.get(m.Host, metricsAt, "/metrics")
 	w.must(err)
 	return metric(w.T, got.body, "egress_snat_sync_duration_seconds_count")
 }

@@ -75,7 +75,7 @@ func (w *steeredWorld) leaveByTheHolder() {
 // countsSteeredFlows: the holder counts what it receives, and each other node what its pod sends.
 func (w *steeredWorld) countsSteeredFlows() {
 	for _, m := range w.members {
-		got, err := w.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+		got, err := w.get(m.Host, metricsAt, "/metrics")
 		w.must(err)
 		for _, ip := range w.egressIPs {
 			for direction, some := range map[string]bool{"sent": m != w.holder, "received": m == w.holder} {

@@ -114,6 +114,9 @@ const (
 	healthPort  = 10256
 )
 
+// metricsAt is where a node's process serves metrics, to its own node.
+var metricsAt = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), metricsPort)
+
 // TestExposure_NoSecretsAndNoNames: a client elsewhere sees kube-proxy's health and no more. A client on the node
 // sees no secret, and the metrics have no names of Services or pods.
 func TestExposure_NoSecretsAndNoNames(t *testing.T) {
@@ -157,17 +160,16 @@ func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 			}
 		}
 	})
-	onNode := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort))
-	w.scenario("no profiles unless somebody asks for them", func() { w.profiles(m, onNode, http.StatusNotFound) })
-	w.scenario("metrics have no names", func() { w.documentedMetrics(m, onNode, pods) })
-	w.scenario("no secrets, of a certificate", func() { w.noSecrets(m, onNode, m.File("node.kubeconfig")) })
+	w.scenario("no profiles unless somebody asks for them", func() { w.profiles(m, metricsAt, http.StatusNotFound) })
+	w.scenario("metrics have no names", func() { w.documentedMetrics(m, metricsAt, pods) })
+	w.scenario("no secrets, of a certificate", func() { w.noSecrets(m, metricsAt, m.File("node.kubeconfig")) })
 	w.scenario("no secrets, of a token", func() {
 		m.Fields["masterKubeConfig"] = "token.kubeconfig"
 		w.restartWith(m, `profiling: ["true"]`, "--loglevel=9")
-		w.noSecrets(m, onNode, m.File("token.kubeconfig"))
+		w.noSecrets(m, metricsAt, m.File("token.kubeconfig"))
 	})
 	w.scenario("profiles are for the node alone, too", func() {
-		w.profiles(m, onNode, http.StatusOK)
+		w.profiles(m, metricsAt, http.StatusOK)
 		if diff := cmp.Diff([]string{fmt.Sprintf("tcp *:%d", healthPort), fmt.Sprintf("tcp 127.0.0.1:%d", metricsPort), fmt.Sprintf("udp 0.0.0.0:%d", lab.TunnelPort), fmt.Sprintf("udp %s:%d", m.Host.V4, lab.AnnouncePort)}, w.listeners(m)); diff != "" {
 			w.Errorf("(-want +got):\n%s", diff)
 		}
@@ -187,12 +189,12 @@ func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 			_, err := w.Outside().Run(w.Context(), args[0], args[1:]...)
 			w.must(err)
 		}
-		if got, err := w.get(w.Outside(), onNode, "/metrics"); err == nil {
+		if got, err := w.get(w.Outside(), metricsAt, "/metrics"); err == nil {
 			w.Errorf("it is answered with %d", got.status)
 		}
 		// All but kube-proxy's rule would let him.
 		m.Iptables("-I", "INPUT", "-j", "ACCEPT")
-		if _, err := w.get(w.Outside(), onNode, "/metrics"); err != nil {
+		if _, err := w.get(w.Outside(), metricsAt, "/metrics"); err != nil {
 			w.Errorf("no packet comes to the node: %v; the test shows nothing", err)
 		}
 	})

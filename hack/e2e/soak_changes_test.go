@@ -70,8 +70,10 @@ func newChanger(s *soak, name string, seed uint64) *changer {
 	s.namespace(name)
 	go func() {
 		for range c.todo {
-			c.step()
-			c.busy.Done()
+			func() {
+				defer c.busy.Done() // also when the test ends here
+				c.step()
+			}()
 		}
 	}()
 	s.Cleanup(func() {
@@ -368,7 +370,7 @@ func (c *changer) moveAddress() (bool, error) {
 
 // drain has a node hand its addresses to others, for a moment.
 func (c *changer) drain() (bool, error) {
-	return c.fail(func(m *member) error {
+	return c.fail(c.members, func(m *member) error {
 		for _, command := range []string{"drain", "undrain"} {
 			if _, errs, status := m.Openshift("egress", command, "--socket="+m.Socket()); status != 0 {
 				return fmt.Errorf("%s of %s: status %d, %s", command, m.Name, status, errs)
@@ -378,9 +380,12 @@ func (c *changer) drain() (bool, error) {
 	})
 }
 
-// crash kills a node's process and starts it again.
+// crash kills a node's process and starts it again. That of the first node lives on, and is the one whose memory is judged.
 func (c *changer) crash() (bool, error) {
-	return c.fail(func(m *member) error {
+	return c.fail(c.members[1:], func(m *member) error {
+		if err := c.worked(m); err != nil {
+			return err
+		}
 		m.Kill()
 		m.Start()
 		return wait.PollUntilContextTimeout(c.Context(), 50*time.Millisecond, soon, true, func(context.Context) (bool, error) {
@@ -390,11 +395,11 @@ func (c *changer) crash() (bool, error) {
 	})
 }
 
-// fail does something to a node of the pool, unless that is being done.
-func (c *changer) fail(do func(*member) error) (bool, error) {
+// fail does something to one of these nodes of the pool, unless that is being done.
+func (c *changer) fail(members []*member, do func(*member) error) (bool, error) {
 	if c.pool == nil || !c.failing.CompareAndSwap(false, true) {
 		return false, nil
 	}
 	defer c.failing.Store(false)
-	return true, do(c.members[c.r.IntN(len(c.members))])
+	return true, do(members[c.r.IntN(len(members))])
 }

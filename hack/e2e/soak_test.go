@@ -287,18 +287,15 @@ type sampled struct {
 // measure notes what a node needs, when it has collected its garbage.
 func (s *soak) measure(m *member) {
 	s.Helper()
-	at := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort))
-	_, err := s.get(m.Host, at, "/debug/pprof/heap?gc=1")
+	_, err := s.get(m.Host, metricsAt, "/debug/pprof/heap?gc=1")
 	s.must(err)
-	got, err := s.get(m.Host, at, "/metrics")
+	s.must(s.worked(m))
+	got, err := s.get(m.Host, metricsAt, "/metrics")
 	s.must(err)
 	s.samples[m.Name] = append(s.samples[m.Name], sampled{
 		heap: metric(s.T, got.body, "go_memstats_heap_alloc_bytes"), resident: metric(s.T, got.body, "process_resident_memory_bytes"),
 		goroutines: metric(s.T, got.body, "go_goroutines"), files: metric(s.T, got.body, "process_open_fds"),
 	})
-	if failures := metric(s.T, got.body, "egress_snat_sync_failures_total"); failures > 0 {
-		s.Errorf("%s: %g syncs have failed", m.Name, failures)
-	}
 	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
 		s.Errorf("%s: the log has a panic, or says that somebody else has changed the rules", m.Name)
 	}
@@ -306,6 +303,18 @@ func (s *soak) measure(m *member) {
 	if !s.Failed() {
 		m.Printed.Reset()
 	}
+}
+
+// worked returns an error if a sync of a node's process has failed.
+func (s *soak) worked(m *member) error {
+	got, err := s.get(m.Host, metricsAt, "/metrics")
+	if err != nil {
+		return err
+	}
+	if failures := metric(s.T, got.body, "egress_snat_sync_failures_total"); failures > 0 {
+		return fmt.Errorf("%s: %g syncs have failed", m.Name, failures)
+	}
+	return nil
 }
 
 // metric is the sum over all labels of a metric.
@@ -350,13 +359,15 @@ func (s *soak) report(took time.Duration, least int64) {
 		others.Wrong+residents.Wrong, others.Broken, others.Unanswered-others.Broken)
 	s.Logf("nodes up to date after %d bursts: median %s, longest %s, controllers included", len(latencies), latencies[len(latencies)/2].Round(time.Millisecond), latencies[len(latencies)-1].Round(time.Millisecond))
 	for _, m := range s.members {
-		got, err := s.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+		got, err := s.get(m.Host, metricsAt, "/metrics")
 		s.must(err)
 		s.Logf("%s  %.0f syncs of egress SNAT, a change in the kernel after %.0f ms on average, from its controller on; %.0f syncs of kube-proxy", m.Name,
 			metric(s.T, got.body, "egress_snat_sync_duration_seconds_count"),
 			1000*metric(s.T, got.body, "egress_snat_network_programming_duration_seconds_sum")/metric(s.T, got.body, "egress_snat_network_programming_duration_seconds_count"),
 			metric(s.T, got.body, "kubeproxy_sync_proxy_rules_duration_seconds_count"))
-		s.flat(m.Name)
+		if s.pool == nil || m == s.members[0] { // the others of a pool have been killed now and then
+			s.flat(m.Name)
+		}
 	}
 }
 

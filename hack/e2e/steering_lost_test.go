@@ -159,7 +159,7 @@ func (w *world) lostSince(m, holder *member, ip string) time.Time {
 	name := fmt.Sprintf("egress_snat_lost_address_timestamp_seconds{egress_ip=%q,holder=%q}", ip, holder.Name)
 	var text string
 	w.eventually(func() error {
-		got, err := w.get(m.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+		got, err := w.get(m.Host, metricsAt, "/metrics")
 		if text = got.body; err == nil && !strings.Contains(text, name) {
 			err = fmt.Errorf("%s does not find that %s is lost", m.Name, ip)
 		}

@@ -339,7 +339,7 @@ func (w *tunnelWorld) told(kind, name string, reasons ...string) {
 
 // metrics are the control node's of the tunnel's ports: values by name and labels.
 func (w *tunnelWorld) metrics() (map[string]float64, error) {
-	got, err := w.get(w.control.Host, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", metricsPort)), "/metrics")
+	got, err := w.get(w.control.Host, metricsAt, "/metrics")
 	values := map[string]float64{}
 	for line := range strings.Lines(got.body) {
 		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")

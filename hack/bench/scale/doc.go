@@ -23,7 +23,7 @@
 // node, counted by nftables.
 //
 // Kubelets report: each Node's status is written every five minutes, as a kubelet does where nothing changes, and a Node
-// has 8 kB, with 30 images, of which the API server compresses each. The reports of all Nodes reach every node.
+// has 8 kB, with 30 images, which the API server compresses to less than half. The reports of all Nodes reach every node.
 //
 // An address moves: it is gone from one node's interface and on another's. A kernel follows when its steering table leads
 // the packets of its own pod to the new holder.

@@ -92,8 +92,8 @@ func (w *world) starts(ctx context.Context, t *sheet) error {
 	}
 	w.Log("requests of %s: %v", objects.Node(len(w.nodes)-1), used[len(used)-1].asked)
 	t.add("start, until all rules are there, all at once", "s", complete...)
-	t.add("start, requests of a node", "requests", w.other(func(n int) float64 { return float64(used[n].asked.all()) })...)
-	t.add("start, from the API server to a node", "MB", w.other(func(n int) float64 {
+	t.add("start, until all addresses are served, requests of a node", "requests", w.other(func(n int) float64 { return float64(used[n].asked.all()) })...)
+	t.add("start, until all addresses are served, from the API server to a node", "MB", w.other(func(n int) float64 {
 		return (used[n].received - before[w.nodes[n].host.V4]) / 1e6
 	})...)
 	return w.proper(used)
@@ -215,7 +215,7 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 	received := func(u use) float64 { return u.received / 1e3 }
 	cpu := func(u use) float64 { return figure.Milliseconds(u.cpu) }
 	writes := func(u use) float64 { return float64(u.asked.leaseWrites()) }
-	t.add("after the start, requests of a node", "1/s", w.other(rate(all, asked))...)
+	t.add("after the start, until all addresses are served, requests of a node", "1/s", w.other(rate(all, asked))...)
 	t.add("after the start, requests of a holder", "1/s", w.holding(rate(all, asked))...)
 	t.add("after the start, Lease writes of a node", "1/s", w.other(rate(all, writes))...)
 	t.add("after the start, Lease writes of a holder", "1/s", w.holding(rate(all, writes))...)

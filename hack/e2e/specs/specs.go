@@ -259,17 +259,25 @@ func firstLine(text string) string {
 	return line
 }
 
-// Differences tells which specs ended otherwise than in another run that had them too.
-func Differences(ours, others []Result) (lines []string) {
-	other := map[string]State{}
+// Differences tells which specs passed in another run, but not in ours, and which ended otherwise in any other way, if both runs
+// had them.
+func Differences(ours, others []Result) (worse, other []string) {
+	states := map[string]State{}
 	for _, r := range others {
-		other[r.Name] = r.State
+		states[r.Name] = r.State
 	}
 	for _, r := range ours {
-		if before := other[r.Name]; before != "" && before != Unselected && r.State != Unselected && before != r.State {
-			lines = append(lines, fmt.Sprintf("%s: %s, there %s", r.Name, r.State, before))
+		there := states[r.Name]
+		line := fmt.Sprintf("%s: %s, there %s", r.Name, r.State, there)
+		switch {
+		case there == "" || there == Unselected || r.State == Unselected || there == r.State:
+		case there == Passed:
+			worse = append(worse, line)
+		default:
+			other = append(other, line)
 		}
 	}
-	slices.Sort(lines)
-	return lines
+	slices.Sort(worse)
+	slices.Sort(other)
+	return worse, other
 }
