@@ -489,6 +489,7 @@ func TestSteering_HolderIsLost(t *testing.T) {
 		w.egressIPs = w.lanIPs(101)
 		w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = w.egressIPs })
 		w.settled()
+		w.refused(w.pods)
 		w.refuses(w.pods, nil)
 		w.egressIPs = held
 		w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = held })

@@ -74,6 +74,24 @@ func (w *steeredWorld) refuses(pods []*lab.Host, lose func()) {
 	}
 }
 
+// refused waits until connections are refused: those with new egress IPs hang for a while, since a node may be about to get these.
+func (w *steeredWorld) refused(pods []*lab.Host) {
+	w.Helper()
+	w.eventually(func() error {
+		for _, pod := range pods {
+			for _, to := range w.outside() {
+				ctx, cancel := context.WithTimeout(w.Context(), attempted)
+				_, err := pod.Ask(ctx, network("tcp", to), to, 0)
+				cancel()
+				if !errors.Is(err, syscall.ECONNREFUSED) {
+					return errors.Join(fmt.Errorf("%s to %s is not refused", pod.Name, to), err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // make makes connections, for as long as a node may take to find that another is lost at most.
 func (a *attempts) make(ctx context.Context, pod *lab.Host) {
 	ctx, cancel := context.WithTimeout(ctx, soon)

@@ -170,7 +170,8 @@ func (s podSources) Available(ctx context.Context) error {
 
 // unasked tells whether an error of Available means that no kubelet was there to be asked.
 func unasked(err error) bool {
-	return errors.Is(err, errNoSource) || status.Code(err) == codes.Unavailable
+	answer, asked := status.FromError(err)
+	return !asked || answer.Code() == codes.Unavailable
 }
 
 // refreshPods asks the kubelet again about pods whose labels or phase may be others than this node knows, until the

@@ -146,6 +146,31 @@ func TestPodSources_Available(t *testing.T) {
 	}
 }
 
+// TestUnasked_NoKubelet: only one that answers is asked less and less often.
+func TestUnasked_NoKubelet(t *testing.T) {
+	gone, err := kubelet.New(filepath.Join(t.TempDir(), "none.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = gone.Close() })
+	waits := newPodWatch(fake.NewClientset(), "here")
+	for _, test := range []struct {
+		name    string
+		sources podSources
+		want    bool
+	}{
+		{"no source", podSources{}, true},
+		{"the informer waits", podSources{watch: waits}, true},
+		{"the informer waits, and there is no kubelet", podSources{kubelet: gone, watch: waits}, true},
+		{"a kubelet answers that it has no Pods API", failing(t, codes.Unimplemented), false},
+		{"a kubelet knows the labels", fromKubelet(t), false},
+	} {
+		if err := test.sources.Available(t.Context()); unasked(err) != test.want {
+			t.Errorf("%s: %v after %v, want %v", test.name, !test.want, err, test.want)
+		}
+	}
+}
+
 // TestRefreshes_Due takes some pods at once, and those less and less often that stay doubtful.
 func TestRefreshes_Due(t *testing.T) {
 	r, now := refreshes{}, time.Now()

@@ -82,6 +82,10 @@ type steerer struct {
 	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both, and of those that
 	// it hands over.
 	here, assignable map[netip.Addr]bool
+	// claimed are the egress IPs of the last syncs, and coming those that were new, until no node is expected to get them
+	// any more. In mode required alone.
+	claimed map[v1.IPFamily][]netip.Addr
+	coming  map[netip.Addr]time.Time
 	// wakeAt is when the next sync comes because time has passed; zero for never.
 	wakeAt time.Time
 	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
@@ -113,6 +117,8 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		homed:     map[v1.IPFamily]homed{},
 		guarded:   map[v1.IPFamily]bool{},
 		failing:   map[holders.Access]error{},
+		claimed:   map[v1.IPFamily][]netip.Addr{},
+		coming:    map[netip.Addr]time.Time{},
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
@@ -246,13 +252,36 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.expectNew(family, now)
 	result = s.steeringAt(family, now)
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
 	}
 	s.publishAgain()
 	s.wakeAt = s.directory.Wake(now)
+	for _, until := range s.coming {
+		s.wakeAt = holders.Earlier(s.wakeAt, until)
+	}
 	return result, s.wakeAt
+}
+
+// arrival is how long a new egress IP may take to come to a node, and its announcement to come here: the pool asks first
+// whether another host has it.
+const arrival = 5 * time.Second
+
+// expectNew notes which egress IPs of a family are new, and which ones are not any more. The lock must be held.
+func (s *steerer) expectNew(family v1.IPFamily, now time.Time) {
+	if s.config.Mode != holders.Required {
+		return // no node is needed
+	}
+	maps.DeleteFunc(s.coming, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
+	claimed := s.state.egressIPs(family)
+	for _, ip := range claimed {
+		if _, known := slices.BinarySearchFunc(s.claimed[family], ip, netip.Addr.Compare); !known {
+			s.coming[ip] = now.Add(arrival)
+		}
+	}
+	s.claimed[family] = claimed
 }
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.
@@ -288,11 +317,15 @@ func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
 	return s.state.primaries(s.outer)
 }
 
-// ways returns which ways the packets of these egress IPs, of a family, take. The lock must be held.
+// ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has
+// a new egress IP is dropped in silence instead: its SYN comes again. The lock must be held.
 func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time) map[netip.Addr]kernel.Way {
 	ways := s.directory.Ways(egressIPs, s.config.Mode, now)
 	holder := s.holder(family, now)
 	for ip, way := range ways {
+		if _, coming := s.coming[ip]; coming && way.Kind == kernel.Prohibit {
+			ways[ip] = kernel.Way{Kind: kernel.Blackhole}
+		}
 		if way.Kind != kernel.ToNode {
 			continue
 		}

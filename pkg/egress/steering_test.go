@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -216,8 +217,31 @@ func TestSteeringFor_WhoSends(t *testing.T) {
 	expect("not in the pool", false)
 }
 
+// TestSteerer_RequiredMode: an egress IP that no node has is refused. One that a Service has just got may be on its way, so what
+// needs it is dropped in silence for a while.
 func TestSteerer_RequiredMode(t *testing.T) {
-	newSteered(t, holders.Required).expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}})
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteered(t, holders.Required)
+		silent, refused := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}}, map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
+		began := time.Now()
+		s.expect(silent)
+		time.Sleep(arrival / 2)
+		s.expect(silent)
+		if _, wake := s.steering(v1.IPv4Protocol); !wake.Equal(began.Add(arrival)) {
+			t.Errorf("the next sync is at %s, want %s after the start", wake, arrival)
+		}
+		time.Sleep(arrival / 2)
+		s.expect(refused)
+		if _, wake := s.steering(v1.IPv4Protocol); !wake.IsZero() {
+			t.Errorf("the next sync is at %s, want none", wake)
+		}
+		s.apply(s.announce("node-b", 1))
+		s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
+		s.apply(s.announce("node-b", 0))
+		s.expect(silent)
+		time.Sleep(2 * arrival)
+		s.expect(refused)
+	})
 }
 
 func TestSteerer_OffSteersNothing(t *testing.T) {

@@ -50,8 +50,8 @@ type WayKind string
 const (
 	// ToNode: another node has the egress IP, and sends the packets on.
 	ToNode WayKind = "to node"
-	// Blackhole: the node that had the egress IP is lost. Packets are dropped in silence, for a
-	// moment: TCP repeats a SYN, and so waits for another node to take the address.
+	// Blackhole: the node that had the egress IP is lost, or the egress IP is new. Packets are dropped in silence, for a
+	// moment: TCP repeats a SYN, and so waits for a node to take the address.
 	Blackhole WayKind = "blackhole"
 	// Prohibit: no node has the egress IP. The pod is told at once, by a reset of a TCP connection that begins, else by ICMP.
 	Prohibit WayKind = "prohibit"

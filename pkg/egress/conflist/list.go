@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -166,17 +167,30 @@ func encode(v any) ([]byte, error) {
 // writer that has locked the folder uses it.
 const unfinished = ".origin-node-unfinished"
 
+const (
+	// lockPatience is how long another writer may take: it holds the lock for milliseconds, unless it is stopped.
+	lockPatience = 5 * time.Second
+	lockPoll     = time.Millisecond
+)
+
 // lock locks a folder for one writer of its lists at a time, among all processes, until the file is closed. The kernel ends
-// the lock of a process that is killed.
+// the lock of a process that is killed. Whoever may read the folder can keep the lock, so there is an end to the wait.
 func lock(folder string) (*os.File, error) {
 	file, err := os.Open(folder)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking %s: %w", folder, err), file.Close())
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPoll) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return file, nil
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", folder, err), file.Close())
+		case time.Now().After(deadline):
+			return nil, errors.Join(fmt.Errorf("another process has kept the folder %s locked for %s; find it with lslocks, and end it: %w", folder, lockPatience, err), file.Close())
+		}
 	}
-	return file, nil
 }
 
 // replace writes the file as a whole, unless it is no longer what was read.

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/containernetworking/cni/libcni"
+	"golang.org/x/sys/unix"
 )
 
 const flannel = `{"name": "cbr0", "cniVersion": "0.3.1", "unknown": 12345678901234567890, "plugins": [
@@ -150,7 +152,7 @@ func TestList_SeveralWriters(t *testing.T) {
 			if err == nil {
 				err = change(l)
 			}
-			if !errors.Is(err, ErrReplaced) {
+			if !errors.Is(err, ErrReplaced) && !errors.Is(err, unix.EWOULDBLOCK) { // the lock is not given in turn
 				if err != nil {
 					t.Errorf("%s: %v", plugin, err)
 				}
@@ -192,6 +194,31 @@ func TestList_SeveralWriters(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("files %v, err %v", entries, err)
+	}
+}
+
+// TestList_LockedForLong: a writer that is stopped holds nobody else up for long, who then says what is locked.
+func TestList_LockedForLong(t *testing.T) {
+	folder := t.TempDir()
+	write(t, folder, "10-flannel.conflist", flannel)
+	l, err := Find(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, err := lock(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := l.Append(entry); !errors.Is(err, unix.EWOULDBLOCK) || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "lslocks") {
+			t.Errorf("err %v, want that the folder %s is locked", err, folder)
+		}
+	})
+	if err := stopped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(entry); err != nil {
+		t.Errorf("after that one has ended: %v", err)
 	}
 }
 

@@ -46,12 +46,10 @@ type subnetOn struct {
 
 // read returns what there is now.
 func (k kernelAddresses) read() (l *links, err error) {
-	const attempts = 5 // others change links all the time
-	for range attempts {
-		if l, err = k.readOnce(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
+	err = changes.Outlast(func() error { // others change links all the time
+		l, err = k.readOnce()
+		return err
+	})
 	return l, err
 }
 

@@ -12,27 +12,37 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 // Adjacent returns why a node cannot be the next hop of packets of this one, whose address is self; nil if it can.
 func Adjacent(self, node netip.Addr) error {
-	s := pathState{config: Config{NodeIP: self}}
-	if err := s.readUplink(); err != nil {
+	uplink, err := uplinkOf(self)
+	if err != nil {
 		return err
-	}
-	if s.uplink.name == "" {
-		return s.conflicts
 	}
 	routes, err := netlink.RouteGet(node.AsSlice())
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s has no route: %w", node, err)
 	case routes[0].Gw != nil:
-		return fmt.Errorf("%s is behind the router %s, and not on the network of %s", node, routes[0].Gw, s.uplink.name)
-	case routes[0].LinkIndex != s.uplink.index:
-		return fmt.Errorf("%s is not on the network of %s, which has this node's address", node, s.uplink.name)
+		return fmt.Errorf("%s is behind the router %s, and not on the network of %s", node, routes[0].Gw, uplink.name)
+	case routes[0].LinkIndex != uplink.index:
+		return fmt.Errorf("%s is not on the network of %s, which has this node's address", node, uplink.name)
 	}
 	return nil
+}
+
+// uplinkOf returns the interface that has this node's address self.
+func uplinkOf(self netip.Addr) (uplink, error) {
+	s := pathState{config: Config{NodeIP: self}}
+	if err := changes.Outlast(s.readUplink); err != nil {
+		return uplink{}, err
+	}
+	if s.uplink.name == "" {
+		return uplink{}, s.conflicts
+	}
+	return s.uplink, nil
 }
 
 // known are the states of a neighbour whose hardware address the kernel has found.
@@ -110,14 +120,11 @@ func Neighbours() (map[netip.Addr]kernel.HardwareAddr, error) {
 // FindNeighbour has the kernel look for the hardware address of a host on the network of this node's address self.
 // [WatchNeighbours] tells what it finds.
 func FindNeighbour(self, host netip.Addr) error {
-	s := pathState{config: Config{NodeIP: self}}
-	if err := s.readUplink(); err != nil {
+	uplink, err := uplinkOf(self)
+	if err != nil {
 		return err
 	}
-	if s.uplink.name == "" {
-		return s.conflicts
-	}
-	look := &netlink.Neigh{LinkIndex: s.uplink.index, Family: netlinkFamilies[familyOf(host)], Flags: netlink.NTF_USE, IP: host.AsSlice()}
+	look := &netlink.Neigh{LinkIndex: uplink.index, Family: netlinkFamilies[familyOf(host)], Flags: netlink.NTF_USE, IP: host.AsSlice()}
 	if err := netlink.NeighSet(look); err != nil {
 		return fmt.Errorf("look for the hardware address of %s: %w", host, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -31,6 +33,40 @@ func TestAdjacent_Places(t *testing.T) {
 				return nil
 			})
 		}
+	})
+}
+
+// TestAdjacent_WhileAddressesChange: a node does not cease to be the next hop because a list was interrupted.
+func TestAdjacent_WhileAddressesChange(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		here, there := c.nodes[0], c.nodes[1]
+		const changes = 3000
+		ended := make(chan error, 1)
+		go func() {
+			ended <- here.host.Do(func() error {
+				lo := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: 1}}
+				for i := range changes { // they become many, so a list comes in several parts
+					ip := netlink.NewIPNet(c.of("198.18.0.0", "2001:db8:18::").AsSlice())
+					ip.IP[len(ip.IP)-2], ip.IP[len(ip.IP)-1] = byte(i>>8), byte(i)
+					if err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: ip}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}()
+		here.inside(func() error {
+			for {
+				if err := Adjacent(here.ip, there.ip); err != nil {
+					t.Error(err)
+				}
+				select {
+				case err := <-ended:
+					return err
+				default:
+				}
+			}
+		})
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 // pathState is what the kernel holds for a path, and what it should hold.
@@ -39,16 +40,13 @@ var netlinkFamilies = map[kernel.Family]int{kernel.IPv4: netlink.FAMILY_V4, kern
 
 // look reads the state. The kernel is asked again if something changed while it was answering.
 func (p *path) look(ctx context.Context, holders map[int]netip.Addr) (s *pathState, err error) {
-	const times = 20
-	for range times {
+	err = changes.Outlast(func() error {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		s = &pathState{config: p.config}
-		if err = s.read(holders); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
+		return s.read(holders)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look at the path of steered packets: %w", err)
 	}

@@ -121,7 +121,7 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []table.Rule) {
 	}
 	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
 	return append(rules,
-		l.rule("dropped in silence: the node that had it is lost", prioritized(numberBlackhole), leaves, verdict(expr.VerdictDrop)),
+		l.rule("dropped in silence: a node may take it at any moment", prioritized(numberBlackhole), leaves, verdict(expr.VerdictDrop)),
 		l.rule("a connection, refused: no node that packets can be sent to has it", beginsConnection(), prioritized(numberProhibit), leaves, reset()),
 		l.rule("rejected: no node that packets can be sent to has it", prioritized(numberProhibit), leaves, l.reject()),
 		l.rule("for this node", setPriority(0), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), verdict(expr.VerdictAccept)),

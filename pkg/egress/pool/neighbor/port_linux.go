@@ -16,6 +16,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 const (
@@ -67,7 +69,10 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 			p.open[ip] = true
 		}
 		if f.protocol == unix.ETH_P_IPV6 {
-			p.local = linkLocal(link)
+			if p.local, err = linkLocal(link); err != nil {
+				_ = conn.Close()
+				return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
+			}
 		}
 		polls = append(polls, p)
 	}
@@ -156,18 +161,22 @@ func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
 // linkLocal returns the IPv6 address that an interface has for its own segment; invalid if it has none that others may answer
 // to. Another host may have one that somebody has added, a virtual router's for example. So the oldest counts, which the kernel
 // lists last.
-func linkLocal(link *net.Interface) (local netip.Addr) {
+func linkLocal(link *net.Interface) (local netip.Addr, err error) {
 	const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
-	addresses, err := netlink.AddrList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, netlink.FAMILY_V6)
+	var addresses []netlink.Addr
+	err = changes.Outlast(func() error {
+		addresses, err = netlink.AddrList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, netlink.FAMILY_V6)
+		return err
+	})
 	if err != nil {
-		return netip.Addr{}
+		return netip.Addr{}, fmt.Errorf("list the IPv6 addresses: %w", err)
 	}
 	for _, a := range addresses {
 		if a.Scope == unix.RT_SCOPE_LINK && a.Flags&unix.IFA_F_PERMANENT != 0 && a.Flags&unusable == 0 {
 			local, _ = netip.AddrFromSlice(a.IP)
 		}
 	}
-	return local
+	return local, nil
 }
 
 func send(conn *packet.Conn, messages ...message) error {

@@ -2,12 +2,18 @@ package neighbor
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -151,13 +157,14 @@ func TestLinkLocal_IsThisHostsAlone(t *testing.T) {
 		}
 		expect := func(what string, want netip.Addr) {
 			t.Helper()
-			if got := linkLocal(link); got != want {
-				t.Errorf("%s: got %v, want %v", what, got, want)
+			if got, err := linkLocal(link); got != want || err != nil {
+				t.Errorf("%s: got %v, %v; want %v", what, got, err, want)
 			}
 		}
-		own, virtual := linkLocal(link), netip.MustParseAddr("fe80::1")
-		if !own.IsLinkLocalUnicast() {
-			t.Fatalf("got %v, want the address that the kernel has made", own)
+		virtual := netip.MustParseAddr("fe80::1")
+		own, err := linkLocal(link)
+		if !own.IsLinkLocalUnicast() || err != nil {
+			t.Fatalf("got %v, %v; want the address that the kernel has made", own, err)
 		}
 		ip("add", "fe80::1/64", "dev", link.Name, "nodad")
 		expect("a virtual router's beside it", own)
@@ -173,6 +180,61 @@ func TestLinkLocal_IsThisHostsAlone(t *testing.T) {
 		}
 		ip("add", "fe80::2/64", "dev", link.Name)
 		expect("one that is being looked for", netip.Addr{})
+		return nil
+	})
+}
+
+// TestLinkLocal_WhileAddressesChange: the kernel's list of them may be interrupted, and no address must follow from that.
+func TestLinkLocal_WhileAddressesChange(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 1, IPv6: true})
+	on(t, l.Nodes()[0], func(link *net.Interface) error {
+		device := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}
+		address := func(i int) *netlink.Addr {
+			return &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(fmt.Sprintf("2001:db8:9::%x", i)), Mask: net.CIDRMask(128, 128)}, Flags: unix.IFA_F_NODAD}
+		}
+		const many = 200 // a list in several parts
+		for i := range many {
+			if err := netlink.AddrAdd(device, address(i+1)); err != nil {
+				return err
+			}
+		}
+		want, err := linkLocal(link)
+		if err != nil {
+			return err
+		}
+		handle, err := netlink.NewHandle()
+		if err != nil {
+			return err
+		}
+		defer handle.Close()
+		done, interrupted := make(chan struct{}), 0
+		var changing sync.WaitGroup
+		changing.Go(func() {
+			for i := many; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := errors.Join(handle.AddrAdd(device, address(i+1)), handle.AddrDel(device, address(i+1))); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		defer changing.Wait()
+		defer close(done)
+		for deadline := time.Now().Add(10 * time.Second); interrupted < 20 && time.Now().Before(deadline); {
+			if _, err := netlink.AddrList(device, netlink.FAMILY_V6); errors.Is(err, netlink.ErrDumpInterrupted) {
+				interrupted++
+			}
+			if got, err := linkLocal(link); got != want || err != nil {
+				t.Errorf("got %v, %v; want %v", got, err, want)
+			}
+		}
+		if interrupted == 0 {
+			t.Error("no list was interrupted")
+		}
 		return nil
 	})
 }

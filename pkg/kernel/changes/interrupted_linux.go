@@ -1,0 +1,21 @@
+package changes
+
+import (
+	"errors"
+
+	"github.com/vishvananda/netlink"
+)
+
+// attempts is how often a list is read that changes each time. It is short, and others change it for a moment only.
+const attempts = 20
+
+// Outlast calls read again as long as what it reads from the kernel changes meanwhile: the kernel's lists may lack something
+// then. It returns read's error, which is [netlink.ErrDumpInterrupted] if there was no end of it.
+func Outlast(read func() error) (err error) {
+	for range attempts {
+		if err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return err
+}
