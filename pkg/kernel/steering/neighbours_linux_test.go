@@ -40,17 +40,18 @@ func TestAdjacent_Places(t *testing.T) {
 func TestAdjacent_WhileAddressesChange(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		here, there := c.nodes[0], c.nodes[1]
-		const changes = 3000
+		const changes = 500
 		ended := make(chan error, 1)
 		go func() {
 			ended <- here.host.Do(func() error {
-				lo := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: 1}}
+				lo, pace := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: 1}}, time.Tick(2*time.Millisecond)
 				for i := range changes { // they become many, so a list comes in several parts
 					ip := netlink.NewIPNet(c.of("198.18.0.0", "2001:db8:18::").AsSlice())
 					ip.IP[len(ip.IP)-2], ip.IP[len(ip.IP)-1] = byte(i>>8), byte(i)
 					if err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: ip}); err != nil {
 						return err
 					}
+					<-pace // without it, every list would be interrupted
 				}
 				return nil
 			})

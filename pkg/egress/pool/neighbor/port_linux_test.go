@@ -210,11 +210,12 @@ func TestLinkLocal_WhileAddressesChange(t *testing.T) {
 		done, interrupted := make(chan struct{}), 0
 		var changing sync.WaitGroup
 		changing.Go(func() {
+			pace := time.Tick(time.Millisecond) // faster, and every list would be interrupted
 			for i := many; ; i++ {
 				select {
 				case <-done:
 					return
-				default:
+				case <-pace:
 				}
 				if err := errors.Join(handle.AddrAdd(device, address(i+1)), handle.AddrDel(device, address(i+1))); err != nil {
 					t.Error(err)
