@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,8 +50,7 @@ func (w *poolWorld) keepConnections(ip string, pods []*lab.Host) *connections {
 	w.Cleanup(c.close)
 	for n := range 2 * established {
 		pod, sends := pods[n%len(pods)], n/len(pods)%2 == 0
-		conn, err := pod.DialContext(w.Context(), "tcp", listener.Addr().String())
-		w.must(err)
+		conn := w.dialFromAnotherPort(c, pod, listener.Addr().String())
 		ctx, stop := context.WithCancel(w.Context())
 		one := &connection{what: fmt.Sprintf("%s on %s, sends %v, %s", pod.Name, pod.Node.Name, sends, conn.LocalAddr()), conn: conn, stop: stop, last: time.Now()}
 		c.all = append(c.all, one)
@@ -67,6 +67,22 @@ func (w *poolWorld) keepConnections(ip string, pods []*lab.Host) *connections {
 	})
 	return c
 }
+
+// dialFromAnotherPort opens a connection from a port that none of the others has. Of two with the same port one gets another
+// port outside, which nobody but the holder knows; so these two do not outlive it.
+func (w *poolWorld) dialFromAnotherPort(c *connections, pod *lab.Host, to string) net.Conn {
+	w.Helper()
+	for {
+		conn, err := pod.DialContext(w.Context(), "tcp", to)
+		w.must(err)
+		if !slices.ContainsFunc(c.all, func(other *connection) bool { return portOf(other.conn) == portOf(conn) }) {
+			return conn
+		}
+		w.must(conn.Close())
+	}
+}
+
+func portOf(conn net.Conn) uint16 { return netip.MustParseAddrPort(conn.LocalAddr().String()).Port() }
 
 // serveBeats sends to all who connect.
 func serveBeats(ctx context.Context, l net.Listener) {
