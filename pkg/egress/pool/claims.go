@@ -55,6 +55,9 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 	if _, here := m.held[ip]; here {
 		return "", "" // if this node is drained, that is for the others
 	}
+	if _, taken := m.leased[ip]; taken {
+		return "", ""
+	}
 	if holder := m.holder(ip); holder != "" {
 		if !m.live(holder) {
 			return holder, Dead // what it says now is not known; it answers if it still has it

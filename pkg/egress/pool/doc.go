@@ -36,9 +36,9 @@
 //   - Another member has it with a higher epoch, which is how a drain ends: first the new node has the address, and
 //     passes on what belongs to connections of the old one (pkg/kernel/handover), then the old one removes it and, if packets
 //     are passed on to it, goes on sending for its own pods for a second. Each member tells its addresses to those that it does
-//     not find alive every 50 ms, so a node that comes back to the network hears at once what others have taken over. A node
-//     that reaches no majority gives way as well to a higher epoch that another node's Lease has: hosts may reach both sides of
-//     a partition.
+//     not find alive every 50 ms, so a node that comes back to the network hears at once what others have taken over. It gives way
+//     as well to a higher epoch in another node's Lease, unless it is the one that gives the address away: hosts may reach both
+//     sides of a partition.
 //   - No majority is there, and neither any other node of the pool nor the gateway answers: this node is cut
 //     off. Without a majority, but with answers, it keeps its addresses, and asks for them as well: when a
 //     partition heals, another host may have them. What is answered for is released at once.

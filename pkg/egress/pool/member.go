@@ -75,6 +75,9 @@ type Member struct {
 	epochs map[netip.Addr]uint64
 	// elsewhere are those that other live nodes have, as the Leases say.
 	elsewhere map[netip.Addr]uint64
+	// leased is since when such a Lease has a higher epoch than anything that was seen before: its node has just taken the
+	// address, and this member is about to hear of it, or to find out that it does not reach that node.
+	leased map[netip.Addr]time.Time
 	// vacant are the addresses that somebody has to take.
 	vacant map[netip.Addr]*vacancy
 	view   view
@@ -89,7 +92,7 @@ type Member struct {
 func NewMember(name string, run uint64) *Member {
 	return &Member{
 		name: name, run: run, peers: map[string]*peer{}, held: map[netip.Addr]uint64{}, took: map[netip.Addr]time.Time{}, claims: map[netip.Addr]*claim{},
-		failed: map[netip.Addr]time.Time{}, epochs: map[netip.Addr]uint64{}, vacant: map[netip.Addr]*vacancy{},
+		failed: map[netip.Addr]time.Time{}, epochs: map[netip.Addr]uint64{}, vacant: map[netip.Addr]*vacancy{}, leased: map[netip.Addr]time.Time{},
 		own: map[netip.Addr]uint64{}, published: State{Name: name, Run: run},
 	}
 }
@@ -140,6 +143,11 @@ func (m *Member) expire(now time.Time) {
 			delete(m.failed, ip)
 		}
 	}
+	for ip, at := range m.leased {
+		if m.due(at.Add(freshness), now) {
+			delete(m.leased, ip)
+		}
+	}
 	if !m.settled && m.pool != nil {
 		missing := func(name string) bool { return name != m.name && !m.live(name) }
 		m.settled = !slices.ContainsFunc(slices.Collect(maps.Keys(m.pool)), missing) || m.due(m.began.Add(patience), now)
@@ -147,8 +155,9 @@ func (m *Member) expire(now time.Time) {
 }
 
 // giveWay releases what is not wanted any more, and what another member has with a higher epoch: also one that this node, which
-// has just come back to the network, does not find alive yet. A majority that this member does not reach may have taken its
-// addresses without a word to it, or to its network: then it goes by the Leases.
+// has just come back to the network, does not find alive yet. A majority that this member does not reach takes its addresses
+// without a word to it, and this member may find out late that it reaches none: so it goes by the Leases as well. What it gives
+// away itself it serves until the next holder says that it has it, and a Lease does not say that.
 func (m *Member) giveWay(now time.Time) (actions []Action) {
 	speaks := func(p *peer) bool { return p.alive || now.Sub(p.spoke) <= validity }
 	cutOff := m.pool != nil && !m.Majority()
@@ -159,7 +168,7 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 			actions = append(actions, m.release(ip, Unwanted, ""))
 		case rival != "" && m.outranked(ip, rival):
 			actions = append(actions, m.giveTo(ip, rival))
-		case cutOff && m.held[ip] > 0 && m.elsewhere[ip] > m.held[ip]:
+		case m.held[ip] > 0 && m.elsewhere[ip] > m.held[ip] && (cutOff || m.objection(m.name, ip) == ""):
 			actions = append(actions, m.release(ip, TakenOver, ""))
 		}
 	}
@@ -270,7 +279,12 @@ func (RenewFailed) apply(m *Member, now time.Time) []Action {
 	return nil
 }
 
-func (e Epochs) apply(m *Member, _ time.Time) []Action {
+func (e Epochs) apply(m *Member, now time.Time) []Action {
+	for ip, epoch := range e.Others {
+		if m.settled && epoch > m.epochs[ip] {
+			m.leased[ip] = now
+		}
+	}
 	for ip, epoch := range e.Highest {
 		m.epochs[ip] = max(m.epochs[ip], epoch)
 	}

@@ -195,17 +195,26 @@ func TestMember_GivesWayWhenItIsReminded(t *testing.T) {
 	acts(t, remind(3, ip2, 4), Release{Address: ip2, Why: HandedOver, To: "b"})
 }
 
-// TestMember_GivesWayToALeaseWithoutAMajority: with one, the other node says by itself what it has.
-func TestMember_GivesWayToALeaseWithoutAMajority(t *testing.T) {
+// TestMember_GivesWayToALease: also before it finds out that it reaches no majority.
+func TestMember_GivesWayToALease(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	own := m.State().Held[ip]
-	others := Epochs{Others: map[netip.Addr]uint64{ip: own + 1}}
-	acts(t, m.Next(others, moment(0)))
+	acts(t, m.Next(Epochs{Others: map[netip.Addr]uint64{ip: own}}, moment(0)))
+	acts(t, m.Next(Epochs{Others: map[netip.Addr]uint64{ip: own + 1}}, moment(0)), Release{Address: ip, Why: TakenOver})
+}
+
+// TestMember_GivesAwayToAMemberNotToALease: what it gives away it serves until the next holder speaks; but not where that cannot be heard.
+func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	m.Next(Drain{Now: true}, moment(0))
+	acts(t, m.Next(Epochs{Others: map[netip.Addr]uint64{ip: m.State().Held[ip] + 1}}, moment(0)))
 	m.Next(Alive{"b", false}, moment(0))
 	m.view.looking = true
-	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver}) // it was told before
+	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver})
 }
 
 func TestState_Parts(t *testing.T) {

@@ -238,6 +238,37 @@ func TestPool_PartitionHeals(t *testing.T) {
 	}
 }
 
+// TestPool_PartitionThatHostsSpan: the Leases end what neither side hears of the other.
+func TestPool_PartitionThatHostsSpan(t *testing.T) {
+	s := newSimulation(t, 7, 5, 50)
+	s.withLeases()
+	s.run(5 * time.Second)
+	s.nodes[0].segment, s.nodes[1].segment = 1, 1
+	both := map[netip.Addr]time.Duration{}
+	var longest time.Duration
+	for range 200 {
+		s.run(10 * time.Millisecond)
+		counts := map[netip.Addr]int{}
+		for _, n := range s.nodes {
+			for ip := range n.kernel {
+				counts[ip]++
+			}
+		}
+		for ip, n := range counts {
+			if n < 2 {
+				delete(both, ip)
+				continue
+			}
+			both[ip] += 10 * time.Millisecond
+			longest = max(longest, both[ip])
+		}
+	}
+	s.spread(s.served(), 3)
+	if longest > 130*time.Millisecond { // the Lease takes up to 120
+		t.Errorf("two nodes had an address for %v, want at most 130ms", longest)
+	}
+}
+
 func TestPool_TwoNodesNeedTheGateway(t *testing.T) {
 	s := started(t, 2, 10)
 	s.nodes[0].segment = 1 // the gateway is with the other one
@@ -281,6 +312,7 @@ func TestPool_WithoutMajorityNobodyTakes(t *testing.T) {
 
 func TestPool_Drain(t *testing.T) {
 	s := started(t, 3, 30)
+	s.withLeases()
 	s.drain(s.nodes[0], true)
 	s.run(100 * time.Millisecond)
 	s.spread(s.served(), 2)
@@ -412,6 +444,9 @@ func TestPool_RandomFaults(t *testing.T) {
 		s := newSimulation(t, seed, nodes, 15)
 		s.nodes[0].older = seed%4 == 3
 		s.boot(s.nodes[0])
+		if seed%8 >= 4 {
+			s.withLeases()
+		}
 		s.run(5 * time.Second)
 		for range faults {
 			s.fault(s.nodes[s.random.IntN(nodes)])

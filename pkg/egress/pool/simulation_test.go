@@ -37,6 +37,8 @@ type simulation struct {
 	longest, untold time.Duration
 	// passed is how many addresses were taken of which packets are passed on.
 	passed int
+	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there.
+	leases []map[netip.Addr]uint64
 }
 
 // overlap is two nodes having an address, since a time, and since when they hear each other. deaf: for a while they did not.
@@ -168,6 +170,9 @@ func (s *simulation) boot(n *simulatedNode) {
 		names = append(names, o.name)
 	}
 	s.tell(n, Found{found})
+	if s.leases != nil {
+		s.tell(n, s.epochs(n))
+	}
 	s.tell(n, Networks{s.networks(n)})
 	s.tell(n, Pool{names})
 	s.tell(n, Wanted{s.wanted})
@@ -255,7 +260,42 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 		for _, o := range s.nodes {
 			s.send(n, o, a.State)
 		}
+		if s.leases != nil {
+			s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.write(n, a.State.Held) })
+		}
 	}
+}
+
+// withLeases has nodes write Leases.
+func (s *simulation) withLeases() { s.leases = make([]map[netip.Addr]uint64, len(s.nodes)) }
+
+// write has the API server tell all nodes of a node's Lease. It is reached from all sides of a partition.
+func (s *simulation) write(n *simulatedNode, held map[netip.Addr]uint64) {
+	if n.off || n.down {
+		return
+	}
+	s.leases[n.index] = held
+	for _, o := range s.nodes {
+		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() {
+			if !o.off && !o.down {
+				s.tell(o, s.epochs(o))
+			}
+		})
+	}
+}
+
+// epochs is what the Leases say to a node.
+func (s *simulation) epochs(n *simulatedNode) Epochs {
+	known := Epochs{Highest: map[netip.Addr]uint64{}, Own: s.leases[n.index], Others: map[netip.Addr]uint64{}}
+	for _, o := range s.nodes {
+		for ip, epoch := range s.leases[o.index] {
+			known.Highest[ip] = max(known.Highest[ip], epoch)
+			if o != n {
+				known.Others[ip] = max(known.Others[ip], epoch)
+			}
+		}
+	}
+	return known
 }
 
 // pass has a node pass on what it does not track, unless it has just had the address itself.
