@@ -114,8 +114,9 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 	controlplane=$$(hack/build-controlplane.sh) && \
 	debian=$(if $(filter all,$(E2E)),$$(hack/build-debian.sh)) && \
 	image=$(if $(filter all,$(E2E)),$$($(BUILD_IMAGE))) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian IMAGE=$$image \
-		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=90m $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+	conformance=$(if $(filter all,$(E2E)),$(if $(RUN),,$$(hack/build-conformance.sh))) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance \
+		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-daemonset
 test-daemonset: ## Run the node as the DaemonSet in images/node, in the place of kube-proxy, on real kubelets (root)

@@ -56,7 +56,7 @@ func run(ctx context.Context, s figure.Settings) (results []figure.Result, err e
 		}),
 		figure.One("idle", figure.Quantity{Name: "PoolCPU", Unit: "%", N: 1}, func(ctx context.Context) (float64, error) {
 			n := p.nodes[0]
-			spent, err := figure.Time(func() (time.Duration, error) { return figure.CPUOf(n.cmd.Process.Pid) }, func() error { return sleep(ctx, idle) })
+			spent, err := figure.Time(func() (time.Duration, error) { return figure.CPUOf(n.cmd.Process.Pid) }, func() error { return figure.Sleep(ctx, idle) })
 			return 100 * spent.CPU.Seconds() / spent.Wall.Seconds(), err
 		}),
 	)
@@ -182,17 +182,8 @@ func await(ctx context.Context, is func() (bool, error)) error {
 		if so, err := is(); so || err != nil {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := figure.Sleep(ctx, pause); err != nil {
 			return fmt.Errorf("the pool does not settle: %w", err)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }

@@ -98,3 +98,13 @@ func describe(quantities []Quantity, values []float64) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// Sleep returns after a time, or with ctx's error when it ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

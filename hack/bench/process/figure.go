@@ -161,10 +161,10 @@ func (w *world) visit(ctx context.Context, p pace, name string, start func(conte
 	if err := errors.Join(w.check(ctx), running.Quiet(ctx, p.look)); err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, p.window); err != nil { // the first look after the start reads all that was written
+	if err := figure.Sleep(ctx, p.window); err != nil { // the first look after the start reads all that was written
 		return nil, err
 	}
-	unused, err := figure.Time(running.CPU, func() error { return sleep(ctx, p.window) })
+	unused, err := figure.Time(running.CPU, func() error { return figure.Sleep(ctx, p.window) })
 	if err != nil {
 		return nil, err
 	}
@@ -189,15 +189,6 @@ func (w *world) visit(ctx context.Context, p pace, name string, start func(conte
 		values[memory] /= 1 << 20
 	}
 	return values, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // arguments are those that both programs get.

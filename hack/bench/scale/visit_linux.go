@@ -191,7 +191,7 @@ func (w *world) quiet(ctx context.Context, t *sheet) error {
 		}
 	}
 	profiled := w.profile(ctx, t, "quiet")
-	still, err := w.during(ctx, func() error { return sleep(ctx, w.plan.window) })
+	still, err := w.during(ctx, func() error { return figure.Sleep(ctx, w.plan.window) })
 	profiled()
 	if err != nil {
 		return err
@@ -306,15 +306,6 @@ func (w *world) during(ctx context.Context, do func() error) ([]use, error) {
 		after[i].received -= before[i].received
 	}
 	return after, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // memory says how much the processes have.
@@ -462,7 +453,7 @@ func (w *world) told(ctx context.Context, all *standIns) (times []time.Time, err
 				return times, err
 			}
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := figure.Sleep(ctx, pause); err != nil {
 			return nil, fmt.Errorf("stand-ins are not told within %s: %w", patience, err)
 		}
 	}
