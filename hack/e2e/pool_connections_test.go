@@ -41,35 +41,50 @@ type connection struct {
 // keepConnections has pods open connections to the outside, in the family of an address.
 func (w *poolWorld) keepConnections(ip string, pods []*lab.Host) *connections {
 	w.Helper()
-	to := w.outsideFor(ip)
-	listener, err := w.Outside().Listen(w.Context(), "tcp", netip.AddrPortFrom(to.Addr(), 0).String())
+	c, to := &connections{}, w.beats(ip)
+	w.Cleanup(c.close)
+	for n := range 2 * established {
+		pod := pods[n%len(pods)]
+		c.keep(w, pod, w.dialFromAnotherPort(c, pod, to), n/len(pods)%2 == 0)
+	}
+	c.begin(w)
+	return c
+}
+
+// beats has somebody outside send to all who connect, in the family of an address, and returns where.
+func (w *poolWorld) beats(ip string) (address string) {
+	w.Helper()
+	listener, err := w.Outside().Listen(w.Context(), "tcp", netip.AddrPortFrom(w.outsideFor(ip).Addr(), 0).String())
 	w.must(err)
 	w.Cleanup(func() { _ = listener.Close() })
 	go serveBeats(w.Context(), listener)
-	c := &connections{}
-	w.Cleanup(c.close)
-	for n := range 2 * established {
-		pod, sends := pods[n%len(pods)], n/len(pods)%2 == 0
-		conn := w.dialFromAnotherPort(c, pod, listener.Addr().String())
-		ctx, stop := context.WithCancel(w.Context())
-		one := &connection{what: fmt.Sprintf("%s on %s, sends %v, %s", pod.Name, pod.Node.Name, sends, conn.LocalAddr()), conn: conn, stop: stop, last: time.Now()}
-		c.all = append(c.all, one)
-		c.running.Go(one.receive)
-		if sends {
-			c.running.Go(func() { sendBeats(ctx, conn) })
-		}
+	return listener.Addr().String()
+}
+
+// keep keeps a connection of a pod, which sends or not.
+func (c *connections) keep(w *poolWorld, pod *lab.Host, conn net.Conn, sends bool) {
+	ctx, stop := context.WithCancel(w.Context())
+	one := &connection{what: fmt.Sprintf("%s on %s, sends %v, %s", pod.Name, pod.Node.Name, sends, conn.LocalAddr()), conn: conn, stop: stop, last: time.Now()}
+	c.all = append(c.all, one)
+	c.running.Go(one.receive)
+	if sends {
+		c.running.Go(func() { sendBeats(ctx, conn) })
 	}
+}
+
+// begin waits until all connections live.
+func (c *connections) begin(w *poolWorld) {
+	w.Helper()
 	w.eventually(func() error {
 		if alive := c.alive(); alive < len(c.all) {
 			return fmt.Errorf("%d of %d connections have begun", alive, len(c.all))
 		}
 		return nil
 	})
-	return c
 }
 
 // dialFromAnotherPort opens a connection from a port that none of the others has. Of two with the same port one gets another
-// port outside, which nobody but the holder knows; so these two do not outlive it.
+// port outside, which nobody but the holder knows; so not both outlive it.
 func (w *poolWorld) dialFromAnotherPort(c *connections, pod *lab.Host, to string) net.Conn {
 	w.Helper()
 	for {
@@ -80,6 +95,17 @@ func (w *poolWorld) dialFromAnotherPort(c *connections, pod *lab.Host, to string
 		}
 		w.must(conn.Close())
 	}
+}
+
+// dialFromPort opens a connection from a port.
+func (w *poolWorld) dialFromPort(pod *lab.Host, port int, to string) (conn net.Conn) {
+	w.Helper()
+	w.must(pod.Do(func() (err error) {
+		dialer := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{Port: port}}
+		conn, err = dialer.DialContext(w.Context(), "tcp", to)
+		return err
+	}))
+	return conn
 }
 
 func portOf(conn net.Conn) uint16 { return netip.MustParseAddrPort(conn.LocalAddr().String()).Port() }
@@ -181,6 +207,19 @@ func (c *connections) end(w *poolWorld, ip, what string, least int) {
 		w.Errorf("%s, %s: want %d%% of the established connections alive, and no stall longer than %v", ip, what, least, longestStall)
 	}
 	c.close()
+}
+
+// hanging are those of which nobody has heard anything lately, neither bytes nor an end.
+func (c *connections) hanging() (list []string) {
+	for _, one := range c.all {
+		one.mu.Lock()
+		ended := one.err != nil
+		one.mu.Unlock()
+		if err := one.lives(); err != nil && !ended {
+			list = append(list, fmt.Sprintf("%s: %v", one.what, err))
+		}
+	}
+	return list
 }
 
 func (c *connections) close() {

@@ -312,6 +312,51 @@ func TestPool_HolderFails(t *testing.T) {
 	}
 }
 
+// TestPool_PortClash: two pods each have a connection from the same port to the same destination, and the node dies that alone
+// knows which of them has which port outside; or the pod dies, too, that has its own. No connection hangs: what does not
+// go on is reset.
+func TestPool_PortClash(t *testing.T) {
+	belongsTo(t, usual)
+	const ports = 20
+	w := newPoolWorld(t, 3)
+	for family, ip := range w.egressIPs {
+		w.complete()
+		w.settled()
+		holder := w.holderOf(ip, nil)
+		pods := w.podsOff(holder)
+		pairs := [][2]*lab.Host{{pods[0], pods[1]}, {pods[1], pods[0]}, {w.podsOn([]*member{holder})[0], pods[0]}}
+		c, gone, to := &connections{}, &connections{}, w.beats(ip)
+		t.Cleanup(c.close)
+		t.Cleanup(gone.close)
+		for n := range ports {
+			for i, pod := range pairs[n%len(pairs)] {
+				of := c
+				if pod.Node == holder.Host {
+					of = gone
+				}
+				of.keep(w, pod, w.dialFromPort(pod, 20000+family*ports+n, to), i == n%2)
+			}
+		}
+		c.begin(w)
+		began := time.Now()
+		w.must(w.SetLink(holder.Host, false))
+		w.holderOf(ip, holder)
+		time.Sleep(time.Second) // for those that hang to be silent
+		w.eventually(func() error {
+			if hanging := c.hanging(); len(hanging) > 0 {
+				return fmt.Errorf("%d of %d connections hang: %s", len(hanging), len(c.all), strings.Join(hanging, "; "))
+			}
+			return nil
+		})
+		t.Logf("%s, link cut: %v later %d of %d connections from %d ports live, and the others are reset",
+			ip, time.Since(began).Round(10*time.Millisecond), c.alive(), len(c.all), ports)
+		if c.alive() == 0 {
+			t.Errorf("%s: no connection has outlived the node", ip)
+		}
+		w.must(w.SetLink(holder.Host, true))
+	}
+}
+
 // vanish ends a node without a warning, or brings it back as after a reboot.
 func (w *poolWorld) vanish(m *member, ip string, gone bool) error {
 	if gone {

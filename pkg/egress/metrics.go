@@ -28,7 +28,7 @@ var (
 	rulesGauge = exported.Gauge("rules",
 		"Rules in the chains of egress SNAT, by IP family.", "ip_family")
 	flowDeletions = exported.Counter("conntrack_deletions_total",
-		"Tracked flows that were deleted because they used a wrong source address, by IP family.", "ip_family")
+		"Tracked flows that were deleted because they used a wrong source address, or another flow's port, by IP family.", "ip_family")
 	programmingLatency = exported.Histogram("network_programming_duration_seconds",
 		"Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.", proxymetrics.NetworkProgrammingLatency.Buckets, "ip_family") // as kube-proxy's, so that the two compare
 	syncDuration = exported.Histogram("sync_duration_seconds",

@@ -67,7 +67,8 @@ type steerer struct {
 	changed, wake, known func()
 
 	// pool is nil if this program puts no egress IPs on nodes.
-	pool *poolNode
+	pool    *poolNode
+	clashes *clashes
 
 	mu        sync.Mutex
 	directory *holders.Directory
@@ -119,6 +120,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		failing:   map[holders.Access]error{},
 		claimed:   map[v1.IPFamily][]netip.Addr{},
 		coming:    map[netip.Addr]time.Time{},
+		clashes:   newClashes(),
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
@@ -140,6 +142,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
+	e.running.Go(func() { e.steerer.clashes.run(ctx, e.endClashes()) })
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
@@ -164,7 +167,12 @@ func (s *steerer) apply(event holders.Event) {
 		for _, ip := range event.Addresses {
 			here[ip] = true
 		}
-		changed = s.setHeld(func() { s.here = here }) || changed
+		came := maps.Clone(here)
+		changed = s.setHeld(func() {
+			maps.DeleteFunc(came, func(ip netip.Addr, _ bool) bool { return s.here[ip] })
+			s.here = here
+		}) || changed
+		s.clashes.expect(came)
 	case holders.HandedOver:
 		changed = s.setHeld(func() {}) || changed
 	case holders.LeasesKnown:

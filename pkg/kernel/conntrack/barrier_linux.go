@@ -41,7 +41,7 @@ var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
 var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in prerouting")
 
 // barrier is the nftables table that keeps deleted flows of one IP family from being taken up
-// again; doc.go shows it.
+// again; doc.go shows it. A [listener] has one of another name, and none of its sets.
 type barrier struct {
 	*nftables.Conn
 	raw                  *netlink.Conn
@@ -64,7 +64,7 @@ func (k *handle) makeBarrier() error {
 // is no connection, or if that failed.
 func (k *handle) tryBarrier(anew bool) (err error) {
 	if k.barrier == nil {
-		if k.barrier, err = connectBarrier(k.family); err != nil {
+		if k.barrier, err = connect(k.family, barrierTable); err != nil {
 			return err
 		}
 	}
@@ -89,9 +89,9 @@ func (b *barrier) make(family kernel.Family, anew bool) error {
 	return b.commit()
 }
 
-// connectBarrier connects to the kernel.
-func connectBarrier(family kernel.Family) (*barrier, error) {
-	b := &barrier{table: &nftables.Table{Name: barrierTable, Family: nftables.TableFamilyIPv4}}
+// connect connects to the kernel, for a table with sets of tuples.
+func connect(family kernel.Family, table string) (*barrier, error) {
+	b := &barrier{table: &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}}
 	address := nftables.TypeIPAddr
 	if family == kernel.IPv6 {
 		b.table.Family, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
@@ -111,7 +111,7 @@ func connectBarrier(family kernel.Family) (*barrier, error) {
 		return nil
 	}))
 	if err != nil {
-		return nil, barrierError(err)
+		return nil, barrierError(b.table.Name, err)
 	}
 	return b, nil
 }
@@ -121,12 +121,12 @@ func (b *barrier) close() { _ = b.CloseLasting() } // nothing is under way
 // commit has the kernel do what was asked for, all of it or nothing.
 func (b *barrier) commit() error {
 	if err := b.raw.SetDeadline(time.Now().Add(patience)); err != nil {
-		return barrierError(err)
+		return barrierError(b.table.Name, err)
 	}
-	return barrierError(b.Flush())
+	return barrierError(b.table.Name, b.Flush())
 }
 
-func barrierError(err error) error {
+func barrierError(table string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func barrierError(err error) error {
 			break
 		}
 	}
-	return fmt.Errorf("write the nftables table %s: %w", barrierTable, err)
+	return fmt.Errorf("write the nftables table %s: %w", table, err)
 }
 
 // addRules replaces the chains' rules. A chain of the type nat sees the first packets of flows alone, and none
@@ -283,24 +283,31 @@ func elementOf(t tuple, ports bool) nftables.SetElement {
 	return nftables.SetElement{Key: key}
 }
 
-// Cleanup removes what [Delete] has left in the kernel, of both families. Where the kernel has no nftables there
-// is nothing.
+// Cleanup removes what [Table.Delete] and [Table.EndClashes] have left in the kernel, of both families. Where the kernel has no
+// nftables there is nothing.
 func Cleanup(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		b, err := connectBarrier(family)
-		if err == nil {
-			b.AddTable(b.table) // so that it is there
-			b.DelTable(b.table)
-			err = b.commit()
-			b.close()
-		}
-		if !errors.Is(err, errNoBarrier) {
-			errs = append(errs, err)
+		for _, table := range []string{barrierTable, listeningTable} {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := remove(family, table); !errors.Is(err, errNoBarrier) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes a table, if it is there.
+func remove(family kernel.Family, table string) error {
+	b, err := connect(family, table)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	b.AddTable(b.table) // so that it is there
+	b.DelTable(b.table)
+	return b.commit()
 }

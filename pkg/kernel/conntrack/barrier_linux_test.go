@@ -212,14 +212,14 @@ func TestDeleter_WithoutBarrier(t *testing.T) {
 				return err
 			}
 			defer d.close()
-			d.noBarrier = barrierError(unix.EOPNOTSUPP)
+			d.noBarrier = barrierError(barrierTable, unix.EOPNOTSUPP)
 			err = k.lookAt(n.Context(), everyone, func(t *tracked) { d.do(t, Ends) })
 			return errors.Join(err, d.finish())
 		})
 		if left := n.left(); err != nil || len(left) > 0 {
 			n.Errorf("error %v, left %v", err, left)
 		}
-		if tables, err := n.host.Run(n.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, barrierTable) {
+		if tables, err := n.host.Run(n.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, "openshift") {
 			n.Errorf("error %v, tables %s", err, tables)
 		}
 	})
@@ -229,24 +229,32 @@ func TestBarrierError_TellsWhatTheKernelLacks(t *testing.T) {
 	for err, lacks := range map[error]bool{
 		unix.EOPNOTSUPP: true, unix.EPROTONOSUPPORT: true, unix.ENOENT: true, unix.EPERM: false, unix.ENOMEM: false,
 	} {
-		if got := barrierError(fmt.Errorf("flush: %w", err)); errors.Is(got, errNoBarrier) != lacks || !errors.Is(got, err) {
+		if got := barrierError(barrierTable, fmt.Errorf("flush: %w", err)); errors.Is(got, errNoBarrier) != lacks || !errors.Is(got, err) {
 			t.Errorf("%v: %v; want errNoBarrier: %t", err, got, lacks)
 		}
 	}
-	if err := barrierError(nil); err != nil {
+	if err := barrierError(barrierTable, nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestCleanup_RemovesTheBarrier(t *testing.T) {
+// TestCleanup_RemovesTheTables: that of the barrier, and that of somebody who was killed while he listened.
+func TestCleanup_RemovesTheTables(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.deleteOne()
 		n.barred()
+		err := n.host.Do(func() error {
+			_, err := listen(n.family, suspects{})
+			return err
+		})
+		if err != nil {
+			n.Fatal(err)
+		}
 		for range 2 { // the second time there is nothing
 			if err := n.host.Do(func() error { return Cleanup(n.Context()) }); err != nil {
 				n.Fatal(err)
 			}
-			if tables, err := n.host.Run(n.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, barrierTable) {
+			if tables, err := n.host.Run(n.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, "openshift") {
 				n.Errorf("error %v, tables %s", err, tables)
 			}
 		}

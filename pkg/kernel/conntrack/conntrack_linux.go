@@ -40,6 +40,8 @@ type Table struct {
 	family kernel.Family
 	// handle is nil as long as nothing was asked for, and after an error.
 	handle *handle
+	// sides are what EndClashes has heard last, by what packets of the source have.
+	sides map[tuple]sides
 }
 
 // NewTable returns that of family.

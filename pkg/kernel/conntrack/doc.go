@@ -42,6 +42,17 @@
 // If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
 // far side, which has never seen the pod's own address: what still comes from there is dropped.
 //
+// # Two connections with one port
+//
+// Of two pods with the same port and the same far side one gets another port outside, and nobody but the holder knows it.
+// If that node dies, the next one gives the port to the pod that it hears first. If it is the right one, the far side
+// resets the other one, which comes from a port that it does not know. If it is the wrong one, the far side resets the right
+// one, and TCP would never end what is left: each side takes the other's packets for old ones, and a side
+// that only waits hears nothing at all. [Table.EndClashes] finds these: it nudges both sides of each connection
+// that the kernel has picked up and has not found the far side's packets in the window of, notes in a table of nftables where in
+// their streams they say they are, and ends those whose sides do not mean the same bytes. What the pod's far side
+// had on the other port ends when it sends.
+//
 // # The table
 //
 // [Delete] and [Count] go through the table once, in the network namespace of the calling

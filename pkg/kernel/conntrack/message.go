@@ -11,6 +11,7 @@ import (
 const (
 	attrOriginal = 1  // CTA_TUPLE_ORIG
 	attrReply    = 2  // CTA_TUPLE_REPLY
+	attrStatus   = 3  // CTA_STATUS
 	attrProtocol = 4  // CTA_PROTOINFO
 	attrID       = 12 // CTA_ID
 	attrZone     = 18 // CTA_ZONE
@@ -29,8 +30,10 @@ const (
 	sourcePort      = 2 // CTA_PROTO_SRC_PORT
 	destinationPort = 3 // CTA_PROTO_DST_PORT
 
-	protocolTCP = 1 // CTA_PROTOINFO_TCP
-	stateTCP    = 1 // CTA_PROTOINFO_TCP_STATE
+	protocolTCP   = 1 // CTA_PROTOINFO_TCP
+	stateTCP      = 1 // CTA_PROTOINFO_TCP_STATE
+	flagsOriginal = 4 // CTA_PROTOINFO_TCP_FLAGS_ORIGINAL
+	flagsReply    = 5 // CTA_PROTOINFO_TCP_FLAGS_REPLY
 
 	filterOriginal = 1 // CTA_FILTER_ORIG_FLAGS
 	filterReply    = 2 // CTA_FILTER_REPLY_FLAGS
@@ -112,6 +115,9 @@ type tracked struct {
 	ends
 	// reply, zone and id are attributes that name the entry; zone is nil for zone 0.
 	reply, zone, id []byte
+	// flags are what the kernel knows of each side of a TCP connection. replied: the far side has sent something.
+	flags   [2]uint8
+	replied bool
 }
 
 // ends are the two sides of an entry, as the node sees what they send.
@@ -143,7 +149,9 @@ func decode(body []byte) (t tracked) {
 			t.reply, t.Destination, t.Wears = a.whole, t.replying.source, t.replying.destination.Addr()
 			t.Zone |= t.replying.zone
 		case attrProtocol:
-			t.state = decodeState(a.value)
+			t.state, t.flags = decodeTCP(a.value)
+		case attrStatus:
+			t.replied = len(a.value) >= 4 && binary.BigEndian.Uint32(a.value)&statusReplied != 0
 		case attrZone:
 			t.zone, t.Zone = a.whole, t.Zone|port(a.value)
 		case attrID:
@@ -205,19 +213,24 @@ func decodePorts(attributes []byte) (protocol uint8, source, destination uint16)
 	return protocol, source, destination
 }
 
-// decodeState returns the state of a TCP connection, 0 for other protocols.
-func decodeState(attributes []byte) uint8 {
-	for _, kind := range [...]uint16{protocolTCP, stateTCP} {
-		a, rest, ok := nextAttribute(attributes)
-		for ok && a.kind != kind {
-			a, rest, ok = nextAttribute(rest)
+// decodeTCP returns the state of a TCP connection and the flags of both sides, 0 for other protocols.
+func decodeTCP(attributes []byte) (state uint8, flags [2]uint8) {
+	info, rest, ok := nextAttribute(attributes)
+	for ok && info.kind != protocolTCP {
+		info, rest, ok = nextAttribute(rest)
+	}
+	for a, rest, ok := nextAttribute(info.value); ok; a, rest, ok = nextAttribute(rest) {
+		switch {
+		case len(a.value) == 0:
+		case a.kind == stateTCP:
+			state = a.value[0]
+		case a.kind == flagsOriginal:
+			flags[0] = a.value[0]
+		case a.kind == flagsReply:
+			flags[1] = a.value[0]
 		}
-		attributes = a.value // nil if there is none
 	}
-	if len(attributes) == 0 {
-		return 0
-	}
-	return attributes[0]
+	return state, flags
 }
 
 // address returns the zero Addr for what is no address.

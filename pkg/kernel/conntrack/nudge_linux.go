@@ -13,6 +13,7 @@ import (
 
 const (
 	flagSYN = 0x02
+	flagRST = 0x04
 	flagACK = 0x10
 
 	lengthTCP  = 20

@@ -1,0 +1,124 @@
+package egress
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+)
+
+// A node that an egress IP comes to picks up the connections under it with the pods' next packets. Of two pods with the same
+// port and the same destination one had another port outside, and the former holder was the only one to know which. Where it has died,
+// the port goes to the pod that is heard first. If that is the wrong one, [conntrack.Table.EndClashes] ends both connections.
+
+// clashLooks are how long after egress IPs have come here their connections are looked at. The pods' own nodes nudge them as soon
+// as they hear of the new holder; where that fails, a pod is heard when it sends by itself.
+var clashLooks = [...]time.Duration{
+	500 * time.Millisecond, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
+}
+
+// clashes says when to look, and for what.
+type clashes struct {
+	// arrived says that egress IPs have come.
+	arrived chan struct{}
+
+	mu sync.Mutex
+	// came are the addresses of this node whose looks are not over, and since is when the last of them came. looked is how many
+	// looks there have been since.
+	came   map[netip.Addr]bool
+	since  time.Time
+	looked int
+}
+
+func newClashes() *clashes {
+	return &clashes{arrived: make(chan struct{}, 1), came: map[netip.Addr]bool{}}
+}
+
+// expect takes note of addresses that have come here.
+func (c *clashes) expect(addresses map[netip.Addr]bool) {
+	if len(addresses) == 0 {
+		return
+	}
+	c.mu.Lock()
+	maps.Copy(c.came, addresses)
+	c.since, c.looked = time.Now(), 0
+	c.mu.Unlock()
+	select {
+	case c.arrived <- struct{}{}:
+	default: // it is said already
+	}
+}
+
+// run calls look for what has come, each time that it is due, until ctx ends.
+func (c *clashes) run(ctx context.Context, look func(context.Context, map[netip.Addr]bool)) {
+	for {
+		var due <-chan time.Time
+		if at := c.next(); !at.IsZero() {
+			due = time.After(time.Until(at))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.arrived:
+		case <-due:
+			look(ctx, c.take())
+		}
+	}
+}
+
+// next returns when the next look is due; zero if none is.
+func (c *clashes) next() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.came) == 0 {
+		return time.Time{}
+	}
+	return c.since.Add(clashLooks[c.looked])
+}
+
+// take returns what to look for now.
+func (c *clashes) take() map[netip.Addr]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	came := maps.Clone(c.came)
+	if c.looked++; c.looked == len(clashLooks) {
+		clear(c.came)
+		c.looked = 0
+	}
+	return came
+}
+
+// endClashes returns what ends the connections under egress IPs that have got the ports of others.
+func (e *Extension) endClashes() func(context.Context, map[netip.Addr]bool) {
+	tables := map[v1.IPFamily]*conntrack.Table{}
+	for _, family := range families {
+		tables[family] = conntrack.NewTable(kernel.Family(family))
+	}
+	return func(ctx context.Context, came map[netip.Addr]bool) {
+		for _, family := range families {
+			egressIPs := map[netip.Addr]bool{}
+			for _, ip := range e.state.egressIPs(family) {
+				if came[ip] {
+					egressIPs[ip] = true
+				}
+			}
+			if len(egressIPs) == 0 {
+				continue
+			}
+			ended, err := tables[family].EndClashes(ctx, egressIPs)
+			flowDeletions.WithLabelValues(string(family)).Add(float64(ended))
+			if ended > 0 {
+				e.logger.Info("Ended connections of two pods each that had the same port for one destination: the node that failed knew alone which was which", "ipFamily", family, "connections", ended)
+			}
+			if err != nil && ctx.Err() == nil {
+				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here", "ipFamily", family)
+			}
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package egress
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestClashes_AreLookedForAfterAnArrival: some times, for all that came lately; and from the beginning when another one comes.
+func TestClashes_AreLookedForAfterAnArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		type look struct {
+			after time.Duration
+			count int
+		}
+		var looks []look
+		began, c := time.Now(), newClashes()
+		go c.run(ctx, func(_ context.Context, came map[netip.Addr]bool) {
+			looks = append(looks, look{time.Since(began), len(came)})
+		})
+		first, second := map[netip.Addr]bool{netip.MustParseAddr("203.0.113.1"): true}, map[netip.Addr]bool{netip.MustParseAddr("203.0.113.2"): true}
+		sees := func(during time.Duration, want ...look) {
+			t.Helper()
+			began, looks = time.Now(), nil
+			time.Sleep(during)
+			synctest.Wait()
+			if diff := cmp.Diff(want, looks, cmp.AllowUnexported(look{})); diff != "" {
+				t.Errorf("looks (-want +got):\n%s", diff)
+			}
+		}
+		sees(time.Hour)
+		c.expect(nil)
+		sees(time.Hour)
+		c.expect(first)
+		sees(3*time.Second, look{500 * time.Millisecond, 1}, look{2 * time.Second, 1})
+		c.expect(second)
+		sees(time.Hour, look{500 * time.Millisecond, 2}, look{2 * time.Second, 2}, look{5 * time.Second, 2}, look{15 * time.Second, 2}, look{time.Minute, 2}, look{5 * time.Minute, 2})
+		c.expect(first)
+		sees(time.Second, look{500 * time.Millisecond, 1})
+	})
+}

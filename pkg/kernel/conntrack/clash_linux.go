@@ -1,0 +1,249 @@
+package conntrack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Names in the kernel, as those of the barrier are.
+const (
+	listeningTable = "openshift-egress-heard"
+	suspectsSet    = "suspects"
+	heardMap       = "heard"
+	listeningChain = "prerouting"
+)
+
+// listened is how long the sides of connections are listened to, and as long again if some have not been heard. Each side is nudged
+// before, and answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), that of the end as well.
+const listened = 600 * time.Millisecond
+
+// mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one transaction, which
+// has to fit into the socket's buffer.
+const mostSuspects, elementsAtOnce = 1 << 14, 1000
+
+// EndClashes ends those TCP connections under egress IPs that this kernel has picked up for the wrong far side (clash.go), and
+// returns how many they are. Both sides get a reset. It takes up to a second if there are any that may be; else it looks
+// through the table once. It is to be called again: some sides do not answer at first, and some are close to each other by chance,
+// which it notices seconds later.
+func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (ended int, err error) {
+	err = t.with(ctx, func(k *handle) error {
+		suspects, err := k.suspects(ctx, egressIPs)
+		if err != nil || len(suspects) == 0 {
+			return err
+		}
+		heard, err := k.listenTo(ctx, suspects)
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+		now := time.Now()
+		t.sides = suspects.sides(heard, t.sides, now)
+		look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
+		ended, err = k.judge(ctx, look, func(entry *tracked) Verdict {
+			sides, known := t.sides[entry.original]
+			if !known || suspects[entry.original] != entry.replying || !sides.differ(now) {
+				return Stays
+			}
+			klog.FromContext(ctx).V(4).Info("Ending a connection that has got the port of another one",
+				"source", entry.original.source, "destination", entry.replying.source, "sourceAddress", entry.replying.destination)
+			return Ends
+		})
+		return err
+	})
+	if err != nil {
+		return ended, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
+	}
+	return ended, nil
+}
+
+// suspects are connections that may be for the wrong far side: what packets of each far side have, by what those of the source
+// have.
+type suspects map[tuple]tuple
+
+// suspects returns those under egress IPs.
+func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (suspects, error) {
+	found := suspects{}
+	err := k.lookAt(ctx, everyone, func(t *tracked) {
+		if t.mayClash() && egressIPs[t.Wears] && len(found) < mostSuspects {
+			found[t.original] = t.replying
+		}
+	})
+	return found, err
+}
+
+// sides are those of the suspects of which both were heard now, given what was heard before.
+func (s suspects) sides(heard map[tuple]segment, before map[tuple]sides, now time.Time) map[tuple]sides {
+	all := map[tuple]sides{}
+	for original, replying := range s {
+		near, asked := heard[original]
+		far, answered := heard[replying]
+		if asked && answered {
+			all[original] = sides{near, far, now}.after(before[original])
+		}
+	}
+	return all
+}
+
+// listenTo nudges both sides of connections, and returns where each was that has sent a packet, by what its packets have.
+func (k *handle) listenTo(ctx context.Context, suspects suspects) (heard map[tuple]segment, err error) {
+	n, err := openNudger(k.family)
+	if err != nil {
+		return nil, fmt.Errorf("%w; the node needs the capability CAP_NET_RAW", err)
+	}
+	defer n.close()
+	l, err := listen(k.family, suspects)
+	if err != nil {
+		return nil, err
+	}
+	for range 2 {
+		for original, replying := range suspects {
+			_ = n.nudge(&ends{original: original, replying: replying}, true) // one that is not reached may speak by itself
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(listened):
+		}
+		if heard, err = l.heard(); err != nil || len(heard) == 2*len(suspects) || ctx.Err() != nil {
+			break
+		}
+	}
+	return heard, errors.Join(err, l.end())
+}
+
+// listener is an nftables table that notes the first packet of each side of some connections:
+//
+//	table ip openshift-egress-heard {
+//	    set suspects { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; }
+//	    map heard    { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service : integer . integer; }
+//	    chain prerouting {
+//	        type filter hook prerouting priority raw; policy accept;
+//	        tcp flags & (syn | rst | ack) == ack  ip saddr . ip daddr . meta l4proto . th sport . th dport @suspects
+//	            add @heard { ip saddr . ip daddr . meta l4proto . th sport . th dport : tcp sequence . tcp ackseq }
+//	    }
+//	}
+//
+// It is there while somebody listens. A process that is killed meanwhile leaves it, and it is made anew the next time.
+type listener struct {
+	*barrier
+	addresses int // the length of one
+	told      *nftables.Set
+}
+
+// listen begins to listen. The table of one that was killed goes first.
+func listen(family kernel.Family, suspects suspects) (*listener, error) {
+	b, err := connect(family, listeningTable)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{barrier: b, addresses: 4}
+	if family == kernel.IPv6 {
+		l.addresses = 16
+	}
+	connections := &nftables.Set{Table: b.table, Name: suspectsSet, KeyType: b.flows.KeyType, Concatenation: true}
+	l.told = &nftables.Set{
+		Table: b.table, Name: heardMap, KeyType: b.flows.KeyType, Concatenation: true, IsMap: true, Dynamic: true, Size: 2 * mostSuspects,
+		DataType: nftables.MustConcatSetType(nftables.TypeInteger, nftables.TypeInteger),
+	}
+	elements := make([]nftables.SetElement, 0, 2*len(suspects))
+	for original, replying := range suspects {
+		elements = append(elements, elementOf(original, true), elementOf(replying, true))
+	}
+	if err := l.make(family, connections, elements); err != nil {
+		b.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// make has the kernel make the table, and listen when it is whole.
+func (l *listener) make(family kernel.Family, suspects *nftables.Set, elements []nftables.SetElement) error {
+	l.AddTable(l.table)
+	l.DelTable(l.table)
+	l.AddTable(l.table)
+	err := errors.Join(l.AddSet(suspects, nil), l.AddSet(l.told, nil))
+	for chunk := range slices.Chunk(elements, elementsAtOnce) {
+		if err = errors.Join(err, l.SetAddElements(suspects, chunk)); err != nil {
+			return fmt.Errorf("encode the nftables table %s: %w", listeningTable, err)
+		}
+		if err := l.commit(); err != nil {
+			return err
+		}
+	}
+	l.addRule(family, suspects)
+	return l.commit()
+}
+
+// addRule adds the rule that listens.
+func (l *listener) addRule(family kernel.Family, suspects *nftables.Set) {
+	policy := nftables.ChainPolicyAccept
+	chain := l.AddChain(&nftables.Chain{
+		Name: listeningChain, Table: l.table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw, Policy: &policy,
+	})
+	hosts, ports := keys(family)
+	const position = unix.NFT_REG_4 // behind the 44 bytes of a key
+	l.AddRule(&nftables.Rule{Table: l.table, Chain: chain, Exprs: slices.Concat(
+		compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle(), hosts, ports, in(suspects),
+		[]expr.Any{
+			&expr.Payload{DestRegister: position, Base: expr.PayloadBaseTransportHeader, Offset: 4, Len: 8},
+			&expr.Dynset{SrcRegKey: unix.NFT_REG32_00, SrcRegData: position, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
+		},
+	)})
+}
+
+// inTheMiddle lets TCP packets pass that neither begin nor break off a connection.
+func inTheMiddle() []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 1, Mask: []byte{flagSYN | flagRST | flagACK}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{flagACK}},
+	}
+}
+
+// heard returns what was heard.
+func (l *listener) heard() (map[tuple]segment, error) {
+	elements, err := l.GetSetElements(l.told)
+	if err != nil {
+		return nil, fmt.Errorf("read the map %s of the nftables table %s: %w", heardMap, listeningTable, err)
+	}
+	heard := make(map[tuple]segment, len(elements))
+	for _, e := range elements {
+		if t, ok := l.tupleOf(e.Key); ok && len(e.Val) >= 8 {
+			heard[t] = segment{sends: binary.BigEndian.Uint32(e.Val), expects: binary.BigEndian.Uint32(e.Val[4:])}
+		}
+	}
+	return heard, nil
+}
+
+// tupleOf is the contrary of elementOf.
+func (l *listener) tupleOf(key []byte) (t tuple, ok bool) {
+	if len(key) < 2*l.addresses+12 {
+		return tuple{}, false
+	}
+	ports := key[2*l.addresses+4:]
+	source, _ := netip.AddrFromSlice(key[:l.addresses])
+	destination, _ := netip.AddrFromSlice(key[l.addresses : 2*l.addresses])
+	return tuple{
+		protocol:    key[2*l.addresses],
+		source:      netip.AddrPortFrom(source, port(ports)),
+		destination: netip.AddrPortFrom(destination, port(ports[4:])),
+	}, true
+}
+
+// end removes the table.
+func (l *listener) end() error {
+	defer l.close()
+	l.DelTable(l.table)
+	return l.commit()
+}
