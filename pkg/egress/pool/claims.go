@@ -212,6 +212,7 @@ func (m *Member) probe(now time.Time) []Action {
 
 func (e Probed) apply(m *Member, now time.Time) []Action {
 	m.probing--
+	majority := m.majorityWithout(e.Silent)
 	for _, ip := range slices.Concat(e.Addresses, e.Failed) {
 		c := m.claims[ip]
 		if c == nil || !c.asking || c.probe != e.Number {
@@ -227,7 +228,7 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 			c.inUse, c.again = "", now.Add(askAgain)
 		default:
 			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
-			if c.inUse == "" {
+			if c.inUse == "" && majority {
 				c.silent = e.At
 			}
 		}

@@ -26,7 +26,8 @@
 //     asks again every 100 ms and takes nothing. So a node whose process is dead, or whose messages are lost,
 //     keeps its addresses; they are in its kernel, which answers. And so an address that a foreign host has
 //     is never taken. If nobody answers on that network at all, neither a node nor the gateway, nothing is taken
-//     either: this node is cut off.
+//     either: this node is cut off. And nothing is taken if those nodes that answer are no majority: the others
+//     may be as dead as the one that had the address, and not found so yet.
 //   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
 //     the pool any more, or its link is down.
 //   - The epoch of the address is higher by one than any that was seen.

@@ -94,8 +94,17 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	if err != nil {
 		result.Failed = p.Addresses
 	} else {
-		all := r.ask(ctx, l, l.byLink(p.Addresses), merge(l.byLink(r.peers()), l.defaultGateways()), nil)
+		names := r.peers()
+		asked, peers := l.byLink(p.Addresses), l.byLink(slices.Collect(maps.Keys(names)))
+		all := r.ask(ctx, l, asked, merge(peers, l.defaultGateways()), nil)
 		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
+		for link := range asked {
+			for _, ip := range peers[link] {
+				if _, answered := all.macs[ip]; !answered {
+					result.Silent = append(result.Silent, names[ip])
+				}
+			}
+		}
 		for ip, mac := range all.macs {
 			result.Answers[ip] = mac.String()
 		}
@@ -122,7 +131,7 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 	if err != nil {
 		return
 	}
-	peers := r.peers()
+	peers := slices.Collect(maps.Keys(r.peers()))
 	gateways := l.defaultGateways()
 	result.At = time.Now()
 	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil, func(ip netip.Addr) {
@@ -149,16 +158,17 @@ func merge(a, b map[*net.Interface][]netip.Addr) map[*net.Interface][]netip.Addr
 	return both
 }
 
-// peers are the addresses of the pool's other nodes.
-func (r *Runner) peers() (list []netip.Addr) {
+// peers are the pool's other nodes, by their addresses.
+func (r *Runner) peers() map[netip.Addr]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	peers := map[netip.Addr]string{}
 	for _, name := range r.pool {
 		if address, known := r.nodes[name]; known && name != r.config.NodeName {
-			list = append(list, address)
+			peers[address] = name
 		}
 	}
-	return list
+	return peers
 }
 
 // renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now. A process

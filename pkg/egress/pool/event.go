@@ -64,6 +64,8 @@ type Probed struct {
 	// Failed are the addresses that could not be asked for. Cut are those on whose network nobody answered at all,
 	// although other nodes or a gateway should be there: that nobody has them is not known.
 	Failed, Cut []netip.Addr
+	// Silent are the nodes of the pool on those networks that did not answer: their members may be as dead, and not found so yet.
+	Silent []string
 	// At is when the questions were asked.
 	At time.Time
 }

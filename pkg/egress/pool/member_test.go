@@ -127,6 +127,22 @@ func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
 	acts(t, m.Next(Tick{}, moment(askAgain)), Probe{Addresses: []netip.Addr{ip}})
 }
 
+// TestMember_TakesNothingWithASilentMajority: of five, two are on this side of a partition, and the first one is found dead.
+func TestMember_TakesNothingWithASilentMajority(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(Pool{[]string{"a", "b", "c", "d", "e"}}, moment(0))
+	m.Next(Alive{"d", true}, moment(0))
+	m.Next(Heard{State{Name: "d", Run: 1, Version: 1}}, moment(0)) // it cannot hold the address
+	probed := m.probed(moment(0), nil, ip)
+	probed.Silent = []string{"c", "d", "e"}
+	acts(t, m.Next(probed, moment(0)))
+	acts(t, m.Next(Tick{}, moment(askAgain)), Probe{Addresses: []netip.Addr{ip}})
+	probed = m.probed(moment(askAgain), nil, ip)
+	probed.Silent = []string{"d", "e"} // e is dead as far as it knows
+	acts(t, m.Next(probed, moment(askAgain)), Take{Address: ip, Epoch: 1, Why: Unheld})
+}
+
 func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)

@@ -65,9 +65,17 @@ func (m *Member) Votes() (live, of int) {
 
 // Majority tells whether the members that this one reaches may act for the pool. In a pool of an even
 // number the default gateway has a vote where both halves are of the same size.
-func (m *Member) Majority() bool {
+func (m *Member) Majority() bool { return m.majorityWithout(nil) }
+
+// majorityWithout tells whether those that are live may, without some of them.
+func (m *Member) majorityWithout(nodes []string) bool {
 	live, of := m.Votes()
-	return 2*live > of || m.tied() && m.view.gateway
+	for _, name := range nodes {
+		if p := m.peers[name]; m.pool[name] && p != nil && p.alive {
+			live--
+		}
+	}
+	return 2*live > of || 2*live == of && of > 0 && m.view.gateway
 }
 
 // tied tells whether exactly half of the pool is live.

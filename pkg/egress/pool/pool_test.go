@@ -244,6 +244,7 @@ func TestPool_PartitionThatHostsSpan(t *testing.T) {
 	s.withLeases()
 	s.run(5 * time.Second)
 	s.nodes[0].segment, s.nodes[1].segment = 1, 1
+	before := len(s.moves)
 	both := map[netip.Addr]time.Duration{}
 	var longest time.Duration
 	for range 200 {
@@ -264,6 +265,11 @@ func TestPool_PartitionThatHostsSpan(t *testing.T) {
 		}
 	}
 	s.spread(s.served(), 3)
+	for _, move := range s.moves[before:] {
+		if strings.Contains(move, "to node-1") || strings.Contains(move, "to node-2") {
+			t.Errorf("the fewer nodes take addresses: %s", move)
+		}
+	}
 	if longest > 130*time.Millisecond { // the Lease takes up to 120
 		t.Errorf("two nodes had an address for %v, want at most 130ms", longest)
 	}

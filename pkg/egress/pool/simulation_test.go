@@ -212,10 +212,13 @@ func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0
 func (s *simulation) do(n *simulatedNode, a Action) {
 	switch a := a.(type) {
 	case Probe:
-		answers, at, heard := map[netip.Addr]string{}, s.clock(n), false
+		answers, at, heard, nodes := map[netip.Addr]string{}, s.clock(n), false, map[string]bool{}
 		ask := func() {
 			s.ask(n, a.Addresses, answers)
 			heard = heard || s.hears(n)
+			for _, o := range s.nodes {
+				nodes[o.name] = nodes[o.name] || o == n || s.wired(n, o)
+			}
 		}
 		ask()
 		s.after(40*time.Millisecond, ask)
@@ -223,6 +226,11 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 			probed := Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at}
 			if !heard {
 				probed.Cut = a.Addresses
+			}
+			for name, answered := range nodes {
+				if !answered {
+					probed.Silent = append(probed.Silent, name)
+				}
 			}
 			return probed
 		})
