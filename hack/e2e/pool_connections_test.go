@@ -101,7 +101,7 @@ func (w *poolWorld) dialFromAnotherPort(c *connections, pod *lab.Host, to string
 func (w *poolWorld) dialFromPort(pod *lab.Host, port int, to string) (conn net.Conn) {
 	w.Helper()
 	w.must(pod.Do(func() (err error) {
-		dialer := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{Port: port}}
+		dialer := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{Port: port}, KeepAlive: -1} // it would end what hangs
 		conn, err = dialer.DialContext(w.Context(), "tcp", to)
 		return err
 	}))

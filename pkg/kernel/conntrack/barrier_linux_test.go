@@ -244,7 +244,7 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 		n.deleteOne()
 		n.barred()
 		err := n.host.Do(func() error {
-			_, err := listen(n.family, suspects{})
+			_, err := listen(n.family, pairs{})
 			return err
 		})
 		if err != nil {

@@ -34,7 +34,7 @@ const listened = 600 * time.Millisecond
 const mostSuspects, elementsAtOnce = 1 << 14, 1000
 
 // EndClashes ends those TCP connections under egress IPs that this kernel has picked up for the wrong far side (clash.go), and
-// returns how many they are. Both sides get a reset. It takes up to a second if there are any that may be; else it looks
+// returns how many they are. Both sides get a reset. It takes one or two seconds if there are any that may be; else it looks
 // through the table once. It is to be called again: some sides do not answer at first, and some are close to each other by chance,
 // which it notices seconds later.
 func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (ended int, err error) {
@@ -47,7 +47,7 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		now := time.Now()
+		now, clashing := time.Now(), pairs{}
 		t.sides = suspects.sides(heard, t.sides, now)
 		look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
 		ended, err = k.judge(ctx, look, func(entry *tracked) Verdict {
@@ -57,9 +57,10 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (
 			}
 			klog.FromContext(ctx).V(4).Info("Ending a connection that has got the port of another one",
 				"source", entry.original.source, "destination", entry.replying.source, "sourceAddress", entry.replying.destination)
+			clashing[entry.original] = entry.replying
 			return Ends
 		})
-		return err
+		return errors.Join(err, k.remind(ctx, clashing))
 	})
 	if err != nil {
 		return ended, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
@@ -67,13 +68,12 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (
 	return ended, nil
 }
 
-// suspects are connections that may be for the wrong far side: what packets of each far side have, by what those of the source
-// have.
-type suspects map[tuple]tuple
+// pairs are connections: what packets of each far side have, by what those of the source have.
+type pairs map[tuple]tuple
 
-// suspects returns those under egress IPs.
-func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (suspects, error) {
-	found := suspects{}
+// suspects returns those under egress IPs that may be for the wrong far side.
+func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (pairs, error) {
+	found := pairs{}
 	err := k.lookAt(ctx, everyone, func(t *tracked) {
 		if t.mayClash() && egressIPs[t.Wears] && len(found) < mostSuspects {
 			found[t.original] = t.replying
@@ -82,10 +82,10 @@ func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (s
 	return found, err
 }
 
-// sides are those of the suspects of which both were heard now, given what was heard before.
-func (s suspects) sides(heard map[tuple]segment, before map[tuple]sides, now time.Time) map[tuple]sides {
+// sides are those of the connections of which both were heard now, given what was heard before.
+func (p pairs) sides(heard map[tuple]segment, before map[tuple]sides, now time.Time) map[tuple]sides {
 	all := map[tuple]sides{}
-	for original, replying := range s {
+	for original, replying := range p {
 		near, asked := heard[original]
 		far, answered := heard[replying]
 		if asked && answered {
@@ -96,29 +96,52 @@ func (s suspects) sides(heard map[tuple]segment, before map[tuple]sides, now tim
 }
 
 // listenTo nudges both sides of connections, and returns where each was that has sent a packet, by what its packets have.
-func (k *handle) listenTo(ctx context.Context, suspects suspects) (heard map[tuple]segment, err error) {
-	n, err := openNudger(k.family)
-	if err != nil {
-		return nil, fmt.Errorf("%w; the node needs the capability CAP_NET_RAW", err)
-	}
-	defer n.close()
+func (k *handle) listenTo(ctx context.Context, suspects pairs) (heard map[tuple]segment, err error) {
 	l, err := listen(k.family, suspects)
 	if err != nil {
 		return nil, err
 	}
 	for range 2 {
-		for original, replying := range suspects {
-			_ = n.nudge(&ends{original: original, replying: replying}, true) // one that is not reached may speak by itself
+		if err = k.nudge(suspects); err != nil {
+			break
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(listened):
-		}
+		wait(ctx)
 		if heard, err = l.heard(); err != nil || len(heard) == 2*len(suspects) || ctx.Err() != nil {
 			break
 		}
 	}
 	return heard, errors.Join(err, l.end())
+}
+
+// remind nudges both sides of connections that have been reset again. One may have answered the other side's packets in the
+// half second before.
+func (k *handle) remind(ctx context.Context, reset pairs) error {
+	if len(reset) == 0 {
+		return nil
+	}
+	wait(ctx)
+	return k.nudge(reset)
+}
+
+// nudge nudges both sides of connections. One that is not reached may speak by itself.
+func (k *handle) nudge(connections pairs) error {
+	n, err := openNudger(k.family)
+	if err != nil {
+		return fmt.Errorf("%w; the node needs the capability CAP_NET_RAW", err)
+	}
+	defer n.close()
+	for original, replying := range connections {
+		_ = n.nudge(&ends{original: original, replying: replying}, true)
+	}
+	return nil
+}
+
+// wait waits until a side answers a nudge again.
+func wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(listened):
+	}
 }
 
 // listener is an nftables table that notes the first packet of each side of some connections:
@@ -141,7 +164,7 @@ type listener struct {
 }
 
 // listen begins to listen. The table of one that was killed goes first.
-func listen(family kernel.Family, suspects suspects) (*listener, error) {
+func listen(family kernel.Family, suspects pairs) (*listener, error) {
 	b, err := connect(family, listeningTable)
 	if err != nil {
 		return nil, err

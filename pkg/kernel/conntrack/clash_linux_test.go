@@ -200,7 +200,7 @@ func TestEndClashes_FastConnectionsGoOn(t *testing.T) {
 // TestListen_ToMany: as many as there may be.
 func TestListen_ToMany(t *testing.T) {
 	onNode(t, func(n *node) {
-		many := suspects{}
+		many := pairs{}
 		far := netip.AddrPortFrom(addr(n.network.outside), 443)
 		for i := range mostSuspects {
 			near, outside := netip.AddrPortFrom(addr(n.network.pod), uint16(i)), netip.AddrPortFrom(addr(n.network.egressIP), uint16(i))
