@@ -55,7 +55,7 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 	if _, here := m.held[ip]; here {
 		return "", "" // if this node is drained, that is for the others
 	}
-	if _, taken := m.leased[ip]; taken {
+	if l, taken := m.leased[ip]; taken && !m.told(ip, l.epoch) {
 		return "", ""
 	}
 	if holder := m.holder(ip); holder != "" {

@@ -73,11 +73,10 @@ type Member struct {
 	failed map[netip.Addr]time.Time
 	// epochs are the highest that were seen.
 	epochs map[netip.Addr]uint64
-	// elsewhere are those that other live nodes have, as the Leases say.
+	// elsewhere are those that other live nodes have, as their Leases and announcements say.
 	elsewhere map[netip.Addr]uint64
-	// leased is since when such a Lease has a higher epoch than anything that was seen before: its node has just taken the
-	// address, and this member is about to hear of it, or to find out that it does not reach that node.
-	leased map[netip.Addr]time.Time
+	// leased are the addresses of which such a Lease has a higher epoch than anything that was seen before.
+	leased map[netip.Addr]lease
 	// vacant are the addresses that somebody has to take.
 	vacant map[netip.Addr]*vacancy
 	view   view
@@ -88,11 +87,18 @@ type Member struct {
 	wake time.Time
 }
 
+// lease is the epoch of an address in another node's Lease, and since when. That node has just taken the address, and this member is
+// about to hear of it, or to find out that it does not reach that node.
+type lease struct {
+	epoch uint64
+	since time.Time
+}
+
 // NewMember returns a Member that knows of nobody. Of two processes of one node the runs differ.
 func NewMember(name string, run uint64) *Member {
 	return &Member{
 		name: name, run: run, peers: map[string]*peer{}, held: map[netip.Addr]uint64{}, took: map[netip.Addr]time.Time{}, claims: map[netip.Addr]*claim{},
-		failed: map[netip.Addr]time.Time{}, epochs: map[netip.Addr]uint64{}, vacant: map[netip.Addr]*vacancy{}, leased: map[netip.Addr]time.Time{},
+		failed: map[netip.Addr]time.Time{}, epochs: map[netip.Addr]uint64{}, vacant: map[netip.Addr]*vacancy{}, leased: map[netip.Addr]lease{},
 		own: map[netip.Addr]uint64{}, published: State{Name: name, Run: run},
 	}
 }
@@ -143,8 +149,12 @@ func (m *Member) expire(now time.Time) {
 			delete(m.failed, ip)
 		}
 	}
-	for ip, at := range m.leased {
-		if m.due(at.Add(freshness), now) {
+	trust := freshness
+	if m.tied() { // both halves may have a gateway, and then neither has a better right
+		trust = Lifetime
+	}
+	for ip, l := range m.leased {
+		if m.elsewhere[ip] < l.epoch || m.due(l.since.Add(trust), now) {
 			delete(m.leased, ip)
 		}
 	}
@@ -282,8 +292,9 @@ func (RenewFailed) apply(m *Member, now time.Time) []Action {
 func (e Epochs) apply(m *Member, now time.Time) []Action {
 	for ip, epoch := range e.Others {
 		if m.settled && epoch > m.epochs[ip] {
-			m.leased[ip] = now
+			m.leased[ip] = lease{epoch, now}
 		}
+		m.epochs[ip] = max(m.epochs[ip], epoch)
 	}
 	for ip, epoch := range e.Highest {
 		m.epochs[ip] = max(m.epochs[ip], epoch)

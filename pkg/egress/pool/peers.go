@@ -102,6 +102,16 @@ func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
 	return name
 }
 
+// told tells whether a member has said that it has an address, with an epoch or a higher one.
+func (m *Member) told(ip netip.Addr, epoch uint64) bool {
+	for _, p := range m.peers {
+		if p.state.Held[ip] >= epoch {
+			return true
+		}
+	}
+	return false
+}
+
 // outranked tells whether another member's epoch of an address is higher than this one's.
 func (m *Member) outranked(ip netip.Addr, rival string) bool {
 	return cmp.Or(cmp.Compare(m.peers[rival].state.Held[ip], m.held[ip]), cmp.Compare(rival, m.name)) > 0

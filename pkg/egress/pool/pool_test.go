@@ -275,6 +275,27 @@ func TestPool_PartitionThatHostsSpan(t *testing.T) {
 	}
 }
 
+// TestPool_GatewaysOnBothSides: each half takes what the other one has, once, and gives way to the Leases.
+func TestPool_GatewaysOnBothSides(t *testing.T) {
+	for _, nodes := range []int{2, 4} {
+		s := newSimulation(t, 7, nodes, 8)
+		s.withLeases()
+		s.gateways = true
+		s.run(5 * time.Second)
+		for _, n := range s.nodes[:nodes/2] {
+			n.segment = 1
+		}
+		s.run(3 * time.Second)
+		s.unmoved(func() { s.run(20 * time.Second) })
+		s.served()
+		for _, n := range s.nodes {
+			n.segment = 0
+		}
+		s.unmoved(func() { s.run(5 * time.Second) })
+		s.served()
+	}
+}
+
 func TestPool_TwoNodesNeedTheGateway(t *testing.T) {
 	s := started(t, 2, 10)
 	s.nodes[0].segment = 1 // the gateway is with the other one

@@ -37,6 +37,8 @@ type simulation struct {
 	longest, untold time.Duration
 	// passed is how many addresses were taken of which packets are passed on.
 	passed int
+	// gateways: each side of a partition has one.
+	gateways bool
 	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there.
 	leases []map[netip.Addr]uint64
 }
@@ -438,7 +440,9 @@ func (s *simulation) hearsNodes(n *simulatedNode) bool {
 	return slices.ContainsFunc(s.nodes, func(o *simulatedNode) bool { return o != n && s.wired(n, o) })
 }
 
-func (s *simulation) hearsGateway(n *simulatedNode) bool { return !n.down && n.segment == 0 }
+func (s *simulation) hearsGateway(n *simulatedNode) bool {
+	return !n.down && (n.segment == 0 || s.gateways)
+}
 
 // ask notes the hosts that answer for addresses.
 func (s *simulation) ask(n *simulatedNode, addresses []netip.Addr, answers map[netip.Addr]string) {
