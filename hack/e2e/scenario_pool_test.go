@@ -340,7 +340,7 @@ func TestPool_PortClash(t *testing.T) {
 		c.begin(w)
 		began := time.Now()
 		w.must(w.SetLink(holder.Host, false))
-		w.holderOf(ip, holder)
+		next := w.holderOf(ip, holder)
 		time.Sleep(time.Second) // for those that hang to be silent
 		w.eventually(func() error {
 			if hanging := c.hanging(); len(hanging) > 0 {
@@ -352,6 +352,9 @@ func TestPool_PortClash(t *testing.T) {
 			ip, time.Since(began).Round(10*time.Millisecond), c.alive(), len(c.all), ports)
 		if c.alive() == 0 {
 			t.Errorf("%s: no connection has outlived the node", ip)
+		}
+		if said := "Ended connections of two pods"; !strings.Contains(next.Printed.String(), said) {
+			t.Errorf("%s: %s has not logged %q: no wrong pod was heard first", ip, next.Name, said)
 		}
 		w.must(w.SetLink(holder.Host, true))
 	}

@@ -15,7 +15,8 @@ import (
 
 // A node that an egress IP comes to picks up the connections under it with the pods' next packets. Of two pods with the same
 // port and the same destination one had another port outside, and the former holder was the only one to know which. Where it has died,
-// the port goes to the pod that is heard first. If that is the wrong one, [conntrack.Table.EndClashes] ends both connections.
+// the port goes to the pod that is heard first. If that is the wrong one, [conntrack.Table.EndClashes] ends what is left of both
+// connections.
 
 // clashLooks are how long after egress IPs have come here their connections are looked at. The pods' own nodes nudge them as soon
 // as they hear of the new holder; where that fails, a pod is heard when it sends by itself.
@@ -40,14 +41,14 @@ func newClashes() *clashes {
 	return &clashes{arrived: make(chan struct{}, 1), came: map[netip.Addr]bool{}}
 }
 
-// expect takes note of addresses that have come here.
-func (c *clashes) expect(addresses map[netip.Addr]bool) {
-	if len(addresses) == 0 {
-		return
-	}
+// expect takes note of the addresses that are here now, some of which have come.
+func (c *clashes) expect(here, came map[netip.Addr]bool) {
 	c.mu.Lock()
-	maps.Copy(c.came, addresses)
-	c.since, c.looked = time.Now(), 0
+	maps.Copy(c.came, came)
+	maps.DeleteFunc(c.came, func(ip netip.Addr, _ bool) bool { return !here[ip] })
+	if len(came) > 0 {
+		c.since, c.looked = time.Now(), 0
+	}
 	c.mu.Unlock()
 	select {
 	case c.arrived <- struct{}{}:
@@ -94,13 +95,14 @@ func (c *clashes) take() map[netip.Addr]bool {
 	return came
 }
 
-// endClashes returns what ends the connections under egress IPs that have got the ports of others.
-func (e *Extension) endClashes() func(context.Context, map[netip.Addr]bool) {
-	tables := map[v1.IPFamily]*conntrack.Table{}
+// endClashes ends the connections under egress IPs that have got the ports of others, until ctx ends.
+func (e *Extension) endClashes(ctx context.Context) {
+	tables, failing := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]bool{}
 	for _, family := range families {
 		tables[family] = conntrack.NewTable(kernel.Family(family))
+		defer tables[family].Close()
 	}
-	return func(ctx context.Context, came map[netip.Addr]bool) {
+	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
 		for _, family := range families {
 			egressIPs := map[netip.Addr]bool{}
 			for _, ip := range e.state.egressIPs(family) {
@@ -116,9 +118,10 @@ func (e *Extension) endClashes() func(context.Context, map[netip.Addr]bool) {
 			if ended > 0 {
 				e.logger.Info("Ended connections of two pods each that had the same port for one destination: the node that failed knew alone which was which", "ipFamily", family, "connections", ended)
 			}
-			if err != nil && ctx.Err() == nil {
-				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here", "ipFamily", family)
+			if err != nil && !failing[family] && ctx.Err() == nil {
+				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)
 			}
+			failing[family] = err != nil
 		}
-	}
+	})
 }

@@ -142,7 +142,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
-	e.running.Go(func() { e.steerer.clashes.run(ctx, e.endClashes()) })
+	e.running.Go(func() { e.endClashes(ctx) })
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
@@ -172,7 +172,7 @@ func (s *steerer) apply(event holders.Event) {
 			maps.DeleteFunc(came, func(ip netip.Addr, _ bool) bool { return s.here[ip] })
 			s.here = here
 		}) || changed
-		s.clashes.expect(came)
+		s.clashes.expect(here, came)
 	case holders.HandedOver:
 		changed = s.setHeld(func() {}) || changed
 	case holders.LeasesKnown:

@@ -126,9 +126,13 @@ func (b *barrier) commit() error {
 	return barrierError(b.table.Name, b.Flush())
 }
 
+// barrierError returns what the kernel has said about a table.
 func barrierError(table string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if table != barrierTable {
+		return fmt.Errorf("write the nftables table %s: %w", table, err)
 	}
 	for _, lacks := range []error{unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.ENOENT, unix.EINVAL, unix.EBUSY} {
 		if errors.Is(err, lacks) {
@@ -292,9 +296,11 @@ func Cleanup(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := remove(family, table); !errors.Is(err, errNoBarrier) {
-				errs = append(errs, err)
+			err := remove(family, table)
+			if errors.Is(err, errNoBarrier) {
+				break
 			}
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

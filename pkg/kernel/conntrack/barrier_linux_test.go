@@ -244,7 +244,12 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 		n.deleteOne()
 		n.barred()
 		err := n.host.Do(func() error {
-			_, err := listen(n.family, pairs{})
+			k, err := open(n.family)
+			if err != nil {
+				return err
+			}
+			defer k.close()
+			_, err = k.listen(pairs{})
 			return err
 		})
 		if err != nil {

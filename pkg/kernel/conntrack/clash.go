@@ -28,10 +28,10 @@ func (t *tracked) mayClash() bool {
 type segment struct{ sends, expects uint32 }
 
 // nearby is how many bytes the two sides of one connection may be apart: those under way, and those sent between two looks at
-// them. Those of two connections are that close in both directions in one of 256 cases. But then nothing moves, and the sides
-// of one connection between which nothing has moved for the time stillness are much closer.
+// them. Those of two connections are that close in both directions in one of 256 cases, but then nothing moves. If nothing has
+// moved between the sides of one connection for the time stillness, those under way are all that they are apart.
 const (
-	nearby, nearbyStill = 128 << 20, 1 << 20
+	nearby, nearbyStill = 128 << 20, 16 << 20
 	stillness           = 3 * time.Second
 )
 

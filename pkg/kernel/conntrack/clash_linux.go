@@ -29,8 +29,8 @@ const (
 // before, and answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), that of the end as well.
 const listened = 600 * time.Millisecond
 
-// mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one transaction, which
-// has to fit into the socket's buffer.
+// mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one message: the
+// elements are one netlink attribute, of at most 64 KiB, and those of IPv6 have 56 bytes each.
 const mostSuspects, elementsAtOnce = 1 << 14, 1000
 
 // EndClashes ends those TCP connections under egress IPs that this kernel has picked up for the wrong far side (clash.go), and
@@ -49,23 +49,39 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (
 		}
 		now, clashing := time.Now(), pairs{}
 		t.sides = suspects.sides(heard, t.sides, now)
-		look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
-		ended, err = k.judge(ctx, look, func(entry *tracked) Verdict {
-			sides, known := t.sides[entry.original]
-			if !known || suspects[entry.original] != entry.replying || !sides.differ(now) {
-				return Stays
+		for original, sides := range t.sides {
+			if sides.differ(now) {
+				clashing[original] = suspects[original]
 			}
-			klog.FromContext(ctx).V(4).Info("Ending a connection that has got the port of another one",
-				"source", entry.original.source, "destination", entry.replying.source, "sourceAddress", entry.replying.destination)
-			clashing[entry.original] = entry.replying
-			return Ends
-		})
-		return errors.Join(err, k.remind(ctx, clashing))
+		}
+		ended, err = k.reset(ctx, clashing)
+		return err
 	})
 	if err != nil {
 		return ended, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
 	}
 	return ended, nil
+}
+
+// reset ends those connections that still are what they were, and returns how many they are.
+func (k *handle) reset(ctx context.Context, clashing pairs) (ended int, err error) {
+	if len(clashing) == 0 {
+		return 0, nil
+	}
+	look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
+	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+		if clashing[t.original] != t.replying || !t.mayClash() {
+			return Stays
+		}
+		klog.FromContext(ctx).V(4).Info("Ending a connection that has got the port of another one",
+			"source", t.original.source, "destination", t.replying.source, "sourceAddress", t.replying.destination)
+		return Ends
+	})
+	if err != nil {
+		return ended, err
+	}
+	wait(ctx) // a side that has answered the other's packets in the half second before has not answered the nudge
+	return ended, k.nudge(clashing)
 }
 
 // pairs are connections: what packets of each far side have, by what those of the source have.
@@ -79,6 +95,9 @@ func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (p
 			found[t.original] = t.replying
 		}
 	})
+	if len(found) == mostSuspects {
+		klog.FromContext(ctx).Info("Not all connections are asked whether they have got the ports of others", "ipFamily", k.family, "asked", mostSuspects)
+	}
 	return found, err
 }
 
@@ -97,7 +116,7 @@ func (p pairs) sides(heard map[tuple]segment, before map[tuple]sides, now time.T
 
 // listenTo nudges both sides of connections, and returns where each was that has sent a packet, by what its packets have.
 func (k *handle) listenTo(ctx context.Context, suspects pairs) (heard map[tuple]segment, err error) {
-	l, err := listen(k.family, suspects)
+	l, err := k.listen(suspects)
 	if err != nil {
 		return nil, err
 	}
@@ -111,16 +130,6 @@ func (k *handle) listenTo(ctx context.Context, suspects pairs) (heard map[tuple]
 		}
 	}
 	return heard, errors.Join(err, l.end())
-}
-
-// remind nudges both sides of connections that have been reset again. One may have answered the other side's packets in the
-// half second before.
-func (k *handle) remind(ctx context.Context, reset pairs) error {
-	if len(reset) == 0 {
-		return nil
-	}
-	wait(ctx)
-	return k.nudge(reset)
 }
 
 // nudge nudges both sides of connections. One that is not reached may speak by itself.
@@ -159,56 +168,57 @@ func wait(ctx context.Context) {
 // It is there while somebody listens. A process that is killed meanwhile leaves it, and it is made anew the next time.
 type listener struct {
 	*barrier
-	addresses int // the length of one
-	told      *nftables.Set
+	suspects, told *nftables.Set
 }
 
-// listen begins to listen. The table of one that was killed goes first.
-func listen(family kernel.Family, suspects pairs) (*listener, error) {
-	b, err := connect(family, listeningTable)
-	if err != nil {
-		return nil, err
+// listen begins to listen.
+func (k *handle) listen(suspects pairs) (*listener, error) {
+	if k.listening == nil {
+		b, err := connect(k.family, listeningTable)
+		if err != nil {
+			return nil, err
+		}
+		k.listening = b
 	}
-	l := &listener{barrier: b, addresses: 4}
-	if family == kernel.IPv6 {
-		l.addresses = 16
-	}
-	connections := &nftables.Set{Table: b.table, Name: suspectsSet, KeyType: b.flows.KeyType, Concatenation: true}
-	l.told = &nftables.Set{
-		Table: b.table, Name: heardMap, KeyType: b.flows.KeyType, Concatenation: true, IsMap: true, Dynamic: true, Size: 2 * mostSuspects,
-		DataType: nftables.MustConcatSetType(nftables.TypeInteger, nftables.TypeInteger),
+	b := k.listening
+	l := &listener{
+		barrier:  b,
+		suspects: &nftables.Set{Table: b.table, Name: suspectsSet, KeyType: b.flows.KeyType, Concatenation: true},
+		told: &nftables.Set{
+			Table: b.table, Name: heardMap, KeyType: b.flows.KeyType, Concatenation: true, IsMap: true, Dynamic: true, Size: 2 * mostSuspects,
+			DataType: nftables.MustConcatSetType(nftables.TypeInteger, nftables.TypeInteger),
+		},
 	}
 	elements := make([]nftables.SetElement, 0, 2*len(suspects))
 	for original, replying := range suspects {
 		elements = append(elements, elementOf(original, true), elementOf(replying, true))
 	}
-	if err := l.make(family, connections, elements); err != nil {
-		b.close()
-		return nil, err
+	if err := l.make(k.family, elements); err != nil {
+		return nil, errors.Join(err, l.end())
 	}
 	return l, nil
 }
 
 // make has the kernel make the table, and listen when it is whole.
-func (l *listener) make(family kernel.Family, suspects *nftables.Set, elements []nftables.SetElement) error {
+func (l *listener) make(family kernel.Family, elements []nftables.SetElement) error {
 	l.AddTable(l.table)
 	l.DelTable(l.table)
 	l.AddTable(l.table)
-	err := errors.Join(l.AddSet(suspects, nil), l.AddSet(l.told, nil))
+	err := errors.Join(l.AddSet(l.suspects, nil), l.AddSet(l.told, nil))
 	for chunk := range slices.Chunk(elements, elementsAtOnce) {
-		if err = errors.Join(err, l.SetAddElements(suspects, chunk)); err != nil {
+		if err = errors.Join(err, l.SetAddElements(l.suspects, chunk)); err != nil {
 			return fmt.Errorf("encode the nftables table %s: %w", listeningTable, err)
 		}
 		if err := l.commit(); err != nil {
 			return err
 		}
 	}
-	l.addRule(family, suspects)
+	l.addRule(family)
 	return l.commit()
 }
 
 // addRule adds the rule that listens.
-func (l *listener) addRule(family kernel.Family, suspects *nftables.Set) {
+func (l *listener) addRule(family kernel.Family) {
 	policy := nftables.ChainPolicyAccept
 	chain := l.AddChain(&nftables.Chain{
 		Name: listeningChain, Table: l.table, Type: nftables.ChainTypeFilter,
@@ -217,7 +227,7 @@ func (l *listener) addRule(family kernel.Family, suspects *nftables.Set) {
 	hosts, ports := keys(family)
 	const position = unix.NFT_REG_4 // behind the 44 bytes of a key
 	l.AddRule(&nftables.Rule{Table: l.table, Chain: chain, Exprs: slices.Concat(
-		compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle(), hosts, ports, in(suspects),
+		compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle(), hosts, ports, in(l.suspects),
 		[]expr.Any{
 			&expr.Payload{DestRegister: position, Base: expr.PayloadBaseTransportHeader, Offset: 4, Len: 8},
 			&expr.Dynset{SrcRegKey: unix.NFT_REG32_00, SrcRegData: position, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
@@ -242,7 +252,7 @@ func (l *listener) heard() (map[tuple]segment, error) {
 	}
 	heard := make(map[tuple]segment, len(elements))
 	for _, e := range elements {
-		if t, ok := l.tupleOf(e.Key); ok && len(e.Val) >= 8 {
+		if t, ok := tupleOf(e.Key); ok && len(e.Val) >= 8 {
 			heard[t] = segment{sends: binary.BigEndian.Uint32(e.Val), expects: binary.BigEndian.Uint32(e.Val[4:])}
 		}
 	}
@@ -250,23 +260,27 @@ func (l *listener) heard() (map[tuple]segment, error) {
 }
 
 // tupleOf is the contrary of elementOf.
-func (l *listener) tupleOf(key []byte) (t tuple, ok bool) {
-	if len(key) < 2*l.addresses+12 {
+func tupleOf(key []byte) (t tuple, ok bool) {
+	length := 4
+	if len(key) > 2*4+12 {
+		length = 16
+	}
+	if len(key) < 2*length+12 {
 		return tuple{}, false
 	}
-	ports := key[2*l.addresses+4:]
-	source, _ := netip.AddrFromSlice(key[:l.addresses])
-	destination, _ := netip.AddrFromSlice(key[l.addresses : 2*l.addresses])
+	source, _ := netip.AddrFromSlice(key[:length])
+	destination, _ := netip.AddrFromSlice(key[length : 2*length])
+	ports := key[2*length+4:]
 	return tuple{
-		protocol:    key[2*l.addresses],
+		protocol:    key[2*length],
 		source:      netip.AddrPortFrom(source, port(ports)),
 		destination: netip.AddrPortFrom(destination, port(ports[4:])),
 	}, true
 }
 
-// end removes the table.
+// end removes the table, if it is there.
 func (l *listener) end() error {
-	defer l.close()
+	l.AddTable(l.table)
 	l.DelTable(l.table)
 	return l.commit()
 }

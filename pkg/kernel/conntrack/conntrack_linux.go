@@ -210,9 +210,10 @@ type handle struct {
 	family kernel.Family
 	routes *netlink.Handle
 	table  *socket
-	// deletions and barrier are opened when they are first needed.
+	// deletions, barrier and listening are opened when they are first needed.
 	deletions *socket
 	barrier   *barrier
+	listening *barrier
 	size      tableSize
 }
 
@@ -268,8 +269,10 @@ func (k *handle) close() {
 			s.close()
 		}
 	}
-	if k.barrier != nil {
-		k.barrier.close()
+	for _, b := range []*barrier{k.barrier, k.listening} {
+		if b != nil {
+			b.close()
+		}
 	}
 }
 

@@ -50,8 +50,8 @@
 // one, and TCP would never end what is left: each side takes the other's packets for old ones, and a side
 // that only waits hears nothing at all. [Table.EndClashes] finds these: it nudges both sides of each connection
 // that the kernel has picked up and has not found the far side's packets in the window of, notes in a table of nftables where in
-// their streams they say they are, and ends those whose sides do not mean the same bytes. What the pod's far side
-// had on the other port ends when it sends.
+// their streams they say they are, and ends those whose sides do not mean the same bytes. The far side
+// of the other port hears nothing more: that port is nobody's here.
 //
 // # The table
 //
