@@ -360,6 +360,35 @@ func TestPool_PortClash(t *testing.T) {
 	}
 }
 
+// TestPool_NothingIsPickedUp: where kernels track connections from their beginning alone, none outlives its node, and none hangs.
+func TestPool_NothingIsPickedUp(t *testing.T) {
+	belongsTo(t, usual)
+	w := newPoolWorld(t, 3)
+	for _, m := range w.members {
+		_, err := m.Host.Run(t.Context(), "sysctl", "-w", "net.netfilter.nf_conntrack_tcp_loose=0")
+		w.must(err)
+	}
+	for _, ip := range w.egressIPs {
+		w.complete()
+		w.settled()
+		holder := w.holderOf(ip, nil)
+		c := w.keepConnections(ip, w.podsOff(holder))
+		began := time.Now()
+		w.must(w.SetLink(holder.Host, false))
+		w.holderOf(ip, holder)
+		time.Sleep(time.Second) // for those that hang to be silent
+		w.eventually(func() error {
+			if hanging := c.hanging(); len(hanging) > 0 {
+				return fmt.Errorf("%d of %d connections hang: %s", len(hanging), len(c.all), strings.Join(hanging, "; "))
+			}
+			return nil
+		})
+		t.Logf("%s, link cut: %v later all but %d of %d connections are reset", ip, time.Since(began).Round(10*time.Millisecond), c.alive(), len(c.all))
+		c.close()
+		w.must(w.SetLink(holder.Host, true))
+	}
+}
+
 // vanish ends a node without a warning, or brings it back as after a reboot.
 func (w *poolWorld) vanish(m *member, ip string, gone bool) error {
 	if gone {

@@ -24,6 +24,7 @@ const (
 	flowsSet     = "flows"
 	unseenSet    = "unseen"
 	hostsSet     = "hosts"
+	freshSet     = "fresh"
 	barrierChain = "prerouting"
 	invalidChain = "invalid"
 	endedChain   = "ended"
@@ -33,6 +34,10 @@ const (
 // repeats what nobody acknowledges, 15 minutes (net.ipv4.tcp_retries2). Other protocols have no
 // connections, and the far side may well begin a flow of its own between the same ports.
 const remembered, rememberedOther = 20 * time.Minute, 3 * time.Minute
+
+// strays is how long far sides get a reset of connections that this node does not pick up. It is short, for what conntrack calls
+// invalid may be of a connection that it knows.
+const strays = 15 * time.Second
 
 // portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).
 var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
@@ -44,9 +49,9 @@ var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in p
 // again; doc.go shows it. A [listener] has one of another name, and none of its sets.
 type barrier struct {
 	*nftables.Conn
-	raw                  *netlink.Conn
-	table                *nftables.Table
-	flows, unseen, hosts *nftables.Set
+	raw                         *netlink.Conn
+	table                       *nftables.Table
+	flows, unseen, hosts, fresh *nftables.Set
 }
 
 // makeBarrier makes the table of the barrier, or makes it again as it should be; what it holds stays. The error is
@@ -86,6 +91,12 @@ func (b *barrier) make(family kernel.Family, anew bool) error {
 		return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
 	}
 	b.addRules(family)
+	if !picksUp() {
+		if err := b.AddSet(b.fresh, nil); err != nil {
+			return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
+		}
+		b.addRulesForInvalid(family)
+	}
 	return b.commit()
 }
 
@@ -105,6 +116,7 @@ func connect(family kernel.Family, table string) (*barrier, error) {
 	ports := []nftables.SetDatatype{address, address, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInetService}
 	b.flows, b.unseen = set(flowsSet, ports...), set(unseenSet, ports...)
 	b.hosts = set(hostsSet, address, address, nftables.TypeInetProto)
+	b.fresh = &nftables.Set{Table: b.table, Name: freshSet, KeyType: address, HasTimeout: true, Timeout: strays}
 	var err error
 	b.Conn, err = nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(raw *netlink.Conn) error {
 		b.raw = raw
@@ -172,6 +184,19 @@ func (b *barrier) addRules(family kernel.Family) {
 	rule(ended, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable[family]}})
 }
 
+// addRulesForInvalid adds, in front of the others, what resets connections that conntrack does not pick up: it calls their packets
+// invalid, and no chain of NAT sees them.
+func (b *barrier) addRulesForInvalid(family kernel.Family) {
+	hosts, ports := keys(family)
+	middle := slices.Concat(hasNoFlow(), notFromSelf(), compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle())
+	for _, exprs := range [][]expr.Any{
+		slices.Concat(middle, hosts, ports, in(b.flows), to(expr.VerdictGoto, endedChain)),
+		slices.Concat(middle, destinationOf(family), in(b.fresh), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}),
+	} {
+		b.InsertRule(&nftables.Rule{Table: b.table, Chain: &nftables.Chain{Name: invalidChain, Table: b.table}, Exprs: exprs})
+	}
+}
+
 // keys load what the sets' keys are made of: addresses and protocol, and the ports behind these.
 func keys(family kernel.Family) (hosts, ports []expr.Any) {
 	source, length := uint32(12), uint32(4)
@@ -196,6 +221,15 @@ func keys(family kernel.Family) (hosts, ports []expr.Any) {
 		load(expr.PayloadBaseTransportHeader, 2, 2),
 	}
 	return hosts, ports
+}
+
+// destinationOf loads the packet's destination.
+func destinationOf(family kernel.Family) []expr.Any {
+	offset, length := uint32(16), uint32(4)
+	if family == kernel.IPv6 {
+		offset, length = 24, 16
+	}
+	return []expr.Any{&expr.Payload{DestRegister: unix.NFT_REG32_00, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}}
 }
 
 func in(set *nftables.Set) []expr.Any {
@@ -241,6 +275,21 @@ func synchronizes() []expr.Any {
 		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 1, Mask: []byte{flagSYN}, Xor: []byte{0}},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: []byte{0}},
 	}
+}
+
+// resetStrays has far sides get a reset for a while that send to addresses what belongs to no connection.
+func (k *handle) resetStrays(addresses map[netip.Addr]bool) error {
+	if err := k.makeBarrier(); err != nil {
+		return err
+	}
+	var elements []nftables.SetElement
+	for ip := range addresses {
+		elements = append(elements, nftables.SetElement{Key: ip.AsSlice()})
+	}
+	if err := k.barrier.SetAddElements(k.barrier.fresh, elements); err != nil {
+		return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
+	}
+	return k.barrier.commit()
 }
 
 // add keeps entries from being taken up again once they are deleted, by packets of either side. Of protocols

@@ -37,8 +37,14 @@ const mostSuspects, elementsAtOnce = 1 << 14, 1000
 // returns how many they are. Both sides get a reset. It takes one or two seconds if there are any that may be; else it looks
 // through the table once. It is to be called again: some sides do not answer at first, and some are close to each other by chance,
 // which it notices seconds later.
+//
+// Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
+// for what they send in the next seconds. The pods get theirs from their own nodes, see [Table.Delete].
 func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (ended int, err error) {
 	err = t.with(ctx, func(k *handle) error {
+		if !picksUp() {
+			return k.resetStrays(egressIPs)
+		}
 		suspects, err := k.suspects(ctx, egressIPs)
 		if err != nil || len(suspects) == 0 {
 			return err

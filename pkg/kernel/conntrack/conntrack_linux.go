@@ -96,6 +96,7 @@ func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (
 		if selector.local, err = k.localAddresses(ctx); err != nil {
 			return err
 		}
+		selector.begun = !picksUp()
 		look := func(see func(*tracked)) error { return k.look(ctx, selector, see) }
 		ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
 			verdict := selector.Judge(t.Flow)
@@ -234,6 +235,12 @@ func readSize() tableSize {
 		}
 	}
 	return size
+}
+
+// picksUp tells whether the kernel tracks TCP connections of which it sees no beginning. What cannot be read counts as its default.
+func picksUp() bool {
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_tcp_loose")
+	return err != nil || strings.TrimSpace(string(text)) != "0"
 }
 
 // cheaperAlone tells whether it is cheaper to have the kernel look for the flows of each of so many sources than to

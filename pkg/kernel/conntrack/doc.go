@@ -104,6 +104,15 @@
 // this moment. It would leave under the pod's own address, where the proxier does not drop it (nftables), so
 // the chain invalid does.
 //
+// Where kernels pick no TCP connection up (nf_conntrack_tcp_loose is 0), none outlives a move of its egress IP, and what would go on
+// above ends: the pod's node resets the pod, a former holder that lives both sides, and one that has just got the address
+// what far sides go on sending there, for a few seconds. Not for longer: conntrack also calls
+// invalid what is outside the window of a connection that it knows. The chain invalid begins with these rules then:
+//
+//	set fresh { type ipv4_addr; timeout 15s; }                                            egress IPs that have come here
+//	ct state invalid meta iiftype != loopback tcp flags & (syn | rst | ack) == ack ip daddr @fresh reject with tcp reset
+//	the same       ip saddr . ip daddr . meta l4proto . th sport . th dport @flows        goto ended
+//
 // The table comes with the first deletion and goes with [Cleanup]. The kernel forgets an element by itself.
 // Somebody who flushes the ruleset removes the table until the next deletion.
 //

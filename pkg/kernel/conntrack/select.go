@@ -105,6 +105,8 @@ type Selector struct {
 	removed map[worn]bool
 	// steered has the egress IPs under which packets left through another node before.
 	steered map[target]netip.Addr
+	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
+	begun bool
 	// inside are the destinations that are never SNATed, whosever the flow is.
 	inside [2]kernel.CIDRSet
 	local  kernel.CIDRSet
@@ -191,8 +193,25 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 //
 // If it is the way alone that has changed, a flow goes on instead, where the far side need not notice: see
 // [Resumes], [Moves] and [Leaves]. One that another node translated has kept its port there. Of those that were
-// translated here this goes for those that have kept theirs, as all do that were steered here.
+// translated here this goes for those that have kept theirs, as all do that were steered here. Where kernels do not pick
+// TCP connections up in the middle, these end.
 func (s *Selector) Judge(f Flow) Verdict {
+	const tcp = 6
+	verdict := s.judge(f)
+	if !s.begun || f.Protocol != tcp {
+		return verdict
+	}
+	switch {
+	case verdict == Leaves, verdict == Moves && f.Wears != f.Source:
+		return Ends
+	case verdict == Resumes, verdict == Moves:
+		return EndsAtPod
+	}
+	return verdict
+}
+
+// judge is Judge where connections go on.
+func (s *Selector) judge(f Flow) Verdict {
 	destination := f.Destination.Addr()
 	if f.Zone != 0 || !f.Source.IsValid() || !f.Wears.IsValid() || !destination.IsValid() {
 		return Stays

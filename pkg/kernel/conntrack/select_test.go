@@ -251,6 +251,37 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 	}
 }
 
+// TestJudge_NothingIsPickedUp: where kernels track connections from their beginning alone, none goes on from another node.
+func TestJudge_NothingIsPickedUp(t *testing.T) {
+	n := networks[kernel.IPv4]
+	all, pod := binding(n.pod, kernel.All, n.egressIP), Scope{Steered: []kernel.Binding{binding(n.pod, kernel.All, n.egressIP)}}
+	translated := keepsPort(flow(tcp, n.pod, n.outside, n.egressIP))
+	for name, test := range map[string]struct {
+		after []kernel.Binding
+		here  bool
+		scope Scope
+		flow  Flow
+		want  Verdict
+	}{
+		"to a third node":        {[]kernel.Binding{all}, false, pod, flow(tcp, n.pod, n.outside, n.pod), EndsAtPod},
+		"to a third node, UDP":   {[]kernel.Binding{all}, false, pod, flow(udp, n.pod, n.outside, n.pod), Resumes},
+		"the address comes here": {[]kernel.Binding{all}, true, pod, flow(tcp, n.pod, n.outside, n.pod), EndsAtPod},
+		"the address goes away":  {[]kernel.Binding{all}, false, Scope{All: true}, translated, Ends},
+		"a pod of another node":  {nil, false, Scope{Removed: []kernel.Binding{all}}, translated, Ends},
+		"nothing has changed":    {[]kernel.Binding{all}, true, Scope{All: true}, translated, Stays},
+	} {
+		after := n.plan(test.after...)
+		if !test.here {
+			after.Steering.Ways = map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}}
+		}
+		s := NewSelector(after, test.scope, n.local())
+		s.begun = true
+		if got := s.Judge(test.flow); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // TestJudge_PodOfAnotherNode: the node on which a pod runs nudges it when its egress IP leaves this node, and no other.
 func TestJudge_PodOfAnotherNode(t *testing.T) {
 	n := networks[kernel.IPv4]

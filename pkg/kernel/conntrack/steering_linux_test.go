@@ -273,6 +273,42 @@ func TestDelete_TheAddressGoesToAThirdNode(t *testing.T) {
 	}
 }
 
+// TestDelete_NothingIsPickedUp: where the kernels track connections from their beginning alone, both sides learn at once that theirs
+// is over when another node takes the address.
+func TestDelete_NothingIsPickedUp(t *testing.T) {
+	for _, next := range []int{2, 0} {
+		t.Run(fmt.Sprintf("node %d takes it", next+1), func(t *testing.T) {
+			onSteeredNode(t, 1, "", func(s *steering) {
+				for _, node := range s.Nodes() {
+					s.run(node, "sysctl", "-w", "net.netfilter.nf_conntrack_tcp_loose=0")
+				}
+				receives := s.connect(0)
+				s.takes(next)
+				s.comesIn(next)
+				s.deletes(0, Scope{Pods: pods(s.pod.String()), Steered: []kernel.Binding{s.binding}}, 1, s.binding)
+				s.isReset("the pod", receives.near)
+				err := s.Nodes()[next].Do(func() error {
+					table := NewTable(s.family)
+					defer table.Close()
+					_, err := table.EndClashes(s.Context(), map[netip.Addr]bool{s.egressIP: true})
+					return err
+				})
+				if err != nil {
+					s.Fatal(err)
+				}
+				if _, err := receives.far.Write([]byte("on")); err != nil {
+					s.Fatal(err)
+				}
+				s.isReset("the far side", receives.far)
+				after := s.connect(0)
+				s.carries("a new connection", after.near, after.far)
+				s.carries("its far side", after.far, after.near)
+				s.neverSeenAsItself()
+			})
+		})
+	}
+}
+
 // TestDelete_TheAddressGoesAway: connections that this node has translated go on from another one if they kept
 // their ports.
 func TestDelete_TheAddressGoesAway(t *testing.T) {
