@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,17 +21,24 @@ func TestClashes_AreLookedForAfterAnArrival(t *testing.T) {
 			after time.Duration
 			count int
 		}
+		var mu sync.Mutex
 		var looks []look
 		began, c := time.Now(), newClashes()
 		go c.run(ctx, func(_ context.Context, came map[netip.Addr]bool) {
+			mu.Lock()
+			defer mu.Unlock()
 			looks = append(looks, look{time.Since(began), len(came)})
 		})
 		first, second := map[netip.Addr]bool{netip.MustParseAddr("203.0.113.1"): true}, map[netip.Addr]bool{netip.MustParseAddr("203.0.113.2"): true}
 		sees := func(during time.Duration, want ...look) {
 			t.Helper()
+			mu.Lock()
 			began, looks = time.Now(), nil
+			mu.Unlock()
 			time.Sleep(during)
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if diff := cmp.Diff(want, looks, cmp.AllowUnexported(look{})); diff != "" {
 				t.Errorf("looks (-want +got):\n%s", diff)
 			}

@@ -307,8 +307,10 @@ func TestWriter_TakesThousandsOfAddresses(t *testing.T) {
 			former[ip], left = n.of(n.former.Host), append(left, ip)
 		}
 		n.eventually(func() error { // elements count for a moment
-			if err := errors.Join(n.next.Pass(former), n.next.Leave(left)); err != nil {
-				return err
+			for _, err := range []error{n.next.Pass(former), n.next.Leave(left)} {
+				if err != nil && !errors.Is(err, errLate) { // a machine may be slow
+					return err
+				}
 			}
 			listed := n.nft(n.next, "list ruleset")
 			if got := strings.Count(listed, "expires"); got != 2*many {
