@@ -10,11 +10,12 @@ import (
 type claim struct {
 	since time.Time
 	// asking: a probe is under way, that of this number. silent is when one was asked that nobody answered; zero if
-	// there was none. inUse is the MAC of the host that did.
-	asking bool
-	probe  int
-	silent time.Time
-	inUse  string
+	// there was none; silentNodes did not answer for themselves either. inUse is the MAC of the host that did.
+	asking      bool
+	probe       int
+	silent      time.Time
+	silentNodes []string
+	inUse       string
 	// again is when to ask again.
 	again time.Time
 }
@@ -212,7 +213,6 @@ func (m *Member) probe(now time.Time) []Action {
 
 func (e Probed) apply(m *Member, now time.Time) []Action {
 	m.probing--
-	majority := m.majorityWithout(e.Silent)
 	for _, ip := range slices.Concat(e.Addresses, e.Failed) {
 		c := m.claims[ip]
 		if c == nil || !c.asking || c.probe != e.Number {
@@ -228,8 +228,8 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 			c.inUse, c.again = "", now.Add(askAgain)
 		default:
 			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
-			if c.inUse == "" && majority {
-				c.silent = e.At
+			if c.inUse == "" {
+				c.silent, c.silentNodes = e.At, e.Silent
 			}
 		}
 	}
@@ -244,6 +244,9 @@ func (m *Member) take(now time.Time) (actions []Action) {
 	for _, ip := range sorted(m.claims) {
 		v, c := m.vacant[ip], m.claims[ip]
 		until := c.silent.Add(validity)
+		if !m.majorityWithout(c.silentNodes) {
+			until = time.Time{} // they may be as dead as the one that had it
+		}
 		if given := v.why == Drained || v.why == Detached; given && m.due(c.since.Add(courtesy), now) {
 			until = now.Add(validity)
 		}
