@@ -49,30 +49,8 @@ func onHolder(t *testing.T, test func(c *clashing)) {
 // connectFrom has a pod connect from a port, and returns both ends and the port outside.
 func (c *clashing) connectFrom(pod, port int) (connection, uint16) {
 	c.Helper()
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		far, _ := c.listener.Accept()
-		accepted <- far
-	}()
-	var both connection
-	err := c.Pod(pod).Do(func() (err error) {
-		dialer := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{IP: c.address(c.Pod(pod)).AsSlice(), Port: port}, KeepAlive: -1}
-		both.near, err = dialer.Dial("tcp", c.listener.Addr().String())
-		return err
-	})
-	if err != nil {
-		c.Fatal(err)
-	}
-	both.far = <-accepted
-	c.Cleanup(func() { _, _ = both.near.Close(), both.far.Close() })
-	if err := both.far.(*net.TCPConn).SetKeepAlive(false); err != nil {
-		c.Fatal(err)
-	}
-	seen := netip.MustParseAddrPort(both.far.RemoteAddr().String())
-	if seen.Addr() != c.egressIP {
-		c.Fatalf("seen as %s, want %s", seen, c.egressIP)
-	}
-	return both, seen.Port()
+	both := c.connectTo(c.listener, c.Pod(pod), port)
+	return both, netip.MustParseAddrPort(both.far.RemoteAddr().String()).Port()
 }
 
 // forgets has the node forget all connections.

@@ -146,6 +146,12 @@ func (s *steering) connect(port int) connection {
 		s.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
+	return s.connectTo(l, s.Pod(1), port)
+}
+
+// connectTo opens one of a pod with whoever listens outside.
+func (s *steering) connectTo(l net.Listener, pod *lab.Host, port int) connection {
+	s.Helper()
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		c, _ := l.Accept()
@@ -153,9 +159,9 @@ func (s *steering) connect(port int) connection {
 	}()
 	to := netip.AddrPortFrom(s.address(s.Outside()), netip.MustParseAddrPort(l.Addr().String()).Port())
 	var c connection
-	err = s.Pod(1).Do(func() (err error) {
-		dialer := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{IP: s.pod.AsSlice(), Port: port}, KeepAlive: -1, Control: reuse}
-		c.near, err = dialer.Dial(network, to.String())
+	err := pod.Do(func() (err error) {
+		dialer := net.Dialer{Timeout: soon, LocalAddr: &net.TCPAddr{IP: s.address(pod).AsSlice(), Port: port}, KeepAlive: -1, Control: reuse}
+		c.near, err = dialer.Dial("tcp", to.String())
 		return err
 	})
 	if err != nil {
