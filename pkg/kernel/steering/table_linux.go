@@ -1,15 +1,11 @@
 package steering
 
 import (
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
@@ -139,18 +135,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	return table.State{Sets: c.sets, Chains: chains}
 }
 
-// rule is one with these expressions. nft prints what it is for as its comment. The hash of the expressions
-// is part of it, so that a rule that was changed is another one.
+// rule is one with these expressions, and with what it is for.
 func (l layout) rule(purpose string, parts ...[]expr.Any) table.Rule {
-	exprs := slices.Concat(parts...)
-	hash := fnv.New32a()
-	for _, e := range exprs {
-		bytes, err := expr.Marshal(byte(l.Table), e)
-		if err != nil {
-			bytes = []byte(err.Error()) // writing it fails for the same reason
-		}
-		_, _ = hash.Write(bytes) // it never fails
-	}
-	comment := fmt.Sprintf("%s (%08x)", purpose, hash.Sum32())
-	return table.Rule{Mark: string(userdata.AppendString(nil, userdata.TypeComment, comment)), Exprs: exprs}
+	return table.Commented(l.Table, purpose, parts...)
 }

@@ -15,6 +15,8 @@ import (
 // Set is one of a table's sets. The first field of its keys is an address, unless Hardware says otherwise.
 type Set struct {
 	Name string
+	// Family is that of the addresses; the table's if empty.
+	Family kernel.Family
 	// Port: the keys are ports instead, and have no other fields.
 	Port bool
 	// Ranges: the elements are ranges of addresses, from Key.Pod to Key.Other, and have no other fields.

@@ -22,8 +22,11 @@ import (
 // Spec is what never changes of a table.
 type Spec struct {
 	// Name is that of the table, which has the same in either family.
-	Name     string
-	Family   kernel.Family
+	Name   string
+	Family kernel.Family
+	// Ingress: the table is of the family netdev, and its base chains are those that the [State] has at devices. Family is that of
+	// sets that have none of their own.
+	Ingress  bool
 	Sets     []Set
 	Counters []string
 	// Chains are the base chains. Others come and go with the [State].
@@ -44,7 +47,13 @@ type State struct {
 	Sets Content
 	// Chains are the rules of each chain. One that is not a base chain has at least one rule.
 	Chains map[string][]Rule
+	// Devices are the names of the network devices at whose ingress chains are base chains, by the names of these. A chain
+	// keeps its device as long as it is there. The kernel may remove the chain with the device.
+	Devices map[string]string
 }
+
+// ingressPriority is in front of everybody's usual priority at a device's ingress, which is 0.
+const ingressPriority = -500
 
 // Rule is a rule with the user data by which it is known again. A rule that is changed needs another mark.
 type Rule struct {
@@ -136,8 +145,11 @@ type Writer struct {
 func NewWriter(spec Spec) *Writer {
 	w := &Writer{spec: spec, family: FamilyOf(spec.Family), sets: map[string]*nftables.Set{}, chains: map[string]*nftables.Chain{}}
 	w.table = &nftables.Table{Name: spec.Name, Family: w.family.Table}
+	if spec.Ingress {
+		w.table.Family = nftables.TableFamilyNetdev
+	}
 	for _, set := range spec.Sets {
-		w.sets[set.Name] = set.definition(w.table, w.family)
+		w.sets[set.Name] = set.definition(w.table, w.familyOf(set))
 	}
 	policy := nftables.ChainPolicyAccept
 	for _, chain := range spec.Chains {
@@ -146,6 +158,14 @@ func NewWriter(spec Spec) *Writer {
 		}
 	}
 	return w
+}
+
+// familyOf returns the family of a set's addresses.
+func (w *Writer) familyOf(set Set) Family {
+	if set.Family == "" {
+		return w.family
+	}
+	return FamilyOf(set.Family)
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
@@ -395,7 +415,7 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 	// Elements and rules go to chains, so these are there before and go after them.
 	for _, chain := range chains {
 		if have.Chains[chain] == nil && !w.spec.isBase(chain) {
-			c.AddChain(w.chain(chain))
+			c.AddChain(w.chainAt(chain, want.Devices[chain]))
 		}
 	}
 	if err := w.sendElements(c, want.Sets, ch); err != nil {
@@ -471,7 +491,7 @@ func (w *Writer) fill(c *Conn, want State, counters map[string]*nftables.Counter
 	chains := slices.Sorted(maps.Keys(want.Chains))
 	for _, chain := range chains {
 		if !w.spec.isBase(chain) {
-			c.AddChain(w.chain(chain))
+			c.AddChain(w.chainAt(chain, want.Devices[chain]))
 		}
 	}
 	for _, set := range w.spec.Sets {
@@ -497,6 +517,17 @@ func (w *Writer) chain(name string) *nftables.Chain {
 		return base
 	}
 	return &nftables.Chain{Name: name, Table: w.table}
+}
+
+// chainAt returns a chain at the ingress of a device; one that others lead to if there is none.
+func (w *Writer) chainAt(name, device string) *nftables.Chain {
+	chain := w.chain(name)
+	if device != "" {
+		policy := nftables.ChainPolicyAccept
+		chain.Type, chain.Hooknum, chain.Device = nftables.ChainTypeFilter, nftables.ChainHookIngress, device
+		chain.Priority, chain.Policy = nftables.ChainPriorityRef(ingressPriority), &policy
+	}
+	return chain
 }
 
 func (w *Writer) addRules(c *Conn, chain string, rules []Rule) {
@@ -622,6 +653,7 @@ func (w *Writer) find(c *Conn) (*nftables.Table, error) {
 // package does not write.
 func (w *Writer) elements(c *Conn, set Set, visit func(Key, netip.Addr)) (ok bool, err error) {
 	ok = true
+	family := w.familyOf(set)
 	var edges []edge
 	names := map[uint16]string{unix.NFTA_SET_ELEM_LIST_TABLE: w.table.Name, unix.NFTA_SET_ELEM_LIST_SET: set.Name}
 	for encoded, err := range c.list(w.table.Family, unix.NFT_MSG_GETSETELEM, names) {
@@ -630,17 +662,17 @@ func (w *Writer) elements(c *Conn, set Set, visit func(Key, netip.Addr)) (ok boo
 		}
 		for _, element := range attributes(attribute(encoded, unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
 			if set.Ranges {
-				e, valid := decodeEdge(w.family, element)
+				e, valid := decodeEdge(family, element)
 				edges, ok = append(edges, e), ok && valid
 				continue
 			}
-			key, value, valid := set.decode(w.family, element)
+			key, value, valid := set.decode(family, element)
 			if ok = ok && valid; valid {
 				visit(key, value)
 			}
 		}
 	}
-	return ok && rangesOf(w.family, edges, visit), nil
+	return ok && rangesOf(family, edges, visit), nil
 }
 
 // chainFault returns what is wrong with the base chains; nothing if nothing is.

@@ -1,0 +1,101 @@
+package portsecurity
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Interface is a network interface of this node that leads to a pod.
+type Interface struct {
+	Name string
+	// Index is the kernel's number for it. No other interface gets it later.
+	Index int
+	// Behind are the addresses of pods at its other end, as the kernel tells them, in its order; none if it tells none.
+	Behind []netip.Addr
+}
+
+// Told is what the CNI plugin told of a pod.
+type Told struct {
+	// Interfaces are the names of those on the node that were made for it.
+	Interfaces []string
+	Addresses  []netip.Addr
+}
+
+// Grants are the addresses that interfaces have, by their indices: one of each IP family at most.
+type Grants map[int][]netip.Addr
+
+// Refusal is an address that is behind an interface without belonging to it.
+type Refusal struct {
+	Address   netip.Addr
+	Interface string
+	// Owner is the interface that has the address; empty if none has it, and Interface has another one.
+	Owner string
+}
+
+// Assign returns which addresses belong to which interface, and what was refused, sorted. before is what it returned last.
+func Assign(before Grants, interfaces []Interface, told []Told) (Grants, []Refusal) {
+	a := assignment{grants: Grants{}, owners: map[netip.Addr]string{}}
+	sorted := slices.SortedFunc(slices.Values(interfaces), func(a, b Interface) int { return cmp.Compare(a.Index, b.Index) })
+	byName := make(map[string]Interface, len(sorted))
+	for _, i := range sorted {
+		byName[i.Name] = i
+	}
+	for _, t := range told {
+		for _, name := range t.Interfaces {
+			if i, exists := byName[name]; exists {
+				a.grant(i, t.Addresses)
+			}
+		}
+	}
+	for _, i := range sorted {
+		a.grant(i, before[i.Index])
+	}
+	for _, i := range sorted {
+		a.grant(i, i.Behind)
+	}
+	return a.grants, a.refusals(sorted)
+}
+
+// assignment is an Assign under way.
+type assignment struct {
+	grants Grants
+	owners map[netip.Addr]string // the names of the interfaces that have addresses
+}
+
+// grant gives an interface those addresses that nobody has, if it has none of their family.
+func (a *assignment) grant(i Interface, addresses []netip.Addr) {
+	for _, address := range addresses {
+		sameFamily := func(other netip.Addr) bool { return other.Is4() == address.Is4() }
+		if a.owners[address] == "" && !slices.ContainsFunc(a.grants[i.Index], sameFamily) {
+			a.grants[i.Index] = append(a.grants[i.Index], address)
+			a.owners[address] = i.Name
+		}
+	}
+}
+
+func (a *assignment) refusals(interfaces []Interface) (refusals []Refusal) {
+	for _, i := range interfaces {
+		for _, address := range i.Behind {
+			if owner := a.owners[address]; owner != i.Name {
+				refusals = append(refusals, Refusal{Address: address, Interface: i.Name, Owner: owner})
+			}
+		}
+	}
+	slices.SortFunc(refusals, func(a, b Refusal) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Interface, b.Interface))
+	})
+	return refusals
+}
+
+// owned returns all addresses that interfaces have.
+func (g Grants) owned() map[netip.Addr]bool {
+	owned := map[netip.Addr]bool{}
+	for addresses := range maps.Values(g) {
+		for _, address := range addresses {
+			owned[address] = true
+		}
+	}
+	return owned
+}

@@ -1,0 +1,61 @@
+// Package portsecurity keeps other pods from using a bound pod's address. A packet that has the address of a bound pod as its source
+// passes only by the network interface behind which that pod is. It writes one nftables table of the family netdev, for both IP
+// families, with a chain at the ingress of each interface that leads to a pod.
+//
+//	pod ─► eth0 ═ veth ─► INGRESS -500  pod-<index>: its own address ─► bridge, PREROUTING, …
+//	                                    the address of a bound pod that is elsewhere ─► dropped, counted
+//
+// # Table
+//
+//	table netdev openshift-egress-port-security {
+//	    counter spoofed-ipv4, spoofed-ipv6
+//	    set bound-ipv4  { type ipv4_addr; }                 bound pods
+//	    set placed-ipv4 { type ipv4_addr; }                 those of them that are behind a known interface; the same for IPv6
+//
+//	    chain pod-12 {
+//	        type filter hook ingress device "veth1234" priority -500;
+//	        ip saddr 10.128.0.11                             accept
+//	        ip6 saddr fd00:10:128::11                        accept
+//	                                                         goto told, or goto untold
+//	    }
+//	    chain told {
+//	        meta protocol 8021q, or 8021ad; vlan id 0        counter spoofed-ipv4 drop
+//	        ip saddr @bound-ipv4                             counter spoofed-ipv4 drop
+//	        ip6 saddr @bound-ipv6                            counter spoofed-ipv6 drop
+//	    }
+//	    chain untold { the same with @placed-… }
+//	}
+//
+// A packet with the pod's own address passes one comparison, whoever is bound. The sets hold the addresses of all pods that are bound
+// on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
+// an interface of which nothing is known: package steering drops it if it does not come from the pod's node. Frames with two VLAN tags, of which the outer one has the
+// number 0, are dropped: the kernel strips both behind this hook and then takes what is inside.
+//
+// # Interfaces
+//
+// Chains are at these interfaces:
+//
+//   - veth and netkit whose other end is in another network namespace: told, as soon as it is known which address is there;
+//   - tap devices, behind which may be a virtual machine: untold, unless the CNI plugin has told of them.
+//
+// There is none at an interface that leads to other nodes or is part of one that does: it has this node's address, a default route,
+// or a route by way of a router that is no pod; the ports of such a bridge; and what such an interface is made of. Pods behind ipvlan,
+// macvlan or SR-IOV send nothing through the host's interfaces that could be looked at.
+//
+// # Who is behind an interface
+//
+// The CNI plugin's word counts most. Where it has said nothing the kernel is asked, and no packet: RTM_GETADDR with
+// IFA_TARGET_NETNSID tells the addresses in the other end's network namespace. That takes CAP_NET_ADMIN, and neither
+// a mount nor the right to enter the namespace. A process in a pod may have this capability, too, and change addresses there. So
+//
+//   - an interface has one address of each IP family in the cluster CIDRs, as a pod has: the first that is seen, for as long as the
+//     interface exists;
+//   - an address belongs to one interface: the one that got it first, or of two that are new the older one.
+//
+// What an interface has been granted stands in its chain, so a new process goes on with it. A claim that is refused is told.
+//
+// # What it is not
+//
+// It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery:
+// who gets a pod's packets by lying there cannot answer with the pod's address.
+package portsecurity

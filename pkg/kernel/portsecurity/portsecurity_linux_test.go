@@ -1,0 +1,363 @@
+package portsecurity
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// node is a node with two pods on a bridge, and a writer of it.
+type node struct {
+	*testing.T
+	lab           *lab.Lab
+	host          *lab.Host
+	victim, other *lab.Host
+	*Writer
+	grants Grants
+}
+
+func newNode(t *testing.T) *node {
+	l := lab.ForTest(t, lab.Config{Nodes: 1, Pods: 2, IPv6: true})
+	n := &node{T: t, lab: l, host: l.Node(), victim: l.Pod(1), other: l.Pod(2)}
+	n.restart()
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+func (n *node) restart() {
+	n.Helper()
+	if n.Writer != nil {
+		n.Close()
+	}
+	n.Writer = NewWriter()
+	n.on(func() (err error) {
+		n.grants, err = n.Granted(n.Context())
+		return err
+	})
+}
+
+// on runs f on the node.
+func (n *node) on(f func() error) {
+	n.Helper()
+	if err := n.host.Do(f); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// assign looks at the interfaces, and writes what follows. It returns what was refused.
+func (n *node) assign(told ...Told) (refused []Refusal) {
+	n.Helper()
+	n.on(func() error {
+		interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+		if err != nil {
+			return err
+		}
+		n.grants, refused = Assign(n.grants, interfaces, told)
+		n.SetInterfaces(interfaces, n.grants)
+		_, err = n.Write(n.Context(), false)
+		return err
+	})
+	return refused
+}
+
+func (n *node) bind(hosts ...*lab.Host) {
+	for _, h := range hosts {
+		n.Bind(h.V4)
+		n.Bind(h.V6)
+	}
+}
+
+func (n *node) run(h *lab.Host, commands ...string) string {
+	n.Helper()
+	var all strings.Builder
+	for _, command := range commands {
+		fields := strings.Fields(command)
+		out, err := h.Run(n.Context(), fields[0], fields[1:]...)
+		if err != nil {
+			n.Fatal(err)
+		}
+		all.WriteString(out)
+	}
+	return all.String()
+}
+
+// far listens outside of the cluster for the packets of pods.
+func (n *node) far(family kernel.Family) *net.UDPConn {
+	n.Helper()
+	at := map[kernel.Family]netip.Addr{kernel.IPv4: n.lab.Outside().V4, kernel.IPv6: n.lab.Outside().V6}[family]
+	var far *net.UDPConn
+	if err := n.lab.Outside().Do(func() (err error) {
+		far, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
+		return err
+	}); err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = far.Close() })
+	return far
+}
+
+// leaves has a pod send a packet with a source address, which it gives itself if it has another one, and tells whether it has
+// left the node. What has not is dropped and counted.
+func (n *node) leaves(from *lab.Host, as netip.Addr) bool {
+	n.Helper()
+	if as != from.V4 && as != from.V6 {
+		n.run(from, fmt.Sprintf("ip addr add %s/%d dev lo", as, as.BitLen()))
+		defer n.run(from, fmt.Sprintf("ip addr del %s/%d dev lo", as, as.BitLen()))
+	}
+	far := n.far(familyOf(as))
+	return n.arrives(far, as, func() error {
+		return from.Do(func() error {
+			c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(as, 0)), far.LocalAddr().(*net.UDPAddr))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = c.Close() }()
+			_, err = c.Write([]byte("x"))
+			return err
+		})
+	})
+}
+
+// arrives tells whether a packet that is sent arrives outside. It waits until it has arrived, or was counted as dropped.
+func (n *node) arrives(far *net.UDPConn, as netip.Addr, send func() error) bool {
+	n.Helper()
+	before := n.drops()
+	if err := send(); err != nil {
+		n.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		_ = far.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		if _, seen, err := far.ReadFromUDPAddrPort(make([]byte, 10)); err == nil {
+			if seen.Addr().Unmap() != as {
+				n.Errorf("seen as %s, sent as %s", seen.Addr(), as)
+			}
+			return true
+		}
+		if !maps.Equal(before, n.drops()) {
+			return false
+		}
+	}
+	n.Fatalf("a packet as %s has neither arrived nor was it dropped", as)
+	return false
+}
+
+func (n *node) drops() (drops map[kernel.Family]uint64) {
+	n.Helper()
+	n.on(func() (err error) {
+		drops, err = Drops(n.Context())
+		return err
+	})
+	return drops
+}
+
+// both returns the addresses of a pod.
+func both(h *lab.Host) []netip.Addr { return []netip.Addr{h.V4, h.V6} }
+
+// TestWriter_OnlyTheOwnInterface: a pod leaves from its address, and no other one does while it is bound.
+func TestWriter_OnlyTheOwnInterface(t *testing.T) {
+	n := newNode(t)
+	if refused := n.assign(); len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+	for _, as := range both(n.victim) {
+		if !n.leaves(n.other, as) {
+			t.Errorf("another pod does not leave as %s, which is not bound", as)
+		}
+	}
+	n.bind(n.victim)
+	n.assign()
+	for _, as := range both(n.victim) {
+		if n.leaves(n.other, as) {
+			t.Errorf("another pod leaves as %s", as)
+		}
+		if !n.leaves(n.victim, as) {
+			t.Errorf("the pod itself does not leave as %s", as)
+		}
+	}
+	for _, as := range both(n.other) {
+		if !n.leaves(n.other, as) {
+			t.Errorf("a pod that is not bound does not leave as itself, %s", as)
+		}
+	}
+}
+
+// TestWriter_PodOfAnotherNode: its address is behind no interface here, so no pod leaves from it.
+func TestWriter_PodOfAnotherNode(t *testing.T) {
+	n := newNode(t)
+	for _, away := range []netip.Addr{netip.MustParseAddr("10.128.7.11"), netip.MustParseAddr("fd00:10:128:7::11")} {
+		n.Bind(away)
+		n.assign()
+		if n.leaves(n.other, away) {
+			t.Errorf("a pod leaves as %s", away)
+		}
+	}
+}
+
+// TestWriter_BehindTwoVLANTags: the kernel takes both off behind the hook, and forwards what is inside.
+func TestWriter_BehindTwoVLANTags(t *testing.T) {
+	n := newNode(t)
+	far := n.far(kernel.IPv4)
+	send := func() error { return n.other.Do(func() error { return n.sendTagged(n.victim.V4, far) }) }
+	if !n.arrives(far, n.victim.V4, send) {
+		t.Error("the frame does not arrive although nothing keeps it, so the test shows nothing")
+	}
+	n.bind(n.victim)
+	n.assign()
+	if n.arrives(far, n.victim.V4, send) {
+		t.Error("the frame has left")
+	}
+}
+
+// sendTagged sends a datagram from the pod of the thread's network namespace, as if from another one, in a frame with two VLAN tags of
+// number 0.
+func (n *node) sendTagged(as netip.Addr, to *net.UDPConn) error {
+	eth0, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return err
+	}
+	bridge := strings.TrimSpace(n.run(n.host, "cat /sys/class/net/cni0/address"))
+	gateway, err := net.ParseMAC(bridge)
+	if err != nil {
+		return err
+	}
+	dst := to.LocalAddr().(*net.UDPAddr).AddrPort()
+	frame := append(append([]byte{}, gateway...), eth0.HardwareAddr...)
+	frame = append(frame, 0x81, 0, 0, 0, 0x81, 0, 0, 0, 0x08, 0)
+	frame = append(frame, datagram(as, dst)...)
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(socket) }()
+	return unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: eth0.Index, Halen: 6})
+}
+
+// datagram returns an IPv4 packet with a datagram of UDP without a checksum.
+func datagram(from netip.Addr, to netip.AddrPort) []byte {
+	packet := []byte{0x45, 0, 0, 29, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
+	packet = append(append(packet, from.AsSlice()...), to.Addr().AsSlice()...)
+	sum := uint32(0)
+	for i := 0; i < len(packet); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(packet[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	binary.BigEndian.PutUint16(packet[10:], ^uint16(sum))
+	packet = binary.BigEndian.AppendUint16(packet, 7777)
+	packet = binary.BigEndian.AppendUint16(packet, to.Port())
+	return append(packet, 0, 9, 0, 0, 'x')
+}
+
+// TestAssign_PodTakesAnothersAddress: a pod that may change its addresses gets nobody else's, neither beside its own nor in its place,
+// and also not from a new process.
+func TestAssign_PodTakesAnothersAddress(t *testing.T) {
+	n := newNode(t)
+	n.bind(n.victim)
+	n.assign()
+	for name, commands := range map[string][]string{
+		"beside its own": {"ip addr add %s dev eth0"},
+		"as its only":    {"ip addr flush dev eth0", "ip addr add %s dev eth0"},
+	} {
+		for _, command := range commands {
+			if strings.Contains(command, "%s") {
+				n.run(n.other, fmt.Sprintf(command, n.victim.V4.String()+"/32"))
+			} else {
+				n.run(n.other, command)
+			}
+		}
+		for _, process := range []string{"the same process", "a new one"} {
+			refused := n.assign()
+			if len(refused) == 0 || refused[0].Address != n.victim.V4 || refused[0].Owner == "" {
+				t.Errorf("%s, %s: refused %v", name, process, refused)
+			}
+			if got := n.tell(n.victim.V4); got != 1 {
+				t.Errorf("%s, %s: %d interfaces have the address", name, process, got)
+			}
+			n.restart()
+			n.bind(n.victim)
+		}
+	}
+}
+
+// tell returns how many interfaces have an address.
+func (n *node) tell(address netip.Addr) (interfaces int) {
+	for _, addresses := range n.grants {
+		if slices.Contains(addresses, address) {
+			interfaces++
+		}
+	}
+	return interfaces
+}
+
+// TestWriter_Table: the table as nft lists it, which takes it again.
+func TestWriter_Table(t *testing.T) {
+	n := newNode(t)
+	n.bind(n.victim)
+	n.assign()
+	listed := n.run(n.host, "nft list table netdev "+Table)
+	for _, want := range []string{
+		"ip saddr " + n.victim.V4.String() + " accept", "ip6 saddr " + n.victim.V6.String() + " accept",
+		"ip saddr @bound-ipv4 counter name \"spoofed-ipv4\" drop", "ip6 saddr @placed-ipv6 counter name \"spoofed-ipv6\" drop",
+		"hook ingress device", "priority -500",
+	} {
+		if !strings.Contains(listed, want) {
+			t.Errorf("no %q in\n%s", want, listed)
+		}
+	}
+	n.on(func() error {
+		differences, err := n.Compare(n.Context())
+		if len(differences) > 0 {
+			t.Errorf("differences: %v", differences)
+		}
+		return err
+	})
+}
+
+// TestWriter_RepairsAndFollows: what somebody else has changed is repaired, and chains go with their interfaces.
+func TestWriter_RepairsAndFollows(t *testing.T) {
+	n := newNode(t)
+	n.bind(n.victim)
+	n.assign()
+	for _, damage := range []string{"nft delete table netdev " + Table, "nft flush chain netdev " + Table + " told", "nft flush set netdev " + Table + " bound-ipv4"} {
+		n.run(n.host, damage)
+		n.on(func() error {
+			_, err := n.Write(n.Context(), true)
+			return err
+		})
+		if n.leaves(n.other, n.victim.V4) {
+			t.Errorf("after %q another pod leaves as %s", damage, n.victim.V4)
+		}
+	}
+	if err := n.lab.RemovePod(n.other); err != nil {
+		t.Fatal(err)
+	}
+	n.assign()
+	if got := strings.Count(n.run(n.host, "nft list table netdev "+Table), "hook ingress"); got != 1 {
+		t.Errorf("%d chains at interfaces, expected 1", got)
+	}
+	n.on(func() error { return Cleanup(n.Context()) })
+	if left := n.run(n.host, "nft list ruleset netdev"); strings.Contains(left, Table) {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// TestAvailable_OnThisKernel: it leaves nothing behind.
+func TestAvailable_OnThisKernel(t *testing.T) {
+	n := newNode(t)
+	n.on(func() error { return Available(n.Context()) })
+	if left := n.run(n.host, "nft list ruleset netdev"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}

@@ -1,0 +1,177 @@
+package portsecurity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// Writer keeps the table. It must not be used by two goroutines at once.
+type Writer struct {
+	table *table.Writer
+	state table.State
+	// edit has what of the sets is not written yet.
+	edit   table.Edit
+	grants Grants
+	owned  map[netip.Addr]bool
+	bound  map[netip.Addr]bool
+}
+
+// NewWriter returns a Writer for the network namespace of the process.
+func NewWriter() *Writer {
+	w := &Writer{table: table.NewWriter(spec()), bound: map[netip.Addr]bool{}, owned: map[netip.Addr]bool{}}
+	w.state.Sets = table.Content{}
+	for _, set := range spec().Sets {
+		w.state.Sets[set.Name] = table.Elements{}
+	}
+	w.state.Chains, w.state.Devices = chains(nil, nil)
+	w.edit = table.NewEdit(w.state.Sets)
+	return w
+}
+
+// Close gives back what the Writer has from the kernel. What it has written stays.
+func (w *Writer) Close() { w.table.Close() }
+
+// Granted returns the addresses that an earlier process has granted to interfaces.
+func (w *Writer) Granted(ctx context.Context) (Grants, error) {
+	held, _, err := w.table.Look(ctx)
+	return granted(held), err
+}
+
+// Grants are those of the last SetInterfaces.
+func (w *Writer) Grants() Grants { return w.grants }
+
+// SetInterfaces says which interfaces there are, and which addresses they have. Write writes it.
+func (w *Writer) SetInterfaces(interfaces []Interface, grants Grants) {
+	w.state.Chains, w.state.Devices = chains(interfaces, grants)
+	w.grants = grants
+	before := w.owned
+	w.owned = grants.owned()
+	for address := range before {
+		w.place(address)
+	}
+	for address := range w.owned {
+		w.place(address)
+	}
+}
+
+// Bind says that a pod with an address is bound, Unbind that none is. Write writes it.
+func (w *Writer) Bind(address netip.Addr) {
+	w.bound[address] = true
+	w.edit.Set(families[familyOf(address)].bound, table.Key{Pod: address}, netip.Addr{})
+	w.place(address)
+}
+
+// Unbind is the opposite of Bind.
+func (w *Writer) Unbind(address netip.Addr) {
+	delete(w.bound, address)
+	w.edit.Remove(families[familyOf(address)].bound, table.Key{Pod: address})
+	w.place(address)
+}
+
+// place says of an address whether it is a bound pod's and behind an interface that is known.
+func (w *Writer) place(address netip.Addr) {
+	placed, key := families[familyOf(address)].placed, table.Key{Pod: address}
+	if w.bound[address] && w.owned[address] {
+		w.edit.Set(placed, key, netip.Addr{})
+	} else {
+		w.edit.Remove(placed, key)
+	}
+}
+
+// Unplaced returns the addresses of bound pods that are behind no interface that is known, sorted. Among them are those on
+// other nodes.
+func (w *Writer) Unplaced() (unplaced []netip.Addr) {
+	for address := range w.bound {
+		if !w.owned[address] {
+			unplaced = append(unplaced, address)
+		}
+	}
+	slices.SortFunc(unplaced, netip.Addr.Compare)
+	return unplaced
+}
+
+// Placed tells whether an address is behind an interface that is known, Bound whether it is that of a bound pod.
+func (w *Writer) Placed(address netip.Addr) bool { return w.owned[address] }
+
+// Bound is as said at Placed.
+func (w *Writer) Bound(address netip.Addr) bool { return w.bound[address] }
+
+// Write makes the kernel hold what was said, and tells whether it had to change anything. With look it repairs what others
+// have changed. It is an error if an interface has gone meanwhile: look at the interfaces again then.
+func (w *Writer) Write(ctx context.Context, look bool) (changed bool, err error) {
+	change := w.edit.Change()
+	w.edit = table.NewEdit(w.state.Sets)
+	if w.table.Known() {
+		changed, err = w.table.Change(ctx, w.state, change)
+	} else {
+		changed, err = w.table.Write(ctx, w.state)
+	}
+	if err != nil || !look {
+		return changed, err
+	}
+	if _, _, err := w.table.Read(ctx); err != nil {
+		return changed, err
+	}
+	repaired, err := w.table.Write(ctx, w.state)
+	return changed || repaired, err
+}
+
+// Compare says, for an operator and in a line each, how the kernel differs from what was written last.
+func (w *Writer) Compare(ctx context.Context) ([]string, error) {
+	held, fault, err := w.table.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	differences := spec().Differences(w.state, held)
+	if fault != "" {
+		differences = append([]string{fault}, differences...)
+	}
+	return differences, nil
+}
+
+// Available returns why this kernel cannot check the sources of packets; nil if it can.
+func Available(ctx context.Context) error {
+	w := table.NewWriter(spec())
+	defer w.Close()
+	const loopback = 1
+	rules, devices := chains([]Interface{{Name: "lo", Index: loopback}}, nil)
+	if err := w.Try(ctx, table.State{Sets: table.Content{}, Chains: rules, Devices: devices}); err != nil {
+		if errors.Is(err, table.ErrNone) {
+			return err
+		}
+		return fmt.Errorf("this kernel's nftables has no hook at the ingress of interfaces (CONFIG_NETFILTER_INGRESS, CONFIG_NF_TABLES_NETDEV): %w", err)
+	}
+	return nil
+}
+
+// Drops returns how many packets were dropped, by IP family; nothing if there is no table.
+func Drops(ctx context.Context) (map[kernel.Family]uint64, error) {
+	w := table.NewWriter(spec())
+	defer w.Close()
+	counted, err := w.Counters(ctx)
+	if err != nil || len(counted) == 0 {
+		return nil, err
+	}
+	drops := map[kernel.Family]uint64{}
+	for family, names := range families {
+		drops[family] = counted[names.counter]
+	}
+	return drops, nil
+}
+
+// Cleanup removes the table, if there is one.
+func Cleanup(ctx context.Context) error {
+	w := table.NewWriter(spec())
+	defer w.Close()
+	_, err := w.Write(ctx, table.State{})
+	if errors.Is(err, table.ErrNone) {
+		return nil
+	}
+	return err
+}
