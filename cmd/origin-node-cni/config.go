@@ -74,8 +74,21 @@ func (c *config) requestOf(args *skel.CmdArgs) (request cni.Request, ok bool, er
 	if err != nil {
 		return cni.Request{}, false, types.NewError(types.ErrDecodingFailure, "origin-node-cni: reading prevResult", err.Error())
 	}
-	request = cni.Request{ContainerID: args.ContainerID, IfName: args.IfName, Netns: args.Netns, Pod: pod, IPs: addressesOf(result, args.IfName)}
+	request = cni.Request{
+		ContainerID: args.ContainerID, IfName: args.IfName, Netns: args.Netns, Pod: pod,
+		IPs: addressesOf(result, args.IfName), Interfaces: interfacesOf(result),
+	}
 	return request, len(request.IPs) > 0, nil
+}
+
+// interfacesOf returns the names of those on the node.
+func interfacesOf(result *current.Result) (names []string) {
+	for _, i := range result.Interfaces {
+		if i.Sandbox == "" && i.Name != "" {
+			names = append(names, i.Name)
+		}
+	}
+	return names
 }
 
 // addressesOf returns those of an interface in the pod. An address without an interface is the pod's, too. They are all

@@ -53,6 +53,11 @@ func newAttacher(e *Extension) *attacher {
 	a := &attacher{
 		state: e.state, store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
 		claimed: make(chan struct{}, 1),
+		attached: func() {
+			if e.ports != nil { // Watch sets it
+				e.ports.Look()
+			}
+		},
 		missing: e.barrier.Missing, failure: e.lastFailure, await: e.awaitSyncs,
 		via: func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
 		exists: func(netns string) bool {

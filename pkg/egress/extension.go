@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	Pool Pool
 	// Attaching is how the CNI plugin is answered.
 	Attaching Attaching
+	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
+	PortSecurity PortSecurity
 	// Scope says whose pods rules are written for; those of this node if empty.
 	Scope placement.Scope
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
@@ -82,7 +85,9 @@ type Extension struct {
 	// attacher is nil if the CNI plugin is not answered.
 	attacher     *attacher
 	pluginFaults pluginFaults
-	looks        looks
+	// ports is nil if the sources of what pods send are not checked; Watch sets it.
+	ports *portsecurity.Keeper
+	looks looks
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier

@@ -25,6 +25,8 @@ type family struct {
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
 	refusals   *refusalLog
+	// unguarded are bindings that have been removed, and whose pods' addresses are still guarded.
+	unguarded []kernel.Binding
 	// steering is that of the last sync.
 	steering kernel.Steering
 	// planned: there was a sync, so there is a plan.
@@ -70,7 +72,12 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 		return time.Time{}, false
 	}
 	began := time.Now()
-	result := f.reconciler.Sync(ctx, p, f.inKernel(change, ways), e.state.primary(e.config.NodeName, f.name))
+	inKernel := f.inKernel(change, ways)
+	f.guardSources(ctx, inKernel)
+	result := f.reconciler.Sync(ctx, p, inKernel, e.state.primary(e.config.NodeName, f.name))
+	if result.Err == nil && !result.Waiting {
+		f.unguardSources(ctx)
+	}
 	e.steerer.synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))

@@ -75,6 +75,12 @@ func (e *Extension) troubles() map[plan.Service][]trouble {
 		}
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})
 	}
+	if _, ofPorts := e.portTroubles(); len(ofPorts) > 0 {
+		if troubles == nil {
+			troubles = map[plan.Service][]trouble{}
+		}
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], ofPorts...)
+	}
 	for _, message := range e.pluginFaults.all() {
 		if troubles == nil {
 			troubles = map[plan.Service][]trouble{}

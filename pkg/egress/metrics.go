@@ -64,7 +64,7 @@ func registerMetrics(e *Extension) {
 
 var register = sync.OnceFunc(func() {
 	exported.Register()
-	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{})
+	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{})
 	takeTime.WithLabelValues()
 	cniUnconfirmed.WithLabelValues()
 	listWrites.WithLabelValues()

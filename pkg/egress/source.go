@@ -93,6 +93,12 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 		if warnings := e.pluginWarnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
 		}
+		if err == nil {
+			var lines []string
+			if lines, err = e.portDifferences(ctx); lines != nil {
+				differences[portPart] = lines
+			}
+		}
 		select {
 		case <-changed: // there was a sync meanwhile
 			due = true

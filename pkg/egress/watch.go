@@ -46,6 +46,7 @@ func (e *Extension) Watch(clients Clients) {
 		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
 	}
 	e.steer(clients.Kube, clients.Outer)
+	e.startPortSecurity()
 	e.attach(clients.Kube)
 	e.followNodes(clients.Nodes)
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })

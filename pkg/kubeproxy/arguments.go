@@ -38,6 +38,7 @@ type egressFlags struct {
 	allowNodeIPs    bool
 	protocols       string
 	loadBalancerIPs bool
+	portSecurity    bool
 	backend         string
 	socket          string
 	attaching       egress.Attaching
@@ -63,6 +64,7 @@ const (
 	excludeNodesKey   = "egress-snat-exclude-nodes"
 	allowNodeIPsKey   = "egress-snat-allow-node-ips"
 	loadBalancersKey  = "egress-snat-load-balancer-ips"
+	portSecurityKey   = "egress-snat-port-security"
 )
 
 // autoBackend is the value of egress-snat-backend that selects nftables if the kernel has it.
@@ -99,6 +101,8 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'cluster': all, for network plugins whose pods leave through other nodes than their own.")
 	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
+	fs.BoolVar(&f.portSecurity, portSecurityKey, true, "A packet with the address of a bound pod leaves a pod's interface on this node only if the pod is behind it, so that no other pod can use the address. "+
+		"'false': sources are not checked. Only for network plugins whose pods share interfaces.")
 	f.steering.add(fs)
 	f.pool.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")

@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/handover"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -73,7 +74,7 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx), handover.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx), handover.Cleanup(ctx), portsecurity.Cleanup(ctx))
 }
 
 // cleanupSteering removes the steering of packets, and the tracked connections that other nodes gave an egress IP. The

@@ -8,6 +8,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
 
@@ -24,6 +25,9 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		if err := p.checkSteering(ctx); err != nil {
 			return extensions{}, err
 		}
+		if err := p.checkPortSecurity(ctx); err != nil {
+			return extensions{}, err
+		}
 		x.snat = egress.New(ctx, p.extension)
 	}
 	if p.tunnelFlags.enabled {
@@ -31,6 +35,19 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		x.ports = tunnel.New(ctx, p.tunnel)
 	}
 	return x, nil
+}
+
+// checkPortSecurity finds out whether this kernel can check the sources of what pods send. A node that does not check them
+// removes what an earlier run has left.
+func (p *Proxy) checkPortSecurity(ctx context.Context) error {
+	security := &p.extension.PortSecurity
+	if !security.Enabled {
+		return portsecurity.Cleanup(ctx)
+	}
+	if security.Unavailable = portsecurity.Available(ctx); security.Unavailable != nil {
+		klog.FromContext(ctx).Error(security.Unavailable, "Other pods can use the addresses of this node's bound pods, because the sources of their packets cannot be checked")
+	}
+	return nil
 }
 
 func (x extensions) all() (all []extension.Extension) {

@@ -97,6 +97,7 @@ func (a *arguments) extension() egress.Config {
 		ExcludeNodes:    a.egress.excludeNodes,
 		AllowNodeIPs:    a.egress.allowNodeIPs,
 		LoadBalancerIPs: a.egress.loadBalancerIPs,
+		PortSecurity:    egress.PortSecurity{Enabled: a.egress.portSecurity},
 		Scope:           placement.Scope(a.egress.scope),
 		Audit:           a.egress.audit,
 		Attaching:       a.egress.attaching,

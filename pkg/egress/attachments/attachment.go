@@ -29,6 +29,8 @@ type Attachment struct {
 	// Pod has the UID that the kubelet says.
 	Pod Pod          `json:"pod"`
 	IPs []netip.Addr `json:"ips"`
+	// Interfaces are the names of those on the node that the network plugin has made or used for the pod, its bridge among them.
+	Interfaces []string `json:"interfaces,omitempty"`
 	// Object is the UID of the pod's object in the API, another than the kubelet's for a static pod; empty if unknown.
 	Object string `json:"object,omitempty"`
 	// Static: the pod is a static one, so that nothing follows from the UID that the kubelet says.

@@ -34,13 +34,15 @@ type Request struct {
 	Netns       string          `json:"netns"`
 	Pod         attachments.Pod `json:"pod"`
 	IPs         []netip.Addr    `json:"ips"`
+	// Interfaces are the names of those on the node that the network plugin has made or used for the pod.
+	Interfaces []string `json:"interfaces,omitempty"`
 	// DeadlineMS is how long the plugin waits for the answer, in milliseconds.
 	DeadlineMS int64 `json:"deadlineMS"`
 }
 
 // attachment is what r tells.
 func (r Request) attachment(now time.Time) attachments.Attachment {
-	return attachments.Attachment{ContainerID: r.ContainerID, IfName: r.IfName, Netns: r.Netns, Pod: r.Pod, IPs: r.IPs, Since: now}
+	return attachments.Attachment{ContainerID: r.ContainerID, IfName: r.IfName, Netns: r.Netns, Pod: r.Pod, IPs: r.IPs, Interfaces: r.Interfaces, Since: now}
 }
 
 func (r Request) validate() error {

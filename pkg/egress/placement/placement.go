@@ -39,10 +39,11 @@ func (p Placement) Has(endpoint plan.Endpoint) bool {
 
 // surelyHas tells whether an endpoint is on this node and on no other.
 func (p *Placement) surelyHas(endpoint *plan.Endpoint) bool {
-	return p.Scope == Cluster || endpoint.Node == p.NodeName && endpoint.Node != "" || p.inPodCIDR(endpoint.Addr)
+	return p.Scope == Cluster || endpoint.Node == p.NodeName && endpoint.Node != "" || p.InPodCIDR(endpoint.Addr)
 }
 
-func (p *Placement) inPodCIDR(addr netip.Addr) bool {
+// InPodCIDR tells whether an address is in a network that this node's Node object has for its pods.
+func (p *Placement) InPodCIDR(addr netip.Addr) bool {
 	return slices.ContainsFunc(p.PodCIDRs, func(cidr netip.Prefix) bool { return cidr.Contains(addr) })
 }
 

@@ -508,6 +508,14 @@ func (p *Planner) Homes() map[netip.Addr]string {
 	return homes
 }
 
+// Home returns the name of the node on which a bound pod runs; empty if the endpoints do not say it, or say several.
+func (p *Planner) Home(addr netip.Addr) string {
+	if pod := p.pods[addr]; pod != nil {
+		return p.home(addr, pod.bindings)
+	}
+	return ""
+}
+
 // home returns the only node that endpoints of the Services of bindings name; empty if there are several, or an endpoint
 // without.
 func (p *Planner) home(addr netip.Addr, bindings []Binding) (home string) {

@@ -42,7 +42,7 @@ func (n *node) restart() {
 	}
 	n.Writer = NewWriter()
 	n.on(func() (err error) {
-		n.grants, err = n.Granted(n.Context())
+		n.grants, _, err = n.Adopt(n.Context())
 		return err
 	})
 }
@@ -266,17 +266,12 @@ func TestAssign_PodTakesAnothersAddress(t *testing.T) {
 	n := newNode(t)
 	n.bind(n.victim)
 	n.assign()
-	for name, commands := range map[string][]string{
-		"beside its own": {"ip addr add %s dev eth0"},
-		"as its only":    {"ip addr flush dev eth0", "ip addr add %s dev eth0"},
+	for _, commands := range [][]string{
+		{fmt.Sprintf("ip addr add %s/32 dev eth0", n.victim.V4)},
+		{"ip addr flush dev eth0", fmt.Sprintf("ip addr add %s/32 dev eth0", n.victim.V4)},
 	} {
-		for _, command := range commands {
-			if strings.Contains(command, "%s") {
-				n.run(n.other, fmt.Sprintf(command, n.victim.V4.String()+"/32"))
-			} else {
-				n.run(n.other, command)
-			}
-		}
+		n.run(n.other, commands...)
+		name := commands[0]
 		for _, process := range []string{"the same process", "a new one"} {
 			refused := n.assign()
 			if len(refused) == 0 || refused[0].Address != n.victim.V4 || refused[0].Owner == "" {

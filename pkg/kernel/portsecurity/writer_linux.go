@@ -16,10 +16,9 @@ type Writer struct {
 	table *table.Writer
 	state table.State
 	// edit has what of the sets is not written yet.
-	edit   table.Edit
-	grants Grants
-	owned  map[netip.Addr]bool
-	bound  map[netip.Addr]bool
+	edit  table.Edit
+	owned map[netip.Addr]bool
+	bound map[netip.Addr]bool
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
@@ -37,19 +36,25 @@ func NewWriter() *Writer {
 // Close gives back what the Writer has from the kernel. What it has written stays.
 func (w *Writer) Close() { w.table.Close() }
 
-// Granted returns the addresses that an earlier process has granted to interfaces.
-func (w *Writer) Granted(ctx context.Context) (Grants, error) {
+// Adopt goes on with what an earlier process has written: which addresses belong to which interface, and whose pods are bound,
+// until Unbind. There is no table if grants are nil.
+func (w *Writer) Adopt(ctx context.Context) (grants Grants, bound []netip.Addr, err error) {
 	held, _, err := w.table.Look(ctx)
-	return granted(held), err
+	if err != nil || held.Sets == nil {
+		return nil, nil, err
+	}
+	for _, names := range families {
+		for key := range held.Sets[names.bound] {
+			w.Bind(key.Pod)
+			bound = append(bound, key.Pod)
+		}
+	}
+	return granted(held), bound, nil
 }
-
-// Grants are those of the last SetInterfaces.
-func (w *Writer) Grants() Grants { return w.grants }
 
 // SetInterfaces says which interfaces there are, and which addresses they have. Write writes it.
 func (w *Writer) SetInterfaces(interfaces []Interface, grants Grants) {
 	w.state.Chains, w.state.Devices = chains(interfaces, grants)
-	w.grants = grants
 	before := w.owned
 	w.owned = grants.owned()
 	for address := range before {

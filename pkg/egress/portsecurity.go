@@ -1,0 +1,199 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+)
+
+// PortSecurity is whether other pods are kept from using the addresses of bound pods.
+type PortSecurity struct {
+	Enabled bool
+	// Unavailable is why this kernel cannot; nil if it can.
+	Unavailable error
+}
+
+// Reasons of Events about a Node.
+const (
+	sourcesUnchecked    plan.Reason = "PodSourcesUnchecked"
+	addressClaimedTwice plan.Reason = "PodAddressClaimedTwice"
+)
+
+// portFault is why sources are not checked as they should be.
+type portFault string
+
+const (
+	portsUnavailable portFault = "unavailable"   // this kernel cannot
+	portsUnwritten   portFault = "unwritten"     // it cannot be written
+	portsClaimed     portFault = "claimed_twice" // the address of a bound pod is behind another interface, too
+)
+
+// startPortSecurity begins to check the sources of what pods send, until the context ends.
+func (e *Extension) startPortSecurity() {
+	if !e.config.PortSecurity.Enabled || e.config.PortSecurity.Unavailable != nil {
+		return
+	}
+	e.ports = portsecurity.NewKeeper(portsecurity.Config{
+		Own: e.ownAddresses, Told: e.attacher.behind, Period: e.config.SyncPeriod / 2,
+		Changed: func() {
+			e.events.setTroubles(e.troubles())
+			e.statusChanged()
+		},
+	})
+	e.running.Go(func() { e.ports.Run(klog.NewContext(e.ctx, e.logger)) })
+}
+
+// ownAddresses returns this node's addresses, by which other nodes reach it.
+func (e *Extension) ownAddresses() (own []netip.Addr) {
+	for _, name := range families {
+		if address := e.state.primary(e.config.NodeName, name); address.IsValid() {
+			own = append(own, address)
+		}
+	}
+	return own
+}
+
+// behind returns what the CNI plugin has told of who is behind which interface.
+func (a *attacher) behind() (told []portsecurity.Told) {
+	if a == nil {
+		return nil
+	}
+	for _, attachment := range a.store.All() {
+		if attachment.Released.IsZero() && len(attachment.Interfaces) > 0 {
+			told = append(told, portsecurity.Told{Interfaces: attachment.Interfaces, Addresses: attachment.IPs})
+		}
+	}
+	return told
+}
+
+// guardSources returns when the sources of added bindings are checked, or when that has failed.
+func (f *family) guardSources(ctx context.Context, change kernel.Change) {
+	if ports := f.extension.ports; ports != nil {
+		f.unguarded = append(f.unguarded, change.Removed...)
+		ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Networks.ClusterCIDRs)
+	}
+}
+
+// unguardSources has the sources of bindings not checked any more that have gone from the kernel.
+func (f *family) unguardSources(ctx context.Context) {
+	if ports := f.extension.ports; ports != nil {
+		ports.Unbind(ctx, f.unguarded)
+		f.unguarded = nil
+	}
+}
+
+// portTroubles are what is wrong with the check of sources, for people.
+func (e *Extension) portTroubles() (faults []portFault, troubles []trouble) {
+	add := func(fault portFault, reason plan.Reason, format string, args ...any) {
+		faults, troubles = append(faults, fault), append(troubles, trouble{reason: reason, note: fmt.Sprintf(format, args...)})
+	}
+	const unchecked = "other pods can use the addresses of this node's bound pods, because the sources of their packets are not checked: %v"
+	if err := e.config.PortSecurity.Unavailable; err != nil {
+		add(portsUnavailable, sourcesUnchecked, unchecked, err)
+	}
+	if e.ports == nil {
+		return faults, troubles
+	}
+	now := e.ports.Status()
+	if now.Fault != nil {
+		add(portsUnwritten, sourcesUnchecked, unchecked, now.Fault)
+	}
+	for _, r := range now.Refused {
+		add(portsClaimed, addressClaimedTwice, "a pod tries to use the address of a bound pod, which is dropped: %s. See which pod it is with 'ip -details link show %s' on the node", r, r.Interface)
+	}
+	return faults, troubles
+}
+
+// uncheckedPods returns the addresses of bound pods of this node that are behind no interface that is known.
+func (e *Extension) uncheckedPods(ctx context.Context) []netip.Addr {
+	if e.ports == nil {
+		return nil
+	}
+	return slices.DeleteFunc(e.ports.Unplaced(ctx), e.state.away)
+}
+
+// away tells whether a pod with an address runs on another node.
+func (s *state) away(address netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	home := s.planners[familyOf(address)].Home(address)
+	return home != "" && home != s.config.NodeName && !s.placement.InPodCIDR(address)
+}
+
+// portPart is what a verification calls the check of sources, beside the IP families.
+const portPart = "port security"
+
+// portDifferences returns what a verification says of the check of sources; nil if there is none.
+func (e *Extension) portDifferences(ctx context.Context) (lines []string, err error) {
+	_, troubles := e.portTroubles()
+	if e.ports == nil && len(troubles) == 0 {
+		return nil, nil
+	}
+	lines = []string{}
+	if e.ports != nil {
+		if lines, err = e.ports.Compare(ctx); err != nil {
+			return nil, fmt.Errorf("compare the check of pods' sources with the kernel: %w", err)
+		}
+	}
+	for _, t := range troubles {
+		lines = append(lines, status.Warning+t.note)
+	}
+	for _, address := range e.uncheckedPods(ctx) {
+		lines = append(lines, fmt.Sprintf("%sother pods may be able to use the address of the bound pod %s, because it is not known behind which interface it is", status.Warning, address))
+	}
+	return lines, nil
+}
+
+var (
+	portFaultDesc = exported.GaugeDesc("port_security_fault",
+		"1 if other pods may use the address of a bound pod, or try to, else 0, by reason. No series where port security was switched off.", "reason")
+	uncheckedDesc = exported.GaugeDesc("port_security_unchecked_pods",
+		"Addresses of bound pods on this node of which it is not known behind which interface they are, by IP family.", "ip_family")
+)
+
+// portCollector tells how the check of sources stands, when somebody asks for the metrics.
+type portCollector struct{ metrics.BaseStableCollector }
+
+func (*portCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	descs <- portFaultDesc
+	descs <- uncheckedDesc
+}
+
+func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
+	e := current.Load()
+	if !e.config.PortSecurity.Enabled {
+		return
+	}
+	gauge := func(desc *metrics.Desc, value float64, label string) {
+		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, label)
+	}
+	faults, _ := e.portTroubles()
+	for _, fault := range []portFault{portsUnavailable, portsUnwritten, portsClaimed} {
+		gauge(portFaultDesc, map[bool]float64{true: 1}[slices.Contains(faults, fault)], string(fault))
+	}
+	unchecked := map[v1.IPFamily]int{}
+	for _, address := range e.uncheckedPods(e.ctx) {
+		unchecked[familyOf(address)]++
+	}
+	drops, err := portsecurity.Drops(e.ctx)
+	if err != nil {
+		// Series that cannot be computed are omitted.
+		e.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
+	}
+	for _, name := range families {
+		gauge(uncheckedDesc, float64(unchecked[name]), string(name))
+		if packets, counted := drops[kernel.Family(name)]; counted {
+			collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(name), "spoofed")
+		}
+	}
+}
