@@ -143,6 +143,14 @@ func destinationIs(op expr.CmpOp, kind uint32) []expr.Any {
 	}
 }
 
+// astrayHere lets packets pass that came in by another interface than the one by which this node reaches their source.
+func astrayHere() []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, FlagPRESENT: true, ResultOIF: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: native(0)},
+	}
+}
+
 func interfaceIs(key expr.MetaKey, name string) []expr.Any {
 	padded := make([]byte, unix.IFNAMSIZ)
 	copy(padded, name)

@@ -1161,10 +1161,11 @@ func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
 				for _, n := range c.nodes {
 					n.dropped(nil)
 				}
-				// A pod of the traitor has the victim's address, which its node sends on.
+				// A pod of the traitor has the victim's address, which its node takes for one of its pods' and sends on.
 				command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[family]
 				steals := func(what string, stolen netip.Addr) {
 					t.Helper()
+					c.run(traitor.host, "%s route replace %s dev cni0", command, netip.PrefixFrom(stolen, stolen.BitLen()))
 					if err := c.lab.AddAddr(pod, stolen); err != nil {
 						t.Fatal(err)
 					}
@@ -1202,5 +1203,35 @@ func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
 				c.noLeak(leaks)
 			})
 		}
+	}
+}
+
+// TestPackets_FromWhereThePodIsNot: a pod that gives itself the address of a bound pod of another node does not leave from its
+// egress IP, neither from the node that has this nor from another one, whether or not anything is steered.
+func TestPackets_FromWhereThePodIsNot(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			onTransports(t, func(c *cluster) {
+				c.serve(c.lab.Outside(), "udp")
+				attacker, victim := c.lab.Pod(1), c.addr(c.lab.Pod(2))
+				bindings := []kernel.Binding{c.bind(2, protocol, c.egressIP)}
+				if err := c.lab.AddAddr(attacker, victim); err != nil {
+					t.Fatal(err)
+				}
+				for holder, what := range []string{"from the node that has the egress IP", "from another node"} {
+					c.holdsOn(holder, c.egressIP)
+					c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(holder)})
+					left := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" udp dport 8080")
+					before := c.nodes[0].drops()
+					c.send("udp", attacker, victim, netip.AddrPortFrom(c.outside(), port))
+					c.nodes[0].dropped(before, forgedCounter)
+					if n := left.packets(); n > 0 {
+						t.Errorf("%s: %d packets have left", what, n)
+					}
+					c.sees(what+", the pod itself", c.lab.Pod(2), "udp", c.outside(), c.egressIP)
+					c.run(c.nodes[holder].host, "ip addr del %s dev eth0", netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()))
+				}
+			})
+		})
 	}
 }

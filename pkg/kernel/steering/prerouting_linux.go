@@ -78,7 +78,7 @@ func (l layout) begins(pods, steers bool) []table.Rule {
 	rules = append(rules, l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
 		l.Destination(l.First), in(heldSet), jump(nostateChain)))
 	if !steers {
-		return rules
+		return slices.Concat(l.astray(pods), rules)
 	}
 	return append(rules,
 		l.rule("a bound pod's ICMP error about a flow", related(), notSNATed(), l.Destination(l.First), notIn(exclusionsSet),
@@ -91,12 +91,27 @@ func (l layout) bound(pods bool) []table.Rule {
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictAccept)),
 		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
 		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictAccept)),
-		l.rule("of a bound pod", l.Source(l.First), l.protocol(), l.takeWayIn(waysMap)),
 	}
 	if pods {
+		rules = append(rules, l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)))
+	}
+	rules = append(rules,
+		l.rule("from where the pod is not", newFlow(), astrayHere(), drop(forgedCounter)),
+		l.rule("of a bound pod", l.Source(l.First), l.protocol(), l.takeWayIn(waysMap)))
+	if pods {
 		rules = append(rules,
-			l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)),
 			l.rule("of a bound pod", l.Source(l.First), l.takeWayIn(podWaysMap)))
+	}
+	return rules
+}
+
+// astray drops what begins a flow of a bound pod and came by another interface than the one by which the pod is reached: another
+// pod has sent it, here or on another node, or somebody into the network plugin's tunnel. Where packets are steered, bound does so.
+func (l layout) astray(pods bool) []table.Rule {
+	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), astrayHere(), drop(forgedCounter))
+	rules := []table.Rule{l.rule("from where the pod is not", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), outside)}
+	if pods {
+		rules = append(rules, l.rule("from where the pod is not", newFlow(), l.Source(l.First), in(boundPodsSet), outside))
 	}
 	return rules
 }
