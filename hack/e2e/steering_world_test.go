@@ -240,6 +240,9 @@ func (w *steeredWorld) sends(do func()) (by []*lab.Host) {
 // steeringTable is the name of the tables, one in each IP family, that steer.
 const steeringTable = "openshift-egress-steering"
 
+// portSecurityTable is the name of the one that checks the sources of what pods send.
+const portSecurityTable = "openshift-egress-port-security"
+
 // drops is how many packets a node has dropped, by the names of the counters.
 func (m *member) drops(w *world) map[string]int {
 	w.Helper()
@@ -256,8 +259,11 @@ func (m *member) drops(w *world) map[string]int {
 	w.must(json.Unmarshal([]byte(text), &list))
 	drops := map[string]int{}
 	for _, object := range list.Nftables {
-		if c := object.Counter; c != nil && c.Table == steeringTable {
+		switch c := object.Counter; {
+		case c != nil && c.Table == steeringTable:
 			drops[c.Name] += c.Packets
+		case c != nil && c.Table == portSecurityTable:
+			drops["spoofed"] += c.Packets
 		}
 	}
 	return drops

@@ -348,11 +348,77 @@ func TestWriter_RepairsAndFollows(t *testing.T) {
 	}
 }
 
-// TestAvailable_OnThisKernel: it leaves nothing behind.
-func TestAvailable_OnThisKernel(t *testing.T) {
+// TestAvailable_ChangesNothing: it leaves nothing behind, and the table as it is.
+func TestAvailable_ChangesNothing(t *testing.T) {
 	n := newNode(t)
 	n.on(func() error { return Available(n.Context()) })
 	if left := n.run(n.host, "nft list ruleset netdev"); left != "" {
 		t.Errorf("left: %s", left)
 	}
+	n.bind(n.victim)
+	n.assign()
+	before := n.run(n.host, "nft list ruleset netdev")
+	n.on(func() error { return Available(n.Context()) })
+	if after := n.run(n.host, "nft list ruleset netdev"); after != before {
+		t.Errorf("before %s\nafter %s", before, after)
+	}
+}
+
+// pointToPoint takes the interfaces of pods from their bridge, and leads a route to each pod, as the network plugin ptp does.
+func (n *node) pointToPoint() {
+	n.Helper()
+	for i, pod := range []*lab.Host{n.victim, n.other} {
+		name := fmt.Sprintf("pod%d", i+1)
+		n.run(n.host, "ip link set "+name+" nomaster", "ip addr add 10.128.0.1/32 dev "+name, "ip -6 addr add fd00:10:128::1/128 dev "+name+" nodad",
+			fmt.Sprintf("ip route add %s/32 dev %s", pod.V4, name), fmt.Sprintf("ip route add %s/128 dev %s", pod.V6, name))
+		n.run(pod, "ip neigh flush all")
+	}
+}
+
+// TestWriter_PointToPoint: the same without a bridge, with any reverse path filter.
+func TestWriter_PointToPoint(t *testing.T) {
+	n := newNode(t)
+	n.pointToPoint()
+	n.bind(n.victim)
+	n.assign()
+	for _, filter := range []int{0, 1, 2} {
+		n.run(n.host, fmt.Sprintf("sysctl -q -w net.ipv4.conf.all.rp_filter=%d", filter))
+		for _, as := range both(n.victim) {
+			if n.leaves(n.other, as) {
+				t.Errorf("rp_filter %d: another pod leaves as %s", filter, as)
+			}
+			if !n.leaves(n.victim, as) {
+				t.Errorf("rp_filter %d: the pod itself does not leave as %s", filter, as)
+			}
+		}
+	}
+}
+
+// TestInterfaces_LeadToPods: no chain is at what leads to other nodes, nor at what that consists of.
+func TestInterfaces_LeadToPods(t *testing.T) {
+	n := newNode(t)
+	names := func() (names []string) {
+		n.on(func() error {
+			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			for _, i := range interfaces {
+				names = append(names, i.Name)
+			}
+			slices.Sort(names)
+			return err
+		})
+		return names
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if got := names(); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, expected %v", what, got, want)
+		}
+	}
+	expect("two pods and the uplink", "pod1", "pod2")
+	n.run(n.host, "ip tuntap add vm0 mode tap", "ip tuntap add vpn0 mode tun", "ip link add both0 type veth peer name both1")
+	expect("a virtual machine, a VPN, and what leads to this node itself", "pod1", "pod2", "vm0")
+	n.run(n.host, "ip link set vm0 master cni0", "ip route add 198.51.100.0/24 via 10.128.0.11")
+	expect("with a pod as a router", "pod1", "pod2", "vm0")
+	n.run(n.host, "ip addr add 10.9.0.1/24 dev cni0", "ip route add 198.18.7.0/24 via 10.9.0.2")
+	expect("where a router is on the pods' bridge")
 }

@@ -142,7 +142,9 @@ func (w *Writer) Compare(ctx context.Context) ([]string, error) {
 
 // Available returns why this kernel cannot check the sources of packets; nil if it can.
 func Available(ctx context.Context) error {
-	w := table.NewWriter(spec())
+	tried := spec()
+	tried.Name += "-try" // the table itself may be there, and stays
+	w := table.NewWriter(tried)
 	defer w.Close()
 	const loopback = 1
 	rules, devices := chains([]Interface{{Name: "lo", Index: loopback}}, nil)

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// TestAttack_SourceOfAnotherPod: a pod with nothing but a raw socket (CAP_NET_RAW, a container's default) sends with the address of a
+// bound pod, which runs beside it or on another node. Nothing of it leaves the cluster from the egress IP, from no node, and it is
+// counted. The bound pod is served as before.
+func TestAttack_SourceOfAnotherPod(t *testing.T) {
+	ways := map[string]settings{
+		"iptables, VXLAN":  {},
+		"nftables, direct": {nftables: true, arguments: direct},
+	}
+	if by(t, false, true, true) {
+		ways["iptables, direct"], ways["nftables, VXLAN"] = settings{arguments: direct}, settings{nftables: true}
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			w := newSteeredWorld(t, way, nil)
+			var attackers []*lab.Host
+			for i, m := range w.members {
+				attackers = append(attackers, w.runPod("shop", fmt.Sprintf("attacker-%d", i), m, nil))
+			}
+			w.atRest()
+			for _, filter := range []int{0, 1, 2} {
+				for _, m := range w.members {
+					w.run(m.Host, fmt.Sprintf("sysctl -q -w net.ipv4.conf.all.rp_filter=%d net.ipv4.conf.cni0.rp_filter=%d", filter, filter))
+				}
+				w.scenario(fmt.Sprintf("rp_filter %d", filter), func() { w.forgeSources(attackers) })
+			}
+			w.answered()
+			w.clean(10)
+		})
+	}
+}
+
+// forgeSources has each of some pods send with the addresses of all bound pods. A node on which a pod is not bound sends what comes from
+// its address as its own.
+func (w *steeredWorld) forgeSources(attackers []*lab.Host) {
+	w.Helper()
+	for _, to := range at(w.Far(), 8079) { // nobody serves there
+		before, sent := w.allDrops(), 0
+		for _, attacker := range attackers {
+			for i, victim := range w.pods {
+				as := victim.V4
+				if to.Addr().Is6() {
+					as = victim.V6
+				}
+				w.must(attacker.Do(func() error { return sendRaw(as, to) }))
+				if on := attacker.Node; on == w.holder.Host || on == w.pods[i].Node {
+					sent++
+				}
+			}
+		}
+		w.eventually(func() error {
+			now := w.allDrops()
+			if dropped := now["spoofed"] + now["forged"] - before["spoofed"] - before["forged"]; dropped < sent {
+				return fmt.Errorf("of %d packets %d are dropped: %s", sent, dropped, dropsTold(now))
+			}
+			return nil
+		})
+		for source, packets := range w.wire.Sources("udp", to) {
+			if slices.Contains(addrs(w.egressIPs), source) {
+				w.Errorf("%d packets have left as %s", packets, source)
+			}
+		}
+	}
+}
+
+// sendRaw sends a datagram from any address by a raw socket.
+func sendRaw(from netip.Addr, to netip.AddrPort) error {
+	domain, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_HDRINCL
+	var at unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(to.Addr().AsSlice()[:4])}
+	if to.Addr().Is6() {
+		domain, level, option = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_HDRINCL
+		at = &unix.SockaddrInet6{Addr: to.Addr().As16()}
+	}
+	socket, err := unix.Socket(domain, unix.SOCK_RAW, unix.IPPROTO_RAW)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(socket) }()
+	if err := unix.SetsockoptInt(socket, level, option, 1); err != nil {
+		return err
+	}
+	return unix.Sendto(socket, rawDatagram(from, to), 0, at)
+}
+
+// rawDatagram returns an IP packet with a datagram of UDP. The kernel fills in the checksum of IPv4's header.
+func rawDatagram(from netip.Addr, to netip.AddrPort) []byte {
+	const length = 8 + 1
+	udp := binary.BigEndian.AppendUint16(nil, 7777)
+	udp = binary.BigEndian.AppendUint16(udp, to.Port())
+	udp = append(binary.BigEndian.AppendUint16(udp, length), 0, 0, 'x')
+	addresses := append(from.AsSlice(), to.Addr().AsSlice()...)
+	if to.Addr().Is4() {
+		return append(append([]byte{0x45, 0, 0, 20 + length, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}, addresses...), udp...)
+	}
+	binary.BigEndian.PutUint16(udp[6:], checksum(append(append([]byte{0, length, 0, unix.IPPROTO_UDP}, addresses...), udp...)))
+	return append(append([]byte{0x60, 0, 0, 0, 0, length, unix.IPPROTO_UDP, 64}, addresses...), udp...)
+}
+
+// checksum is that of the Internet (RFC 1071).
+func checksum(bytes []byte) uint16 {
+	if len(bytes)%2 == 1 {
+		bytes = append(bytes, 0)
+	}
+	sum := uint32(0)
+	for ; len(bytes) > 0; bytes = bytes[2:] {
+		sum += uint32(binary.BigEndian.Uint16(bytes))
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
+}
+
+// TestAttack_AddressOfAnotherPod: a pod that may change its addresses (CAP_NET_ADMIN) takes that of a bound pod, beside its own and
+// in its place. It does not leave from the egress IP, the node says who it is, and a restart of the node's process changes nothing.
+func TestAttack_AddressOfAnotherPod(t *testing.T) {
+	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
+	victim, node := w.pods[0], w.members[0]
+	attacker := w.runPod("shop", "attacker", node, nil)
+	w.atRest()
+	for _, commands := range [][]string{
+		{fmt.Sprintf("ip addr add %s/32 dev eth0", victim.V4)},
+		{"ip addr flush dev eth0", fmt.Sprintf("ip addr add %s/24 dev eth0", victim.V4), "ip route replace default via 10.128.0.1"},
+	} {
+		w.run(attacker, commands...)
+		w.forgeSources([]*lab.Host{attacker})
+		w.eventually(func() error {
+			out, errs, _ := node.Openshift("egress", "verify", "--socket="+node.Socket())
+			if !strings.Contains(out, victim.V4.String()+" is behind") {
+				return fmt.Errorf("verify does not tell of it: %s%s", out, errs)
+			}
+			return nil
+		})
+		w.eventTold("PodAddressClaimedTwice", victim.V4.String())
+		node.Stop()
+		node.Start()
+		node.Ready()
+		w.forgeSources([]*lab.Host{attacker})
+	}
+	w.answered()
+}
