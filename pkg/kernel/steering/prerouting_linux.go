@@ -20,8 +20,10 @@ import (
 // node may have masqueraded its pod with such a port, one time in 64,000, and forgets that sooner than this one.
 func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
 	var rules []table.Rule
-	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+	if l.config.spoken() {
+		for _, port := range l.config.ports() {
+			rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+		}
 	}
 	arrival := interfaceIs(expr.MetaKeyIIFNAME, Device)
 	if l.config.Transport == Direct {

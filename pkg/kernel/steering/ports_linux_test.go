@@ -1,0 +1,314 @@
+package steering
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// forgery is what a packet of the tunnel has inside, in the name of a node: a packet of a pod that runs there, to the outside.
+func (c *cluster) forgery(to, as *node, pod netip.Addr) []byte {
+	datagram := []byte{0x23, 0x28, 0x1f, 0x90, 0, 12, 0, 0, 'w', 'h', 'o', '?'} // without a checksum, which only IPv6 needs
+	ip := make([]byte, 20, 60)
+	etherType := uint16(unix.ETH_P_IP)
+	ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
+	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)+len(datagram)))
+	if c.family == kernel.IPv6 {
+		ip, etherType = make([]byte, 8, 60), unix.ETH_P_IPV6
+		ip[0], ip[5], ip[6], ip[7] = 0x60, byte(len(datagram)), unix.IPPROTO_UDP, 64
+		ip = append(append(ip, pod.AsSlice()...), c.outside().AsSlice()...)
+	} else {
+		copy(ip[12:], pod.AsSlice())
+		copy(ip[16:], c.outside().AsSlice())
+		var sum uint32
+		for i := 0; i < len(ip); i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(ip[i:]))
+		}
+		binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+	}
+	receiver, sender := hardwareAddrOf(to.ip), hardwareAddrOf(as.ip)
+	packet := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, vni<<8) // RFC 7348
+	packet = append(append(packet, receiver[:]...), sender[:]...)
+	return append(append(binary.BigEndian.AppendUint16(packet, etherType), ip...), datagram...)
+}
+
+// attacked is a cluster of three nodes: the first is attacked in the name of the second, on which the pod runs.
+type attacked struct {
+	*cluster
+	victim, home, attacker *node
+	pod                    *lab.Host
+	// came counts what has come out of the tunnel of the victim.
+	came counter
+}
+
+// onAttacked runs test for each IP family, on a cluster in which the attacker's node has nothing that keeps it from attacking:
+// another version runs there, or nothing.
+func onAttacked(t *testing.T, test func(a *attacked)) {
+	for _, family := range families {
+		t.Run(string(family), func(t *testing.T) {
+			c := newCluster(t, family, lab.Config{Nodes: 3, Pods: 3, IPv6: true, Masquerade: true})
+			c.holdsOn(0, c.egressIP)
+			a := &attacked{cluster: c, victim: c.nodes[0], home: c.nodes[1], attacker: c.nodes[2], pod: c.lab.Pod(2)}
+			c.homes = []*lab.Host{a.pod}
+			c.steer([]kernel.Binding{c.bind(2, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
+			a.came = c.count(a.victim.host, "prerouting", -400, "iifname steer0 ip saddr "+c.addr(a.pod).String())
+			test(a)
+		})
+	}
+}
+
+// sends sends from a host, by the interface that leads out if the address does not say which one.
+func (a *attacked) sends(from *lab.Host, to netip.AddrPort, payload []byte) error {
+	return from.Do(func() error { return a.sendHere(netip.Addr{}, to, payload) })
+}
+
+// sendHere sends from the network of the thread, and from a certain address if source is valid, whether or not it is there.
+func (a *attacked) sendHere(source netip.Addr, to netip.AddrPort, payload []byte) error {
+	device, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return err
+	}
+	fd, err := openUDP(to.Addr())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
+		return err
+	}
+	if to.Addr().Is4() && to.Addr().IsMulticast() {
+		mreq := &unix.IPMreqn{Ifindex: int32(device.Index)}
+		if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, mreq); err != nil {
+			return err
+		}
+	}
+	if source.IsValid() {
+		level, option := unix.IPPROTO_IP, unix.IP_FREEBIND
+		if source.Is6() {
+			level, option = unix.IPPROTO_IPV6, unix.IPV6_FREEBIND
+		}
+		if err := unix.SetsockoptInt(fd, level, option, 1); err != nil {
+			return err
+		}
+		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(source, 0), device.Index)); err != nil {
+			return err
+		}
+	}
+	return unix.Sendto(fd, payload, 0, sockaddr(to, device.Index))
+}
+
+// openUDP opens a socket of an address's family.
+func openUDP(of netip.Addr) (fd int, err error) {
+	domain := unix.AF_INET
+	if of.Is6() {
+		domain = unix.AF_INET6
+	}
+	return unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+}
+
+// sockaddr is an address, on a link if it is only one of links.
+func sockaddr(addr netip.AddrPort, link int) unix.Sockaddr {
+	if addr.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	}
+	to := &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+	if addr.Addr().IsLinkLocalMulticast() || addr.Addr().IsLinkLocalUnicast() {
+		to.ZoneId = uint32(link)
+	}
+	return to
+}
+
+// elsewhere are addresses by which a node gets packets that are not the one that other nodes send to.
+func (a *attacked) elsewhere() map[string]netip.Addr {
+	addr := netip.MustParseAddr
+	if a.family == kernel.IPv4 {
+		return map[string]netip.Addr{
+			"the subnet's broadcast":            addr("192.0.2.255"),
+			"the broadcast of the link":         addr("255.255.255.255"),
+			"all hosts":                         addr("224.0.0.1"),
+			"the pod network's broadcast":       addr("10.128.0.255"),
+			"the node's address for its pods":   addr("10.128.0.1"),
+			"the egress IP":                     a.egressIP,
+			"the node's address for its tunnel": addr("169.254.77.0"),
+		}
+	}
+	return map[string]netip.Addr{
+		"the subnet's routers":              addr("2001:db8:0:2::"),
+		"all nodes":                         addr("ff02::1"),
+		"all routers":                       addr("ff02::2"),
+		"the routers of the pod network":    addr("fd00:10:128::"),
+		"the node's address for its pods":   addr("fd00:10:128::1"),
+		"the egress IP":                     a.egressIP,
+		"the node's address for its tunnel": addr("fe80::57:0"),
+	}
+}
+
+// TestPorts_OnlyToTheNodesOwnAddress: what another node's address sends to any other address of this one, or to one of many hosts,
+// does not get into the tunnel, nor to the other ports.
+func TestPorts_OnlyToTheNodesOwnAddress(t *testing.T) {
+	onAttacked(t, func(a *attacked) {
+		a.attacker.nft("delete table %s", a.attacker.name())
+		forged := a.forgery(a.victim, a.home, a.addr(a.pod))
+		for what, to := range a.elsewhere() {
+			if to.IsLinkLocalUnicast() {
+				continue // no router leads there
+			}
+			switch what {
+			case "the egress IP": // the router of the lab leads to it
+				a.run(a.attacker.host, "ip route replace %s via %s", to, a.victim.ip)
+			case "the subnet's routers": // each is one, so that the address is its own
+				a.run(a.attacker.host, "sysctl -q net.ipv6.conf.eth0.forwarding=0")
+				a.run(a.attacker.host, "ip neigh replace %s lladdr %s dev eth0", to, a.victim.uplink())
+			}
+			for _, port := range []uint16{tunnelPort, announcePort, assignPort} {
+				before := a.victim.drops()
+				if err := a.sends(a.attacker.host, netip.AddrPortFrom(to, port), forged); err != nil {
+					t.Fatalf("%s, port %d: %v", what, port, err)
+				}
+				t.Logf("%s (%s), port %d", what, to, port)
+				a.victim.dropped(before, foreignCounter)
+			}
+		}
+		if n := a.came.packets(); n > 0 {
+			t.Errorf("%d packets have come out of the tunnel", n)
+		}
+	})
+}
+
+// TestPorts_ByAService: nobody gets into the tunnel, or speaks to the pool, by a Service that leads to the node.
+func TestPorts_ByAService(t *testing.T) {
+	onAttacked(t, func(a *attacked) {
+		a.attacker.nft("delete table %s", a.attacker.name())
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[a.family]
+		forged := a.forgery(a.victim, a.home, a.addr(a.pod))
+		for i, port := range []uint16{tunnelPort, announcePort, assignPort} {
+			a.victim.nftInput(fmt.Sprintf("table %[1]s service%[2]d { chain c { type nat hook prerouting priority -100; udp dport %[3]d dnat to %[4]s; }; }\n",
+				family, i, 30000+i, netip.AddrPortFrom(a.victim.ip, port)))
+			before := a.victim.drops()
+			if err := a.sends(a.attacker.host, netip.AddrPortFrom(a.victim.ip, uint16(30000+i)), forged); err != nil {
+				t.Fatal(err)
+			}
+			a.victim.dropped(before, foreignCounter)
+		}
+		if n := a.came.packets(); n > 0 {
+			t.Errorf("%d packets have come out of the tunnel", n)
+		}
+	})
+}
+
+// unprivileged runs do in a host's network, as a user without any right.
+func unprivileged(h *lab.Host, do func() error) error {
+	return h.Do(func() error { // whose thread ends: it does not get back
+		const nobody = 65534
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+			return fmt.Errorf("setgroups: %w", errno)
+		}
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, nobody, nobody, nobody); errno != 0 {
+			return fmt.Errorf("setresgid: %w", errno)
+		}
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			return fmt.Errorf("setresuid: %w", errno)
+		}
+		return do()
+	})
+}
+
+// TestPorts_ProcessOfANode: a process in a node's own network, without any right, gets nothing into the tunnel: not into
+// another node's, nor its own, nor all of them at once; and it does not speak as another node.
+func TestPorts_ProcessOfANode(t *testing.T) {
+	onAttacked(t, func(a *attacked) {
+		at := a.attacker
+		to := map[string]netip.Addr{
+			"another node": a.victim.ip, "its own": at.ip, "the loopback address": a.of("127.0.0.1", "::1"), "the pod's": a.home.ip,
+			"the node's address for its pods": a.of("10.128.2.1", "fd00:10:128:2::1"),
+		}
+		for _, what := range []string{"the subnet's broadcast", "the broadcast of the link", "all hosts", "the subnet's routers", "all nodes"} {
+			if addr, is := a.elsewhere()[what]; is {
+				to[what] = addr
+			}
+		}
+		victims := []counter{a.came, a.count(at.host, "prerouting", -400, "iifname steer0"), a.count(a.home.host, "prerouting", -400, "iifname steer0")}
+		for what, addr := range to {
+			for _, as := range []*node{a.home, at} {
+				before, elsewhere := at.drops(), a.victim.drops()
+				err := unprivileged(at.host, func() error {
+					return a.sendHere(netip.Addr{}, netip.AddrPortFrom(addr, tunnelPort), a.forgery(a.victim, as, a.addr(a.pod)))
+				})
+				if !errors.Is(err, unix.EPERM) { // so the kernel tells it
+					t.Errorf("%s: %v, want it to be refused", what, err)
+				}
+				at.dropped(before, forgedCounter)
+				a.victim.dropped(elsewhere)
+			}
+		}
+		for _, port := range []uint16{tunnelPort, announcePort, assignPort} {
+			before := at.drops()
+			err := unprivileged(at.host, func() error {
+				return a.sendHere(a.home.ip, netip.AddrPortFrom(a.victim.ip, port), a.forgery(a.victim, a.home, a.addr(a.pod)))
+			})
+			if a.family == kernel.IPv4 && err == nil {
+				t.Error("the kernel lets a process send from an address that the node does not have")
+			}
+			if a.family == kernel.IPv6 {
+				if !errors.Is(err, unix.EPERM) {
+					t.Errorf("as another node, port %d: %v, want it to be refused", port, err)
+				}
+				at.dropped(before, forgedCounter)
+			}
+		}
+		for _, came := range victims {
+			if n := came.packets(); n > 0 {
+				t.Errorf("%s: %d packets have come out of the tunnel", came.host.Name, n)
+			}
+		}
+		a.serve(a.lab.Outside(), "udp")
+		a.sees("a pod of the node that is steered", a.pod, "udp", a.outside(), a.egressIP)
+	})
+}
+
+// TestPorts_OfTheOtherFamily: the nodes speak to each other in one IP family, and nobody to their ports in the other.
+func TestPorts_OfTheOtherFamily(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		for _, transport := range []Transport{VXLAN, Direct} {
+			c.use(transport)
+			c.steer(nil, nil)
+			n, other := c.nodes[0], *c
+			other.family = otherFamily(c.family)
+			config := n.config()
+			config.Family = other.family
+			w := newWriter(config, n.ways)
+			defer w.Close()
+			d := other.desired()
+			d.Exclusions = nil // the nodes' are of their family
+			d.Steering = n.steering(nil)
+			if transport == Direct {
+				d.Steering.Nodes = []netip.Addr{other.addr(c.nodes[1].host)} // a next hop is of the packets' family
+			}
+			n.inside(func() error {
+				_, err := w.Write(t.Context(), d, nil)
+				return err
+			})
+			theirs := *n
+			theirs.c = &other
+			for _, port := range []struct {
+				number   uint16
+				protocol string
+			}{{tunnelPort, "udp"}, {announcePort, "udp"}, {assignPort, "udp"}, {assignPort, "tcp"}} {
+				if port.number == tunnelPort && transport == Direct {
+					continue // there is none
+				}
+				before := theirs.drops()
+				other.send(port.protocol, c.nodes[1].host, netip.Addr{}, netip.AddrPortFrom(other.addr(n.host), port.number))
+				theirs.dropped(before, foreignCounter)
+			}
+		}
+	})
+}
