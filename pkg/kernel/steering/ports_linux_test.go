@@ -1,10 +1,8 @@
 package steering
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 
@@ -16,28 +14,8 @@ import (
 
 // forgery is what a packet of the tunnel has inside, in the name of a node: a packet of a pod that runs there, to the outside.
 func (c *cluster) forgery(to, as *node, pod netip.Addr) []byte {
-	datagram := []byte{0x23, 0x28, 0x1f, 0x90, 0, 12, 0, 0, 'w', 'h', 'o', '?'} // without a checksum, which only IPv6 needs
-	ip := make([]byte, 20, 60)
-	etherType := uint16(unix.ETH_P_IP)
-	ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
-	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)+len(datagram)))
-	if c.family == kernel.IPv6 {
-		ip, etherType = make([]byte, 8, 60), unix.ETH_P_IPV6
-		ip[0], ip[5], ip[6], ip[7] = 0x60, byte(len(datagram)), unix.IPPROTO_UDP, 64
-		ip = append(append(ip, pod.AsSlice()...), c.outside().AsSlice()...)
-	} else {
-		copy(ip[12:], pod.AsSlice())
-		copy(ip[16:], c.outside().AsSlice())
-		var sum uint32
-		for i := 0; i < len(ip); i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(ip[i:]))
-		}
-		binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
-	}
 	receiver, sender := hardwareAddrOf(to.ip), hardwareAddrOf(as.ip)
-	packet := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, vni<<8) // RFC 7348
-	packet = append(append(packet, receiver[:]...), sender[:]...)
-	return append(append(binary.BigEndian.AppendUint16(packet, etherType), ip...), datagram...)
+	return lab.Wrapped(vni, receiver[:], sender[:], netip.AddrPortFrom(pod, 9000), netip.AddrPortFrom(c.outside(), port), "who?")
 }
 
 // attacked is a cluster of three nodes: the first is attacked in the name of the second, on which the pod runs.
@@ -65,65 +43,9 @@ func onAttacked(t *testing.T, test func(a *attacked)) {
 	}
 }
 
-// sends sends from a host, by the interface that leads out if the address does not say which one.
-func (a *attacked) sends(from *lab.Host, to netip.AddrPort, payload []byte) error {
-	return from.Do(func() error { return a.sendHere(netip.Addr{}, to, payload) })
-}
-
-// sendHere sends from the network of the thread, and from a certain address if source is valid, whether or not it is there.
-func (a *attacked) sendHere(source netip.Addr, to netip.AddrPort, payload []byte) error {
-	device, err := net.InterfaceByName("eth0")
-	if err != nil {
-		return err
-	}
-	fd, err := openUDP(to.Addr())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
-		return err
-	}
-	if to.Addr().Is4() && to.Addr().IsMulticast() {
-		mreq := &unix.IPMreqn{Ifindex: int32(device.Index)}
-		if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, mreq); err != nil {
-			return err
-		}
-	}
-	if source.IsValid() {
-		level, option := unix.IPPROTO_IP, unix.IP_FREEBIND
-		if source.Is6() {
-			level, option = unix.IPPROTO_IPV6, unix.IPV6_FREEBIND
-		}
-		if err := unix.SetsockoptInt(fd, level, option, 1); err != nil {
-			return err
-		}
-		if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(source, 0), device.Index)); err != nil {
-			return err
-		}
-	}
-	return unix.Sendto(fd, payload, 0, sockaddr(to, device.Index))
-}
-
-// openUDP opens a socket of an address's family.
-func openUDP(of netip.Addr) (fd int, err error) {
-	domain := unix.AF_INET
-	if of.Is6() {
-		domain = unix.AF_INET6
-	}
-	return unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-}
-
-// sockaddr is an address, on a link if it is only one of links.
-func sockaddr(addr netip.AddrPort, link int) unix.Sockaddr {
-	if addr.Addr().Is4() {
-		return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
-	}
-	to := &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
-	if addr.Addr().IsLinkLocalMulticast() || addr.Addr().IsLinkLocalUnicast() {
-		to.ZoneId = uint32(link)
-	}
-	return to
+// sends sends a datagram from a node.
+func (n *node) sends(to netip.AddrPort, payload []byte) error {
+	return n.host.Do(func() error { return n.host.SendUDP(netip.Addr{}, to, payload) })
 }
 
 // elsewhere are addresses by which a node gets packets that are not the one that other nodes send to.
@@ -170,7 +92,7 @@ func TestPorts_OnlyToTheNodesOwnAddress(t *testing.T) {
 			}
 			for _, port := range []uint16{tunnelPort, announcePort, assignPort} {
 				before := a.victim.drops()
-				if err := a.sends(a.attacker.host, netip.AddrPortFrom(to, port), forged); err != nil {
+				if err := a.attacker.sends(netip.AddrPortFrom(to, port), forged); err != nil {
 					t.Fatalf("%s, port %d: %v", what, port, err)
 				}
 				t.Logf("%s (%s), port %d", what, to, port)
@@ -193,7 +115,7 @@ func TestPorts_ByAService(t *testing.T) {
 			a.victim.nftInput(fmt.Sprintf("table %[1]s service%[2]d { chain c { type nat hook prerouting priority -100; udp dport %[3]d dnat to %[4]s; }; }\n",
 				family, i, 30000+i, netip.AddrPortFrom(a.victim.ip, port)))
 			before := a.victim.drops()
-			if err := a.sends(a.attacker.host, netip.AddrPortFrom(a.victim.ip, uint16(30000+i)), forged); err != nil {
+			if err := a.attacker.sends(netip.AddrPortFrom(a.victim.ip, uint16(30000+i)), forged); err != nil {
 				t.Fatal(err)
 			}
 			a.victim.dropped(before, foreignCounter)
@@ -201,23 +123,6 @@ func TestPorts_ByAService(t *testing.T) {
 		if n := a.came.packets(); n > 0 {
 			t.Errorf("%d packets have come out of the tunnel", n)
 		}
-	})
-}
-
-// unprivileged runs do in a host's network, as a user without any right.
-func unprivileged(h *lab.Host, do func() error) error {
-	return h.Do(func() error { // whose thread ends: it does not get back
-		const nobody = 65534
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
-			return fmt.Errorf("setgroups: %w", errno)
-		}
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, nobody, nobody, nobody); errno != 0 {
-			return fmt.Errorf("setresgid: %w", errno)
-		}
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
-			return fmt.Errorf("setresuid: %w", errno)
-		}
-		return do()
 	})
 }
 
@@ -239,8 +144,8 @@ func TestPorts_ProcessOfANode(t *testing.T) {
 		for what, addr := range to {
 			for _, as := range []*node{a.home, at} {
 				before, elsewhere := at.drops(), a.victim.drops()
-				err := unprivileged(at.host, func() error {
-					return a.sendHere(netip.Addr{}, netip.AddrPortFrom(addr, tunnelPort), a.forgery(a.victim, as, a.addr(a.pod)))
+				err := at.host.DoWithoutRights(func() error {
+					return at.host.SendUDP(netip.Addr{}, netip.AddrPortFrom(addr, tunnelPort), a.forgery(a.victim, as, a.addr(a.pod)))
 				})
 				if !errors.Is(err, unix.EPERM) { // so the kernel tells it
 					t.Errorf("%s: %v, want it to be refused", what, err)
@@ -251,8 +156,8 @@ func TestPorts_ProcessOfANode(t *testing.T) {
 		}
 		for _, port := range []uint16{tunnelPort, announcePort, assignPort} {
 			before := at.drops()
-			err := unprivileged(at.host, func() error {
-				return a.sendHere(a.home.ip, netip.AddrPortFrom(a.victim.ip, port), a.forgery(a.victim, a.home, a.addr(a.pod)))
+			err := at.host.DoWithoutRights(func() error {
+				return at.host.SendUDP(a.home.ip, netip.AddrPortFrom(a.victim.ip, port), a.forgery(a.victim, a.home, a.addr(a.pod)))
 			})
 			if a.family == kernel.IPv4 && err == nil {
 				t.Error("the kernel lets a process send from an address that the node does not have")
