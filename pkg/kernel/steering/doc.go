@@ -60,9 +60,12 @@
 //	    }
 //	    chain ports-input {
 //	        type filter hook input priority raw;
-//	        udp dport 4799 ip saddr != @nodes                               counter foreign drop
-//	        udp dport 4799 ip daddr != 192.0.2.2                            counter foreign drop
-//	        udp dport 4799 ct state ! untracked                             counter foreign drop
+//	        udp dport 4799                                                  goto deliver-udp-4799
+//	    }
+//	    chain deliver-udp-4799 {
+//	        ip saddr != @nodes                                              counter foreign drop
+//	        ip daddr != 192.0.2.2                                           counter foreign drop
+//	        ct state ! untracked                                            counter foreign drop
 //	    }
 //	    chain node-192.0.2.3 {
 //	        @th,176,48 == 02:57:c0:00:02:03 (the inner source)              notrack accept
@@ -70,17 +73,18 @@
 //	    }
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
-//	        udp dport 4799 ip daddr @nodes                                  goto speak-udp-4799
-//	        udp dport 4799 meta skuid != -1 fib daddr type != unicast       counter forged drop
+//	        udp dport 4799                                                  goto speak-udp-4799
 //	    }
 //	    chain speak-udp-4799 {
+//	        meta skuid != -1 fib daddr type != unicast                      counter forged drop
+//	        ip daddr != @nodes                                              accept
 //	        ip saddr != 192.0.2.2                                           counter forged drop
 //	        meta skuid != -1                                                counter forged drop
 //	                                                                        notrack
 //	    }                                                                   all again for the port of announcements, and for
 //	                                                                        the pool's, udp and tcp, but what asks for skuid;
 //	                                                                        for the pool's without notrack, and with
-//	                                                                        "ct status dnat" in ports-input
+//	                                                                        "ct status dnat" for untracked
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
 //	        udp dport 4799 ip daddr @nodes                                  counter forged drop

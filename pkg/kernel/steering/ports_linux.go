@@ -25,7 +25,7 @@ func (l layout) portsChains() map[string][]table.Rule {
 	}
 	chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
 	for _, port := range ports {
-		chains[port.chain(portChains)], chains[port.chain(speakChains)] = l.toPort(port), l.fromHere(port)
+		chains[port.chain(portChains)], chains[port.chain(deliverChains)], chains[port.chain(speakChains)] = l.toPort(port), l.delivered(port), l.fromHere(port)
 	}
 	return chains
 }
@@ -63,28 +63,30 @@ func (l layout) toPort(port nodesPort) []table.Rule {
 	}
 }
 
-// portsInput keeps everything else from the nodes' ports. It is behind conntrack: an answer to a pod that has been masqueraded
-// with such a port is not for this node. The kernel's socket of the tunnel is bound to no address: it gets what is for another
-// address of this node, for a broadcast, multicast or anycast address, and what a Service leads here, too.
-// In the other family no node speaks.
+// portsInput picks out what is delivered to the nodes' ports of this node. In the other family no node speaks.
 func (l layout) portsInput() (rules []table.Rule) {
-	add := func(port nodesPort, what string, match ...[]expr.Any) {
-		rules = append(rules, l.rule(port.purpose+", "+what, to(port), slices.Concat(match...), drop(foreignCounter)))
-	}
 	for _, port := range l.config.ports() {
-		if !l.config.spoken() {
-			add(port, "in another family than the nodes'")
-			continue
-		}
-		add(port, "from anybody else", l.Source(l.First), notIn(nodesSet))
-		add(port, "to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq))
-		if port.tracked {
-			add(port, "by a Service", dnatted())
+		if l.config.spoken() {
+			rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(deliverChains))))
 		} else {
-			add(port, "not let in", tracked())
+			rules = append(rules, l.rule(port.purpose+", in another family than the nodes'", to(port), drop(foreignCounter)))
 		}
 	}
 	return rules
+}
+
+// delivered keeps everything else from a port than what toPort has let in. It is behind conntrack: an answer to a pod that has
+// been masqueraded with such a port is not for this node. The kernel's socket of the tunnel is bound to no address: it gets
+// what is for another address of this node, for a broadcast, multicast or anycast address, and what a Service leads here, too.
+func (l layout) delivered(port nodesPort) []table.Rule {
+	rules := []table.Rule{
+		l.rule(port.purpose+", from anybody else", l.Source(l.First), notIn(nodesSet), drop(foreignCounter)),
+		l.rule(port.purpose+", to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq), drop(foreignCounter)),
+	}
+	if port.tracked {
+		return append(rules, l.rule(port.purpose+", by a Service", dnatted(), drop(foreignCounter)))
+	}
+	return append(rules, l.rule(port.purpose+", not let in", tracked(), drop(foreignCounter)))
 }
 
 // isSelf compares an address that was loaded with that by which the other nodes know this one.
@@ -104,29 +106,30 @@ func (l layout) speaker(node netip.Addr) []table.Rule {
 	return l.speakers[node]
 }
 
-// tunnelOutput picks out what this node sends to the nodes' ports. The kernel alone sends into the tunnel, and only to nodes: a
-// process is kept from this node's own end of it, and from all ends at once.
+// tunnelOutput picks out what this node sends to the nodes' ports, of whatever host.
 func (l layout) tunnelOutput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose+", to another node", to(port), l.Destination(l.First), in(nodesSet), goToChain(port.chain(speakChains))))
-		if port.tunnel {
-			rules = append(rules, l.rule(port.purpose+", to no host, by a process", to(port), ofProcess(),
-				destinationIs(expr.CmpOpNeq, unix.RTN_UNICAST), drop(forgedCounter)))
-		}
+		rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(speakChains))))
 	}
 	return rules
 }
 
-// fromHere lets this node speak to a port of another one as itself, and tracks nothing but flows. A process of the node's own
+// fromHere lets this node speak to a port of other nodes as itself, and tracks nothing but flows. A process of the node's own
 // network can send from another node's address in IPv6, without any right (IPV6_FREEBIND). Packets that the kernel itself has
-// wrapped have no socket, but those that a process sends by steer0: their source may be as false.
-func (l layout) fromHere(port nodesPort) []table.Rule {
-	rules := []table.Rule{l.rule(port.purpose+", as another node", l.Source(l.First), l.isSelf(expr.CmpOpNeq), drop(forgedCounter))}
+// wrapped have no socket, but those that a process sends by steer0: their source may be as false. A process is also kept from
+// this node's own end of the tunnel, and from all ends at once.
+func (l layout) fromHere(port nodesPort) (rules []table.Rule) {
+	if port.tunnel {
+		rules = append(rules, l.rule(port.purpose+", to no single host, by a process", ofProcess(), destinationIs(expr.CmpOpNeq, unix.RTN_UNICAST), drop(forgedCounter)))
+	}
+	rules = append(rules,
+		l.rule(port.purpose+", to no node", l.Destination(l.First), notIn(nodesSet), verdict(expr.VerdictAccept)),
+		l.rule(port.purpose+", as another node", l.Source(l.First), l.isSelf(expr.CmpOpNeq), drop(forgedCounter)))
 	if port.tunnel {
 		rules = append(rules, l.rule(port.purpose+", by a process", ofProcess(), drop(forgedCounter)))
 	}
 	if !port.tracked {
-		rules = append(rules, l.rule(port.purpose, notrack()))
+		rules = append(rules, l.rule(port.purpose+", to another node", notrack()))
 	}
 	return rules
 }

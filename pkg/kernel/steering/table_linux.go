@@ -18,7 +18,8 @@ import (
 const (
 	tunnelInputChain  = "tunnel-input"
 	portsInputChain   = "ports-input"
-	portChains        = "port-" // begins the names of chains, as does the next
+	portChains        = "port-" // begins the names of chains, as do the next two
+	deliverChains     = "deliver-"
 	speakChains       = "speak-"
 	tunnelOutputChain = "tunnel-output"
 	preroutingChain   = "prerouting"
