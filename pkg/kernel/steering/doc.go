@@ -140,6 +140,10 @@
 //	    }
 //	    chain first {
 //	        type nat hook postrouting priority -199;
+//	        meta skuid != -1 ip6 saddr . meta l4proto @bound
+//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
+//	        meta skuid != -1 ip6 saddr @egress-ips fib saddr type != local
+//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
 //	        ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own
 //	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
 //	    }
@@ -192,11 +196,14 @@
 // node is not met by either.
 //
 // A node's address is no proof for what a process in the node's own network sends, which takes no right. The kernel's own
-// packets of the tunnel have no socket with an owner: the pod's socket is left behind in the pod's network. So what has one does not get
-// out, also what a process sends by steer0 itself (SO_BINDTODEVICE): a packet keeps its socket when it is wrapped. Nothing
-// of this program's sends there: nudges of connections go to pods here and to the outside, and the barrier's resets are the
-// kernel's. In IPv6 a process may send from any address (IPV6_FREEBIND), so the ports' packets must leave from this node's own.
-// A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
+// packets of the tunnel have no socket with an owner: the pod's socket is left behind in the pod's network. So what has one
+// does not get out, also what a process sends by steer0 itself (SO_BINDTODEVICE): a packet keeps its socket when it is wrapped.
+// This program sends nothing there: nudges of connections go to pods here and to the outside, and the barrier's resets are
+// the kernel's.
+//
+// In IPv6 a process may send from any address (IPV6_FREEBIND): so the ports' packets must leave from this node's own,
+// and first drops what a process begins as a bound pod, or from an egress IP that is on another node. From one that is on this node
+// any process may send: it is the node's address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
 //
 // # Without a tunnel
 //

@@ -2,6 +2,7 @@ package steering
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
@@ -140,6 +141,23 @@ func destinationIs(op expr.CmpOp, kind uint32) []expr.Any {
 	return []expr.Any{
 		&expr.Fib{Register: unix.NFT_REG_1, FlagDADDR: true, ResultADDRTYPE: true},
 		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: native(kind)},
+	}
+}
+
+// ofProcess lets packets pass that a process has sent: their socket is open as a file, which has an owner. No user has the
+// number -1. Others' and the kernel's own packets have no such socket.
+func ofProcess() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeySKUID, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: native(math.MaxUint32)},
+	}
+}
+
+// sourceIsElsewhere lets packets pass whose source is no address of this node.
+func sourceIsElsewhere() []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, ResultADDRTYPE: true},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: native(unix.RTN_LOCAL)},
 	}
 }
 

@@ -3,7 +3,6 @@ package steering
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 
@@ -132,15 +131,6 @@ func (l layout) fromHere(port nodesPort) (rules []table.Rule) {
 		rules = append(rules, l.rule(port.purpose+", to another node", notrack()))
 	}
 	return rules
-}
-
-// ofProcess lets packets pass that a process has sent: their socket is open as a file, which has an owner. No user has the
-// number -1. Others' and the kernel's own packets have no such socket.
-func ofProcess() []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeySKUID, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: native(math.MaxUint32)},
-	}
 }
 
 // tracked lets packets pass that conntrack has seen.

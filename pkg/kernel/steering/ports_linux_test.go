@@ -217,3 +217,35 @@ func TestPorts_OfTheOtherFamily(t *testing.T) {
 		}
 	})
 }
+
+// TestPackets_ProcessAsAPod: a process in a node's own network, without any right, leaves neither as a bound pod, wherever that
+// runs, nor from an egress IP that is on another node. IPv6 alone lets it try.
+func TestPackets_ProcessAsAPod(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, kernel.IPv6, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true})
+			c.holdsOn(0, c.egressIP)
+			c.holdsOn(1, c.another)
+			bindings := []kernel.Binding{c.bind(1, protocol, c.egressIP), c.bind(2, protocol, c.another)}
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0), c.another: c.toNode(1)})
+			n, to := c.nodes[0], netip.AddrPortFrom(c.outside(), 8079)
+			left := c.count(c.lab.Outside(), "prerouting", -400, "udp dport 8079")
+			for what, source := range map[string]netip.Addr{
+				"a pod of the node": c.addr(c.lab.Pod(1)), "a pod of another node": c.addr(c.lab.Pod(2)), "an egress IP of another node": c.another,
+			} {
+				before := n.drops()
+				if err := n.host.DoWithoutRights(func() error { return n.host.SendUDP(source, to, []byte("who?")) }); !errors.Is(err, unix.EPERM) {
+					t.Errorf("%s: %v, want it to be refused", what, err)
+				}
+				n.dropped(before, forgedCounter)
+			}
+			if packets := left.packets(); packets > 0 {
+				t.Errorf("%d packets have left", packets)
+			}
+			if err := n.host.DoWithoutRights(func() error { return n.host.SendUDP(n.ip, to, []byte("who?")) }); err != nil {
+				t.Errorf("from the node's own address: %v", err)
+			}
+			left.await()
+		})
+	}
+}
