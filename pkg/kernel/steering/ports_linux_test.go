@@ -169,6 +169,11 @@ func TestPorts_ProcessOfANode(t *testing.T) {
 				at.dropped(before, forgedCounter)
 			}
 		}
+		before := at.drops()
+		if err := at.host.DoWithoutRights(func() error { return a.sendBySteer0(at.ways.numberOf(a.victim.ip)) }); err != nil {
+			t.Errorf("by the tunnel's device: %v", err)
+		}
+		at.dropped(before, forgedCounter)
 		for _, came := range victims {
 			if n := came.packets(); n > 0 {
 				t.Errorf("%s: %d packets have come out of the tunnel", came.host.Name, n)
@@ -248,4 +253,21 @@ func TestPackets_ProcessAsAPod(t *testing.T) {
 			left.await()
 		})
 	}
+}
+
+// sendBySteer0 sends to the node with a number by the tunnel's own device, as any process may.
+func (a *attacked) sendBySteer0(number int) (err error) {
+	fd, err := unix.Socket(map[kernel.Family]int{kernel.IPv4: unix.AF_INET, kernel.IPv6: unix.AF_INET6}[a.family], unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	if err := unix.BindToDevice(fd, Device); err != nil {
+		return err
+	}
+	next := innerAddr(a.family, number)
+	if a.family == kernel.IPv4 {
+		return unix.Sendto(fd, []byte("who?"), 0, &unix.SockaddrInet4{Port: port, Addr: next.As4()})
+	}
+	return unix.Sendto(fd, []byte("who?"), 0, &unix.SockaddrInet6{Port: port, Addr: next.As16()})
 }
