@@ -98,7 +98,7 @@ func TestSteering_ForgedWithoutATunnel(t *testing.T) {
 }
 
 // TestSteering_ForgedByANode: a node that sends the holder packets of a pod which runs on another one does not make them
-// leave from the pod's egress IP.
+// leave from the pod's egress IP. A pod of its own has that one's address.
 func TestSteering_ForgedByANode(t *testing.T) {
 	for name, way := range map[string]struct{ arguments, via string }{
 		"VXLAN":  {"", "via 169.254.77.1 dev steer0 onlink"},
@@ -108,12 +108,15 @@ func TestSteering_ForgedByANode(t *testing.T) {
 			w := newSteeredWorld(t, settings{families: families[:1], arguments: way.arguments}, nil)
 			victims := []*lab.Host{w.pods[1], w.pods[0]} // of another node, and of the holder
 			traitor, to := w.members[2].Host, netip.AddrPortFrom(w.Far().V4, 8079)
+			pod := w.runPod("shop", "traitor", w.members[2], nil)
+			gateway := traitor.PodCIDRs()[0].Addr().Next()
 			for _, victim := range victims {
 				w.run(traitor, fmt.Sprintf("iptables -w -t nat -I POSTROUTING -s %s -j ACCEPT", victim.V4)) // or it is masqueraded
-				w.run(traitor, fmt.Sprintf("ip addr add %s/32 dev lo", victim.V4), fmt.Sprintf("ip route add %s/32 %s src %s", to.Addr(), way.via, victim.V4))
+				w.run(traitor, fmt.Sprintf("ip route add %s/32 %s", to.Addr(), way.via))
+				w.run(pod, fmt.Sprintf("ip addr add %s/32 dev lo", victim.V4), fmt.Sprintf("ip route add %s/32 via %s src %s", to.Addr(), gateway, victim.V4))
 				before := w.holder.drops(w.world)["forged"]
 				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-				_, _ = traitor.Ask(ctx, "udp4", to, 0)
+				_, _ = pod.Ask(ctx, "udp4", to, 0)
 				cancel()
 				w.eventually(func() error {
 					if now := w.holder.drops(w.world); now["forged"] == before {
@@ -121,7 +124,8 @@ func TestSteering_ForgedByANode(t *testing.T) {
 					}
 					return nil
 				})
-				w.run(traitor, fmt.Sprintf("ip route del %s/32 %s", to.Addr(), way.via), fmt.Sprintf("ip addr del %s/32 dev lo", victim.V4))
+				w.run(traitor, fmt.Sprintf("ip route del %s/32 %s", to.Addr(), way.via))
+				w.run(pod, fmt.Sprintf("ip route del %s/32", to.Addr()), fmt.Sprintf("ip addr del %s/32 dev lo", victim.V4))
 			}
 			if seen := w.wire.Sources("udp", to); len(seen) > 0 {
 				w.Errorf("packets have left: %v", seen)

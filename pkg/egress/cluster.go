@@ -22,6 +22,7 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 	}
 	s.nodes[object.Name] = converted
 	clear(s.primaryOf)
+	s.isPrimaryOf = nil
 	s.move()
 	return true
 }
@@ -57,6 +58,7 @@ func (s *state) deleteNode(name string) (changed bool) {
 	}
 	delete(s.nodes, name)
 	clear(s.primaryOf)
+	s.isPrimaryOf = nil
 	return changed
 }
 

@@ -32,8 +32,9 @@ type state struct {
 	// attachments are those of this node's pods.
 	attachments map[netip.Addr]plan.Attachment
 	nodes       map[string]map[v1.IPFamily]plan.Node
-	// primaryOf has what primaries returns, as long as no node changes.
+	// primaryOf has what primaries returns, and isPrimaryOf what isPrimary does, as long as no node changes.
 	primaryOf    map[v1.IPFamily]map[string]netip.Addr
+	isPrimaryOf  map[netip.Addr]bool
 	serviceCIDRs []netip.Prefix
 	network      network
 	// served are the IP families that a proxier serves.

@@ -89,8 +89,12 @@ type steerer struct {
 	coming  map[netip.Addr]time.Time
 	// wakeAt is when the next sync comes because time has passed; zero for never.
 	wakeAt time.Time
-	// hardware are the hardware addresses of hosts on this node's networks. Who is not there any more keeps the last one.
+	// hardware are the hardware addresses of nodes on this node's networks. One that is not there any more keeps the last one.
 	hardware map[netip.Addr]kernel.HardwareAddr
+	// hardwareLimit is how many there may be until those of nodes that are gone are forgotten.
+	hardwareLimit int
+	// ask has the kernel tell again which ones it knows.
+	ask chan struct{}
 	// told is why nodes, by their names, cannot be the next hop, as the log says.
 	told map[string]holders.Reason
 	// homed is what was found last.
@@ -111,6 +115,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		adjacent:  steering.Adjacent,
 		find:      steering.FindNeighbour,
 		hardware:  map[netip.Addr]kernel.HardwareAddr{},
+		ask:       make(chan struct{}, 1),
 		changed:   func() { e.changed(true, time.Now()) },
 		wake:      e.wake,
 		known:     func() { e.known(leasesKind) },
@@ -147,7 +152,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
 	if e.config.Steering.Kernel.Transport == steering.Direct {
-		e.running.Go(func() { steering.WatchNeighbours(ctx, e.steerer.setHardware) })
+		e.running.Go(func() { steering.WatchNeighbours(ctx, e.state.isPrimary, e.steerer.ask, e.steerer.setHardware) })
 	}
 }
 
@@ -379,8 +384,8 @@ type homed struct {
 	homes    map[netip.Addr]netip.Addr
 }
 
-// senders returns the hardware addresses of the other nodes, and has the kernel look for those that are not known. Through a
-// tunnel they do not count. The lock must be held.
+// senders returns the hardware addresses of the other nodes, and has the kernel tell, or look for, those that are not known: it
+// may know one of a node that was none when it learned of it. Through a tunnel they do not count. The lock must be held.
 func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr {
 	if s.config.Kernel.Transport != steering.Direct {
 		return nil
@@ -395,25 +400,29 @@ func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr
 		if err := s.find(in.Self, node); err != nil {
 			s.logger.V(2).Info("Cannot look for the hardware address of a node; what it sends here is dropped until it is known", "node", node, "err", err)
 		}
+		select {
+		case s.ask <- struct{}{}:
+		default: // it will
+		}
 	}
 	return senders
 }
 
-// setHardware takes the hardware address of a host.
+// setHardware takes the hardware address of a host. It keeps those of nodes: any host on the network can claim to be many.
 func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
-	s.mu.Lock()
-	same := s.hardware[host] == at
-	s.hardware[host] = at
-	s.mu.Unlock()
-	if same {
+	if !s.state.isPrimary(host) {
 		return
 	}
-	for _, family := range families {
-		for _, node := range s.state.primaries(family) {
-			if node == host {
-				s.changed()
-			}
-		}
+	s.mu.Lock()
+	before, known := s.hardware[host]
+	s.hardware[host] = at
+	if len(s.hardware) > s.hardwareLimit { // some may be of nodes that are gone
+		maps.DeleteFunc(s.hardware, func(host netip.Addr, _ kernel.HardwareAddr) bool { return !s.state.isPrimary(host) })
+		s.hardwareLimit = 2*len(s.hardware) + 10 // so that a thousand nodes are not looked at for each of them
+	}
+	s.mu.Unlock()
+	if !known || before != at {
+		s.changed()
 	}
 }
 
@@ -566,4 +575,19 @@ func (s *state) primaries(family v1.IPFamily) map[string]netip.Addr {
 		s.primaryOf[family] = primaries
 	}
 	return s.primaryOf[family]
+}
+
+// isPrimary tells whether an address is a node's primary one.
+func (s *state) isPrimary(ip netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isPrimaryOf == nil {
+		s.isPrimaryOf = map[netip.Addr]bool{}
+		for _, node := range s.nodes {
+			for _, of := range node {
+				s.isPrimaryOf[of.Primary] = of.Primary.IsValid()
+			}
+		}
+	}
+	return s.isPrimaryOf[ip]
 }

@@ -118,6 +118,49 @@ func TestSteerer_NextHops(t *testing.T) {
 	}
 }
 
+// TestSteerer_HardwareOfNodesAlone: whatever a host on the network claims to be, only nodes are kept. The kernel is asked again
+// when there is a node that it may know already.
+func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.config.Kernel.Transport = steering.Direct
+	s.find = func(_, _ netip.Addr) error { return nil }
+	asked := func() bool {
+		s.steering(v1.IPv4Protocol)
+		select {
+		case <-s.ask:
+			return true
+		default:
+			return false
+		}
+	}
+	at, syncs := kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, s.syncs
+	for i := range 10_000 {
+		s.setHardware(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), at)
+	}
+	if len(s.hardware) > 0 || s.syncs != syncs {
+		t.Errorf("%d hosts that are no nodes are kept, and %d syncs were asked for", len(s.hardware), s.syncs-syncs)
+	}
+	if !asked() {
+		t.Error("the kernel is not asked for a node that is not known")
+	}
+	s.setHardware(netip.MustParseAddr("192.0.2.3"), at)
+	if asked() {
+		t.Error("the kernel is asked though all nodes are known")
+	}
+	for i := range 100 { // nodes come and go
+		name, ip := fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+		s.state.setNode(node(name, ip.String(), v1.ConditionTrue))
+		if !asked() {
+			t.Fatalf("the kernel is not asked for %s, which has come", name)
+		}
+		s.setHardware(ip, at)
+		s.state.deleteNode(name)
+	}
+	if len(s.hardware) > 20 {
+		t.Errorf("the hardware addresses of %d nodes are kept, though only two are left", len(s.hardware))
+	}
+}
+
 func TestSteerer_Ways(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.expect(map[netip.Addr]kernel.Way{})

@@ -46,12 +46,9 @@ type nodesPort struct {
 	tunnel, tracked bool
 }
 
-// ports are those to which only nodes may speak, in the family of the packets to them.
+// ports are those to which only nodes may speak.
 func (c Config) ports() (ports []nodesPort) {
-	if c.NodeIP.Is4() != (c.Family == kernel.IPv4) {
-		return nil
-	}
-	if c.hasTunnel() {
+	if c.Transport == VXLAN {
 		ports = append(ports, nodesPort{number: c.Port, protocol: unix.IPPROTO_UDP, purpose: "the tunnel", tunnel: true})
 	}
 	if c.AnnouncePort != 0 {
@@ -65,7 +62,10 @@ func (c Config) ports() (ports []nodesPort) {
 	return ports
 }
 
-// hasTunnel tells whether packets of the tunnel itself are of this family.
-func (c Config) hasTunnel() bool {
-	return c.Transport == VXLAN && c.NodeIP.Is4() == (c.Family == kernel.IPv4)
+// spoken tells whether nodes speak to each other in this family.
+func (c Config) spoken() bool {
+	return c.NodeIP.IsValid() && c.NodeIP.Is4() == (c.Family == kernel.IPv4)
 }
+
+// hasTunnel tells whether packets of the tunnel itself are of this family.
+func (c Config) hasTunnel() bool { return c.Transport == VXLAN && c.spoken() }

@@ -52,15 +52,20 @@
 //	    }
 //	    chain tunnel-input {
 //	        type filter hook prerouting priority raw;
-//	        udp dport 4799                                                  goto port-udp-4799
+//	        udp dport 4799 ip daddr 192.0.2.2 (this node)                   goto port-udp-4799
 //	    }
 //	    chain port-udp-4799 {
-//	        fib daddr type local fib saddr . iif oif exists                 ip saddr vmap @speakers
-//	        fib daddr type local ip saddr @nodes                            counter foreign drop
+//	        fib saddr . iif oif exists                                      ip saddr vmap @speakers
+//	        ip saddr @nodes                                                 counter foreign drop
 //	    }
 //	    chain ports-input {
 //	        type filter hook input priority raw;
-//	        udp dport 4799 ip saddr != @nodes                               counter foreign drop
+//	        udp dport 4799                                                  goto deliver-udp-4799
+//	    }
+//	    chain deliver-udp-4799 {
+//	        ip saddr != @nodes                                              counter foreign drop
+//	        ip daddr != 192.0.2.2                                           counter foreign drop
+//	        ct state ! untracked                                            counter foreign drop
 //	    }
 //	    chain node-192.0.2.3 {
 //	        @th,176,48 == 02:57:c0:00:02:03 (the inner source)              notrack accept
@@ -68,9 +73,18 @@
 //	    }
 //	    chain tunnel-output {
 //	        type filter hook output priority raw;
-//	        udp dport 4799 ip daddr @nodes                                  notrack
+//	        udp dport 4799                                                  goto speak-udp-4799
+//	    }
+//	    chain speak-udp-4799 {
+//	        meta skuid != -1 fib daddr type != unicast                      counter forged drop
+//	        ip daddr != @nodes                                              accept
+//	        ip saddr != 192.0.2.2                                           counter forged drop
+//	        meta skuid != -1                                                counter forged drop
+//	                                                                        notrack
 //	    }                                                                   all again for the port of announcements, and for
-//	                                                                        the pool's, udp and tcp, without notrack
+//	                                                                        the pool's, udp and tcp, but what asks for skuid;
+//	                                                                        for the pool's without notrack, and with
+//	                                                                        "ct status dnat" for untracked
 //	    chain prerouting {
 //	        type filter hook prerouting priority -95;
 //	        udp dport 4799 ip daddr @nodes                                  counter forged drop
@@ -126,6 +140,10 @@
 //	    }
 //	    chain first {
 //	        type nat hook postrouting priority -199;
+//	        meta skuid != -1 ip6 saddr . meta l4proto @bound
+//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
+//	        meta skuid != -1 ip6 saddr @egress-ips fib saddr type != local
+//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
 //	        ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own
 //	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
 //	    }
@@ -167,7 +185,25 @@
 // The rules for bindings of all protocols are there only if there is one, and those that lead to ways, and fit answers, only
 // if one leads away from this node. The chains of the tunnel, and the rule of what is forged, are in the table of the family of
 // the nodes' addresses. What they do for the tunnel they do for the port by which nodes tell each other what they hold (package
-// holders), too.
+// holders), too. The table of the other family has ports-input alone, which drops all that is for one of these ports.
+//
+// # Who gets into the tunnel
+//
+// The kernel's socket of the tunnel is bound to no address, so it gets whatever is delivered to this node with its port: also what
+// is for another address of the node, for a broadcast, multicast or anycast address, and what a Service leads here. So
+// tunnel-input lets in what one of the other nodes sends to the one address that nodes send to, and what it has let in is
+// untracked; ports-input drops all else. A node that has several addresses is reached by that one alone. What is forwarded by this
+// node is not met by either.
+//
+// A node's address is no proof for what a process in the node's own network sends, which takes no right. The kernel's own
+// packets of the tunnel have no socket with an owner: the pod's socket is left behind in the pod's network. So what has one
+// does not get out, also what a process sends by steer0 itself (SO_BINDTODEVICE): a packet keeps its socket when it is wrapped.
+// This program sends nothing there: nudges of connections go to pods here and to the outside, and the barrier's resets are
+// the kernel's.
+//
+// In IPv6 a process may send from any address (IPV6_FREEBIND): so the ports' packets must leave from this node's own,
+// and first drops what a process begins as a bound pod, or from an egress IP that is on another node. From one that is on this node
+// any process may send: it is the node's address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
 //
 // # Without a tunnel
 //

@@ -2,6 +2,7 @@ package steering
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
@@ -143,11 +144,29 @@ func destinationIs(op expr.CmpOp, kind uint32) []expr.Any {
 	}
 }
 
-// astrayHere lets packets pass that came in by another interface than the one by which this node reaches their source.
-func astrayHere() []expr.Any {
+// cameWhereRouted lets packets pass that came in by the interface by which this node reaches their source; if not so, all others.
+func cameWhereRouted(so bool) []expr.Any {
+	there := map[bool]uint32{true: 1}[so]
 	return []expr.Any{
 		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, FlagPRESENT: true, ResultOIF: true},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: native(0)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: native(there)},
+	}
+}
+
+// ofProcess lets packets pass that a process has sent: their socket is open as a file, which has an owner. No user has the
+// number -1. Others' and the kernel's own packets have no such socket.
+func ofProcess() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeySKUID, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: native(math.MaxUint32)},
+	}
+}
+
+// sourceIsElsewhere lets packets pass whose source is no address of this node.
+func sourceIsElsewhere() []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, ResultADDRTYPE: true},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: native(unix.RTN_LOCAL)},
 	}
 }
 

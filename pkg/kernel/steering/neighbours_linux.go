@@ -48,12 +48,18 @@ func uplinkOf(self netip.Addr) (uplink, error) {
 // known are the states of a neighbour whose hardware address the kernel has found.
 const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
 
-// WatchNeighbours tells the hardware addresses of hosts on this node's networks: first those that the kernel knows, and
-// then each that it learns, until ctx ends. It is called again with one that was told before. Failures are logged and
-// tried again. What counts is the network namespace of the caller's thread.
-func WatchNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.HardwareAddr)) {
+// WatchNeighbours tells the hardware addresses of those hosts on this node's networks that are wanted: first those that the kernel
+// knows, again each time that again says so, and then each that it learns, until ctx ends. Each may be told more than once. One
+// that is learned by another interface than leads to the host is not told: a pod may claim to be any host there. Failures are
+// logged and tried again. What counts is the network namespace of the caller's thread.
+func WatchNeighbours(ctx context.Context, wanted func(host netip.Addr) bool, again <-chan struct{}, tell func(host netip.Addr, at kernel.HardwareAddr)) {
+	told := func(n netlink.Neigh) {
+		if host := addrFromIP(n.IP); isKnown(n) && wanted(host) && isOnRoute(n) {
+			tell(host, kernel.HardwareAddr(n.HardwareAddr))
+		}
+	}
 	for {
-		err := followNeighbours(ctx, tell)
+		err := followNeighbours(ctx, again, told)
 		if ctx.Err() != nil {
 			return
 		}
@@ -66,8 +72,8 @@ func WatchNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.H
 	}
 }
 
-// followNeighbours is WatchNeighbours until it fails.
-func followNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.HardwareAddr)) error {
+// followNeighbours tells what the kernel knows of neighbours until it fails.
+func followNeighbours(ctx context.Context, again <-chan struct{}, tell func(netlink.Neigh)) error {
 	done := make(chan struct{})
 	defer close(done)
 	updates, failed := make(chan netlink.NeighUpdate), make(chan error, 1)
@@ -90,8 +96,16 @@ func followNeighbours(ctx context.Context, tell func(host netip.Addr, at kernel.
 			if !open {
 				return errors.New("changes of neighbours have ended")
 			}
-			if u.Type == unix.RTM_NEWNEIGH && isKnown(u.Neigh) {
-				tell(addrFromIP(u.IP), kernel.HardwareAddr(u.HardwareAddr))
+			if u.Type == unix.RTM_NEWNEIGH {
+				tell(u.Neigh)
+			}
+		case <-again:
+			list, err := listNeighbours()
+			if err != nil {
+				return err
+			}
+			for _, n := range list {
+				tell(n)
 			}
 		}
 	}
@@ -102,15 +116,29 @@ func isKnown(n netlink.Neigh) bool {
 	return n.State&known != 0 && n.Family != unix.AF_BRIDGE && len(n.HardwareAddr) == len(kernel.HardwareAddr{})
 }
 
-// Neighbours returns the hardware addresses that [WatchNeighbours] tells first.
-func Neighbours() (map[netip.Addr]kernel.HardwareAddr, error) {
+// isOnRoute tells whether packets for a neighbour itself leave by the interface by which it is known.
+func isOnRoute(n netlink.Neigh) bool {
+	routes, err := netlink.RouteGet(n.IP)
+	return err == nil && routes[0].LinkIndex == n.LinkIndex && routes[0].Gw == nil
+}
+
+func listNeighbours() ([]netlink.Neigh, error) {
 	list, err := netlink.NeighList(0, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list neighbours: %w", err)
 	}
+	return list, nil
+}
+
+// Neighbours returns the hardware addresses that [WatchNeighbours] tells first if all are wanted.
+func Neighbours() (map[netip.Addr]kernel.HardwareAddr, error) {
+	list, err := listNeighbours()
+	if err != nil {
+		return nil, err
+	}
 	hardware := map[netip.Addr]kernel.HardwareAddr{}
 	for _, n := range list {
-		if isKnown(n) {
+		if isKnown(n) && isOnRoute(n) {
 			hardware[addrFromIP(n.IP)] = kernel.HardwareAddr(n.HardwareAddr)
 		}
 	}

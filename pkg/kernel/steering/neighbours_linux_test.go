@@ -76,14 +76,11 @@ func TestWatchNeighbours_Follow(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		here, there := c.nodes[0], c.nodes[1]
 		ctx, cancel := context.WithCancel(t.Context())
-		told, ended := make(chan kernel.HardwareAddr, 100), make(chan error, 1)
+		told, again, ended := make(chan kernel.HardwareAddr, 100), make(chan struct{}), make(chan error, 1)
 		go func() {
 			ended <- here.host.Do(func() error {
-				WatchNeighbours(ctx, func(host netip.Addr, at kernel.HardwareAddr) {
-					if host == there.ip {
-						told <- at
-					}
-				})
+				wanted := func(host netip.Addr) bool { return host == there.ip }
+				WatchNeighbours(ctx, wanted, again, func(_ netip.Addr, at kernel.HardwareAddr) { told <- at })
 				return nil
 			})
 		}()
@@ -109,6 +106,21 @@ func TestWatchNeighbours_Follow(t *testing.T) {
 		c.run(here.host, "ip neigh del %s dev eth0", there.ip)
 		here.inside(func() error { return FindNeighbour(here.ip, there.ip) })
 		tells(there.uplink())
+		again <- struct{}{}
+		tells(there.uplink())
+		// By the interface of pods, a pod claims to be the node.
+		c.run(here.host, "ip neigh replace %s lladdr 02:00:00:00:00:66 dev cni0", there.ip)
+		again <- struct{}{}
+		again <- struct{}{} // the first time is over
+		for {
+			at := <-told
+			if at != there.uplink() {
+				t.Errorf("%s is told to be at %s, where pods are", there.ip, at)
+			}
+			if len(told) == 0 {
+				break
+			}
+		}
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

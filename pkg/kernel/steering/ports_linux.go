@@ -12,10 +12,37 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
-// tunnelInput picks out packets to the nodes' ports: all others that this node gets pass here, too.
+// portsChains are the chains of the nodes' ports.
+func (l layout) portsChains() map[string][]table.Rule {
+	ports := l.config.ports()
+	if len(ports) == 0 {
+		return nil
+	}
+	chains := map[string][]table.Rule{portsInputChain: l.portsInput()}
+	if !l.config.spoken() {
+		return chains
+	}
+	chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
+	for _, port := range ports {
+		chains[port.chain(portChains)], chains[port.chain(deliverChains)], chains[port.chain(speakChains)] = l.toPort(port), l.delivered(port), l.fromHere(port)
+	}
+	return chains
+}
+
+// chain is the name of the port's chain of a kind.
+func (p nodesPort) chain(kind string) string {
+	protocol := "udp"
+	if p.protocol == unix.IPPROTO_TCP {
+		protocol = "tcp"
+	}
+	return fmt.Sprintf("%s%s-%d", kind, protocol, p.number)
+}
+
+// tunnelInput picks out packets to the nodes' ports of this node: all others that it gets pass here, too. What is for another
+// address is judged in portsInput, for a Service may have that address and port.
 func (l layout) tunnelInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose, to(port), goToChain(portChain(port))))
+		rules = append(rules, l.rule(port.purpose, to(port), l.Destination(l.First), l.isSelf(expr.CmpOpEq), goToChain(port.chain(portChains))))
 	}
 	return rules
 }
@@ -23,7 +50,6 @@ func (l layout) tunnelInput() (rules []table.Rule) {
 // toPort lets packets to a port of this node in that come from where another node is, and tracks none of them but those of
 // ports that have flows.
 func (l layout) toPort(port nodesPort) []table.Rule {
-	toUs := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
 	if port.tunnel {
 		fromNode = goToChainIn(speakersMap)
@@ -31,26 +57,40 @@ func (l layout) toPort(port nodesPort) []table.Rule {
 		fromNode = slices.Concat(in(nodesSet), verdict(expr.VerdictAccept))
 	}
 	return []table.Rule{
-		l.rule(port.purpose+", from another node", toUs, cameWhereRouted(), l.Source(l.First), fromNode),
-		l.rule(port.purpose+", as if from another node", toUs, l.Source(l.First), in(nodesSet), drop(foreignCounter)),
+		l.rule(port.purpose+", from another node", cameWhereRouted(true), l.Source(l.First), fromNode),
+		l.rule(port.purpose+", as if from another node", l.Source(l.First), in(nodesSet), drop(foreignCounter)),
 	}
 }
 
-func portChain(port nodesPort) string {
-	protocol := "udp"
-	if port.protocol == unix.IPPROTO_TCP {
-		protocol = "tcp"
-	}
-	return fmt.Sprintf("%s%s-%d", portChains, protocol, port.number)
-}
-
-// portsInput keeps everybody else from the nodes' ports. It is behind conntrack: an answer to a pod that has been masqueraded
-// with such a port is not for this node.
+// portsInput picks out what is delivered to the nodes' ports of this node. In the other family no node speaks.
 func (l layout) portsInput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose+", from anybody else", to(port), l.Source(l.First), notIn(nodesSet), drop(foreignCounter)))
+		if l.config.spoken() {
+			rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(deliverChains))))
+		} else {
+			rules = append(rules, l.rule(port.purpose+", in another family than the nodes'", to(port), drop(foreignCounter)))
+		}
 	}
 	return rules
+}
+
+// delivered keeps everything else from a port than what toPort has let in. It is behind conntrack: an answer to a pod that has
+// been masqueraded with such a port is not for this node. The kernel's socket of the tunnel is bound to no address: it gets
+// what is for another address of this node, for a broadcast, multicast or anycast address, and what a Service leads here, too.
+func (l layout) delivered(port nodesPort) []table.Rule {
+	rules := []table.Rule{
+		l.rule(port.purpose+", from anybody else", l.Source(l.First), notIn(nodesSet), drop(foreignCounter)),
+		l.rule(port.purpose+", to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq), drop(foreignCounter)),
+	}
+	if port.tracked {
+		return append(rules, l.rule(port.purpose+", by a Service", dnatted(), drop(foreignCounter)))
+	}
+	return append(rules, l.rule(port.purpose+", not let in", tracked(), drop(foreignCounter)))
+}
+
+// isSelf compares an address that was loaded with that by which the other nodes know this one.
+func (l layout) isSelf(op expr.CmpOp) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: op, Register: l.First, Data: l.config.NodeIP.AsSlice()}}
 }
 
 // speaker lets packets of a node into the tunnel that have its hardware address inside: by that they are told from other nodes'
@@ -65,14 +105,37 @@ func (l layout) speaker(node netip.Addr) []table.Rule {
 	return l.speakers[node]
 }
 
-// tunnelOutput tracks none of the packets that this node sends to the nodes' ports.
+// tunnelOutput picks out what this node sends to the nodes' ports, of whatever host.
 func (l layout) tunnelOutput() (rules []table.Rule) {
 	for _, port := range l.config.ports() {
-		if !port.tracked {
-			rules = append(rules, l.rule(port.purpose+", to another node", to(port), l.Destination(l.First), in(nodesSet), notrack()))
-		}
+		rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(speakChains))))
 	}
 	return rules
+}
+
+// fromHere lets this node speak to a port of other nodes as itself, and tracks nothing but flows. A process of the node's own
+// network can send from another node's address in IPv6, without any right (IPV6_FREEBIND). Packets that the kernel itself has
+// wrapped have no socket, but those that a process sends by steer0: their source may be as false. A process is also kept from
+// this node's own end of the tunnel, and from all ends at once.
+func (l layout) fromHere(port nodesPort) (rules []table.Rule) {
+	if port.tunnel {
+		rules = append(rules, l.rule(port.purpose+", to no single host, by a process", ofProcess(), destinationIs(expr.CmpOpNeq, unix.RTN_UNICAST), drop(forgedCounter)))
+	}
+	rules = append(rules,
+		l.rule(port.purpose+", to no node", l.Destination(l.First), notIn(nodesSet), verdict(expr.VerdictAccept)),
+		l.rule(port.purpose+", as another node", l.Source(l.First), l.isSelf(expr.CmpOpNeq), drop(forgedCounter)))
+	if port.tunnel {
+		rules = append(rules, l.rule(port.purpose+", by a process", ofProcess(), drop(forgedCounter)))
+	}
+	if !port.tracked {
+		rules = append(rules, l.rule(port.purpose+", to another node", notrack()))
+	}
+	return rules
+}
+
+// tracked lets packets pass that conntrack has seen.
+func tracked() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitUNTRACKED, expr.CmpOpEq, 0)
 }
 
 // innerHardwareSourceIs compares the hardware address of who has sent what is in a packet of the tunnel.
@@ -89,14 +152,6 @@ func to(port nodesPort) []expr.Any {
 	return append(protocolIs(port.protocol),
 		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, port.number)})
-}
-
-// cameWhereRouted lets packets pass that came in by the interface by which this node reaches their source.
-func cameWhereRouted() []expr.Any {
-	return []expr.Any{
-		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, FlagPRESENT: true, ResultOIF: true},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: native(1)},
-	}
 }
 
 func notrack() []expr.Any { return []expr.Any{&expr.Notrack{}} }

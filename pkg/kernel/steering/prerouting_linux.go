@@ -20,8 +20,10 @@ import (
 // node may have masqueraded its pod with such a port, one time in 64,000, and forgets that sooner than this one.
 func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
 	var rules []table.Rule
-	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+	if l.config.spoken() {
+		for _, port := range l.config.ports() {
+			rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+		}
 	}
 	arrival := interfaceIs(expr.MetaKeyIIFNAME, Device)
 	if l.config.Transport == Direct {
@@ -96,7 +98,7 @@ func (l layout) bound(pods bool) []table.Rule {
 		rules = append(rules, l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)))
 	}
 	rules = append(rules,
-		l.rule("from where the pod is not", newFlow(), astrayHere(), drop(forgedCounter)),
+		l.rule("from where the pod is not", newFlow(), cameWhereRouted(false), drop(forgedCounter)),
 		l.rule("of a bound pod", l.Source(l.First), l.protocol(), l.takeWayIn(waysMap)))
 	if pods {
 		rules = append(rules,
@@ -108,7 +110,7 @@ func (l layout) bound(pods bool) []table.Rule {
 // astray drops what begins a flow of a bound pod and came by another interface than the one by which the pod is reached: another
 // pod has sent it, here or on another node, or somebody into the network plugin's tunnel. Where packets are steered, bound does so.
 func (l layout) astray(pods bool) []table.Rule {
-	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), astrayHere(), drop(forgedCounter))
+	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), cameWhereRouted(false), drop(forgedCounter))
 	rules := []table.Rule{l.rule("from where the pod is not", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), outside)}
 	if pods {
 		rules = append(rules, l.rule("from where the pod is not", newFlow(), l.Source(l.First), in(boundPodsSet), outside))

@@ -76,8 +76,8 @@ const (
 	staleCounter     = "stale"     // one that another node sent here, and that no binding here is for
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
 	nostateCounter   = "nostate"   // to a held egress IP, of a connection that this node does not know
-	foreignCounter   = "foreign"   // one that is as if another node had sent it here, or an announcement, and comes from none
-	forgedCounter    = "forged"    // a forwarded packet into the tunnel of another node, or one of a pod of yet another node
+	foreignCounter   = "foreign"   // one to a port of the nodes that no node has sent, or not to this node's own address
+	forgedCounter    = "forged"    // one into a tunnel by a pod or a process of this node, or one of a pod of yet another node
 )
 
 var counters = []string{unsnattedCounter, staleCounter, flippedCounter, nostateCounter, foreignCounter, forgedCounter}

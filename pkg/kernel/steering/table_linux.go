@@ -14,7 +14,9 @@ import (
 const (
 	tunnelInputChain  = "tunnel-input"
 	portsInputChain   = "ports-input"
-	portChains        = "port-" // begins the names of chains
+	portChains        = "port-" // begins the names of chains, as do the next two
+	deliverChains     = "deliver-"
+	speakChains       = "speak-"
 	tunnelOutputChain = "tunnel-output"
 	preroutingChain   = "prerouting"
 	arrivalsChain     = "arrivals"
@@ -74,9 +76,11 @@ func (l layout) spec() table.Spec {
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
 	}
 	if len(l.config.ports()) > 0 {
+		chains = append(chains, filter(portsInputChain, nftables.ChainHookInput, *nftables.ChainPriorityRaw))
+	}
+	if l.config.spoken() && len(l.config.ports()) > 0 {
 		chains = append(chains,
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
-			filter(portsInputChain, nftables.ChainHookInput, *nftables.ChainPriorityRaw),
 			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
 	}
 	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
@@ -112,12 +116,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 	if c.steers() && at.mss > 0 {
 		chains[answersChain] = l.answers(c.pods > 0, at.mss)
 	}
-	if len(l.config.ports()) > 0 {
-		chains[tunnelInputChain], chains[portsInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.portsInput(), l.tunnelOutput()
-	}
-	for _, port := range l.config.ports() {
-		chains[portChain(port)] = l.toPort(port)
-	}
+	maps.Copy(chains, l.portsChains())
 	for speaker := range c.sets[speakersMap] {
 		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
 	}

@@ -49,11 +49,12 @@ func TestContent_OfBindings(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		family  kernel.Family
+		self    netip.Addr // the nodes speak IPv6
 		desired kernel.Desired
 		want    map[string][]string
 	}{
-		"nothing": {kernel.IPv4, kernel.Desired{}, nil},
-		"IPv4": {kernel.IPv4, v4, map[string][]string{
+		"nothing": {kernel.IPv4, addr("2001:db8::1"), kernel.Desired{}, nil},
+		"IPv4": {kernel.IPv4, addr("2001:db8::1"), v4, map[string][]string{
 			"cluster":     {"10.128.0.0-10.131.255.255"},
 			"exclusions":  {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
 			"nodes":       {"192.0.2.2"},
@@ -67,7 +68,7 @@ func TestContent_OfBindings(t *testing.T) {
 			"ways":        {"10.128.0.11 . tcp : 2:200"},
 			"pod-ways":    {"10.128.0.12 : 2:200"},
 		}},
-		"IPv6": {kernel.IPv6, v6, map[string][]string{
+		"IPv6": {kernel.IPv6, addr("2001:db8::1"), v6, map[string][]string{
 			"nodes":      {"2001:db8::2"},
 			"speakers":   {"2001:db8::2 : goto node-2001-db8--2"},
 			"egress-ips": {"2001:db8::1"},
@@ -77,7 +78,7 @@ func TestContent_OfBindings(t *testing.T) {
 			"ways":       {"fd00::11 . sctp : 3f:3f00"}, // rejected: it has no number
 		}},
 	} {
-		c := newContent(Config{Family: test.family, Transport: VXLAN}, test.desired, nil)
+		c := newContent(Config{Family: test.family, NodeIP: test.self, Transport: VXLAN}, test.desired, nil)
 		c.point(table.NewEdit(c.sets), numbers{addr("192.0.2.2"): 2})
 		got := texts(c.sets)
 		maps.DeleteFunc(got, func(_ string, elements []string) bool { return len(elements) == 0 })

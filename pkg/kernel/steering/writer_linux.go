@@ -300,21 +300,23 @@ func Drops(ctx context.Context, family kernel.Family) (map[string]uint64, error)
 
 // Available returns why packets cannot be steered with this kernel; nil if they can. It leaves nothing.
 func Available(ctx context.Context, c Config) error {
-	l := newLayout(c)
-	spec := l.spec()
-	spec.Name = Table + "-probe"
-	w := table.NewWriter(spec)
-	defer w.Close()
 	pod, egressIP := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") // RFC 5737
 	if c.Family == kernel.IPv6 {
 		pod, egressIP = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2") // RFC 3849
 	}
+	probe := c
+	probe.NodeIP = pod // so that there is all that depends on one
+	l := newLayout(probe)
+	spec := l.spec()
+	spec.Name = Table + "-probe"
+	w := table.NewWriter(spec)
+	defer w.Close()
 	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 32).Masked()}}}
 	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
-	if err := w.Try(ctx, l.stateOf(newContent(c, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(probe, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err
 		}

@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// TestAttack_Tunnel: nobody wears a bound pod's address by a datagram to a port of the nodes: no pod, no process without rights in a
+// node's own network, and no host on the nodes' network, also not in the name of a node; whatever address the datagram is for.
+func TestAttack_Tunnel(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		settings settings
+		filter   int // of reverse paths
+		share    share
+	}{
+		{"iptables", settings{}, 0, inCI},
+		{"nftables, strict reverse paths", settings{nftables: true}, 1, usual},
+		{"IPv6 alone, loose reverse paths", settings{families: families[1:]}, 2, usual},
+		{"without a tunnel", settings{arguments: direct}, 2, usual},
+		{"IPv6 alone, nftables", settings{families: families[1:], nftables: true}, 0, long},
+		{"nftables, without a tunnel", settings{nftables: true, arguments: direct}, 1, long},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			belongsTo(t, test.share)
+			w := newSteeredWorld(t, test.settings, func(w *world) {
+				for _, dev := range []string{"all", "default", "eth0", "cni0"} {
+					w.onAll(fmt.Sprintf("sysctl -q -w net.ipv4.conf.%s.rp_filter=%d", dev, test.filter))
+				}
+				w.masqueradeBetweenNodes()
+			})
+			a := &tunnelAttack{steeredWorld: w, tunnel: test.settings.arguments != direct}
+			for _, from := range a.attackers() {
+				w.scenario(from.name, func() { a.attack(from) })
+			}
+			w.only(w.holder.Host, w.sends(w.answered)) // and the others are steered as before
+			w.clean(10)
+		})
+	}
+}
+
+// masqueradeBetweenNodes has pods be seen as their node by all that are not on it, as the plugin bridge does.
+func (w *world) masqueradeBetweenNodes() {
+	w.Helper()
+	for _, m := range w.members {
+		for _, pods := range m.Host.PodCIDRs() {
+			tool := "iptables"
+			if pods.Addr().Is6() {
+				tool = "ip6tables"
+			}
+			w.run(m.Host, fmt.Sprintf("%s -w -t nat -A POSTROUTING -s %s ! -d %s -j MASQUERADE", tool, pods, pods))
+		}
+	}
+}
+
+// tunnelAttack is a world whose holder is attacked.
+type tunnelAttack struct {
+	*steeredWorld
+	tunnel bool
+}
+
+// attacker is somebody who sends datagrams.
+type attacker struct {
+	name string
+	host *lab.Host
+	do   func(func() error) error
+	// as is the address that he takes; zero for his own.
+	as netip.Addr
+}
+
+func (a *tunnelAttack) attackers() []attacker {
+	holder, elsewhere, outside := a.holder.Host, a.members[2].Host, a.Outside()
+	near, far := a.runPod("shop", "attacker-1", a.holder, nil), a.runPod("shop", "attacker-3", a.members[2], nil)
+	return []attacker{
+		{"a pod on the holder", near, near.Do, netip.Addr{}},
+		{"a pod on another node", far, far.Do, netip.Addr{}},
+		{"a process of the holder", holder, holder.DoWithoutRights, netip.Addr{}},
+		{"a process of another node", elsewhere, elsewhere.DoWithoutRights, netip.Addr{}},
+		{"a host on the nodes' network", outside, outside.Do, netip.Addr{}},
+		{"a host on the nodes' network, as a node", outside, outside.Do, a.outer(elsewhere)},
+	}
+}
+
+// outer is a host's address in the family in which nodes speak to each other.
+func (a *tunnelAttack) outer(h *lab.Host) netip.Addr {
+	if a.families[0] == v1.IPv4Protocol {
+		return h.V4
+	}
+	return h.V6
+}
+
+// targets are all addresses by which a datagram gets to the holder, or to a node's own end of the tunnel.
+func (a *tunnelAttack) targets() []netip.Addr {
+	var texts []string
+	if a.families[0] == v1.IPv4Protocol {
+		texts = []string{"192.0.2.255", "255.255.255.255", "224.0.0.1", "10.128.0.255", "10.128.0.1", "127.0.0.1"}
+	} else {
+		texts = []string{"2001:db8:0:2::", "ff02::1", "ff02::2", "fd00:10:128::", "fd00:10:128::1", "::1"}
+	}
+	return append(addrs(append(texts, a.egressIPs[0])), a.outer(a.holder.Host))
+}
+
+// attack sends packets of all pods, each in the name of its node, to all of the targets. All are dropped. Left out is what the node
+// itself would send: a host on the nodes' network that has a node's address is that node.
+func (a *tunnelAttack) attack(from attacker) {
+	a.Helper()
+	if from.as.IsValid() {
+		a.run(from.host, fmt.Sprintf("ip addr add %s/%d dev lo", from.as, from.as.BitLen()))
+		defer a.run(from.host, fmt.Sprintf("ip addr del %s/%d dev lo", from.as, from.as.BitLen()))
+	}
+	before := a.allDrops()
+	payloads := a.payloads()
+	sent := 0
+	for _, to := range a.targets() {
+		for _, port := range []uint16{lab.TunnelPort, lab.AnnouncePort} {
+			for i, payload := range payloads {
+				if to == a.outer(a.holder.Host) && from.as == a.outer(a.pods[i%len(a.pods)].Node) {
+					continue
+				}
+				err := from.do(func() error { return from.host.SendUDP(from.as, netip.AddrPortFrom(to, port), payload) })
+				switch {
+				case err == nil:
+					sent++
+				case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENETUNREACH) && !errors.Is(err, unix.EINVAL):
+					a.Errorf("to %s: %v", to, err)
+				}
+			}
+		}
+	}
+	a.answered() // by now all has been forwarded that is
+	now := a.allDrops()
+	dropped := now["foreign"] + now["forged"] - before["foreign"] - before["forged"]
+	a.Logf("%d datagrams were sent, %d dropped", sent, dropped)
+	if dropped == 0 {
+		a.Errorf("nothing is dropped as foreign or forged: %s", dropsTold(now))
+	}
+	for _, to := range at(a.Far(), forgedPort) { // in each family of the cluster
+		if seen := a.wire.Sources("udp", to); len(seen) > 0 {
+			a.Errorf("packets have left: %v", seen)
+		}
+	}
+}
+
+// forgedPort is nobody's on the host far away.
+const forgedPort = 8079
+
+// payloads are packets of each pod to the outside, as its node would send them to the holder: all pods' in turn, in each family.
+func (a *tunnelAttack) payloads() (payloads [][]byte) {
+	a.Helper()
+	mac := func(m *member) net.HardwareAddr {
+		if !a.tunnel {
+			return make(net.HardwareAddr, 6)
+		}
+		text, err := m.Host.Run(a.Context(), "cat", "/sys/class/net/steer0/address")
+		a.must(err)
+		addr, err := net.ParseMAC(strings.TrimSpace(text))
+		a.must(err)
+		return addr
+	}
+	for _, to := range at(a.Far(), forgedPort) {
+		for i, pod := range a.pods {
+			from := pod.V4
+			if to.Addr().Is6() {
+				from = pod.V6
+			}
+			const vni = 4789
+			payloads = append(payloads, lab.Wrapped(vni, mac(a.holder), mac(a.members[i]), netip.AddrPortFrom(from, 9000), to, "who am I"))
+		}
+	}
+	return payloads
+}

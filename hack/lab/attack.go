@@ -1,0 +1,115 @@
+//go:build linux
+
+package lab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// DoWithoutRights is [Host.Do] as a user without any right: what a container in the network of its node can do that has no
+// capability. fn must not rely on more than one thread.
+func (h *Host) DoWithoutRights(fn func() error) error {
+	return h.Do(func() error { // the thread cannot come back, so it ends
+		const nobody = 65534
+		for _, call := range []struct {
+			name   string
+			number uintptr
+			ids    [3]uintptr
+		}{
+			{"setgroups", unix.SYS_SETGROUPS, [3]uintptr{}},
+			{"setresgid", unix.SYS_SETRESGID, [3]uintptr{nobody, nobody, nobody}},
+			{"setresuid", unix.SYS_SETRESUID, [3]uintptr{nobody, nobody, nobody}},
+		} { // of this thread: those of the library are of all
+			if _, _, errno := unix.RawSyscall(call.number, call.ids[0], call.ids[1], call.ids[2]); errno != 0 {
+				return fmt.Errorf("%s: %w", call.name, errno)
+			}
+		}
+		return fn()
+	})
+}
+
+// SendUDP sends a datagram from the network of the thread in which it is called by [Host.Do], to whatever address: by the
+// host's interface where an address does not say which one. A source that is valid need not be the host's, where the kernel
+// allows that.
+func (h *Host) SendUDP(source netip.Addr, to netip.AddrPort, payload []byte) (err error) {
+	device, err := net.InterfaceByName(h.dev)
+	if err != nil {
+		return err
+	}
+	v6 := to.Addr().Is6()
+	domain, level, freebind := unix.AF_INET, unix.IPPROTO_IP, unix.IP_FREEBIND
+	if v6 {
+		domain, level, freebind = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
+		return err
+	}
+	if !v6 && to.Addr().IsMulticast() {
+		if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &unix.IPMreqn{Ifindex: int32(device.Index)}); err != nil {
+			return err
+		}
+	}
+	if !v6 && to.Addr() == limitedBroadcast { // any process may, once
+		if err := unix.BindToDevice(fd, device.Name); err != nil {
+			return err
+		}
+	}
+	if source.IsValid() {
+		if err := unix.SetsockoptInt(fd, level, freebind, 1); err != nil {
+			return err
+		}
+		if err := unix.Bind(fd, socketAddress(netip.AddrPortFrom(source, 0), device.Index)); err != nil {
+			return err
+		}
+	}
+	return unix.Sendto(fd, payload, 0, socketAddress(to, device.Index))
+}
+
+// limitedBroadcast is that of the link (RFC 919).
+var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// socketAddress is an address, on a link if it is one of links.
+func socketAddress(addr netip.AddrPort, link int) unix.Sockaddr {
+	if addr.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	}
+	to := &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+	if addr.Addr().IsLinkLocalMulticast() || addr.Addr().IsLinkLocalUnicast() {
+		to.ZoneId = uint32(link)
+	}
+	return to
+}
+
+// Wrapped is what a datagram to the tunnel has inside (RFC 7348): another one, in a frame from one hardware address to another.
+func Wrapped(network uint32, receiver, sender net.HardwareAddr, from, to netip.AddrPort, data string) []byte {
+	const lengthUDP, hops = 8, 64
+	length := lengthUDP + len(data)
+	datagram := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from.Port()), to.Port())
+	datagram = append(append(datagram, byte(length>>8), byte(length), 0, 0), data...)
+	binary.BigEndian.PutUint16(datagram[6:], checksum(pseudoHeader(from.Addr(), to.Addr(), unix.IPPROTO_UDP, length), datagram))
+
+	etherType, header := uint16(unix.ETH_P_IPV6), []byte{0x60, 0, 0, 0, byte(length >> 8), byte(length), unix.IPPROTO_UDP, hops}
+	if from.Addr().Is4() {
+		const lengthIP = 20
+		etherType = unix.ETH_P_IP
+		header = []byte{0x45, 0, byte((lengthIP + length) >> 8), byte(lengthIP + length), 0, 0, 0, 0, hops, unix.IPPROTO_UDP, 0, 0}
+	}
+	header = append(append(header, from.Addr().AsSlice()...), to.Addr().AsSlice()...)
+	if from.Addr().Is4() {
+		binary.BigEndian.PutUint16(header[10:], checksum(header))
+	}
+	packet := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, network<<8)
+	packet = append(packet, ethernet(receiver, sender, etherType)...)
+	return append(append(packet, header...), datagram...)
+}
