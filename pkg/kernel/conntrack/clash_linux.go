@@ -30,17 +30,17 @@ const (
 const listened = 600 * time.Millisecond
 
 // mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one message: the
-// elements are one netlink attribute, of at most 64 KiB, and those of IPv6 have 56 bytes each.
-const mostSuspects, elementsAtOnce = 1 << 14, 1000
+// elements are one netlink attribute, of at most 64 KiB, and those of IPv6 have up to 68 bytes each.
+const mostSuspects, elementsAtOnce = 1 << 14, 900
 
 // EndClashes ends those TCP connections under egress IPs that this kernel has picked up for the wrong far side (clash.go), and
-// returns how many they are. Both sides get a reset. It takes one or two seconds if there are any that may be; else it looks
+// returns what has become of them. Both sides get a reset. It takes one or two seconds if there are any that may be; else it looks
 // through the table once. It is to be called again: some sides do not answer at first, and some are close to each other by chance,
 // which it notices seconds later.
 //
 // Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
 // for what they send in the next seconds. The pods get theirs from their own nodes, see [Table.Delete].
-func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (ended int, err error) {
+func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (done Deleted, err error) {
 	err = t.with(ctx, func(k *handle) error {
 		if !picksUp() {
 			return k.resetStrays(egressIPs)
@@ -60,22 +60,22 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (
 				clashing[original] = suspects[original]
 			}
 		}
-		ended, err = k.reset(ctx, clashing)
+		done, err = k.reset(ctx, clashing)
 		return err
 	})
 	if err != nil {
-		return ended, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
+		return done, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
 	}
-	return ended, nil
+	return done, nil
 }
 
-// reset ends those connections that still are what they were, and returns how many they are.
-func (k *handle) reset(ctx context.Context, clashing pairs) (ended int, err error) {
+// reset ends those connections that still are what they were, and returns what has become of them.
+func (k *handle) reset(ctx context.Context, clashing pairs) (done Deleted, err error) {
 	if len(clashing) == 0 {
-		return 0, nil
+		return Deleted{}, nil
 	}
 	look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
-	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+	done, err = k.judge(ctx, look, func(t *tracked) Verdict {
 		if clashing[t.original] != t.replying || !t.mayClash() {
 			return Stays
 		}
@@ -84,10 +84,10 @@ func (k *handle) reset(ctx context.Context, clashing pairs) (ended int, err erro
 		return Ends
 	})
 	if err != nil {
-		return ended, err
+		return done, err
 	}
 	wait(ctx) // a side that has answered the other's packets in the half second before has not answered the nudge
-	return ended, k.nudge(clashing)
+	return done, k.nudge(clashing)
 }
 
 // pairs are connections: what packets of each far side have, by what those of the source have.
@@ -180,7 +180,7 @@ type listener struct {
 // listen begins to listen.
 func (k *handle) listen(suspects pairs) (*listener, error) {
 	if k.listening == nil {
-		b, err := connect(k.family, listeningTable)
+		b, err := connect(k.family, listeningTable, k.room)
 		if err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ func (c *clashing) ends(egressIP netip.Addr, want int) {
 		ended, began := 0, time.Now()
 		for {
 			more, err := c.table.EndClashes(c.Context(), map[netip.Addr]bool{egressIP: true})
-			if ended += more; err != nil {
+			if ended += more.Ended; err != nil {
 				return err
 			}
 			if ended >= want || time.Since(began) > 2*stillness {
