@@ -260,7 +260,7 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 				return err
 			}
 			defer k.close()
-			_, err = k.listen(pairs{})
+			_, err = k.listen(pairs{}, firstPackets)
 			return err
 		})
 		if err != nil {

@@ -53,6 +53,13 @@
 // their streams they say they are, and ends those whose sides do not mean the same bytes. The far side
 // of the other port hears nothing more: that port is nobody's here.
 //
+// The kernel tells nobody which numbers it knows of a connection, and anybody who can send under the far side's address may send
+// a packet with any number. So the first packet of each side makes a connection doubtful at most. Doubtful ones are listened
+// to again, and now all packets are noted. The sides have one connection if any two of their packets fit together, and two if each
+// side repeats itself in different hearings. So strangers' packets with numbers of chance end nothing, as often as
+// they come, and one who repeats himself ends nothing either as long as the far side answers. What remains is one who repeats himself
+// under the address of a far side that is silent all the time.
+//
 // # The table
 //
 // [Delete] and [Count] go through the table once, in the network namespace of the calling
