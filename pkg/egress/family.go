@@ -123,6 +123,7 @@ func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
 func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
 	name := string(f.name)
 	flowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
+	flowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
 	if result.Rules > 0 || result.Written {
 		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
 	}

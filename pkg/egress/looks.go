@@ -79,7 +79,7 @@ func addressUsage(ip netip.Addr, u conntrack.Usage) status.AddressUsage {
 	result := status.AddressUsage{
 		IP: ip, Flows: u.Flows, New: u.New, Ports: u.Ports, PortSpace: conntrack.PortSpace, Sent: u.Sent, Received: u.Received,
 	}
-	if u.Flows > 0 {
+	if u.Busiest.IsValid() {
 		result.Busiest, result.Protocol = u.Busiest, protocolName(u.Protocol)
 	}
 	return result

@@ -29,6 +29,8 @@ var (
 		"Rules in the chains of egress SNAT, by IP family.", "ip_family")
 	flowDeletions = exported.Counter("conntrack_deletions_total",
 		"Tracked flows that were deleted because they used a wrong source address, or another flow's port, by IP family.", "ip_family")
+	flowsUnbarred = exported.Counter("conntrack_unbarred_total",
+		"Tracked flows that were deleted although nothing keeps their far sides from taking them up again under the same address, since too many had ended in the 20 minutes before. By IP family.", "ip_family")
 	programmingLatency = exported.Histogram("network_programming_duration_seconds",
 		"Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.", proxymetrics.NetworkProgrammingLatency.Buckets, "ip_family") // as kube-proxy's, so that the two compare
 	syncDuration = exported.Histogram("sync_duration_seconds",
@@ -71,6 +73,7 @@ var register = sync.OnceFunc(func() {
 	for _, family := range families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		flowDeletions.WithLabelValues(string(family))
+		flowsUnbarred.WithLabelValues(string(family))
 		programmingLatency.WithLabelValues(string(family))
 	}
 })

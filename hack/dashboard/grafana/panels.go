@@ -86,6 +86,7 @@ var rows = []row{
 		}},
 		{title: "Flows ended for a wrong source address", kind: bars, unit: plain, queries: []query{
 			{`sum by (instance) (increase(egress_snat_conntrack_deletions_total[$__rate_interval]))`, "{{instance}}"},
+			{`sum by (instance) (increase(egress_snat_conntrack_unbarred_total[$__rate_interval])) > 0`, "{{instance}}, not barred"},
 		}},
 	}},
 	{title: "Refusals", panels: []panel{

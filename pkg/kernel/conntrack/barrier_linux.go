@@ -20,24 +20,38 @@ import (
 
 // Names in the kernel. The table is "ip openshift-egress-ended" and "ip6 openshift-egress-ended".
 const (
-	barrierTable = "openshift-egress-ended"
-	flowsSet     = "flows"
-	unseenSet    = "unseen"
-	hostsSet     = "hosts"
-	freshSet     = "fresh"
-	barrierChain = "prerouting"
-	invalidChain = "invalid"
-	endedChain   = "ended"
+	barrierTable  = "openshift-egress-ended"
+	flowsSet      = "flows"
+	unansweredSet = "unanswered"
+	unseenSet     = "unseen"
+	hostsSet      = "hosts"
+	freshSet      = "fresh"
+	barrierChain  = "prerouting"
+	invalidChain  = "invalid"
+	endedChain    = "ended"
 )
 
 // remembered is how long a TCP connection that was deleted cannot be taken up again: longer than TCP
 // repeats what nobody acknowledges, 15 minutes (net.ipv4.tcp_retries2). Other protocols have no
-// connections, and the far side may well begin a flow of its own between the same ports.
-const remembered, rememberedOther = 20 * time.Minute, 3 * time.Minute
+// connections, and the far side may well begin a flow of its own between the same ports. What was never answered is remembered
+// as long as the kernel waits for a UDP answer (net.netfilter.nf_conntrack_udp_timeout): a later one begins a flow anyway.
+const remembered, rememberedOther, rememberedUnanswered = 20 * time.Minute, 3 * time.Minute, 30 * time.Second
 
 // strays is how long far sides get a reset of connections that this node does not pick up. It is short, for what conntrack calls
 // invalid may be of a connection that it knows.
 const strays = 15 * time.Second
+
+// room is for how many elements the sets have room. An element takes 146 bytes of the kernel's memory in IPv4 and 180 in IPv6,
+// its share of the hash table included.
+type room struct{ flows, unanswered, hosts, fresh uint32 }
+
+// allRoom is for 32,768 TCP connections that end within 20 minutes, and as much again of what was never answered or has no ports,
+// for a shorter time. All sets of both families together take 56 MiB if they are full. Whoever toggles a Service, or has a pod send to
+// everywhere, gets no more.
+var allRoom = room{flows: 1 << 16, unanswered: 1 << 14, hosts: 1 << 13, fresh: 1 << 13}
+
+// unseen is how much of the flows, answered or not, can be unseen: all.
+func (r room) unseen() uint32 { return r.flows + r.unanswered }
 
 // portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).
 var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
@@ -49,9 +63,11 @@ var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in p
 // again; doc.go shows it. A [listener] has one of another name, and none of its sets.
 type barrier struct {
 	*nftables.Conn
-	raw                         *netlink.Conn
-	table                       *nftables.Table
-	flows, unseen, hosts, fresh *nftables.Set
+	raw                                     *netlink.Conn
+	table                                   *nftables.Table
+	flows, unanswered, unseen, hosts, fresh *nftables.Set
+	// looked: what an earlier process has left is known.
+	looked bool
 }
 
 // makeBarrier makes the table of the barrier, or makes it again as it should be; what it holds stays. The error is
@@ -69,7 +85,7 @@ func (k *handle) makeBarrier() error {
 // is no connection, or if that failed.
 func (k *handle) tryBarrier(anew bool) (err error) {
 	if k.barrier == nil {
-		if k.barrier, err = connect(k.family, barrierTable); err != nil {
+		if k.barrier, err = connect(k.family, barrierTable, k.room); err != nil {
 			return err
 		}
 	}
@@ -80,14 +96,27 @@ func (k *handle) tryBarrier(anew bool) (err error) {
 	return err
 }
 
-// make has the kernel make the table.
+// make has the kernel make the table. One that has sets of another size, as those of earlier versions do, is replaced.
 func (b *barrier) make(family kernel.Family, anew bool) error {
+	var kept map[*nftables.Set][]nftables.SetElement
+	if anew || !b.looked {
+		there, err := b.there()
+		if err != nil {
+			return err
+		}
+		if anew = anew || b.differ(there); anew {
+			if kept, err = b.elements(there); err != nil {
+				return err
+			}
+		}
+	}
+	b.looked = true
 	b.AddTable(b.table)
 	if anew {
 		b.DelTable(b.table)
 		b.AddTable(b.table)
 	}
-	if err := errors.Join(b.AddSet(b.flows, nil), b.AddSet(b.unseen, nil), b.AddSet(b.hosts, nil)); err != nil {
+	if err := b.addSets(kept); err != nil {
 		return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
 	}
 	b.addRules(family)
@@ -100,23 +129,41 @@ func (b *barrier) make(family kernel.Family, anew bool) error {
 	return b.commit()
 }
 
+// sets are those that remember flows.
+func (b *barrier) sets() []*nftables.Set {
+	return []*nftables.Set{b.flows, b.unanswered, b.unseen, b.hosts}
+}
+
+// addSets adds them, with elements.
+func (b *barrier) addSets(elements map[*nftables.Set][]nftables.SetElement) error {
+	var errs []error
+	for _, set := range b.sets() {
+		errs = append(errs, b.AddSet(set, nil))
+		for some := range slices.Chunk(elements[set], elementsAtOnce) {
+			errs = append(errs, b.SetAddElements(set, some))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // connect connects to the kernel, for a table with sets of tuples.
-func connect(family kernel.Family, table string) (*barrier, error) {
+func connect(family kernel.Family, table string, room room) (*barrier, error) {
 	b := &barrier{table: &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}}
 	address := nftables.TypeIPAddr
 	if family == kernel.IPv6 {
 		b.table.Family, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
 	}
-	set := func(name string, key ...nftables.SetDatatype) *nftables.Set {
+	set := func(name string, size uint32, key ...nftables.SetDatatype) *nftables.Set {
 		return &nftables.Set{
 			Table: b.table, Name: name, KeyType: nftables.MustConcatSetType(key...), Concatenation: true,
-			HasTimeout: true, Timeout: remembered,
+			HasTimeout: true, Timeout: remembered, Size: size,
 		}
 	}
 	ports := []nftables.SetDatatype{address, address, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInetService}
-	b.flows, b.unseen = set(flowsSet, ports...), set(unseenSet, ports...)
-	b.hosts = set(hostsSet, address, address, nftables.TypeInetProto)
-	b.fresh = &nftables.Set{Table: b.table, Name: freshSet, KeyType: address, HasTimeout: true, Timeout: strays}
+	b.flows, b.unanswered = set(flowsSet, room.flows, ports...), set(unansweredSet, room.unanswered, ports...)
+	b.unseen = set(unseenSet, room.unseen(), ports...)
+	b.hosts = set(hostsSet, room.hosts, address, address, nftables.TypeInetProto)
+	b.fresh = &nftables.Set{Table: b.table, Name: freshSet, KeyType: address, HasTimeout: true, Timeout: strays, Size: room.fresh}
 	var err error
 	b.Conn, err = nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(raw *netlink.Conn) error {
 		b.raw = raw
@@ -172,11 +219,15 @@ func (b *barrier) addRules(family kernel.Family) {
 	}
 	hosts, ports := keys(family)
 	b.FlushChain(prerouting)
-	rule(prerouting, hosts, ports, in(b.flows), to(expr.VerdictGoto, endedChain))
+	for _, set := range []*nftables.Set{b.flows, b.unanswered} {
+		rule(prerouting, hosts, ports, in(set), to(expr.VerdictGoto, endedChain))
+	}
 	rule(prerouting, compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_UDP),
 		hosts, in(b.hosts), to(expr.VerdictGoto, endedChain))
 	b.FlushChain(invalid)
-	rule(invalid, hasNoFlow(), notFromSelf(), hosts, ports, in(b.flows), to(expr.VerdictDrop, ""))
+	for _, set := range []*nftables.Set{b.flows, b.unanswered} {
+		rule(invalid, hasNoFlow(), notFromSelf(), hosts, ports, in(set), to(expr.VerdictDrop, ""))
+	}
 	b.FlushChain(ended)
 	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), synchronizes(), to(expr.VerdictAccept, ""))
 	rule(ended, hosts, ports, in(b.unseen), to(expr.VerdictDrop, ""))
@@ -286,40 +337,90 @@ func (k *handle) resetStrays(addresses map[netip.Addr]bool) error {
 	for ip := range addresses {
 		elements = append(elements, nftables.SetElement{Key: ip.AsSlice()})
 	}
-	if err := k.barrier.SetAddElements(k.barrier.fresh, elements); err != nil {
-		return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
+	for some := range slices.Chunk(elements, elementsAtOnce) {
+		if err := k.barrier.SetAddElements(k.barrier.fresh, some); err != nil {
+			return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
+		}
+		if err := k.barrier.commit(); err != nil {
+			return err
+		}
 	}
-	return k.barrier.commit()
+	return nil
 }
 
-// add keeps entries from being taken up again once they are deleted, by packets of either side. Of protocols
-// other than TCP it stops only the far side's: the source's next packet begins a flow that the rules decide about.
-func (b *barrier) add(entries []doomed) error {
-	var flows, unseen, hosts []nftables.SetElement
-	for _, t := range entries {
-		farSide := elementOf(t.replying, true)
-		switch t.original.protocol {
-		case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6: // an echo reply begins no flow
-			continue
-		case unix.IPPROTO_TCP:
-			flows = append(flows, elementOf(t.original, true))
-		default:
-			farSide.Timeout = rememberedOther
+// bar is what keeps a flow that was deleted from being taken up again: elements of one set, and of unseen.
+type bar int
+
+const (
+	// unbarred: nothing has to.
+	unbarred bar = iota
+	// barAnswered is of those that the far side has answered: they are in flows.
+	barAnswered
+	// barUnanswered is of the others, which cost nothing to make: they are in unanswered, and take no room from anybody else's.
+	barUnanswered
+	// barHosts is of protocols without ports: they are in hosts.
+	barHosts
+)
+
+// barOf returns that of a flow.
+func barOf(e *doomed) bar {
+	asItself := e.replying.destination.Addr() == e.original.source.Addr()
+	switch protocol := e.original.protocol; {
+	case protocol == unix.IPPROTO_ICMP, protocol == unix.IPPROTO_ICMPV6: // an echo reply begins no flow
+		return unbarred
+	case e.replying.source.Port() == 0 && asItself:
+		return barHosts
+	case e.replying.source.Port() == 0: // under the node's address they may be the node's own as well
+		return unbarred
+	case e.replied:
+		return barAnswered
+	case e.connected(), asItself:
+		return barUnanswered
+	}
+	return unbarred // the answer meets nobody: it is for an address of the node, which knows of no flow
+}
+
+// fill adds entries of one bar, as add does, until there is no more room: the error is ENFILE then. It notes which are barred.
+func (b *barrier) fill(kind bar, entries []*doomed) error {
+	err := b.add(kind, entries)
+	switch {
+	case err == nil:
+		for _, e := range entries {
+			e.barred = true
 		}
-		switch {
-		case t.replying.source.Port() != 0:
-			flows = append(flows, farSide)
-			if t.verdict == EndsAtPod {
-				unseen = append(unseen, farSide)
-			}
-		case t.replying.destination.Addr() == t.original.source.Addr():
-			// Under the node's address they may be the node's own as well.
-			hosts = append(hosts, elementOf(t.replying, false))
-			hosts[len(hosts)-1].Timeout = rememberedOther
+		return nil
+	case !errors.Is(err, unix.ENFILE), len(entries) == 1:
+		return err
+	}
+	half := len(entries) / 2
+	if err := b.fill(kind, entries[:half]); err != nil {
+		return err
+	}
+	return b.fill(kind, entries[half:])
+}
+
+// add keeps entries of one bar from being taken up again once they are deleted, by packets of either side, or none of them.
+// Of protocols other than TCP, and of connections that have not begun, it stops only the far side's: the source's next packet
+// begins a flow that the rules decide about.
+func (b *barrier) add(kind bar, entries []*doomed) error {
+	set := map[bar]*nftables.Set{barAnswered: b.flows, barUnanswered: b.unanswered, barHosts: b.hosts}[kind]
+	var elements, unseen []nftables.SetElement
+	for _, e := range entries {
+		farSide := elementOf(e.replying, kind != barHosts)
+		switch begun := e.replied || e.connected(); {
+		case begun && e.original.protocol == unix.IPPROTO_TCP:
+			elements = append(elements, elementOf(e.original, true))
+		case begun:
+			farSide.Timeout = rememberedOther
+		default:
+			farSide.Timeout = rememberedUnanswered
+		}
+		elements = append(elements, farSide)
+		if kind != barHosts && e.verdict == EndsAtPod {
+			unseen = append(unseen, farSide)
 		}
 	}
-	err := errors.Join(b.SetAddElements(b.flows, flows), b.SetAddElements(b.unseen, unseen), b.SetAddElements(b.hosts, hosts))
-	if err != nil {
+	if err := errors.Join(b.SetAddElements(set, elements), b.SetAddElements(b.unseen, unseen)); err != nil {
 		return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
 	}
 	return b.commit()
@@ -357,7 +458,7 @@ func Cleanup(ctx context.Context) error {
 
 // remove removes a table, if it is there.
 func remove(family kernel.Family, table string) error {
-	b, err := connect(family, table)
+	b, err := connect(family, table, allRoom)
 	if err != nil {
 		return err
 	}

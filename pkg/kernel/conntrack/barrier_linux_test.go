@@ -20,16 +20,25 @@ func barrierOf(family kernel.Family) string {
 	text := `table ip openshift-egress-ended {
 	set flows {
 		type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service
+		size 65536
+		timeout 20m
+	}
+
+	set unanswered {
+		type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service
+		size 16384
 		timeout 20m
 	}
 
 	set unseen {
 		type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service
+		size 81920
 		timeout 20m
 	}
 
 	set hosts {
 		type ipv4_addr . ipv4_addr . inet_proto
+		size 8192
 		timeout 20m
 	}
 
@@ -43,12 +52,14 @@ func barrierOf(family kernel.Family) string {
 	chain prerouting {
 		type nat hook prerouting priority dstnat - 1; policy accept;
 		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered goto ended
 		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
 	}
 
 	chain invalid {
 		type filter hook prerouting priority dstnat - 1; policy accept;
 		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
+		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered drop
 	}
 }
 `
@@ -186,9 +197,9 @@ func TestDelete_AfterAKillBehindTheBarrier(t *testing.T) {
 			if err := k.makeBarrier(); err != nil {
 				return err
 			}
-			var entries []doomed
-			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, doomed{t.ends, Ends}) })
-			return errors.Join(err, k.barrier.add(entries))
+			var entries []*doomed
+			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, &doomed{ends: t.ends, verdict: Ends}) })
+			return errors.Join(err, k.barrier.add(barAnswered, entries))
 		})
 		if err != nil {
 			n.Fatal(err)
@@ -249,7 +260,7 @@ func TestCleanup_RemovesTheTables(t *testing.T) {
 				return err
 			}
 			defer k.close()
-			_, err = k.listen(pairs{})
+			_, err = k.listen(pairs{}, firstPackets)
 			return err
 		})
 		if err != nil {

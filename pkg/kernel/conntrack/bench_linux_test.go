@@ -86,8 +86,8 @@ func on(b *testing.B, host *lab.Host, f func() error) (took time.Duration) {
 func deleteExactly(b *testing.B, after kernel.Desired, scope Scope, want int) func() error {
 	return func() error {
 		deleted, err := Delete(b.Context(), kernel.IPv4, after, scope)
-		if err == nil && deleted != want {
-			err = fmt.Errorf("deleted %d, want %d", deleted, want)
+		if err == nil && deleted.Ended != want {
+			err = fmt.Errorf("deleted %d, want %d", deleted.Ended, want)
 		}
 		return err
 	}

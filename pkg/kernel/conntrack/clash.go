@@ -1,6 +1,9 @@
 package conntrack
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A connection that this kernel has picked up in the middle may be the wrong one for the far side: of two pods with the
 // same port and the same far side, one had another port outside, which nobody but the former holder knew. If that one is
@@ -50,12 +53,74 @@ func (s sides) after(before sides) sides {
 	return s
 }
 
-// differ tells whether the sides speak of other bytes.
-func (s sides) differ(now time.Time) bool {
-	most := uint32(nearby)
+// most is how many bytes they may be apart.
+func (s sides) most(now time.Time) uint32 {
 	if now.Sub(s.still) >= stillness {
-		most = nearbyStill
+		return nearbyStill
 	}
-	apart := func(a, b uint32) bool { return a-b > most && b-a > most }
-	return apart(s.near.sends, s.far.expects) || apart(s.far.sends, s.near.expects)
+	return nearby
+}
+
+// differ tells whether the sides speak of other bytes, if both packets are theirs.
+func (s sides) differ(now time.Time) bool { return apart(s.near, s.far, s.most(now)) }
+
+// apart tells whether two sides speak of bytes that are more than so many apart.
+func apart(near, far segment, most uint32) bool {
+	return !within(near.sends, far.expects, most) || !within(far.sends, near.expects, most)
+}
+
+func within(a, b, most uint32) bool { return a-b <= most || b-a <= most }
+
+// Anybody may send a packet under the address of a far side, so one says nothing. A hearing after the first one notes all that it
+// can tell apart: each packet's numbers without their last 16 bits.
+const noted = 16
+
+// finding is what several hearings say of a connection.
+type finding int
+
+const (
+	// undecided: too little was heard of the sides, or what does not fit together.
+	undecided finding = iota
+	// oneConnection: the sides speak of the same bytes.
+	oneConnection
+	// twoConnections: they do not.
+	twoConnections
+)
+
+// conclude returns what some hearings say, given what was heard of each side in each of them. Sides of which any two packets fit
+// together have one connection, whatever else came: of numbers that a stranger makes up one in 16,384 does. They have two if each has said
+// twice, in different hearings, the same of where it is: neither gets anything that it takes. Between sides with one
+// connection something moves, if they are so far apart. What a stranger makes up does not repeat.
+func conclude(near, far [][]segment) finding {
+	for _, a := range slices.Concat(near...) {
+		for _, b := range slices.Concat(far...) {
+			if !apart(a, b, nearbyStill) {
+				return oneConnection
+			}
+		}
+	}
+	if repeats(near) && repeats(far) {
+		return twoConnections
+	}
+	return undecided
+}
+
+// repeats tells whether a side expects the same byte in two hearings, and sends about the same.
+func repeats(hearings [][]segment) bool {
+	const coarse = 24 // bits of the numbers sent: 16 MiB
+	type place struct{ sends, expects uint32 }
+	before := map[place]bool{}
+	for _, segments := range hearings {
+		for _, s := range segments {
+			for _, sends := range [...]uint32{s.sends - 1<<coarse, s.sends, s.sends + 1<<coarse} {
+				if before[place{sends >> coarse, s.expects >> noted}] {
+					return true
+				}
+			}
+		}
+		for _, s := range segments {
+			before[place{s.sends >> coarse, s.expects >> noted}] = true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ const (
 	listeningTable = "openshift-egress-heard"
 	suspectsSet    = "suspects"
 	heardMap       = "heard"
+	notesSet       = "notes"
 	listeningChain = "prerouting"
 )
 
@@ -30,17 +32,21 @@ const (
 const listened = 600 * time.Millisecond
 
 // mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one message: the
-// elements are one netlink attribute, of at most 64 KiB, and those of IPv6 have 56 bytes each.
-const mostSuspects, elementsAtOnce = 1 << 14, 1000
+// elements are one netlink attribute, of at most 64 KiB, and those of IPv6 have up to 68 bytes each.
+const mostSuspects, elementsAtOnce = 1 << 14, 900
+
+// confirmations is how often at most the sides of doubtful connections are listened to again, mostDoubtful of how many connections at
+// once, and mostNotes how many packets are noted then: 8 MiB for a second or two.
+const confirmations, mostDoubtful, mostNotes = 4, 1 << 12, 1 << 16
 
 // EndClashes ends those TCP connections under egress IPs that this kernel has picked up for the wrong far side (clash.go), and
-// returns how many they are. Both sides get a reset. It takes one or two seconds if there are any that may be; else it looks
-// through the table once. It is to be called again: some sides do not answer at first, and some are close to each other by chance,
-// which it notices seconds later.
+// returns what has become of them. Both sides get a reset. It takes two or three seconds if there are any, and some
+// more if strangers send packets under the addresses of far sides; else it looks through the table once. It is to be called again: some
+// sides do not answer at first, and some are close to each other by chance, which it notices seconds later.
 //
 // Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
 // for what they send in the next seconds. The pods get theirs from their own nodes, see [Table.Delete].
-func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (ended int, err error) {
+func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (done Deleted, err error) {
 	err = t.with(ctx, func(k *handle) error {
 		if !picksUp() {
 			return k.resetStrays(egressIPs)
@@ -49,33 +55,32 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (
 		if err != nil || len(suspects) == 0 {
 			return err
 		}
-		heard, err := k.listenTo(ctx, suspects)
+		heard, err := k.listenTo(ctx, suspects, firstPackets)
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		now, clashing := time.Now(), pairs{}
+		now := time.Now()
 		t.sides = suspects.sides(heard, t.sides, now)
-		for original, sides := range t.sides {
-			if sides.differ(now) {
-				clashing[original] = suspects[original]
-			}
+		clashing, err := k.confirm(ctx, suspects, t.sides, now)
+		if err != nil {
+			return err
 		}
-		ended, err = k.reset(ctx, clashing)
+		done, err = k.reset(ctx, clashing)
 		return err
 	})
 	if err != nil {
-		return ended, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
+		return done, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
 	}
-	return ended, nil
+	return done, nil
 }
 
-// reset ends those connections that still are what they were, and returns how many they are.
-func (k *handle) reset(ctx context.Context, clashing pairs) (ended int, err error) {
+// reset ends those connections that still are what they were, and returns what has become of them.
+func (k *handle) reset(ctx context.Context, clashing pairs) (done Deleted, err error) {
 	if len(clashing) == 0 {
-		return 0, nil
+		return Deleted{}, nil
 	}
 	look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
-	ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+	done, err = k.judge(ctx, look, func(t *tracked) Verdict {
 		if clashing[t.original] != t.replying || !t.mayClash() {
 			return Stays
 		}
@@ -84,10 +89,10 @@ func (k *handle) reset(ctx context.Context, clashing pairs) (ended int, err erro
 		return Ends
 	})
 	if err != nil {
-		return ended, err
+		return done, err
 	}
 	wait(ctx) // a side that has answered the other's packets in the half second before has not answered the nudge
-	return ended, k.nudge(clashing)
+	return done, k.nudge(clashing)
 }
 
 // pairs are connections: what packets of each far side have, by what those of the source have.
@@ -108,21 +113,82 @@ func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (p
 }
 
 // sides are those of the connections of which both were heard now, given what was heard before.
-func (p pairs) sides(heard map[tuple]segment, before map[tuple]sides, now time.Time) map[tuple]sides {
+func (p pairs) sides(heard hearing, before map[tuple]sides, now time.Time) map[tuple]sides {
 	all := map[tuple]sides{}
 	for original, replying := range p {
-		near, asked := heard[original]
-		far, answered := heard[replying]
-		if asked && answered {
-			all[original] = sides{near, far, now}.after(before[original])
+		if near, far := heard[original], heard[replying]; len(near) > 0 && len(far) > 0 {
+			all[original] = sides{near[0], far[0], now}.after(before[original])
 		}
 	}
 	return all
 }
 
-// listenTo nudges both sides of connections, and returns where each was that has sent a packet, by what its packets have.
-func (k *handle) listenTo(ctx context.Context, suspects pairs) (heard map[tuple]segment, err error) {
-	l, err := k.listen(suspects)
+// hearing is where sides of connections were in a while, by what their packets have.
+type hearing map[tuple][]segment
+
+// confirm returns those of the suspects that clash, not by the first packet of each side alone.
+func (k *handle) confirm(ctx context.Context, suspects pairs, first map[tuple]sides, now time.Time) (clashing pairs, err error) {
+	var doubtful []tuple
+	for original, sides := range first {
+		if sides.differ(now) {
+			doubtful = append(doubtful, original)
+		}
+	}
+	clashing = pairs{}
+	for originals := range slices.Chunk(doubtful, mostDoubtful) {
+		h := hearings{first: first, left: pairs{}, clashing: clashing}
+		for _, original := range originals {
+			h.left[original] = suspects[original]
+		}
+		// More than one hearing may be needed: a side answers strangers' packets as well, and then not the nudge for half a second.
+		for range confirmations {
+			heard, err := k.listenTo(ctx, h.left, allPackets)
+			if err != nil || ctx.Err() != nil {
+				return nil, errors.Join(err, context.Cause(ctx))
+			}
+			if h.conclude(heard); len(h.left) == 0 {
+				break
+			}
+		}
+	}
+	return clashing, nil
+}
+
+// hearings are what was heard of doubtful connections, one hearing after the other.
+type hearings struct {
+	// first is what was heard before.
+	first map[tuple]sides
+	heard []hearing
+	// left are the connections that are undecided, clashing those that clash.
+	left, clashing pairs
+}
+
+// conclude adds a hearing, and decides about connections.
+func (h *hearings) conclude(heard hearing) {
+	h.heard = append(h.heard, heard)
+	maps.DeleteFunc(h.left, func(original, replying tuple) bool {
+		first := h.first[original]
+		found := conclude(h.of(original, first.near), h.of(replying, first.far))
+		if found == twoConnections {
+			h.clashing[original] = replying
+		}
+		return found != undecided
+	})
+}
+
+// of returns what each hearing says of a side, the first one at the front.
+func (h *hearings) of(side tuple, first segment) [][]segment {
+	segments := [][]segment{{first}}
+	for _, heard := range h.heard {
+		segments = append(segments, heard[side])
+	}
+	return segments
+}
+
+// listenTo nudges both sides of connections, and returns where each was that has sent a packet. It returns nothing if
+// there were more packets than it can note: what the sides have sent may be missing.
+func (k *handle) listenTo(ctx context.Context, suspects pairs, what packets) (heard hearing, err error) {
+	l, err := k.listen(suspects, what)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +200,10 @@ func (k *handle) listenTo(ctx context.Context, suspects pairs) (heard map[tuple]
 		if heard, err = l.heard(); err != nil || len(heard) == 2*len(suspects) || ctx.Err() != nil {
 			break
 		}
+	}
+	if err == nil && heard == nil {
+		klog.FromContext(ctx).Info("Cannot tell which connections have got the ports of others: somebody sends too many packets under the addresses of their far sides. Will look again",
+			"ipFamily", k.family, "connections", len(suspects))
 	}
 	return heard, errors.Join(err, l.end())
 }
@@ -159,7 +229,17 @@ func wait(ctx context.Context) {
 	}
 }
 
-// listener is an nftables table that notes the first packet of each side of some connections:
+// packets are those that a listener notes.
+type packets bool
+
+const (
+	// firstPackets: the first one of each side, however many connections there are, and however fast.
+	firstPackets packets = false
+	// allPackets: all whose numbers differ in more than the last 16 bits.
+	allPackets packets = true
+)
+
+// listener is an nftables table that notes packets of each side of some connections, the first ones for instance:
 //
 //	table ip openshift-egress-heard {
 //	    set suspects { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; }
@@ -171,16 +251,25 @@ func wait(ctx context.Context) {
 //	    }
 //	}
 //
+// To note all packets, it has numbers for the sides, and notes these:
+//
+//	map suspects { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service : mark; }
+//	set notes    { type mark . mark . mark; size 65536; }
+//	        add @notes { ip saddr . ip daddr . meta l4proto . th sport . th dport map @suspects . @th,32,16 . @th,64,16 }
+//
 // It is there while somebody listens. A process that is killed meanwhile leaves it, and it is made anew the next time.
 type listener struct {
 	*barrier
+	what           packets
 	suspects, told *nftables.Set
+	// sides are those that are listened to.
+	sides []tuple
 }
 
 // listen begins to listen.
-func (k *handle) listen(suspects pairs) (*listener, error) {
+func (k *handle) listen(suspects pairs, what packets) (*listener, error) {
 	if k.listening == nil {
-		b, err := connect(k.family, listeningTable)
+		b, err := connect(k.family, listeningTable, k.room)
 		if err != nil {
 			return nil, err
 		}
@@ -189,15 +278,30 @@ func (k *handle) listen(suspects pairs) (*listener, error) {
 	b := k.listening
 	l := &listener{
 		barrier:  b,
+		what:     what,
 		suspects: &nftables.Set{Table: b.table, Name: suspectsSet, KeyType: b.flows.KeyType, Concatenation: true},
 		told: &nftables.Set{
 			Table: b.table, Name: heardMap, KeyType: b.flows.KeyType, Concatenation: true, IsMap: true, Dynamic: true, Size: 2 * mostSuspects,
 			DataType: nftables.MustConcatSetType(nftables.TypeInteger, nftables.TypeInteger),
 		},
 	}
-	elements := make([]nftables.SetElement, 0, 2*len(suspects))
+	if what == allPackets {
+		l.suspects.IsMap, l.suspects.DataType = true, nftables.TypeMark
+		l.told = &nftables.Set{
+			Table: b.table, Name: notesSet, KeyType: nftables.MustConcatSetType(nftables.TypeMark, nftables.TypeMark, nftables.TypeMark),
+			Concatenation: true, Dynamic: true, Size: mostNotes,
+		}
+	}
 	for original, replying := range suspects {
-		elements = append(elements, elementOf(original, true), elementOf(replying, true))
+		l.sides = append(l.sides, original, replying)
+	}
+	elements := make([]nftables.SetElement, 0, len(l.sides))
+	for i, side := range l.sides {
+		e := elementOf(side, true)
+		if what == allPackets {
+			e.Val = binary.BigEndian.AppendUint32(nil, uint32(i))
+		}
+		elements = append(elements, e)
 	}
 	if err := l.make(k.family, elements); err != nil {
 		return nil, errors.Join(err, l.end())
@@ -231,14 +335,37 @@ func (l *listener) addRule(family kernel.Family) {
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw, Policy: &policy,
 	})
 	hosts, ports := keys(family)
-	const position = unix.NFT_REG_4 // behind the 44 bytes of a key
+	note := l.noteFirst()
+	if l.what == allPackets {
+		note = l.noteAll()
+	}
 	l.AddRule(&nftables.Rule{Table: l.table, Chain: chain, Exprs: slices.Concat(
-		compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle(), hosts, ports, in(l.suspects),
-		[]expr.Any{
-			&expr.Payload{DestRegister: position, Base: expr.PayloadBaseTransportHeader, Offset: 4, Len: 8},
-			&expr.Dynset{SrcRegKey: unix.NFT_REG32_00, SrcRegData: position, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
-		},
+		compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle(), hosts, ports, note,
 	)})
+}
+
+// Where a TCP header has a packet's numbers.
+const sendsAt, expectsAt = 4, 8
+
+// noteFirst notes the numbers of the first packet of a suspect.
+func (l *listener) noteFirst() []expr.Any {
+	const position = unix.NFT_REG_4 // behind the 44 bytes of a key
+	return []expr.Any{
+		&expr.Lookup{SourceRegister: unix.NFT_REG32_00, SetName: l.suspects.Name, SetID: l.suspects.ID},
+		&expr.Payload{DestRegister: position, Base: expr.PayloadBaseTransportHeader, Offset: sendsAt, Len: 8},
+		&expr.Dynset{SrcRegKey: unix.NFT_REG32_00, SrcRegData: position, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
+	}
+}
+
+// noteAll notes which suspect has sent a packet, and the first half of each of its numbers.
+func (l *listener) noteAll() []expr.Any {
+	const side, sends, expects = unix.NFT_REG32_13, unix.NFT_REG32_14, unix.NFT_REG32_15
+	return []expr.Any{
+		&expr.Lookup{SourceRegister: unix.NFT_REG32_00, DestRegister: side, IsDestRegSet: true, SetName: l.suspects.Name, SetID: l.suspects.ID},
+		&expr.Payload{DestRegister: sends, Base: expr.PayloadBaseTransportHeader, Offset: sendsAt, Len: 2},
+		&expr.Payload{DestRegister: expects, Base: expr.PayloadBaseTransportHeader, Offset: expectsAt, Len: 2},
+		&expr.Dynset{SrcRegKey: side, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
+	}
 }
 
 // inTheMiddle lets TCP packets pass that neither begin nor break off a connection.
@@ -250,19 +377,38 @@ func inTheMiddle() []expr.Any {
 	}
 }
 
-// heard returns what was heard.
-func (l *listener) heard() (map[tuple]segment, error) {
+// heard returns what was heard; nil if there was more.
+func (l *listener) heard() (hearing, error) {
 	elements, err := l.GetSetElements(l.told)
 	if err != nil {
-		return nil, fmt.Errorf("read the map %s of the nftables table %s: %w", heardMap, listeningTable, err)
+		return nil, fmt.Errorf("read %s of the nftables table %s: %w", l.told.Name, listeningTable, err)
 	}
-	heard := make(map[tuple]segment, len(elements))
+	if l.what == allPackets && len(elements) >= mostNotes {
+		return nil, nil
+	}
+	heard := make(hearing, len(l.sides))
 	for _, e := range elements {
-		if t, ok := tupleOf(e.Key); ok && len(e.Val) >= 8 {
-			heard[t] = segment{sends: binary.BigEndian.Uint32(e.Val), expects: binary.BigEndian.Uint32(e.Val[4:])}
+		if side, numbers, ok := l.decode(e); ok {
+			heard[side] = append(heard[side], segment{sends: binary.BigEndian.Uint32(numbers), expects: binary.BigEndian.Uint32(numbers[4:])})
 		}
 	}
 	return heard, nil
+}
+
+// decode returns which side has sent a packet that was noted, and its two numbers.
+func (l *listener) decode(e nftables.SetElement) (side tuple, numbers []byte, ok bool) {
+	if l.what == firstPackets {
+		side, ok = tupleOf(e.Key)
+		return side, e.Val, ok && len(e.Val) >= 8
+	}
+	if len(e.Key) < 12 {
+		return tuple{}, nil, false
+	}
+	i := int(binary.BigEndian.Uint32(e.Key))
+	if i >= len(l.sides) {
+		return tuple{}, nil, false
+	}
+	return l.sides[i], e.Key[4:], true
 }
 
 // tupleOf is the contrary of elementOf.

@@ -26,7 +26,7 @@ type clashing struct {
 func onHolder(t *testing.T, test func(c *clashing)) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
-			l := lab.ForTest(t, lab.Config{IPv6: true, Pods: 2})
+			l := lab.ForTest(t, lab.Config{IPv6: true, Pods: 2, Control: true})
 			c := &clashing{&steering{T: t, Lab: l, network: network, family: family, egressIP: addr(network.egressIP)}, nil, NewTable(family)}
 			t.Cleanup(c.table.Close)
 			c.run(c.Node(), "nft", fmt.Sprintf("add table %[1]s holder; add chain %[1]s holder post { type nat hook postrouting priority 99; }; add rule %[1]s holder post oifname eth0 meta l4proto tcp snat to %[2]s",
@@ -73,7 +73,7 @@ func (c *clashing) ends(egressIP netip.Addr, want int) {
 		ended, began := 0, time.Now()
 		for {
 			more, err := c.table.EndClashes(c.Context(), map[netip.Addr]bool{egressIP: true})
-			if ended += more; err != nil {
+			if ended += more.Ended; err != nil {
 				return err
 			}
 			if ended >= want || time.Since(began) > 2*stillness {
@@ -199,7 +199,7 @@ func TestListen_ToMany(t *testing.T) {
 				return err
 			}
 			defer k.close()
-			l, err := k.listen(many)
+			l, err := k.listen(many, firstPackets)
 			if err != nil {
 				return err
 			}

@@ -42,10 +42,21 @@ type Table struct {
 	handle *handle
 	// sides are what EndClashes has heard last, by what packets of the source have.
 	sides map[tuple]sides
+	// room is that of the barrier.
+	room room
 }
 
 // NewTable returns that of family.
-func NewTable(family kernel.Family) *Table { return &Table{family: family} }
+func NewTable(family kernel.Family) *Table { return &Table{family: family, room: allRoom} }
+
+// Deleted is what has become of the flows that were wrong.
+type Deleted struct {
+	// Ended is how many have ended.
+	Ended int
+	// Unbarred is how many of those the far side may take up again under the same address, since the kernel's table of those that
+	// must not be has no more room. Flows that are gone meanwhile may count.
+	Unbarred int
+}
 
 // Close gives back what the Table has from the kernel. It may be used again.
 func (t *Table) Close() {
@@ -63,7 +74,7 @@ func (t *Table) with(ctx context.Context, f func(*handle) error) (err error) {
 			return err
 		}
 	}
-	t.handle.size = readSize()
+	t.handle.size, t.handle.room = readSize(), t.room
 	if err = f(t.handle); err != nil || ctx.Err() != nil {
 		t.Close()
 	}
@@ -71,26 +82,26 @@ func (t *Table) with(ctx context.Context, f func(*handle) error) (err error) {
 }
 
 // Delete is [Table.Delete] for a caller who does not come again.
-func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (ended int, err error) {
+func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, scope Scope) (Deleted, error) {
 	t := NewTable(family)
 	defer t.Close()
 	return t.Delete(ctx, after, scope)
 }
 
-// Delete deletes the tracked flows that wear a wrong identity after a change, as [Selector] says, and returns how many have
-// ended. The plan must be in the kernel already, and so must
+// Delete deletes the tracked flows that wear a wrong identity after a change, as [Selector] says, and returns what has become
+// of them. The plan must be in the kernel already, and so must
 // the ways: a deleted flow's next packet meets the rules at once. The flows end on both sides, and none is taken
-// up again, where the kernel can do that; if it cannot, the log says so. Those whose way alone has changed
+// up again, where the kernel can do that and has room for it; if not, the log says so. Those whose way alone has changed
 // go on. [Cleanup] removes what that leaves behind. It goes through the table once, or again if
 // the kernel says that the dump was interrupted, and not at all if nothing can be wrong. For
 // the flows of a few pods it has the kernel look, once for each, where that is cheaper.
 //
 // After an error some flows may have been deleted, and calling it again is right. When
 // ctx ends no more flows are judged.
-func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (ended int, err error) {
+func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (done Deleted, err error) {
 	selector := NewSelector(after, scope, kernel.CIDRSet{})
 	if selector.Empty() {
-		return 0, nil
+		return Deleted{}, nil
 	}
 	err = t.with(ctx, func(k *handle) (err error) {
 		if selector.local, err = k.localAddresses(ctx); err != nil {
@@ -98,7 +109,7 @@ func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (
 		}
 		selector.begun = !picksUp()
 		look := func(see func(*tracked)) error { return k.look(ctx, selector, see) }
-		ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+		done, err = k.judge(ctx, look, func(t *tracked) Verdict {
 			verdict := selector.Judge(t.Flow)
 			if verdict != Stays {
 				klog.FromContext(ctx).V(4).Info(verdict.message(),
@@ -109,24 +120,24 @@ func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (
 		return err
 	})
 	if err != nil {
-		return ended, fmt.Errorf("delete %s flows that use the wrong source address: %w", t.family, err)
+		return done, fmt.Errorf("delete %s flows that use the wrong source address: %w", t.family, err)
 	}
-	return ended, nil
+	return done, nil
 }
 
 // DeleteMisdirected deletes the tracked TCP connections that do not go where r sends them, as [Redirection] says, and
-// returns how many have ended. The rules must be in the kernel already. The
+// returns what has become of them. The rules must be in the kernel already. The
 // connections end as those of [Table.Delete] do, and it may be called again after an error.
-func (t *Table) DeleteMisdirected(ctx context.Context, r Redirection) (ended int, err error) {
+func (t *Table) DeleteMisdirected(ctx context.Context, r Redirection) (done Deleted, err error) {
 	if r.empty() {
-		return 0, nil
+		return Deleted{}, nil
 	}
 	err = t.with(ctx, func(k *handle) (err error) {
 		if r.local, err = k.localAddresses(ctx); err != nil {
 			return err
 		}
 		look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
-		ended, err = k.judge(ctx, look, func(t *tracked) Verdict {
+		done, err = k.judge(ctx, look, func(t *tracked) Verdict {
 			if !r.misdirected(t) {
 				return Stays
 			}
@@ -137,16 +148,16 @@ func (t *Table) DeleteMisdirected(ctx context.Context, r Redirection) (ended int
 		return err
 	})
 	if err != nil {
-		return ended, fmt.Errorf("delete %s connections that do not go where they should: %w", t.family, err)
+		return done, fmt.Errorf("delete %s connections that do not go where they should: %w", t.family, err)
 	}
-	return ended, nil
+	return done, nil
 }
 
-// judge does with each flow that look shows what a verdict says, until ctx ends, and returns how many have ended.
-func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error, verdictOn func(*tracked) Verdict) (ended int, err error) {
+// judge does with each flow that look shows what a verdict says, until ctx ends, and returns what has become of them.
+func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error, verdictOn func(*tracked) Verdict) (Deleted, error) {
 	d, err := k.newDeleter()
 	if err != nil {
-		return 0, err
+		return Deleted{}, err
 	}
 	defer d.close()
 	err = look(func(t *tracked) {
@@ -159,7 +170,7 @@ func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error,
 	})
 	err = errors.Join(err, d.finish())
 	d.complain(klog.FromContext(ctx))
-	return d.ended, err
+	return d.done, err
 }
 
 // Count returns what uses each egress IP of the bindings that the kernel holds. It goes through the table once,
@@ -216,6 +227,7 @@ type handle struct {
 	barrier   *barrier
 	listening *barrier
 	size      tableSize
+	room      room
 }
 
 // tableSize is that of the conntrack table.
@@ -257,7 +269,7 @@ func open(family kernel.Family) (*handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink: %w", err)
 	}
-	k := &handle{family: family, routes: routes, size: readSize()}
+	k := &handle{family: family, routes: routes, size: readSize(), room: allRoom}
 	if err := routes.SetSocketTimeout(patience); err != nil {
 		k.close()
 		return nil, fmt.Errorf("set the timeout of netlink: %w", err)

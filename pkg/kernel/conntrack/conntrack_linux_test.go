@@ -91,7 +91,9 @@ func (n *node) left() (names []string) {
 func (n *node) delete(ctx context.Context, after kernel.Desired, scope Scope) (deleted int, err error) {
 	n.Helper()
 	doErr := n.host.Do(func() error {
-		deleted, err = n.table.Delete(ctx, after, scope)
+		var done Deleted
+		done, err = n.table.Delete(ctx, after, scope)
+		deleted = done.Ended
 		return nil
 	})
 	if doErr != nil {
@@ -460,8 +462,8 @@ func testLivingFlows(t *testing.T, l *lab.Lab, family kernel.Family, network net
 	deletes := func(after kernel.Desired, scope Scope, want int) {
 		t.Helper()
 		err := node.Do(func() error {
-			if deleted, err := Delete(t.Context(), family, after, scope); deleted != want || err != nil {
-				return fmt.Errorf("deleted %d, error %w; want %d", deleted, err, want)
+			if deleted, err := Delete(t.Context(), family, after, scope); deleted != (Deleted{Ended: want}) || err != nil {
+				return fmt.Errorf("deleted %+v, error %w; want %d", deleted, err, want)
 			}
 			return nil
 		})

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -23,15 +22,16 @@ type deleter struct {
 	requests []byte
 	last     int
 
-	// barred: the barrier is as it should be. nudger is there when it is needed, and can be had. noBarrier and noNudger
-	// are why they cannot, and unreached is how many nudges were not sent.
+	// barred: the barrier is as it should be. full are the bars for which it has no more room. nudger is there when it is
+	// needed, and can be had. noBarrier and noNudger are why they cannot, and unreached is how many nudges were not sent.
 	barred              bool
+	full                map[bar]bool
 	nudger              *nudger
 	noBarrier, noNudger error
 	unreached           int
 
-	// ended is how many flows were ended.
-	ended int
+	// done is what has become of the flows.
+	done Deleted
 	// refused is how many the kernel did not delete, though they are there, and why the first.
 	refused int
 	refusal error
@@ -43,6 +43,8 @@ type deleter struct {
 type doomed struct {
 	ends
 	verdict Verdict
+	// barred: it cannot be taken up again.
+	barred bool
 }
 
 // ending tells that the flow does not go on.
@@ -57,7 +59,7 @@ func (k *handle) newDeleter() (*deleter, error) {
 		}
 		k.deletions = s
 	}
-	return &deleter{handle: k}, nil
+	return &deleter{handle: k, full: map[bar]bool{}}, nil
 }
 
 func (d *deleter) close() {
@@ -69,7 +71,7 @@ func (d *deleter) close() {
 // do does what a verdict on t says, unless t is gone: now, or when more have come together.
 func (d *deleter) do(t *tracked, verdict Verdict) {
 	if verdict == Resumes {
-		d.nudge(&doomed{t.ends, verdict})
+		d.nudge(&doomed{ends: t.ends, verdict: verdict})
 		return
 	}
 	// A request that names no entry would empty the whole table.
@@ -86,7 +88,7 @@ func (d *deleter) do(t *tracked, verdict Verdict) {
 	binary.NativeEndian.PutUint16(header[4:], unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_DELETE)
 	binary.NativeEndian.PutUint16(header[6:], unix.NLM_F_REQUEST)
 	binary.NativeEndian.PutUint32(header[8:], d.deletions.sequence)
-	d.entries = append(d.entries, doomed{t.ends, verdict})
+	d.entries = append(d.entries, doomed{ends: t.ends, verdict: verdict})
 	if len(d.entries) == deletions {
 		d.flush()
 	}
@@ -108,12 +110,12 @@ func (d *deleter) flush() {
 		d.broken = d.bar()
 	}
 	if len(d.entries) > 0 && d.broken == nil {
-		before := d.ended
+		before := d.done.Ended
 		for i := range d.entries {
 			d.count(&d.entries[i], 1)
 		}
 		if d.broken = d.request(); d.broken != nil {
-			d.ended = before // which of them the kernel met, nobody knows
+			d.done.Ended = before // which of them the kernel met, nobody knows
 		}
 		for i := range d.entries {
 			d.nudge(&d.entries[i])
@@ -122,13 +124,18 @@ func (d *deleter) flush() {
 	d.requests, d.entries = d.requests[:0], d.entries[:0]
 }
 
-// bar keeps the flows that end from being taken up again, where the kernel can do that.
+// bar keeps the flows that end from being taken up again, where the kernel can do that and has room for them.
 func (d *deleter) bar() error {
-	ending := slices.DeleteFunc(slices.Clone(d.entries), func(e doomed) bool { return !e.ending() })
-	if len(ending) == 0 {
+	ending := map[bar][]*doomed{}
+	for i := range d.entries {
+		if e := &d.entries[i]; e.ending() && barOf(e) != unbarred {
+			ending[barOf(e)] = append(ending[barOf(e)], e)
+		}
+	}
+	if len(ending) == 0 || d.noBarrier != nil {
 		return nil
 	}
-	if !d.barred && d.noBarrier == nil {
+	if !d.barred {
 		err := d.makeBarrier()
 		if errors.Is(err, errNoBarrier) {
 			d.noBarrier = err
@@ -139,16 +146,34 @@ func (d *deleter) bar() error {
 		}
 		d.barred = true
 	}
-	if !d.barred {
-		return nil
+	for kind, entries := range ending {
+		if err := d.barSome(kind, entries); err != nil {
+			return err
+		}
 	}
-	return d.barrier.add(ending)
+	return nil
+}
+
+// barSome bars as many flows of one bar as there is room for. When there is none, there is none for the next ones.
+func (d *deleter) barSome(kind bar, entries []*doomed) error {
+	if !d.full[kind] {
+		err := d.barrier.fill(kind, entries)
+		if d.full[kind] = errors.Is(err, unix.ENFILE); err != nil && !d.full[kind] {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if !e.barred {
+			d.done.Unbarred++
+		}
+	}
+	return nil
 }
 
 // nudge lets those ends of a connection send a packet that have to, see [nudger]. An end that it does not
 // reach learns what has become of the connection when it sends by itself.
 func (d *deleter) nudge(e *doomed) {
-	if !e.connected() || e.verdict == Leaves || e.ending() && !d.barred {
+	if !e.connected() || e.verdict == Leaves || e.ending() && !e.barred {
 		return
 	}
 	if d.nudger == nil && d.noNudger == nil {
@@ -166,11 +191,15 @@ func (d *deleter) nudge(e *doomed) {
 func (d *deleter) complain(logger klog.Logger) {
 	if d.noBarrier != nil {
 		logger.Info("Connections were deleted, but the other side may take them up again under the wrong source address; a kernel of version 5.9 or newer with nf_tables prevents that",
-			"connections", d.ended, "reason", d.noBarrier)
+			"connections", d.done.Ended, "reason", d.noBarrier)
+	}
+	if d.done.Unbarred > 0 {
+		logger.Info("Connections were deleted, but the other side may take some of them up again under the wrong source address: too many have ended in the last 20 minutes for the nftables table that prevents it. Look for a Service or pods that change all the time",
+			"connections", d.done.Ended, "notPrevented", d.done.Unbarred, "table", barrierTable)
 	}
 	if d.noNudger != nil || d.unreached > 0 {
 		logger.Info("Connections were reset or moved, but a side that only receives may not learn of it; the node needs the capability CAP_NET_RAW",
-			"connections", d.ended, "notReached", d.unreached, "reason", d.noNudger)
+			"connections", d.done.Ended, "notReached", d.unreached, "reason", d.noNudger)
 	}
 }
 
@@ -197,7 +226,7 @@ func (d *deleter) request() error {
 // count counts an entry whose flow ends.
 func (d *deleter) count(e *doomed, by int) {
 	if e.ending() {
-		d.ended += by
+		d.done.Ended += by
 	}
 }
 

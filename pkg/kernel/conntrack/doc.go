@@ -53,6 +53,13 @@
 // their streams they say they are, and ends those whose sides do not mean the same bytes. The far side
 // of the other port hears nothing more: that port is nobody's here.
 //
+// The kernel tells nobody which numbers it knows of a connection, and anybody who can send under the far side's address may send
+// a packet with any number. So the first packet of each side makes a connection doubtful at most. Doubtful ones are listened
+// to again, and now all packets are noted. The sides have one connection if any two of their packets fit together, and two if each
+// side repeats itself in different hearings. So strangers' packets with numbers of chance end nothing, as often as
+// they come, and one who repeats himself ends nothing either as long as the far side answers. What remains is one who repeats himself
+// under the address of a far side that is silent all the time.
+//
 // # The table
 //
 // [Delete] and [Count] go through the table once, in the network namespace of the calling
@@ -73,12 +80,14 @@
 // package, beside whichever back end writes the SNAT rules.
 //
 //	table ip openshift-egress-ended {
-//	    set flows  { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
-//	    set unseen { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; timeout 20m; }
-//	    set hosts  { type ipv4_addr . ipv4_addr . inet_proto; timeout 20m; }                  protocols without ports
+//	    set flows      { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; size 65536; timeout 20m; }
+//	    set unanswered { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; size 16384; timeout 20m; }
+//	    set unseen     { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; size 81920; timeout 20m; }
+//	    set hosts      { type ipv4_addr . ipv4_addr . inet_proto; size 8192; timeout 20m; }   protocols without ports
 //	    chain prerouting {
 //	        type nat hook prerouting priority dstnat - 1; policy accept;
 //	        ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
+//	        the same                                           @unanswered goto ended
 //	        meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
 //	    }
 //	    chain ended {
@@ -90,6 +99,7 @@
 //	    chain invalid {
 //	        type filter hook prerouting priority dstnat - 1; policy accept;
 //	        ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
+//	        the same                                                                                 @unanswered drop
 //	    }
 //	}
 //
@@ -98,6 +108,22 @@
 // side's alone, for three minutes, because the pod's next packet begins a right flow; and without ports
 // only if the far side sees the pod's own address. In unseen are those tuples of far sides that saw another
 // address, given by another node: a reset from here would show them the pod's own one.
+//
+// # Room in the barrier
+//
+// The sets have a size, so that nobody fills the kernel's memory by a Service that he toggles, or by packets to everywhere: all of both
+// families take 56 MiB at most. What ends while they are full is deleted all the same, but not barred and not nudged; it
+// is counted ([Deleted]) and logged once for each pass. Such a flow may go on where the far side sees the pod's own
+// address; all others are decided anew with the next packet of either side.
+//
+// Flows that were never answered cost nothing to make, so they take no room in flows. Most are not barred at all: an answer that
+// comes later is for an address of the node, which has no flow for it any more. But where the far side sees
+// the pod's own address, a late answer to a UDP packet would make an entry from the far side to the pod, and all that follows would
+// leave under that address. So these have a smaller set of their own, for the 30 seconds for which the kernel waits for an answer. Of
+// TCP a late SYN+ACK is dropped, and the pod's next SYN makes a right flow. A TCP connection that was picked up in the middle and not
+// answered since may be real: it is barred like others, but in that set, for anybody can make such entries with a raw socket.
+//
+// A table whose sets have another size, as those of versions without sizes do, is replaced in one transaction, with what it remembers.
 //
 // Only the first packet of a flow comes to the chain prerouting: established flows pay nothing there, and a new
 // one a lookup. What conntrack calls invalid never comes there, such as the FIN or RST of a pod that closes at

@@ -23,6 +23,8 @@ type entry struct {
 	mark       uint32
 	// halfZone has the zone only be that of the flow as the source asks.
 	halfZone bool
+	// unanswered: the far side has sent nothing.
+	unanswered bool
 }
 
 // creator creates entries in the namespace of a host. The tool conntrack can create none
@@ -62,6 +64,10 @@ func (c *creator) create(e entry) error {
 	req.AddData(e.tuple(nl.CTA_TUPLE_ORIG, netip.AddrPortFrom(e.Source, e.sourcePort), dialled))
 	req.AddData(e.tuple(nl.CTA_TUPLE_REPLY, e.Destination, netip.AddrPortFrom(e.Wears, e.sourcePort)))
 	req.AddData(nl.NewRtAttr(nl.CTA_TIMEOUT, nl.BEUint32Attr(3600)))
+	if !e.unanswered {
+		const confirmed = 1 << 3 // IPS_CONFIRMED, as all entries of the table are
+		req.AddData(nl.NewRtAttr(attrStatus, nl.BEUint32Attr(statusReplied|confirmed)))
+	}
 	req.AddData(nl.NewRtAttr(nl.CTA_MARK, nl.BEUint32Attr(e.mark)))
 	if !e.halfZone {
 		req.AddData(nl.NewRtAttr(nl.CTA_ZONE, nl.BEUint16Attr(e.Zone)))

@@ -268,8 +268,8 @@ func TestDeleter_FlowReplacedMeanwhile(t *testing.T) {
 		}
 		n.holds(successors)
 		want := n.left()
-		if err := n.host.Do(d.finish); err != nil || d.ended != 0 {
-			n.Errorf("deleted %d, error %v; want none", d.ended, err)
+		if err := n.host.Do(d.finish); err != nil || d.done.Ended != 0 {
+			n.Errorf("deleted %d, error %v; want none", d.done.Ended, err)
 		}
 		if diff := cmp.Diff(want, n.left()); diff != "" || len(want) != number-4+1 {
 			n.Errorf("left (-want +got):\n%s", diff)
@@ -316,21 +316,21 @@ func TestDeleter_BrokenSocket(t *testing.T) {
 		for range 2 * deletions {
 			d.do(&wrong, Ends)
 		}
-		if err := d.finish(); !errors.Is(err, unix.EBADF) || d.ended != 0 {
-			t.Errorf("%s: deleted %d, error %v; want none, EBADF", family, d.ended, err)
+		if err := d.finish(); !errors.Is(err, unix.EBADF) || d.done.Ended != 0 {
+			t.Errorf("%s: deleted %d, error %v; want none, EBADF", family, d.done.Ended, err)
 		}
 	}
 }
 
 // TestDeleter_CountsRefusals counts what the kernel answers. A flow that goes on does not count as ended.
 func TestDeleter_CountsRefusals(t *testing.T) {
-	d := &deleter{handle: &handle{deletions: &socket{sequence: 17}}, ended: 5, entries: slices.Repeat([]doomed{{verdict: Ends}}, 6)}
+	d := &deleter{handle: &handle{deletions: &socket{sequence: 17}}, done: Deleted{Ended: 5}, entries: slices.Repeat([]doomed{{verdict: Ends}}, 6)}
 	d.entries[3].verdict = Moves
 	for i, err := range []error{nil, unix.ENOENT, unix.EBUSY, unix.EPERM, unix.EPERM, nil} {
 		d.note(uint32(12+i), err)
 	}
 	d.entries = nil
-	if err := d.finish(); d.ended != 2 || d.refused != 3 || !errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOENT) {
-		t.Errorf("deleted %d, refused %d, error %v; want 2, 3, EBUSY", d.ended, d.refused, err)
+	if err := d.finish(); d.done.Ended != 2 || d.refused != 3 || !errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOENT) {
+		t.Errorf("deleted %d, refused %d, error %v; want 2, 3, EBUSY", d.done.Ended, d.refused, err)
 	}
 }

@@ -115,9 +115,8 @@ type tracked struct {
 	ends
 	// reply, zone and id are attributes that name the entry; zone is nil for zone 0.
 	reply, zone, id []byte
-	// flags are what the kernel knows of each side of a TCP connection. replied: the far side has sent something.
-	flags   [2]uint8
-	replied bool
+	// flags are what the kernel knows of each side of a TCP connection.
+	flags [2]uint8
 }
 
 // ends are the two sides of an entry, as the node sees what they send.
@@ -126,6 +125,8 @@ type ends struct {
 	original, replying tuple
 	// state is that of a TCP connection.
 	state uint8
+	// replied: the far side has sent something.
+	replied bool
 }
 
 // connected tells that either end of a TCP connection may still think that it has one

@@ -104,6 +104,7 @@ func TestDecode_TellsBothEnds(t *testing.T) {
 			original: tuple{tcp, at(n.pod, 0x808), at(n.outside, 0x909), 7},
 			replying: tuple{tcp, at(n.outside, 443), at(n.node, 0x909), 0},
 			state:    3,
+			replied:  true,
 		}
 		if got := decode(bodyOf(family, p)).ends; got != want {
 			t.Errorf("%s: got %+v, want %+v", family, got, want)

@@ -606,3 +606,31 @@ var compareNetip = cmp.Options{
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
 }
+
+// TestCounter_ManyDestinations: a pod that sends to everywhere costs no more memory than one that sends to a few thousand
+// destinations, and hides none that is busy.
+func TestCounter_ManyDestinations(t *testing.T) {
+	const everywhere, busy = 300_000, 5000
+	for family, n := range networks {
+		c := newCounter(n.plan(binding(n.pod, kernel.TCP, n.egressIP)), kernel.CIDRSet{})
+		to := addr(n.outside)
+		f := flow(udp, n.pod, netip.AddrPortFrom(to, 443).String(), n.egressIP)
+		busiest := f
+		for i := range everywhere {
+			to = to.Next()
+			f.Destination = netip.AddrPortFrom(to, 443)
+			c.add(f)
+			if i%(everywhere/busy) == 0 {
+				c.add(busiest)
+			}
+			if held := len(c.of[addr(n.egressIP)].destinations); held > mostDestinations {
+				t.Fatalf("%s: %d destinations are held", family, held)
+			}
+		}
+		got := c.usage()[addr(n.egressIP)]
+		const most = (everywhere + busy) / mostDestinations
+		if got.Flows != everywhere+busy || got.Busiest != busiest.Destination || got.Ports > busy || got.Ports < busy-most {
+			t.Errorf("%s: %+v; want %d flows, of which %d to %d to %s", family, got, everywhere+busy, busy-most, busy, busiest.Destination)
+		}
+	}
+}

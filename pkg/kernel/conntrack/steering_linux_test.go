@@ -124,7 +124,7 @@ func (s *steering) deletes(node int, scope Scope, want int, bindings ...kernel.B
 	}
 	err := s.Nodes()[node].Do(func() error {
 		ended, err := Delete(s.Context(), s.family, after, scope)
-		if err == nil && ended != want {
+		if err == nil && ended != (Deleted{Ended: want}) {
 			err = fmt.Errorf("%d flows have ended, want %d", ended, want)
 		}
 		return err

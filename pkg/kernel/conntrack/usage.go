@@ -18,10 +18,10 @@ type Usage struct {
 	// have the address of their own.
 	Flows int
 	// Busiest is the destination, after DNAT, that most of them go to, and Protocol the IP
-	// protocol number that they have; the zero AddrPort if there are none.
+	// protocol number that they have; the zero AddrPort if there are none, or tens of thousands of which none stands out.
 	Busiest  netip.AddrPort
 	Protocol uint8
-	// Ports is how many of the [PortSpace] ports are in use there, one per flow. For
+	// Ports is how many of the [PortSpace] ports are in use there, one per flow, or some fewer: see mostDestinations. For
 	// protocols without ports all flows to an address count together.
 	Ports int
 	// Sent is how many tracked flows of bound pods leave with it from another node. Here they have the pods'
@@ -30,6 +30,11 @@ type Usage struct {
 	// New is how many of Flows and Sent the last [Look] has not seen; 0 if there was none.
 	New int
 }
+
+// mostDestinations is for how many destinations of one egress IP flows are counted at once: a pod that sends to everywhere makes
+// as many as the kernel tracks flows. If there are more, a destination's number may be too low, at most by the 16,384th part of all
+// flows of the egress IP: 61 if there are a million.
+const mostDestinations = 1 << 14
 
 // Seen are the flows that a [Look] saw, by a number that the kernel gives each of them. It is a hash: two of a hundred thousand
 // may have the same.
@@ -45,6 +50,7 @@ type counter struct {
 
 // count is what uses one egress IP.
 type count struct {
+	flows          int
 	destinations   map[destination]int
 	sent, received int
 	fresh          int
@@ -89,11 +95,28 @@ func (c *counter) add(f Flow) (uses *count) {
 	if uses = c.of[f.Wears]; uses == nil {
 		return nil
 	}
-	uses.destinations[destination{f.Protocol, f.Destination}]++
+	uses.flows++
+	uses.note(destination{f.Protocol, f.Destination})
 	if ip, bound := find(c.plan.bound, f); bound && ip == f.Wears && c.plan.elsewhere(f.Source) {
 		uses.received++
 	}
 	return uses
+}
+
+// note counts a flow to a destination. One that is too much is set off against one flow of each other (Misra and Gries, "Finding
+// repeated elements", 1982): what remains are the busiest.
+func (c *count) note(d destination) {
+	if _, known := c.destinations[d]; known || len(c.destinations) < mostDestinations {
+		c.destinations[d]++
+		return
+	}
+	for other, flows := range c.destinations {
+		if flows == 1 {
+			delete(c.destinations, other)
+			continue
+		}
+		c.destinations[other] = flows - 1
+	}
 }
 
 // see notes a flow that was counted, and whether it is new. Without an earlier look none is.
@@ -109,9 +132,8 @@ func (c *counter) see(uses *count, number uint32) {
 func (c *counter) usage() map[netip.Addr]Usage {
 	result := make(map[netip.Addr]Usage, len(c.of))
 	for egressIP, uses := range c.of {
-		u := Usage{Sent: uses.sent, Received: uses.received, New: uses.fresh}
+		u := Usage{Flows: uses.flows, Sent: uses.sent, Received: uses.received, New: uses.fresh}
 		for d, n := range uses.destinations {
-			u.Flows += n
 			if n > u.Ports || n == u.Ports && d.compare(destination{u.Protocol, u.Busiest}) < 0 {
 				u.Busiest, u.Protocol, u.Ports = d.to, d.protocol, n
 			}

@@ -61,7 +61,7 @@ type Reconciler struct {
 	unsteered bool
 	// delete is that of a conntrack.Table; unit tests put something else in its place, for it acts
 	// on the network namespace that they run in.
-	delete func(context.Context, kernel.Desired, conntrack.Scope) (int, error)
+	delete func(context.Context, kernel.Desired, conntrack.Scope) (conntrack.Deleted, error)
 	state  State
 	// fingerprint is that of the kernel's tables before the last look, or before the last glance that found
 	// all that it is about untouched; empty once this process has written since.
@@ -111,8 +111,9 @@ type Result struct {
 	Waiting bool
 	// Looked tells whether the kernel was read or glanced at, Written whether it was changed.
 	Looked, Written bool
-	// FlowsDeleted counts the tracked flows that were ended.
-	FlowsDeleted int
+	// FlowsDeleted counts the tracked flows that were ended, FlowsUnbarred those that nothing keeps from being taken up
+	// again.
+	FlowsDeleted, FlowsUnbarred int
 	// Rules is how much the kernel holds after a write: rules, or elements of sets; else 0.
 	Rules int
 	// Wake is when the next sync is due without a request; zero for never.

@@ -163,14 +163,14 @@ func newNode(t *testing.T, m *memory) *node {
 	n := &node{T: t, kernel: m, now: start}
 	n.Reconciler = New(klog.Background(), Config{Family: kernel.IPv4, SyncPeriod: time.Hour, RepairProxier: func() { n.repairs++ }, Clock: nodeClock{n}})
 	n.driver = m
-	n.delete = func(_ context.Context, _ kernel.Desired, scope conntrack.Scope) (int, error) {
+	n.delete = func(_ context.Context, _ kernel.Desired, scope conntrack.Scope) (conntrack.Deleted, error) {
 		if n.fail > 0 {
 			n.fail--
-			return 0, errors.New("the table cannot be read")
+			return conntrack.Deleted{}, errors.New("the table cannot be read")
 		}
 		m.did = append(m.did, DeleteFlows)
 		n.scopes = append(n.scopes, scope)
-		return 0, nil
+		return conntrack.Deleted{}, nil
 	}
 	return n
 }

@@ -173,9 +173,10 @@ func (s *run) deleteFlows(ctx context.Context) error {
 		s.debt.All = true // flows may have begun that should have been steered
 	}
 	deleted, err := s.delete(ctx, s.wanted.Desired(s.concerned()), s.debt)
-	s.result.FlowsDeleted += deleted
-	if deleted > 0 {
-		s.logger.Info("Reset connections that used the wrong source address", "flows", deleted)
+	s.result.FlowsDeleted += deleted.Ended
+	s.result.FlowsUnbarred += deleted.Unbarred
+	if deleted.Ended > 0 {
+		s.logger.Info("Reset connections that used the wrong source address", "flows", deleted.Ended)
 	}
 	if err != nil {
 		return err

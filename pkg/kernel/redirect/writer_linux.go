@@ -82,7 +82,8 @@ func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result
 	if w.judged = w.judged && !result.Changed && len(before) == 0; w.judged {
 		return result, nil
 	}
-	result.Ended, err = w.flows.DeleteMisdirected(ctx, conntrack.Redirection{After: want, Before: before})
+	deleted, err := w.flows.DeleteMisdirected(ctx, conntrack.Redirection{After: want, Before: before})
+	result.Ended = deleted.Ended
 	if err == nil && len(before) > 0 {
 		_, err = w.driver.write(ctx, want, nil)
 	}

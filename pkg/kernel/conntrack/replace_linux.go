@@ -1,0 +1,70 @@
+package conntrack
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/google/nftables"
+)
+
+// buffered is what the kernel takes and answers at once when the table is replaced: full sets of IPv6 are 10 MiB.
+const buffered = 8 << 20
+
+// there returns the sets that the table has in the kernel now.
+func (b *barrier) there() ([]*nftables.Set, error) {
+	tables, err := b.ListTablesOfFamily(b.table.Family)
+	if err != nil {
+		return nil, barrierError(b.table.Name, err)
+	}
+	if !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == b.table.Name }) {
+		return nil, nil
+	}
+	sets, err := b.GetSets(b.table)
+	if err != nil {
+		return nil, fmt.Errorf("list the sets of the nftables table %s: %w", b.table.Name, err)
+	}
+	return sets, nil
+}
+
+// differ tells that sets have not the size that they should. Few kernels change it, and none tells.
+func (b *barrier) differ(there []*nftables.Set) bool {
+	for _, set := range append(b.sets(), b.fresh) {
+		same := func(other *nftables.Set) bool { return other.Name == set.Name && other.Size != set.Size }
+		if slices.ContainsFunc(there, same) {
+			return true
+		}
+	}
+	return false
+}
+
+// elements returns what the sets remember, for sets in their place: as long as the kernel would have, and if that is more than there
+// is room for, what it would have remembered longest.
+func (b *barrier) elements(there []*nftables.Set) (map[*nftables.Set][]nftables.SetElement, error) {
+	found := map[*nftables.Set][]nftables.SetElement{}
+	for _, set := range b.sets() {
+		i := slices.IndexFunc(there, func(other *nftables.Set) bool { return other.Name == set.Name })
+		if i < 0 {
+			continue
+		}
+		elements, err := b.GetSetElements(set)
+		if err != nil {
+			return nil, fmt.Errorf("read the set %s of the nftables table %s: %w", set.Name, b.table.Name, err)
+		}
+		elements = slices.DeleteFunc(elements, func(e nftables.SetElement) bool { return len(e.Key) != int(set.KeyType.Bytes) || e.Expires == 0 })
+		slices.SortFunc(elements, func(a, b nftables.SetElement) int { return cmp.Compare(b.Expires, a.Expires) })
+		for _, e := range elements[:min(len(elements), int(set.Size))] {
+			found[set] = append(found[set], nftables.SetElement{Key: e.Key, Timeout: e.Expires})
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	if err := b.raw.SetWriteBuffer(buffered); err != nil {
+		return nil, fmt.Errorf("have netlink take more at once: %w", err)
+	}
+	if err := b.raw.SetReadBuffer(buffered); err != nil {
+		return nil, fmt.Errorf("have netlink take more at once: %w", err)
+	}
+	return found, nil
+}
