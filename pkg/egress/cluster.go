@@ -7,6 +7,8 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -21,7 +23,6 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 		return changed
 	}
 	s.nodes[object.Name] = converted
-	clear(s.primaryOf)
 	s.move()
 	return true
 }
@@ -56,7 +57,6 @@ func (s *state) deleteNode(name string) (changed bool) {
 		changed = true
 	}
 	delete(s.nodes, name)
-	clear(s.primaryOf)
 	return changed
 }
 
@@ -115,7 +115,30 @@ func (s *state) clusterCIDRs() []netip.Prefix {
 
 // primary returns the primary address of a node; invalid if it has none.
 func (s *state) primary(name string, family v1.IPFamily) netip.Addr {
+	return s.primaries(family)[name]
+}
+
+// primaries returns the primary addresses of all nodes that have one, in an IP family, by their names. The map must not be
+// changed. There may be thousands of nodes, and each sync asks several times.
+func (s *state) primaries(family v1.IPFamily) map[string]netip.Addr {
+	return s.judgedNodes(family).primary
+}
+
+// nodeFaults returns what Nodes should not tell, in an IP family. The list must not be changed.
+func (s *state) nodeFaults(family v1.IPFamily) []plan.NodeFault { return s.judgedNodes(family).faults }
+
+// judgedNodes are the nodes' addresses of an IP family as the plan has them.
+type judgedNodes struct {
+	primary map[string]netip.Addr
+	faults  []plan.NodeFault
+}
+
+func (s *state) judgedNodes(family v1.IPFamily) *judgedNodes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.nodes[name][family].Primary
+	if s.judged[family] == nil {
+		primary, faults := plan.PrimaryAddresses(s.surroundings(family))
+		s.judged[family] = &judgedNodes{primary, faults}
+	}
+	return s.judged[family]
 }

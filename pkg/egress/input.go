@@ -70,6 +70,7 @@ func (s *state) surroundings(family v1.IPFamily) plan.Input {
 		ClusterCIDRs:   of(s.clusterCIDRs()),
 		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
 		Exclusions:     of(s.config.Exclusions),
+		AssignCIDRs:    of(s.config.Pool.Networks),
 		ExcludeNodes:   s.config.ExcludeNodes,
 		AllowNodeIPs:   s.config.AllowNodeIPs,
 		Policies:       s.policies(),

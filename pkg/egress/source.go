@@ -148,6 +148,7 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		differences[f.Family] = append(rules, steering...)
 		agrees = agrees && len(differences[f.Family]) == 0
+		differences[f.Family] = append(differences[f.Family], e.nodeWarnings(name)...)
 		for _, warning := range warnings {
 			differences[f.Family] = append(differences[f.Family], status.Warning+warning)
 		}

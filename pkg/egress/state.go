@@ -32,8 +32,8 @@ type state struct {
 	// attachments are those of this node's pods.
 	attachments map[netip.Addr]plan.Attachment
 	nodes       map[string]map[v1.IPFamily]plan.Node
-	// primaryOf has what primaries returns, as long as no node changes.
-	primaryOf    map[v1.IPFamily]map[string]netip.Addr
+	// judged has what judgedNodes returns, as long as the surroundings do not change.
+	judged       map[v1.IPFamily]*judgedNodes
 	serviceCIDRs []netip.Prefix
 	network      network
 	// served are the IP families that a proxier serves.
@@ -59,7 +59,7 @@ func newState(config Config) *state {
 		unserved:    map[unservedName][]plan.Endpoint{},
 		attachments: map[netip.Addr]plan.Attachment{},
 		nodes:       map[string]map[v1.IPFamily]plan.Node{},
-		primaryOf:   map[v1.IPFamily]map[string]netip.Addr{},
+		judged:      map[v1.IPFamily]*judgedNodes{},
 		served:      families,
 		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
 		claimed:     map[v1.IPFamily]*claimedIPs{},
@@ -84,6 +84,7 @@ func (s *state) setServed(served []v1.IPFamily) {
 
 // move notes that what claims are judged by has changed. The lock must be held.
 func (s *state) move() {
+	clear(s.judged)
 	for _, family := range families {
 		s.moved[family] = true
 	}

@@ -27,7 +27,8 @@ const (
 
 func (f *poolFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.cidrs, assignCIDRsKey, nil, "Networks whose egress IPs are put on nodes by this program, and moved when a node fails: egress IPs of granted Services that lie in them. "+
-		"An interface of the nodes must have a subnet that contains them. Without it, addresses are the business of others, for example keepalived.")
+		"An interface of the nodes must have a subnet that contains them. "+
+		"The networks must not have nodes' addresses, which are ignored there. Without it, addresses are the business of others, for example keepalived.")
 	fs.StringVar(&f.nodes, assignNodesKey, "network.openshift.io/egress-assignable", "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
 		"of two, the one that is left needs a default gateway that answers.")
 	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
