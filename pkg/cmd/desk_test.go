@@ -69,7 +69,7 @@ func smallCluster() *fakeAPI {
 	var nodes []v1.Node
 	for i, name := range []string{"node-1", "node-2", "node-3"} {
 		nodes = append(nodes, v1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"network.openshift.io/egress-assignable": ""}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-restriction.kubernetes.io/egress-assignable": ""}},
 			Status: v1.NodeStatus{
 				Addresses:  []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2." + string(rune('1'+i))}},
 				Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},

@@ -71,6 +71,9 @@ const notSteering plan.Reason = "EgressIPUnreachable"
 // [aboutNode].
 func (e *Extension) troubles() map[plan.Service][]trouble {
 	troubles := e.nodeTroubles()
+	for about, t := range e.pool.labelTroubles() {
+		troubles[about] = append(troubles[about], t)
+	}
 	maps.Copy(troubles, e.steerer.troubles())
 	for _, f := range e.steeringFaults() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})

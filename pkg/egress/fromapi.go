@@ -9,7 +9,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
@@ -130,7 +129,7 @@ func PoolFromAPI(config Config, objects Objects, snapshot status.Snapshot) (stat
 		if i >= 0 {
 			m.Held, fresh = assignedTo(pool, objects.Leases[i]), isFresh(objects.Leases[i], snapshot.Time)
 		}
-		m.State = memberState(pool.Nodes.Matches(labels.Set(node.Labels)), fresh, isReady(node), len(m.Held) > 0)
+		m.State = memberState(pool.selects(node.Labels), fresh, isReady(node), len(m.Held) > 0)
 		if m.State == "" {
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/placement"
@@ -177,7 +176,7 @@ func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Ad
 // assignable returns the egress IPs that this node may get at any moment; none unless it is in the pool.
 func (s *state) assignable(nodes []*v1.Node) map[netip.Addr]bool {
 	assignable, pool := map[netip.Addr]bool{}, s.config.Pool
-	if len(pool.Networks) == 0 || !slices.ContainsFunc(nodes, func(n *v1.Node) bool { return n.Name == s.config.NodeName && pool.Nodes.Matches(labels.Set(n.Labels)) }) {
+	if len(pool.Networks) == 0 || !slices.ContainsFunc(nodes, func(n *v1.Node) bool { return n.Name == s.config.NodeName && pool.selects(n.Labels) }) {
 		return assignable
 	}
 	for _, family := range families {

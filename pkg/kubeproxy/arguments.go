@@ -171,6 +171,7 @@ func setArguments(config *nodeconfig.Config) (*arguments, error) {
 		seen[a.normalize(key)] = key
 		errs = append(errs, a.set(config, key, config.NodeConfig.ProxyArguments[key]))
 	}
+	a.egress.pool.nodesGiven = a.own.Changed(assignNodesKey)
 	return a, errors.Join(errs...)
 }
 
