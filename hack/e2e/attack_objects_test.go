@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 // What somebody can do who writes objects of the API server: a kubelet, with the rights that it has in real clusters.
@@ -32,6 +34,10 @@ func TestAttack_NodeAddresses(t *testing.T) {
 	w := newSteeredWorld(t, settings{restricted: true, arguments: `egress-snat-namespace-cidrs: [shop=192.0.2.96/27, "shop=2001:db8:0:2::100/120"]`}, nil)
 	liar, honest := w.members[2], w.pods[:2]
 	kubelet := w.kubelet(liar)
+	var i identities
+	i.expect(w.egressIPs, honest...)
+	traffic := lab.StartTraffic(lab.TrafficConfig{To: w.everywhere(), Rate: 100, Timeout: 15 * time.Second, Check: i.check}, honest...)
+	w.Cleanup(func() { traffic.Stop() })
 	pod, other, partner := addresses(w.pods[1].V4, w.pods[1].V6), addresses(w.members[1].Host.V4, w.members[1].Host.V6), addresses(w.Far().V4, w.Far().V6)
 	own := addresses(liar.Host.V4, liar.Host.V6)
 	for _, lie := range []struct {
@@ -52,13 +58,12 @@ func TestAttack_NodeAddresses(t *testing.T) {
 				w.eventTold("NodeAddressIgnored", lie.told)
 			}
 			w.settled(w.members[:2]...)
-			for _, from := range honest {
-				for _, to := range w.everywhere() {
-					w.seen("udp", from, to, identity(from, to, w.egressIPs))
-				}
+			for range 5 { // about a second: what is not told is seen by its effects alone
+				w.must(traffic.Round(w.Context()))
 			}
 		})
 	}
+	w.undisturbed(traffic)
 	w.writeAddresses(kubelet, liar, own, nil)
 	w.settled()
 	w.answered()
