@@ -23,7 +23,7 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 		return changed
 	}
 	s.nodes[object.Name] = converted
-	s.move()
+	s.moveNodes()
 	return true
 }
 
@@ -53,7 +53,7 @@ func (s *state) deleteNode(name string) (changed bool) {
 		changed = s.setPodCIDRs(nil)
 	}
 	if len(s.nodes[name]) > 0 {
-		s.move()
+		s.moveNodes()
 		changed = true
 	}
 	delete(s.nodes, name)
@@ -116,6 +116,17 @@ func (s *state) clusterCIDRs() []netip.Prefix {
 // primary returns the primary address of a node; invalid if it has none.
 func (s *state) primary(name string, family v1.IPFamily) netip.Addr {
 	return s.primaries(family)[name]
+}
+
+// addressOf is primary for a Node as it is. It costs the same however many nodes there are.
+func (s *state) addressOf(node *v1.Node, family v1.IPFamily) netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.foreign[family] == nil {
+		foreign := plan.NewForeign(s.networks(family))
+		s.foreign[family] = &foreign
+	}
+	return s.foreign[family].Primary(convertNode(node)[family])
 }
 
 // primaries returns the primary addresses of all nodes that have one, in an IP family, by their names. The map must not be

@@ -64,18 +64,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 // surroundings returns what the plan of family depends on beside Services and their endpoints.
 // The lock must be held.
 func (s *state) surroundings(family v1.IPFamily) plan.Input {
-	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
-	in := plan.Input{
-		ClusterCIDRs:   of(s.clusterCIDRs()),
-		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
-		Exclusions:     of(s.config.Exclusions),
-		AssignCIDRs:    of(s.config.Pool.Networks),
-		ExcludeNodes:   s.config.ExcludeNodes,
-		AllowNodeIPs:   s.config.AllowNodeIPs,
-		Policies:       s.policies(),
-		NamespaceCIDRs: s.config.NamespaceCIDRs,
-		NoProxier:      !slices.Contains(s.served, family),
-	}
+	in := s.networks(family)
 	for endpoints := range s.endpointsOf(apiServer) {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {
 			in.APIServers = append(in.APIServers, e.Addr)
@@ -87,6 +76,22 @@ func (s *state) surroundings(family v1.IPFamily) plan.Input {
 		}
 	}
 	return in
+}
+
+// networks returns surroundings without nodes and API servers. The lock must be held.
+func (s *state) networks(family v1.IPFamily) plan.Input {
+	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
+	return plan.Input{
+		ClusterCIDRs:   of(s.clusterCIDRs()),
+		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
+		Exclusions:     of(s.config.Exclusions),
+		AssignCIDRs:    of(s.config.Pool.Networks),
+		ExcludeNodes:   s.config.ExcludeNodes,
+		AllowNodeIPs:   s.config.AllowNodeIPs,
+		Policies:       s.policies(),
+		NamespaceCIDRs: s.config.NamespaceCIDRs,
+		NoProxier:      !slices.Contains(s.served, family),
+	}
 }
 
 // apiServer is the Service whose endpoints are the API servers.

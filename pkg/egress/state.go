@@ -33,7 +33,9 @@ type state struct {
 	attachments map[netip.Addr]plan.Attachment
 	nodes       map[string]map[v1.IPFamily]plan.Node
 	// judged has what judgedNodes returns, as long as the surroundings do not change.
-	judged       map[v1.IPFamily]*judgedNodes
+	judged map[v1.IPFamily]*judgedNodes
+	// foreign has what decides of a single node which address it has, as long as that does not change.
+	foreign      map[v1.IPFamily]*plan.Foreign
 	serviceCIDRs []netip.Prefix
 	network      network
 	// served are the IP families that a proxier serves.
@@ -60,6 +62,7 @@ func newState(config Config) *state {
 		attachments: map[netip.Addr]plan.Attachment{},
 		nodes:       map[string]map[v1.IPFamily]plan.Node{},
 		judged:      map[v1.IPFamily]*judgedNodes{},
+		foreign:     map[v1.IPFamily]*plan.Foreign{},
 		served:      families,
 		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
 		claimed:     map[v1.IPFamily]*claimedIPs{},
@@ -84,6 +87,12 @@ func (s *state) setServed(served []v1.IPFamily) {
 
 // move notes that what claims are judged by has changed. The lock must be held.
 func (s *state) move() {
+	clear(s.foreign)
+	s.moveNodes()
+}
+
+// moveNodes is move for Nodes. The lock must be held.
+func (s *state) moveNodes() {
 	clear(s.judged)
 	for _, family := range families {
 		s.moved[family] = true

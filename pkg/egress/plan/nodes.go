@@ -55,17 +55,18 @@ func newNodes(in Input) *nodes {
 		primary: make(map[string]netip.Addr, len(in.Nodes)), names: make(map[netip.Addr]string, len(in.Nodes)),
 		told: make(map[netip.Addr][]string, len(in.Nodes)), of: map[string]int{},
 	}
-	foreign := foreignNetworks(in)
+	foreign := NewForeign(in)
 	for _, node := range oldestNodes(in.Nodes) {
 		for _, ip := range node.InternalIPs {
 			n.told[ip] = append(n.told[ip], node.Name)
 			if because := foreign.forbid(ip); because != "" {
 				n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it %s", ip, node.Name, because)
-			} else if !n.primary[node.Name].IsValid() {
-				n.primary[node.Name] = ip
 			}
 		}
-		n.share(node.Name)
+		if ip := foreign.Primary(node); ip.IsValid() {
+			n.primary[node.Name] = ip
+			n.share(node.Name, ip)
+		}
 	}
 	slices.SortFunc(n.faults, func(a, b NodeFault) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Address.Compare(b.Address), cmp.Compare(a.Message, b.Message))
@@ -75,11 +76,7 @@ func newNodes(in Input) *nodes {
 }
 
 // share gives an address the name of its oldest node. A younger one has it, too: whoever lies about it then harms nobody else.
-func (n *nodes) share(name string) {
-	ip := n.primary[name]
-	if !ip.IsValid() {
-		return
-	}
+func (n *nodes) share(name string, ip netip.Addr) {
 	switch older, shared := n.names[ip]; {
 	case !shared:
 		n.names[ip] = name
@@ -111,13 +108,14 @@ func oldestNodes(list []Node) []Node {
 	})
 }
 
-// foreign are networks in which no node's address lies.
-type foreign struct {
+// Foreign are the networks in which no node's address lies.
+type Foreign struct {
 	pods, services, assigned, pinned kernel.CIDRSet
 }
 
-func foreignNetworks(in Input) foreign {
-	f := foreign{pods: kernel.NewCIDRSet(in.ClusterCIDRs), services: kernel.NewCIDRSet(in.ServiceCIDRs)}
+// NewForeign returns those of in. Nodes, claims and attachments do not count.
+func NewForeign(in Input) Foreign {
+	f := Foreign{pods: kernel.NewCIDRSet(in.ClusterCIDRs), services: kernel.NewCIDRSet(in.ServiceCIDRs)}
 	if in.AllowNodeIPs {
 		return f // an address may be a node's and an egress IP
 	}
@@ -131,8 +129,18 @@ func foreignNetworks(in Input) foreign {
 	return f
 }
 
+// Primary returns the address of a node; invalid if it has none. Other nodes have no part in it.
+func (f Foreign) Primary(node Node) netip.Addr {
+	for _, ip := range node.InternalIPs {
+		if f.forbid(ip) == "" {
+			return ip
+		}
+	}
+	return netip.Addr{}
+}
+
 // forbid returns why an address cannot be a node's, or nothing.
-func (f foreign) forbid(ip netip.Addr) (because string) {
+func (f Foreign) forbid(ip netip.Addr) (because string) {
 	if !usable(ip) {
 		return "is not a unicast address that packets can come from"
 	}
