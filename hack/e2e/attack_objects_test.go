@@ -58,7 +58,7 @@ func TestAttack_NodeAddresses(t *testing.T) {
 				w.eventTold("NodeAddressIgnored", lie.told)
 			}
 			w.settled(w.members[:2]...)
-			for range 5 { // about a second: what is not told is seen by its effects alone
+			for range 3 { // about a second: what is not told is seen by its effects alone
 				w.must(traffic.Round(w.Context()))
 			}
 		})
