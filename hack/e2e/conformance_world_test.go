@@ -114,7 +114,7 @@ func (w *conformanceWorld) prepareFeatures() {
 	w.egressIPs = w.lanIPs(100)
 	w.must(w.Apply(w.Context(), "../../images/node/rbac-cni.yaml"))
 	for _, m := range w.members {
-		w.label(m, "network.openshift.io/egress-assignable", "")
+		w.label(m, "node-restriction.kubernetes.io/egress-assignable", "")
 	}
 }
 

@@ -77,11 +77,11 @@ func TestPool_UnplacedAddressesAreSeen(t *testing.T) {
 		}
 	}
 	for _, m := range w.members {
-		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":null}}}`)
+		patch := []byte(`{"metadata":{"labels":{"node-restriction.kubernetes.io/egress-assignable":null}}}`)
 		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, "application/merge-patch+json", patch, metav1.PatchOptions{})
 		w.must(err)
 	}
-	w.eventTold("EgressIPNotPlaced", outside[0]+` is on no node, since no Node matches "network.openshift.io/egress-assignable" (proxyArguments.egress-snat-assign-nodes). Give nodes this label.`)
+	w.eventTold("EgressIPNotPlaced", outside[0]+` is on no node, since no Node matches "node-restriction.kubernetes.io/egress-assignable" (proxyArguments.egress-snat-assign-nodes). Give nodes this label.`)
 }
 
 // lineWith returns the line that begins with a text.

@@ -29,7 +29,7 @@ func TestRealNode_NoPacketLeavesAsAnybodyElse(t *testing.T) {
 	w.must(err)
 	pool := &poolWorld{&steeredWorld{world: w.world, wire: wire, egressIPs: w.lanIPs(100)}}
 	for _, m := range w.members {
-		w.patchNode(m, `{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
+		w.patchNode(m, `{"metadata":{"labels":{"node-restriction.kubernetes.io/egress-assignable":""}}}`)
 	}
 	w.claim("shop", pool.egressIPs...)
 	w.deploy("shop", shopPods)

@@ -65,7 +65,7 @@ func newIdlePoolWorldOf(t *testing.T, s settings) *poolWorld {
 func (w *world) joinPool() {
 	w.Helper()
 	for _, m := range w.members {
-		patch := []byte(`{"metadata":{"labels":{"network.openshift.io/egress-assignable":""}}}`)
+		patch := []byte(`{"metadata":{"labels":{"node-restriction.kubernetes.io/egress-assignable":""}}}`)
 		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		w.must(err)
 	}

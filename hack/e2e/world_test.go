@@ -65,6 +65,8 @@ type settings struct {
 	nftables  bool   // the mode of that name
 	beside    bool   // our rules by nftables, in another mode
 	arguments string // YAML for proxyArguments
+	// restricted: the API server gives kubelets the rights that they have in real clusters, and no more (NodeRestriction).
+	restricted bool
 	// kubelets: pods are for real ones, which the test starts.
 	kubelets bool
 	// onLAN: external IPs may be of the nodes' own network, where a node says by ARP that it has one; and there is a
@@ -106,7 +108,7 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	l := lab.ForTest(t, lab.Config{
 		Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: true, Backend: s.backend, AnswersByARP: s.onLAN, Far: s.onLAN,
 	})
-	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, cluster.Config{Host: l.Control(), Kubelets: s.kubelets}), families: s.families}
+	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, cluster.Config{Host: l.Control(), Kubelets: s.kubelets, APIServer: s.apiServer()}), families: s.families}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))
 	for i, host := range l.Nodes() {
 		w.members = append(w.members, w.newMember(fmt.Sprintf("node-%d", i+1), host, s))
@@ -119,6 +121,14 @@ func newIdleWorld(t *testing.T, s settings) *world {
 		w.serve(l.Far())
 	}
 	return w
+}
+
+// apiServer are the further arguments of the API server.
+func (s settings) apiServer() []string {
+	if !s.restricted {
+		return nil
+	}
+	return []string{"--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"}
 }
 
 // newMember makes a node of the cluster, whose process does not run yet.

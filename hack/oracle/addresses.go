@@ -27,8 +27,7 @@ func (c Cluster) mayHave(namespace string, a address) bool {
 	return a.ip.IsValid() && !c.isNobodys(a.ip) && c.clusterAllows(a) && c.networkAllows(a) && c.namespaceAllows(namespace, a.ip)
 }
 
-// "Nobody gets an address inside a cluster or service CIDR, a node's primary address (its first InternalIP of
-// each IP family), the API server's, or one that packets cannot come from."
+// "Nobody gets an address inside a cluster or service CIDR, a node's, the API server's, or one that packets cannot come from."
 func (c Cluster) isNobodys(ip netip.Addr) bool {
 	return contain(c.clusterCIDRs(), ip) || contain(c.serviceCIDRs(), ip) || c.isNodes(ip) || c.isAPIServers(ip) || cannotBeSource(ip)
 }
@@ -66,24 +65,52 @@ func (c Cluster) serviceCIDRs() (cidrs []netip.Prefix) {
 
 // "egress-snat-allow-node-ips: an external IP may be a node's primary address, also where an API server runs"
 func (c Cluster) isNodes(ip netip.Addr) bool {
-	return c.isPrimary(ip) && !c.AllowNodeIPs
+	return slices.Contains(c.nodeAddresses(), ip) && !c.AllowNodeIPs
 }
 
-// "a node's primary address (its first InternalIP of each IP family)"
-func (c Cluster) isPrimary(ip netip.Addr) bool {
+// "Of each IP family, a node's address is its first InternalIP that is not ignored."
+func (c Cluster) nodeAddresses() (addrs []netip.Addr) {
 	for _, node := range c.Nodes {
-		for _, a := range node.Status.Addresses {
-			internal := parseIP(a.Address)
-			if a.Type != v1.NodeInternalIP || !internal.IsValid() || internal.Is4() != ip.Is4() {
-				continue
+		for _, is4 := range []bool{true, false} {
+			for _, ip := range internalIPs(node) {
+				if ip.Is4() == is4 && !c.isIgnored(ip) {
+					addrs = append(addrs, ip)
+					break
+				}
 			}
-			if internal == ip {
-				return true
-			}
-			break // only the first one counts
 		}
 	}
-	return false
+	return addrs
+}
+
+// isIgnored tells whether an address cannot be a node's: one "that packets cannot come from", "that lies in a cluster CIDR
+// [...] or in a service CIDR", or "where egress IPs are".
+func (c Cluster) isIgnored(ip netip.Addr) bool {
+	return cannotBeSource(ip) || contain(c.clusterCIDRs(), ip) || contain(c.serviceCIDRs(), ip) || contain(c.egressNetworks(), ip)
+}
+
+// "in a network of egress-snat-assign-cidrs, or in one that egress-snat-namespace-cidrs reserves for a namespace, but not
+// for all others. With egress-snat-allow-node-ips this does not hold."
+func (c Cluster) egressNetworks() []netip.Prefix {
+	if c.AllowNodeIPs {
+		return nil
+	}
+	networks := slices.Clone(c.AssignCIDRs)
+	for namespace, reserved := range c.NamespaceCIDRs {
+		if namespace != "*" {
+			networks = append(networks, reserved...)
+		}
+	}
+	return networks
+}
+
+func internalIPs(node *v1.Node) (ips []netip.Addr) {
+	for _, a := range node.Status.Addresses {
+		if ip := parseIP(a.Address); ip.IsValid() && a.Type == v1.NodeInternalIP {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
 }
 
 // "APIServerAddress: the address is an endpoint of the Service default/kubernetes." One that is a node's
@@ -92,7 +119,7 @@ func (c Cluster) isAPIServers(ip netip.Addr) bool {
 	for _, slice := range c.EndpointSlices {
 		if slice.Namespace == "default" && slice.Labels[discovery.LabelServiceName] == "kubernetes" &&
 			slices.ContainsFunc(endpointsIn(slice), func(e endpoint) bool { return e.addr == ip }) {
-			return !c.isPrimary(ip)
+			return !slices.Contains(c.nodeAddresses(), ip)
 		}
 	}
 	return false

@@ -17,6 +17,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -185,6 +186,7 @@ func config(a oracle.Arguments) egress.Config {
 	return egress.Config{
 		ClusterCIDRs: a.ClusterCIDRs, Exclusions: a.ExcludeCIDRs, ExcludeNodes: a.ExcludeNodes, AllowNodeIPs: a.AllowNodeIPs,
 		AllowedCIDRs: a.AllowedCIDRs, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs,
+		Pool: egress.Pool{Networks: a.AssignCIDRs, Nodes: labels.Nothing()},
 	}
 }
 
@@ -202,7 +204,7 @@ var (
 	}
 	podIPs       = []string{"10.128.0.1", "10.128.0.2", "10.128.0.3", "fd00:10:128::1", "fd00:10:128::2", "10.129.0.1"}
 	oddPodIPs    = []string{"10.128.0.02", "192.0.2.1", "198.51.100.1", "203.0.113.1", "10.128.0.99", "2001:db8::1", "nonsense"}
-	nodeIPs      = []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8::2", "10.128.0.99", "203.0.113.2", "nonsense"}
+	nodeIPs      = []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8::2", "10.128.0.99", "10.128.0.1", "fd00:10:128::2", "172.30.0.1", "203.0.113.2", "nonsense"}
 	destinations = []netip.Addr{
 		netip.MustParseAddr("198.51.100.7"), netip.MustParseAddr("10.128.0.3"), netip.MustParseAddr("10.129.0.3"), netip.MustParseAddr("172.30.0.1"),
 		netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("169.254.0.1"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"),
@@ -284,6 +286,7 @@ func (r random) arguments() oracle.Arguments {
 	a := oracle.Arguments{ClusterCIDRs: one(r, prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "10.129.0.0/16"), nil, prefixes("fd00:10:128::/48"))}
 	a.AllProtocols, a.AllowNodeIPs, a.LoadBalancerIPs, a.ExcludeNodes = r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 	a.AllowedCIDRs = one(r, nil, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"))
+	a.AssignCIDRs = one(r, nil, nil, prefixes("203.0.113.2/31", "2001:db8::/127"))
 	a.ExcludeCIDRs = one(r, prefixes("169.254.0.0/16", "224.0.0.0/4", "fe80::/10"), nil, prefixes("198.51.100.0/24"))
 	return a
 }

@@ -14,6 +14,7 @@ type Arguments struct {
 	ExcludeCIDRs    []netip.Prefix            // egress-snat-exclude-cidrs
 	ExcludeNodes    bool                      // egress-snat-exclude-nodes
 	AllowedCIDRs    []netip.Prefix            // egress-snat-allowed-cidrs; nil for any
+	AssignCIDRs     []netip.Prefix            // egress-snat-assign-cidrs
 	NamespaceCIDRs  map[string][]netip.Prefix // egress-snat-namespace-cidrs, by namespace or "*"
 	AllowNodeIPs    bool                      // egress-snat-allow-node-ips
 	LoadBalancerIPs bool                      // egress-snat-load-balancer-ips
@@ -43,6 +44,7 @@ func ParseArguments(given map[string][]string) (Arguments, error) {
 	}
 	for key, cidrs := range map[string]*[]netip.Prefix{
 		"cluster-cidr": &a.ClusterCIDRs, "egress-snat-exclude-cidrs": &a.ExcludeCIDRs, "egress-snat-allowed-cidrs": &a.AllowedCIDRs,
+		"egress-snat-assign-cidrs": &a.AssignCIDRs,
 	} {
 		list := slices.DeleteFunc(values[key], func(text string) bool { return text == "" })
 		if *cidrs = parsePrefixes(list); len(*cidrs) != len(list) {

@@ -71,18 +71,13 @@ func podNamespaces(endpoints []endpoint) map[netip.Addr][]string {
 	return namespaces
 }
 
-// "EndpointOutsideCluster: its address is in no cluster CIDR, or a node's"
-func (c Cluster) isPod(addr netip.Addr) bool {
-	return contain(c.clusterCIDRs(), addr) && !slices.Contains(c.nodeAddresses(), addr)
-}
-
-func (c Cluster) nodeAddresses() (addrs []netip.Addr) {
+// "whose address lies in no cluster CIDR, or is an InternalIP of the node that the EndpointSlice names for it, also an
+// ignored one"
+func (c Cluster) isPod(e endpoint) bool {
 	for _, node := range c.Nodes {
-		for _, a := range node.Status.Addresses {
-			if ip := parseIP(a.Address); ip.IsValid() && (a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP) {
-				addrs = append(addrs, ip)
-			}
+		if node.Name == e.node && slices.Contains(internalIPs(node), e.addr) {
+			return false
 		}
 	}
-	return addrs
+	return contain(c.clusterCIDRs(), e.addr)
 }

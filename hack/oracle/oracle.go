@@ -107,7 +107,7 @@ func (c Cluster) bindings(node string, counts func(endpoint) bool) []Binding {
 				continue
 			}
 			for _, e := range endpoints {
-				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e.addr) || e.isOfAnotherNamespace(named) || c.hasAnotherPod(node, e) {
+				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e) || e.isOfAnotherNamespace(named) || c.hasAnotherPod(node, e) {
 					continue
 				}
 				for _, protocol := range c.protocolsOf(svc) {

@@ -282,17 +282,43 @@ func newFolder(t *testing.T, files map[string]string) *folder {
 // outside runs a program of the machine that is told the folder's path in place of ROOT.
 func (f *folder) outside(args ...string) string {
 	f.Helper()
+	return output(f.T, f.command(args...))
+}
+
+func (f *folder) command(args ...string) *exec.Cmd {
 	const script = `mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$2/root" && mount -t proc proc "$2/root/proc" && shift 2 && exec "$@"`
+	args = slices.Clone(args)
 	for i, arg := range args {
 		args[i] = strings.ReplaceAll(arg, "ROOT", filepath.Join(f.dir, "root"))
 	}
-	return command(f.T, "unshare", append([]string{"--mount", "sh", "-c", script, "sh", f.debian, f.dir}, args...)...)
+	return exec.CommandContext(f.Context(), "unshare", append([]string{"--mount", "sh", "-c", script, "sh", f.debian, f.dir}, args...)...)
 }
 
 // does runs a program in it.
 func (f *folder) does(args ...string) string {
 	f.Helper()
-	return f.outside(append([]string{"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "chroot", "ROOT"}, args...)...)
+	return f.outside(inside(args)...)
+}
+
+// inside is a command outside that runs another one in the folder.
+func inside(args []string) []string {
+	return append([]string{"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "chroot", "ROOT"}, args...)
+}
+
+// refuses fails the test unless a removal, in the folder, is refused while a network plugin's list names the CNI plugin.
+func (f *folder) refuses(removal ...string) {
+	f.Helper()
+	f.refusesOutside(inside(removal)...)
+}
+
+func (f *folder) refusesOutside(removal ...string) {
+	f.Helper()
+	f.does("sh", "-c", `mkdir -p /etc/cni/net.d && echo '{"plugins": [{"type": "origin-node-cni"}]}' >`+list)
+	out, err := f.command(removal...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "origin-node: not removed: "+list+" names the CNI plugin") {
+		f.Errorf("%q: %v, %s; want the removal refused", removal, err, out)
+	}
+	f.does("rm", list)
 }
 
 // has fails the test unless exactly those of these files exist that are wanted.
@@ -344,7 +370,15 @@ func TestPackages_FromInstallationToRemoval(t *testing.T) {
 	}
 	t.Run("deb", func(t *testing.T) { deb(t, versions(t, "_amd64.deb")) })
 	t.Run("rpm", func(t *testing.T) { rpm(t, versions(t, ".x86_64.rpm")) })
-	t.Run("systemd", func(t *testing.T) { underSystemd(t, versions(t, "_amd64.deb")) })
+	t.Run("systemd", func(t *testing.T) {
+		files := versions(t, "_amd64.deb")
+		files["preun"] = filepath.Join(t.TempDir(), "preun") // systemd and rpm do not run in the same Debian
+		script := command(t, "rpm", "--query", "--package", "--queryformat", "%{PREUN}", the(t, first, ".x86_64.rpm"))
+		if err := os.WriteFile(files["preun"], []byte(script), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		underSystemd(t, files)
+	})
 }
 
 // deb: in a fresh Debian, to the purge.
@@ -367,6 +401,8 @@ func deb(t *testing.T, versions map[string]string) {
 	f.says("after the upgrade", config+".dpkg-dist", renewed)
 	f.says("after the upgrade", sysconfig, renewed)
 
+	f.refuses("dpkg", "--remove", "origin-node")
+	f.does("dpkg", "--verify", "origin-node")
 	f.does("dpkg", "--remove", "origin-node")
 	f.has("after the removal", map[string]bool{"/usr/bin/openshift": false, config: true, sysconfig: true, state: true})
 	f.says("after the removal", config, changed)
@@ -440,6 +476,9 @@ func rpm(t *testing.T, versions map[string]string) {
 	f.says("after the upgrade", config, changed)
 	f.says("after the upgrade", config+".rpmnew", renewed)
 	f.says("after the upgrade", sysconfig, renewed)
+	f.refusesOutside("rpm", "--root=ROOT", "--force-debian", "--nodeps", "--erase", "origin-node")
+	rpm("--query", "origin-node")
+	f.has("after a refused removal", map[string]bool{"/usr/bin/openshift": true, "/opt/cni/bin/origin-node-cni": true})
 	rpm("--erase", "origin-node")
 	f.has("after the removal", map[string]bool{"/usr/bin/openshift": false, config: false, sysconfig: false, "/opt/cni/bin/origin-node-cni": false})
 	f.says("after the removal", config+".rpmsave", changed)

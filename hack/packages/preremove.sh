@@ -2,22 +2,25 @@
 # Runs before a removal of the deb ("remove") and of the rpm ("0"), and does nothing before an upgrade. A stopped node leaves its
 # rules in the kernel for the process that comes next. After a removal none comes, so a node that runs takes them along. One
 # that was stopped before is left alone: kube-proxy may have taken its place.
+#
+# A removal after which no pod would start is refused before anything is changed.
 set -e
 case "$1" in
 remove | 0) ;;
 *) exit 0 ;;
 esac
-# keep_plugin refuses the removal while a network plugin's list names the CNI plugin.
-keep_plugin() {
-  list=$(grep -ls '"origin-node-cni"' /etc/cni/net.d/*.conflist) || return 0
-  echo "origin-node: $list names the CNI plugin origin-node-cni, without which no pod starts then. Take its entry out (openshift start node --cleanup does, with egress rules), and remove the package again" >&2
-  exit 1
+newline='
+'
+
+# lists prints the network plugins' lists that name the CNI plugin.
+lists() { grep -ls '"origin-node-cni"' /etc/cni/net.d/*.conflist || true; }
+
+# refuse_if refuses the removal if there are such lists.
+refuse_if() {
+  [ -n "$1" ] || return 0
+  echo "origin-node: not removed: $1 names the CNI plugin origin-node-cni, without which no pod starts then. Take its entry out, and remove the package again" >&2
+  return 1
 }
-if [ ! -d /run/systemd/system ]; then # a chroot, or the build of an image
-  keep_plugin
-  exit 0
-fi
-state=$(systemctl is-active origin-node.service) || true
 
 # openshift runs the program with the configuration that the unit names. systemd fills in CONFIG_FILE.
 openshift() {
@@ -25,17 +28,38 @@ openshift() {
     /usr/bin/openshift "$@" "--config=\${CONFIG_FILE}" </dev/null
 }
 
+state=
+if [ -d /run/systemd/system ]; then # else a chroot, or the build of an image
+  state=$(systemctl is-active origin-node.service) || true
+fi
 case "${state}" in
-active | activating | reloading)
+active | activating | reloading) runs=true ;;
+*) runs= ;;
+esac
+
+# What a clean-up takes out stays in no list.
+stays=$(lists)
+if [ -n "${runs}" ] && [ -n "${stays}" ]; then
+  cleaned=$(openshift start node --cleanup --dry-run) || cleaned=
+  stays=$(lists | while read -r file; do
+    case "${newline}${cleaned}${newline}" in *"${newline}${file}${newline}"*) ;; *) echo "${file}" ;; esac
+  done)
+fi
+refuse_if "${stays}"
+[ -d /run/systemd/system ] || exit 0
+
+enabled=$(systemctl is-enabled origin-node.service 2>/dev/null) || true
+if [ -n "${runs}" ]; then
   # As the unit does before a shutdown: egress IPs that this program has put on the node go to other nodes.
   if openshift egress pool >/dev/null 2>&1; then openshift egress drain --until-restart --timeout=20s || true; fi
-  ;;
-esac
+fi
 systemctl --quiet disable --now origin-node.service || true # somebody may have deleted the unit
-case "${state}" in
-active | activating | reloading)
+if [ -n "${runs}" ]; then
   openshift start node --cleanup ||
     echo "origin-node: not all rules were removed from the kernel; the next boot removes them" >&2
-  ;;
-esac
-keep_plugin
+fi
+if ! refuse_if "$(lists)"; then # the clean-up failed, or other software has put it back
+  if [ "${enabled}" = enabled ]; then systemctl --quiet enable origin-node.service || true; fi
+  if [ -n "${runs}" ]; then systemctl --no-block start origin-node.service || true; fi
+  exit 1
+fi

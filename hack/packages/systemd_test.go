@@ -37,8 +37,11 @@ func underSystemd(t *testing.T, versions map[string]string) {
 	w.upgrade("/mnt/first", "active") // also a way from one version to another
 	w.rules(true)
 
+	w.refused()
+	w.listed(installed)
 	w.does("dpkg", "--remove", "origin-node")
 	w.rules(false)
+	w.does("sh", "-c", "! grep origin-node-cni "+list)
 	w.is("inactive", "is-active")
 	w.does("sh", "-c", "! ls /etc/systemd/system/multi-user.target.wants/origin-node.service")
 
@@ -48,6 +51,44 @@ func underSystemd(t *testing.T, versions map[string]string) {
 	w.does("systemctl", "stop", unit)
 	w.does("dpkg", "--purge", "origin-node")
 	w.rules(true)
+}
+
+// list is one of CNI plugins, with ours. installed says that the node has put it there.
+const (
+	list      = "/etc/cni/net.d/10-test.conflist"
+	installed = true
+)
+
+// listed has the network plugins' list name the CNI plugin. If the node has installed it there, a clean-up takes it out.
+func (w *service) listed(installed bool) {
+	w.Helper()
+	w.does("sh", "-c", `mkdir -p /etc/cni/net.d && echo '{"cniVersion": "1.0.0", "name": "test", "plugins": [{"type": "bridge"}, {"type": "origin-node-cni"}]}' >`+list)
+	if installed {
+		w.does("sed", "-i", `s|^proxyArguments:|&\n  egress-snat-cni-install: ["/opt/cni/bin"]|`, config)
+	}
+}
+
+// refused: a removal of the deb, and one of the rpm, that would leave a list with the CNI plugin is refused, and changes nothing:
+// the same process goes on, enabled and with its rules.
+func (w *service) refused() {
+	w.Helper()
+	w.listed(!installed)
+	defer w.does("rm", list)
+	pid := func() string { return w.does("systemctl", "show", unit, "--value", "--property=MainPID") }
+	before := pid()
+	for name, removal := range map[string][]string{"deb": {"dpkg", "--remove", "origin-node"}, "rpm": {"sh", "/mnt/preun", "0"}} {
+		out, err := w.machine.Run(removal[0], removal[1:]...)
+		if err == nil || !strings.Contains(err.Error(), "origin-node: not removed: "+list+" names the CNI plugin") {
+			w.Errorf("%s: %v, %s; want the removal refused", name, err, out)
+		}
+		if now := pid(); now != before {
+			w.Errorf("%s: the process %s runs, before it was %s", name, now, before)
+		}
+		w.is("enabled", "is-enabled")
+		w.is("active", "is-active")
+		w.rules(true)
+	}
+	w.does("dpkg", "--verify", "origin-node")
 }
 
 const noAPIServer = `apiVersion: v1

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -21,6 +22,9 @@ const leastSecret = 6
 // secretName matches the names of values that are secrets.
 const secretName = `(?:token|passw(?:or)?d|passphrase|secret|credential|api[_-]?key|private[_-]?key|access[_-]?key|auth[_-]?key|(?:client-)?key-data|cookie)`
 
+// beforeAt matches what stands before the last @ of a word; a quote in it is escaped.
+const beforeAt = `((?:\\.|[^\s"'\\])+)@`
+
 var (
 	isSecretName = regexp.MustCompile(`(?i)` + secretName)
 	// Looks are what a secret looks like, and what stands in its place.
@@ -31,10 +35,14 @@ var (
 		{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), removed},
 		{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*`), removed}, // a JSON web token
 		{regexp.MustCompile(`(?i)\b((?:bearer|authorization:? *basic) +)[^\s"']+`), "${1}" + removed},
-		{regexp.MustCompile(`(://)[^/\s@"']+@`), "${1}" + removed + "@"}, // a URL's user
+		{urlUser, "${1}" + removed + "@"},
+		{regexp.MustCompile(`(?i)((?:http|https|ftp|all|socks5?)_?proxy\\?["']? *[:=] *\\?["']?(?:[a-z0-9]+://)?)` + beforeAt), "${1}" + removed + "@"}, // without a scheme
 		{regexp.MustCompile(`(?i)(--[a-z0-9-]*` + secretName + `[a-z0-9-]* +)[^\s"']+`), "${1}" + removed},
 		{regexp.MustCompile(`(?i)([a-z0-9_.-]*` + secretName + `[a-z0-9_.-]*\\?["']? *[:=] *)(?:\\?"[^"\n]*"|'[^'\n]*'|[^\s,;}\]"']+)`), "${1}" + removed},
 	}
+	// urlUser is a URL's user and password, up to the last @: nobody has to escape those in a password, and it may have slashes. A
+	// URL with an @ in its path loses more than that.
+	urlUser = regexp.MustCompile(`(://)` + beforeAt)
 	// keyLike is a value that may be a key: no word of a configuration is as long.
 	keyLike = regexp.MustCompile(`[A-Za-z0-9+/_-]{32,}={0,2}`)
 )
@@ -125,6 +133,7 @@ func (b *Blanker) blank(node *yaml.Node, what fate, whole []string) {
 		if what == secret {
 			b.Learn(node.Value)
 		}
+		b.Learn(passwordsIn(node.Value)...)
 		if what != keeps && node.Value != "" {
 			*node = yaml.Node{Kind: yaml.ScalarNode, Value: removed}
 		}
@@ -167,10 +176,22 @@ func (b *Blanker) Environment(variables []string, harmless ...string) []byte {
 	return []byte(text.String())
 }
 
-// secretsIn returns the value of a variable whose name says that it is secret.
+// secretsIn returns the value of a variable whose name says that it is secret, or the passwords in it.
 func secretsIn(name, value string) []string {
 	if isSecretName.MatchString(name) {
 		return []string{value}
 	}
-	return nil
+	return passwordsIn(value)
+}
+
+// passwordsIn returns the passwords of the URLs in a text, as they are there and without escapes.
+func passwordsIn(text string) (passwords []string) {
+	for _, match := range urlUser.FindAllStringSubmatch(text, -1) {
+		_, password, _ := strings.Cut(match[2], ":")
+		passwords = append(passwords, password)
+		if plain, err := url.PathUnescape(password); err == nil {
+			passwords = append(passwords, plain)
+		}
+	}
+	return passwords
 }

@@ -131,6 +131,53 @@ func TestBlanker_Text(t *testing.T) {
 	}
 }
 
+// TestBlanker_URLs: nothing of a URL's user and password stays, whatever is in them.
+func TestBlanker_URLs(t *testing.T) {
+	for given, want := range map[string]string{
+		"proxy http://me:p@ssw0rd@proxy.example.com:3128/ used":          "proxy http://(removed)@proxy.example.com:3128/ used",
+		"http://me:p@ss@w0rd@192.0.2.1":                                  "http://(removed)@192.0.2.1",
+		"http://me:p%40ssw0rd@proxy http://you:x@proxy":                  "http://(removed)@proxy http://(removed)@proxy",
+		"http://me:p/ss#w0rd?x@proxy:3128":                               "http://(removed)@proxy:3128",
+		"http://me:@proxy":                                               "http://(removed)@proxy",
+		`{"proxy":"http://me:p@ssw\"0rd@proxy","next":"http://a/b"}`:     `{"proxy":"http://(removed)@proxy","next":"http://a/b"}`,
+		"HTTPS_PROXY=https://me:p@ssw0rd@[2001:db8::1]:3128 NO_PROXY=.a": "HTTPS_PROXY=https://(removed)@[2001:db8::1]:3128 NO_PROXY=.a",
+		"https_proxy=me:p@ssw0rd@proxy:3128":                             "https_proxy=(removed)@proxy:3128",
+		"  httpProxy: 'me:p@ssw0rd@proxy:3128'":                          "  httpProxy: '(removed)@proxy:3128'",
+		`Environment="ALL_PROXY=socks5://me:p@ssw0rd@proxy" "X=y"`:       `Environment="ALL_PROXY=socks5://(removed)@proxy" "X=y"`,
+		"--proxy=http://me:p@ssw0rd@proxy":                               "--proxy=http://(removed)@proxy",
+		"https://proxy.example.com:3128/path, by root@node-1":            "https://proxy.example.com:3128/path, by root@node-1",
+	} {
+		var b Blanker
+		if got := string(b.Text([]byte(given))); got != want {
+			t.Errorf("%q\n got %q\nwant %q", given, got, want)
+		}
+	}
+}
+
+// TestBlanker_PasswordsOfURLs are removed elsewhere as well, where they were found in a document or an environment.
+func TestBlanker_PasswordsOfURLs(t *testing.T) {
+	for name, learn := range map[string]func(*Blanker) string{
+		"a document": func(b *Blanker) string {
+			text, err := b.YAML([]byte("proxies:\n- server: http://me:p%40ssw0rd@proxy\n  other: http://you:w@rd/567@proxy\n"))
+			if err != nil {
+				t.Error(err)
+			}
+			return string(b.Text(text))
+		},
+		"an environment": func(b *Blanker) string {
+			return string(b.Environment([]string{"HTTP_PROXY=http://me:p%40ssw0rd@proxy,http://you:w@rd/567@proxy", "A=http://you:w@rd/567@proxy"}))
+		},
+	} {
+		var b Blanker
+		if got := learn(&b); strings.Contains(got, "w0rd") || strings.Contains(got, "rd/567") {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := string(b.Text([]byte("login w@rd/567 failed"))); got != "login (removed) failed" {
+			t.Errorf("elsewhere, after %s: %q", name, got)
+		}
+	}
+}
+
 func TestBlanker_YAML(t *testing.T) {
 	const given = `# the key was 0123456789abcdef0123456789abcdef
 kind: NodeConfig

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,6 +25,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
@@ -69,7 +72,7 @@ func smallCluster() *fakeAPI {
 	var nodes []v1.Node
 	for i, name := range []string{"node-1", "node-2", "node-3"} {
 		nodes = append(nodes, v1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"network.openshift.io/egress-assignable": ""}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-restriction.kubernetes.io/egress-assignable": ""}},
 			Status: v1.NodeStatus{
 				Addresses:  []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2." + string(rune('1'+i))}},
 				Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
@@ -366,6 +369,54 @@ func TestDesk_HelpIsItsOwn(t *testing.T) {
 	for _, c := range newDeskCommand().Commands() {
 		if c.Name() != "version" && (c.Long != deskHelps[c.Name()].long || c.Long == "" || strings.Contains(c.Example, "openshift egress")) {
 			t.Errorf("%s has the help of a node's command", c.Name())
+		}
+	}
+}
+
+// TestDesk_PrintsNoControlCharacters: whatever others write into annotations, Leases and EndpointSlices, no command sends it to the
+// terminal as it is.
+func TestDesk_PrintsNoControlCharacters(t *testing.T) {
+	const evil = "\x1b]0;owned\x07\x1b[2J\u202e\u009b31m\r"
+	escaped := func(text string) string { // as JSON allows it, and YAML
+		quoted := ""
+		for _, r := range text {
+			quoted += fmt.Sprintf(`\u%04x`, r)
+		}
+		return `"` + quoted + `"`
+	}
+	leases := map[string][]coordinationv1.Lease{
+		"addresses":     {announcing("node-2", `{`+escaped(evil)+`: {"epoch": `+escaped(evil)+`}}`, `{"cluster-cidr":["10.128.0.0/14"]}`)},
+		"no JSON":       {announcing("node-2", evil, `{"cluster-cidr":["10.128.0.0/14"]}`), announcing("node-1", `{}`, evil)},
+		"argument":      {announcing("node-2", `{}`, `{`+escaped(evil)+`: ["x"]}`)},
+		"value":         {announcing("node-2", `{}`, `{"cluster-cidr":[`+escaped(evil)+`], "egress-snat-assign-nodes": [`+escaped(evil)+`]}`)},
+		"configuration": {announcing("node-2", `{}`, evil)},
+	}
+	for name, of := range leases {
+		api := smallCluster()
+		hostile := claiming("shop", "web", 9, "203.0.113.10")
+		hostile.Annotations = map[string]string{egress.Annotation: evil}
+		wrong := claiming("shop", "db", 8, evil)
+		endpoints := endpointsOf("shop", "web", "10.128.0.11", "node-1")
+		endpoints.Endpoints[0].TargetRef.Name, endpoints.Endpoints[0].NodeName = evil, ptr.To(evil)
+		foreign := endpointsOf("shop", "api", "10.128.0.14", "node-1")
+		foreign.Endpoints[0].TargetRef.Namespace = evil
+		services := []v1.Service{hostile, wrong, claiming("shop", "api", 3, "203.0.113.12")}
+		for path, kind := range map[string]string{servicesPath: "ServiceList", ownServices: "ServiceList"} {
+			api.lists[path] = map[string]any{"kind": kind, "apiVersion": "v1", "items": services}
+		}
+		for _, path := range []string{slicesPath, ownSlices} {
+			api.lists[path] = map[string]any{"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": []discovery.EndpointSlice{endpoints, foreign}}
+		}
+		api.setLeases(of...)
+		for _, command := range []string{"list", "list -A -o wide", "list -o json", "list -o yaml", "refused", "refused -o wide", "refused -o yaml", "refused -o json", "addresses", "addresses -o wide",
+			"explain 10.128.0.11", "explain 10.128.0.14 -o wide", "explain shop/web -o wide", "explain shop/api", "explain shop/db -o yaml", "pool"} {
+			out, errOut, err := kubectl(t, api, strings.Fields(command)...)
+			if err != nil {
+				errOut += errorText(err)
+			}
+			if i := strings.IndexFunc(out+errOut, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s, %s: unprintable text: %q", name, command, out+errOut)
+			}
 		}
 	}
 }

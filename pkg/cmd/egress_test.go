@@ -129,7 +129,7 @@ func clusterInput() plan.Input {
 	return plan.Input{
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")},
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")},
-		Nodes:        []plan.Node{{Name: "node-1", Primary: addr("192.0.2.2"), Addresses: []netip.Addr{addr("192.0.2.2")}}},
+		Nodes:        []plan.Node{{Name: "node-1", InternalIPs: []netip.Addr{addr("192.0.2.2")}}},
 		ExcludeNodes: true,
 		Claims: []plan.Claim{
 			claimOf("shop", "web", 9, "203.0.113.10", both, at("10.128.0.11", "shop/web-0", "node-1"), at("10.128.0.12", "shop/web-1", "node-2")),

@@ -62,8 +62,9 @@ func newStartNodeCommand() *cobra.Command {
 	f.StringSliceVar(&o.disable, "disable", nil, "Components not to run.")
 	f.BoolVar(&o.initOnly, "init-only", false, "Make the kernel's settings that need more privileges than the node, and exit: conntrack's, and what node ports on loopback need.")
 	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy, of egress SNAT and of the tunnel's ports, and what steers packets; end connections that use an egress IP or go to the tunnel server, and exit.")
-	f.BoolVar(&o.dryRun, "dry-run", false, "Print the rules of egress SNAT and of the tunnel's ports for the current objects, as input of ipset, iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit.")
-	c.MarkFlagsMutuallyExclusive("init-only", "cleanup", "dry-run")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the rules of egress SNAT and of the tunnel's ports for the current objects, as input of ipset, iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit. With --cleanup, print the files from which that would take the CNI plugin.")
+	c.MarkFlagsMutuallyExclusive("init-only", "cleanup")
+	c.MarkFlagsMutuallyExclusive("init-only", "dry-run")
 	return c
 }
 
@@ -90,6 +91,8 @@ func (o *nodeOptions) run(c *cobra.Command) error {
 		return err
 	case o.initOnly:
 		return proxy.Init(c.Context())
+	case o.cleanup && o.dryRun:
+		return proxy.CleanupDryRun(c.OutOrStdout())
 	case o.cleanup:
 		return proxy.Cleanup(c.Context())
 	}

@@ -8,11 +8,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/logs"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // ExitConfigChanged is the exit status of a node whose configuration has changed and is valid: its
@@ -36,8 +39,18 @@ func Main() int {
 	case errors.Is(err, errIncomplete):
 		return ExitIncomplete
 	}
-	fmt.Fprintf(os.Stderr, "%s%v\n", errorPrefix, err)
+	fmt.Fprintf(os.Stderr, "%s%s\n", errorPrefix, errorText(err))
 	return 1
+}
+
+// errorText returns an error for a terminal: what others have written, in the annotation of a Lease for example, may be part of it.
+// Its lines stay, because errors that are joined have one each.
+func errorText(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = kernel.Printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // commandFor returns the command line of the name that the program was started under.

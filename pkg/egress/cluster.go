@@ -7,6 +7,8 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // setNode takes the newest version of a Node and tells whether plans may change.
@@ -21,9 +23,7 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 		return changed
 	}
 	s.nodes[object.Name] = converted
-	clear(s.primaryOf)
-	s.isPrimaryOf = nil
-	s.move()
+	s.moveNodes()
 	return true
 }
 
@@ -53,12 +53,10 @@ func (s *state) deleteNode(name string) (changed bool) {
 		changed = s.setPodCIDRs(nil)
 	}
 	if len(s.nodes[name]) > 0 {
-		s.move()
+		s.moveNodes()
 		changed = true
 	}
 	delete(s.nodes, name)
-	clear(s.primaryOf)
-	s.isPrimaryOf = nil
 	return changed
 }
 
@@ -117,7 +115,50 @@ func (s *state) clusterCIDRs() []netip.Prefix {
 
 // primary returns the primary address of a node; invalid if it has none.
 func (s *state) primary(name string, family v1.IPFamily) netip.Addr {
+	return s.primaries(family)[name]
+}
+
+// addressOf is primary for a Node as it is. It costs the same however many nodes there are.
+func (s *state) addressOf(node *v1.Node, family v1.IPFamily) netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.nodes[name][family].Primary
+	if s.foreign[family] == nil {
+		foreign := plan.NewForeign(s.networks(family))
+		s.foreign[family] = &foreign
+	}
+	return s.foreign[family].Primary(convertNode(node)[family])
+}
+
+// primaries returns the primary addresses of all nodes that have one, in an IP family, by their names. The map must not be
+// changed. There may be thousands of nodes, and each sync asks several times.
+func (s *state) primaries(family v1.IPFamily) map[string]netip.Addr {
+	return s.judgedNodes(family).primary
+}
+
+// nodeFaults returns what Nodes should not tell, in an IP family. The list must not be changed.
+func (s *state) nodeFaults(family v1.IPFamily) []plan.NodeFault { return s.judgedNodes(family).faults }
+
+// judgedNodes are the nodes' addresses of an IP family as the plan has them.
+type judgedNodes struct {
+	primary map[string]netip.Addr
+	faults  []plan.NodeFault
+	// isPrimary has the addresses of primary.
+	isPrimary map[netip.Addr]bool
+}
+
+// isPrimary tells whether an address is a node's primary one.
+func (s *state) isPrimary(ip netip.Addr) bool { return s.judgedNodes(familyOf(ip)).isPrimary[ip] }
+
+func (s *state) judgedNodes(family v1.IPFamily) *judgedNodes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.judged[family] == nil {
+		primary, faults := plan.PrimaryAddresses(s.surroundings(family))
+		isPrimary := make(map[netip.Addr]bool, len(primary))
+		for _, ip := range primary {
+			isPrimary[ip] = true
+		}
+		s.judged[family] = &judgedNodes{primary, faults, isPrimary}
+	}
+	return s.judged[family]
 }

@@ -62,7 +62,8 @@ type eventRecorder struct {
 	refusals map[plan.Service]map[v1.IPFamily][]plan.Refusal
 	// troubles are what is wrong with where the egress IPs of Services are.
 	troubles map[plan.Service][]trouble
-	// warnings are the Events that follow for each Service. Those about this node have no Service.
+	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
+	// about a Node are by [aboutNode].
 	warnings map[plan.Service][]warning
 	// news are Events about this node that are told once.
 	news []warning
@@ -162,8 +163,8 @@ func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Ref
 	r.wakeUp()
 }
 
-// setTroubles says what is wrong with where the egress IPs of Services are, and with no Service what is wrong with
-// this node's steering, all of it. It does not block.
+// setTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
+// this node's steering, and by [aboutNode] what is wrong with any Node, all of it. It does not block.
 func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,9 +175,12 @@ func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
 			if slices.Equal(before[service], troubles[service]) {
 				continue
 			}
-			if service == (plan.Service{}) {
+			switch {
+			case service == (plan.Service{}):
 				r.replace(service, r.warningsAboutNode())
-			} else {
+			case service.Namespace == "":
+				r.replace(service, told(extension.NodeReference(service.Name), troubles[service]))
+			default:
 				r.replace(service, r.warningsAbout(service))
 			}
 			r.wakeUp()
@@ -248,7 +252,12 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 			}
 		}
 	}
-	for _, t := range r.troubles[service] {
+	return append(warnings, told(about, r.troubles[service])...)
+}
+
+// told returns the warnings of troubles with an object.
+func told(about v1.ObjectReference, troubles []trouble) (warnings []warning) {
+	for _, t := range troubles {
 		warnings = append(warnings, warning{about: about, reason: t.reason, note: extension.ValidNote(t.note), ofFew: t.own})
 	}
 	return warnings
@@ -277,10 +286,7 @@ func (r *eventRecorder) warningsAboutNode() []warning {
 			warnings = append(warnings, warning{about: about, reason: reason, note: extension.ValidNote(note)})
 		}
 	}
-	for _, t := range r.troubles[plan.Service{}] {
-		warnings = append(warnings, warning{about: about, reason: t.reason, note: extension.ValidNote(t.note)})
-	}
-	return warnings
+	return append(warnings, told(about, r.troubles[plan.Service{}])...)
 }
 
 // example returns a refusal for a reason, the same one as long as it is there, if possible: another

@@ -431,3 +431,35 @@ func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
 		t.Errorf("requests %q, want two", got)
 	}
 }
+
+// TestEventRecorder_AboutALyingNode: few of the nodes that know tell about a Node with addresses that are not its own, and nobody
+// does when it is over.
+func TestEventRecorder_AboutALyingNode(t *testing.T) {
+	s := stateWith(20)
+	s.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	liar := node("node-3", "10.128.0.5", v1.ConditionTrue)
+	s.setNode(liar)
+	faults := s.nodeFaults(v1.IPv4Protocol)
+	if len(faults) != 1 || faults[0].Node != "node-3" || s.primary("node-3", v1.IPv4Protocol).IsValid() {
+		t.Fatalf("faults %+v, primary address %s; want the pod's address ignored", faults, s.primary("node-3", v1.IPv4Protocol))
+	}
+	writers := 0
+	for i := range 20 {
+		r := newTestRecorder(fmt.Sprintf("node-%d", i), s)
+		r.setTroubles(map[plan.Service][]trouble{aboutNode("node-3"): {{reason: nodeAddressIgnored, note: faults[0].Message}}})
+		due := dueAt(r, time.Now())
+		for _, w := range due {
+			if w.about != extension.NodeReference("node-3") || w.reason != nodeAddressIgnored || !strings.Contains(w.note, "10.128.0.5") {
+				t.Errorf("told: %+v", w)
+			}
+		}
+		writers += len(due)
+		r.setTroubles(nil)
+		if due := dueAt(r, time.Now().Add(time.Hour)); len(due) > 0 {
+			t.Errorf("told when it is over: %+v", due)
+		}
+	}
+	if writers != eventWriters {
+		t.Errorf("%d nodes tell, want %d", writers, eventWriters)
+	}
+}

@@ -25,6 +25,7 @@ type family struct {
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
 	refusals   *refusalLog
+	nodeFaults *nodeFaultLog
 	// unguarded are bindings that have been removed, and whose pods' addresses are still guarded.
 	unguarded []kernel.Binding
 	// steering is that of the last sync.
@@ -43,8 +44,8 @@ func newFamily(e *Extension, name v1.IPFamily) *family {
 		extension: e,
 		name:      name,
 		logger:    logger,
-		refusals:  newRefusalLog(logger, clock.RealClock{}),
-		loop:      extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
+		refusals:  newRefusalLog(logger, clock.RealClock{}), nodeFaults: newNodeFaultLog(logger, clock.RealClock{}),
+		loop: extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
 			Steering:      e.config.Steering.forKernel(),
@@ -109,6 +110,9 @@ func (f *family) report(change plan.Change, numbers plan.Numbers) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
 	f.refusals.log(change.Refused, change.Lifted)
+	faults := f.extension.state.nodeFaults(f.name)
+	ignoredNodeAddresses.WithLabelValues(string(f.name)).Set(float64(len(faults)))
+	f.nodeFaults.log(faults)
 }
 
 func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -66,13 +67,15 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 const notSteering plan.Reason = "EgressIPUnreachable"
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
-// Service what is wrong with this node's steering and with the CNI plugin.
+// Service what is wrong with this node's steering and with the CNI plugin. What is wrong with any Node's addresses is by
+// [aboutNode].
 func (e *Extension) troubles() map[plan.Service][]trouble {
-	troubles := e.steerer.troubles()
+	troubles := e.nodeTroubles()
+	for about, t := range e.pool.labelTroubles() {
+		troubles[about] = append(troubles[about], t)
+	}
+	maps.Copy(troubles, e.steerer.troubles())
 	for _, f := range e.steeringFaults() {
-		if troubles == nil {
-			troubles = map[plan.Service][]trouble{}
-		}
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})
 	}
 	if _, ofPorts := e.portTroubles(); len(ofPorts) > 0 {
@@ -82,9 +85,6 @@ func (e *Extension) troubles() map[plan.Service][]trouble {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], ofPorts...)
 	}
 	for _, message := range e.pluginFaults.all() {
-		if troubles == nil {
-			troubles = map[plan.Service][]trouble{}
-		}
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: pluginFailing, note: message})
 	}
 	return troubles

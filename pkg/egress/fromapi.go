@@ -9,7 +9,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
@@ -28,7 +27,7 @@ func FromAPI(config Config, objects Objects, now time.Time) (result status.Snaps
 	config.NodeName, config.Scope = "", placement.Node // no node: then the planners keep no endpoints
 	s, _, err := stateFor(config, objects)
 	result = status.Snapshot{FromAPI: true, Time: now, Steering: config.Steering.transport()}
-	directory, leaseErr := directoryOf(objects, now)
+	directory, leaseErr := directoryOf(s, objects, now)
 	for _, name := range families {
 		in, _ := s.input(name)
 		f := status.Family{Family: string(name), Input: in, Plan: plan.Build(in), Scope: string(placement.Cluster)}
@@ -42,7 +41,7 @@ func FromAPI(config Config, objects Objects, now time.Time) (result status.Snaps
 
 // directoryOf returns who holds which address by the Leases, at a time. A sign of life counts from when its Lease was
 // renewed, by the clock of its node.
-func directoryOf(objects Objects, now time.Time) (*holders.Directory, error) {
+func directoryOf(s *state, objects Objects, now time.Time) (*holders.Directory, error) {
 	outer := v1.IPv4Protocol
 	if len(objects.Nodes) > 0 {
 		outer = outerOf(objects.Nodes[0].Name, objects.Nodes)
@@ -62,7 +61,7 @@ func directoryOf(objects Objects, now time.Time) (*holders.Directory, error) {
 		directory.Apply(event, at)
 	}
 	for _, node := range objects.Nodes {
-		directory.Apply(nodeSeen(node), now)
+		directory.Apply(s.nodeSeen(node, outer), now)
 	}
 	directory.Apply(holders.LeasesKnown{}, now)
 	return directory, errors.Join(errs...)
@@ -130,7 +129,7 @@ func PoolFromAPI(config Config, objects Objects, snapshot status.Snapshot) (stat
 		if i >= 0 {
 			m.Held, fresh = assignedTo(pool, objects.Leases[i]), isFresh(objects.Leases[i], snapshot.Time)
 		}
-		m.State = memberState(pool.Nodes.Matches(labels.Set(node.Labels)), fresh, nodeSeen(node).Ready, len(m.Held) > 0)
+		m.State = memberState(pool.selects(node.Labels), fresh, isReady(node), len(m.Held) > 0)
 		if m.State == "" {
 			continue
 		}

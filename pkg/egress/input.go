@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/placement"
@@ -65,17 +64,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 // surroundings returns what the plan of family depends on beside Services and their endpoints.
 // The lock must be held.
 func (s *state) surroundings(family v1.IPFamily) plan.Input {
-	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
-	in := plan.Input{
-		ClusterCIDRs:   of(s.clusterCIDRs()),
-		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
-		Exclusions:     of(s.config.Exclusions),
-		ExcludeNodes:   s.config.ExcludeNodes,
-		AllowNodeIPs:   s.config.AllowNodeIPs,
-		Policies:       s.policies(),
-		NamespaceCIDRs: s.config.NamespaceCIDRs,
-		NoProxier:      !slices.Contains(s.served, family),
-	}
+	in := s.networks(family)
 	for endpoints := range s.endpointsOf(apiServer) {
 		for _, e := range ofFamily(family, endpoints, endpointAddr) {
 			in.APIServers = append(in.APIServers, e.Addr)
@@ -87,6 +76,22 @@ func (s *state) surroundings(family v1.IPFamily) plan.Input {
 		}
 	}
 	return in
+}
+
+// networks returns surroundings without nodes and API servers. The lock must be held.
+func (s *state) networks(family v1.IPFamily) plan.Input {
+	of := func(cidrs []netip.Prefix) []netip.Prefix { return ofFamily(family, cidrs, netip.Prefix.Addr) }
+	return plan.Input{
+		ClusterCIDRs:   of(s.clusterCIDRs()),
+		ServiceCIDRs:   of(slices.Concat(s.serviceCIDRs, s.network.serviceCIDRs)),
+		Exclusions:     of(s.config.Exclusions),
+		AssignCIDRs:    of(s.config.Pool.Networks),
+		ExcludeNodes:   s.config.ExcludeNodes,
+		AllowNodeIPs:   s.config.AllowNodeIPs,
+		Policies:       s.policies(),
+		NamespaceCIDRs: s.config.NamespaceCIDRs,
+		NoProxier:      !slices.Contains(s.served, family),
+	}
 }
 
 // apiServer is the Service whose endpoints are the API servers.
@@ -176,7 +181,7 @@ func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Ad
 // assignable returns the egress IPs that this node may get at any moment; none unless it is in the pool.
 func (s *state) assignable(nodes []*v1.Node) map[netip.Addr]bool {
 	assignable, pool := map[netip.Addr]bool{}, s.config.Pool
-	if len(pool.Networks) == 0 || !slices.ContainsFunc(nodes, func(n *v1.Node) bool { return n.Name == s.config.NodeName && pool.Nodes.Matches(labels.Set(n.Labels)) }) {
+	if len(pool.Networks) == 0 || !slices.ContainsFunc(nodes, func(n *v1.Node) bool { return n.Name == s.config.NodeName && pool.selects(n.Labels) }) {
 		return assignable
 	}
 	for _, family := range families {

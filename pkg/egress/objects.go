@@ -361,34 +361,34 @@ func convertKubeletPod(pod *v1.Pod) podObject {
 	return object
 }
 
-// convertNode reads a Node's addresses by IP family. Its primary address is its first
-// InternalIP; host names are left out.
+// convertNode reads a Node's InternalIPs by IP family. ExternalIPs and host names are left out.
 func convertNode(object *v1.Node) map[v1.IPFamily]plan.Node {
 	result := map[v1.IPFamily]plan.Node{}
-	for _, address := range object.Status.Addresses {
-		ip, ok := parseIP(address.Address)
-		if !ok || address.Type != v1.NodeInternalIP && address.Type != v1.NodeExternalIP {
-			continue
+	for _, ip := range internalIPs(object) {
+		node, known := result[familyOf(ip)]
+		if !known {
+			node = plan.Node{Name: object.Name, Created: object.CreationTimestamp.Time}
 		}
-		node := result[familyOf(ip)]
-		node.Name = object.Name
-		if address.Type == v1.NodeInternalIP && !node.Primary.IsValid() {
-			node.Primary = ip
-		}
-		node.Addresses = append(node.Addresses, ip)
+		node.InternalIPs = append(node.InternalIPs, ip)
 		result[familyOf(ip)] = node
 	}
 	return result
 }
 
-func equalNodes(a, b map[v1.IPFamily]plan.Node) bool {
-	for _, family := range families {
-		x, y := a[family], b[family]
-		if x.Name != y.Name || x.Primary != y.Primary || !slices.Equal(x.Addresses, y.Addresses) {
-			return false
+// internalIPs returns those that a Node tells, in its order.
+func internalIPs(object *v1.Node) (ips []netip.Addr) {
+	for _, address := range object.Status.Addresses {
+		if ip, ok := parseIP(address.Address); ok && address.Type == v1.NodeInternalIP {
+			ips = append(ips, ip)
 		}
 	}
-	return true
+	return ips
+}
+
+func equalNodes(a, b map[v1.IPFamily]plan.Node) bool {
+	return maps.EqualFunc(a, b, func(x, y plan.Node) bool {
+		return x.Name == y.Name && x.Created.Equal(y.Created) && slices.Equal(x.InternalIPs, y.InternalIPs)
+	})
 }
 
 // networkName is the one Network of config.openshift.io that means anything.

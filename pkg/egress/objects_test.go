@@ -166,8 +166,8 @@ func TestConvertNode_AddressesByFamily(t *testing.T) {
 		return result
 	}
 	want := map[v1.IPFamily]plan.Node{
-		v1.IPv4Protocol: {Name: "n", Primary: addrs("192.0.2.2")[0], Addresses: addrs("198.51.100.2", "192.0.2.2", "192.0.2.3")},
-		v1.IPv6Protocol: {Name: "n", Primary: addrs("fd00::2")[0], Addresses: addrs("fd00::2")},
+		v1.IPv4Protocol: {Name: "n", InternalIPs: addrs("192.0.2.2", "192.0.2.3")},
+		v1.IPv6Protocol: {Name: "n", InternalIPs: addrs("fd00::2")},
 	}
 	if diff := cmp.Diff(want, got, compareNetip); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

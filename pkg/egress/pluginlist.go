@@ -255,11 +255,24 @@ func RemovePlugin(folder string) (err error) {
 }
 
 func removePlugin(folder string) error {
-	all, err := conflist.All(folder)
-	for _, list := range all {
-		if list.Entry(cni.Plugin) != nil {
-			err = errors.Join(err, list.Remove(cni.Plugin))
-		}
+	lists, err := listsWithPlugin(folder)
+	for _, list := range lists {
+		err = errors.Join(err, list.Remove(cni.Plugin))
 	}
 	return err
+}
+
+// PluginLists returns the files that RemovePlugin takes our plugin out of.
+func PluginLists(folder string) (files []string, err error) {
+	lists, err := listsWithPlugin(folder)
+	for _, list := range lists {
+		files = append(files, list.Path)
+	}
+	return files, err
+}
+
+// listsWithPlugin returns the lists in a folder that have our plugin. What cannot be read is in err.
+func listsWithPlugin(folder string) ([]conflist.List, error) {
+	all, err := conflist.All(folder)
+	return slices.DeleteFunc(all, func(list conflist.List) bool { return list.Entry(cni.Plugin) == nil }), err
 }

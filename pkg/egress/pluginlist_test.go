@@ -129,8 +129,14 @@ func TestPluginList_Puts(t *testing.T) {
 	l.sees("", "20")
 	l.writes(bridge)
 	l.sees("", "20")
+	if files, err := PluginLists(l.folder); err != nil || len(files) != 1 || filepath.Dir(files[0]) != l.folder {
+		t.Errorf("the plugin is in %q, %v; want one file of %s", files, err, l.folder)
+	}
 	if err := RemovePlugin(l.folder); err != nil {
 		t.Fatal(err)
+	}
+	if files, err := PluginLists(l.folder); err != nil || len(files) != 0 {
+		t.Errorf("the plugin is in %q, %v after the clean-up", files, err)
 	}
 	if list, err := conflist.Find(l.folder); err != nil || list.Entry(cni.Plugin) != nil || len(list.Plugins) != 1 {
 		t.Errorf("list %+v, err %v after the clean-up", list, err)

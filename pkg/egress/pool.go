@@ -30,20 +30,10 @@ type Pool struct {
 	// Nodes selects the nodes that it puts them on, Port is where these speak to each other.
 	Nodes labels.Selector
 	Port  uint16
+	// Former is a label of Nodes that are selected as well; empty for none.
+	Former string
 	// DrainFile is there as long as this node is drained; also after a restart, not after a reboot.
 	DrainFile string
-}
-
-// LabelKeys are those of Nodes that select the pool's; none if there is no pool.
-func (p Pool) LabelKeys() (keys []string) {
-	if len(p.Networks) == 0 {
-		return nil
-	}
-	requirements, _ := p.Nodes.Requirements()
-	for _, r := range requirements {
-		keys = append(keys, r.Key())
-	}
-	return keys
 }
 
 // poolNode is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
@@ -54,8 +44,8 @@ type poolNode struct {
 	ctx       context.Context
 
 	mu sync.Mutex
-	// nodes are those that are in the pool.
-	nodes map[string]bool
+	// nodes are those that are in the pool, former those that are by its former label alone.
+	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
 	wanted map[v1.IPFamily]wanted
 	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
@@ -72,9 +62,9 @@ type poolNode struct {
 	// handing are the egress IPs of each handover that is not over, by its number; begun is that of the last one.
 	handing map[int][]netip.Addr
 	begun   int
-	// warned is what the log says of networks of the pool inside the cluster, and of addresses that this node cannot
-	// hold.
-	warned struct{ networks, unable []string }
+	// warned is what the log says of networks of the pool inside the cluster, of addresses that this node cannot
+	// hold, and of nodes with the former label.
+	warned struct{ networks, unable, labels []string }
 }
 
 // wanted are the addresses that a revision of a family's plan grants.
@@ -97,12 +87,13 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 	}
 	p := &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
-		nodes: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
+		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
 		handing: map[int][]netip.Addr{},
 	}
 	for why := range pool.Reasons() {
 		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
 	}
+	p.warnOfSelector()
 	return p
 }
 
@@ -120,24 +111,33 @@ func (p *poolNode) keep() {
 
 // setNode takes the newest version of a Node, and tells whether another one is in the pool.
 func (p *poolNode) setNode(node *v1.Node) (changed bool) {
-	return p.setInPool(node.Name, p != nil && p.extension.config.Pool.Nodes.Matches(labels.Set(node.Labels)))
-}
-
-// deleteNode forgets a Node, and tells whether it was in the pool.
-func (p *poolNode) deleteNode(name string) (changed bool) { return p.setInPool(name, false) }
-
-func (p *poolNode) setInPool(name string, now bool) (changed bool) {
 	if p == nil {
 		return false
 	}
+	pool := p.extension.config.Pool
+	return p.setInPool(node.Name, pool.selects(node.Labels), pool.selectsByFormer(node.Labels))
+}
+
+// deleteNode forgets a Node, and tells whether it was in the pool.
+func (p *poolNode) deleteNode(name string) (changed bool) {
+	return p != nil && p.setInPool(name, false, false)
+}
+
+func (p *poolNode) setInPool(name string, now, byFormer bool) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if changed = p.nodes[name] != now; now {
-		p.nodes[name] = true
-	} else {
-		delete(p.nodes, name)
-	}
+	changed = p.nodes[name] != now || p.former[name] != byFormer
+	put(p.nodes, name, now)
+	put(p.former, name, byFormer)
 	return changed
+}
+
+func put(set map[string]bool, name string, in bool) {
+	if in {
+		set[name] = true
+	} else {
+		delete(set, name)
+	}
 }
 
 // sync takes what the plan of a family grants. All objects must be known.
@@ -155,6 +155,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	if len(p.wanted) < len(families) {
 		return
 	}
+	p.warnOfLabels()
 	self := p.extension.config.NodeName
 	if p.runner == nil && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
 		p.start()

@@ -22,6 +22,12 @@ func (p *poolNode) warn(wanted map[netip.Addr]bool) {
 		"This node cannot hold egress IPs of the pool, so other nodes get them", "This node can hold all egress IPs of the pool now")
 }
 
+// warnOfLabels logs which nodes are in the pool by its former label alone, when that changes. The lock must be held.
+func (p *poolNode) warnOfLabels() {
+	p.warnOf(&p.warned.labels, slices.Sorted(maps.Keys(p.former)),
+		"Nodes get egress IPs by the label "+FormerPoolLabel+", which their kubelets may write; give them the label "+PoolLabel+" instead", "All nodes of the pool have the label "+PoolLabel+" now")
+}
+
 // warnOf logs reasons that differ from those that it has logged.
 func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) {
 	switch {

@@ -154,6 +154,10 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		differences[f.Family] = append(rules, steering...)
 		agrees = agrees && len(differences[f.Family]) == 0
+		differences[f.Family] = append(differences[f.Family], e.nodeWarnings(name)...)
+		if f.Family == snapshot.Families[0].Family {
+			differences[f.Family] = append(differences[f.Family], e.pool.labelWarnings()...)
+		}
 		for _, warning := range warnings {
 			differences[f.Family] = append(differences[f.Family], status.Warning+warning)
 		}

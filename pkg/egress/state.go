@@ -32,9 +32,10 @@ type state struct {
 	// attachments are those of this node's pods.
 	attachments map[netip.Addr]plan.Attachment
 	nodes       map[string]map[v1.IPFamily]plan.Node
-	// primaryOf has what primaries returns, and isPrimaryOf what isPrimary does, as long as no node changes.
-	primaryOf    map[v1.IPFamily]map[string]netip.Addr
-	isPrimaryOf  map[netip.Addr]bool
+	// judged has what judgedNodes returns, as long as the surroundings do not change.
+	judged map[v1.IPFamily]*judgedNodes
+	// foreign has what decides of a single node which address it has, as long as that does not change.
+	foreign      map[v1.IPFamily]*plan.Foreign
 	serviceCIDRs []netip.Prefix
 	network      network
 	// served are the IP families that a proxier serves.
@@ -60,7 +61,8 @@ func newState(config Config) *state {
 		unserved:    map[unservedName][]plan.Endpoint{},
 		attachments: map[netip.Addr]plan.Attachment{},
 		nodes:       map[string]map[v1.IPFamily]plan.Node{},
-		primaryOf:   map[v1.IPFamily]map[string]netip.Addr{},
+		judged:      map[v1.IPFamily]*judgedNodes{},
+		foreign:     map[v1.IPFamily]*plan.Foreign{},
 		served:      families,
 		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
 		claimed:     map[v1.IPFamily]*claimedIPs{},
@@ -85,6 +87,13 @@ func (s *state) setServed(served []v1.IPFamily) {
 
 // move notes that what claims are judged by has changed. The lock must be held.
 func (s *state) move() {
+	clear(s.foreign)
+	s.moveNodes()
+}
+
+// moveNodes is move for Nodes. The lock must be held.
+func (s *state) moveNodes() {
+	clear(s.judged)
 	for _, family := range families {
 		s.moved[family] = true
 	}

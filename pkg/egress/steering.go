@@ -72,6 +72,8 @@ type steerer struct {
 
 	mu        sync.Mutex
 	directory *holders.Directory
+	// seen has what the directory was told of each Node.
+	seen map[string]holders.NodeSeen
 	// failing has why Leases cannot be used.
 	failing map[holders.Access]error
 	// uid is that of this node's Node object; empty if it is not known.
@@ -125,6 +127,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		failing:   map[holders.Access]error{},
 		claimed:   map[v1.IPFamily][]netip.Addr{},
 		coming:    map[netip.Addr]time.Time{},
+		seen:      map[string]holders.NodeSeen{},
 		clashes:   newClashes(),
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
@@ -232,28 +235,54 @@ func (s *steerer) setNode(node *v1.Node) {
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
-	s.apply(nodeSeen(node))
+	event := s.state.nodeSeen(node, s.outer)
+	s.mu.Lock()
+	s.seen[node.Name] = event
+	s.mu.Unlock()
+	s.apply(event)
 }
 
-// nodeSeen returns what a Node says.
-func nodeSeen(node *v1.Node) holders.NodeSeen {
-	event := holders.NodeSeen{Name: node.Name}
-	for _, condition := range node.Status.Conditions {
-		event.Ready = event.Ready || condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue
+// nodeSeen returns what a Node says, with the address of this IP family that counts.
+func (s *state) nodeSeen(node *v1.Node, outer v1.IPFamily) holders.NodeSeen {
+	return holders.NodeSeen{Name: node.Name, Ready: isReady(node), InternalIPs: valid(s.addressOf(node, outer))}
+}
+
+// valid returns a list of an address; an empty one if it is invalid.
+func valid(ip netip.Addr) []netip.Addr {
+	if !ip.IsValid() {
+		return nil
 	}
-	for _, address := range node.Status.Addresses {
-		if ip, ok := parseIP(address.Address); ok && address.Type == v1.NodeInternalIP {
-			event.InternalIPs = append(event.InternalIPs, ip)
+	return []netip.Addr{ip}
+}
+
+func isReady(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
+}
+
+// readdress tells the directory of nodes whose address counts now, or no longer, because of another object than their Node. The
+// lock must be held.
+func (s *steerer) readdress(now time.Time) {
+	primaries := s.state.primaries(s.outer)
+	for name, event := range s.seen {
+		if address := valid(primaries[name]); !slices.Equal(event.InternalIPs, address) {
+			event.InternalIPs = address
+			s.seen[name] = event
+			s.directory.Apply(event, now)
 		}
 	}
-	return event
 }
 
 // deleteNode forgets a Node.
 func (s *steerer) deleteNode(name string) {
-	if s != nil {
-		s.apply(holders.NodeDeleted{Name: name})
+	if s == nil {
+		return
 	}
+	s.mu.Lock()
+	delete(s.seen, name)
+	s.mu.Unlock()
+	s.apply(holders.NodeDeleted{Name: name})
 }
 
 // steering returns which ways the packets of an IP family take, and when that changes without an event;
@@ -265,6 +294,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.readdress(now)
 	s.expectNew(family, now)
 	result = s.steeringAt(family, now)
 	if s.announcer != nil {
@@ -302,11 +332,12 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	self := s.state.config.NodeName
 	result.Self = s.state.primary(self, s.outer)
 	for name, ip := range s.nodes(family) {
-		if name != self {
+		if name != self && ip != result.Self { // nobody else speaks from this node's address
 			result.Nodes = append(result.Nodes, ip)
 		}
 	}
 	slices.SortFunc(result.Nodes, netip.Addr.Compare)
+	result.Nodes = slices.Compact(result.Nodes)
 	claimed := s.state.egressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
 	result.Held = map[netip.Addr]bool{}
@@ -483,7 +514,7 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 	steerer.assignable, steerer.hardware = assignable, objects.Hardware
 	s.update(family)
 	for _, node := range objects.Nodes {
-		steerer.directory.Apply(nodeSeen(node), now)
+		steerer.directory.Apply(s.nodeSeen(node, outer), now)
 	}
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
@@ -507,8 +538,8 @@ func steererFor(s *state, outer v1.IPFamily) *steerer {
 // outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
 func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
 	for _, node := range nodes {
-		if seen := nodeSeen(node); node.Name == name && len(seen.InternalIPs) > 0 {
-			return familyOf(seen.InternalIPs[0])
+		if ips := internalIPs(node); node.Name == name && len(ips) > 0 {
+			return familyOf(ips[0])
 		}
 	}
 	return v1.IPv4Protocol
@@ -558,36 +589,4 @@ func (s *steerer) publish() {
 	if s.announcer != nil {
 		s.announcer.SetAnnounced(s.published)
 	}
-}
-
-// primaries returns the primary addresses of all nodes that have one, in an IP family, by their names. The map must not be
-// changed. There may be thousands of nodes, and each sync asks several times.
-func (s *state) primaries(family v1.IPFamily) map[string]netip.Addr {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.primaryOf[family] == nil {
-		primaries := map[string]netip.Addr{}
-		for name, node := range s.nodes {
-			if ip := node[family].Primary; ip.IsValid() {
-				primaries[name] = ip
-			}
-		}
-		s.primaryOf[family] = primaries
-	}
-	return s.primaryOf[family]
-}
-
-// isPrimary tells whether an address is a node's primary one.
-func (s *state) isPrimary(ip netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isPrimaryOf == nil {
-		s.isPrimaryOf = map[netip.Addr]bool{}
-		for _, node := range s.nodes {
-			for _, of := range node {
-				s.isPrimaryOf[of.Primary] = of.Primary.IsValid()
-			}
-		}
-	}
-	return s.isPrimaryOf[ip]
 }

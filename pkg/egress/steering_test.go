@@ -464,3 +464,20 @@ func BenchmarkSteerer_Steering(b *testing.B) {
 		}
 	}
 }
+
+// TestSteerer_AddressJudgedLater: a node's address stops to count when it is known where pods are, and its egress IPs are lost.
+func TestSteerer_AddressJudgedLater(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.apply(s.announce("node-b", 1))
+	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
+	s.state.setServiceCIDRs([]string{"192.0.2.3/32"})
+	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
+	s.state.setServiceCIDRs(nil)
+	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
+	own := node("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
+	s.state.setNode(own)
+	s.setNode(own)
+	if got, _ := s.steering(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {
+		t.Errorf("this node is %s, the others are %s; want none that has this node's address", got.Self, got.Nodes)
+	}
+}

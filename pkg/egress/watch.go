@@ -61,8 +61,9 @@ func (e *Extension) followNodes(informer cache.SharedIndexInformer) {
 		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
 		DeleteFunc: func(o any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+				changed := e.state.deleteNode(name)
 				e.steerer.deleteNode(name)
-				e.changed(e.state.deleteNode(name), time.Now())
+				e.changed(changed, time.Now())
 				e.changed(e.pool.deleteNode(name), time.Now())
 			}
 		},
@@ -70,8 +71,9 @@ func (e *Extension) followNodes(informer cache.SharedIndexInformer) {
 }
 
 func (e *Extension) setNode(node *v1.Node) {
+	changed := e.state.setNode(node)
 	e.steerer.setNode(node)
-	e.changed(e.state.setNode(node), time.Now())
+	e.changed(changed, time.Now())
 	e.changed(e.pool.setNode(node), time.Now())
 }
 

@@ -21,7 +21,7 @@ func NewNodes(client kubernetes.Interface, explain func(error) error, labels []s
 	return informer
 }
 
-// StripNode leaves of a Node its names, addresses, networks of pods and readiness, and labels with one of these keys:
+// StripNode leaves of a Node its names, age, addresses, networks of pods and readiness, and labels with one of these keys:
 // there are many Nodes, and they are large. It returns other objects as they are.
 func StripNode(object any, labels []string) any {
 	node, ok := object.(*v1.Node)
@@ -29,7 +29,7 @@ func StripNode(object any, labels []string) any {
 		return object
 	}
 	stripped := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, CreationTimestamp: node.CreationTimestamp},
 		Spec:       v1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
 		Status: v1.NodeStatus{
 			Addresses:  node.Status.Addresses,

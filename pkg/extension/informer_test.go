@@ -8,12 +8,12 @@ import (
 )
 
 func TestStripNode_LeavesWhatExtensionsNeed(t *testing.T) {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "7", Labels: map[string]string{"a": "b", "c": ""}, Annotations: map[string]string{"a": "b"}}}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "7", CreationTimestamp: metav1.Unix(7, 0), Labels: map[string]string{"a": "b", "c": ""}, Annotations: map[string]string{"a": "b"}}}
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.2"}}
 	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMemoryPressure}, {Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	node.Status.Images = make([]v1.ContainerImage, 50)
 	got, isNode := StripNode(node, []string{"c", "d"}).(*v1.Node)
-	if !isNode || got.Name != "n" || got.ResourceVersion != "7" || len(got.Status.Addresses) != 1 {
+	if !isNode || got.Name != "n" || got.ResourceVersion != "7" || got.CreationTimestamp.Unix() != 7 || len(got.Status.Addresses) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != v1.NodeReady || len(node.Status.Conditions) != 2 {

@@ -16,6 +16,8 @@ type poolFlags struct {
 	cidrs []string
 	nodes string
 	port  uint16
+	// nodesGiven: the configuration has the selector.
+	nodesGiven bool
 }
 
 // The names of these arguments.
@@ -27,9 +29,11 @@ const (
 
 func (f *poolFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.cidrs, assignCIDRsKey, nil, "Networks whose egress IPs are put on nodes by this program, and moved when a node fails: egress IPs of granted Services that lie in them. "+
-		"An interface of the nodes must have a subnet that contains them. Without it, addresses are the business of others, for example keepalived.")
-	fs.StringVar(&f.nodes, assignNodesKey, "network.openshift.io/egress-assignable", "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
-		"of two, the one that is left needs a default gateway that answers.")
+		"An interface of the nodes must have a subnet that contains them. "+
+		"The networks must not have nodes' addresses, which are ignored there. Without it, addresses are the business of others, for example keepalived.")
+	fs.StringVar(&f.nodes, assignNodesKey, egress.PoolLabel, "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
+		"of two, the one that is left needs a default gateway that answers. Use a label that no kubelet can give its own Node, such as one of node-restriction.kubernetes.io. "+
+		"If this is not set, nodes with the former label "+egress.FormerPoolLabel+" get them, too, with a warning: set it when all nodes have the new label.")
 	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
 		"egress-snat-key-file authenticates and encrypts what they say.")
 }
@@ -72,7 +76,11 @@ func (p *Proxy) takePool() error {
 			complain(assignCIDRsKey, "%s overlaps %s; keep one of them", network, other)
 		}
 	}
-	p.extension.Pool = egress.Pool{Networks: networks, Nodes: selector, Port: f.port, DrainFile: p.flags.socket + ".drained"}
+	former := egress.FormerPoolLabel
+	if f.nodesGiven {
+		former = ""
+	}
+	p.extension.Pool = egress.Pool{Networks: networks, Nodes: selector, Port: f.port, Former: former, DrainFile: p.flags.socket + ".drained"}
 	if len(networks) > 0 {
 		p.extension.Steering.Kernel.AssignPort = f.port
 	}

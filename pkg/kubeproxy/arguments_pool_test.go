@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/openshift/origin-node/pkg/egress"
 )
 
 // takePoolOf takes the arguments of a configuration that have to do with the pool.
@@ -56,6 +58,16 @@ func TestTakePool_Errors(t *testing.T) {
 	} {
 		if _, err := takePoolOf(t, arguments, Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want an error with %q", arguments, err, words)
+		}
+	}
+}
+
+// TestTakePool_Label: the label of before counts unless a selector is configured, be it the default.
+func TestTakePool_Label(t *testing.T) {
+	for arguments, want := range map[string]string{"": egress.FormerPoolLabel, ", egress-snat-assign-nodes: [" + egress.PoolLabel + "]": ""} {
+		p, err := takePoolOf(t, "egress-snat-assign-cidrs: [203.0.113.0/28]"+arguments, Overrides{})
+		if pool := p.extension.Pool; err != nil || pool.Former != want || !pool.Nodes.Matches(labels.Set{egress.PoolLabel: ""}) {
+			t.Errorf("%q: the selector %s, the former label %q, %v; want %q", arguments, pool.Nodes, pool.Former, err, want)
 		}
 	}
 }

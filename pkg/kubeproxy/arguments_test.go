@@ -97,7 +97,7 @@ func TestSetArguments_Egress(t *testing.T) {
 		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock",
 		attaching: egress.Attaching{Socket: "/run/origin-node/cni.sock", Kubelet: "/var/lib/kubelet/pods-api/pods-api.sock", Lists: "/etc/cni/net.d"},
 		steering:  steeringFlags{mode: "auto", transport: "vxlan", markMask: "0x7e", leaseNamespace: "origin-node", port: 4799, announcePort: 4798},
-		pool:      poolFlags{nodes: "network.openshift.io/egress-assignable", port: 7947},
+		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 	}, set(t, "").egress, unexported); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
@@ -110,7 +110,7 @@ func TestSetArguments_Egress(t *testing.T) {
 		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true, scope: "cluster", audit: true,
 		attaching: egress.Attaching{Kubelet: "/a", WatchPods: true, Install: "/b"},
 		steering:  steeringFlags{mode: "required", transport: "direct", markMask: "0x3f0000", leaseNamespace: "net", port: 4800, keyFile: "/etc/key"},
-		pool:      poolFlags{nodes: "network.openshift.io/egress-assignable", port: 7947},
+		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 	}, got, unexported); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

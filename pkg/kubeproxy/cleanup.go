@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
@@ -41,6 +42,20 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
 	return nil
+}
+
+// CleanupDryRun prints the files that Cleanup takes the CNI plugin out of, one in each line, and changes nothing.
+func (p *Proxy) CleanupDryRun(out io.Writer) error {
+	if p.flags.attaching.Install == "" {
+		return nil
+	}
+	files, err := egress.PluginLists(p.flags.attaching.Lists)
+	for _, file := range files {
+		if _, printErr := fmt.Fprintln(out, file); printErr != nil {
+			return printErr
+		}
+	}
+	return err
 }
 
 // removePlugin takes the CNI plugin out of the list, if this node has put it there, and removes what is kept for it: pods

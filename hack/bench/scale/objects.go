@@ -16,7 +16,7 @@ import (
 )
 
 // assignable is the label of nodes of the pool.
-const assignable = "network.openshift.io/egress-assignable"
+const assignable = "node-restriction.kubernetes.io/egress-assignable"
 
 // images are how many a Node tells of.
 const images = 30

@@ -93,6 +93,9 @@ var rows = []row{
 		{title: "Refusals by reason", kind: bars, unit: plain, note: "On the node that has most. openshift egress refused says of what.", queries: []query{
 			{`max by (ip_family, reason) (egress_snat_refusals) > 0`, "{{ip_family}} {{reason}}"},
 		}},
+		{title: "Ignored addresses of Nodes", kind: bars, unit: plain, note: "A Node tells addresses that are not its own. openshift egress verify says which.", queries: []query{
+			{`max by (ip_family) (egress_snat_ignored_node_addresses)`, "{{ip_family}}"},
+		}},
 		{title: "Nodes that wait for objects", unit: plain, note: "They write no rules.", queries: []query{
 			{`sum by (kind) (egress_snat_waiting_for_objects) > 0`, "{{kind}}"},
 		}},

@@ -149,7 +149,7 @@ func randomCluster(r *rand.Rand, odd bool) cluster {
 	for _, name := range nodeNames {
 		in.Nodes = append(in.Nodes, plan.Node{Name: name})
 	}
-	in.Nodes[1].Addresses = []netip.Addr{netip.MustParseAddr("10.128.1.2")}
+	in.Nodes[1].InternalIPs = []netip.Addr{netip.MustParseAddr("10.128.1.2")}
 	if r.IntN(3) == 0 {
 		in.Policies = []plan.Policy{{Source: "policy", Allowed: cidrs("203.0.113.0/31")}}
 	}
@@ -257,10 +257,10 @@ func (c cluster) isSteered(pod netip.Addr, node int) bool {
 	return false
 }
 
-// isPodOf tells whether an endpoint can be a pod of a namespace: its address is not outside, nor node-1's.
+// isPodOf tells whether an endpoint can be a pod of a namespace: its address is not outside, nor, on node-1, that node's.
 func isPodOf(e plan.Endpoint, namespace string) bool {
 	octets := e.Addr.As4()
-	return octets[1] == 128 && e.Addr.String() != "10.128.1.2" && (e.Pod.Namespace == "" || e.Pod.Namespace == namespace)
+	return octets[1] == 128 && (e.Node != nodeNames[1] || e.Addr.String() != "10.128.1.2") && (e.Pod.Namespace == "" || e.Pod.Namespace == namespace)
 }
 
 // claimRefusals are those of whole claims.

@@ -186,8 +186,9 @@ func randomInput(r *rand.Rand) Input {
 		ExcludeNodes: r.IntN(2) == 0,
 		AllowNodeIPs: r.IntN(2) == 0,
 		Nodes: []Node{
-			{Name: "node-1", Primary: addr("203.0.113.1"), Addresses: addrs("203.0.113.1", "192.0.2.1")},
-			{Name: "node-2", Primary: addr("203.0.113.1"), Addresses: addrs("203.0.113.1")},
+			{Name: "node-1", InternalIPs: addrs("203.0.113.1", "192.0.2.1")},
+			{Name: "node-2", Created: time.Unix(1, 0), InternalIPs: addrs("10.128.0.1", "203.0.113.1")},
+			{Name: "node-3", InternalIPs: addrs("203.0.113.2", "192.0.2.3")},
 		},
 	}
 	if r.IntN(2) == 0 {

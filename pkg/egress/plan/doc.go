@@ -45,16 +45,35 @@
 // A Service whose namespace may not have an address does not count: it neither leaves from the address
 // nor owns it, however old it is.
 //
+// # Nodes' addresses
+//
+// A kubelet writes its Node's addresses, and it may lie. So the plan believes little of them. Of each IP family, a node's
+// address is its first InternalIP that is not ignored. Ignored, and told by an Event about the Node (NodeAddressIgnored), is
+// one
+//   - that packets cannot come from (see InvalidAddress below);
+//   - that lies in a cluster CIDR, where pods are, or in a service CIDR;
+//   - that lies where egress IPs are: in a network of proxyArguments.egress-snat-assign-cidrs, or in one that
+//     proxyArguments.egress-snat-namespace-cidrs reserves for a namespace, but not for all others (*=CIDR). With
+//     proxyArguments.egress-snat-allow-node-ips this does not hold: egress IPs may be nodes' then.
+//
+// ExternalIPs, host names and further InternalIPs do not count.
+//
+// Where several Nodes have the same address, it is said to be that of the oldest (creationTimestamp, then name), and the others
+// are told. None of them loses it, nor anything by it: whoever lies can take nothing from the other.
+//
+// What a kubelet can still do: with its first InternalIP it keeps pods from being SNATed to one address of each IP family
+// (proxyArguments.egress-snat-exclude-nodes), and an egress IP outside of the networks above is refused while it is a node's address
+// (NodeAddress). And it can have pods of its own node not bound.
+//
 // # Who may have an address
 //
 // Nobody may have an address that
 //   - packets cannot come from: unspecified, loopback, link-local, multicast, of 0.0.0.0/8 or 240.0.0.0/4,
 //     an IPv4 address in IPv6 form, or one with a zone (InvalidAddress);
 //   - lies in a cluster CIDR or a service CIDR (AddressInCluster);
-//   - is the primary address of a node, its first InternalIP, unless
-//     proxyArguments.egress-snat-allow-node-ips is true (NodeAddress);
+//   - is the address of a node, as above, unless proxyArguments.egress-snat-allow-node-ips is true (NodeAddress);
 //   - is an endpoint of the Service default/kubernetes, so an API server's; where node addresses are
-//     allowed, an API server on a node's primary address is no obstacle (APIServerAddress).
+//     allowed, an API server on a node's address is no obstacle (APIServerAddress).
 //
 // Besides, every policy must allow the address (NotAllowed):
 //   - proxyArguments.egress-snat-allowed-cidrs: the address lies in one of these networks, if there are any.
@@ -90,7 +109,8 @@
 //   - that names no pod, if EndpointSlices of other namespaces name pods of their own at the address, and
 //     none of this namespace does (PodOfOtherNamespace);
 //   - that names another pod than the one attached at its address (AddressOfOtherPod), see below;
-//   - whose address is a node's, or lies in no cluster CIDR (EndpointOutsideCluster).
+//   - whose address lies in no cluster CIDR, or is an InternalIP of the node that the EndpointSlice names for it, also an
+//     ignored one (EndpointOutsideCluster). What other Nodes tell does not count.
 //
 // A node that a CNI plugin tells of its pods knows whose an address is before any EndpointSlice says it: it has
 // attachments, each an address with its pod. A claim is predicted to get the attached pod as an endpoint if
@@ -122,7 +142,7 @@
 //   - InvalidAddress: the external IP is not a unicast address that packets can come from.
 //   - InvalidAnnotation, if the Service has no address of the family at all: it names one.
 //   - AddressInCluster: the address lies in a cluster CIDR or a service CIDR.
-//   - NodeAddress: the address is a node's primary one.
+//   - NodeAddress: the address is a node's.
 //   - APIServerAddress: the address is an endpoint of the Service default/kubernetes.
 //   - NotAllowed: a policy does not allow the address. The message names the policy.
 //   - OwnedByOtherNamespace: an older Service of another namespace has the address.
@@ -137,7 +157,7 @@
 //   - PodOfOtherNamespace: the address is a pod of another namespace, as EndpointSlices say.
 //   - AddressOfOtherPod: the EndpointSlice names a pod that does not have the address on this node, or has given
 //     it back.
-//   - EndpointOutsideCluster: the address is a node's or lies in no cluster CIDR. Mostly it is a pod on the
+//   - EndpointOutsideCluster: the address lies in no cluster CIDR, or is its node's. Mostly it is a pod on the
 //     host's network.
 //
 // This refuses one pod and protocol:
@@ -148,7 +168,7 @@
 // Packets of a bound pod keep their source, whatever the plan binds it to, on their way to
 //   - the cluster CIDRs;
 //   - the networks of proxyArguments.egress-snat-exclude-cidrs;
-//   - the addresses of the cluster's nodes, unless proxyArguments.egress-snat-exclude-nodes is false;
+//   - the addresses of the cluster's nodes, one of each, unless proxyArguments.egress-snat-exclude-nodes is false;
 //   - the pod's own egress IP.
 //
 // So a pod reaches pods, Services by any of their addresses, its own external IP and its node exactly as

@@ -182,7 +182,6 @@ func NewExplainer(in Input, p Plan) *Explainer {
 		clusterCIDRs: kernel.NewCIDRSet(p.ClusterCIDRs),
 		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
 		exclusions:   kernel.NewCIDRSet(p.Exclusions),
-		nodes:        make(map[netip.Addr]string),
 		attachments:  byAddress(in.Attachments),
 	}
 	for _, claim := range in.Claims {
@@ -208,14 +207,8 @@ func NewExplainer(in Input, p Plan) *Explainer {
 	for _, r := range p.Refusals {
 		e.refusals[r.Service] = append(e.refusals[r.Service], r)
 	}
-	for _, node := range in.Nodes {
-		for _, ip := range slices.Concat(node.Addresses, []netip.Addr{node.Primary}) {
-			if other, taken := e.nodes[ip]; ip.IsValid() && (!taken || node.Name < other) {
-				e.nodes[ip] = node.Name
-			}
-		}
-	}
-	e.owners = findOwners(newSurroundings(in), in)
+	s := newSurroundings(in)
+	e.nodes, e.owners = s.nodes.names, findOwners(s, in)
 	return e
 }
 

@@ -13,8 +13,7 @@ type surroundings struct {
 	in           Input // without Attachments, Holdings and Claims
 	clusterCIDRs kernel.CIDRSet
 	serviceCIDRs kernel.CIDRSet
-	nodes        map[netip.Addr]string // names by primary address
-	nodeIPs      map[netip.Addr]string // names by any address
+	nodes        *nodes
 	pins         pins
 	attachments  map[netip.Addr]Attachment
 }
@@ -26,8 +25,7 @@ func newSurroundings(in Input) *surroundings {
 		in:           in,
 		clusterCIDRs: kernel.NewCIDRSet(in.ClusterCIDRs),
 		serviceCIDRs: kernel.NewCIDRSet(in.ServiceCIDRs),
-		nodes:        namesByAddress(in.Nodes, func(n Node) []netip.Addr { return []netip.Addr{n.Primary} }),
-		nodeIPs:      namesByAddress(in.Nodes, func(n Node) []netip.Addr { return n.Addresses }),
+		nodes:        newNodes(in),
 		pins:         newPins(in.NamespaceCIDRs),
 		attachments:  attachments,
 	}
@@ -75,7 +73,7 @@ func (s *surroundings) judgeAddress(ip netip.Addr) (Reason, string) {
 	if cidr, inside := s.serviceCIDRs.Find(ip); inside {
 		return AddressInCluster, fmt.Sprintf("external IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
 	}
-	node, isNode := s.nodes[ip]
+	node, isNode := s.nodes.names[ip]
 	switch {
 	case isNode && !s.in.AllowNodeIPs:
 		return NodeAddress, fmt.Sprintf("external IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
@@ -109,7 +107,7 @@ func (s *surroundings) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, st
 	if because := s.attachments[endpoint.Addr].contradicts(endpoint); because != "" {
 		return AddressOfOtherPod, because
 	}
-	if node, is := s.nodeIPs[endpoint.Addr]; is {
+	if node, is := s.nodes.has(endpoint); is {
 		return EndpointOutsideCluster, fmt.Sprintf("endpoint %s is an address of the node %s, not of a pod alone", endpoint.Addr, node)
 	}
 	if _, inside := s.clusterCIDRs.Find(endpoint.Addr); !inside {
@@ -123,27 +121,11 @@ func (s *surroundings) networks() kernel.Networks {
 	exclusions := s.in.Exclusions
 	if s.in.ExcludeNodes {
 		exclusions = slices.Clone(exclusions)
-		for _, node := range s.in.Nodes {
-			for _, ip := range node.Addresses {
-				exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
-			}
+		for ip := range s.nodes.names {
+			exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
 		}
 	}
 	return kernel.Networks{ClusterCIDRs: sortedPrefixes(s.in.ClusterCIDRs), Exclusions: sortedPrefixes(exclusions)}
-}
-
-// namesByAddress returns the names of the nodes by these of their addresses. Where two
-// have the same, the first by name stands for both.
-func namesByAddress(nodes []Node, addresses func(Node) []netip.Addr) map[netip.Addr]string {
-	names := make(map[netip.Addr]string, len(nodes))
-	for _, node := range nodes {
-		for _, ip := range addresses(node) {
-			if other, taken := names[ip]; ip.IsValid() && (!taken || node.Name < other) {
-				names[ip] = node.Name
-			}
-		}
-	}
-	return names
 }
 
 // usable tells whether a packet may have addr as its source on its way out: a unicast

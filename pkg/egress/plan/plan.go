@@ -127,16 +127,6 @@ type Policy struct {
 	ExternalIPsOnly bool `json:"externalIPsOnly,omitempty"`
 }
 
-// Node is a node of the cluster.
-type Node struct {
-	Name string `json:"name"`
-	// Primary is the address, of the plan's IP family, under which the node is known in
-	// the cluster; invalid if it has none.
-	Primary netip.Addr `json:"primary,omitzero"`
-	// Addresses are all that the Node object has, of the plan's IP family.
-	Addresses []netip.Addr `json:"addresses"`
-}
-
 // Input is all that a Plan depends on, for one IP family.
 type Input struct {
 	// ClusterCIDRs are where pods live. Endpoints outside of them are never bound, and
@@ -147,9 +137,11 @@ type Input struct {
 	// Exclusions are further destinations that are never SNATed.
 	Exclusions []netip.Prefix `json:"exclusions"`
 	Nodes      []Node         `json:"nodes"`
+	// AssignCIDRs are the networks of the egress IPs that this program puts on nodes.
+	AssignCIDRs []netip.Prefix `json:"assignCIDRs,omitempty"`
 	// APIServers are the addresses of the cluster's API servers.
 	APIServers []netip.Addr `json:"apiServers"`
-	// ExcludeNodes: the nodes' addresses are excluded, too.
+	// ExcludeNodes: the nodes' primary addresses are excluded, too.
 	ExcludeNodes bool `json:"excludeNodes"`
 	// AllowNodeIPs: a node's primary address may be an egress IP.
 	AllowNodeIPs bool `json:"allowNodeIPs"`

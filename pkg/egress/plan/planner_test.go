@@ -151,7 +151,10 @@ func (c *cluster) surround(r *rand.Rand, p *Planner) {
 		in.ClusterCIDRs = nil
 	}
 	if r.IntN(3) == 0 {
-		in.Nodes = []Node{{Name: "here", Primary: addr("203.0.113.1"), Addresses: addrs("203.0.113.1", "10.128.0.2")}}
+		in.Nodes = []Node{{Name: "here", InternalIPs: addrs("10.128.0.2", "203.0.113.1")}}
+	}
+	if r.IntN(3) == 0 {
+		in.AssignCIDRs = prefixes("203.0.113.0/31")
 	}
 	if r.IntN(3) == 0 {
 		in.Policies = []Policy{{Source: "policy", Allowed: prefixes("203.0.113.0/31"), ExternalIPsOnly: true}}

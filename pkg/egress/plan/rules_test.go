@@ -65,15 +65,15 @@ func TestBuild_WhoMayWearAnAddress(t *testing.T) {
 			map[string]Reason{"a": AddressInCluster}},
 		{"inside a service CIDR", Input{ClusterCIDRs: v4, ServiceCIDRs: prefixes("172.30.0.0/16"),
 			Claims: []Claim{owned("a", 0, "172.30.0.1", "10.128.0.5")}}, map[string]Reason{"a": AddressInCluster}},
-		{"a node's primary address", Input{ClusterCIDRs: v4, Nodes: []Node{{Name: "n", Primary: addr("192.0.2.2"), Addresses: addrs("192.0.2.2")}},
+		{"a node's primary address", Input{ClusterCIDRs: v4, Nodes: []Node{{Name: "n", InternalIPs: addrs("192.0.2.2")}},
 			Claims: []Claim{owned("a", 0, "192.0.2.2", "10.128.0.5")}}, map[string]Reason{"a": NodeAddress}},
-		{"a node's primary address, allowed", Input{ClusterCIDRs: v4, AllowNodeIPs: true, Nodes: []Node{{Name: "n", Primary: addr("192.0.2.2")}},
+		{"a node's primary address, allowed", Input{ClusterCIDRs: v4, AllowNodeIPs: true, Nodes: []Node{{Name: "n", InternalIPs: addrs("192.0.2.2")}},
 			Claims: []Claim{owned("a", 0, "192.0.2.2", "10.128.0.5")}}, nil},
-		{"another address of a node", Input{ClusterCIDRs: v4, Nodes: []Node{{Name: "n", Primary: addr("192.0.2.2"), Addresses: addrs("192.0.2.2", "203.0.113.1")}},
+		{"another address of a node", Input{ClusterCIDRs: v4, Nodes: []Node{{Name: "n", InternalIPs: addrs("192.0.2.2", "203.0.113.1")}},
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5")}}, nil},
 		{"the API server's address", Input{ClusterCIDRs: v4, AllowNodeIPs: true, APIServers: addrs("198.51.100.9", "192.0.2.9"),
 			Claims: []Claim{owned("a", 0, "192.0.2.9", "10.128.0.5")}}, map[string]Reason{"a": APIServerAddress}},
-		{"the API server's address, on a node of which addresses are allowed", Input{ClusterCIDRs: v4, AllowNodeIPs: true, APIServers: addrs("192.0.2.9"), Nodes: []Node{{Name: "n", Primary: addr("192.0.2.9")}},
+		{"the API server's address, on a node of which addresses are allowed", Input{ClusterCIDRs: v4, AllowNodeIPs: true, APIServers: addrs("192.0.2.9"), Nodes: []Node{{Name: "n", InternalIPs: addrs("192.0.2.9")}},
 			Claims: []Claim{owned("a", 0, "192.0.2.9", "10.128.0.5")}}, nil},
 		{"outside of what is allowed", Input{ClusterCIDRs: v4, Policies: []Policy{{Source: "p", Allowed: prefixes("198.51.100.0/24", "2001:db8::/32")}},
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5")}}, map[string]Reason{"a": NotAllowed}},
@@ -148,11 +148,15 @@ func TestBuild_HundredServicesOfOnePod(t *testing.T) {
 	}
 }
 
-// TestBuild_NodesAreNotPods: where nodes have addresses in a cluster CIDR, none of these is bound.
+// TestBuild_NodesAreNotPods: where nodes have addresses in a cluster CIDR, none of these is bound as an endpoint on them. On
+// other nodes the addresses are pods', whatever a Node tells.
 func TestBuild_NodesAreNotPods(t *testing.T) {
-	p := Build(Input{ClusterCIDRs: prefixes("10.128.0.0/14"), Nodes: []Node{{Name: "n", Primary: addr("10.128.9.1"), Addresses: addrs("10.128.9.1", "10.128.9.2")}},
-		Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5", "10.128.9.1", "10.128.9.2")}})
-	if len(p.Bindings) != 1 || len(p.Refusals) != 2 || p.Refusals[0].Reason != EndpointOutsideCluster {
+	c := owned("a", 0, "203.0.113.1", "10.128.0.5", "10.128.9.1", "10.128.9.2", "10.128.9.2")
+	for i, node := range []string{"m", "n", "n", "m"} {
+		c.Endpoints[i].Node = node
+	}
+	p := Build(Input{ClusterCIDRs: prefixes("10.128.0.0/14"), Nodes: []Node{{Name: "n", InternalIPs: addrs("10.128.9.1", "10.128.9.2", "10.128.0.5")}}, Claims: []Claim{c}})
+	if len(p.Bindings) != 2 || p.Bindings[1].Pod != addr("10.128.9.2") || len(p.Refusals) != 2 || p.Refusals[0].Reason != EndpointOutsideCluster {
 		t.Errorf("bindings %v, refusals %v", p.Bindings, p.Refusals)
 	}
 }
@@ -160,9 +164,9 @@ func TestBuild_NodesAreNotPods(t *testing.T) {
 func TestBuild_NodesAreExcluded(t *testing.T) {
 	in := Input{
 		Exclusions: prefixes("169.254.0.0/16"), ExcludeNodes: true,
-		Nodes: []Node{{Name: "n", Addresses: addrs("192.0.2.2", "198.51.100.2")}, {Name: "m", Addresses: addrs("192.0.2.2")}},
+		Nodes: []Node{{Name: "n", InternalIPs: addrs("192.0.2.2", "198.51.100.2")}, {Name: "m", InternalIPs: addrs("192.0.2.2")}},
 	}
-	if diff := cmp.Diff(prefixes("169.254.0.0/16", "192.0.2.2/32", "198.51.100.2/32"), Build(in).Exclusions, compareNetip); diff != "" {
+	if diff := cmp.Diff(prefixes("169.254.0.0/16", "192.0.2.2/32"), Build(in).Exclusions, compareNetip); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	in.ExcludeNodes = false

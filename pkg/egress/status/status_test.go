@@ -66,7 +66,7 @@ func sample(n int) Snapshot {
 	in := plan.Input{
 		ClusterCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")},
 		Exclusions:     []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16")},
-		Nodes:          []plan.Node{{Name: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
+		Nodes:          []plan.Node{{Name: "node-1", InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
 		NamespaceCIDRs: map[string][]netip.Prefix{"ns": {netip.MustParsePrefix("203.0.0.0/8")}},
 	}
 	for i := range n {

@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Node is a node of the cluster. Its kubelet writes its addresses, so they are no more than what it says.
+type Node struct {
+	Name string `json:"name"`
+	// Created is the Node's creationTimestamp, which no kubelet writes.
+	Created time.Time `json:"created,omitzero"`
+	// InternalIPs are those of the plan's IP family, in the Node's order.
+	InternalIPs []netip.Addr `json:"internalIPs"`
+}
+
+// mostFaults is how many NodeFaults there are of a Node at most: a kubelet may tell thousands of addresses.
+const mostFaults = 5
+
+// NodeFault is an address that a Node should not tell.
+type NodeFault struct {
+	Node    string
+	Address netip.Addr
+	// Message says what is wrong and what to do, for people.
+	Message string
+}
+
+// nodes are what Nodes say of their addresses, and what counts of it.
+type nodes struct {
+	// primary has the address of each node that has one, by its name.
+	primary map[string]netip.Addr
+	// names are those of nodes, by primary address; of several the oldest.
+	names map[netip.Addr]string
+	// told are the names of all nodes that tell an address, whether or not it counts.
+	told   map[netip.Addr][]string
+	faults []NodeFault
+	// of counts them by Node.
+	of map[string]int
+}
+
+// PrimaryAddresses returns the address of each node of in that has one, by its name, and what the Nodes should not tell,
+// sorted, at most a few of each. Claims and attachments do not count.
+func PrimaryAddresses(in Input) (map[string]netip.Addr, []NodeFault) {
+	n := newNodes(in)
+	return n.primary, n.faults
+}
+
+func newNodes(in Input) *nodes {
+	n := &nodes{
+		primary: make(map[string]netip.Addr, len(in.Nodes)), names: make(map[netip.Addr]string, len(in.Nodes)),
+		told: make(map[netip.Addr][]string, len(in.Nodes)), of: map[string]int{},
+	}
+	foreign := NewForeign(in)
+	for _, node := range oldestNodes(in.Nodes) {
+		for _, ip := range node.InternalIPs {
+			n.told[ip] = append(n.told[ip], node.Name)
+			if because := foreign.forbid(ip); because != "" {
+				n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it %s", ip, node.Name, because)
+			}
+		}
+		if ip := foreign.Primary(node); ip.IsValid() {
+			n.primary[node.Name] = ip
+			n.share(node.Name, ip)
+		}
+	}
+	slices.SortFunc(n.faults, func(a, b NodeFault) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Address.Compare(b.Address), cmp.Compare(a.Message, b.Message))
+	})
+	n.faults = slices.Compact(n.faults)
+	return n
+}
+
+// share gives an address the name of its oldest node. A younger one has it, too: whoever lies about it then harms nobody else.
+func (n *nodes) share(name string, ip netip.Addr) {
+	switch older, shared := n.names[ip]; {
+	case !shared:
+		n.names[ip] = name
+	case older != name:
+		n.fault(name, ip, "InternalIP %s of the node %s is that of the older node %s: delete the Node that is no more, or correct the address", ip, name, older)
+	}
+}
+
+func (n *nodes) fault(node string, ip netip.Addr, format string, args ...any) {
+	if n.of[node]++; n.of[node] > mostFaults {
+		return
+	}
+	n.faults = append(n.faults, NodeFault{Node: node, Address: ip, Message: fmt.Sprintf(format, args...)})
+}
+
+// has returns the node whose address an endpoint has: its own node, whose word counts for its own pods, or one whose address
+// it is. The latter lies in no cluster CIDR, so it is no other node's pod.
+func (n *nodes) has(e Endpoint) (name string, is bool) {
+	if e.Node != "" && slices.Contains(n.told[e.Addr], e.Node) {
+		return e.Node, true
+	}
+	name, is = n.names[e.Addr]
+	return name, is
+}
+
+func oldestNodes(list []Node) []Node {
+	return slices.SortedFunc(slices.Values(list), func(a, b Node) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Foreign are the networks in which no node's address lies.
+type Foreign struct {
+	pods, services, assigned, pinned kernel.CIDRSet
+}
+
+// NewForeign returns those of in. Nodes, claims and attachments do not count.
+func NewForeign(in Input) Foreign {
+	f := Foreign{pods: kernel.NewCIDRSet(in.ClusterCIDRs), services: kernel.NewCIDRSet(in.ServiceCIDRs)}
+	if in.AllowNodeIPs {
+		return f // an address may be a node's and an egress IP
+	}
+	var pinned []netip.Prefix
+	for namespace, networks := range in.NamespaceCIDRs {
+		if namespace != EveryOther {
+			pinned = append(pinned, networks...)
+		}
+	}
+	f.assigned, f.pinned = kernel.NewCIDRSet(in.AssignCIDRs), kernel.NewCIDRSet(sortedPrefixes(pinned))
+	return f
+}
+
+// Primary returns the address of a node; invalid if it has none. Other nodes have no part in it.
+func (f Foreign) Primary(node Node) netip.Addr {
+	for _, ip := range node.InternalIPs {
+		if f.forbid(ip) == "" {
+			return ip
+		}
+	}
+	return netip.Addr{}
+}
+
+// forbid returns why an address cannot be a node's, or nothing.
+func (f Foreign) forbid(ip netip.Addr) (because string) {
+	if !usable(ip) {
+		return "is not a unicast address that packets can come from"
+	}
+	for _, of := range []struct {
+		networks kernel.CIDRSet
+		because  string
+	}{
+		{f.pods, "lies in the cluster CIDR %s, so it is a pod's address"},
+		{f.services, "lies in the service CIDR %s, so it is a Service's cluster IP"},
+		{f.assigned, "lies in %s of proxyArguments.egress-snat-assign-cidrs, where egress IPs lie: the networks there must not have nodes' addresses"},
+		{f.pinned, "lies in %s of proxyArguments.egress-snat-namespace-cidrs, where egress IPs lie: the networks there must not have nodes' addresses"},
+	} {
+		if cidr, inside := of.networks.Find(ip); inside {
+			return fmt.Sprintf(of.because, cidr)
+		}
+	}
+	return ""
+}
