@@ -1,0 +1,83 @@
+package portowner
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestFind_NamesProcess(t *testing.T) {
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = udp.Close() }()
+	tcp, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("no IPv6: ", err)
+	}
+	defer func() { _ = tcp.Close() }()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("process %d (%s) of user %d", os.Getpid(), program, os.Getuid())
+	if got := Find("udp", udp.LocalAddr().(*net.UDPAddr).AddrPort().Port()); got != want {
+		t.Errorf("UDP: got %q, want %q", got, want)
+	}
+	if got := Find("tcp", tcp.Addr().(*net.TCPAddr).AddrPort().Port()); got != want {
+		t.Errorf("TCP: got %q, want %q", got, want)
+	}
+}
+
+func TestFind_NobodyHasThePort(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := Find("udp", port); !strings.Contains(got, "could not be found") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestFind_ProcessOfAnotherUser: what may not be seen is named by its user. The test runs itself as another user, which looks for
+// a port of root.
+func TestFind_ProcessOfAnotherUser(t *testing.T) {
+	const variable = "PORTOWNER_TEST_PORT"
+	if text := os.Getenv(variable); text != "" {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Find("udp", uint16(port)); !strings.HasPrefix(got, "a process of user 0 that this node may not see") {
+			t.Errorf("got %q", got)
+		}
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to have a port that another user looks for")
+	}
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	port := conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	command := exec.Command("/proc/self/exe", "-test.run=^TestFind_ProcessOfAnotherUser$", "-test.timeout="+time.Minute.String())
+	command.Dir = "/"
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, port))
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
