@@ -26,6 +26,8 @@ var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500
 const (
 	// openAgain is when the port is tried again that could not be opened.
 	openAgain = time.Second
+	// ownerAgain is when it is looked again who has it.
+	ownerAgain = 10 * time.Second
 	// receiveBuffer has room for what thousands of nodes ask at the same time.
 	receiveBuffer = 4 << 20
 )
@@ -60,6 +62,9 @@ type Announcer struct {
 	// closed is why the port is not open, unsaid why what there is to say is not said; nil for neither. failing is what Failing
 	// was told last.
 	closed, unsaid, failing error
+	// owner is who has the port, as it was found at a time.
+	owner   string
+	ownerAt time.Time
 	// known are the keys that the other nodes were greeted with last.
 	known Keys
 	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
@@ -254,7 +259,7 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	conn, err := config.ListenPacket(ctx, "udp", address.String())
 	if err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
-			err = fmt.Errorf("%w: the port is in use by %s; end that program, or choose another port with egress-snat-announce-port on all nodes", err, portowner.Find("udp", a.port))
+			err = fmt.Errorf("%w: the port is in use by %s; end that program, or choose another port with egress-snat-announce-port on all nodes", err, a.portOwner(address))
 		}
 		if a.closed = err; ctx.Err() == nil {
 			a.tellFailing()
@@ -268,10 +273,18 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	if a.trouble.over() {
 		klog.FromContext(ctx).Info("Egress IPs are announced to the other nodes directly again", "address", address)
 	}
-	a.socket, a.opened, a.closed = conn.(*net.UDPConn), self, nil
+	a.socket, a.opened, a.closed, a.owner = conn.(*net.UDPConn), self, nil, ""
 	a.tellFailing()
 	go a.read(ctx, a.socket)
 	return true
+}
+
+// portOwner says who has the port, as it was a moment ago: to find that out costs something.
+func (a *Announcer) portOwner(at netip.AddrPort) string {
+	if a.owner == "" || time.Since(a.ownerAt) > ownerAgain {
+		a.owner, a.ownerAt = portowner.Find("udp", at), time.Now()
+	}
+	return a.owner
 }
 
 func (a *Announcer) close() {

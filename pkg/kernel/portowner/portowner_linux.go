@@ -1,8 +1,11 @@
 package portowner
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,18 +18,19 @@ import (
 // listening is the state of a TCP socket that listens, in /proc/net/tcp. Of UDP any state counts.
 const listening = "0A"
 
-// Find says for people who has a port of a protocol, "udp" or "tcp", in the caller's network namespace, at any address: the
-// process with its number and user, or the user alone if the process cannot be seen. There may be several.
-func Find(protocol string, port uint16) string {
+// Find says for people who keeps others from a port at an address, of a protocol, "udp" or "tcp", in the caller's network namespace:
+// the process with its number and user, or the user alone if the process cannot be seen. There may be several. It costs as much
+// as there are open files.
+func Find(protocol string, at netip.AddrPort) string {
 	sockets := map[string]string{} // the user of each, by its inode
 	for _, family := range []string{"", "6"} {
 		text, err := os.ReadFile("/proc/thread-self/net/" + protocol + family)
 		if err == nil { // without IPv6 there is no such file
-			maps.Copy(sockets, socketsIn(string(text), protocol, port))
+			maps.Copy(sockets, socketsIn(string(text), protocol, at))
 		}
 	}
 	if len(sockets) == 0 {
-		return fmt.Sprintf("a process that could not be found; 'ss -apn sport = :%d' on the node may name it", port)
+		return fmt.Sprintf("a process that could not be found; 'ss -apn sport = :%d' on the node may name it", at.Port())
 	}
 	owners := map[string]bool{}
 	for inode, process := range processes(sockets) {
@@ -34,24 +38,43 @@ func Find(protocol string, port uint16) string {
 		delete(sockets, inode)
 	}
 	for _, user := range sockets {
-		owners[fmt.Sprintf("a process of user %s that this node may not see ('ss -apn sport = :%d' as root on the node names it)", user, port)] = true
+		owners[fmt.Sprintf("a process of user %s that this node may not see ('ss -apn sport = :%d' as root on the node names it)", user, at.Port())] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(owners)), " and ")
 }
 
-// socketsIn returns the users of the sockets with a port, by their inodes, of a file of /proc/net.
-func socketsIn(text, protocol string, port uint16) map[string]string {
+// socketsIn returns the users of the sockets that have a port at an address or at all, by their inodes, of a file of /proc/net.
+func socketsIn(text, protocol string, at netip.AddrPort) map[string]string {
 	sockets := map[string]string{}
-	suffix := fmt.Sprintf(":%04X", port)
 	for line := range strings.Lines(text) {
 		// sl local_address rem_address st queues timer retransmits uid timeout inode …
 		fields := strings.Fields(line)
-		if len(fields) < 10 || !strings.HasSuffix(fields[1], suffix) || protocol == "tcp" && fields[3] != listening {
+		if len(fields) < 10 || protocol == "tcp" && fields[3] != listening {
 			continue
 		}
-		sockets[fields[9]] = fields[7]
+		local, err := parse(fields[1])
+		if err == nil && local.Port() == at.Port() && (local.Addr().IsUnspecified() || local.Addr() == at.Addr()) {
+			sockets[fields[9]] = fields[7]
+		}
 	}
 	return sockets
+}
+
+// parse parses an address of /proc/net: words in the machine's byte order, and the port.
+func parse(text string) (netip.AddrPort, error) {
+	words, portText, _ := strings.Cut(text, ":")
+	bytes, err := hex.DecodeString(words)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	for word := range slices.Chunk(bytes, 4) {
+		if len(word) == 4 {
+			binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
+		}
+	}
+	addr, _ := netip.AddrFromSlice(bytes) // another length has no address, and is equal to none
+	port, err := strconv.ParseUint(portText, 16, 16)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), err
 }
 
 // processes returns the processes that have sockets, in words, by the inodes of these.

@@ -3,9 +3,9 @@ package portowner
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,12 +27,21 @@ func TestFind_NamesProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wildcard, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = wildcard.Close() }()
 	want := fmt.Sprintf("process %d (%s) of user %d", os.Getpid(), program, os.Getuid())
-	if got := Find("udp", udp.LocalAddr().(*net.UDPAddr).AddrPort().Port()); got != want {
+	if got := Find("udp", udp.LocalAddr().(*net.UDPAddr).AddrPort()); got != want {
 		t.Errorf("UDP: got %q, want %q", got, want)
 	}
-	if got := Find("tcp", tcp.Addr().(*net.TCPAddr).AddrPort().Port()); got != want {
+	if got := Find("tcp", tcp.Addr().(*net.TCPAddr).AddrPort()); got != want {
 		t.Errorf("TCP: got %q, want %q", got, want)
+	}
+	at := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), wildcard.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	if got := Find("udp", at); got != want {
+		t.Errorf("all addresses: got %q, want %q", got, want)
 	}
 }
 
@@ -45,8 +54,13 @@ func TestFind_NobodyHasThePort(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := Find("udp", port); !strings.Contains(got, "could not be found") {
-		t.Errorf("got %q", got)
+	other, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.2:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if got := Find("udp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)); !strings.Contains(got, "could not be found") {
+		t.Errorf("got %q, although another address has the port", got)
 	}
 }
 
@@ -55,11 +69,7 @@ func TestFind_NobodyHasThePort(t *testing.T) {
 func TestFind_ProcessOfAnotherUser(t *testing.T) {
 	const variable = "PORTOWNER_TEST_PORT"
 	if text := os.Getenv(variable); text != "" {
-		port, err := strconv.ParseUint(text, 10, 16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := Find("udp", uint16(port)); !strings.HasPrefix(got, "a process of user 0 that this node may not see") {
+		if got := Find("udp", netip.MustParseAddrPort(text)); !strings.HasPrefix(got, "a process of user 0 that this node may not see") {
 			t.Errorf("got %q", got)
 		}
 		return
@@ -72,10 +82,9 @@ func TestFind_ProcessOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	port := conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	command := exec.Command("/proc/self/exe", "-test.run=^TestFind_ProcessOfAnotherUser$", "-test.timeout="+time.Minute.String())
 	command.Dir = "/"
-	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, port))
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%s", variable, conn.LocalAddr()))
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
