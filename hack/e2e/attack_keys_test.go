@@ -102,9 +102,9 @@ func (l liar) statement(node string, nonce uint64, part int) []byte {
 	}
 	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, uint16(part)), uint16(l.Parts))
 	b = append(append(b, byte(len(node))), node...)
-	addresses := l.Addresses
+	addresses, epoch := l.Addresses, uint64(1<<30)
 	if l.Parts > 1 {
-		addresses = nil
+		addresses, epoch = nil, 1 // a larger one would not fit
 		for i := range 150 {
 			addresses = append(addresses, netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 11<<24+uint32(part*150+i)))))
 		}
@@ -114,7 +114,7 @@ func (l liar) statement(node string, nonce uint64, part int) []byte {
 		if ip.Is4() {
 			family = 4
 		}
-		b = binary.AppendUvarint(append(append(b, family), ip.AsSlice()...), 1<<30)
+		b = binary.AppendUvarint(append(append(b, family), ip.AsSlice()...), epoch)
 	}
 	if l.Key != nil {
 		mac := hmac.New(sha256.New, l.Key)
