@@ -58,7 +58,9 @@ func (l liar) run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("bound") //nolint:forbidigo // it is for the test
+	if _, err := fmt.Fprintln(os.Stdout, "bound"); err != nil {
+		return err
+	}
 	go func() {
 		for buffer := make([]byte, 2000); ; {
 			n, from, err := conn.ReadFromUDPAddrPort(buffer)

@@ -24,11 +24,11 @@ type nodeKeys struct {
 	failing error
 }
 
-// fault returns what is not in order, and whether this node has no key.
-func (k *nodeKeys) fault() (err error, missing bool) { //nolint:revive // the error is what it returns
+// state tells whether this node has no key, and what is not in order.
+func (k *nodeKeys) state() (missing bool, failing error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.failing, len(k.ring.Keys()) == 0
+	return len(k.ring.Keys()) == 0, k.failing
 }
 
 // shareKeys has this node share keys with the others, unless it has those of a file or needs none, and follows when there are
@@ -88,7 +88,7 @@ const (
 
 // keyFaults returns those of the keys.
 func (e *Extension) keyFaults() []fault {
-	switch err, missing := e.keys.fault(); {
+	switch missing, err := e.keys.state(); {
 	case e.steerer == nil || err == nil:
 		return nil
 	case missing:
@@ -100,7 +100,7 @@ func (e *Extension) keyFaults() []fault {
 
 // errNoKey is why this node has no part in the pool.
 func (e *Extension) errNoKey() error {
-	err, _ := e.keys.fault()
+	_, err := e.keys.state()
 	if err == nil {
 		err = errors.New("the Secret " + e.config.Steering.LeaseNamespace + "/" + keys.SecretName + " is not read yet")
 	}

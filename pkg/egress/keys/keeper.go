@@ -134,7 +134,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 		k.makeAt = time.Time{}
 		k.config.Ring.Set(s.keys)
 	} else if k.makeAt.IsZero() {
-		k.makeAt = now.Add(rand.N(makeWithin)) //nolint:gosec // it is no secret
+		k.makeAt = now.Add(rand.N(makeWithin))
 	}
 	if wait := k.makeAt.Sub(now); !k.makeAt.IsZero() && wait > 0 {
 		return wait
