@@ -38,7 +38,7 @@ func Find(protocol string, at netip.AddrPort) string {
 		delete(sockets, inode)
 	}
 	for _, user := range sockets {
-		owners[fmt.Sprintf("a process of user %s that this node may not see ('ss -apn sport = :%d' as root on the node names it)", user, at.Port())] = true
+		owners[hidden(user, at.Port())] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(owners)), " and ")
 }
@@ -91,6 +91,26 @@ func processes(sockets map[string]string) map[string]string {
 		found[inode] = process(strings.Split(file, "/")[2])
 	}
 	return found
+}
+
+// hidden names a process of which only the user is known. If that has few processes, it is one of these.
+func hidden(user string, port uint16) string {
+	const few = 3
+	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	var names []string
+	for _, folder := range folders {
+		status, err := os.ReadFile(folder + "/status") // it may have ended
+		_, after, _ := strings.Cut(string(status), "\nUid:")
+		line, _, _ := strings.Cut(after, "\n")
+		if ids := strings.Fields(line); err == nil && len(ids) > 1 && ids[1] == user {
+			names = append(names, process(filepath.Base(folder)))
+		}
+	}
+	which := ""
+	if len(names) > 0 && len(names) <= few {
+		which = ", probably " + strings.Join(names, " or ")
+	}
+	return fmt.Sprintf("a process of user %s that this node may not see%s ('ss -apn sport = :%d' as root on the node names it)", user, which, port)
 }
 
 // process names a process by what it runs. Its arguments may have secrets.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +75,9 @@ func TestFind_ProcessOfAnotherUser(t *testing.T) {
 		}
 		return
 	}
+	if got := hidden("4242424", 1); strings.Contains(got, "probably") {
+		t.Errorf("a user without processes: %q", got)
+	}
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to have a port that another user looks for")
 	}
@@ -88,5 +92,15 @@ func TestFind_ProcessOfAnotherUser(t *testing.T) {
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	const lonely = 424242
+	sleeping := exec.Command("sleep", "60")
+	sleeping.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: lonely, Gid: lonely}}
+	if err := sleeping.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = sleeping.Process.Kill(), sleeping.Wait() }()
+	if got, want := hidden(strconv.Itoa(lonely), 1), fmt.Sprintf("probably process %d (", sleeping.Process.Pid); !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
