@@ -190,21 +190,27 @@ func (w *world) sharedKey() []byte {
 func TestAttack_BoundPortWhileNodeIsAway(t *testing.T) {
 	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {
+			if family == v1.IPv6Protocol {
+				belongsTo(t, usual)
+			}
 			w := newSteeredWorld(t, settings{families: []v1.IPFamily{family}}, nil)
 			victim, away := w.members[1], w.members[2]
 			away.Kill()
-			before := w.counted(victim, "unauthenticated")
+			before := w.counted(victim, "unauthenticated") + w.counted(victim, "accepted")
 			end, pid := w.lies(away.Host, liar{
 				Bind: netip.AddrPortFrom(w.nodeAddress(away), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
 				Nodes: []string{away.Name, w.holder.Name}, Addresses: addrs(w.egressIPs), Parts: 1,
 			})
 			w.eventually(func() error {
-				if now := w.counted(victim, "unauthenticated"); now < before+20 {
+				if now := w.counted(victim, "unauthenticated") + w.counted(victim, "accepted"); now < before+20 {
 					return fmt.Errorf("%s has counted %v of what the liar says", victim.Name, now-before)
 				}
 				return nil
 			})
 			w.knownBy("both", victim)
+			if w.counted(victim, "unauthenticated") < 20 {
+				t.Error("the liar is not counted")
+			}
 			w.only(w.holder.Host, w.sends(w.answered))
 
 			away.Printed.Reset()
