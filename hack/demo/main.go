@@ -184,10 +184,11 @@ func (d *demo) configure(i int) error {
 	arguments := config["proxyArguments"].(map[string]any)
 	arguments["egress-snat-socket"], arguments["egress-snat-cni-socket"] = []string{d.file(i, "socket")}, []string{""}
 	arguments["egress-snat-assign-cidrs"] = []string{poolCIDR}
+	arguments["egress-snat-key-file"] = []string{d.file(i, "key")} // the demo's API server has no Secrets to share keys by
 	if text, err = yaml.Marshal(config); err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(d.file(i, "node-config.yaml"), text, 0o600), os.WriteFile(d.file(i, "kubeconfig"), []byte(kubeconfig), 0o600))
+	return errors.Join(os.WriteFile(d.file(i, "key"), []byte("the key of all nodes of the demo\n"), 0o600), os.WriteFile(d.file(i, "node-config.yaml"), text, 0o600), os.WriteFile(d.file(i, "kubeconfig"), []byte(kubeconfig), 0o600))
 }
 
 // show prints the table. It returns an error if a line of it is wrong.

@@ -18,6 +18,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, becomeWithoutConntrack(program))
 		os.Exit(1)
 	}
+	if text := os.Getenv(announceAs); text != "" {
+		fmt.Fprintln(os.Stderr, becomeALiar(text))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

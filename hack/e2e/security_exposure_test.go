@@ -328,7 +328,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten", "unlisted", "unanswered", "unlabelled", "misplaced"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten", "key_missing", "keys", "announcements", "unlisted", "unanswered", "unlabelled", "misplaced"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
 		"state": {"local", "remote", "lost", "unclaimed"}, "direction": {"sent", "received"},
 		"kind": {"Leases", "Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
@@ -378,6 +378,10 @@ func (w *world) secretsIn(kubeconfig string) (secrets []string) {
 		if user.Token != "" {
 			secrets = append(secrets, user.Token, user.Token[strings.LastIndex(user.Token, ".")+1:]) // all of it, and its signature
 		}
+	}
+	secrets = append(secrets, strings.TrimSpace(w.keys()))
+	if slices.Contains(secrets, "") {
+		w.Fatal("nodes share no key")
 	}
 	if len(secrets) == 0 {
 		w.Fatal("there are no secrets to look for")

@@ -70,6 +70,9 @@ var leaseRights = []string{
 	"list leases.coordination.k8s.io",
 	"patch leases.coordination.k8s.io",
 	"watch leases.coordination.k8s.io",
+	"list secrets origin-node-keys",
+	"update secrets origin-node-keys",
+	"watch secrets origin-node-keys",
 }
 
 // TestRights_WhatANodeNeedsAndNothingElse: every verb is tried on every resource that the API server
@@ -280,6 +283,9 @@ func (w *world) tryHarm(node *somebody) {
 	ignore := func(_ any, err error) error { return err }
 	for what, err := range map[string]error{
 		"read a Secret":        ignore(client.CoreV1().Secrets("kube-system").Get(ctx, "password", metav1.GetOptions{})),
+		"list its Secrets":     ignore(client.CoreV1().Secrets(leaseNamespace).List(ctx, metav1.ListOptions{})),
+		"make one there":       ignore(client.CoreV1().Secrets(leaseNamespace).Create(ctx, &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "more"}}, metav1.CreateOptions{})),
+		"delete the keys":      client.CoreV1().Secrets(leaseNamespace).Delete(ctx, "origin-node-keys", metav1.DeleteOptions{}),
 		"list all Secrets":     ignore(client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{})),
 		"run a pod":            ignore(client.CoreV1().Pods("default").Create(ctx, cluster.NewPod("default", "pod", "node-1", nil), metav1.CreateOptions{})),
 		"make a Service":       ignore(client.CoreV1().Services("default").Create(ctx, cluster.NewService("default", "svc", nil, []string{"203.0.113.1"}), metav1.CreateOptions{})),

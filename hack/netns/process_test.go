@@ -686,15 +686,16 @@ func TestShippedPermissions_AreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	documents := strings.Split(string(text), "\n---\n")
-	if len(documents) != 5 {
-		t.Fatalf("there are %d objects, want 5", len(documents))
+	if len(documents) != 6 {
+		t.Fatalf("there are %d objects, want 6", len(documents))
 	}
 	var clusterRole rbacv1.ClusterRole
 	var clusterBinding rbacv1.ClusterRoleBinding
 	var namespace v1.Namespace
 	var role rbacv1.Role
 	var binding rbacv1.RoleBinding
-	for i, object := range []any{&clusterRole, &clusterBinding, &namespace, &role, &binding} {
+	var secret v1.Secret
+	for i, object := range []any{&clusterRole, &clusterBinding, &namespace, &role, &binding, &secret} {
 		if err := yaml.UnmarshalStrict([]byte(documents[i]), object); err != nil {
 			t.Fatal(err)
 		}
@@ -721,6 +722,12 @@ func TestShippedPermissions_AreValid(t *testing.T) {
 	}
 	if role.Namespace != namespace.Name || binding.Namespace != namespace.Name {
 		t.Errorf("the Role is in %q and its binding in %q, want %q", role.Namespace, binding.Namespace, namespace.Name)
+	}
+	if secret.Namespace != namespace.Name || len(secret.Data)+len(secret.StringData) > 0 {
+		t.Errorf("the Secret is in %q, want %q, with %d entries, want none: applying it again would remove the keys", secret.Namespace, namespace.Name, len(secret.Data))
+	}
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.ResourceNames, []string{secret.Name}) }) {
+		t.Errorf("no rule is for the Secret %q alone", secret.Name)
 	}
 	for _, rule := range slices.Concat(clusterRole.Rules, role.Rules) {
 		if len(rule.APIGroups) == 0 || len(rule.Resources) == 0 || len(rule.Verbs) == 0 {

@@ -80,6 +80,8 @@ type Extension struct {
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer
+	// keys are those by which nodes know each other.
+	keys *nodeKeys
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolNode
 	// attacher is nil if the CNI plugin is not answered.
@@ -154,6 +156,7 @@ func New(ctx context.Context, config Config) *Extension {
 		state:    newState(config),
 		barrier:  extension.NewBarrier(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
+		keys:     &nodeKeys{ring: holders.NewKeyring(config.Steering.Keys)},
 		explain:  func(err error) error { return err },
 	}
 	for _, name := range families {

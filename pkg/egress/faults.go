@@ -26,9 +26,27 @@ const (
 	// node cannot be written, so that others do not know.
 	unheard faultKind = "leases_unread"
 	unsaid  faultKind = "lease_unwritten"
+	// keyless: this node has no key by which others know it. rekeying: it has, but something is wrong with them. unannounced:
+	// it cannot announce directly.
+	keyless     faultKind = "key_missing"
+	rekeying    faultKind = "keys"
+	unannounced faultKind = "announcements"
 )
 
-var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid}
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced}
+
+// reason is that of Events.
+func (k faultKind) reason() plan.Reason {
+	switch k {
+	case keyless:
+		return noKey
+	case rekeying:
+		return badKeys
+	case unannounced:
+		return notAnnouncing
+	}
+	return notSteering
+}
 
 // steeringFaults returns those that there are now.
 func (e *Extension) steeringFaults() (faults []fault) {
@@ -47,8 +65,10 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	if e.steerer == nil {
 		return faults
 	}
+	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()
+	add(unannounced, "this node does not announce its egress IPs directly, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
 	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])
 	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.steerer.failing[holders.Writing])
 	return faults
@@ -59,8 +79,7 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 	e.steerer.mu.Lock()
 	e.steerer.failing[what] = err
 	e.steerer.mu.Unlock()
-	e.events.setTroubles(e.troubles())
-	e.statusChanged()
+	e.faultsChanged()
 }
 
 // notSteering is the reason of Events about a Node.
@@ -76,14 +95,10 @@ func (e *Extension) troubles() map[plan.Service][]trouble {
 	}
 	maps.Copy(troubles, e.steerer.troubles())
 	for _, f := range e.steeringFaults() {
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: notSteering, note: f.message})
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: f.kind.reason(), note: f.message})
 	}
-	if _, ofPorts := e.portTroubles(); len(ofPorts) > 0 {
-		if troubles == nil {
-			troubles = map[plan.Service][]trouble{}
-		}
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], ofPorts...)
-	}
+	_, ofPorts := e.portTroubles()
+	troubles[plan.Service{}] = append(troubles[plan.Service{}], ofPorts...)
 	for _, message := range e.pluginFaults.all() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: pluginFailing, note: message})
 	}

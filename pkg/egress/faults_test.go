@@ -10,6 +10,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
 // TestFaults_AreToldEverywhere: in the status, in an Event about the Node, and in a metric, until they are over.
@@ -23,7 +24,7 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 			t.Errorf("the status says %q, want %q", problems, message)
 		}
 		events := e.events.warnings[plan.Service{}]
-		if told := len(events) == 1 && events[0].about.Kind == "Node" && events[0].reason == notSteering && strings.Contains(events[0].note, message); told != (message != "") {
+		if told := len(events) == 1 && events[0].about.Kind == "Node" && events[0].reason == reason.reason() && strings.Contains(events[0].note, message); told != (message != "") {
 			t.Errorf("Events %+v, want one that says %q", events, message)
 		}
 		for kind, value := range steeringFaultMetric(t) {
@@ -41,6 +42,28 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	expect(`do not hear which egress IPs this node has: namespaces "origin-node" not found`, unsaid)
 	e.leasesFail(holders.Writing, nil)
 	expect("", "")
+	e.keysFail(errors.New("the Secret does not exist"))
+	expect("has no part in the pool, and learns from the Leases alone where egress IPs are: the Secret does not exist", keyless)
+	e.keys.ring.Set(holders.Keys{[]byte("a key")})
+	e.keysFail(errors.New("the disk is full"))
+	expect("goes on with the keys that it has, by which the nodes know each other, but does not follow a change of them, or has none after a restart: the disk is full", rekeying)
+	if warnings := e.announcementWarnings(); len(warnings) != 1 || !strings.HasPrefix(warnings[0], status.Warning) {
+		t.Errorf("a verification says %q", warnings)
+	}
+	e.keysFail(nil)
+	expect("", "")
+	e.announcerFails(errors.New("process 7 has the port"))
+	expect("other nodes learn of changes from its Lease alone: process 7 has the port", unannounced)
+	e.announcerFails(nil)
+	expect("", "")
+	if warnings := e.announcementWarnings(); len(warnings) > 0 {
+		t.Errorf("a verification says %q", warnings)
+	}
+	for kind, want := range map[faultKind]plan.Reason{unheard: "EgressIPUnreachable", keyless: "EgressKeyMissing", rekeying: "EgressKeysFailing", unannounced: "EgressIPsNotAnnounced"} {
+		if kind.reason() != want {
+			t.Errorf("the reason of Events for %s is %s, want %s", kind, kind.reason(), want)
+		}
+	}
 }
 
 // TestFaults_OfANodeThatCannotSteer: it goes on without, and says so as long as it runs.

@@ -23,7 +23,7 @@ var (
 	dropsDesc = exported.CounterDesc("dropped_packets_total",
 		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.", "ip_family", "reason")
 	announcementsDesc = exported.CounterDesc("announcements_total",
-		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with our key) or unreadable.", "result")
+		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with a key that we have) or unreadable.", "result")
 )
 
 // steeringCollector tells where the egress IPs are, and what was dropped, when somebody asks for the metrics.

@@ -157,7 +157,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	}
 	p.warnOfLabels()
 	self := p.extension.config.NodeName
-	if p.runner == nil && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
+	if p.runner == nil && p.hasKey() && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
 		p.start()
 	}
 	if p.runner == nil {
@@ -201,6 +201,12 @@ func (p *poolNode) leftovers() bool {
 	return pool.HasAddresses(p.extension.config.Pool.Networks)
 }
 
+// keys returns what returns the keys of this moment for the pool.
+func (p *poolNode) keys() func() holders.Keys { return p.extension.keys.ring.For("pool") }
+
+// hasKey tells whether there is one. Until then addresses stay where they are: nobody would know who speaks.
+func (p *poolNode) hasKey() bool { return len(p.keys()()) > 0 }
+
 // start begins to take part. The lock must be held.
 func (p *poolNode) start() {
 	e := p.extension
@@ -210,7 +216,7 @@ func (p *poolNode) start() {
 		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
 	}
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
+		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: p.keys()(),
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
 		Moved:    p.moved,
@@ -509,6 +515,9 @@ func (p *poolNode) absence() error {
 		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.extension.barrier.Missing(), ", "))
 	case !p.nodes[self]:
 		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.extension.config.Pool.Nodes)
+	}
+	if !p.hasKey() {
+		return p.extension.errNoKey()
 	}
 	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP for %s, in which the nodes reach each other", p.extension.steerer.outer)
 }

@@ -36,7 +36,8 @@ func newPoolTest(t *testing.T) poolTest {
 	s := newSteered(t, holders.Auto)
 	config := s.state.config
 	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
-	e := &Extension{config: config, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger}
+	e := &Extension{config: config, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
+		keys: &nodeKeys{ring: holders.NewKeyring(nil)}}
 	e.events = newEventRecorder(s.logger, config, s.state)
 	p := newPoolNode(t.Context(), e)
 	s.pool, e.pool = p, p
@@ -95,6 +96,10 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = wanted{}, wanted{}
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
+	expect("origin-node-keys is not read yet")
+	e.keys.failing = errors.New("somebody has deleted it")
+	expect("it has no key by which the other nodes know it: somebody has deleted it")
+	e.keys.ring.Set(holders.Keys{[]byte("a key")})
 	expect("its Node has no InternalIP for IPv4")
 	e.config.Steering.Unavailable, e.pool = errors.New("no nftables here"), nil
 	expect("no nftables here")

@@ -93,6 +93,9 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 		if warnings := e.pluginWarnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
 		}
+		if warnings := e.announcementWarnings(); err == nil && warnings != nil {
+			differences[betweenNodes] = warnings
+		}
 		if err == nil {
 			var lines []string
 			if lines, err = e.portDifferences(ctx); lines != nil {

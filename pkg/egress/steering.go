@@ -29,8 +29,10 @@ type Steering struct {
 	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
-	// Keys sign what nodes announce directly, by the port that Kernel has for it; none if it is not signed.
-	Keys holders.Keys
+	// Keys are those of a key file. If there are none, the nodes share some by a Secret in the namespace of the Leases, and KeptKeys
+	// is the file in which this node keeps them.
+	Keys     holders.Keys
+	KeptKeys string
 	// Kernel configures the tunnel, the marks and the ports. The IP family and the node's address in it do not
 	// count.
 	Kernel steering.Config
@@ -74,8 +76,9 @@ type steerer struct {
 	directory *holders.Directory
 	// seen has what the directory was told of each Node.
 	seen map[string]holders.NodeSeen
-	// failing has why Leases cannot be used.
-	failing map[holders.Access]error
+	// failing has why Leases cannot be used, unannounced why nothing is announced directly.
+	failing     map[holders.Access]error
+	unannounced error
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
@@ -89,6 +92,8 @@ type steerer struct {
 	// any more. In mode required alone.
 	claimed map[v1.IPFamily][]netip.Addr
 	coming  map[netip.Addr]time.Time
+	// claims are the egress IPs of both families that the directory was told last; nil before the first time.
+	claims []netip.Addr
 	// wakeAt is when the next sync comes because time has passed; zero for never.
 	wakeAt time.Time
 	// hardware are the hardware addresses of nodes on this node's networks. One that is not there any more keeps the last one.
@@ -132,7 +137,8 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
-		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, s.config.Keys)
+		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, e.keys.ring)
+		s.announcer.Failing = e.announcerFails
 	}
 	return s
 }
@@ -151,6 +157,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	e.running.Go(func() { e.endClashes(ctx) })
+	e.shareKeys(ctx, client)
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
@@ -291,11 +298,18 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
+	differs := false
+	defer func() {
+		if differs { // for the other family as well
+			s.wake()
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.readdress(now)
 	s.expectNew(family, now)
+	differs = s.noteClaims(now)
 	result = s.steeringAt(family, now)
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
@@ -325,6 +339,21 @@ func (s *steerer) expectNew(family v1.IPFamily, now time.Time) {
 		}
 	}
 	s.claimed[family] = claimed
+}
+
+// noteClaims tells the directory which addresses are claimed, if these are others than before, and whether an answer has changed.
+// The lock must be held.
+func (s *steerer) noteClaims(now time.Time) (changed bool) {
+	claims := slices.Concat(s.state.egressIPs(v1.IPv4Protocol), s.state.egressIPs(v1.IPv6Protocol))
+	if s.claims != nil && slices.Equal(claims, s.claims) {
+		return false
+	}
+	s.claims = append([]netip.Addr{}, claims...) // not nil
+	claimed := make(map[netip.Addr]bool, len(claims))
+	for _, ip := range claims {
+		claimed[ip] = true
+	}
+	return s.directory.Apply(holders.Claimed{Addresses: claimed}, now)
 }
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.

@@ -161,6 +161,29 @@ func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
 	}
 }
 
+// TestSteerer_UnclaimedAddresses: what a node announces of an address that no Service claims counts as soon as one does. Both
+// families sync then.
+func TestSteerer_UnclaimedAddresses(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	other := netip.MustParseAddr("203.0.113.99")
+	s.expect(map[netip.Addr]kernel.Way{})
+	syncs := s.syncs
+	s.apply(holders.Announced{Node: "node-b", Source: holders.Announcement, Statement: holders.Statement{Addresses: map[netip.Addr]uint64{other: 3}, Revision: 1}})
+	if h := s.directory.Holder(other, time.Now()); h.State != holders.Unclaimed || s.syncs != syncs {
+		t.Errorf("what nobody claims is %+v, and leads to %d syncs", h, s.syncs-syncs)
+	}
+	s.state.setService(&v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"},
+		Spec:       v1.ServiceSpec{ExternalIPs: []string{other.String()}, ClusterIP: "172.30.0.2", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
+	})
+	wakes := s.wakes
+	s.expect(map[netip.Addr]kernel.Way{other: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
+	s.expect(map[netip.Addr]kernel.Way{other: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
+	if s.wakes != wakes+1 {
+		t.Errorf("it asks for %d syncs, want 1", s.wakes-wakes)
+	}
+}
+
 func TestSteerer_Ways(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.expect(map[netip.Addr]kernel.Way{})

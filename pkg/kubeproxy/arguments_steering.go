@@ -16,6 +16,8 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/keys"
+	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -50,8 +52,8 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, holders.DefaultNamespace, "The namespace in which each node has a Lease that tells which egress IPs it has.")
 	fs.Uint16Var(&f.announcePort, announcePortKey, 4798, "The UDP port by which nodes also tell each other directly which egress IPs they have, the same on all nodes. "+
 		"It must be open between the nodes. 0: they learn it from the Leases alone, and so not while the API server is away.")
-	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes know each other's direct announcements, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+
-		"Of several lines the first is used, and all are accepted. Without it, whoever can send and receive under a node's address can announce in its name.")
+	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes know each other, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+
+		"Of several lines the first is used, and all are accepted. Without it, the nodes make keys by themselves, change them every 30 days, and share them by the Secret "+keys.SecretName+" in the namespace of the Leases.")
 }
 
 // proxyMarks are the bits of kube-proxy's marks, 0x4000 and 0x8000.
@@ -83,11 +85,11 @@ func (p *Proxy) takeSteering() error {
 	if f.announcePort == f.port {
 		complain(announcePortKey, "invalid value %d: the tunnel has this port; choose another one", f.announcePort)
 	}
-	keys, err := readKeys(f.keyFile)
+	fromFile, err := readKeys(f.keyFile)
 	if err != nil {
 		complain(keyFileKey, "%w", err)
 	}
-	s.Keys = keys
+	s.Keys, s.KeptKeys = fromFile, keptKeys(p.flags.socket)
 	if problems := validation.IsDNS1123Label(f.leaseNamespace); len(problems) > 0 {
 		complain(leaseNamespaceKey, "invalid value %q: expected the name of a namespace: %s", f.leaseNamespace, problems[0])
 	}
@@ -106,6 +108,14 @@ func (p *Proxy) takeSteering() error {
 	return errors.Join(errs...)
 }
 
+// keptKeys returns the file in which a node keeps the keys that nodes share: beside its socket, unless that is the usual one.
+func keptKeys(socket string) string {
+	if socket == status.DefaultSocket || socket == "" {
+		return keys.DefaultFile
+	}
+	return socket + ".keys"
+}
+
 // readKeys reads a key file; none if it has no name.
 func readKeys(file string) (holders.Keys, error) {
 	if file == "" {
@@ -118,11 +128,11 @@ func readKeys(file string) (holders.Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := holders.ParseKeys(string(text))
+	parsed, err := holders.ParseKeys(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return keys, nil
+	return parsed, nil
 }
 
 // parseMarkMask parses a mask of marks. It must have room for the marks of package steering.

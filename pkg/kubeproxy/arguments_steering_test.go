@@ -1,10 +1,8 @@
 package kubeproxy
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,14 +70,15 @@ func TestTakeSteering_Announcements(t *testing.T) {
 		t.Fatal(err)
 	}
 	for config, want := range map[string]egress.Steering{
-		"":                                     {Kernel: steering.Config{AnnouncePort: 4798}},
-		"egress-snat-announce-port: ['0']":     {},
-		"egress-snat-key-file: [" + file + "]": {Keys: holders.Keys{[]byte("0123456789abcdef")}, Kernel: steering.Config{AnnouncePort: 4798}},
+		"":                                     {KeptKeys: "/var/lib/origin-node/keys", Kernel: steering.Config{AnnouncePort: 4798}},
+		"egress-snat-socket: [/run/a/b.sock]":  {KeptKeys: "/run/a/b.sock.keys", Kernel: steering.Config{AnnouncePort: 4798}},
+		"egress-snat-announce-port: ['0']":     {KeptKeys: "/var/lib/origin-node/keys"},
+		"egress-snat-key-file: [" + file + "]": {Keys: holders.Keys{[]byte("0123456789abcdef")}, KeptKeys: "/var/lib/origin-node/keys", Kernel: steering.Config{AnnouncePort: 4798}},
 	} {
 		p, err := takeSteeringOf(t, "masterKubeConfig: node.kubeconfig\nproxyArguments: {"+config+"}", Overrides{})
 		got := p.extension.Steering
-		if err != nil || got.Kernel.AnnouncePort != want.Kernel.AnnouncePort || !slices.EqualFunc(got.Keys, want.Keys, bytes.Equal) {
-			t.Errorf("%s: got port %d and keys %q, %v; want %+v", config, got.Kernel.AnnouncePort, got.Keys, err, want)
+		if err != nil || got.Kernel.AnnouncePort != want.Kernel.AnnouncePort || !got.Keys.Equal(want.Keys) || got.KeptKeys != want.KeptKeys {
+			t.Errorf("%s: got port %d and keys %q in %s, %v; want %+v", config, got.Kernel.AnnouncePort, got.Keys, got.KeptKeys, err, want)
 		}
 	}
 }

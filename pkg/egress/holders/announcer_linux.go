@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
 // repeats are when something new is repeated, in case it was lost; after them as often as a Lease is renewed.
@@ -24,6 +26,8 @@ var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500
 const (
 	// openAgain is when the port is tried again that could not be opened.
 	openAgain = time.Second
+	// ownerAgain is when it is looked again who has it.
+	ownerAgain = 10 * time.Second
 	// receiveBuffer has room for what thousands of nodes ask at the same time.
 	receiveBuffer = 4 << 20
 )
@@ -38,8 +42,13 @@ const (
 // node to node, without the API server. doc.go has the protocol. At the end of the process nothing is said: a restart
 // moves nothing.
 type Announcer struct {
+	// Failing, if not nil, is told why this node does not announce anything directly, and nil when that is over. It must not
+	// block, and not change after Run.
+	Failing func(err error)
+
 	port uint16
-	keys Keys
+	ring *Keyring
+	keys func() Keys // of the ring
 	// wake says that there is something new; it holds one such message.
 	wake     chan struct{}
 	received chan packet
@@ -50,6 +59,14 @@ type Announcer struct {
 	socket   *net.UDPConn // nil if it is not open
 	opened   netip.Addr   // the address that it has
 	trouble  complaint
+	// closed is why the port is not open, unsaid why what there is to say is not said; nil for neither. failing is what Failing
+	// was told last.
+	closed, unsaid, failing error
+	// owner is who has the port, as it was found at a time.
+	owner   string
+	ownerAt time.Time
+	// known are the keys that the other nodes were greeted with last.
+	known Keys
 	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
 	saidAt, repeatAt time.Time
 	repeated         int
@@ -71,11 +88,11 @@ type packet struct {
 	err     error
 }
 
-// NewAnnouncer returns the Announcer of a node, for a UDP port that is the same on all nodes. Without keys nothing is
-// signed.
-func NewAnnouncer(nodeName string, port uint16, keys Keys) *Announcer {
+// NewAnnouncer returns the Announcer of a node, for a UDP port that is the same on all nodes. As long as the ring has no key
+// it says nothing and believes nobody.
+func NewAnnouncer(nodeName string, port uint16, ring *Keyring) *Announcer {
 	a := &Announcer{
-		port: port, keys: keys.For("announcements"), exchange: newExchange(nodeName, random),
+		port: port, ring: ring, keys: ring.For("announcements"), exchange: newExchange(nodeName, random),
 		wake: make(chan struct{}, 1), received: make(chan packet, 1024), counts: map[string]uint64{},
 	}
 	for _, v := range []verdict{sent, failed, accepted, outdated, foreign, unauthenticated, unreadable} {
@@ -104,6 +121,10 @@ func (a *Announcer) change(set func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	set()
+	a.wakeUp()
+}
+
+func (a *Announcer) wakeUp() {
 	select {
 	case a.wake <- struct{}{}:
 	default: // one waits already
@@ -130,10 +151,13 @@ func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
 	timer, next := time.NewTimer(0), time.Now() // when it goes off; zero for never
 	defer timer.Stop()
 	defer a.close()
+	rekeyed := a.ring.Changed()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-rekeyed:
+			rekeyed = a.ring.Changed()
 		case p := <-a.received:
 			if a.receive(ctx, p) {
 				if sooner := Earlier(next, a.exchange.remindAt); !sooner.Equal(next) {
@@ -166,6 +190,14 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 		}
 		strangers = a.exchange.names()
 	}
+	keys := a.keys()
+	if len(keys) == 0 {
+		return time.Time{}
+	}
+	if !keys.shares(a.known) { // so that nothing that was said since we had keys in common is missed
+		strangers = a.exchange.names()
+	}
+	a.known = keys
 	for _, name := range strangers {
 		a.send(ctx, a.exchange.greet(name, now), name)
 	}
@@ -178,7 +210,8 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 
 // sayOrRepeat tells all others what is new, or that what was said still holds, if that is due.
 func (a *Announcer) sayOrRepeat(ctx context.Context, said Statement, now time.Time) {
-	if news := a.exchange.say(said); news != nil {
+	news, err := a.exchange.say(said)
+	if a.setUnsaid(ctx, err, len(said.Addresses)); news != nil {
 		a.saidAt, a.repeated = now, 0
 		a.send(ctx, news, a.exchange.names()...)
 	} else if a.exchange.said != nil && !now.Before(a.repeatAt) {
@@ -193,6 +226,28 @@ func (a *Announcer) sayOrRepeat(ctx context.Context, said Statement, now time.Ti
 	}
 }
 
+// setUnsaid notes why what there is to say is not said, or with nil that it is.
+func (a *Announcer) setUnsaid(ctx context.Context, err error, addresses int) {
+	if err != nil && a.unsaid == nil {
+		klog.FromContext(ctx).Error(err, "This node's egress IPs are not announced to the other nodes directly, so these learn of changes from its Lease alone; bring some of them to other nodes",
+			"addresses", addresses)
+	}
+	if err != nil {
+		err = fmt.Errorf("this node has %d egress IPs: %w; bring some of them to other nodes", addresses, err)
+	}
+	a.unsaid = err
+	a.tellFailing()
+}
+
+// tellFailing tells why nothing is announced, if that has changed.
+func (a *Announcer) tellFailing() {
+	failing := errors.Join(a.closed, a.unsaid)
+	same := failing == nil && a.failing == nil || failing != nil && a.failing != nil && failing.Error() == a.failing.Error()
+	if a.failing = failing; !same && a.Failing != nil {
+		a.Failing(failing)
+	}
+}
+
 // open opens the port, and tells whether it could.
 func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	a.close()
@@ -203,10 +258,13 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	address := netip.AddrPortFrom(self, a.port)
 	conn, err := config.ListenPacket(ctx, "udp", address.String())
 	if err != nil {
+		if errors.Is(err, unix.EADDRINUSE) {
+			err = fmt.Errorf("%w: the port is in use by %s; end that program, or choose another port with egress-snat-announce-port on all nodes", err, a.portOwner(address))
+		}
+		if a.closed = err; ctx.Err() == nil {
+			a.tellFailing()
+		}
 		if ctx.Err() == nil && a.trouble.isNew(err) {
-			if errors.Is(err, unix.EADDRINUSE) {
-				err = fmt.Errorf("%w: end the program that uses the port, or choose another one with egress-snat-announce-port on all nodes", err)
-			}
 			klog.FromContext(ctx).Error(err, "Cannot announce egress IPs to the other nodes directly, so they learn of changes from the API server alone; will retry, further failures are not logged",
 				"address", address)
 		}
@@ -215,9 +273,18 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	if a.trouble.over() {
 		klog.FromContext(ctx).Info("Egress IPs are announced to the other nodes directly again", "address", address)
 	}
-	a.socket, a.opened = conn.(*net.UDPConn), self
+	a.socket, a.opened, a.closed, a.owner = conn.(*net.UDPConn), self, nil, ""
+	a.tellFailing()
 	go a.read(ctx, a.socket)
 	return true
+}
+
+// portOwner says who has the port, as it was a moment ago: to find that out costs something.
+func (a *Announcer) portOwner(at netip.AddrPort) string {
+	if a.owner == "" || time.Since(a.ownerAt) > ownerAgain {
+		a.owner, a.ownerAt = portowner.Find("udp", at), time.Now()
+	}
+	return a.owner
 }
 
 func (a *Announcer) close() {
@@ -255,9 +322,9 @@ func (a *Announcer) receive(ctx context.Context, p packet) bool {
 	}
 	v := a.hear(ctx, p)
 	a.count(v)
-	if v == unauthenticated && !a.warned {
+	if v == unauthenticated && !a.warned && len(a.known) > 0 {
 		a.warned = true
-		klog.FromContext(ctx).Error(errUnauthenticated, "Another node's direct announcement is ignored, so its egress IPs are known from its Lease alone; give all nodes the same file as egress-snat-key-file, and restart those whose file has changed. Further ones are counted, and not logged",
+		klog.FromContext(ctx).Error(errUnauthenticated, "A direct announcement is ignored: if a node has sent it, its egress IPs are known from its Lease alone. Either an older version runs there, or it has not the keys of the other nodes, which its log says; with egress-snat-key-file give all nodes the same file, and restart those whose file has changed. Further ones are counted, and not logged",
 			"from", p.from)
 	}
 	return true
@@ -265,7 +332,7 @@ func (a *Announcer) receive(ctx context.Context, p packet) bool {
 
 // hear takes a datagram, answers it, and tells what its node says.
 func (a *Announcer) hear(ctx context.Context, p packet) verdict {
-	d, err := decode(p.content, a.keys)
+	d, err := decode(p.content, a.keys())
 	switch {
 	case errors.Is(err, errUnauthenticated):
 		return unauthenticated
@@ -284,8 +351,12 @@ func (a *Announcer) hear(ctx context.Context, p packet) verdict {
 
 // send sends datagrams to nodes.
 func (a *Announcer) send(ctx context.Context, datagrams []datagram, names ...string) {
+	keys := a.keys()
+	if len(keys) == 0 {
+		return
+	}
 	for _, d := range datagrams {
-		content := d.encode(a.keys)
+		content := d.encode(keys)
 		for _, name := range names {
 			to := netip.AddrPortFrom(a.exchange.peers[name].address, a.port)
 			if _, err := a.socket.WriteToUDPAddrPort(content, to); err != nil {

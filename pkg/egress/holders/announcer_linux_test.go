@@ -2,9 +2,11 @@ package holders
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -35,10 +37,13 @@ type speaker struct {
 	end   func()
 	heard map[string]Statement
 	log   []string
+	// failing is why it announces nothing, as it tells.
+	failing error
 }
 
 // announce has three nodes run, in each IP family.
 func announce(t *testing.T, test func(s *speakers)) {
+	t.Helper()
 	for name, family := range map[string]func(h *lab.Host) netip.Addr{
 		"IPv4": func(h *lab.Host) netip.Addr { return h.V4 }, "IPv6": func(h *lab.Host) netip.Addr { return h.V6 },
 	} {
@@ -48,7 +53,7 @@ func announce(t *testing.T, test func(s *speakers)) {
 				s.nodes[names[i]] = &speaker{host: host}
 			}
 			for name := range s.nodes {
-				s.start(name, nil)
+				s.start(name, NewKeyring(ours))
 			}
 			test(s)
 		})
@@ -56,12 +61,17 @@ func announce(t *testing.T, test func(s *speakers)) {
 }
 
 // start runs a new process on a node until the test ends, or it is ended.
-func (s *speakers) start(name string, keys Keys) {
+func (s *speakers) start(name string, keys *Keyring) {
 	s.Helper()
 	n := s.nodes[name]
 	s.mu.Lock()
 	n.Announcer, n.heard, n.log = NewAnnouncer(name, announcePort, keys), map[string]Statement{}, nil
 	s.mu.Unlock()
+	n.Failing = func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n.failing = err
+	}
 	n.SetNodes(s.family(n.host), s.others(name))
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), funcr.New(func(_, args string) {
 		s.mu.Lock()
@@ -163,10 +173,10 @@ func TestAnnouncer_AllNodesKnow(t *testing.T) {
 		s.nodes["node-a"].SetAnnounced(thousand)
 		s.knows("a thousand", "node-a", thousand)
 		s.nodes[me].end()
-		s.start(me, nil)
+		s.start(me, NewKeyring(ours))
 		s.knows("a process that starts asks", "node-a", thousand, me)
 		s.nodes["node-a"].end()
-		s.start("node-a", nil)
+		s.start("node-a", NewKeyring(ours))
 		s.nodes["node-a"].SetAnnounced(one)
 		s.knows("a process that starts anew is believed", "node-a", one)
 		s.nodes["node-a"].SetAnnounced(statementOf(2))
@@ -190,11 +200,9 @@ func TestAnnouncer_Loss(t *testing.T) {
 
 func TestAnnouncer_Keys(t *testing.T) {
 	announce(t, func(s *speakers) {
-		ours, other := Keys{[]byte("a key that two of us have")}, Keys{[]byte("a key that nobody else has")}
-		for name, keys := range map[string]Keys{"node-a": ours, me: ours, "node-c": other} {
-			s.nodes[name].end()
-			s.start(name, keys)
-		}
+		other := Keys{[]byte("a key that nobody else has")}
+		s.nodes["node-c"].end()
+		s.start("node-c", NewKeyring(other))
 		said := statementOf(1, ips...)
 		s.nodes["node-a"].SetAnnounced(said)
 		s.knows("the same key", "node-a", said, me)
@@ -209,16 +217,56 @@ func TestAnnouncer_Keys(t *testing.T) {
 	})
 }
 
+// TestAnnouncer_WithoutKey: a node without a key says nothing and believes nobody, not even those without one. It speaks and hears
+// as soon as it has the key, and goes on when all get another one, at once or one after the other.
+func TestAnnouncer_WithoutKey(t *testing.T) {
+	announce(t, func(s *speakers) {
+		rings := map[string]*Keyring{}
+		for name := range s.nodes {
+			s.nodes[name].end()
+			rings[name] = NewKeyring(nil)
+			s.start(name, rings[name])
+			s.nodes[name].SetAnnounced(statementOf(1, ips[0]))
+		}
+		rings["node-a"].Set(ours)
+		rings["node-c"].Set(ours)
+		said := statementOf(1, ips[0])
+		s.knows("two have the key", "node-a", said, "node-c")
+		s.counted(me, unauthenticated)
+		unsigned := datagram{kind: question, node: me, nonce: 1}.encode(ours)
+		unsigned = unsigned[:len(unsigned)-sha256.Size]
+		unsigned[len(magic)+1] = 0
+		s.nodes["node-c"].end()
+		s.send("node-c", announcePort, me, unsigned)
+		if n := s.nodes[me]; n.Counts()[string(sent)] > 0 || len(n.heard) > 0 || len(n.log) > 0 {
+			t.Errorf("without a key it has sent %d, heard %v and logged %q", n.Counts()[string(sent)], n.heard, n.log)
+		}
+		s.start("node-c", rings["node-c"])
+		s.nodes["node-c"].SetAnnounced(said)
+		rings[me].Set(ours)
+		s.knows("all have the key", "node-a", said)
+		s.knows("all have the key", me, said)
+		for _, keys := range []Keys{{[]byte("another key"), ours[0]}, {[]byte("another key")}, {[]byte("one in the place of all")}} {
+			for _, ring := range rings {
+				ring.Set(keys)
+			}
+			said = statementOf(said.Revision+1, ips...)
+			s.nodes["node-a"].SetAnnounced(said)
+			s.knows("another key", "node-a", said)
+		}
+	})
+}
+
 // TestAnnouncer_OtherPrograms of a node cannot announce anything, and neither can another node in its name.
 func TestAnnouncer_OtherPrograms(t *testing.T) {
 	announce(t, func(s *speakers) {
 		s.nodes["node-a"].SetAnnounced(statementOf(1, ips[0]))
 		s.knows("said", "node-a", statementOf(1, ips[0]))
-		lie := datagram{kind: heartbeat, node: "node-a", revision: 9}.encode(nil)
+		lie := datagram{kind: heartbeat, node: "node-a", revision: 9}.encode(ours.For("announcements"))
 		s.send("node-a", 0, me, lie)
 		s.counted(me, foreign)
 		s.nodes["node-c"].end()
-		s.send("node-c", announcePort, "node-a", datagram{kind: heartbeat, node: me}.encode(nil))
+		s.send("node-c", announcePort, "node-a", datagram{kind: heartbeat, node: me}.encode(ours.For("announcements")))
 		s.counted("node-a", foreign)
 		s.send("node-c", announcePort, "node-a", []byte("something else"))
 		s.counted("node-a", unreadable)
@@ -256,11 +304,13 @@ func TestAnnouncer_PortIsTaken(t *testing.T) {
 			s.Fatal(err)
 		}
 		defer func() { _ = taken.Close() }()
-		s.start("node-a", nil)
+		s.start("node-a", NewKeyring(ours))
 		s.nodes["node-a"].SetAnnounced(statementOf(1, ips[0]))
+		owner := fmt.Sprintf("process %d ", os.Getpid())
 		s.eventually("taken", func() error {
-			if log := strings.Join(s.nodes["node-a"].log, "\n"); !strings.Contains(log, "egress-snat-announce-port") {
-				return fmt.Errorf("logged %q, want what to do", log)
+			log, failing := strings.Join(s.nodes["node-a"].log, "\n"), s.nodes["node-a"].failing
+			if !strings.Contains(log, "egress-snat-announce-port") || !strings.Contains(log, owner) || failing == nil || !strings.Contains(failing.Error(), owner) {
+				return fmt.Errorf("logged %q, told %v, want what to do, and %q", log, failing, owner)
 			}
 			return nil
 		})
@@ -269,8 +319,8 @@ func TestAnnouncer_PortIsTaken(t *testing.T) {
 		}
 		s.knows("free again", "node-a", statementOf(1, ips[0]))
 		s.eventually("logged", func() error {
-			if log := s.nodes["node-a"].log; len(log) != 2 {
-				return fmt.Errorf("logged %q, want two lines", log)
+			if log, failing := s.nodes["node-a"].log, s.nodes["node-a"].failing; len(log) != 2 || failing != nil {
+				return fmt.Errorf("logged %q, want two lines; told %v", log, failing)
 			}
 			return nil
 		})

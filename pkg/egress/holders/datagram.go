@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -13,7 +14,7 @@ import (
 //
 //	"OEA"                     3 bytes
 //	version                   1 byte; 1
-//	signed                    1 byte; 1 if a signature follows
+//	signed                    1 byte; 1: a signature follows. Versions that sent 0 are not believed
 //	kind                      1 byte
 //	session, sequence, revision, nonce    8 bytes each
 //	part, parts               2 bytes each
@@ -48,7 +49,10 @@ const (
 const (
 	magic           = "OEA"
 	protocolVersion = 1
-	fixedLength     = len(magic) + 3 + 4*8 + 2*2 + 1
+	signed          = 1
+	// mostParts is how many a statement has at most: some thousand addresses. More are announced in the Lease alone.
+	mostParts   = 64
+	fixedLength = len(magic) + 3 + 4*8 + 2*2 + 1
 	// largestDatagram fits, with the headers of IPv6 and UDP, into the MTU that every network has that
 	// carries IPv6.
 	largestDatagram = 1200
@@ -56,10 +60,13 @@ const (
 
 var errUnreadable = errors.New("no announcement, or one of another version")
 
-// encode returns the datagram as it is sent.
+// errTooLong is why a statement is not announced.
+var errTooLong = fmt.Errorf("they do not fit into %d datagrams of %d bytes, the most that a node believes", mostParts, largestDatagram)
+
+// encode returns the datagram as it is sent. There must be a key.
 func (d datagram) encode(keys Keys) []byte {
 	b := append(make([]byte, 0, largestDatagram), magic...)
-	b = append(b, protocolVersion, signed(keys), byte(d.kind))
+	b = append(b, protocolVersion, signed, byte(d.kind))
 	for _, n := range []uint64{d.session, d.sequence, d.revision, d.nonce} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
@@ -76,20 +83,12 @@ func (d datagram) encode(keys Keys) []byte {
 	return keys.sign(b)
 }
 
-func signed(keys Keys) byte {
-	if len(keys) > 0 {
-		return 1
-	}
-	return 0
-}
-
-// decode reads a datagram, which is authentic if there are keys. It is errUnreadable or errUnauthenticated
-// otherwise. A node without keys cannot check a signature, so it takes nothing that has one.
+// decode reads a datagram that is signed with one of the keys. It is errUnreadable or errUnauthenticated otherwise.
 func decode(b []byte, keys Keys) (datagram, error) {
 	if len(b) < fixedLength || string(b[:len(magic)]) != magic || b[len(magic)] != protocolVersion {
 		return datagram{}, errUnreadable
 	}
-	if b[len(magic)+1] != signed(keys) {
+	if b[len(magic)+1] != signed {
 		return datagram{}, errUnauthenticated
 	}
 	b, err := keys.verify(b)
@@ -128,7 +127,7 @@ func decodeAddresses(b []byte) (map[netip.Addr]uint64, error) {
 		}
 		ip, _ := netip.AddrFromSlice(b[1 : 1+length]) // these lengths never fail
 		epoch, n := binary.Uvarint(b[1+length:])
-		if n <= 0 || epoch == 0 || epoch > maxEpoch || ip.Is4In6() {
+		if n <= 0 || epoch == 0 || epoch > MaxEpoch || ip.Is4In6() {
 			return nil, errUnreadable
 		}
 		addresses[ip] = epoch
@@ -140,18 +139,18 @@ func decodeAddresses(b []byte) (map[netip.Addr]uint64, error) {
 // check returns errUnreadable if no node sends such a datagram.
 func (d datagram) check() error {
 	switch {
-	case d.node == "":
+	case d.node == "" || d.revision > maxRevision:
 	case d.kind == question && d.nonce != 0 && len(d.addresses) == 0:
 		return nil
 	case d.kind == heartbeat && len(d.addresses) == 0:
 		return nil
-	case d.kind == statement && d.part < d.parts:
+	case d.kind == statement && d.part < d.parts && d.parts <= mostParts:
 		return nil
 	}
 	return errUnreadable
 }
 
-// split returns the datagrams that have a statement: like d, with a part of it in each.
+// split returns the datagrams that have a statement: like d, with a part of it in each. There may be more than mostParts.
 func (d datagram) split(s Statement) (list []datagram) {
 	d.kind, d.revision = statement, s.Revision
 	room := 0

@@ -19,8 +19,13 @@ const (
 	// handover is how long another node may take to get an address that no node has any more. So long
 	// packets are dropped in silence, and TCP repeats them.
 	handover = 5 * time.Second
-	// maxEpoch is the largest one that JSON carries exactly everywhere.
-	maxEpoch = 1<<53 - 1
+	// MaxEpoch is the largest epoch that is read, and issued. An address that moved every millisecond would not get there in
+	// thirty years, so who announces one that is higher is not honest, or not well. One that is as high binds nobody for ever:
+	// the next holder gets the same one, and of equal ones the node counts whose name sorts last, until the other has ceased
+	// to announce the address.
+	MaxEpoch = 1 << 40
+	// maxRevision is the largest revision that is read: after one near 2^64 no other could follow.
+	maxRevision = 1 << 40
 )
 
 // Config is what a [Directory] does not learn from events.
@@ -48,10 +53,12 @@ type Directory struct {
 	// handing are those that count as this node's although OwnAddresses need not have them any more, with the number of the
 	// handover.
 	handing map[netip.Addr]int
-	// listed are those that OwnAddresses had last.
-	listed map[netip.Addr]bool
+	// present are those that OwnAddresses had last.
+	present map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
+	// claimed are the addresses that Services claim; nil if that is not known. Of others nothing is kept but the statements.
+	claimed map[netip.Addr]bool
 	// deaf: changes of Leases are not heard of.
 	deaf  bool
 	nodes map[string]*node
@@ -110,15 +117,20 @@ func (n *node) highest(ip netip.Addr) (epoch uint64) {
 	return epoch
 }
 
-// listed are the addresses in either statement.
-func (n *node) listed() map[netip.Addr]bool {
+// counts tells whether what nodes announce of an address counts.
+func (d *Directory) counts(ip netip.Addr) bool { return d.claimed == nil || d.claimed[ip] }
+
+// listed are the addresses in either statement of a node, those that count.
+func (d *Directory) listed(n *node) map[netip.Addr]bool {
 	set := map[netip.Addr]bool{}
 	for _, s := range []*Statement{n.lease, n.direct} {
 		if s == nil {
 			continue
 		}
 		for ip := range s.Addresses {
-			set[ip] = true
+			if d.counts(ip) {
+				set[ip] = true
+			}
 		}
 	}
 	return set
@@ -286,7 +298,7 @@ func (d *Directory) turn() {
 	for name, n := range d.speakers {
 		if due(d.silentAt(n)) {
 			n.silent = true
-			maps.Copy(concerned, n.listed())
+			maps.Copy(concerned, d.listed(n))
 		}
 		if due(d.forgottenAt(n)) {
 			maps.Copy(concerned, d.restate(name, func(n *node) { n.direct = nil }))
@@ -345,7 +357,7 @@ func (d *Directory) state(name string, change func(*node)) {
 // restate is state, but the addresses that it returns are still to be settled.
 func (d *Directory) restate(name string, change func(*node)) (concerned map[netip.Addr]bool) {
 	n := d.node(name)
-	concerned = n.listed()
+	concerned = d.listed(n)
 	change(n)
 	n.choose()
 	if n.lease != nil || n.direct != nil {
@@ -353,7 +365,7 @@ func (d *Directory) restate(name string, change func(*node)) (concerned map[neti
 	} else {
 		delete(d.speakers, name)
 	}
-	after := n.listed()
+	after := d.listed(n)
 	for ip := range concerned {
 		if !after[ip] {
 			delete(d.addresses[ip].announcers, name)
@@ -395,21 +407,22 @@ func (d *Directory) giveEpochs() {
 // newEpoch returns the epoch of an address that this node has got. If it had the address already when
 // the process started, that is the one in its Lease.
 func (d *Directory) newEpoch(ip netip.Addr) uint64 {
-	a := d.address(ip)
-	if a.announcers[d.config.NodeName] && !d.started {
-		return d.nodes[d.config.NodeName].highest(ip)
+	if own := d.speakers[d.config.NodeName]; own != nil && own.highest(ip) > 0 && !d.started {
+		return own.highest(ip)
 	}
-	highest := a.holding.Epoch
-	for name := range a.announcers {
-		highest = max(highest, d.nodes[name].highest(ip))
+	highest := d.address(ip).holding.Epoch
+	for _, n := range d.speakers { // also of what no Service claims yet
+		highest = max(highest, n.highest(ip))
 	}
-	return min(highest+1, maxEpoch)
+	return min(highest+1, MaxEpoch)
 }
 
 // settleAll settles all addresses that a node announces.
 func (d *Directory) settleAll(n *node) {
 	for ip := range n.counts.Addresses {
-		d.settle(ip)
+		if d.counts(ip) {
+			d.settle(ip)
+		}
 	}
 }
 

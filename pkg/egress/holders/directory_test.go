@@ -213,7 +213,7 @@ func TestDirectory_OwnEpochs(t *testing.T) {
 		"told directly":                      {[]timed{{0, direct("node-a", 1, map[netip.Addr]uint64{ip: 7})}, known, has}, map[netip.Addr]uint64{ip: 8}},
 		"in a Lease that does not count":     {[]timed{others, {0, direct("node-a", 1, nil)}, known, has}, map[netip.Addr]uint64{ip: 8}},
 		"others that come later":             {[]timed{known, has, {3, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}}, map[netip.Addr]uint64{ip: 1}},
-		"the largest one that can be":        {[]timed{{0, announced("node-a", 0, map[netip.Addr]uint64{ip: maxEpoch})}, known, has}, map[netip.Addr]uint64{ip: maxEpoch}},
+		"the largest one that can be":        {[]timed{{0, announced("node-a", 0, map[netip.Addr]uint64{ip: MaxEpoch})}, known, has}, map[netip.Addr]uint64{ip: MaxEpoch}},
 		"taken from a holder just withdrawn": {[]timed{{0, seen("node-a", true)}, others, known, hasNot, {3, LeaseDeleted{"node-a"}}, {4, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,6 +224,65 @@ func TestDirectory_OwnEpochs(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDirectory_MovesAtTheHighestEpoch: once somebody has announced the highest epoch, the address goes on to move.
+func TestDirectory_MovesAtTheHighestEpoch(t *testing.T) {
+	ip := ips[0]
+	d := newDirectory()
+	highest := map[netip.Addr]uint64{ip: MaxEpoch}
+	apply(d, timed{0, LeasesKnown{}}, timed{0, OwnAddresses{}})
+	for i, name := range []string{"node-d", "node-a", "node-c", "node-a", "node-d"} {
+		apply(d, timed{i * 10, seen(name, true)}, timed{i * 10, direct(name, uint64(2*i+1), highest)})
+		for _, other := range names {
+			if other != name && other != me {
+				apply(d, timed{i*10 + 1, direct(other, uint64(2*i+2), nil)})
+			}
+		}
+		if got := d.Holder(ip, at(i*10+2)); got.State != Remote || got.Node != name {
+			t.Errorf("move %d: %+v, want it on %s", i, got, name)
+		}
+	}
+	apply(d, timed{60, OwnAddresses{ips[:1]}}, timed{61, direct("node-d", 99, nil)})
+	if got := d.Holder(ip, at(62)); got.State != Local || got.Epoch != MaxEpoch {
+		t.Errorf("taken by this node: %+v", got)
+	}
+	apply(d, timed{63, Took{map[netip.Addr]uint64{ip: MaxEpoch + 1}}})
+	if got := d.Own()[ip]; got != MaxEpoch {
+		t.Errorf("it announces the epoch %d, which nobody reads", got)
+	}
+}
+
+// TestDirectory_UnclaimedAddresses: what no Service claims counts for nothing, and as soon as a Service claims it, all that was
+// said of it counts.
+func TestDirectory_UnclaimedAddresses(t *testing.T) {
+	d := newDirectory()
+	claimed, unclaimed, own := ips[0], ips[1], ips[2]
+	said := map[netip.Addr]uint64{claimed: 4, unclaimed: 7, own: 9}
+	apply(d, timed{0, seen("node-a", true)}, timed{0, LeasesKnown{}}, timed{0, Claimed{map[netip.Addr]bool{claimed: true}}}, timed{1, direct("node-a", 1, said)})
+	if got := d.Holder(claimed, at(1)); got.Node != "node-a" {
+		t.Errorf("what is claimed: %+v", got)
+	}
+	if got := d.Holder(unclaimed, at(1)); got.State != Unclaimed || len(d.addresses) != 1 {
+		t.Errorf("what is not: %+v, and it knows of %d addresses", got, len(d.addresses))
+	}
+	apply(d, timed{2, OwnAddresses{[]netip.Addr{own}}})
+	if got := d.Own()[own]; got != 10 {
+		t.Errorf("the epoch of an address that another node has announced is %d, want 10", got)
+	}
+	if !d.Apply(Claimed{map[netip.Addr]bool{unclaimed: true}}, at(3)) {
+		t.Error("it does not tell that its answers have changed")
+	}
+	if got := d.Holder(unclaimed, at(3)); got.Node != "node-a" || got.Epoch != 7 {
+		t.Errorf("claimed now: %+v", got)
+	}
+	if got := d.Holder(claimed, at(9)); got.State != Unclaimed {
+		t.Errorf("not claimed any more: %+v", got)
+	}
+	apply(d, timed{10, direct("node-a", 2, nil)}, timed{20, OwnAddresses{}})
+	if d.Holder(own, at(30)); len(d.addresses) > 0 {
+		t.Errorf("it still knows of %d addresses", len(d.addresses))
 	}
 }
 

@@ -48,14 +48,23 @@
 //   - A datagram must come from the address of the Node that it names, and from the port of announcements, which the
 //     process there has opened. Package steering drops what pods and other hosts send to that port, also where it
 //     would be masqueraded to a node's address.
-//   - With keys (egress-snat-key-file), everything is signed by HMAC-SHA256, and nothing else is read.
+//   - Everything is signed by HMAC-SHA256 with a key that the nodes share, and nothing else is read (packages keys and Keyring: they
+//     change while the program runs). A node without a key says nothing and believes nobody. Otherwise whoever has a node's
+//     port and address, such as a hostNetwork process while the node's own is away, would be the node.
+//   - A statement has 64 parts at most, which are some thousand addresses. A node that has more announces none of them directly,
+//     because a part of them would say that it has not the rest, and says so. What no Service claims is kept in the statement
+//     alone, and counts for nothing until one does.
+//   - Epochs and revisions have an upper bound, far beyond what moves can lead to. Nothing above is read or said. Whoever
+//     announces an epoch at the bound does not keep the address for good: the next holder gets the same one.
 //
-// Without a key the nodes' network is trusted: whoever can receive what is sent to a node's address there (by forged ARP, as
-// root on the node, or as a pod of a node that runs no steering, if it is masqueraded with its source port) can announce in
+// Who has the key, as root on a node has, and can receive what is sent to a node's address, by forged ARP for example, can announce in
 // the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
 // that the API server has for a Node, and they wear the egress IP of their own binding whatever anybody announces. So
 // a liar can lead packets to where nobody sends them on, as somebody who forges ARP replies can without it. Whoever may
 // write the Leases can do the same.
+//
+// Versions before keys were shared send unsigned datagrams of the same protocol. Neither side believes the other, and both follow the
+// Leases.
 //
 // Gossip (hashicorp/memberlist) was the other choice. What it is good at, to find out without a centre which members
 // are alive, is not asked here: Nodes say who the members are, and a dead process is no dead node. A statement has one author

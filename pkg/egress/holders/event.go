@@ -45,6 +45,10 @@ type LeaseDeleted struct{ Node string }
 // addresses have no epochs.
 type LeasesKnown struct{}
 
+// Claimed says which egress IPs Services claim, all of them; nodes may announce others, which count for nothing as long as no
+// Service claims them. Before it is told, all count. The map must not be changed any more.
+type Claimed struct{ Addresses map[netip.Addr]bool }
+
 // Hearing says whether changes of Leases are heard of. As long as they are not, no node is found silent.
 type Hearing struct{ Now bool }
 
@@ -70,9 +74,9 @@ func (e OwnAddresses) apply(d *Directory) {
 		d.own[ip] = before[ip]
 	}
 	leaving := map[netip.Addr]bool{}
-	d.listed = make(map[netip.Addr]bool, len(e.Addresses))
+	d.present = make(map[netip.Addr]bool, len(e.Addresses))
 	for _, ip := range e.Addresses {
-		d.listed[ip] = true
+		d.present[ip] = true
 		if d.released[ip] {
 			leaving[ip] = true
 			continue
@@ -120,6 +124,33 @@ func (e LeaseDeleted) apply(d *Directory) {
 func (LeasesKnown) apply(d *Directory) {
 	d.leasesKnown = true
 	d.giveEpochs()
+}
+
+func (e Claimed) apply(d *Directory) {
+	before := map[string]map[netip.Addr]bool{}
+	for name, n := range d.speakers {
+		before[name] = d.listed(n)
+	}
+	d.claimed = e.Addresses
+	concerned := map[netip.Addr]bool{}
+	for name, n := range d.speakers {
+		after := d.listed(n)
+		for ip := range before[name] {
+			if !after[ip] {
+				delete(d.addresses[ip].announcers, name)
+				concerned[ip] = true
+			}
+		}
+		for ip := range after {
+			if !before[name][ip] {
+				d.address(ip).announcers[name] = true
+				concerned[ip] = true
+			}
+		}
+	}
+	for ip := range concerned {
+		d.settle(ip)
+	}
 }
 
 func (e Hearing) apply(d *Directory) {

@@ -22,9 +22,9 @@ type exchange struct {
 	// random returns a random number other than 0.
 	random   func() uint64
 	sequence uint64
-	// said is what this node says; nil as long as that is nothing.
-	said  *Statement
-	peers map[string]*peer
+	// said is what this node says; nil as long as that is nothing. unsaid is what it does not say, because that is too long.
+	said, unsaid *Statement
+	peers        map[string]*peer
 	// remindAt is when the next of them has to be asked again; zero for never.
 	remindAt time.Time
 }
@@ -41,7 +41,7 @@ type peer struct {
 	// asked last.
 	nonce   uint64
 	askedAt time.Time
-	// parts of a statement that are here already, by their number. Those that a process sends of a revision
+	// parts of a statement that are here already, by their number, mostParts at most. Those that a process sends of a revision
 	// are the same each time, so what was lost of one answer may come with the next.
 	parts map[uint16]datagram
 	// remindAt is when it has to be asked again; zero for never. It was so often since its last heartbeat.
@@ -83,14 +83,23 @@ func (x *exchange) setPeers(addresses map[string]netip.Addr) (strangers []string
 }
 
 // say takes what this node says from now on, and returns the datagrams for all others; none if that is what
-// it says already. A node that has never had anything to say says nothing.
-func (x *exchange) say(s Statement) []datagram {
-	if x.said == nil && len(s.Addresses) == 0 || x.said != nil && x.said.equal(s) {
-		return nil
+// it says already. A node that has never had anything to say says nothing. Of a statement that is too long nothing is said: a
+// part of it would say that this node has not the other addresses. It is errTooLong, each time.
+func (x *exchange) say(s Statement) ([]datagram, error) {
+	switch {
+	case x.unsaid != nil && x.unsaid.equal(s):
+		return nil, errTooLong
+	case x.said == nil && x.unsaid == nil && len(s.Addresses) == 0, x.said != nil && x.said.equal(s):
+		return nil, nil
 	}
-	x.said = &s
 	x.sequence++
-	return x.datagram(0).split(s)
+	datagrams := x.datagram(0).split(s)
+	if len(datagrams) > mostParts {
+		x.said, x.unsaid = nil, &s
+		return nil, errTooLong
+	}
+	x.said, x.unsaid = &s, nil
+	return datagrams, nil
 }
 
 // repeat returns the datagram that tells all others that what was said still holds; none if nothing was.

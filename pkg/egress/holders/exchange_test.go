@@ -1,6 +1,7 @@
 package holders
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,6 +25,9 @@ type talk struct {
 	// lost says of a datagram on its way to a node whether it is lost.
 	lost func(d datagram, to string) bool
 }
+
+// ours are keys that all nodes have.
+var ours = Keys{[]byte("a key that all nodes have")}
 
 func newTalk(t *testing.T) *talk {
 	k := &talk{T: t, nodes: map[string]*exchange{}, heard: map[[2]string]Announced{}, now: start,
@@ -50,7 +54,7 @@ func (k *talk) carry(from string, datagrams []datagram, to ...string) {
 	for _, d := range datagrams {
 		for _, name := range to {
 			if k.nodes[name] != nil && name != from && !k.lost(d, name) {
-				k.deliver(d.encode(nil), v4[from], name)
+				k.deliver(d.encode(ours), v4[from], name)
 			}
 		}
 	}
@@ -59,7 +63,7 @@ func (k *talk) carry(from string, datagrams []datagram, to ...string) {
 // deliver has a node receive a datagram.
 func (k *talk) deliver(content []byte, from netip.Addr, to string) {
 	k.Helper()
-	d, err := decode(content, nil)
+	d, err := decode(content, ours)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -73,7 +77,16 @@ func (k *talk) deliver(content []byte, from netip.Addr, to string) {
 // say has a node say which addresses it has.
 func (k *talk) say(name string, s Statement) {
 	k.now = k.now.Add(time.Second)
-	k.carry(name, k.nodes[name].say(s), names...)
+	k.carry(name, k.mustSay(name, s), names...)
+}
+
+func (k *talk) mustSay(name string, s Statement) []datagram {
+	k.Helper()
+	datagrams, err := k.nodes[name].say(s)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return datagrams
 }
 
 // repeat has a node repeat what it says.
@@ -132,10 +145,10 @@ func TestExchange_AllKnowWhatIsSaid(t *testing.T) {
 
 func TestExchange_NothingToSay(t *testing.T) {
 	k := newTalk(t)
-	if x := k.nodes["node-a"]; x.say(statementOf(1)) != nil || x.repeat() != nil {
+	if x := k.nodes["node-a"]; k.mustSay(x.node, statementOf(1)) != nil || x.repeat() != nil {
 		t.Error("a node that never had an address says so")
 	}
-	if k.say("node-a", statementOf(2, ips[0])); k.nodes["node-a"].say(statementOf(2, ips[0])) != nil {
+	if k.say("node-a", statementOf(2, ips[0])); k.mustSay("node-a", statementOf(2, ips[0])) != nil {
 		t.Error("it says the same twice")
 	}
 }
@@ -231,7 +244,7 @@ func TestExchange_Disorder(t *testing.T) {
 		var wire [][]byte
 		k.lost = func(d datagram, to string) bool {
 			if d.node == "node-a" && to == me {
-				wire = append(wire, d.encode(nil))
+				wire = append(wire, d.encode(ours))
 			}
 			return r.IntN(3) == 0
 		}
@@ -270,7 +283,8 @@ func TestExchange_Restart(t *testing.T) {
 	s := statementOf(2, ips[1])
 	k.say("node-a", s)
 	k.knows("after a restart", "node-a", &s)
-	k.carry("node-a", append(old.repeat(), old.say(statementOf(8, ips[2]))...), me)
+	late, _ := old.say(statementOf(8, ips[2]))
+	k.carry("node-a", append(old.repeat(), late...), me)
 	k.knows("the old process's datagrams, late", "node-a", &s)
 	k.restart("node-c")
 	k.heard = map[[2]string]Announced{}
@@ -284,7 +298,7 @@ func TestExchange_Replay(t *testing.T) {
 	var recorded [][]byte
 	k.lost = func(d datagram, to string) bool {
 		if to == me {
-			recorded = append(recorded, d.encode(nil))
+			recorded = append(recorded, d.encode(ours))
 		}
 		return false
 	}
@@ -328,10 +342,10 @@ func TestExchange_Liars(t *testing.T) {
 			t.Errorf("%s: %v is %s", name, said, v)
 		}
 	}
-	k.deliver(lie.encode(nil), v4["node-a"], me)
+	k.deliver(lie.encode(ours), v4["node-a"], me)
 	k.knows("a forged address, and another session", "node-a", &s, me)
 	lie.nonce = 12345
-	k.deliver(lie.encode(nil), v4["node-a"], me)
+	k.deliver(lie.encode(ours), v4["node-a"], me)
 	k.knows("a forged address, and a nonce by chance", "node-a", &s, me)
 }
 
@@ -342,12 +356,64 @@ func TestExchange_AsksOnce(t *testing.T) {
 	k.nodes[me] = newExchange(me, func() uint64 { return 1 })
 	k.nodes[me].setPeers(v4)
 	asked := 0
-	for _, d := range k.nodes["node-a"].say(many(1)) {
+	for _, d := range k.mustSay("node-a", many(1)) {
 		answers, _, _ := k.nodes[me].receive(d, v4["node-a"], k.now)
 		asked += len(answers)
 	}
 	if asked != 1 {
 		t.Errorf("asked %d times, want once", asked)
+	}
+}
+
+// TestExchange_TooManyAddresses: a node never says a part of what it has, for it would say that it has not the rest. It says so to
+// its own people instead, and nothing to others until there is less.
+func TestExchange_TooManyAddresses(t *testing.T) {
+	k := newTalk(t)
+	small, large := statementOf(1, ips[0]), Statement{map[netip.Addr]uint64{}, 2}
+	for i := range mostParts * 70 {
+		large.Addresses[netip.AddrFrom16([16]byte{0x20, 1, 13: byte(i >> 8), 14: byte(i), 15: 1})] = 1
+	}
+	k.say("node-a", small)
+	x := k.nodes["node-a"]
+	for range 2 {
+		if datagrams, err := x.say(large); len(datagrams) > 0 || !errors.Is(err, errTooLong) {
+			t.Errorf("it says it in %d datagrams, %v", len(datagrams), err)
+		}
+	}
+	if x.repeat() != nil || x.answer(7) != nil {
+		t.Error("it still says something")
+	}
+	less := statementOf(3, ips[1])
+	k.say("node-a", less)
+	k.knows("less", "node-a", &less)
+}
+
+// TestExchange_EndlessParts: a statement of very many parts costs nothing, whoever sends it.
+func TestExchange_EndlessParts(t *testing.T) {
+	k := newTalk(t)
+	k.say("node-a", statementOf(1, ips[0]))
+	b, session := k.nodes["node-b"], k.nodes["node-a"].session
+	part := many(2).Addresses
+	for ip := range part {
+		if len(part) > 60 {
+			delete(part, ip)
+		}
+	}
+	for i := range 1<<16 - 1 {
+		d := datagram{kind: statement, node: "node-a", session: session, sequence: 1000, revision: 2, part: uint16(i), parts: 1<<16 - 1, addresses: part}
+		if _, err := decode(d.encode(ours), ours); !errors.Is(err, errUnreadable) {
+			t.Fatalf("part %d: %v", i, err)
+		}
+	}
+	for i := range mostParts - 1 {
+		d, err := decode(datagram{kind: statement, node: "node-a", session: session, sequence: 1000, revision: 2, part: uint16(i), parts: mostParts, addresses: part}.encode(ours), ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.receive(d, v4["node-a"], k.now)
+	}
+	if parts := len(b.peers["node-a"].parts); parts >= mostParts {
+		t.Errorf("%d parts are kept", parts)
 	}
 }
 
@@ -374,26 +440,43 @@ func TestDatagram_ReadsWhatIsWritten(t *testing.T) {
 	longest := fmt.Sprintf("%0253d", 7)
 	for name, d := range map[string]datagram{
 		"a question":  {kind: question, node: "node-a", session: 1, sequence: 2, nonce: 3},
-		"a heartbeat": {kind: heartbeat, node: longest, session: 1<<64 - 1, sequence: 1<<64 - 1, revision: 1<<64 - 1},
-		"a statement": {kind: statement, node: longest, revision: 5, part: 1, parts: 2, addresses: map[netip.Addr]uint64{ips[0]: 1, ips[2]: maxEpoch}},
+		"a heartbeat": {kind: heartbeat, node: longest, session: 1<<64 - 1, sequence: 1<<64 - 1, revision: maxRevision},
+		"a statement": {kind: statement, node: longest, revision: 5, part: 1, parts: 2, addresses: map[netip.Addr]uint64{ips[0]: 1, ips[2]: MaxEpoch}},
 	} {
-		for _, k := range []Keys{nil, keys} {
-			got, err := decode(d.encode(k), k)
-			if diff := cmp.Diff(d, got, compare, cmp.AllowUnexported(datagram{})); diff != "" || err != nil {
-				t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
-			}
+		got, err := decode(d.encode(keys), keys)
+		if diff := cmp.Diff(d, got, compare, cmp.AllowUnexported(datagram{})); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 	all := map[netip.Addr]uint64{}
-	for _, d := range (datagram{node: longest}).split(many(maxEpoch - 1000)) {
+	for _, d := range (datagram{node: longest}).split(many(MaxEpoch - 1000)) {
 		content := d.encode(keys)
 		if len(content) > largestDatagram {
 			t.Fatalf("a datagram has %d bytes, want %d at most", len(content), largestDatagram)
 		}
 		maps.Copy(all, d.addresses)
 	}
-	if !maps.Equal(all, many(maxEpoch-1000).Addresses) {
+	if !maps.Equal(all, many(MaxEpoch-1000).Addresses) {
 		t.Errorf("the datagrams have %d addresses", len(all))
+	}
+}
+
+// TestDatagram_Bounds: what no honest node sends is not read.
+func TestDatagram_Bounds(t *testing.T) {
+	for name, test := range map[string]struct {
+		d        datagram
+		readable bool
+	}{
+		"as many parts as there may be": {datagram{kind: statement, node: "node-a", part: 63, parts: 64}, true},
+		"one part more":                 {datagram{kind: statement, node: "node-a", part: 0, parts: 65}, false},
+		"the highest epoch":             {datagram{kind: statement, node: "node-a", parts: 1, addresses: map[netip.Addr]uint64{ips[0]: MaxEpoch}}, true},
+		"a higher epoch":                {datagram{kind: statement, node: "node-a", parts: 1, addresses: map[netip.Addr]uint64{ips[2]: MaxEpoch + 1}}, false},
+		"an epoch that poisons":         {datagram{kind: statement, node: "node-a", parts: 1, addresses: map[netip.Addr]uint64{ips[0]: 1 << 62}}, false},
+		"a revision that poisons":       {datagram{kind: heartbeat, node: "node-a", revision: 1<<64 - 1}, false},
+	} {
+		if _, err := decode(test.d.encode(ours), ours); test.readable != (err == nil) || err != nil && !errors.Is(err, errUnreadable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -404,17 +487,25 @@ func TestDatagram_Keys(t *testing.T) {
 		sender, receiver Keys
 		right            bool
 	}{
-		"no keys":                   {nil, nil, true},
-		"the same":                  {Keys{a}, Keys{a}, true},
-		"another one":               {Keys{a}, Keys{b}, false},
-		"only the sender has one":   {Keys{a}, nil, false},
-		"only the receiver has one": {nil, Keys{a}, false},
-		"changing: the old one":     {Keys{a}, Keys{b, a}, true},
-		"changing: the new one":     {Keys{b, a}, Keys{a, b}, true},
-		"the sender's second one":   {Keys{a, b}, Keys{b}, false},
+		"the same":                {Keys{a}, Keys{a}, true},
+		"another one":             {Keys{a}, Keys{b}, false},
+		"only the sender has one": {Keys{a}, nil, false},
+		"changing: the old one":   {Keys{a}, Keys{b, a}, true},
+		"changing: the new one":   {Keys{b, a}, Keys{a, b}, true},
+		"the sender's second one": {Keys{a, b}, Keys{b}, false},
 	} {
 		if _, err := decode(d.encode(test.sender), test.receiver); (err == nil) != test.right || err != nil && !errors.Is(err, errUnauthenticated) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, flag := range map[string]byte{"unsigned, as of older versions": 0, "unsigned, and it says otherwise": 1} {
+		content := d.encode(Keys{a})
+		content = content[:len(content)-sha256.Size]
+		content[len(magic)+1] = flag
+		for _, keys := range []Keys{nil, {a}} {
+			if _, err := decode(content, keys); !errors.Is(err, errUnauthenticated) {
+				t.Errorf("%s, to a node with %d keys: %v", name, len(keys), err)
+			}
 		}
 	}
 	content := d.encode(Keys{a})
@@ -431,14 +522,14 @@ func TestDatagram_Keys(t *testing.T) {
 func FuzzDatagram(f *testing.F) {
 	f.Add([]byte{})
 	for _, d := range append((datagram{node: "node-a", session: 1}).split(statementOf(2, ips...)), datagram{kind: question, node: "b", nonce: 1}, datagram{kind: heartbeat, node: "c"}) {
-		f.Add(d.encode(nil))
+		f.Add(d.encode(ours))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		d, err := decode(content, nil)
+		d, err := decode(content, ours)
 		if err != nil {
 			return
 		}
-		again, err := decode(d.encode(nil), nil)
+		again, err := decode(d.encode(ours), ours)
 		if diff := cmp.Diff(d, again, compare, cmp.AllowUnexported(datagram{})); diff != "" || err != nil {
 			t.Errorf("%v (-read +read again):\n%s", err, diff)
 		}
@@ -450,7 +541,7 @@ func TestParseKeys_Lines(t *testing.T) {
 	if err != nil || len(keys) != 2 || string(keys[0]) != "first key of 20 char" {
 		t.Errorf("got %q, %v", keys, err)
 	}
-	for text, words := range map[string]string{"": "has no key", "\n \n": "has no key", "0123456789abcdef\nshort": "line 2 has 5 characters"} {
+	for text, words := range map[string]string{"": "has no key", "\n \n": "has no key", "0123456789abcdef\nshort": "line 2 has 5 characters", strings.Repeat("0123456789abcdef\n", 9): "8 is the most"} {
 		if _, err := ParseKeys(text); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, words)
 		}
@@ -458,5 +549,32 @@ func TestParseKeys_Lines(t *testing.T) {
 	one, other := keys.For("one"), keys.For("other")
 	if len(one) != 2 || len(one[0]) != 32 || slices.Equal(one[0], other[0]) || slices.Equal(one[0], one[1]) {
 		t.Errorf("keys for two purposes: %x, %x", one, other)
+	}
+}
+
+func TestKeyring_TellsOfOthers(t *testing.T) {
+	ring := NewKeyring(nil)
+	announcements := ring.For("announcements")
+	if len(announcements()) > 0 || len(ring.Keys()) > 0 {
+		t.Error("it has keys")
+	}
+	for _, keys := range []Keys{ours, {[]byte("another key"), ours[0]}} {
+		changed := ring.Changed()
+		ring.Set(keys)
+		select {
+		case <-changed:
+		default:
+			t.Error("it does not tell")
+		}
+		if !announcements().Equal(keys.For("announcements")) || !ring.Keys().Equal(keys) {
+			t.Errorf("it has not the keys %q", keys)
+		}
+	}
+	changed := ring.Changed()
+	ring.Set(slices.Clone(ring.Keys()))
+	select {
+	case <-changed:
+		t.Error("it tells of the same keys")
+	default:
 	}
 }

@@ -1,20 +1,27 @@
 package holders
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Keys are secrets that the nodes share. The first one signs, all of them are accepted: so keys can be changed
-// without a moment in which nodes do not understand each other. Without a key nothing is signed.
+// without a moment in which nodes do not understand each other. Without a key nothing is said, and nobody is believed.
 type Keys [][]byte
 
-// shortestKey is how many characters a line of a key file has at least.
-const shortestKey = 16
+const (
+	// shortestKey is how many characters a line of a key file has at least.
+	shortestKey = 16
+	// mostKeys is how many there are at most: with each of them every datagram of a stranger takes longer.
+	mostKeys = 8
+)
 
 // ParseKeys reads the text of a key file: a key in each line that is not empty.
 func ParseKeys(text string) (keys Keys, err error) {
@@ -28,8 +35,11 @@ func ParseKeys(text string) (keys Keys, err error) {
 			keys = append(keys, []byte(line))
 		}
 	}
-	if len(keys) == 0 {
+	switch {
+	case len(keys) == 0:
 		return nil, errors.New("the file has no key: write one into it, for example the output of 'openssl rand -hex 32'")
+	case len(keys) > mostKeys:
+		return nil, fmt.Errorf("%d lines have keys, and %d is the most: remove those that no node signs with any more", len(keys), mostKeys)
 	}
 	return keys, nil
 }
@@ -43,21 +53,77 @@ func (k Keys) For(purpose string) Keys {
 	return derived
 }
 
-// sign appends a signature, if there is a key.
-func (k Keys) sign(message []byte) []byte {
-	if len(k) == 0 {
-		return message
-	}
-	return append(message, signature(k[0], message)...)
+// Equal tells whether these are the same keys in the same order.
+func (k Keys) Equal(other Keys) bool { return slices.EqualFunc(k, other, bytes.Equal) }
+
+// shares tells whether a key is in both.
+func (k Keys) shares(other Keys) bool {
+	return slices.ContainsFunc(k, func(key []byte) bool {
+		return slices.ContainsFunc(other, func(o []byte) bool { return bytes.Equal(key, o) })
+	})
 }
 
+// Keyring has the keys of this moment. Its methods may be called by several goroutines.
+type Keyring struct {
+	mu       sync.Mutex
+	keys     Keys
+	changed  chan struct{}
+	purposes map[string]Keys
+}
+
+// NewKeyring returns a Keyring with these keys, which may be none.
+func NewKeyring(keys Keys) *Keyring {
+	return &Keyring{keys: keys, changed: make(chan struct{}), purposes: map[string]Keys{}}
+}
+
+// Keys returns those of this moment. They must not be changed.
+func (r *Keyring) Keys() Keys {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys
+}
+
+// Set takes other keys in the place of all. They must not be changed any more.
+func (r *Keyring) Set(keys Keys) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys.Equal(keys) {
+		return
+	}
+	r.keys = keys
+	clear(r.purposes)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Changed returns a channel that is closed when there are other keys than now.
+func (r *Keyring) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// For returns what returns the keys of this moment for a purpose, as [Keys.For] does. They are derived once. They must not be
+// changed.
+func (r *Keyring) For(purpose string) func() Keys {
+	return func() Keys {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, known := r.purposes[purpose]; !known {
+			r.purposes[purpose] = r.keys.For(purpose)
+		}
+		return r.purposes[purpose]
+	}
+}
+
+// errUnauthenticated: a datagram is not of a node that has one of our keys, or we have none.
 var errUnauthenticated = errors.New("the signature is missing or of another key")
 
-// verify returns the message without its signature.
+// sign appends a signature. There must be a key.
+func (k Keys) sign(message []byte) []byte { return append(message, signature(k[0], message)...) }
+
+// verify returns the message without its signature. Without a key nothing is authentic.
 func (k Keys) verify(signed []byte) (message []byte, err error) {
-	if len(k) == 0 {
-		return signed, nil
-	}
 	at := len(signed) - sha256.Size
 	if at < 0 {
 		return nil, errUnauthenticated

@@ -48,8 +48,9 @@ func readLease(lease *coordinationv1.Lease) (Statement, error) {
 		return Statement{Addresses: addresses}, err
 	}
 	revision, wrong := strconv.ParseUint(text, 10, 64)
-	if wrong != nil {
-		err = errors.Join(err, fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %.100q is not a number", lease.Namespace, lease.Name, RevisionAnnotation, text))
+	if wrong != nil || revision > maxRevision {
+		err = errors.Join(err, fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %.100q is not a number from 0 to %d", lease.Namespace, lease.Name, RevisionAnnotation, text, uint64(maxRevision)))
+		revision = 0
 	}
 	return Statement{addresses, revision}, err
 }
@@ -130,8 +131,8 @@ func readMember(m member) (ip netip.Addr, epoch uint64, err error) {
 	if err := json.Unmarshal(m.value, &e); err != nil {
 		return ip, 0, fmt.Errorf("%.100s: %w", m.value, err)
 	}
-	if e.Epoch == 0 || e.Epoch > maxEpoch {
-		return ip, 0, fmt.Errorf("%.100s: the epoch must be from 1 to %d", m.value, maxEpoch)
+	if e.Epoch == 0 || e.Epoch > MaxEpoch {
+		return ip, 0, fmt.Errorf("%.100s: the epoch must be from 1 to %d", m.value, MaxEpoch)
 	}
 	return ip, e.Epoch, nil
 }

@@ -29,7 +29,7 @@ func TestReadLease_Errors(t *testing.T) {
 		"both families":       {`{` + good + `, "2001:db8::1": {"epoch": 1}}`, map[netip.Addr]uint64{addr("203.0.113.10"): 3, addr("2001:db8::1"): 1}, nil},
 		"nothing":             {`{}`, nil, nil},
 		"a later version's":   {`{"203.0.113.10": {"epoch": 3, "mac": "02:57:00:00:00:01"}}`, some, nil},
-		"the largest epoch":   {`{"203.0.113.10": {"epoch": 9007199254740991}}`, map[netip.Addr]uint64{addr("203.0.113.10"): maxEpoch}, nil},
+		"the largest epoch":   {`{"203.0.113.10": {"epoch": 1099511627776}}`, map[netip.Addr]uint64{addr("203.0.113.10"): MaxEpoch}, nil},
 		"no JSON":             {`{` + good, nil, []string{"is not JSON"}},
 		"two objects":         {`{` + good + `}{}`, nil, []string{"is not JSON"}},
 		"empty":               {``, nil, []string{"is not JSON"}},
@@ -40,9 +40,9 @@ func TestReadLease_Errors(t *testing.T) {
 		"leading zeros":       {`{` + good + `, "203.0.113.011": {"epoch": 1}}`, some, []string{`["203.0.113.011"]: not an IP address`}},
 		"a zone":              {`{` + good + `, "fe80::1%eth0": {"epoch": 1}}`, some, []string{`["fe80::1%eth0"]: an address with a zone`}},
 		"IPv4-mapped":         {`{` + good + `, "::ffff:203.0.113.11": {"epoch": 1}}`, some, []string{"write 203.0.113.11"}},
-		"no epoch":            {`{` + good + `, "203.0.113.11": {}}`, some, []string{`["203.0.113.11"]: {}: the epoch must be from 1 to 9007199254740991`}},
+		"no epoch":            {`{` + good + `, "203.0.113.11": {}}`, some, []string{`["203.0.113.11"]: {}: the epoch must be from 1 to 1099511627776`}},
 		"epoch 0":             {`{` + good + `, "203.0.113.11": {"epoch": 0}}`, some, []string{"must be from 1"}},
-		"a large epoch":       {`{` + good + `, "203.0.113.11": {"epoch": 9007199254740992}}`, some, []string{"must be from 1"}},
+		"a large epoch":       {`{` + good + `, "203.0.113.11": {"epoch": 1099511627777}}`, some, []string{"must be from 1"}},
 		"a negative epoch":    {`{` + good + `, "203.0.113.11": {"epoch": -1}}`, some, []string{`["203.0.113.11"]`}},
 		"a fraction":          {`{` + good + `, "203.0.113.11": {"epoch": 1.5}}`, some, []string{`["203.0.113.11"]`}},
 		"a text":              {`{` + good + `, "203.0.113.11": {"epoch": "1"}}`, some, []string{`["203.0.113.11"]`}},
@@ -77,14 +77,14 @@ func TestReadLease_Errors(t *testing.T) {
 }
 
 func TestReadLease_Revision(t *testing.T) {
-	for text, want := range map[string]uint64{"0": 0, "18446744073709551615": 1<<64 - 1} {
+	for text, want := range map[string]uint64{"0": 0, "1099511627776": maxRevision} {
 		if got, err := readLease(leaseWith(map[string]string{RevisionAnnotation: text})); got.Revision != want || err != nil {
 			t.Errorf("%s: got %d, %v", text, got.Revision, err)
 		}
 	}
-	for _, text := range []string{"", "-1", "1.5", "18446744073709551616"} {
+	for _, text := range []string{"", "-1", "1.5", "1099511627777", "18446744073709551615", "18446744073709551616"} {
 		got, err := readLease(leaseWith(map[string]string{Annotation: `{"203.0.113.10": {"epoch": 3}}`, RevisionAnnotation: text}))
-		if err == nil || !strings.Contains(err.Error(), RevisionAnnotation) || got.Addresses[addr("203.0.113.10")] != 3 {
+		if err == nil || !strings.Contains(err.Error(), RevisionAnnotation) || got.Addresses[addr("203.0.113.10")] != 3 || got.Revision != 0 {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
@@ -100,11 +100,11 @@ func TestReadLease_WithoutAnnotation(t *testing.T) {
 func TestReadLease_ReadsWhatIsWritten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	for range 200 {
-		a := announcement{node: "node-a", Statement: Statement{Addresses: map[netip.Addr]uint64{}, Revision: r.Uint64()}}
+		a := announcement{node: "node-a", Statement: Statement{Addresses: map[netip.Addr]uint64{}, Revision: r.Uint64N(maxRevision)}}
 		for range r.IntN(5) {
 			bytes := [16]byte{0: 0x20, 15: byte(r.IntN(9))}
-			a.Addresses[netip.AddrFrom16(bytes)] = 1 + r.Uint64N(maxEpoch)
-			a.Addresses[netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(9))})] = 1 + r.Uint64N(maxEpoch)
+			a.Addresses[netip.AddrFrom16(bytes)] = 1 + r.Uint64N(MaxEpoch)
+			a.Addresses[netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(9))})] = 1 + r.Uint64N(MaxEpoch)
 		}
 		got, err := readLease(a.lease("origin-node", time.Now()))
 		if diff := cmp.Diff(a.Statement, got, compare); diff != "" || err != nil {

@@ -24,7 +24,7 @@ type HandedOver HandingOver
 
 func (e Took) apply(d *Directory) {
 	for ip, epoch := range e.Addresses {
-		d.own[ip], d.taken[ip] = min(max(epoch, d.own[ip]), maxEpoch), true
+		d.own[ip], d.taken[ip] = min(max(epoch, d.own[ip]), MaxEpoch), true
 		delete(d.released, ip)
 		delete(d.handing, ip)
 		d.settle(ip)
@@ -33,7 +33,7 @@ func (e Took) apply(d *Directory) {
 
 func (e Released) apply(d *Directory) {
 	for _, ip := range e.Addresses {
-		if d.listed[ip] || d.taken[ip] {
+		if d.present[ip] || d.taken[ip] {
 			d.released[ip] = true
 		}
 		delete(d.own, ip)

@@ -1,0 +1,293 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+const (
+	// makeWithin is within which a node makes a key where there is none: thousands of nodes find that out at the same time, and
+	// one is enough.
+	makeWithin = 300 * time.Millisecond
+	// look is how often it is seen whether a step of a rotation is due, and up to as much more. The Secret must have been the
+	// same for so long.
+	look = time.Hour
+	// retry is when what failed is tried again, and up to as much more.
+	retry = 10 * time.Second
+	// patience bounds a request.
+	patience = 5 * time.Second
+)
+
+// Config is what a [Keeper] has to know.
+type Config struct {
+	Client kubernetes.Interface
+	// Namespace is that of the Secret.
+	Namespace string
+	// File is where this node keeps the keys.
+	File string
+	// Ring gets the keys.
+	Ring *holders.Keyring
+	// Explain, if not nil, adds to an error of the client what an operator needs to act on it.
+	Explain func(error) error
+	// Failing is told what is not in order, and nil when that is over. It must not block.
+	Failing func(error)
+}
+
+// Keeper keeps the keys of a node as the package's comment says.
+type Keeper struct {
+	config Config
+	// wake says that the Secret has changed; it holds one such message.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// secret is the newest version; nil if there is none. known: that is known.
+	secret *v1.Secret
+	known  bool
+	// seen is when this version came.
+	seen time.Time
+	// unread is why the Secret is not read; nil if it is.
+	unread error
+
+	// What follows is for the goroutine of Run.
+	faults map[fault]error
+	told   string
+	// saved are the keys in the file. makeAt is when to make a key; zero if nobody has to.
+	saved  holders.Keys
+	makeAt time.Time
+}
+
+// fault is what is not in order.
+type fault string
+
+const (
+	unread   fault = "cannot read the Secret"
+	unusable fault = "cannot use what is in the Secret"
+	unmade   fault = "cannot write the Secret"
+	unkept   fault = "cannot keep the keys on this node"
+)
+
+// New returns the Keeper of a node, and gives the ring the keys of its file.
+func New(ctx context.Context, config Config) *Keeper {
+	k := &Keeper{config: config, wake: make(chan struct{}, 1), faults: map[fault]error{}}
+	keys, err := load(config.File)
+	if k.setFault(ctx, unkept, err); len(keys) > 0 {
+		k.saved = keys
+		config.Ring.Set(keys)
+	}
+	return k
+}
+
+// Run keeps the keys until ctx ends. Failures are logged, told and tried again.
+func (k *Keeper) Run(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { k.watch(ctx) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-timer.C:
+		}
+		timer.Reset(k.step(ctx, time.Now()))
+		k.tell()
+	}
+}
+
+// step does what is due, and returns after how long there may be something to do again.
+func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) {
+	k.mu.Lock()
+	secret, known, seen, err := k.secret, k.known, k.seen, k.unread
+	k.mu.Unlock()
+	if known && secret == nil && err == nil {
+		err = errMissing
+	}
+	if k.setFault(ctx, unread, err); secret == nil {
+		return wait.Jitter(look, 1)
+	}
+	s, err := read(secret)
+	if k.setFault(ctx, unusable, err); err != nil {
+		return wait.Jitter(look, 1)
+	}
+	if len(s.keys) > 0 {
+		k.makeAt = time.Time{}
+		k.config.Ring.Set(s.keys)
+	} else if k.makeAt.IsZero() {
+		k.makeAt = now.Add(rand.N(makeWithin))
+	}
+	if wait := k.makeAt.Sub(now); !k.makeAt.IsZero() && wait > 0 {
+		return wait
+	}
+	next, due := s.next(now)
+	if due && (len(s.keys) == 0 || now.Sub(seen) >= look) {
+		k.write(ctx, secret, next)
+	}
+	k.keep(ctx)
+	if k.faults[unmade] != nil || k.faults[unkept] != nil {
+		return wait.Jitter(retry, 1)
+	}
+	return wait.Jitter(look, 1)
+}
+
+// write has the Secret have other keys, unless somebody has changed it meanwhile: that one's count.
+func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
+	request, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	written, err := k.config.Client.CoreV1().Secrets(k.config.Namespace).Update(request, next.in(secret), metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) {
+		err = nil // the watch brings it
+	}
+	if k.setFault(ctx, unmade, k.explain(err)); err != nil || written == nil || len(written.Data) == 0 {
+		return
+	}
+	klog.FromContext(ctx).Info("Changed the keys that the nodes share", "secret", klog.KObj(secret), "step", next.step, "keys", len(next.keys))
+	k.set(written)
+	k.config.Ring.Set(next.keys)
+}
+
+// keep keeps the keys on this node, if there are others than it has kept.
+func (k *Keeper) keep(ctx context.Context) {
+	keys := k.config.Ring.Keys()
+	if len(keys) == 0 || k.faults[unkept] == nil && keys.Equal(k.saved) {
+		return
+	}
+	err := save(k.config.File, keys)
+	if k.setFault(ctx, unkept, err); err == nil {
+		k.saved = slices.Clone(keys)
+	}
+}
+
+// setFault notes what is not in order, or with nil that it is, and logs what is new.
+func (k *Keeper) setFault(ctx context.Context, f fault, err error) {
+	before := k.faults[f]
+	k.faults[f] = err
+	logger := klog.FromContext(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		logger.Error(err, "The keys by which the nodes know each other are not in order; will retry, the same failure is not logged again",
+			"fault", f, "secret", klog.KObj(object(k.config.Namespace)), "file", k.config.File, "hasKeys", len(k.config.Ring.Keys()) > 0)
+	case err == nil && before != nil:
+		logger.Info("The keys by which the nodes know each other are in order again", "fault", f)
+	}
+}
+
+// tell tells what is not in order, if that has changed.
+func (k *Keeper) tell() {
+	var errs []error
+	for _, f := range []fault{unread, unusable, unmade, unkept} {
+		if err := k.faults[f]; err != nil {
+			errs = append(errs, fmt.Errorf("Secret %s/%s: %s: %w", k.config.Namespace, SecretName, f, err))
+		}
+	}
+	err := errors.Join(errs...)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != k.told {
+		k.told = text
+		k.config.Failing(err)
+	}
+}
+
+// explain adds to an error of the client what an operator needs to act on it.
+func (k *Keeper) explain(err error) error {
+	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+	if err != nil && k.config.Explain != nil && !refused {
+		return k.config.Explain(err)
+	}
+	return holders.Explain(err)
+}
+
+// watch takes the Secret's versions until ctx ends.
+func (k *Keeper) watch(ctx context.Context) {
+	informer := cache.NewSharedIndexInformer(k.source(), &v1.Secret{}, 0, nil)
+	_ = informer.SetWatchErrorHandlerWithContext(k.failed) // it fails for a running informer only
+	registration, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { k.set(o.(*v1.Secret)) },
+		UpdateFunc: func(_, o any) { k.set(o.(*v1.Secret)) },
+		DeleteFunc: func(any) { k.set(nil) },
+	})
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			k.change(func() { k.known = true })
+		}
+	})
+	informer.RunWithContext(ctx)
+}
+
+// source lists and watches the Secret, by its name alone.
+func (k *Keeper) source() cache.ListerWatcher {
+	secrets := k.config.Client.CoreV1().Secrets(k.config.Namespace)
+	byName := func(options metav1.ListOptions) metav1.ListOptions {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, SecretName).String()
+		return options
+	}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return secrets.List(ctx, byName(options))
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			changes, err := secrets.Watch(ctx, byName(options))
+			if err == nil {
+				k.change(func() { k.unread = nil })
+			}
+			return changes, err
+		},
+	}, k.config.Client)
+}
+
+// failed is called when a list or a watch fails. An API server that is away is no fault of the keys as long as there are some.
+func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return // watches end like this
+	}
+	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && len(k.config.Ring.Keys()) > 0 {
+		return
+	}
+	k.change(func() { k.unread = k.explain(err) })
+}
+
+// set takes a version of the Secret; nil for none.
+func (k *Keeper) set(secret *v1.Secret) {
+	k.change(func() {
+		if secret == nil || k.secret == nil || secret.ResourceVersion != k.secret.ResourceVersion {
+			k.seen = time.Now()
+		}
+		k.secret, k.known = secret, true
+	})
+}
+
+func (k *Keeper) change(set func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	set()
+	select {
+	case k.wake <- struct{}{}:
+	default: // one waits already
+	}
+}

@@ -1,0 +1,343 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+// apiServer is one that keeps the Secret as a real one does: an update must name the version that it changes. What a real one does
+// with the same requests is in hack/e2e.
+type apiServer struct {
+	*testing.T
+	*fake.Clientset
+
+	mu      sync.Mutex
+	refuses error
+	writes  int
+}
+
+func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
+	s := &apiServer{T: t, Clientset: fake.NewClientset(objects...)}
+	s.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		update, is := action.(clienttesting.UpdateAction)
+		if s.refuses != nil || !is {
+			return s.refuses != nil, nil, s.refuses
+		}
+		now, err := s.Tracker().Get(v1.SchemeGroupVersion.WithResource("secrets"), "origin-node", SecretName)
+		if err != nil {
+			return true, nil, err
+		}
+		updated := update.GetObject().(*v1.Secret)
+		if version := now.(*v1.Secret).ResourceVersion; updated.ResourceVersion != version {
+			return true, nil, apierrors.NewConflict(v1.Resource("secrets"), SecretName, fmt.Errorf("version %s, not %s", version, updated.ResourceVersion))
+		}
+		s.writes++
+		updated = updated.DeepCopy()
+		updated.ResourceVersion = strconv.Itoa(100 + s.writes)
+		return true, updated, s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), updated, "origin-node")
+	})
+	s.PrependWatchReactor("secrets", func(clienttesting.Action) (bool, watch.Interface, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.refuses != nil, nil, s.refuses
+	})
+	return s
+}
+
+func (s *apiServer) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuses = err
+}
+
+// empty has the Secret be as it is shipped.
+func (s *apiServer) empty(version string) {
+	s.Helper()
+	secret := object("origin-node")
+	secret.ResourceVersion = version
+	if err := s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node"); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// node is one that shares keys.
+type node struct {
+	ring *holders.Keyring
+	file string
+
+	mu      sync.Mutex
+	failing error
+	log     []string
+}
+
+// start runs a node until the test ends.
+func (s *apiServer) start(file string) *node {
+	n := &node{ring: holders.NewKeyring(nil), file: file}
+	ctx, cancel := context.WithCancel(klog.NewContext(s.Context(), funcr.New(func(_, args string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.log = append(n.log, args)
+	}, funcr.Options{})))
+	keeper := New(ctx, Config{Client: s.Clientset, Namespace: "origin-node", File: file, Ring: n.ring, Failing: func(err error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.failing = err
+	}})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		keeper.Run(ctx)
+	}()
+	s.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return n
+}
+
+func (n *node) fails() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fmt.Sprint(n.failing)
+}
+
+func shipped() *v1.Secret {
+	secret := object("origin-node")
+	secret.ResourceVersion = "1"
+	return secret
+}
+
+// bubble runs a test in a time of its own.
+func bubble(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) }
+
+// same fails unless all nodes have the same keys, so many, which it returns.
+func same(t *testing.T, number int, nodes ...*node) holders.Keys {
+	t.Helper()
+	keys := nodes[0].ring.Keys()
+	for i, n := range nodes {
+		if !n.ring.Keys().Equal(keys) || len(keys) != number {
+			t.Fatalf("node %d has %d keys, and the first %d; want the same, %d", i, len(n.ring.Keys()), len(keys), number)
+		}
+		if kept, err := load(n.file); err != nil || !kept.Equal(keys) {
+			t.Fatalf("node %d keeps %d other keys, %v", i, len(kept), err)
+		}
+	}
+	return keys
+}
+
+// TestKeeper_OneKeyOfMany: nodes that start at the same time agree on one key.
+func TestKeeper_OneKeyOfMany(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		var nodes []*node
+		for range 10 {
+			nodes = append(nodes, s.start(filepath.Join(t.TempDir(), "keys")))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		same(t, 1, nodes...)
+		if s.writes != 1 {
+			t.Errorf("written %d times", s.writes)
+		}
+		for _, n := range nodes {
+			if n.fails() != "<nil>" {
+				t.Errorf("it tells %s", n.fails())
+			}
+		}
+	})
+}
+
+// TestKeeper_Rotates: over months, one step after the other, each written once, and all nodes have the same.
+func TestKeeper_Rotates(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		var nodes []*node
+		for range 5 {
+			nodes = append(nodes, s.start(filepath.Join(t.TempDir(), "keys")))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := same(t, 1, nodes...)
+		for month := range 3 {
+			for _, sleep := range []time.Duration{lifetime, distribution, distribution} {
+				time.Sleep(sleep + 4*time.Hour) // it is looked at every so often
+				synctest.Wait()
+				keys := nodes[0].ring.Keys()
+				same(t, len(keys), nodes...)
+			}
+			after := same(t, 1, nodes...)
+			if after.Equal(before) {
+				t.Errorf("month %d: the key is as it was", month)
+			}
+			before = after
+		}
+		if s.writes != 1+3*3 {
+			t.Errorf("written %d times, want 10", s.writes)
+		}
+	})
+}
+
+// TestKeeper_WrongClockDoesNotRush: of a time long ago, one step is taken in an hour at most, and each is seen by all.
+func TestKeeper_WrongClockDoesNotRush(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		old, _ := shared{}.next(time.Now().AddDate(-1, 0, 0))
+		s := newAPIServer(t, old.in(shipped()))
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(look - time.Minute)
+		synctest.Wait()
+		if same(t, 1, n); s.writes > 0 {
+			t.Error("it changes what it has not seen for an hour")
+		}
+		time.Sleep(look + 2*time.Minute)
+		synctest.Wait()
+		if same(t, 2, n); s.writes != 1 {
+			t.Errorf("written %d times", s.writes)
+		}
+	})
+}
+
+// TestKeeper_EmptiedAtOnce: whoever empties the Secret has all keys replaced.
+func TestKeeper_EmptiedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		a, b := s.start(filepath.Join(t.TempDir(), "keys")), s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := same(t, 1, a, b)
+		s.empty("50")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if after := same(t, 1, a, b); after.Equal(before) {
+			t.Error("the key is as it was")
+		}
+	})
+}
+
+// TestKeeper_KeepsWhatItHas: without the right, without the Secret, and with something else in it, a node goes on with its
+// keys, says what to do, and recovers. A process that starts then has the keys of the file.
+func TestKeeper_KeepsWhatItHas(t *testing.T) {
+	forbidden := apierrors.NewForbidden(v1.Resource("secrets"), SecretName, errors.New("no right"))
+	for name, test := range map[string]struct {
+		damage func(s *apiServer)
+		repair func(s *apiServer)
+		says   []string
+	}{
+		"without the right": {func(s *apiServer) { s.refuse(forbidden) }, func(s *apiServer) { s.refuse(nil) },
+			[]string{"Secret origin-node/origin-node-keys: cannot read the Secret", "forbidden", "apply images/node/rbac.yaml"}},
+		"deleted": {func(s *apiServer) {
+			_ = s.Tracker().Delete(v1.SchemeGroupVersion.WithResource("secrets"), "origin-node", SecretName)
+		}, func(s *apiServer) { _ = s.Tracker().Add(shipped()) }, []string{"does not exist: apply images/node/rbac.yaml"}},
+		"garbage": {func(s *apiServer) {
+			secret := shipped()
+			secret.ResourceVersion, secret.Data = "60", map[string][]byte{keysEntry: {0xff, '\n', 0}}
+			_ = s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node")
+		}, func(s *apiServer) { s.empty("70") }, []string{"cannot use what is in the Secret: data.keys: line 1", "kubectl -n origin-node patch secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newAPIServer(t, shipped())
+				file := filepath.Join(t.TempDir(), "keys")
+				n := s.start(file)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				before := same(t, 1, n)
+				test.damage(s)
+				time.Sleep(2 * time.Minute)
+				again := s.start(file)
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				for i, n := range []*node{n, again} {
+					if i == 0 && name == "without the right" {
+						continue // its watch goes on
+					}
+					for _, words := range test.says {
+						if !strings.Contains(n.fails(), words) {
+							t.Errorf("process %d says %s; want %q", i, n.fails(), words)
+						}
+					}
+				}
+				if !same(t, 1, n, again).Equal(before) {
+					t.Error("it has other keys")
+				}
+				test.repair(s)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if same(t, 1, n, again); n.fails() != "<nil>" || again.fails() != "<nil>" {
+					t.Errorf("repaired, it tells %s, %s", n.fails(), again.fails())
+				}
+			})
+		})
+	}
+}
+
+// TestKeeper_NoSecret: a new node without keys has none, and says so, until there is a Secret.
+func TestKeeper_NoSecret(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(n.ring.Keys()) > 0 || !strings.Contains(n.fails(), "apply images/node/rbac.yaml") || len(n.log) != 1 {
+			t.Errorf("it has %d keys, tells %s and logs %q", len(n.ring.Keys()), n.fails(), n.log)
+		}
+		if err := s.Tracker().Add(shipped()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if same(t, 1, n); n.fails() != "<nil>" {
+			t.Errorf("it tells %s", n.fails())
+		}
+	})
+}
+
+// TestKeeper_BrokenFile is told, not trusted, and replaced by what is in the Secret. A folder that cannot be written is told.
+func TestKeeper_BrokenFile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		file := filepath.Join(t.TempDir(), "keys")
+		if err := os.WriteFile(file, []byte("a key that somebody has written there\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n := s.start(file)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(n.ring.Keys()) > 0 || !strings.Contains(n.fails(), file+": the checksum at its end is wrong") {
+			t.Errorf("it has %q, and tells %s", n.ring.Keys(), n.fails())
+		}
+		if err := s.Tracker().Add(shipped()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		same(t, 1, n)
+		other := s.start(filepath.Join(file, "below a file"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(other.ring.Keys()) != 1 || !strings.Contains(other.fails(), "cannot keep the keys on this node") {
+			t.Errorf("it has %d keys, and tells %s", len(other.ring.Keys()), other.fails())
+		}
+	})
+}
