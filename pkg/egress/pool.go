@@ -208,8 +208,9 @@ func (p *poolNode) start() {
 	if p.handovers = handovers; err != nil {
 		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
 	}
+	keys := e.config.Steering.Keys.For("pool")
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: e.config.Steering.Keys.For("pool"),
+		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: func() holders.Keys { return keys },
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
 		Moved:    p.moved,

@@ -82,3 +82,7 @@ const (
 	// Off: nobody asks.
 	Off Mode = "off"
 )
+
+// MaxEpoch is the highest epoch that counts. No address moves as often: with a move in each second it takes 34,000 years. What
+// is said with a higher one is not believed, and none is ever given.
+const MaxEpoch = 1 << 40

@@ -95,7 +95,7 @@ func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
 	var highest uint64
 	for other, p := range m.peers {
 		epoch, has := p.state.Held[ip]
-		if has && of(p) && (name == "" || epoch > highest || epoch == highest && other > name) {
+		if has && of(p) && (name == "" || cmp.Or(cmp.Compare(epoch, highest), m.compareRights(ip, other, name)) > 0) {
 			name, highest = other, epoch
 		}
 	}
@@ -114,7 +114,23 @@ func (m *Member) told(ip netip.Addr, epoch uint64) bool {
 
 // outranked tells whether another member's epoch of an address is higher than this one's.
 func (m *Member) outranked(ip netip.Addr, rival string) bool {
-	return cmp.Or(cmp.Compare(m.peers[rival].state.Held[ip], m.held[ip]), cmp.Compare(rival, m.name)) > 0
+	return cmp.Or(cmp.Compare(m.peers[rival].state.Held[ip], m.held[ip]), m.compareRights(ip, rival, m.name)) > 0
+}
+
+// compareRights compares which of two members an address of theirs is for whose epochs are the same, as they are when there is no
+// higher one: it is for one that can hold it, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
+func (m *Member) compareRights(ip netip.Addr, a, b string) int {
+	can := func(name string) int {
+		objects := m.objects
+		if name != m.name {
+			objects = m.peers[name].state.objects
+		}
+		if m.pool[name] && objects(ip) == "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(can(a), can(b)), cmp.Compare(a, b))
 }
 
 func (e Alive) apply(m *Member, now time.Time) []Action {
@@ -153,7 +169,7 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 		held = map[netip.Addr]uint64{}
 	}
 	maps.Copy(held, e.State.Held)
-	if maps.Equal(held, p.state.Held) {
+	if maps.Equal(held, p.state.Held) || len(held) > mostAddresses {
 		return nil
 	}
 	p.state.Held = held
@@ -163,8 +179,8 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 // contest tells the others, and the network, which addresses of this member another one has with a lower epoch.
 func (m *Member) contest(s State) []Action {
 	var contested []netip.Addr
-	for ip, epoch := range s.Held {
-		m.epochs[ip] = max(m.epochs[ip], epoch)
+	m.noteEpochs(s.Held)
+	for ip := range s.Held {
 		if _, here := m.held[ip]; here && !m.outranked(ip, s.Name) && m.peers[s.Name].state.objects(ip) == "" {
 			contested = append(contested, ip)
 		}
@@ -174,6 +190,15 @@ func (m *Member) contest(s State) []Action {
 	}
 	slices.SortFunc(contested, netip.Addr.Compare)
 	return append(m.publish(true), Announce{contested})
+}
+
+// noteEpochs notes epochs of addresses that the pool is to hold. What nobody wants is of no use, and may be all of a network.
+func (m *Member) noteEpochs(epochs map[netip.Addr]uint64) {
+	for ip, epoch := range epochs {
+		if m.wanted[ip] {
+			m.epochs[ip] = max(m.epochs[ip], min(epoch, maxEpoch))
+		}
+	}
 }
 
 // note takes a new state.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 )
 
@@ -63,9 +64,7 @@ func runNode(text string) error {
 			}
 		},
 	}
-	if c.Key != nil {
-		config.Keys = [][]byte{c.Key}
-	}
+	config.Keys = func() holders.Keys { return holders.Keys{c.Key} }
 	r := NewRunner(config)
 	var names []string
 	for name := range c.Nodes {
