@@ -3,11 +3,11 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -36,7 +36,7 @@ func Main() int {
 	case errors.Is(err, errIncomplete):
 		return ExitIncomplete
 	}
-	fmt.Fprintf(os.Stderr, "%s%v\n", errorPrefix, err)
+	_ = printLines(os.Stderr, strings.Split(errorPrefix+err.Error(), "\n"))
 	return 1
 }
 

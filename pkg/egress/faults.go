@@ -25,9 +25,11 @@ const (
 	// node cannot be written, so that others do not know.
 	unheard faultKind = "leases_unread"
 	unsaid  faultKind = "lease_unwritten"
+	// absent: this node does not hear the other nodes of the pool, nor they it.
+	absent faultKind = "pool"
 )
 
-var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid}
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, absent}
 
 // steeringFaults returns those that there are now.
 func (e *Extension) steeringFaults() (faults []fault) {
@@ -43,6 +45,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		}
 		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", e.families[name].reconciler.Status().SteeringFault)
 	}
+	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", e.pool.absent())
 	if e.steerer == nil {
 		return faults
 	}

@@ -420,6 +420,21 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 	return troubles
 }
 
+// absent returns why this node does not hear the other nodes of the pool, nor they it; nil if nothing is in the way, or it has no
+// part in the pool.
+func (p *poolNode) absent() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return nil
+	}
+	return runner.Absence()
+}
+
 // empty returns the addresses that the pool is to hold if it has no nodes; nil if it has some, or that is not known yet.
 func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 	if p == nil {
