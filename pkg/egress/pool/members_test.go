@@ -33,8 +33,14 @@ func testKeys() holders.Keys { return holders.Keys{bytes.Repeat([]byte{1}, 32)} 
 
 func newTestMembers(t *testing.T, name string) testMembers {
 	t.Helper()
+	return newTestMembersOf(t, name, testKeys)
+}
+
+// newTestMembersOf is newTestMembers with other keys.
+func newTestMembersOf(t *testing.T, name string, keys func() holders.Keys) testMembers {
+	t.Helper()
 	events := make(chan Event, 1000)
-	m, err := newMembers(klog.Background(), Config{NodeName: name, Port: loopbackPort, Keys: testKeys, Networks: []netip.Prefix{subnet.Prefix}}, nodesOnLoopback[name], func(e Event) { events <- e })
+	m, err := newMembers(klog.Background(), Config{NodeName: name, Port: loopbackPort, Keys: keys, Networks: []netip.Prefix{subnet.Prefix}}, nodesOnLoopback[name], func(e Event) { events <- e })
 	if err != nil {
 		t.Fatal(err)
 	}
