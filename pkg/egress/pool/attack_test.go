@@ -32,7 +32,7 @@ func newLiar(t *testing.T, keys func() holders.Keys) *liar {
 	g := newGuard(nodesOnLoopback["b"], loopbackPort)
 	g.nodeAt = func(at netip.Addr) (string, bool) { return "a", at == nodesOnLoopback["a"] }
 	g.addressOf = func(string) (netip.Addr, bool) { return nodesOnLoopback["a"], true }
-	listening, err := listen(klog.Background(), nodesOnLoopback["b"], loopbackPort, keys, g, transportEvents{
+	listening, err := listen(klog.Background(), keys, g, transportEvents{
 		state:    func() []byte { l.mu.Lock(); defer l.mu.Unlock(); return l.says },
 		heard:    func(netip.Addr, []byte) {},
 		stranger: func(netip.Addr) {},

@@ -35,9 +35,9 @@ const (
 	mostFields = 16
 )
 
-// guard says what memberlist may read. Whoever has a key may send anything: memberlist's decoder would use as much stack or heap as a message says, and
-// memberlist itself believes anybody about anybody. What passes is flat and complete, and names its sender where it says who
-// sends it; and what it says of third nodes does not last:
+// guard says what memberlist may read. Whoever has a key may send anything: memberlist's decoder would use as much stack or heap
+// as a message says, and memberlist itself believes anybody about anybody. What passes is flat and complete, and names its sender
+// where it says who sends it; and what it says of third nodes does not last:
 //
 //   - That a node is dead or has left, makes others suspect it: it can contradict.
 //   - An incarnation (by which a node contradicts) is never much higher than what the node has said itself. memberlist's numbers

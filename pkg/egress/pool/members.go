@@ -106,7 +106,7 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
 	m.guard = newGuard(address, config.Port)
 	m.guard.nodeAt, m.guard.addressOf = m.nodeAt, m.addressOf
-	transport, err := listen(logger, address, config.Port, config.Keys, m.guard, transportEvents{state: m.ownState, heard: m.heard, stranger: m.stranger})
+	transport, err := listen(logger, config.Keys, m.guard, transportEvents{state: m.ownState, heard: m.heard, stranger: m.stranger})
 	if err != nil {
 		if config.Explain != nil {
 			err = config.Explain(err)

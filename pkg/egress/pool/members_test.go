@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,38 @@ func TestMembers_TellEachOtherTheirStates(t *testing.T) {
 	}
 	a.publish(State{Name: "a", Version: 2, Held: many})
 	b.await(t, func(s State) bool { return s.Version == 2 && len(s.Held) == len(many) })
+}
+
+// TestMembers_KeysChange one after another, while both nodes tell each other what is new: nothing is lost on the way.
+func TestMembers_KeysChange(t *testing.T) {
+	var keys [2]atomic.Value
+	node := func(i int, name string) testMembers {
+		keys[i].Store(holders.Keys{sealKey})
+		return newTestMembersOf(t, name, func() holders.Keys { return keys[i].Load().(holders.Keys) })
+	}
+	a, b := node(0, "a"), node(1, "b")
+	version := uint64(0)
+	for _, step := range []struct {
+		node int
+		keys holders.Keys
+	}{
+		{0, holders.Keys{sealKey}}, {0, holders.Keys{sealKey, otherKey}}, {1, holders.Keys{sealKey, otherKey}},
+		{1, holders.Keys{otherKey, sealKey}}, {0, holders.Keys{otherKey, sealKey}}, {0, holders.Keys{otherKey}}, {1, holders.Keys{otherKey}},
+	} {
+		keys[step.node].Store(step.keys)
+		version++
+		a.publish(State{Run: 1, Version: version})
+		b.publish(State{Run: 2, Version: version})
+		b.await(t, func(s State) bool { return s.Version == version })
+		a.await(t, func(s State) bool { return s.Version == version })
+	}
+	for _, m := range []testMembers{a, b} {
+		for len(m.events) > 0 {
+			if e := <-m.events; e == (Alive{"a", false}) || e == (Alive{"b", false}) {
+				t.Errorf("%s has found the other one dead meanwhile", m.name)
+			}
+		}
+	}
 }
 
 // TestMembers_FoundAliveAgain: a member that was found dead by mistake is asked for its state.

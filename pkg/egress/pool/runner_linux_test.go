@@ -377,6 +377,17 @@ func TestRunner_PoolOfFive(t *testing.T) {
 	}
 }
 
+// TestRunner_NodesThatReachEachOtherByIPv6 are a pool as well.
+func TestRunner_NodesThatReachEachOtherByIPv6(t *testing.T) {
+	p := newTestPool(t, 3, 2)
+	for _, n := range p.nodes {
+		p.config.Nodes[n.name] = n.host.V6
+	}
+	p.startAll()
+	n := p.nodes[1]
+	p.moved("link cut", n, func() { p.must(p.SetLink(n.host, false)) })
+}
+
 func TestRunner_AddressesOfOthersAreLeftAlone(t *testing.T) {
 	p := newTestPool(t, 2, 1)
 	foreign := p.config.Wanted[0]
@@ -536,7 +547,7 @@ func (p *testPool) lie(n *testNode, state map[string]any, d time.Duration) {
 			return text
 		}
 		listens := func() (*transport, error) {
-			return listen(klog.Background(), n.host.V4, 7947, func() holders.Keys { return holders.Keys{p.config.Key} }, g, transportEvents{
+			return listen(klog.Background(), func() holders.Keys { return holders.Keys{p.config.Key} }, g, transportEvents{
 				state: say, heard: func(netip.Addr, []byte) {}, stranger: func(netip.Addr) {},
 			})
 		}

@@ -79,8 +79,9 @@ type transportEvents struct {
 var _ memberlist.NodeAwareTransport = &transport{}
 
 // listen opens the port at an address of this node.
-func listen(logger klog.Logger, self netip.Addr, port uint16, keys func() holders.Keys, g *guard, events transportEvents) (*transport, error) {
-	at := netip.AddrPortFrom(self, port)
+func listen(logger klog.Logger, keys func() holders.Keys, g *guard, events transportEvents) (*transport, error) {
+	self := g.self
+	at := netip.AddrPortFrom(self, g.port)
 	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other nodes of the pool: %w", err)
