@@ -92,11 +92,9 @@ func (m *Member) holder(ip netip.Addr) (name string) {
 
 // lastHolder returns who of some members has an address, as far as it has told.
 func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
-	var highest uint64
 	for other, p := range m.peers {
-		epoch, has := p.state.Held[ip]
-		if has && of(p) && (name == "" || cmp.Or(cmp.Compare(epoch, highest), m.compareRights(ip, other, name)) > 0) {
-			name, highest = other, epoch
+		if _, has := p.state.Held[ip]; has && of(p) && (name == "" || m.compareHolders(ip, other, name) > 0) {
+			name = other
 		}
 	}
 	return name
@@ -114,12 +112,21 @@ func (m *Member) told(ip netip.Addr, epoch uint64) bool {
 
 // outranked tells whether another member's epoch of an address is higher than this one's.
 func (m *Member) outranked(ip netip.Addr, rival string) bool {
-	return cmp.Or(cmp.Compare(m.peers[rival].state.Held[ip], m.held[ip]), m.compareRights(ip, rival, m.name)) > 0
+	return m.compareHolders(ip, rival, m.name) > 0
 }
 
-// compareRights compares which of two members an address of theirs is for whose epochs are the same, as they are when there is no
-// higher one: it is for one that can hold it, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
-func (m *Member) compareRights(ip netip.Addr, a, b string) int {
+// compareHolders compares what two members have an address with. The higher epoch counts. There may be no higher one: then it is for a
+// member that can hold the address, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
+func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
+	epoch := func(name string) uint64 {
+		if name == m.name {
+			return m.held[ip]
+		}
+		return m.peers[name].state.Held[ip]
+	}
+	if different := cmp.Compare(epoch(a), epoch(b)); different != 0 {
+		return different
+	}
 	can := func(name string) int {
 		objects := m.objects
 		if name != m.name {
