@@ -24,7 +24,7 @@ type Config struct {
 	// Port is where members speak to each other, by UDP and TCP.
 	Port uint16
 	// Keys returns what seals that, now: the first key seals, all of them open. Without a key this node neither says nor believes
-	// anything. It must not wait.
+	// anything; nil for never. It must not wait.
 	Keys func() holders.Keys
 	// Explain returns the error with which the port could not be opened, with who has it; nil for the error as it is.
 	Explain func(error) error
@@ -145,6 +145,9 @@ type Status struct {
 
 // NewRunner returns the Runner of a node.
 func NewRunner(c Config) *Runner {
+	if c.Keys == nil {
+		c.Keys = func() holders.Keys { return nil }
+	}
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // it never fails
 	r := &Runner{
