@@ -93,7 +93,7 @@ func (w *poolWorld) speakWithoutKey(to netip.Addr) error {
 		for _, packet := range [][]byte{append([]byte{8}, state...), dead, {}, {0}, {244, 1}} {
 			_, _ = udp.Write(packet) // a node may refuse it
 		}
-		if tcp, err := net.DialTimeout("tcp", at, time.Second); err == nil {
+		if tcp, err := net.DialTimeout("tcp", at, 50*time.Millisecond); err == nil {
 			message := append([]byte{8, 0x81, 0xaa}, "UserMsgLen\xcd"...) // memberlist's, of a program's own, with its length in two bytes
 			message = append(append(message, byte(len(state)>>8), byte(len(state))), state...)
 			_, _ = tcp.Write(message)
