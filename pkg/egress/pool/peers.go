@@ -115,9 +115,13 @@ func (m *Member) outranked(ip netip.Addr, rival string) bool {
 	return m.compareHolders(ip, rival, m.name) > 0
 }
 
-// compareHolders compares what two members have an address with. The higher epoch counts. There may be no higher one: then it is for a
-// member that can hold the address, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
+// compareHolders compares what two members have an address with. A node of the pool comes before one that is not in it, and takes
+// nothing: all nodes of the cluster have the key. Then the higher epoch counts. There may be no higher one: then it is for a member
+// that can hold the address, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
 func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
+	if m.pool[a] != m.pool[b] {
+		return map[bool]int{true: 1, false: -1}[m.pool[a]]
+	}
 	epoch := func(name string) uint64 {
 		if name == m.name {
 			return m.held[ip]
@@ -132,7 +136,7 @@ func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
 		if name != m.name {
 			objects = m.peers[name].state.objects
 		}
-		if m.pool[name] && objects(ip) == "" {
+		if objects(ip) == "" {
 			return 1
 		}
 		return 0

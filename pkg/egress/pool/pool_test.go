@@ -494,6 +494,26 @@ func TestPool_LiesAboutEpochsPass(t *testing.T) {
 	}
 }
 
+// TestPool_LiarOutsideThePool: a node of the cluster that is not in the pool takes no address, whatever it says.
+func TestPool_LiarOutsideThePool(t *testing.T) {
+	s := started(t, 3, 30)
+	for _, n := range s.nodes {
+		s.tell(n, Pool{[]string{"node-1", "node-3"}})
+	}
+	s.run(time.Second)
+	s.spread(s.served(), 2)
+	liar := s.nodes[1]
+	s.crash(liar)
+	s.unmoved(func() {
+		for _, epoch := range []uint64{1, 100, maxEpoch} {
+			s.lie(liar, epoch, 2*time.Second)
+			s.spread(s.served(), 2)
+		}
+		s.run(time.Minute)
+	})
+	s.spread(s.served(), 2)
+}
+
 // TestPool_RandomFaults: whatever happens, after the last fault each address is served again by one node, and two living
 // nodes that reach each other never have one for long. If what one tells is lost in the moment in which an address moves, the
 // other one has to be found dead first, and to look around.

@@ -55,6 +55,8 @@ type transport struct {
 	sent    map[netip.Addr]uint64
 	// heard are the processes of other nodes, as they have said on a stream, with the datagrams that have come of them.
 	heard map[netip.Addr]*speaker
+	// strange is when a datagram of a process that is not known was opened.
+	strange map[netip.Addr]time.Time
 	// waiting are the streams whose first chunk is not open, reading counts the others that have more to say.
 	waiting map[netip.Addr][]net.Conn
 	reading map[netip.Addr]int
@@ -95,7 +97,7 @@ func listen(logger klog.Logger, keys func() holders.Keys, g *guard, events trans
 	t := &transport{
 		self: self, logger: logger, keys: keys, nodeAt: g.nodeAt, guard: g, events: events, udp: udp, tcp: tcp,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closing: make(chan struct{}),
-		sent: map[netip.Addr]uint64{}, heard: map[netip.Addr]*speaker{}, waiting: map[netip.Addr][]net.Conn{}, reading: map[netip.Addr]int{},
+		sent: map[netip.Addr]uint64{}, heard: map[netip.Addr]*speaker{}, strange: map[netip.Addr]time.Time{}, waiting: map[netip.Addr][]net.Conn{}, reading: map[netip.Addr]int{},
 	}
 	_, _ = rand.Read(t.session[:]) // it never fails
 	t.running.Go(t.receive)
@@ -186,6 +188,9 @@ func (t *transport) datagram(from netip.AddrPort, sealed []byte) error {
 	if _, known := t.nodeAt(at); !known {
 		return errUnsealed
 	}
+	if !t.isWorthIt(at, sealed, time.Now()) {
+		return errUnsealed
+	}
 	s, number, text, err := openDatagram(t.keys(), way{at, t.self}, sealed)
 	if err != nil {
 		return err
@@ -214,6 +219,23 @@ func (t *transport) datagram(from netip.AddrPort, sealed []byte) error {
 	return err
 }
 
+// isWorthIt tells whether to open a datagram. Of processes that are not known, few are: whoever has no key is not to keep this node busy.
+func (t *transport) isWorthIt(from netip.Addr, sealed []byte, now time.Time) bool {
+	if len(sealed) < overhead {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if speaker := t.heard[from]; speaker != nil && speaker.session == session(sealed[1:headerSize-8]) {
+		return true
+	}
+	if now.Sub(t.strange[from]) < joinPause {
+		return false
+	}
+	t.strange[from] = now
+	return true
+}
+
 // isNew tells whether a datagram has not come before, and is of the process that has spoken on a stream last.
 func (t *transport) isNew(from netip.Addr, s session, number uint64) bool {
 	t.mu.Lock()
@@ -234,6 +256,11 @@ func (t *transport) forget() {
 	for at := range t.heard {
 		if _, known := t.nodeAt(at); !known {
 			delete(t.heard, at)
+		}
+	}
+	for at := range t.strange {
+		if _, known := t.nodeAt(at); !known {
+			delete(t.strange, at)
 		}
 	}
 }
