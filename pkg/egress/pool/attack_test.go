@@ -264,6 +264,44 @@ func TestAttack_StateIsBounded(t *testing.T) {
 	}
 }
 
+// TestState_LargestOfAnHonestNodeIsRead: what a node may have is what others read, and it takes no more.
+func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
+	network := netip.MustParsePrefix("2001:db8:ffff:ffff::/64")
+	var all []netip.Addr
+	for ip := netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:0"); len(all) < 2*mostAddresses; ip = ip.Next() {
+		all = append(all, ip)
+	}
+	m := NewMember("a", 1<<53-1)
+	var networks []Network
+	for i := range 2 * mostNetworks {
+		networks = append(networks, Network{netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("2001:db8:ffff:ffff:%x:ffff:ffff:fff0", i)), 124), true})
+	}
+	networks[0] = Network{network, true}
+	highest := map[netip.Addr]uint64{}
+	for _, ip := range all {
+		highest[ip] = 1<<64 - 1
+	}
+	at := moment(patience)
+	for _, e := range []Event{Networks{networks}, Pool{[]string{"a"}}, Tick{}, Wanted{all}, Epochs{Highest: highest, Own: highest}} {
+		m.Next(e, moment(0))
+	}
+	for range 4 { // to claim all, and take them
+		m.Next(Tick{}, at)
+		m.Next(m.probed(at, nil, slices.Collect(maps.Keys(m.claims))...), at)
+	}
+	if len(m.State().Held) != mostAddresses || m.Objections(all[0])["a"] != "" && m.Objections(all[len(all)-1])["a"] != Full {
+		t.Errorf("it has %d addresses, want %d, and that it is full", len(m.State().Held), mostAddresses)
+	}
+	text, err := json.Marshal(m.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseState("a", text, []netip.Prefix{network})
+	if err != nil || len(s.Held) != mostAddresses || len(s.Networks) != mostNetworks {
+		t.Errorf("%d addresses and %d networks are read of %d bytes, error %v", len(s.Held), len(s.Networks), len(text), err)
+	}
+}
+
 // TestAttack_StreamsWithoutAKey: connections that say nothing, or garbage, keep no node from being heard, and cost little.
 func TestAttack_StreamsWithoutAKey(t *testing.T) {
 	a := newTestMembers(t, "a")

@@ -85,9 +85,10 @@
 // # Limits
 //
 // A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use
-// there. Where a majority of the pool fails at once, what the rest has stays, and what the others had is
-// served when enough of them are back. Where each half of an even pool has a gateway, each takes the addresses of the other half
-// once; then the newest Lease counts.
+// there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
+// rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
+// each takes the addresses of the other half once; then the newest Lease counts. Members of versions that seal differently do not
+// hear each other: while a cluster is updated from one, nothing moves, and nothing is taken from nodes that fail.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
 // library, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and

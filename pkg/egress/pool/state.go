@@ -83,9 +83,9 @@ const (
 	// datagram is how large a datagram may be, in bytes: with the headers of IPv6 and UDP, it fits into the MTU that every network has that
 	// carries IPv6.
 	datagram = 1200
-	// largestState is how large the text of a state may be, and mostAddresses how many addresses it may have in all: as many as a node may
+	// largestState is how large the text of a state may be, and mostAddresses how many addresses it may have in all: as many as a node can
 	// announce. mostNetworks is how many subnets it may have.
-	largestState, mostAddresses, mostNetworks = 512 << 10, 4096, 1024
+	largestState, mostAddresses, mostNetworks = 512 << 10, 2048, 1024
 	// mostText is how long the text of a claim may be, which says who has the address.
 	mostText = 200
 )
