@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const egressPoolLong = `Lists the nodes that egress IPs are put on (proxyArguments.egress-snat-assign-cidrs and
@@ -160,11 +161,24 @@ func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {
 	if !pool.Majority {
 		majority = "no majority: egress IPs of failed nodes are not moved"
 	}
-	lines := []string{fmt.Sprintf("\n%d of %d nodes are live, %s.", pool.Votes, pool.Of, majority)}
+	var lines []string
+	if pool.Problem != "" {
+		lines = append(lines, "warning: "+pool.Problem)
+	}
+	lines = append(lines, fmt.Sprintf("%d of %d nodes are live, %s.", pool.Votes, pool.Of, majority))
 	for _, u := range pool.Unheld {
 		lines = append(lines, fmt.Sprintf("%s has been on no live node for %s%s.", u.IP, age(u.Since, time.Now()), because(u)))
 	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return printLines(w, append([]string{""}, lines...))
+}
+
+// printLines prints lines in which others may have their say.
+func printLines(w io.Writer, lines []string) error {
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString(kernel.Printable(line) + "\n")
+	}
+	_, err := io.WriteString(w, text.String())
 	return err
 }
 
@@ -188,15 +202,14 @@ func printPoolFromAPI(w io.Writer, pool status.Pool) error {
 	}
 	t := table{out: w}
 	err := t.write(rows...)
+	var lines []string
 	for i, u := range pool.Unheld {
 		if i == 0 {
-			_, spaceErr := fmt.Fprintln(w)
-			err = errors.Join(err, spaceErr)
+			lines = append(lines, "")
 		}
-		_, lineErr := fmt.Fprintf(w, "No live node announces %s.\n", u.IP)
-		err = errors.Join(err, lineErr)
+		lines = append(lines, fmt.Sprintf("No live node announces %s.", u.IP))
 	}
-	return err
+	return errors.Join(err, printLines(w, lines))
 }
 
 // because says why no live node has an address, if it is known.

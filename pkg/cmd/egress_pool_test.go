@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,6 +51,31 @@ d      unknown    0           <none>
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPrintPool_TextOfOthersIsHarmless: what another node says of itself does not reach the terminal as it is.
+func TestPrintPool_TextOfOthersIsHarmless(t *testing.T) {
+	const evil = "x\x1b[2J\x1b]0;owned\a\r\n\u009b31m\u202e"
+	ip := netip.MustParseAddr("203.0.113.3")
+	for name, u := range map[string]status.UnheldAddress{
+		"MAC": {IP: ip, UsedBy: evil}, "lost": {IP: ip, UsedBy: "02:00", Lost: evil}, "reason": {IP: ip, Why: map[string]string{evil: evil}},
+		"zone": {IP: netip.MustParseAddr("fe80::1").WithZone(evil)},
+	} {
+		for _, fromAPI := range []bool{false, true} {
+			for _, output := range []string{asTable, asJSON, asYAML} {
+				pool := status.Pool{Node: "a", Problem: evil, Members: []status.PoolMember{{Name: evil, State: evil}}, Unheld: []status.UnheldAddress{u}, FromAPI: fromAPI}
+				var out bytes.Buffer
+				if err := (&egressOptions{output: output}).printPool(&out, pool); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range out.String() {
+					if r != '\n' && !unicode.IsPrint(r) {
+						t.Errorf("%s, %s, from the API %v: %q is printed", name, output, fromAPI, r)
+					}
+				}
+			}
+		}
 	}
 }
 

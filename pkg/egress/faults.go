@@ -31,9 +31,11 @@ const (
 	keyless     faultKind = "key_missing"
 	rekeying    faultKind = "keys"
 	unannounced faultKind = "announcements"
+	// absent: this node does not hear the other nodes of the pool, nor they it.
+	absent faultKind = "pool"
 )
 
-var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced}
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, absent}
 
 // reason is that of Events.
 func (k faultKind) reason() plan.Reason {
@@ -62,6 +64,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		}
 		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", e.families[name].reconciler.Status().SteeringFault)
 	}
+	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", e.pool.absent())
 	if e.steerer == nil {
 		return faults
 	}

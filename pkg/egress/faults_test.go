@@ -1,15 +1,21 @@
 package egress
 
 import (
+	"context"
 	"errors"
+	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
@@ -74,6 +80,44 @@ func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 	}
 	if values := steeringFaultMetric(t); values[string(unavailable)] != 1 || len(values) != len(faultKinds) {
 		t.Errorf("the metric has %v", values)
+	}
+}
+
+// TestFaults_OfThePool: a node that does not hear the others says so, as long as that is so.
+func TestFaults_OfThePool(t *testing.T) {
+	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}})
+	e.config.Pool.Networks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}
+	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
+	e.pool = newPoolNode(t.Context(), e)
+	var key atomic.Bool
+	e.pool.runner = pool.NewRunner(pool.Config{NodeName: "node-a", Port: 17948, Networks: e.config.Pool.Networks, Keys: func() holders.Keys {
+		if key.Load() {
+			return holders.Keys{make([]byte, 32)}
+		}
+		return nil
+	}})
+	e.pool.runner.SetNodes(map[string]netip.Addr{"node-a": netip.MustParseAddr("127.0.20.1")}, []string{"node-a"})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { e.pool.runner.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for _, has := range []bool{false, true} {
+		key.Store(has)
+		for deadline := time.Now().Add(10 * time.Second); (e.pool.absent() == nil) != has; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("has a key: %v; absent because of %v", has, e.pool.absent())
+			}
+		}
+		problems := strings.Join(e.Snapshot().SteeringProblems, "\n")
+		troubles := e.troubles()[plan.Service{}]
+		status, err := e.PoolStatus()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(problems, "has no key") == has || (len(troubles) == 1) == has || strings.Contains(status.Problem, "has no key") == has || (steeringFaultMetric(t)[string(absent)] == 1) == has {
+			t.Errorf("has a key: %v; problems %q, Events %v, pool %q, metric %v", has, problems, troubles, status.Problem, steeringFaultMetric(t))
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func (p *poolNode) start() {
 		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
 	}
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: p.keys()(),
+		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: p.keys(),
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
 		Moved:    p.moved,
@@ -424,6 +424,21 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 		}
 	}
 	return troubles
+}
+
+// absent returns why this node does not hear the other nodes of the pool, nor they it; nil if nothing is in the way, or it has no
+// part in the pool.
+func (p *poolNode) absent() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	runner := p.runner
+	p.mu.Unlock()
+	if runner == nil {
+		return nil
+	}
+	return runner.Absence()
 }
 
 // empty returns the addresses that the pool is to hold if it has no nodes; nil if it has some, or that is not known yet.

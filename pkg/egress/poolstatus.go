@@ -18,7 +18,11 @@ func (e *Extension) PoolStatus() (status.Pool, error) {
 	if err != nil {
 		return status.Pool{}, err
 	}
-	return e.poolStatus(s), nil
+	result := e.poolStatus(s)
+	if absence := e.pool.absent(); absence != nil {
+		result.Problem = absence.Error()
+	}
+	return result, nil
 }
 
 func (e *Extension) poolStatus(s pool.Status) status.Pool {

@@ -83,6 +83,9 @@ func (e *Extension) statusChanged() {
 	}
 }
 
+// poolPart is the part of what Verify returns that is about this node's part in the pool.
+const poolPart = "pool"
+
 // Verify compares the kernel with the plan and returns the differences by IP family: empty
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
@@ -92,6 +95,9 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 		differences, agrees, err := e.compareWithKernel(ctx)
 		if warnings := e.pluginWarnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
+		}
+		if absence := e.pool.absent(); err == nil && absence != nil {
+			differences[poolPart] = []string{status.Warning + absence.Error()}
 		}
 		if warnings := e.announcementWarnings(); err == nil && warnings != nil {
 			differences[betweenNodes] = warnings

@@ -35,7 +35,7 @@ func (f *poolFlags) add(fs *pflag.FlagSet) {
 		"of two, the one that is left needs a default gateway that answers. Use a label that no kubelet can give its own Node, such as one of node-restriction.kubernetes.io. "+
 		"If this is not set, nodes with the former label "+egress.FormerPoolLabel+" get them, too, with a warning: set it when all nodes have the new label.")
 	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
-		"What they say is authenticated and encrypted with the keys of egress-snat-key-file, or those that the nodes share.")
+		"What they say is sealed with the keys of egress-snat-key-file, or those that the nodes share; a node without a key is not heard.")
 }
 
 // takePool parses these arguments. Steering must have been taken.

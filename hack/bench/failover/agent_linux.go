@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
@@ -50,7 +51,7 @@ func agent(argument string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	const port = 7947
-	r := pool.NewRunner(pool.Config{NodeName: s.Name, Port: port, Keys: [][]byte{make([]byte, 32)}, Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())}})
+	r := pool.NewRunner(pool.Config{NodeName: s.Name, Port: port, Keys: func() holders.Keys { return holders.Keys{make([]byte, 32)} }, Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())}})
 	r.SetNodes(s.Nodes, slices.Sorted(maps.Keys(s.Nodes)))
 	r.Tell(pool.Wanted{Addresses: []netip.Addr{egressIP}})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -21,6 +21,7 @@ const (
 	NoSubnet  Objection = "no interface has a subnet with the address"
 	LinkDown  Objection = "the link of the interface is down"
 	Failed    Objection = "it could not take the address"
+	Full      Objection = "it has as many addresses as a node may have"
 	Inactive  Objection = "it did not take the address in time"
 )
 
@@ -56,7 +57,7 @@ type Candidate struct {
 
 // Assign returns which candidate each of these addresses should get. An address goes to a candidate with
 // the fewest; of several, to that with the highest score (rendezvous hashing). Addresses that nobody can
-// hold are left out.
+// hold are left out, as are those beyond what all of them may have.
 //
 // If a candidate has all that is its own, the others get the same of the rest as before. So members that
 // look at slightly different times agree.
@@ -67,7 +68,7 @@ func Assign(addresses []netip.Addr, candidates []Candidate) map[netip.Addr]strin
 		var best *Candidate
 		for i := range candidates {
 			c := &candidates[i]
-			if c.Objects(ip) == "" && (best == nil || before(ip, *c, *best)) {
+			if c.Load < mostAddresses && c.Objects(ip) == "" && (best == nil || before(ip, *c, *best)) {
 				best = c
 			}
 		}

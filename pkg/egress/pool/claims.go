@@ -84,11 +84,22 @@ func (m *Member) objection(name string, ip netip.Addr) Objection {
 	case !m.pool[name]:
 		return NotInPool
 	case name == m.name:
-		return State{Draining: m.draining, Networks: m.networks, Failed: sorted(m.failed)}.objects(ip)
+		return m.objects(ip)
 	case !m.live(name):
 		return NotLive
 	}
 	return m.peers[name].state.objects(ip)
+}
+
+// objects says why this member cannot hold an address.
+func (m *Member) objects(ip netip.Addr) Objection {
+	if why := (State{Draining: m.draining, Networks: m.networks, Failed: sorted(m.failed)}).objects(ip); why != "" {
+		return why
+	}
+	if _, held := m.held[ip]; !held && m.claims[ip] == nil && len(m.held)+len(m.claims) >= mostAddresses {
+		return Full
+	}
+	return ""
 }
 
 // Objections says of each node of the pool why it cannot hold an address; empty if it can.
@@ -255,7 +266,7 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		}
 		delete(m.claims, ip)
 		delete(m.vacant, ip)
-		m.epochs[ip]++
+		m.epochs[ip] = min(m.epochs[ip]+1, maxEpoch)
 		m.held[ip], m.took[ip] = m.epochs[ip], now
 		passOn := v.why == Drained && m.peers[v.from].state.Handover
 		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, PassOn: passOn, Since: v.since, Until: until})

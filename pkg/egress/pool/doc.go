@@ -30,7 +30,9 @@
 //     may be as dead as the one that had the address, and not found so yet.
 //   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
 //     the pool any more, or its link is down.
-//   - The epoch of the address is higher by one than any that was seen.
+//   - The epoch of the address is higher by one than any that was seen. There is a highest one (holders.MaxEpoch), which no
+//     node can reach honestly: what is said with a higher epoch does not count, and of several nodes with the highest one, the
+//     address is for one that can hold it, and then for the one whose name sorts last. So an address still moves, and a drain still ends.
 //
 // # How an address is released
 //
@@ -50,14 +52,45 @@
 //
 // A member that starts waits up to 3 s for the others before it takes anything. It keeps what its kernel has.
 //
+// # What members tell each other
+//
+// memberlist (hashicorp) finds out who is alive. A [State] is a message of our own beside it, whole and by a connection, or in datagrams.
+// Both are sealed by AES-256-GCM in a transport of our own (seal.go, transport.go, stream.go), before memberlist sees anything: its
+// own decryption panics for whoever has the key, and never runs.
+//
+//   - The first key seals, all of them open, so keys can change while processes run. Without a key, a node neither says nor
+//     believes anything: it keeps what it has, which its kernel answers for, takes nothing that needs others' votes, and says so
+//     ([Runner.Absence]).
+//   - What is sealed is for the addresses that it is sent from and to: it is nothing to anybody else, and cannot be sent back.
+//   - A stream begins with a random number of each side, so nothing that was said on another one counts. Each side says one
+//     message; the first sealed part of it, 16 KiB, is open before more is kept.
+//   - A datagram counts once, and only of the process that has said on a stream, last, that it runs there. Without that, replays
+//     would harm: an old state of an earlier process in which its node is drained has others take its addresses, and an old
+//     answer keeps a dead node from being found so. Whoever records and forges datagrams now makes nodes call each other
+//     more often at most.
+//   - Whose a state is, follows from the address that it came from: the node that the API server has there. Of two nodes that
+//     say that they have one address, it is the one that had it first.
+//   - What of a message memberlist may read is checked (guard.go): flat and complete, of the versions that members speak, and
+//     from whom it says that it is. Else a small message would cost any amount of memory.
+//   - A state has a size, and numbers of addresses and subnets, that are checked before it counts. Epochs are kept of addresses
+//     that Services claim, and of no others.
+//
+// A node that lies, with the key, can still say that it has any address of the pool, and be given it, as it can by ARP; refuse to
+// take any; claim addresses that it does not take; and answer for a dead node when it is asked about that. It can have others
+// suspect a node, over and over: that one has 180 ms to contradict, and if it does not, it loses its vote, and no address as long as
+// its kernel answers. Enough of that, and there is no majority: nothing is taken. All of it ends with the lies: incarnations,
+// by which nodes contradict, count only as far as a node has said them itself, or nearly, and epochs have an end that addresses move
+// beyond. When its Node is deleted, nobody hears it any more.
+//
 // # Limits
 //
 // A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use
-// there. Where a majority of the pool fails at once, what the rest has stays, and what the others had is
-// served when enough of them are back. Where each half of an even pool has a gateway, each takes the addresses of the other half
-// once; then the newest Lease counts.
+// there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
+// rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
+// each takes the addresses of the other half once; then the newest Lease counts. Members of versions that seal differently do not
+// hear each other: while a cluster is updated from one, nothing moves, and nothing is taken from nodes that fail.
 //
-// The files assign.go, claims.go, event.go, member.go, peers.go, state.go and view.go are pure: they import the standard
+// The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
 // library, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
 // their states; claims.go how addresses are taken; view.go what is seen on the network.
 package pool

@@ -218,6 +218,8 @@ func (m *Member) draft() State {
 		s.Claims[ip] = c.inUse
 	}
 	s.Failed = sorted(m.failed)
+	s.Failed = s.Failed[:min(len(s.Failed), max(mostAddresses-s.load(), 0))]
+	s.Networks = s.Networks[:min(len(s.Networks), mostNetworks)]
 	return s
 }
 
@@ -243,6 +245,9 @@ func (e Wanted) apply(m *Member, _ time.Time) []Action {
 	m.wanted = setOf(e.Addresses)
 	unwanted := func(ip netip.Addr, _ uint64) bool { return !m.wanted[ip] }
 	maps.DeleteFunc(m.epochs, unwanted)
+	for _, p := range m.peers {
+		m.noteEpochs(p.state.Held)
+	}
 	maps.DeleteFunc(m.own, unwanted)
 	return nil
 }
@@ -290,23 +295,26 @@ func (RenewFailed) apply(m *Member, now time.Time) []Action {
 }
 
 func (e Epochs) apply(m *Member, now time.Time) []Action {
+	m.elsewhere = make(map[netip.Addr]uint64, len(e.Others))
 	for ip, epoch := range e.Others {
+		epoch = min(epoch, maxEpoch)
 		if m.settled && epoch > m.epochs[ip] {
 			m.leased[ip] = lease{epoch, now}
 		}
+		m.elsewhere[ip] = epoch
 		m.epochs[ip] = max(m.epochs[ip], epoch)
 	}
 	for ip, epoch := range e.Highest {
-		m.epochs[ip] = max(m.epochs[ip], epoch)
+		m.epochs[ip] = max(m.epochs[ip], min(epoch, maxEpoch))
 	}
 	for ip, epoch := range e.Own {
+		epoch = min(epoch, maxEpoch)
 		m.own[ip] = epoch
 		if own, held := m.held[ip]; held && own < epoch {
 			m.held[ip] = epoch
 		}
 		m.epochs[ip] = max(m.epochs[ip], epoch)
 	}
-	m.elsewhere = e.Others
 	return nil
 }
 

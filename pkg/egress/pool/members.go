@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/memberlist"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 const (
@@ -25,6 +27,8 @@ const (
 	suspicion     = 3
 	// joinAgain is how often a node of the pool is spoken to that is not a member.
 	joinAgain = 500 * time.Millisecond
+	// joinPause is how long at least lies between two times in which nodes are spoken to that have been heard of.
+	joinPause = 10 * time.Millisecond
 	// exchangeAgain is how often states are exchanged although nothing has changed.
 	exchangeAgain = 5 * time.Second
 	// connectionTime bounds what members send by TCP: a lost first packet is sent anew by sendAgain long before the
@@ -45,7 +49,10 @@ type members struct {
 	networks []netip.Prefix
 	logger   klog.Logger
 	tell     func(Event)
-	list     *memberlist.Memberlist
+	// list finds out who is alive, transport carries what it says, and states.
+	list      *memberlist.Memberlist
+	transport *transport
+	guard     *guard
 	// created is closed when there is a list.
 	created chan struct{}
 
@@ -58,19 +65,22 @@ type members struct {
 	mu sync.Mutex
 	// closed: no more goroutines are started.
 	closed bool
-	// nodes are those of the cluster, at has their addresses, pool is which of them to speak to.
+	// nodes are those of the cluster, at says which of them has an address, pool is which of them to speak to.
 	nodes map[string]netip.Addr
-	at    map[netip.Addr]bool
+	at    map[netip.Addr]string
 	pool  []string
 	// state is what others are told, reminders what those are that are not alive.
 	state     []byte
 	reminders [][]byte
 	peers     map[string]*peerNode
+	// exchanging are those with which states are being exchanged.
+	exchanging map[string]bool
 }
 
 // peerNode is another member.
 type peerNode struct {
-	*memberlist.Node
+	name    string
+	address netip.Addr
 	// exchanged: states have been exchanged since it was found alive.
 	exchanged bool
 	// wake has this member's state sent to it, gone is closed when it is not alive any more.
@@ -81,29 +91,29 @@ type peerNode struct {
 func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func(Event)) (*members, error) {
 	m := &members{
 		name: config.NodeName, port: config.Port, networks: config.Networks, logger: logger, tell: tell,
-		created: make(chan struct{}), joined: make(chan struct{}, 1), done: make(chan struct{}), peers: map[string]*peerNode{},
+		created: make(chan struct{}), joined: make(chan struct{}, 1), done: make(chan struct{}), peers: map[string]*peerNode{}, exchanging: map[string]bool{},
 	}
 	c := memberlist.DefaultLANConfig()
-	c.Name, c.AdvertiseAddr, c.AdvertisePort = m.name, address.String(), int(config.Port)
+	c.Name, c.AdvertiseAddr, c.AdvertisePort, c.BindPort = m.name, address.String(), int(config.Port), int(config.Port)
+	c.UDPBufferSize = datagram - overhead - 1
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicion, 1
 	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
 	c.DisableTcpPings = true    // a process that answers by TCP alone is of no use
 	c.EnableCompression = false // messages are small, and many
 	c.DeadNodeReclaimTime = time.Second
-	c.Delegate, c.Events, c.Alive = delegate{m}, delegate{m}, delegate{m}
+	c.Events, c.Alive = delegate{m}, delegate{m}
 	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
-	if len(config.Keys) > 0 {
-		ring, err := memberlist.NewKeyring(config.Keys, config.Keys[0])
-		if err != nil {
-			return nil, fmt.Errorf("use the keys of the pool: %w", err)
-		}
-		c.Keyring = ring
-	}
-	transport, err := listen(address, config.Port, c.Logger, m.isNode)
+	m.guard = newGuard(address, config.Port)
+	m.guard.nodeAt, m.guard.addressOf = m.nodeAt, m.addressOf
+	transport, err := listen(logger, config.Keys, m.guard, transportEvents{state: m.ownState, heard: m.heard, stranger: m.stranger})
 	if err != nil {
+		if config.Explain != nil {
+			err = config.Explain(err)
+		}
 		return nil, err
 	}
+	m.transport = transport
 	c.Transport = transport
 	list, err := memberlist.Create(c)
 	if err != nil {
@@ -144,19 +154,61 @@ func (m *members) start(f func()) {
 // setNodes says which nodes the cluster has, at which addresses, and which are in the pool. A node that has just left
 // the pool is a member until it has handed its addresses over.
 func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
+	m.place(nodes, pool)
+	m.guard.forget(func(name string) bool { _, known := m.addressOf(name); return known })
+	m.transport.forget()
+}
+
+// place notes where nodes are. Of two that say that they have an address it is this one's, or that of the one that had it first: a node
+// says itself which addresses it has, and is not to silence another one.
+func (m *members) place(nodes map[string]netip.Addr, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nodes, m.pool, m.at = nodes, pool, make(map[netip.Addr]bool, len(nodes))
-	for _, at := range nodes {
-		m.at[at] = true
+	at := make(map[netip.Addr]string, len(nodes))
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		address := nodes[name]
+		if other, taken := at[address]; taken && name != m.name && (other == m.name || m.at[address] != name) {
+			continue
+		}
+		at[address] = name
+	}
+	m.nodes, m.pool, m.at = make(map[string]netip.Addr, len(at)), pool, at
+	for address, name := range at {
+		m.nodes[name] = address
 	}
 }
 
-// isNode tells whether a node of the cluster has an address.
-func (m *members) isNode(at netip.Addr) bool {
+// nodeAt returns which node of the cluster has an address.
+func (m *members) nodeAt(at netip.Addr) (name string, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.at[at]
+	name, known = m.at[at]
+	return name, known
+}
+
+// addressOf returns where a node is.
+func (m *members) addressOf(name string) (at netip.Addr, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, known = m.nodes[name]
+	return at, known
+}
+
+// ownState returns what the others are told.
+func (m *members) ownState() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state
+}
+
+// stranger has a node spoken with that runs a process which is not known.
+func (m *members) stranger(at netip.Addr) {
+	m.mu.Lock()
+	if peer := m.peers[m.at[at]]; peer != nil {
+		peer.exchanged = false
+	}
+	m.mu.Unlock()
+	wake(m.joined)
 }
 
 // publish tells the others this member's state.
@@ -204,11 +256,11 @@ func (m *members) send(peer *peerNode) {
 		if text == nil {
 			continue
 		}
-		if len(text) <= datagram {
-			_ = m.list.SendBestEffort(peer.Node, text) // it is there before a connection is
+		if len(text) < datagram-overhead {
+			_ = m.transport.send(peer.address, stateText, text) // it is there before a connection is
 		}
-		if err := m.list.SendReliable(peer.Node, text); err != nil {
-			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; will retry", "node", peer.Name, "err", err)
+		if err := m.transport.sendState(peer.address); err != nil {
+			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; will retry", "node", peer.name, "err", err)
 			time.AfterFunc(sendAgain, func() { wake(peer.wake) })
 		}
 	}
@@ -228,7 +280,16 @@ func (m *members) join() {
 			return
 		case <-ticker.C:
 		case <-m.joined:
+			sleepUntil(m.done, joinPause)
 		}
+	}
+}
+
+// sleepUntil sleeps, or until a channel is closed.
+func sleepUntil(done <-chan struct{}, d time.Duration) {
+	select {
+	case <-done:
+	case <-time.After(d):
 	}
 }
 
@@ -237,14 +298,20 @@ func (m *members) exchange(name, address string) {
 	m.mu.Lock()
 	before := m.peers[name]
 	m.mu.Unlock()
-	if _, err := m.list.Join([]string{address}); err != nil {
+	_, err := m.list.Join([]string{address})
+	if err != nil {
 		m.logger.V(4).Info("A node of the pool does not answer", "node", name, "address", address, "err", err)
-		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if peer := m.peers[name]; peer != nil && (before == nil || peer == before) {
+	delete(m.exchanging, name)
+	peer := m.peers[name]
+	switch {
+	case err != nil || peer == nil:
+	case before == nil || peer == before:
 		peer.exchanged = true
+	default:
+		wake(m.joined) // it was found dead, and alive again
 	}
 }
 
@@ -260,26 +327,26 @@ func (m *members) remind() {
 		reminders, absent := m.absent()
 		for _, node := range absent {
 			for _, text := range reminders {
-				_ = m.list.SendBestEffort(node, text) // a node that is away cannot be told
+				_ = m.transport.send(node, stateText, text) // a node that is away cannot be told
 			}
 		}
 	}
 }
 
 // absent are the nodes of the pool that are no members, and what to tell them.
-func (m *members) absent() (reminders [][]byte, nodes []*memberlist.Node) {
+func (m *members) absent() (reminders [][]byte, nodes []netip.Addr) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range m.pool {
 		if address, known := m.nodes[name]; known && name != m.name && m.peers[name] == nil {
-			nodes = append(nodes, &memberlist.Node{Name: name, Addr: address.AsSlice(), Port: m.port})
+			nodes = append(nodes, address)
 		}
 	}
 	return m.reminders, nodes
 }
 
-// missing are the addresses, with ports, of the nodes with which no states have been exchanged since they were found alive,
-// by their names.
+// missing are the addresses, with ports, of the nodes with which states are to be exchanged, by their names: none have been
+// since they were found alive.
 func (m *members) missing() map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -290,76 +357,56 @@ func (m *members) missing() map[string]string {
 		}
 	}
 	for name, peer := range m.peers {
-		if !peer.exchanged {
-			missing[name] = peer.Address()
+		if address, known := m.nodes[name]; known && !peer.exchanged {
+			missing[name] = netip.AddrPortFrom(address, m.port).String()
 		}
 	}
+	maps.DeleteFunc(missing, func(name, _ string) bool { return m.exchanging[name] })
+	for name := range missing {
+		m.exchanging[name] = true
+	}
 	return missing
+}
+
+// heard takes the state of the node at an address: whose it is, is not for the state to say.
+func (m *members) heard(from netip.Addr, text []byte) {
+	name, known := m.nodeAt(from)
+	if !known || name == m.name {
+		return
+	}
+	s, err := parseState(name, text, m.networks)
+	if err != nil {
+		m.logger.V(2).Info("Ignored what a member of the pool told", "node", name, "reason", err.Error())
+		return
+	}
+	m.mu.Lock()
+	member := m.peers[name] != nil
+	m.mu.Unlock()
+	if s.Part {
+		m.tell(Reminded{s})
+	} else {
+		m.tell(Heard{s})
+	}
+	if !member {
+		wake(m.joined)
+	}
 }
 
 // delegate is what memberlist calls.
 type delegate struct{ *members }
 
 var (
-	_ memberlist.Delegate      = delegate{}
 	_ memberlist.EventDelegate = delegate{}
 	_ memberlist.AliveDelegate = delegate{}
 )
-
-// NodeMeta is part of [memberlist.Delegate].
-func (delegate) NodeMeta(int) []byte { return nil }
-
-// NotifyMsg is part of [memberlist.Delegate].
-func (d delegate) NotifyMsg(text []byte) { d.heard(text) }
-
-// GetBroadcasts is part of [memberlist.Delegate].
-func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
-
-// LocalState is part of [memberlist.Delegate].
-func (d delegate) LocalState(bool) []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.state
-}
-
-// MergeRemoteState is part of [memberlist.Delegate].
-func (d delegate) MergeRemoteState(text []byte, _ bool) { d.heard(text) }
-
-func (d delegate) heard(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	var s State
-	if err := json.Unmarshal(text, &s); err != nil {
-		d.logger.V(2).Info("Ignored what a member of the pool told, which is no state", "err", err)
-		return
-	}
-	d.mu.Lock()
-	_, known := d.nodes[s.Name]
-	member := d.peers[s.Name] != nil
-	d.mu.Unlock()
-	if !known || s.Name == d.name {
-		d.logger.V(2).Info("Ignored the state of a member of the pool that is no other node of the cluster", "node", s.Name)
-		return
-	}
-	s.confine(d.networks)
-	if s.Part {
-		d.tell(Reminded{s})
-	} else {
-		d.tell(Heard{s})
-	}
-	if !member {
-		wake(d.joined)
-	}
-}
 
 // NotifyAlive is part of [memberlist.AliveDelegate]. Only nodes of the cluster may be members, at their own addresses.
 func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	address, _ := netip.AddrFromSlice(node.Addr)
-	if want, known := d.nodes[node.Name]; node.Name != d.name && (!known || want != address.Unmap()) {
-		return fmt.Errorf("no node of the cluster is %q at %s", node.Name, address)
+	if node.Name != d.name && (d.at[address.Unmap()] != node.Name || node.Port != d.port) {
+		return fmt.Errorf("no node of the cluster is %q at %s, port %d", node.Name, address, node.Port)
 	}
 	return nil
 }
@@ -370,8 +417,8 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	if node.Name == d.name {
 		return
 	}
-	own := *node
-	peer := &peerNode{Node: &own, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	address, _ := netip.AddrFromSlice(node.Addr)
+	peer := &peerNode{name: node.Name, address: address.Unmap(), wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -413,3 +460,6 @@ func (w logWriter) Write(line []byte) (int, error) {
 }
 
 var _ io.Writer = logWriter{}
+
+// maxEpoch bounds epochs, here as in what nodes announce.
+const maxEpoch = holders.MaxEpoch

@@ -92,11 +92,9 @@ func (m *Member) holder(ip netip.Addr) (name string) {
 
 // lastHolder returns who of some members has an address, as far as it has told.
 func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
-	var highest uint64
 	for other, p := range m.peers {
-		epoch, has := p.state.Held[ip]
-		if has && of(p) && (name == "" || epoch > highest || epoch == highest && other > name) {
-			name, highest = other, epoch
+		if _, has := p.state.Held[ip]; has && of(p) && (name == "" || m.compareHolders(ip, other, name) > 0) {
+			name = other
 		}
 	}
 	return name
@@ -114,7 +112,36 @@ func (m *Member) told(ip netip.Addr, epoch uint64) bool {
 
 // outranked tells whether another member's epoch of an address is higher than this one's.
 func (m *Member) outranked(ip netip.Addr, rival string) bool {
-	return cmp.Or(cmp.Compare(m.peers[rival].state.Held[ip], m.held[ip]), cmp.Compare(rival, m.name)) > 0
+	return m.compareHolders(ip, rival, m.name) > 0
+}
+
+// compareHolders compares what two members have an address with. A node of the pool comes before one that is not in it, and takes
+// nothing: all nodes of the cluster have the key. Then the higher epoch counts. There may be no higher one: then it is for a member
+// that can hold the address, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
+func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
+	if m.pool[a] != m.pool[b] {
+		return map[bool]int{true: 1, false: -1}[m.pool[a]]
+	}
+	epoch := func(name string) uint64 {
+		if name == m.name {
+			return m.held[ip]
+		}
+		return m.peers[name].state.Held[ip]
+	}
+	if different := cmp.Compare(epoch(a), epoch(b)); different != 0 {
+		return different
+	}
+	can := func(name string) int {
+		objects := m.objects
+		if name != m.name {
+			objects = m.peers[name].state.objects
+		}
+		if objects(ip) == "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(can(a), can(b)), cmp.Compare(a, b))
 }
 
 func (e Alive) apply(m *Member, now time.Time) []Action {
@@ -153,7 +180,7 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 		held = map[netip.Addr]uint64{}
 	}
 	maps.Copy(held, e.State.Held)
-	if maps.Equal(held, p.state.Held) {
+	if maps.Equal(held, p.state.Held) || len(held) > mostAddresses {
 		return nil
 	}
 	p.state.Held = held
@@ -163,8 +190,8 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 // contest tells the others, and the network, which addresses of this member another one has with a lower epoch.
 func (m *Member) contest(s State) []Action {
 	var contested []netip.Addr
-	for ip, epoch := range s.Held {
-		m.epochs[ip] = max(m.epochs[ip], epoch)
+	m.noteEpochs(s.Held)
+	for ip := range s.Held {
 		if _, here := m.held[ip]; here && !m.outranked(ip, s.Name) && m.peers[s.Name].state.objects(ip) == "" {
 			contested = append(contested, ip)
 		}
@@ -174,6 +201,15 @@ func (m *Member) contest(s State) []Action {
 	}
 	slices.SortFunc(contested, netip.Addr.Compare)
 	return append(m.publish(true), Announce{contested})
+}
+
+// noteEpochs notes epochs of addresses that the pool is to hold. What nobody wants is of no use, and may be all of a network.
+func (m *Member) noteEpochs(epochs map[netip.Addr]uint64) {
+	for ip, epoch := range epochs {
+		if m.wanted[ip] {
+			m.epochs[ip] = max(m.epochs[ip], min(epoch, maxEpoch))
+		}
+	}
 }
 
 // note takes a new state.

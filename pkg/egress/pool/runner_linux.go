@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 // Config is what a [Runner] has to know beside the events.
@@ -19,9 +23,11 @@ type Config struct {
 	NodeName string
 	// Port is where members speak to each other, by UDP and TCP.
 	Port uint16
-	// Keys authenticate and encrypt that, each 32 bytes: the first is used, all are accepted. Without keys
-	// nothing is.
-	Keys [][]byte
+	// Keys returns what seals that, now: the first key seals, all of them open. Without a key this node neither says nor believes
+	// anything; nil for never. It must not wait.
+	Keys func() holders.Keys
+	// Explain returns the error with which the port could not be opened, with who has it; nil for the error as it is.
+	Explain func(error) error
 	// Networks are where the pool's addresses lie. In them, this node has no addresses that it may lose.
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
@@ -32,7 +38,7 @@ type Config struct {
 	// network whose former holder still serves it. It must not wait for the Runner, nor for long.
 	Moved func([]Move)
 	// Changed is told when another host is found to have an address that this node is about to take, or not any
-	// more. It must not wait.
+	// more, and when what Absence returns changes. It must not wait.
 	Changed func()
 }
 
@@ -86,8 +92,9 @@ type Runner struct {
 	// address is this node's, by which the other nodes reach it; readdressed says that it is another one.
 	address     netip.Addr
 	readdressed chan struct{}
-	// status is what Status returns.
-	status Status
+	// status is what Status returns, absence what Absence does.
+	status  Status
+	absence error
 
 	// running has the goroutines that Run waits for.
 	running sync.WaitGroup
@@ -138,6 +145,9 @@ type Status struct {
 
 // NewRunner returns the Runner of a node.
 func NewRunner(c Config) *Runner {
+	if c.Keys == nil {
+		c.Keys = func() holders.Keys { return nil }
+	}
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // it never fails
 	r := &Runner{
@@ -327,11 +337,40 @@ func (r *Runner) watchKernel(ctx context.Context) {
 	}
 }
 
+// Absence returns why this node does not hear the others, nor they it; nil if nothing is in the way.
+func (r *Runner) Absence() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.absence
+}
+
+// setAbsence notes it, and tells it when it changes.
+func (r *Runner) setAbsence(logger klog.Logger, err error) {
+	r.mu.Lock()
+	before := r.absence
+	r.absence = err
+	r.mu.Unlock()
+	if fmt.Sprint(err) == fmt.Sprint(before) {
+		return
+	}
+	if err != nil {
+		logger.Error(err, "Cannot take part in the pool of nodes that egress IPs are put on; will retry, and log it again only if the reason changes")
+	} else {
+		logger.Info("Takes part in the pool of nodes that egress IPs are put on")
+	}
+	if r.config.Changed != nil {
+		r.config.Changed()
+	}
+}
+
+// ErrNoKey is what [Runner.Absence] returns of a node that has no key.
+var ErrNoKey = errors.New("this node has no key that the nodes of the pool share, so it believes nothing that they tell, and is not believed")
+
 // speak speaks with the other members, at this node's address; at another one when that has changed.
 func (r *Runner) speak(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	var again <-chan time.Time
-	for complained := false; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -340,21 +379,35 @@ func (r *Runner) speak(ctx context.Context) {
 		}
 		members, err := r.join(logger)
 		if err != nil {
-			if !complained {
-				complained = true
-				logger.Error(err, "Cannot take part in the pool of nodes that egress IPs are put on; will retry, further failures are not logged")
-			}
+			r.setAbsence(logger, err)
 			again = time.After(openAgain)
 			continue
 		}
-		complained, again = false, nil
+		again = nil
 		r.Tell(joined{})
+		r.stay(ctx, logger)
+		r.leave(logger, members)
+	}
+}
+
+// stay returns when this node's address changes, or ctx ends. Until then it notes whether there is a key.
+func (r *Runner) stay(ctx context.Context, logger klog.Logger) {
+	look := time.NewTicker(openAgain)
+	defer look.Stop()
+	for {
+		if len(r.config.Keys()) == 0 {
+			r.setAbsence(logger, ErrNoKey)
+		} else {
+			r.setAbsence(logger, nil)
+		}
 		select {
 		case <-ctx.Done():
+			return
 		case <-r.readdressed:
 			wake(r.readdressed) // for the next round
+			return
+		case <-look.C:
 		}
-		r.leave(logger, members)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 )
 
@@ -63,9 +65,7 @@ func runNode(text string) error {
 			}
 		},
 	}
-	if c.Key != nil {
-		config.Keys = [][]byte{c.Key}
-	}
+	config.Keys = func() holders.Keys { return holders.Keys{c.Key} }
 	r := NewRunner(config)
 	var names []string
 	for name := range c.Nodes {
@@ -377,6 +377,17 @@ func TestRunner_PoolOfFive(t *testing.T) {
 	}
 }
 
+// TestRunner_NodesThatReachEachOtherByIPv6 are a pool as well.
+func TestRunner_NodesThatReachEachOtherByIPv6(t *testing.T) {
+	p := newTestPool(t, 3, 2)
+	for _, n := range p.nodes {
+		p.config.Nodes[n.name] = n.host.V6
+	}
+	p.startAll()
+	n := p.nodes[1]
+	p.moved("link cut", n, func() { p.must(p.SetLink(n.host, false)) })
+}
+
 func TestRunner_AddressesOfOthersAreLeftAlone(t *testing.T) {
 	p := newTestPool(t, 2, 1)
 	foreign := p.config.Wanted[0]
@@ -515,4 +526,101 @@ func answersTo(t *testing.T, host *lab.Host, addresses []netip.Addr) (answers ma
 		t.Fatal(err)
 	}
 	return answers
+}
+
+// lie has a process with the key at a node's address say a state to all other nodes, as often as it can, for a while.
+func (p *testPool) lie(n *testNode, state map[string]any, d time.Duration) {
+	p.Helper()
+	names := map[netip.Addr]string{}
+	for name, at := range p.config.Nodes {
+		names[at] = name
+	}
+	version := 0
+	p.must(n.host.Do(func() error {
+		g := newGuard(n.host.V4, 7947)
+		g.nodeAt = func(at netip.Addr) (string, bool) { name, known := names[at]; return name, known }
+		g.addressOf = func(name string) (netip.Addr, bool) { at, known := p.config.Nodes[name]; return at, known }
+		say := func() []byte {
+			version++
+			state["run"], state["version"] = 77, version
+			text, _ := json.Marshal(state)
+			return text
+		}
+		listens := func() (*transport, error) {
+			return listen(klog.Background(), func() holders.Keys { return holders.Keys{p.config.Key} }, g, transportEvents{
+				state: say, heard: func(netip.Addr, []byte) {}, stranger: func(netip.Addr) {},
+			})
+		}
+		l, err := listens()
+		for deadline := time.Now().Add(5 * time.Second); errors.Is(err, unix.EADDRINUSE) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			l, err = listens() // the node's own process has been killed
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = l.Shutdown() }()
+		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for _, other := range p.others(n) {
+				if err := l.sendState(other.host.V4); err != nil {
+					return err
+				}
+				if err := l.send(other.host.V4, stateText, say()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// TestAttack_RunnersWithTheKeyOfANode: what a node that has the key says in another one's name moves nothing of that one. What it says in
+// its own, with the highest epochs, is over as soon as it tells the truth.
+func TestAttack_RunnersWithTheKeyOfANode(t *testing.T) {
+	p := newTestPool(t, 3, 6)
+	p.startAll()
+	victim, traitor := p.nodes[1], p.nodes[2]
+	p.must(traitor.cmd.Process.Kill())
+	before, its := p.count(), p.held(victim)
+	networks := []Network{{netip.MustParsePrefix("192.0.2.0/24"), true}, {netip.MustParsePrefix("2001:db8:0:2::/64"), true}}
+	held := map[netip.Addr]uint64{}
+	for _, ip := range its {
+		held[ip] = 1
+	}
+	p.lie(traitor, map[string]any{"name": victim.name, "Name": victim.name, "draining": true, "networks": networks, "held": held}, 2*time.Second)
+	if now := p.held(victim); p.count() != before || !slices.Equal(now, its) {
+		t.Errorf("%d addresses have moved, and %s has %v, want %v", p.count()-before, victim.name, now, its)
+	}
+	for _, epoch := range []uint64{maxEpoch, 1<<62 - 1, 1 << 62} {
+		for _, ip := range p.config.Wanted {
+			held[ip] = epoch
+		}
+		p.lie(traitor, map[string]any{"networks": networks, "held": held}, time.Second)
+	}
+	p.start(traitor)
+	p.complete()
+	for _, n := range []*testNode{p.nodes[0], victim} {
+		p.onOne()
+		p.must(n.cmd.Process.Signal(unix.SIGUSR1))
+		p.gone(n) // its drain ends
+	}
+	p.onOne()
+}
+
+// onOne waits until each address is on exactly one node.
+func (p *testPool) onOne() {
+	p.Helper()
+	p.eventually(func() string {
+		on := map[netip.Addr]int{}
+		for _, n := range p.nodes {
+			for _, ip := range p.held(n) {
+				on[ip]++
+			}
+		}
+		for _, ip := range p.config.Wanted {
+			if on[ip] != 1 {
+				return fmt.Sprintf("%s is on %d nodes, want one", ip, on[ip])
+			}
+		}
+		return ""
+	})
 }

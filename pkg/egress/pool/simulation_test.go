@@ -353,7 +353,7 @@ func (s *simulation) send(from, to *simulatedNode, state State) {
 	}
 	arrive := func() {
 		if s.speaks(from, to) {
-			s.tell(to, Heard{state})
+			s.tell(to, Heard{asRead(state)})
 		}
 	}
 	if s.speaks(from, to) && !s.lost() {
@@ -369,6 +369,29 @@ func (s *simulation) send(from, to *simulatedNode, state State) {
 			s.send(from, to, from.told)
 		}
 	})
+}
+
+// asRead is what a member reads of a state.
+func asRead(s State) State {
+	s.Held, s.Claims, s.Failed = maps.Clone(s.Held), maps.Clone(s.Claims), slices.Clone(s.Failed)
+	s.confine([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	return s
+}
+
+// lie has a node tell all others that it has all addresses, with an epoch, for a while.
+func (s *simulation) lie(n *simulatedNode, epoch uint64, d time.Duration) {
+	held := map[netip.Addr]uint64{}
+	for _, ip := range s.wanted {
+		held[ip] = epoch
+	}
+	for version := range uint64(d / (50 * time.Millisecond)) {
+		for _, o := range s.nodes {
+			if o != n {
+				s.tell(o, Heard{asRead(State{Name: n.name, Run: 1 << 60, Version: version, Networks: s.networks(n), Held: held})})
+			}
+		}
+		s.run(50 * time.Millisecond)
+	}
 }
 
 func (s *simulation) lost() bool { return s.random.Float64() < s.loss }
@@ -400,7 +423,7 @@ func (s *simulation) remind(n *simulatedNode) {
 	for _, o := range s.nodes {
 		if o != n && !n.seen[o.index] && n.told.Name != "" && s.speaks(n, o) && s.now >= n.paused && !s.lost() {
 			for _, part := range n.told.parts() {
-				s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Reminded{part}) })
+				s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Reminded{asRead(part)}) })
 			}
 		}
 	}
@@ -417,7 +440,7 @@ func (s *simulation) exchangeWith(a, b *simulatedNode) {
 		for _, pair := range [][2]*simulatedNode{{a, b}, {b, a}} {
 			pair[0].exchanged[pair[1].index] = true
 			if pair[1].told.Name != "" {
-				s.tell(pair[0], Heard{pair[1].told})
+				s.tell(pair[0], Heard{asRead(pair[1].told)})
 			}
 		}
 	})

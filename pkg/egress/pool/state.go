@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -16,7 +18,8 @@ type Network struct {
 
 // State is what a member tells the others of itself.
 type State struct {
-	Name string `json:"name"`
+	// Name is its node's. It is not told: it follows from the address that a state comes from.
+	Name string `json:"-"`
 	// Run tells two processes of a member apart. Of two states of one run, that with the higher Version
 	// is the newer.
 	Run     uint64 `json:"run"`
@@ -51,8 +54,17 @@ func (s State) objects(ip netip.Addr) Objection {
 		return LinkDown
 	case slices.Contains(s.Failed, ip):
 		return Failed
+	case s.full(ip):
+		return Full
 	}
 	return ""
+}
+
+// full tells whether a member with this state has as many addresses as it may, and this one is none of them.
+func (s State) full(ip netip.Addr) bool {
+	_, held := s.Held[ip]
+	_, claimed := s.Claims[ip]
+	return s.load() >= mostAddresses && !held && !claimed
 }
 
 // load is how many addresses a member with this state has, or is about to get.
@@ -67,8 +79,16 @@ func (s State) equal(o State) bool {
 // newer tells whether a state came after another one of its member.
 func (s State) newer(than State) bool { return s.Run != than.Run || s.Version > than.Version }
 
-// datagram is how large a state may be, in bytes, to be sent by UDP.
-const datagram = 1200
+const (
+	// datagram is how large a datagram may be, in bytes: with the headers of IPv6 and UDP, it fits into the MTU that every network has that
+	// carries IPv6.
+	datagram = 1200
+	// largestState is how large the text of a state may be, and mostAddresses how many addresses it may have in all: as many as a node can
+	// announce. mostNetworks is how many subnets it may have.
+	largestState, mostAddresses, mostNetworks = 512 << 10, 2048, 1024
+	// mostText is how long the text of a claim may be, which says who has the address.
+	mostText = 200
+)
 
 // parts returns the addresses of a member with this state in as many states as it takes for each to fit a datagram; in one if
 // there are none.
@@ -76,12 +96,12 @@ func (s State) parts() []State {
 	next := func() State {
 		return State{Name: s.Name, Run: s.Run, Version: s.Version, Part: true, Held: map[netip.Addr]uint64{}}
 	}
-	const frame, entry = len(`{"name":"","run":,"version":,"held":{},"part":true}`) + 2*len("9007199254740991"), len(`"":,`)
-	parts, size := []State{next()}, frame+len(s.Name)
+	const frame, entry = len(`{"run":,"version":,"held":{},"part":true}`) + 2*len("9007199254740991") + overhead + 1, len(`"":,`)
+	parts, size := []State{next()}, frame
 	for _, ip := range sorted(s.Held) {
 		more := len(ip.String()) + len(strconv.FormatUint(s.Held[ip], 10)) + entry
 		if last := parts[len(parts)-1]; size+more > datagram && len(last.Held) > 0 {
-			parts, size = append(parts, next()), frame+len(s.Name)
+			parts, size = append(parts, next()), frame
 		}
 		parts[len(parts)-1].Held[ip] = s.Held[ip]
 		size += more
@@ -89,15 +109,27 @@ func (s State) parts() []State {
 	return parts
 }
 
-// maxEpoch bounds epochs. No address moves as often.
-const maxEpoch = 1 << 62
+// parseState returns the state that a node has told, as far as it can be meant.
+func parseState(name string, text []byte, networks []netip.Prefix) (s State, err error) {
+	if len(text) > largestState {
+		return s, fmt.Errorf("the state has %d bytes: there may be %d", len(text), largestState)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("it is no state: %w", err)
+	}
+	if s.Name = name; s.load()+len(s.Failed) > mostAddresses || len(s.Networks) > mostNetworks {
+		return s, fmt.Errorf("the state has %d addresses and %d networks: there may be %d and %d", s.load()+len(s.Failed), len(s.Networks), mostAddresses, mostNetworks)
+	}
+	s.confine(networks)
+	return s, nil
+}
 
-// confine removes what no member can mean: addresses outside the pool's networks, and epochs after which none can follow.
+// confine removes what no member can mean: addresses outside the pool's networks, and epochs that none can have reached.
 func (s *State) confine(networks []netip.Prefix) {
 	outside := func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) })
 	}
 	maps.DeleteFunc(s.Held, func(ip netip.Addr, epoch uint64) bool { return outside(ip) || epoch > maxEpoch })
-	maps.DeleteFunc(s.Claims, func(ip netip.Addr, _ string) bool { return outside(ip) })
+	maps.DeleteFunc(s.Claims, func(ip netip.Addr, text string) bool { return outside(ip) || len(text) > mostText })
 	s.Failed = slices.DeleteFunc(s.Failed, outside)
 }

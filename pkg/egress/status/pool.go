@@ -17,6 +17,8 @@ type Pool struct {
 	Votes    int  `json:"votes"`
 	Of       int  `json:"of"`
 	Majority bool `json:"majority"`
+	// Problem is why the node does not hear the others, nor they it; empty if nothing is in the way.
+	Problem string `json:"problem,omitempty"`
 	// Members are the nodes of the pool, and others that still have addresses of it, sorted by name.
 	Members []PoolMember `json:"members"`
 	// Unheld are the addresses that no live node has, sorted.

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// newKeyedPoolWorld is [newPoolWorld] with a key file on each node.
+func newKeyedPoolWorld(t *testing.T, nodes int) *poolWorld {
+	t.Helper()
+	w := newIdlePoolWorld(t, nodes)
+	for _, m := range w.members {
+		m.Write(m.File("egress.key"), []byte("a key that all nodes share"))
+		m.Arguments = map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}}
+		m.Configure(poolArguments)
+	}
+	w.begin()
+	w.complete()
+	for _, ip := range w.egressIPs {
+		w.holderOf(ip, nil)
+	}
+	w.answered()
+	return w
+}
+
+// TestAttack_PoolWithoutAKey: a process in a node's own network, of a pod without any right for example, that speaks the pool's
+// protocol in the name of each node, by datagrams and connections, moves no address, and nobody is found dead. A host outside does not either.
+func TestAttack_PoolWithoutAKey(t *testing.T) {
+	w := newKeyedPoolWorld(t, 3)
+	for _, attacker := range []*lab.Host{w.members[2].Host, w.Outside()} {
+		w.scenario(attacker.Name, func() {
+			holders := map[string]*member{}
+			for _, ip := range w.egressIPs {
+				holders[ip] = w.holderOf(ip, nil)
+			}
+			w.unmoved("attacked", func() {
+				w.must(attacker.Do(func() error {
+					for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+						for _, to := range w.members {
+							if err := w.speakWithoutKey(to.Host.V4); err != nil {
+								return err
+							}
+						}
+					}
+					return nil
+				}))
+			})
+			for _, ip := range w.egressIPs {
+				if now := w.holderOf(ip, nil); now != holders[ip] {
+					t.Errorf("%s has moved from %s to %s", ip, holders[ip].Name, now.Name)
+				}
+			}
+			for _, m := range w.members { // a moment later a look would find them alive again
+				out, _, _ := m.Openshift("egress", "pool", "--socket="+m.Socket(), "-o", "json")
+				var pool struct{ Votes int }
+				if err := json.Unmarshal([]byte(out), &pool); err != nil || pool.Votes != len(w.members) {
+					t.Errorf("%s finds not all nodes alive: %s", m.Name, out)
+				}
+			}
+		})
+	}
+	w.drain(w.members[0], true) // which higher epochs would keep from ending
+	for _, ip := range w.egressIPs {
+		w.holderOf(ip, w.members[0])
+	}
+}
+
+// speakWithoutKey tells a node in the name of each one that this has all addresses, with epochs that end in the highest ones, and that it is dead.
+func (w *poolWorld) speakWithoutKey(to netip.Addr) error {
+	held := map[string]uint64{}
+	for _, ip := range w.egressIPs {
+		held[ip] = 1<<62 - 1
+	}
+	at := netip.AddrPortFrom(to, poolPort).String()
+	udp, err := net.Dial("udp", at)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = udp.Close() }()
+	for _, m := range w.members {
+		state, err := json.Marshal(map[string]any{"name": m.Name, "run": 1, "version": time.Now().UnixNano() >> 10, "networks": []any{map[string]any{"prefix": "192.0.2.0/24", "up": true}, map[string]any{"prefix": "2001:db8:0:2::/64", "up": true}}, "held": held})
+		if err != nil {
+			return err
+		}
+		dead := append([]byte{5, 0x83, 0xab}, "Incarnation\xce\xff\xff\xff\xff\xa4Node"...) // memberlist's message that a node is dead
+		dead = append(append(dead, 0xa0|byte(len(m.Name))), m.Name...)
+		dead = append(append(append(dead, "\xa4From"...), 0xa0|byte(len(m.Name))), m.Name...)
+		for _, packet := range [][]byte{append([]byte{8}, state...), dead, {}, {0}, {244, 1}} {
+			_, _ = udp.Write(packet) // a node may refuse it
+		}
+		if tcp, err := net.DialTimeout("tcp", at, 50*time.Millisecond); err == nil {
+			message := append([]byte{8, 0x81, 0xaa}, "UserMsgLen\xcd"...) // memberlist's, of a program's own, with its length in two bytes
+			message = append(append(message, byte(len(state)>>8), byte(len(state))), state...)
+			_, _ = tcp.Write(message)
+			_ = tcp.Close()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,395 @@
+package pool
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+)
+
+// liar is a process at node b's address that has the key, and says what it likes.
+type liar struct {
+	*transport
+	mu   sync.Mutex
+	says []byte
+}
+
+// newLiar makes one; its cluster also has node c, which is not there.
+func newLiar(t *testing.T, keys func() holders.Keys) *liar {
+	t.Helper()
+	l := &liar{}
+	g := newGuard(nodesOnLoopback["b"], loopbackPort)
+	g.nodeAt = func(at netip.Addr) (string, bool) { return "a", at == nodesOnLoopback["a"] }
+	g.addressOf = func(string) (netip.Addr, bool) { return nodesOnLoopback["a"], true }
+	listening, err := listen(klog.Background(), keys, g, transportEvents{
+		state:    func() []byte { l.mu.Lock(); defer l.mu.Unlock(); return l.says },
+		heard:    func(netip.Addr, []byte) {},
+		stranger: func(netip.Addr) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.transport = listening
+	t.Cleanup(func() { _ = l.Shutdown() })
+	go func() { // there is no memberlist
+		for {
+			select {
+			case <-l.packets:
+			case conn := <-l.streams:
+				_ = conn.Close()
+			case <-l.closing:
+				return
+			}
+		}
+	}()
+	return l
+}
+
+// say has it say a state to node a, by a connection. a learns its process.
+func (l *liar) say(t *testing.T, state any) {
+	t.Helper()
+	text, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	l.says = text
+	l.mu.Unlock()
+	if err := l.sendState(nodesOnLoopback["a"]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hears waits for the next state that a node hears.
+func (m testMembers) hears(t *testing.T) State {
+	t.Helper()
+	for deadline := time.After(10 * time.Second); ; {
+		select {
+		case e := <-m.events:
+			if heard, is := e.(Heard); is {
+				return heard.State
+			}
+		case <-deadline:
+			t.Fatal("no state was heard")
+		}
+	}
+}
+
+// withC adds node c to the cluster of a node.
+func (m testMembers) withC() {
+	nodes := maps.Clone(nodesOnLoopback)
+	nodes["c"] = netip.MustParseAddr("127.0.10.3")
+	m.setNodes(nodes, []string{"a", "b", "c"})
+}
+
+// TestAttack_MembersWithTheKeyOfANode: whoever has the key and is a node speaks for that node alone, whatever name it says, of addresses
+// of the pool, and with epochs that others can exceed.
+func TestAttack_MembersWithTheKeyOfANode(t *testing.T) {
+	a := newTestMembers(t, "a")
+	a.withC()
+	l := newLiar(t, testKeys)
+	l.say(t, map[string]any{
+		"name": "c", "Name": "c", "run": 7, "version": 3,
+		"held":   map[string]uint64{"192.0.2.101": 7, "192.0.2.102": maxEpoch + 1, "192.0.2.103": maxEpoch, "203.0.113.1": 1},
+		"claims": map[string]string{"203.0.113.1": ""}, "failed": []string{"203.0.113.1"},
+	})
+	s := a.hears(t)
+	if want := []netip.Addr{ip1, netip.MustParseAddr("192.0.2.103")}; s.Name != "b" || !slices.Equal(sorted(s.Held), want) || len(s.Claims)+len(s.Failed) > 0 {
+		t.Errorf("heard %+v, want what b said of the pool's addresses", s)
+	}
+	if err := l.send(nodesOnLoopback["a"], stateText, []byte(`{"name":"c","run":7,"version":4}`)); err != nil {
+		t.Fatal(err)
+	}
+	if s := a.hears(t); s.Name != "b" || s.Version != 4 {
+		t.Errorf("heard %+v, want that b said it", s)
+	}
+}
+
+// TestAttack_MembersWithoutAKey: nothing is believed that is not sealed, or with another key, also by one who has the key's name.
+func TestAttack_MembersWithoutAKey(t *testing.T) {
+	for name, keys := range map[string]func() holders.Keys{
+		"another key": func() holders.Keys { return holders.Keys{otherKey} },
+		"a has none":  testKeys,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var key sync.Map
+			key.Store("keys", testKeys())
+			a := newTestMembersOf(t, "a", func() holders.Keys { keys, _ := key.Load("keys"); return keys.(holders.Keys) })
+			if name == "a has none" {
+				key.Store("keys", holders.Keys{})
+			}
+			l := newLiar(t, keys)
+			text := []byte(`{"name":"b","run":7,"version":3,"held":{"192.0.2.101":7}}`)
+			for range 10 {
+				_ = l.send(nodesOnLoopback["a"], stateText, text)
+				_ = l.sendState(nodesOnLoopback["a"])
+				_, _ = l.udp.WriteToUDPAddrPort(append([]byte{8}, text...), netip.AddrPortFrom(nodesOnLoopback["a"], loopbackPort))
+				_, _ = l.udp.WriteToUDPAddrPort(nil, netip.AddrPortFrom(nodesOnLoopback["a"], loopbackPort))
+			}
+			key.Store("keys", append(testKeys(), keys()...))
+			l.say(t, map[string]any{"run": 8, "version": 9}) // now it is believed, and nothing of before is
+			if s := a.hears(t); s.Run != 8 {
+				t.Errorf("heard %+v, which was not sealed with a key of this node", s)
+			}
+		})
+	}
+}
+
+// TestAttack_MembersReplay: what was sealed before does not count again: not by the same process, nor after that has ended, nor from or to
+// another node.
+func TestAttack_MembersReplay(t *testing.T) {
+	a := newTestMembers(t, "a")
+	l := newLiar(t, testKeys)
+	l.say(t, map[string]any{"run": 7, "version": 1})
+	a.hears(t)
+	to := netip.AddrPortFrom(nodesOnLoopback["a"], loopbackPort)
+	seal := func(number uint64, version int) []byte {
+		text := fmt.Sprintf("\x01"+`{"run":7,"version":%d}`, version)
+		return sealDatagram(testKeys()[0], l.session, number, way{nodesOnLoopback["b"], nodesOnLoopback["a"]}, []byte(text))
+	}
+	first, second := seal(1, 2), seal(2, 3)
+	for _, packet := range [][]byte{first, first, second, first, second} {
+		if _, err := l.udp.WriteToUDPAddrPort(packet, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, version := range []uint64{2, 3} {
+		if s := a.hears(t); s.Version != version {
+			t.Fatalf("heard version %d, want %d", s.Version, version)
+		}
+	}
+	third := seal(3, 99)
+	l.transport.session = session{9} // as after a restart
+	l.say(t, map[string]any{"run": 8, "version": 1})
+	if s := a.hears(t); s.Run != 8 {
+		t.Errorf("heard %+v again", s)
+	}
+	for _, packet := range [][]byte{first, second, third} { // of the process before
+		_, _ = l.udp.WriteToUDPAddrPort(packet, to)
+	}
+	l.say(t, map[string]any{"run": 8, "version": 2})
+	if s := a.hears(t); s.Run != 8 || s.Version != 2 {
+		t.Errorf("heard %+v, of a process that has ended", s)
+	}
+}
+
+// TestAttack_MembersMalformed: whatever one with the key says to memberlist, the process lives, and in bounded memory.
+func TestAttack_MembersMalformed(t *testing.T) {
+	a := newTestMembers(t, "a")
+	l := newLiar(t, testKeys)
+	l.say(t, map[string]any{"run": 7, "version": 1})
+	a.hears(t)
+	huge := pack(pushPullMsg, "Nodes", 1<<20, "UserStateLen", 20<<20, "Join", true)
+	texts := [][]byte{
+		{}, {0}, {7}, {7, 255}, {10}, {10, 0, 0, 0, 0}, {9, 0x81}, {244}, {244, 0}, {12, 0, 0, 0, 0}, append([]byte{3, 0x81, 0xa4}, "Node\xdb\xff\xff\xff\xff"...),
+		append([]byte{4, 0x81, 0xa4}, append([]byte("Addr"), slices.Repeat([]byte{0x91}, 1000)...)...), huge, pack(8, "UserMsgLen", 20<<20),
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for _, text := range texts {
+		for _, what := range []byte{gossipText, stateText, 77} {
+			if err := l.send(nodesOnLoopback["a"], what, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = l.send(nodesOnLoopback["a"], gossipText, append([]byte{compoundMsg, 1, 0, byte(len(text))}, text...))
+		s, err := l.dial(nodesOnLoopback["a"], time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = s.Write(text)
+		_, _ = s.Read(make([]byte, 1))
+		_ = s.Close()
+	}
+	l.say(t, map[string]any{"run": 7, "version": 100})
+	a.await(t, func(s State) bool { return s.Version == 100 })
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+		t.Errorf("malformed messages cost %d MiB", used>>20)
+	}
+}
+
+// TestAttack_StateIsBounded: a state of the largest size, of any addresses, costs little.
+func TestAttack_StateIsBounded(t *testing.T) {
+	networks := []netip.Prefix{netip.MustParsePrefix("2001:db8::/64")}
+	say := func(n int) []byte {
+		text := []byte(`{"run":7,"version":3,"held":{`)
+		for ip := networks[0].Addr(); n > 0; n-- {
+			ip = ip.Next()
+			text = fmt.Appendf(text, `"%s":1,`, ip)
+		}
+		return append(text[:len(text)-1], "}}"...)
+	}
+	if _, err := parseState("b", say(mostAddresses), networks); err != nil {
+		t.Errorf("as many addresses as a node may have: %v", err)
+	}
+	for _, n := range []int{mostAddresses + 1, 30000, 1 << 20} {
+		var before, after runtime.MemStats
+		text := say(n)
+		runtime.ReadMemStats(&before)
+		_, err := parseState("b", text, networks)
+		if runtime.ReadMemStats(&after); err == nil {
+			t.Errorf("a state with %d addresses is read", n)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
+			t.Errorf("a state with %d addresses costs %d MiB", n, used>>20)
+		}
+	}
+	m := NewMember("a", 1)
+	m.Next(Wanted{[]netip.Addr{ip1}}, moment(0))
+	ip := networks[0].Addr()
+	for version := range uint64(100) { // always others
+		held := map[netip.Addr]uint64{}
+		for range 1000 {
+			ip = ip.Next()
+			held[ip] = 1
+		}
+		m.Next(Heard{State{Name: "b", Run: 1, Version: version, Held: held}}, moment(0))
+		m.Next(Reminded{State{Name: "c", Run: 1, Version: version, Held: held, Part: true}}, moment(0))
+	}
+	if p := m.peers["c"]; len(m.epochs) > 1 || len(p.state.Held) > mostAddresses {
+		t.Errorf("epochs of %d addresses are known, and %d of a node that says parts; want those that Services claim, and %d at most", len(m.epochs), len(p.state.Held), mostAddresses)
+	}
+}
+
+// TestState_LargestOfAnHonestNodeIsRead: what a node may have is what others read, and it takes no more.
+func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
+	network := netip.MustParsePrefix("2001:db8:ffff:ffff::/64")
+	var all []netip.Addr
+	for ip := netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:0"); len(all) < 2*mostAddresses; ip = ip.Next() {
+		all = append(all, ip)
+	}
+	m := NewMember("a", 1<<53-1)
+	var networks []Network
+	for i := range 2 * mostNetworks {
+		networks = append(networks, Network{netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("2001:db8:ffff:ffff:%x:ffff:ffff:fff0", i)), 124), true})
+	}
+	networks[0] = Network{network, true}
+	highest := map[netip.Addr]uint64{}
+	for _, ip := range all {
+		highest[ip] = 1<<64 - 1
+	}
+	at := moment(patience)
+	for _, e := range []Event{Networks{networks}, Pool{[]string{"a"}}, Tick{}, Wanted{all}, Epochs{Highest: highest, Own: highest}} {
+		m.Next(e, moment(0))
+	}
+	for range 4 { // to claim all, and take them
+		m.Next(Tick{}, at)
+		m.Next(m.probed(at, nil, slices.Collect(maps.Keys(m.claims))...), at)
+	}
+	if len(m.State().Held) != mostAddresses || m.Objections(all[0])["a"] != "" && m.Objections(all[len(all)-1])["a"] != Full {
+		t.Errorf("it has %d addresses, want %d, and that it is full", len(m.State().Held), mostAddresses)
+	}
+	text, err := json.Marshal(m.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseState("a", text, []netip.Prefix{network})
+	if err != nil || len(s.Held) != mostAddresses || len(s.Networks) != mostNetworks {
+		t.Errorf("%d addresses and %d networks are read of %d bytes, error %v", len(s.Held), len(s.Networks), len(text), err)
+	}
+}
+
+// TestAttack_StreamsWithoutAKey: connections that say nothing, or garbage, keep no node from being heard, and cost little.
+func TestAttack_StreamsWithoutAKey(t *testing.T) {
+	a := newTestMembers(t, "a")
+	l := newLiar(t, testKeys)
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: nodesOnLoopback["b"].AsSlice()}} // of the same address
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 500 {
+		conn, err := dialer.Dial("tcp", netip.AddrPortFrom(nodesOnLoopback["a"], loopbackPort).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if i%2 == 0 {
+			garbage := make([]byte, nonceSize+2)
+			binary.BigEndian.PutUint16(garbage[nonceSize:], chunk+tagSize)
+			_, _ = conn.Write(garbage)
+		}
+	}
+	l.say(t, map[string]any{"run": 7, "version": 1})
+	if s := a.hears(t); s.Name != "b" {
+		t.Errorf("heard %+v", s)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+		t.Errorf("connections that say nothing cost %d MiB", used>>20)
+	}
+	a.transport.mu.Lock()
+	waiting := len(a.transport.waiting[nodesOnLoopback["b"]])
+	a.transport.mu.Unlock()
+	if waiting > mostWaiting {
+		t.Errorf("%d streams wait, want at most %d", waiting, mostWaiting)
+	}
+}
+
+// TestAttack_AccusationsPass: a member that is accused with the highest incarnation, or vouched for with it, is found alive all the same.
+func TestAttack_AccusationsPass(t *testing.T) {
+	a := newTestMembers(t, "a")
+	a.withC()
+	nodes := maps.Clone(a.nodes)
+	c, err := newMembers(klog.Background(), Config{NodeName: "c", Port: loopbackPort, Keys: testKeys}, nodes["c"], func(Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.close() })
+	c.setNodes(nodes, []string{"a", "b", "c"})
+	a.awaitAlive(t, "c", true)
+	l := newLiar(t, testKeys)
+	l.say(t, map[string]any{"run": 7, "version": 1})
+	at := string(nodes["c"].AsSlice())
+	for _, message := range [][]byte{
+		pack(aliveMsg, "Incarnation", 1<<32-1, "Node", "c", "Addr", at, "Port", loopbackPort, "Vsn", versions),
+		pack(suspectMsg, "Incarnation", 1<<32-1, "Node", "c", "From", "b"), pack(deadMsg, "Incarnation", 1<<32-1, "Node", "c", "From", "b"),
+		pack(deadMsg, "Incarnation", 1000, "Node", "c", "From", "c"), pack(deadMsg, "Incarnation", 5, "Node", "c", "From", "b"),
+		pack(suspectMsg, "Incarnation", slack, "Node", "c", "From", "b"), pack(aliveMsg, "Incarnation", slack, "Node", "c", "Addr", at, "Port", loopbackPort, "Vsn", versions),
+		pack(suspectMsg, "Incarnation", slack, "Node", "c", "From", "b"),
+	} {
+		if err := l.send(nodesOnLoopback["a"], gossipText, message); err != nil {
+			t.Fatal(err)
+		}
+		for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+			continue // a suspicion takes as long
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		a.mu.Lock()
+		alive := a.peers["c"] != nil
+		a.mu.Unlock()
+		if alive {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("c is not found alive any more")
+		}
+	}
+}
+
+// TestMembers_AddressOfAnother: a node that says to have another one's address does not silence it.
+func TestMembers_AddressOfAnother(t *testing.T) {
+	a := newTestMembers(t, "a")
+	thief := map[string]netip.Addr{"a": nodesOnLoopback["a"], "b": nodesOnLoopback["b"], "a-thief": nodesOnLoopback["b"], "0-thief": nodesOnLoopback["a"]}
+	a.setNodes(thief, []string{"a", "b", "a-thief", "0-thief"})
+	for address, want := range map[netip.Addr]string{nodesOnLoopback["a"]: "a", nodesOnLoopback["b"]: "b"} {
+		if name, _ := a.nodeAt(address); name != want {
+			t.Errorf("%s is at %s, want %s", name, address, want)
+		}
+	}
+	if at, known := a.addressOf("a-thief"); known {
+		t.Errorf("a-thief is at %s", at)
+	}
+}
