@@ -142,7 +142,7 @@ func TestKeys_ByDefault(t *testing.T) {
 	})
 	w.scenario("somebody deletes it", func() {
 		w.must(w.Client().CoreV1().Secrets(leaseNamespace).Delete(t.Context(), keysSecret, metav1.DeleteOptions{}))
-		const says = "the Secret does not exist: apply images/node/rbac.yaml"
+		const says = "it does not exist: apply images/node/rbac.yaml"
 		for _, m := range w.members {
 			w.eventually(func() error { return w.faulty(m, "keys", 1) })
 			w.eventually(func() error { return w.verifies(m, says) })

@@ -310,7 +310,7 @@ func TestAnnouncer_PortIsTaken(t *testing.T) {
 		s.eventually("taken", func() error {
 			log, failing := strings.Join(s.nodes["node-a"].log, "\n"), s.nodes["node-a"].failing
 			if !strings.Contains(log, "egress-snat-announce-port") || !strings.Contains(log, owner) || failing == nil || !strings.Contains(failing.Error(), owner) {
-				return fmt.Errorf("logged %q, told %v, want what to do, and %q", log, failing, owner)
+				return fmt.Errorf("logged %q, told %s, want what to do, and %q", log, fmt.Sprint(failing), owner)
 			}
 			return nil
 		})
@@ -320,7 +320,7 @@ func TestAnnouncer_PortIsTaken(t *testing.T) {
 		s.knows("free again", "node-a", statementOf(1, ips[0]))
 		s.eventually("logged", func() error {
 			if log, failing := s.nodes["node-a"].log, s.nodes["node-a"].failing; len(log) != 2 || failing != nil {
-				return fmt.Errorf("logged %q, want two lines; told %v", log, failing)
+				return fmt.Errorf("logged %q, want two lines; told %s", log, fmt.Sprint(failing))
 			}
 			return nil
 		})

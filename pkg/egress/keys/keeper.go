@@ -79,10 +79,10 @@ type Keeper struct {
 type fault string
 
 const (
-	unread   fault = "cannot read the Secret"
-	unusable fault = "cannot use what is in the Secret"
-	unmade   fault = "cannot write the Secret"
-	unkept   fault = "cannot keep the keys on this node"
+	unread   fault = "it cannot be read"
+	unusable fault = "what is in it cannot be used"
+	unmade   fault = "it cannot be written"
+	unkept   fault = "the keys in it cannot be kept on this node"
 )
 
 // New returns the Keeper of a node, and gives the ring the keys of its file.
@@ -198,7 +198,7 @@ func (k *Keeper) tell() {
 	var errs []error
 	for _, f := range []fault{unread, unusable, unmade, unkept} {
 		if err := k.faults[f]; err != nil {
-			errs = append(errs, fmt.Errorf("Secret %s/%s: %s: %w", k.config.Namespace, SecretName, f, err))
+			errs = append(errs, fmt.Errorf("the Secret %s/%s: %s: %w", k.config.Namespace, SecretName, f, err))
 		}
 	}
 	err := errors.Join(errs...)

@@ -245,7 +245,7 @@ func TestKeeper_KeepsWhatItHas(t *testing.T) {
 		says   []string
 	}{
 		"without the right": {func(s *apiServer) { s.refuse(forbidden) }, func(s *apiServer) { s.refuse(nil) },
-			[]string{"Secret origin-node/origin-node-keys: cannot read the Secret", "forbidden", "apply images/node/rbac.yaml"}},
+			[]string{"the Secret origin-node/origin-node-keys: it cannot be read", "forbidden", "apply images/node/rbac.yaml"}},
 		"deleted": {func(s *apiServer) {
 			_ = s.Tracker().Delete(v1.SchemeGroupVersion.WithResource("secrets"), "origin-node", SecretName)
 		}, func(s *apiServer) { _ = s.Tracker().Add(shipped()) }, []string{"does not exist: apply images/node/rbac.yaml"}},
@@ -253,7 +253,7 @@ func TestKeeper_KeepsWhatItHas(t *testing.T) {
 			secret := shipped()
 			secret.ResourceVersion, secret.Data = "60", map[string][]byte{keysEntry: {0xff, '\n', 0}}
 			_ = s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node")
-		}, func(s *apiServer) { s.empty("70") }, []string{"cannot use what is in the Secret: data.keys: line 1", "kubectl -n origin-node patch secret"}},
+		}, func(s *apiServer) { s.empty("70") }, []string{"what is in it cannot be used: data.keys: line 1", "kubectl -n origin-node patch secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestKeeper_BrokenFile(t *testing.T) {
 		other := s.start(filepath.Join(file, "below a file"))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if len(other.ring.Keys()) != 1 || !strings.Contains(other.fails(), "cannot keep the keys on this node") {
+		if len(other.ring.Keys()) != 1 || !strings.Contains(other.fails(), "the keys in it cannot be kept on this node") {
 			t.Errorf("it has %d keys, and tells %s", len(other.ring.Keys()), other.fails())
 		}
 	})

@@ -121,7 +121,7 @@ func lines(keys holders.Keys) (text []byte) {
 }
 
 // errMissing is why there is no Secret to read.
-var errMissing = errors.New("the Secret does not exist: apply images/node/rbac.yaml, which has it, and nodes make a key")
+var errMissing = errors.New("it does not exist: apply images/node/rbac.yaml, which has it, and nodes make a key")
 
 // object names the Secret.
 func object(namespace string) *v1.Secret {
