@@ -10,28 +10,23 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// newKeyedPoolWorld is [newPoolWorld] with a key file on each node.
-func newKeyedPoolWorld(t *testing.T, nodes int) *poolWorld {
-	t.Helper()
-	w := newIdlePoolWorld(t, nodes)
+// giveKeys gives all nodes a key file.
+func (w *poolWorld) giveKeys() {
+	w.Helper()
 	for _, m := range w.members {
 		m.Write(m.File("egress.key"), []byte("a key that all nodes share"))
 		m.Arguments = map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}}
 		m.Configure(poolArguments)
 	}
-	w.begin()
-	w.complete()
-	for _, ip := range w.egressIPs {
-		w.holderOf(ip, nil)
-	}
-	w.answered()
-	return w
 }
 
 // TestAttack_PoolWithoutAKey: a process in a node's own network, of a pod without any right for example, that speaks the pool's
 // protocol in the name of each node, by datagrams and connections, moves no address, and nobody is found dead. A host outside does not either.
 func TestAttack_PoolWithoutAKey(t *testing.T) {
-	w := newKeyedPoolWorld(t, 3)
+	w := newIdlePoolWorld(t, 3)
+	w.giveKeys()
+	w.begin()
+	w.complete()
 	for _, attacker := range []*lab.Host{w.members[2].Host, w.Outside()} {
 		w.scenario(attacker.Name, func() {
 			holders := map[string]*member{}
@@ -68,6 +63,32 @@ func TestAttack_PoolWithoutAKey(t *testing.T) {
 	for _, ip := range w.egressIPs {
 		w.holderOf(ip, w.members[0])
 	}
+}
+
+// TestAttack_PoolPortIsTaken by a process that was there before the node: people are told, the others are a pool without that node, and it
+// joins them when the port is free.
+func TestAttack_PoolPortIsTaken(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorld(t, 3)
+	w.giveKeys()
+	squatted := w.members[0]
+	var squatter net.PacketConn
+	w.must(squatted.Host.Do(func() (err error) {
+		squatter, err = net.ListenPacket("udp4", netip.AddrPortFrom(squatted.Host.V4, poolPort).String())
+		return err
+	}))
+	defer func() { _ = squatter.Close() }()
+	w.begin()
+	w.eventTold("EgressIPUnreachable", "address already in use")
+	w.printsPool(squatted, "warning: listen for the other nodes of the pool: ")
+	w.sees(w.members[1], 2)
+	for _, ip := range w.egressIPs {
+		if holder := w.holderOf(ip, nil); holder == squatted {
+			t.Errorf("%s has taken %s although it hears no other node", holder.Name, ip)
+		}
+	}
+	w.must(squatter.Close())
+	w.complete()
 }
 
 // speakWithoutKey tells a node in the name of each one that this has all addresses, with epochs that end in the highest ones, and that it is dead.
