@@ -137,6 +137,12 @@ var rows = []row{
 		{title: "Announcements", unit: "pps", queries: []query{
 			{`sum by (result) (rate(egress_snat_announcements_total[$__rate_interval]))`, "{{result}}"},
 		}},
+		{title: "Nodes that do not check sources as they should", unit: plain, queries: []query{
+			{`sum by (reason) (egress_snat_port_security_fault)`, "{{reason}}"},
+		}},
+		{title: "Bound pods behind unknown interfaces", unit: plain, queries: []query{
+			{`sum by (ip_family) (egress_snat_port_security_unchecked_pods)`, "{{ip_family}}"},
+		}},
 		{title: "Nodes with a fault of steering", unit: plain, queries: []query{
 			{`sum by (reason) (egress_snat_steering_fault)`, "{{reason}}"},
 		}},

@@ -12,9 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
 // Config is what a [Runner] has to know beside the events.
@@ -370,6 +372,7 @@ var ErrNoKey = errors.New("this node has no key that the nodes of the pool share
 func (r *Runner) speak(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	var again <-chan time.Time
+	var owners portOwners
 	for {
 		select {
 		case <-ctx.Done():
@@ -379,7 +382,7 @@ func (r *Runner) speak(ctx context.Context) {
 		}
 		members, err := r.join(logger)
 		if err != nil {
-			r.setAbsence(logger, err)
+			r.setAbsence(logger, owners.name(err))
 			again = time.After(openAgain)
 			continue
 		}
@@ -388,6 +391,27 @@ func (r *Runner) speak(ctx context.Context) {
 		r.stay(ctx, logger)
 		r.leave(logger, members)
 	}
+}
+
+// ownerAgain is how often it is seen who has a port in use: that costs something.
+const ownerAgain = 10 * time.Second
+
+// portOwners names who has a port that the members cannot have, as it was a moment ago.
+type portOwners struct {
+	protocol, owner string
+	at              time.Time
+}
+
+// name adds to an error who has the port, if that is in use.
+func (o *portOwners) name(err error) error {
+	var refused *listenError
+	if !errors.Is(err, unix.EADDRINUSE) || !errors.As(err, &refused) {
+		return err
+	}
+	if o.protocol != refused.protocol || time.Since(o.at) > ownerAgain {
+		o.protocol, o.owner, o.at = refused.protocol, portowner.Find(refused.protocol, refused.at), time.Now()
+	}
+	return fmt.Errorf("%w, by %s: end it, or choose another port with egress-snat-assign-port on all nodes", err, o.owner)
 }
 
 // stay returns when this node's address changes, or ctx ends. Until then it notes whether there is a key.

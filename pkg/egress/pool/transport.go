@@ -80,18 +80,31 @@ type transportEvents struct {
 
 var _ memberlist.NodeAwareTransport = &transport{}
 
+// listenError says at what the members cannot listen.
+type listenError struct {
+	protocol string
+	at       netip.AddrPort
+	err      error
+}
+
+func (e *listenError) Error() string {
+	return fmt.Sprintf("listen for the other nodes of the pool: %v", e.err)
+}
+
+func (e *listenError) Unwrap() error { return e.err }
+
 // listen opens the port at an address of this node.
 func listen(logger klog.Logger, keys func() holders.Keys, g *guard, events transportEvents) (*transport, error) {
 	self := g.self
 	at := netip.AddrPortFrom(self, g.port)
 	tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	if err != nil {
-		return nil, fmt.Errorf("listen for the other nodes of the pool: %w", err)
+		return nil, &listenError{"tcp", at, err}
 	}
 	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		_ = tcp.Close()
-		return nil, fmt.Errorf("listen for the other nodes of the pool: %w", err)
+		return nil, &listenError{"udp", at, err}
 	}
 	_ = udp.SetReadBuffer(receiveBuffer) // less than that does as well
 	t := &transport{
