@@ -70,7 +70,7 @@ type Announcer struct {
 	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
 	saidAt, repeatAt time.Time
 	repeated         int
-	// warned: the log says that somebody has another key.
+	// warned: the log says that somebody has other keys than these.
 	warned bool
 
 	mu     sync.Mutex
@@ -195,7 +195,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 		return time.Time{}
 	}
 	if !keys.shares(a.known) { // so that nothing that was said since we had keys in common is missed
-		strangers = a.exchange.names()
+		strangers, a.warned = a.exchange.names(), false
 	}
 	a.known = keys
 	for _, name := range strangers {
