@@ -211,13 +211,18 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 // sayOrRepeat tells all others what is new, or that what was said still holds, if that is due.
 func (a *Announcer) sayOrRepeat(ctx context.Context, said Statement, now time.Time) {
 	news, err := a.exchange.say(said)
-	if a.setUnsaid(ctx, err, len(said.Addresses)); news != nil {
+	a.setUnsaid(ctx, err, len(said.Addresses))
+	switch {
+	case news != nil:
 		a.saidAt, a.repeated = now, 0
 		a.send(ctx, news, a.exchange.names()...)
-	} else if a.exchange.said != nil && !now.Before(a.repeatAt) {
+	case a.exchange.said == nil:
+		a.repeatAt = time.Time{}
+		return
+	case !now.Before(a.repeatAt):
 		a.repeated++
 		a.send(ctx, a.exchange.repeat(), a.exchange.names()...)
-	} else {
+	default:
 		return
 	}
 	a.repeatAt = now.Add(wait.Jitter(renewal, renewalJitter))
