@@ -70,7 +70,7 @@ type Announcer struct {
 	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
 	saidAt, repeatAt time.Time
 	repeated         int
-	// warned: the log says that somebody has another key.
+	// warned: the log says that somebody has other keys than these.
 	warned bool
 
 	mu     sync.Mutex
@@ -195,7 +195,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 		return time.Time{}
 	}
 	if !keys.shares(a.known) { // so that nothing that was said since we had keys in common is missed
-		strangers = a.exchange.names()
+		strangers, a.warned = a.exchange.names(), false
 	}
 	a.known = keys
 	for _, name := range strangers {
@@ -211,13 +211,18 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 // sayOrRepeat tells all others what is new, or that what was said still holds, if that is due.
 func (a *Announcer) sayOrRepeat(ctx context.Context, said Statement, now time.Time) {
 	news, err := a.exchange.say(said)
-	if a.setUnsaid(ctx, err, len(said.Addresses)); news != nil {
+	a.setUnsaid(ctx, err, len(said.Addresses))
+	switch {
+	case news != nil:
 		a.saidAt, a.repeated = now, 0
 		a.send(ctx, news, a.exchange.names()...)
-	} else if a.exchange.said != nil && !now.Before(a.repeatAt) {
+	case a.exchange.said == nil:
+		a.repeatAt = time.Time{}
+		return
+	case !now.Before(a.repeatAt):
 		a.repeated++
 		a.send(ctx, a.exchange.repeat(), a.exchange.names()...)
-	} else {
+	default:
 		return
 	}
 	a.repeatAt = now.Add(wait.Jitter(renewal, renewalJitter))

@@ -257,6 +257,31 @@ func TestAnnouncer_WithoutKey(t *testing.T) {
 	})
 }
 
+// TestAnnouncer_TooManyAddresses: it says so, and waits until there are less; nothing is due meanwhile.
+func TestAnnouncer_TooManyAddresses(t *testing.T) {
+	a := NewAnnouncer("node-a", announcePort, NewKeyring(ours))
+	var failing error
+	a.Failing = func(err error) { failing = err }
+	small, large := statementOf(1, ips[0]), Statement{map[netip.Addr]uint64{}, 2}
+	for i := range mostParts * 200 {
+		large.Addresses[netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})] = 1
+	}
+	a.sayOrRepeat(t.Context(), small, start)
+	if !a.repeatAt.After(start) || failing != nil {
+		t.Errorf("one address: it is repeated at %s, and tells %v", a.repeatAt, failing)
+	}
+	for i := range 3 {
+		a.sayOrRepeat(t.Context(), large, start.Add(time.Duration(i+1)*time.Minute))
+		if !a.repeatAt.IsZero() || failing == nil || !strings.Contains(failing.Error(), "this node has 12800 egress IPs: they do not fit") {
+			t.Errorf("thousands: something is repeated at %s, and it tells %v", a.repeatAt, failing)
+		}
+	}
+	less := start.Add(time.Hour)
+	if a.sayOrRepeat(t.Context(), statementOf(3, ips...), less); !a.repeatAt.After(less) || failing != nil {
+		t.Errorf("less: it is repeated at %s, and tells %v", a.repeatAt, failing)
+	}
+}
+
 // TestAnnouncer_OtherPrograms of a node cannot announce anything, and neither can another node in its name.
 func TestAnnouncer_OtherPrograms(t *testing.T) {
 	announce(t, func(s *speakers) {

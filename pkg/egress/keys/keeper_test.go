@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,6 +73,13 @@ func (s *apiServer) refuse(err error) {
 	s.refuses = err
 }
 
+// written is how often the Secret was changed by nodes.
+func (s *apiServer) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
 // empty has the Secret be as it is shipped.
 func (s *apiServer) empty(version string) {
 	s.Helper()
@@ -123,6 +131,12 @@ func (n *node) fails() string {
 	return fmt.Sprint(n.failing)
 }
 
+func (n *node) logged() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.log)
+}
+
 func shipped() *v1.Secret {
 	secret := object("origin-node")
 	secret.ResourceVersion = "1"
@@ -158,8 +172,8 @@ func TestKeeper_OneKeyOfMany(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		same(t, 1, nodes...)
-		if s.writes != 1 {
-			t.Errorf("written %d times", s.writes)
+		if n := s.written(); n != 1 {
+			t.Errorf("written %d times", n)
 		}
 		for _, n := range nodes {
 			if n.fails() != "<nil>" {
@@ -193,8 +207,8 @@ func TestKeeper_Rotates(t *testing.T) {
 			}
 			before = after
 		}
-		if s.writes != 1+3*3 {
-			t.Errorf("written %d times, want 10", s.writes)
+		if n := s.written(); n != 1+3*3 {
+			t.Errorf("written %d times, want 10", n)
 		}
 	})
 }
@@ -207,13 +221,13 @@ func TestKeeper_WrongClockDoesNotRush(t *testing.T) {
 		n := s.start(filepath.Join(t.TempDir(), "keys"))
 		time.Sleep(look - time.Minute)
 		synctest.Wait()
-		if same(t, 1, n); s.writes > 0 {
+		if same(t, 1, n); s.written() > 0 {
 			t.Error("it changes what it has not seen for an hour")
 		}
 		time.Sleep(look + 2*time.Minute)
 		synctest.Wait()
-		if same(t, 2, n); s.writes != 1 {
-			t.Errorf("written %d times", s.writes)
+		if same(t, 2, n); s.written() != 1 {
+			t.Errorf("written %d times", s.written())
 		}
 	})
 }
@@ -299,8 +313,8 @@ func TestKeeper_NoSecret(t *testing.T) {
 		n := s.start(filepath.Join(t.TempDir(), "keys"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(n.ring.Keys()) > 0 || !strings.Contains(n.fails(), "apply images/node/rbac.yaml") || len(n.log) != 1 {
-			t.Errorf("it has %d keys, tells %s and logs %q", len(n.ring.Keys()), n.fails(), n.log)
+		if len(n.ring.Keys()) > 0 || !strings.Contains(n.fails(), "apply images/node/rbac.yaml") || len(n.logged()) != 1 {
+			t.Errorf("it has %d keys, tells %s and logs %q", len(n.ring.Keys()), n.fails(), n.logged())
 		}
 		if err := s.Tracker().Add(shipped()); err != nil {
 			t.Fatal(err)
