@@ -31,7 +31,7 @@ func (f *poolFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.nodes, assignNodesKey, "network.openshift.io/egress-assignable", "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
 		"of two, the one that is left needs a default gateway that answers.")
 	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
-		"What they say is sealed with the keys of the nodes; a node without a key is not heard.")
+		"egress-snat-key-file authenticates and encrypts what they say.")
 }
 
 // takePool parses these arguments. Steering must have been taken.
