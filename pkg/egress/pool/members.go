@@ -69,6 +69,8 @@ type members struct {
 	nodes map[string]netip.Addr
 	at    map[netip.Addr]string
 	pool  []string
+	// displaced are those whose address another one has.
+	displaced map[string]bool
 	// state is what others are told, reminders what those are that are not alive.
 	state     []byte
 	reminders [][]byte
@@ -164,17 +166,29 @@ func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 func (m *members) place(nodes map[string]netip.Addr, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := make(map[netip.Addr]string, len(nodes))
+	at, before := make(map[netip.Addr]string, len(nodes)), m.displaced
+	m.displaced = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		address := nodes[name]
-		if other, taken := at[address]; taken && name != m.name && (other == m.name || m.at[address] != name) {
+		other, taken := at[nodes[name]]
+		switch {
+		case taken && name != m.name && (other == m.name || m.at[nodes[name]] != name):
+			m.displaced[name] = true
 			continue
+		case taken:
+			m.displaced[other] = true
 		}
-		at[address] = name
+		at[nodes[name]] = name
 	}
 	m.nodes, m.pool, m.at = make(map[string]netip.Addr, len(at)), pool, at
 	for address, name := range at {
 		m.nodes[name] = address
+	}
+	for name := range m.displaced {
+		if !before[name] {
+			m.start(func() {
+				m.logger.Error(nil, "Another node has the InternalIP of this one, which is no member of the pool therefore; correct the addresses of both Nodes", "node", name, "address", nodes[name])
+			})
+		}
 	}
 }
 
