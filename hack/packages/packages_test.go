@@ -477,7 +477,6 @@ func rpm(t *testing.T, versions map[string]string) {
 	f.says("after the upgrade", config+".rpmnew", renewed)
 	f.says("after the upgrade", sysconfig, renewed)
 	f.refusesOutside("rpm", "--root=ROOT", "--force-debian", "--nodeps", "--erase", "origin-node")
-	rpm("--query", "origin-node")
 	f.has("after a refused removal", map[string]bool{"/usr/bin/openshift": true, "/opt/cni/bin/origin-node-cni": true})
 	rpm("--erase", "origin-node")
 	f.has("after the removal", map[string]bool{"/usr/bin/openshift": false, config: false, sysconfig: false, "/opt/cni/bin/origin-node-cni": false})

@@ -74,8 +74,9 @@ type steerer struct {
 
 	mu        sync.Mutex
 	directory *holders.Directory
-	// seen has what the directory was told of each Node.
-	seen map[string]holders.NodeSeen
+	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
+	seen   map[string]holders.NodeSeen
+	judged *judgedNodes
 	// failing has why Leases cannot be used, unannounced why nothing is announced directly.
 	failing     map[holders.Access]error
 	unannounced error
@@ -244,7 +245,7 @@ func (s *steerer) setNode(node *v1.Node) {
 	}
 	event := s.state.nodeSeen(node, s.outer)
 	s.mu.Lock()
-	s.seen[node.Name] = event
+	s.seen[node.Name], s.judged = event, nil
 	s.mu.Unlock()
 	s.apply(event)
 }
@@ -271,10 +272,15 @@ func isReady(node *v1.Node) bool {
 // readdress tells the directory of nodes whose address counts now, or no longer, because of another object than their Node. The
 // lock must be held.
 func (s *steerer) readdress(now time.Time) {
-	primaries := s.state.primaries(s.outer)
+	judged := s.state.judgedNodes(s.outer)
+	if judged == s.judged {
+		return // as mostly
+	}
+	s.judged = judged
 	for name, event := range s.seen {
-		if address := valid(primaries[name]); !slices.Equal(event.InternalIPs, address) {
-			event.InternalIPs = address
+		address := judged.primary[name]
+		if known := event.InternalIPs; len(known) == 0 && address.IsValid() || len(known) > 0 && known[0] != address {
+			event.InternalIPs = valid(address)
 			s.seen[name] = event
 			s.directory.Apply(event, now)
 		}

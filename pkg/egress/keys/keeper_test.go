@@ -67,13 +67,6 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 	return s
 }
 
-// written returns how often the Secret was changed.
-func (s *apiServer) written() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writes
-}
-
 func (s *apiServer) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +77,7 @@ func (s *apiServer) refuse(err error) {
 func (s *apiServer) written() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.written()
+	return s.writes
 }
 
 // empty has the Secret be as it is shipped.
