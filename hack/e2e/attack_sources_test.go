@@ -128,6 +128,7 @@ func checksum(bytes []byte) uint16 {
 // TestAttack_AddressOfAnotherPod: a pod that may change its addresses (CAP_NET_ADMIN) takes that of a bound pod, beside its own and
 // in its place. It does not leave from the egress IP, the node says who it is, and a restart of the node's process changes nothing.
 func TestAttack_AddressOfAnotherPod(t *testing.T) {
+	belongsTo(t, usual)
 	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
 	victim, node := w.pods[0], w.members[0]
 	attacker := w.runPod("shop", "attacker", node, nil)
