@@ -131,7 +131,8 @@ func newAnnouncing(t *testing.T) *announcing {
 	}
 	a.publisher = holders.NewPublisher(leases(first), first.Name)
 	running.Go(func() { a.publisher.Run(ctx) })
-	running.Go(func() { leases(second).Watch(ctx, a.tell) })
+	watched := leases(second) // here, where no scenario is under way
+	running.Go(func() { watched.Watch(ctx, a.tell) })
 	return a
 }
 
