@@ -247,7 +247,7 @@ func (k *Keeper) source() cache.ListerWatcher {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, SecretName).String()
 		return options
 	}
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	return secretWatch{k.config.Client, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return secrets.List(ctx, byName(options))
 		},
@@ -258,7 +258,19 @@ func (k *Keeper) source() cache.ListerWatcher {
 			}
 			return changes, err
 		},
-	}, k.config.Client)
+	}}
+}
+
+// secretWatch is a ListWatch of a client.
+type secretWatch struct {
+	client kubernetes.Interface
+	*cache.ListWatch
+}
+
+// IsWatchListSemanticsUnSupported tells informers that a client of tests cannot stream a list into a watch.
+func (w secretWatch) IsWatchListSemanticsUnSupported() bool {
+	client, limited := w.client.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return limited && client.IsWatchListSemanticsUnSupported()
 }
 
 // failed is called when a list or a watch fails. An API server that is away is no fault of the keys as long as there are some.
