@@ -47,6 +47,7 @@
 //	unsteered    the table of package nftables, as above
 //	local        beside it that of package steering, with all egress IPs on this node
 //	away         the same with all of them on another node, for unbound pods: routes are chosen by rules
+//	secured      local, and the table of package portsecurity, with one pod behind the link; and so with an unbound one
 //	vxlan        on two nodes, with all egress IPs on the second one
 //	direct       the same without the tunnel
 //

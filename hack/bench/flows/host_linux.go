@@ -86,6 +86,7 @@ func (h *host) link(ctx context.Context) error {
 		{h.lab.Node(), `
 link add from0 address ` + mac(macFrom) + ` type veth peer name gen0 address ` + mac(macGenerator) + ` netns ` + h.lab.Pod(1).Name + `
 link set from0 up
+route add ` + lab.ClusterV4.String() + ` dev from0
 `},
 		{h.exit(), `
 link add to0 address ` + mac(macTo) + ` type veth peer name sink0 address ` + mac(macSink) + ` netns ` + h.lab.Outside().Name + `

@@ -11,6 +11,7 @@ import (
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -21,7 +22,11 @@ var (
 	local     = structure{"local", "local", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 1}
 	away      = structure{"away", "on a node that steers", lab.NFT, nftablesProxier, steersAway, asPlanned, false, 1}
 	vxlan     = structure{"vxlan", "steered by vxlan", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 2}
-	direct    = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
+	secured   = structure{"secured", "with port security", lab.NFT, nftablesProxier, securedFor(onePod), asPlanned, false, 1}
+	// securedUnbound has an unbound pod at the other end of the pod's link.
+	securedUnbound = structure{"secured-unbound", "with port security", lab.NFT, nftablesProxier, securedFor(oneUnbound), asPlanned, false, 1}
+
+	direct = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
 )
 
 // comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
@@ -41,6 +46,10 @@ var comparisons = []comparison{
 	{local, unsteered, unbound, true, 0.98, 0},
 	{away, unsteered, unbound, false, 0.98, 0},
 	{away, unsteered, unbound, true, 0.98, 0},
+	{secured, local, onePod, false, 0.97, 0},
+	{secured, local, onePod, true, 0.97, 0},
+	{securedUnbound, local, oneUnbound, false, 0.97, 0},
+	{securedUnbound, local, oneUnbound, true, 0.97, 0},
 	{local, unsteered, randomPods, false, 0, 0},
 	{local, unsteered, randomPods, true, 0, 0},
 }
@@ -92,12 +101,12 @@ func runSteering(ctx context.Context, s figure.Settings) (results []figure.Resul
 	}
 	b.flows /= 2
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.build(ctx, []structure{unsteered, local, away, vxlan, direct}); err != nil {
+	if err := b.build(ctx, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct}); err != nil {
 		return nil, err
 	}
 	values := measured{}
 	for _, established := range []bool{false, true} {
-		for _, l := range []load{randomPods, unbound} {
+		for _, l := range []load{randomPods, unbound, onePod, oneUnbound} {
 			cases, err := b.steered(ctx, l, established)
 			if err != nil {
 				return nil, err
@@ -147,6 +156,29 @@ func (b *bed) steered(ctx context.Context, l load, established bool) (cases, err
 func steeredBy(transport steering.Transport) func(context.Context, *host, kernel.Desired) error {
 	return func(ctx context.Context, h *host, p kernel.Desired) error {
 		return steerTo(ctx, h.lab.Nodes(), h.exit(), transport, p)
+	}
+}
+
+// securedFor has the last node of a host have all egress IPs, and the pod of a load's flows alone be behind the pod's link.
+func securedFor(l load) func(context.Context, *host, kernel.Desired) error {
+	return func(ctx context.Context, h *host, p kernel.Desired) error {
+		if err := steerTo(ctx, h.lab.Nodes(), h.exit(), steering.VXLAN, p); err != nil {
+			return err
+		}
+		return h.lab.Node().Do(func() error {
+			link, err := net.InterfaceByName("from0")
+			if err != nil {
+				return err
+			}
+			w := portsecurity.NewWriter()
+			defer w.Close()
+			w.SetInterfaces([]portsecurity.Interface{{Name: link.Name, Index: link.Index}}, portsecurity.Grants{link.Index: {l.of(p, 1)[0].pod}})
+			for _, b := range p.Bindings {
+				w.Bind(b.Pod)
+			}
+			_, err = w.Write(ctx, false)
+			return err
+		})
 	}
 }
 

@@ -110,7 +110,7 @@ func (l layout) bound(pods bool) []table.Rule {
 // astray drops what begins a flow of a bound pod and came by another interface than the one by which the pod is reached: another
 // pod has sent it, here or on another node, or somebody into the network plugin's tunnel. Where packets are steered, bound does so.
 func (l layout) astray(pods bool) []table.Rule {
-	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), cameWhereRouted(false), drop(forgedCounter))
+	outside := slices.Concat(cameWhereRouted(false), l.Destination(l.First), notIn(exclusionsSet), drop(forgedCounter))
 	rules := []table.Rule{l.rule("from where the pod is not", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), outside)}
 	if pods {
 		rules = append(rules, l.rule("from where the pod is not", newFlow(), l.Source(l.First), in(boundPodsSet), outside))
