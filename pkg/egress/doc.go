@@ -22,7 +22,8 @@
 //	                                                                                        ▼ kernel.Change
 //	                                          one loop and one reconcile.Reconciler for each IP family
 //	                                                                                        │
-//	                                  iptables rules or an nftables table, tracked flows ◄──┘
+//	                                  iptables rules or an nftables table, tracked flows ◄──┤
+//	        the kernel's interfaces, the CNI plugin ─► portsecurity.Keeper, for both families ◄──┘
 //
 //	state ─► plan.Build ─► status, for 'openshift egress'
 //	the runtime's list of CNI plugins ─► pluginList, which keeps our plugin there, or says that it is missing

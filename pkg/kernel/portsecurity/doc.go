@@ -28,8 +28,8 @@
 //
 // A packet with the pod's own address passes one comparison, whoever is bound. The sets hold the addresses of all pods that are bound
 // on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
-// an interface of which nothing is known: package steering drops it if it does not come from the pod's node. Frames with two VLAN tags, of which the outer one has the
-// number 0, are dropped: the kernel strips both behind this hook and then takes what is inside.
+// an interface of which nothing is known: package steering drops it if it does not come from the pod's node. Frames with two VLAN
+// tags, of which the outer one has the number 0, are dropped: the kernel strips both behind this hook and then takes what is inside.
 //
 // # Interfaces
 //

@@ -103,6 +103,8 @@
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      tcp option maxseg size set (MTU - 40)
 //	    }
 //	    chain begins {
+//	        ct state new ip saddr . meta l4proto @bound
+//	            fib saddr . iif oif missing ip daddr != @exclusions         counter forged drop, where no way leads away
 //	        tcp flags syn / syn,rst,ack                                     return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -118,6 +120,7 @@
 //	        ct status snat                                                  accept
 //	        ip daddr @exclusions                                            accept
 //	        ip saddr . meta l4proto . ip daddr @own                         accept
+//	        ct state new fib saddr . iif oif missing                        counter forged drop
 //	        meta priority set ip saddr . meta l4proto map @ways             goto way
 //	    }
 //	    chain way {                                                         each sets the priority to 0 again
