@@ -10,21 +10,10 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// giveKeys gives all nodes a key file.
-func (w *poolWorld) giveKeys() {
-	w.Helper()
-	for _, m := range w.members {
-		m.Write(m.File("egress.key"), []byte("a key that all nodes share"))
-		m.Arguments = map[string]any{"egress-snat-key-file": []string{m.File("egress.key")}}
-		m.Configure(poolArguments)
-	}
-}
-
 // TestAttack_PoolWithoutAKey: a process in a node's own network, of a pod without any right for example, that speaks the pool's
 // protocol in the name of each node, by datagrams and connections, moves no address, and nobody is found dead. A host outside does not either.
 func TestAttack_PoolWithoutAKey(t *testing.T) {
 	w := newIdlePoolWorld(t, 3)
-	w.giveKeys()
 	w.begin()
 	w.complete()
 	for _, attacker := range []*lab.Host{w.members[2].Host, w.Outside()} {
@@ -70,7 +59,6 @@ func TestAttack_PoolWithoutAKey(t *testing.T) {
 func TestAttack_PoolPortIsTaken(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdlePoolWorld(t, 3)
-	w.giveKeys()
 	squatted := w.members[0]
 	var squatter net.PacketConn
 	w.must(squatted.Host.Do(func() (err error) {
@@ -79,7 +67,7 @@ func TestAttack_PoolPortIsTaken(t *testing.T) {
 	}))
 	defer func() { _ = squatter.Close() }()
 	w.begin()
-	w.eventTold("EgressIPUnreachable", "address already in use")
+	w.eventTold("EgressPoolAbsent", "address already in use")
 	w.printsPool(squatted, "warning: listen for the other nodes of the pool: ")
 	w.sees(w.members[1], 2)
 	for _, ip := range w.egressIPs {

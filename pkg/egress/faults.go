@@ -8,8 +8,8 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// fault is something that keeps packets from being sent to the nodes that have their egress IPs. The rules of
-// source NAT are written all the same.
+// fault is something that keeps packets from being sent to the nodes that have their egress IPs, or nodes from telling each other
+// where these are. The rules of source NAT are written all the same.
 type fault struct {
 	kind    faultKind
 	message string
@@ -46,6 +46,8 @@ func (k faultKind) reason() plan.Reason {
 		return badKeys
 	case unannounced:
 		return notAnnouncing
+	case absent:
+		return notInPool
 	}
 	return notSteering
 }
@@ -85,8 +87,11 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 	e.faultsChanged()
 }
 
-// notSteering is the reason of Events about a Node.
-const notSteering plan.Reason = "EgressIPUnreachable"
+// The reasons of Events about a Node, beside those about keys.
+const (
+	notSteering plan.Reason = "EgressIPUnreachable"
+	notInPool   plan.Reason = "EgressPoolAbsent"
+)
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
 // Service what is wrong with this node's steering and with the CNI plugin. What is wrong with any Node's addresses is by

@@ -65,7 +65,7 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	if warnings := e.announcementWarnings(); len(warnings) > 0 {
 		t.Errorf("a verification says %q", warnings)
 	}
-	for kind, want := range map[faultKind]plan.Reason{unheard: "EgressIPUnreachable", keyless: "EgressKeyMissing", rekeying: "EgressKeysFailing", unannounced: "EgressIPsNotAnnounced"} {
+	for kind, want := range map[faultKind]plan.Reason{unheard: "EgressIPUnreachable", keyless: "EgressKeyMissing", rekeying: "EgressKeysFailing", unannounced: "EgressIPsNotAnnounced", absent: "EgressPoolAbsent"} {
 		if kind.reason() != want {
 			t.Errorf("the reason of Events for %s is %s, want %s", kind, kind.reason(), want)
 		}
@@ -86,7 +86,7 @@ func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 // TestFaults_OfThePool: a node that does not hear the others says so, as long as that is so.
 func TestFaults_OfThePool(t *testing.T) {
 	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}})
-	e.config.Pool.Networks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}
+	e.config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: selector(t, PoolLabel)}
 	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	e.pool = newPoolNode(t.Context(), e)
 	var key atomic.Bool

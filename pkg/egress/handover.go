@@ -73,7 +73,7 @@ func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error
 	addresses := p.extension.state.primaries(family)
 	self, node := addresses[p.extension.config.NodeName], addresses[name]
 	if !self.IsValid() || !node.IsValid() {
-		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP for %s", family)
+		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP that counts for %s", family)
 	}
 	if err := p.extension.steerer.adjacent(self, node); err != nil {
 		return netip.Addr{}, err

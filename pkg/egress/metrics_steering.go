@@ -19,7 +19,7 @@ var (
 	conflictDesc = exported.GaugeDesc("address_holders",
 		"Nodes that have the egress IP at the same time. Only egress IPs on more than one node have series.", "egress_ip")
 	faultDesc = exported.GaugeDesc("steering_fault",
-		"1 if something keeps packets from being sent to the nodes that have their egress IPs, else 0, by reason. No series where steering was switched off.", "reason")
+		"1 if something keeps packets from being sent to the nodes that have their egress IPs, or nodes from telling each other where these are, else 0, by reason. No series where steering was switched off.", "reason")
 	dropsDesc = exported.CounterDesc("dropped_packets_total",
 		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.", "ip_family", "reason")
 	announcementsDesc = exported.CounterDesc("announcements_total",

@@ -534,7 +534,7 @@ func (p *poolNode) absence() error {
 	if !p.hasKey() {
 		return p.extension.errNoKey()
 	}
-	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP for %s, in which the nodes reach each other", p.extension.steerer.outer)
+	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.extension.steerer.outer)
 }
 
 // moveCounts returns how many addresses this node took or released, by why.

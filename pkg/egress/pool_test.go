@@ -100,7 +100,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	e.keys.failing = errors.New("somebody has deleted it")
 	expect("it has no key by which the other nodes know it: somebody has deleted it")
 	e.keys.ring.Set(holders.Keys{[]byte("a key")})
-	expect("its Node has no InternalIP for IPv4")
+	expect("its Node has no InternalIP that counts for IPv4")
 	e.config.Steering.Unavailable, e.pool = errors.New("no nftables here"), nil
 	expect("no nftables here")
 	e.config.Pool.Networks = nil

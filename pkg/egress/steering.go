@@ -520,7 +520,7 @@ func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) hol
 // when that changes.
 func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
 	if !node.IsValid() {
-		why = holders.Reason(fmt.Sprintf("the node has no InternalIP for %s, which the transport direct needs", family))
+		why = holders.Reason(fmt.Sprintf("the node has no InternalIP that counts for %s, which the transport direct needs", family))
 	} else if err := s.adjacent(self, node); err != nil {
 		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
 	}

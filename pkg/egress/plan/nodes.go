@@ -57,21 +57,20 @@ func newNodes(in Input) *nodes {
 	}
 	foreign := NewForeign(in)
 	for _, node := range oldestNodes(in.Nodes) {
+		if ip := foreign.Primary(node); ip.IsValid() {
+			n.primary[node.Name] = ip
+			n.share(node.Name, ip)
+		}
 		for _, ip := range node.InternalIPs {
 			n.told[ip] = append(n.told[ip], node.Name)
 			if because := foreign.forbid(ip); because != "" {
 				n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it %s", ip, node.Name, because)
 			}
 		}
-		if ip := foreign.Primary(node); ip.IsValid() {
-			n.primary[node.Name] = ip
-			n.share(node.Name, ip)
-		}
 	}
 	slices.SortFunc(n.faults, func(a, b NodeFault) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Address.Compare(b.Address), cmp.Compare(a.Message, b.Message))
 	})
-	n.faults = slices.Compact(n.faults)
 	return n
 }
 
@@ -86,10 +85,11 @@ func (n *nodes) share(name string, ip netip.Addr) {
 }
 
 func (n *nodes) fault(node string, ip netip.Addr, format string, args ...any) {
-	if n.of[node]++; n.of[node] > mostFaults {
-		return
+	f := NodeFault{Node: node, Address: ip, Message: fmt.Sprintf(format, args...)}
+	if n.of[node] < mostFaults && !slices.Contains(n.faults[len(n.faults)-n.of[node]:], f) {
+		n.of[node]++
+		n.faults = append(n.faults, f)
 	}
-	n.faults = append(n.faults, NodeFault{Node: node, Address: ip, Message: fmt.Sprintf(format, args...)})
 }
 
 // has returns the node whose address an endpoint has: its own node, whose word counts for its own pods, or one whose address

@@ -40,6 +40,11 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 		"a second one is no claim": {nodes: []Node{node("old", 2, "192.0.2.3", "192.0.2.2"), node("a", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.3", "a": "192.0.2.2"}},
 		"a few are told": {nodes: []Node{node("n", 1, "10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5", "10.128.0.6", "10.128.0.7")},
 			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5"}}},
+		"each once": {nodes: []Node{node("n", 1, "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.2")},
+			told: told{"n": {"10.128.0.1", "10.128.0.2"}}},
+		"another node's is told first": {nodes: []Node{node("old", 2, "192.0.2.2"), node("n", 1, "10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5", "192.0.2.2")},
+			want: map[string]string{"old": "192.0.2.2", "n": "192.0.2.2"},
+			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "192.0.2.2 of the node n is that of the older node old"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -45,12 +45,12 @@ const strays = 15 * time.Second
 // its share of the hash table included.
 type room struct{ flows, unanswered, hosts, fresh uint32 }
 
-// allRoom is for 32,768 TCP connections that end within 20 minutes, and as much again of what was never answered or has no ports,
-// for a shorter time. All sets of both families together take 56 MiB if they are full. Whoever toggles a Service, or has a pod send to
+// allRoom is for 32,768 TCP connections that end within 20 minutes, which take two elements each, or twice as many other flows that
+// were answered; and for fewer of what was never answered or has no ports, for a shorter time. All sets of both families together take 56 MiB if they are full. Whoever toggles a Service, or has a pod send to
 // everywhere, gets no more.
 var allRoom = room{flows: 1 << 16, unanswered: 1 << 14, hosts: 1 << 13, fresh: 1 << 13}
 
-// unseen is how much of the flows, answered or not, can be unseen: all.
+// unseen is the size of the set unseen: any flow may be in it.
 func (r room) unseen() uint32 { return r.flows + r.unanswered }
 
 // portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).

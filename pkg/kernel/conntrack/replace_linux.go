@@ -27,7 +27,7 @@ func (b *barrier) there() ([]*nftables.Set, error) {
 	return sets, nil
 }
 
-// differ tells that sets have not the size that they should. Few kernels change it, and none tells.
+// differ tells whether a set has another size than it should. Few kernels can resize a set, and none reports that it could not.
 func (b *barrier) differ(there []*nftables.Set) bool {
 	for _, set := range append(b.sets(), b.fresh) {
 		same := func(other *nftables.Set) bool { return other.Name == set.Name && other.Size != set.Size }

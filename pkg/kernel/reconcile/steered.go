@@ -38,7 +38,7 @@ type writtenSteering struct {
 }
 
 // errUnknown is the fault of a node that is not known to be reachable by others.
-var errUnknown = errors.New("the address under which other nodes know this one is not known: its Node object is missing, or has no InternalIP")
+var errUnknown = errors.New("the address under which other nodes know this one is not known: its Node object is missing, or has no InternalIP that counts (see its Event NodeAddressIgnored)")
 
 // errMoved has everything written anew.
 var errMoved = errors.New("the address under which other nodes know this one is new")
