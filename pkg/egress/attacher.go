@@ -57,8 +57,8 @@ type attacher struct {
 	// what the kernel holds.
 	await func(ctx context.Context, look bool) error
 
-	// attached tells that the plugin has told of a pod.
-	attached func()
+	// attached returns when it is known behind which interface a pod is that the plugin has told of.
+	attached func(context.Context)
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
 	claimed chan struct{}
 
@@ -152,7 +152,7 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	if err := a.put(ctx, attachment); err != nil {
 		return cni.Decision{}, err
 	}
-	a.attached()
+	a.attached(ctx)
 	if object, known := a.pods.Known(attachment.Pod); known { // it may have changed before put
 		if _, err := a.setPod(object); err != nil {
 			return cni.Decision{}, err

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -53,9 +54,9 @@ func newAttacher(e *Extension) *attacher {
 	a := &attacher{
 		state: e.state, store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
 		claimed: make(chan struct{}, 1),
-		attached: func() {
+		attached: func(ctx context.Context) {
 			if e.ports != nil { // Watch sets it
-				e.ports.Look()
+				e.ports.Look(ctx)
 			}
 		},
 		missing: e.barrier.Missing, failure: e.lastFailure, await: e.awaitSyncs,

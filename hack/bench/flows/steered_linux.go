@@ -172,7 +172,8 @@ func securedFor(l load) func(context.Context, *host, kernel.Desired) error {
 			}
 			w := portsecurity.NewWriter()
 			defer w.Close()
-			w.SetInterfaces([]portsecurity.Interface{{Name: link.Name, Index: link.Index}}, portsecurity.Grants{link.Index: {l.of(p, 1)[0].pod}})
+			at := portsecurity.Link{Index: link.Index, Name: link.Name}
+			w.SetInterfaces([]portsecurity.Interface{{Link: at}}, portsecurity.Grants{at: {l.of(p, 1)[0].pod}})
 			for _, b := range p.Bindings {
 				w.Bind(b.Pod)
 			}

@@ -7,11 +7,15 @@ import (
 	"slices"
 )
 
+// Link names a network interface for as long as it exists. One that comes later may have the same number, or the same name.
+type Link struct {
+	Index int
+	Name  string
+}
+
 // Interface is a network interface of this node that leads to a pod.
 type Interface struct {
-	Name string
-	// Index is the kernel's number for it. No other interface gets it later.
-	Index int
+	Link
 	// Behind are the addresses of pods at its other end, as the kernel tells them, in its order; none if it tells none.
 	Behind []netip.Addr
 }
@@ -23,8 +27,8 @@ type Told struct {
 	Addresses  []netip.Addr
 }
 
-// Grants are the addresses that interfaces have, by their indices: one of each IP family at most.
-type Grants map[int][]netip.Addr
+// Grants are the addresses that interfaces have: one of each IP family at most.
+type Grants map[Link][]netip.Addr
 
 // Refusal is an address that is behind an interface without belonging to it.
 type Refusal struct {
@@ -50,7 +54,7 @@ func Assign(before Grants, interfaces []Interface, told []Told) (Grants, []Refus
 		}
 	}
 	for _, i := range sorted {
-		a.grant(i, before[i.Index])
+		a.grant(i, before[i.Link])
 	}
 	for _, i := range sorted {
 		a.grant(i, i.Behind)
@@ -68,8 +72,8 @@ type assignment struct {
 func (a *assignment) grant(i Interface, addresses []netip.Addr) {
 	for _, address := range addresses {
 		sameFamily := func(other netip.Addr) bool { return other.Is4() == address.Is4() }
-		if a.owners[address] == "" && !slices.ContainsFunc(a.grants[i.Index], sameFamily) {
-			a.grants[i.Index] = append(a.grants[i.Index], address)
+		if a.owners[address] == "" && !slices.ContainsFunc(a.grants[i.Link], sameFamily) {
+			a.grants[i.Link] = append(a.grants[i.Link], address)
 			a.owners[address] = i.Name
 		}
 	}

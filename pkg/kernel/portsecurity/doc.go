@@ -2,7 +2,7 @@
 // passes only by the network interface behind which that pod is. It writes one nftables table of the family netdev, for both IP
 // families, with a chain at the ingress of each interface that leads to a pod.
 //
-//	pod ─► eth0 ═ veth ─► INGRESS -500  pod-<index>: its own address ─► bridge, PREROUTING, …
+//	pod ─► eth0 ═ veth ─► INGRESS -500  its own address ─► bridge, PREROUTING, …
 //	                                    the address of a bound pod that is elsewhere ─► dropped, counted
 //
 // # Table
@@ -12,14 +12,14 @@
 //	    set bound-ipv4  { type ipv4_addr; }                 bound pods
 //	    set placed-ipv4 { type ipv4_addr; }                 those of them that are behind a known interface; the same for IPv6
 //
-//	    chain pod-12 {
+//	    chain pod-12-veth1234 {
 //	        type filter hook ingress device "veth1234" priority -500;
 //	        ip saddr 10.128.0.11                             accept
 //	        ip6 saddr fd00:10:128::11                        accept
 //	                                                         goto told, or goto untold
 //	    }
 //	    chain told {
-//	        meta protocol 8021q, or 8021ad; vlan id 0        counter spoofed-ipv4 drop
+//	        meta protocol 8021q, or 8021ad                   counter spoofed-ipv4 drop
 //	        ip saddr @bound-ipv4                             counter spoofed-ipv4 drop
 //	        ip6 saddr @bound-ipv6                            counter spoofed-ipv6 drop
 //	    }
@@ -29,7 +29,7 @@
 // A packet with the pod's own address passes one comparison, whoever is bound. The sets hold the addresses of all pods that are bound
 // on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
 // an interface of which nothing is known: package steering drops it if it does not come from the pod's node. Frames with two VLAN
-// tags, of which the outer one has the number 0, are dropped: the kernel strips both behind this hook and then takes what is inside.
+// tags are dropped: the kernel takes the second one off behind this hook, a bridge with VLANs for example, and then takes what is inside.
 //
 // # Interfaces
 //

@@ -1,15 +1,14 @@
 package portsecurity
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 
-	rtnl "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -51,7 +50,7 @@ func (l *look) all() (found []Interface, err error) {
 		if outward[at.Index] || !isPeered(link) && !isTap(link) {
 			continue
 		}
-		i := Interface{Name: at.Name, Index: at.Index}
+		i := Interface{Link: Link{Index: at.Index, Name: at.Name}}
 		if isPeered(link) {
 			i.Behind = behind[peer{at.NetNsID, at.ParentIndex}]
 		}
@@ -123,75 +122,86 @@ func (l *look) addHops(outward map[int]bool, route netlink.Route) {
 // peer is the other end of a link: a network namespace, by its number in this one, and an index there.
 type peer struct{ namespace, index int }
 
+// mostBehind is how many addresses of pods count in a network namespace: whoever runs there may add any number.
+const mostBehind = 64
+
 // behind returns the addresses of pods at the other ends of links.
 func (l *look) behind() (map[peer][]netip.Addr, error) {
 	behind, seen := map[peer][]netip.Addr{}, map[int]bool{}
-	conn, err := rtnl.Dial(unix.NETLINK_ROUTE, nil)
+	c, err := dial()
 	if err != nil {
 		return nil, fmt.Errorf("connect to rtnetlink: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // everything is read
-	if err := conn.SetOption(rtnl.GetStrictCheck, true); err != nil {
-		return nil, fmt.Errorf("ask for the addresses of one network namespace (NETLINK_GET_STRICT_CHK, Linux 4.20): %w", err)
-	}
+	defer c.Close()
 	for _, link := range l.links {
 		if namespace := link.Attrs().NetNsID; isPeered(link) && !seen[namespace] {
 			seen[namespace] = true
-			if err := l.readNamespace(conn, namespace, behind); err != nil {
-				return nil, err
+			if err := l.readNamespace(c, namespace, behind); err != nil {
+				return nil, fmt.Errorf("list the addresses behind the interfaces of pods: %w", err)
 			}
 		}
 	}
 	return behind, nil
 }
 
-// readNamespace adds the addresses of pods in a network namespace. One that has gone meanwhile has none.
-func (l *look) readNamespace(conn *rtnl.Conn, namespace int, behind map[peer][]netip.Addr) error {
-	body := make([]byte, unix.SizeofIfAddrmsg)
-	target := binary.NativeEndian.AppendUint16(nil, 8)
-	target = binary.NativeEndian.AppendUint16(target, unix.IFA_TARGET_NETNSID)
-	target = binary.NativeEndian.AppendUint32(target, uint32(namespace))
-	messages, err := conn.Execute(rtnl.Message{
-		Header: rtnl.Header{Type: unix.RTM_GETADDR, Flags: rtnl.Request | rtnl.Dump},
-		Data:   append(body, target...),
+// dial returns a socket for questions about other network namespaces.
+func dial() (*nl.NetlinkSocket, error) {
+	c, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	_ = c.SetReceiveTimeout(&nl.SocketTimeoutTv) // it never fails
+	if err := unix.SetsockoptInt(c.GetFd(), unix.SOL_NETLINK, unix.NETLINK_GET_STRICT_CHK, 1); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("ask for the addresses of one network namespace (NETLINK_GET_STRICT_CHK, Linux 4.20): %w", err)
+	}
+	return c, nil
+}
+
+// readNamespace adds the addresses of pods in a network namespace. One that has gone meanwhile has none. Whoever changes addresses
+// there all the time is not waited for: what is not told now is told by a later look, and nobody else's addresses are there.
+func (l *look) readNamespace(c *nl.NetlinkSocket, namespace int, behind map[peer][]netip.Addr) error {
+	request := nl.NewNetlinkRequest(unix.RTM_GETADDR, unix.NLM_F_DUMP)
+	request.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: c, Seq: uint32(namespace) << 8}}
+	request.AddData(nl.NewIfAddrmsg(unix.AF_UNSPEC))
+	request.AddData(nl.NewRtAttr(unix.IFA_TARGET_NETNSID, nl.Uint32Attr(uint32(namespace))))
+	count := 0
+	err := request.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWADDR, func(message []byte) bool {
+		index, address := decodeAddress(message)
+		if _, isPod := l.pods.Find(address); isPod {
+			at := peer{namespace, index}
+			behind[at] = append(behind[at], address)
+			count++
+		}
+		return count < mostBehind
 	})
 	switch {
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EACCES):
 		return nil // it has gone, or is none of this node's to look into
-	case err != nil:
-		return fmt.Errorf("list the addresses behind the interfaces of pods: %w", err)
+	case errors.Is(err, nl.ErrDumpInterrupted):
+		return nil
 	}
-	for _, m := range messages {
-		if m.Header.Flags&rtnl.DumpInterrupted != 0 {
-			return netlink.ErrDumpInterrupted
-		}
-		if index, address, ok := decodeAddress(m.Data); ok {
-			if _, isPod := l.pods.Find(address); isPod {
-				behind[peer{namespace, index}] = append(behind[peer{namespace, index}], address)
-			}
-		}
-	}
-	return nil
+	return err
 }
 
-// decodeAddress returns the address that a message of RTM_NEWADDR tells of, and the index of its interface.
-func decodeAddress(message []byte) (index int, address netip.Addr, ok bool) {
+// decodeAddress returns the address that a message of RTM_NEWADDR tells of, and the index of its interface; an invalid one if it
+// tells of none.
+func decodeAddress(message []byte) (index int, address netip.Addr) {
 	if len(message) < unix.SizeofIfAddrmsg {
-		return 0, netip.Addr{}, false
+		return 0, netip.Addr{}
 	}
-	index = int(binary.NativeEndian.Uint32(message[4:]))
-	attributes, err := rtnl.NewAttributeDecoder(message[unix.SizeofIfAddrmsg:])
+	header := nl.DeserializeIfAddrmsg(message)
+	attributes, err := nl.ParseRouteAttr(message[header.Len():])
 	if err != nil {
-		return 0, netip.Addr{}, false
+		return 0, netip.Addr{}
 	}
-	for attributes.Next() {
-		local := attributes.Type() == unix.IFA_LOCAL // of IPv4, where IFA_ADDRESS may be that of a peer
-		if !local && (attributes.Type() != unix.IFA_ADDRESS || address.IsValid()) {
-			continue
+	for _, a := range attributes {
+		local := a.Attr.Type == unix.IFA_LOCAL // of IPv4, where IFA_ADDRESS may be that of a peer
+		if local || a.Attr.Type == unix.IFA_ADDRESS && !address.IsValid() {
+			address = addrOf(a.Value)
 		}
-		address, ok = netip.AddrFromSlice(attributes.Bytes())
 	}
-	return index, address, ok && attributes.Err() == nil
+	return int(header.Index), address
 }
 
 func addrOf(ip net.IP) netip.Addr {

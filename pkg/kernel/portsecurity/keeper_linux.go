@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -24,7 +23,7 @@ const (
 	// writeAgain is when a write is tried again that failed.
 	writeAgain = time.Second
 	// attempts is how often a write is tried at once: interfaces may go in the moment in which they are looked at.
-	attempts = 3
+	attempts = 5
 )
 
 // Config is what a [Keeper] has to know.
@@ -60,13 +59,20 @@ type Keeper struct {
 	work chan func()
 	// looks has a value if the interfaces are to be looked at.
 	looks chan struct{}
+	// interfaces is [Interfaces].
+	interfaces func(pods []netip.Prefix, own []netip.Addr) ([]Interface, error)
 
 	// What follows is for the goroutine of Run.
 	logger klog.Logger
 	writer *Writer
-	// grants are those of the last look; nil before the first one.
-	grants Grants
-	pods   map[kernel.Family][]netip.Prefix
+	// grants are those of the last look that did not fail; before the first one, those of an earlier process, if known is.
+	grants        Grants
+	known, looked bool
+	// unfollowed is why changes of interfaces are not heard of, unseen why the last look has failed.
+	unfollowed, unseen error
+	// took is how long the last look took.
+	took time.Duration
+	pods map[kernel.Family][]netip.Prefix
 	// bindings counts those of each pod.
 	bindings map[netip.Addr]int
 	// adopted are the addresses that an earlier process had bound, as long as nothing is known of the bindings of their family.
@@ -77,12 +83,14 @@ type Keeper struct {
 
 	mu     sync.Mutex
 	status Status
+	// waiting is for a look that begins now.
+	waiting []chan struct{}
 }
 
 // NewKeeper returns a Keeper, which does nothing before Run.
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
-		config: config, work: make(chan func()), looks: make(chan struct{}, 1),
+		config: config, work: make(chan func()), looks: make(chan struct{}, 1), interfaces: Interfaces,
 		pods: map[kernel.Family][]netip.Prefix{}, bindings: map[netip.Addr]int{}, adopted: map[kernel.Family][]netip.Addr{},
 	}
 }
@@ -94,8 +102,22 @@ func (k *Keeper) Status() Status {
 	return k.status
 }
 
-// Look has the interfaces looked at soon.
-func (k *Keeper) Look() {
+// Look returns when the interfaces have been looked at, and when what follows is in the kernel, or when that failed, which Status
+// tells.
+func (k *Keeper) Look(ctx context.Context) {
+	done := make(chan struct{})
+	k.mu.Lock()
+	k.waiting = append(k.waiting, done)
+	k.mu.Unlock()
+	k.wake()
+	select {
+	case <-ctx.Done():
+	case <-done:
+	}
+}
+
+// wake has the interfaces looked at next.
+func (k *Keeper) wake() {
 	select {
 	case k.looks <- struct{}{}:
 	default: // it will
@@ -167,11 +189,12 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) follow(ctx context.Context) error {
 	s, err := changes.Subscribe()
 	if err != nil {
-		k.fail(fmt.Errorf("follow the interfaces of pods: %w", err))
+		k.unfollowed = fmt.Errorf("follow the interfaces of pods: %w", err)
 		return k.rest(ctx, err)
 	}
 	defer s.End()
-	k.Look()
+	k.unfollowed = nil
+	k.wake()
 	regular := time.NewTicker(k.config.Period)
 	defer regular.Stop()
 	var pause <-chan time.Time
@@ -184,21 +207,19 @@ func (k *Keeper) follow(ctx context.Context) error {
 		case f := <-k.work:
 			f()
 		case <-k.looks:
-			pause = later(pause)
+			k.follows(ctx, false)
 		case u := <-s.Links:
 			if u.Header.Type == unix.RTM_NEWLINK && !leadsAway(u.Link) {
 				continue
 			}
-			pause = later(pause)
+			pause = k.later(pause)
 		case <-s.Addresses:
-			pause = later(pause)
+			pause = k.later(pause)
 		case <-pause:
 			pause = nil
-			k.look(ctx)
-			k.write(ctx, false)
+			k.follows(ctx, false)
 		case <-regular.C:
-			k.look(ctx)
-			k.write(ctx, true)
+			k.follows(ctx, true)
 		}
 		if k.Status().Fault != nil && pause == nil {
 			pause = time.After(writeAgain)
@@ -208,6 +229,7 @@ func (k *Keeper) follow(ctx context.Context) error {
 
 // rest does what is to be done for a moment, while interfaces cannot be followed.
 func (k *Keeper) rest(ctx context.Context, err error) error {
+	k.follows(ctx, false)
 	until := time.After(writeAgain)
 	for {
 		select {
@@ -221,12 +243,26 @@ func (k *Keeper) rest(ctx context.Context, err error) error {
 	}
 }
 
-// later is when to look after a change, if another one was before.
-func later(pause <-chan time.Time) <-chan time.Time {
+// later is when to look after a change, if another one was before: pods may make as many changes as they like, so no more than half
+// of the time is spent on looks.
+func (k *Keeper) later(pause <-chan time.Time) <-chan time.Time {
 	if pause == nil {
-		pause = time.After(pauseAfterChange)
+		pause = time.After(max(pauseAfterChange, k.took))
 	}
 	return pause
+}
+
+// follows looks at the interfaces, and writes what follows.
+func (k *Keeper) follows(ctx context.Context, repair bool) {
+	k.mu.Lock()
+	waiting := k.waiting
+	k.waiting = nil
+	k.mu.Unlock()
+	k.look(ctx)
+	k.write(ctx, repair)
+	for _, done := range waiting {
+		close(done)
+	}
 }
 
 // leadsAway tells whether an interface that is new, or has changed, may lead to a pod. A nil one has gone.
@@ -234,7 +270,7 @@ func leadsAway(link netlink.Link) bool { return link == nil || isPeered(link) ||
 
 // bind is Bind, for the goroutine of Run.
 func (k *Keeper) bind(ctx context.Context, family kernel.Family, added []kernel.Binding, pods []netip.Prefix) {
-	looked := k.grants != nil && slices.Equal(k.pods[family], pods)
+	looked := k.looked && slices.Equal(k.pods[family], pods)
 	k.pods[family] = pods
 	if !looked {
 		k.look(ctx)
@@ -262,23 +298,24 @@ func (k *Keeper) look(ctx context.Context) {
 	if len(k.pods) == 0 {
 		return // which addresses are those of pods is not known yet
 	}
-	if err := k.findAll(ctx); err != nil {
-		k.fail(err)
-	}
+	began := time.Now()
+	k.unseen = k.findAll(ctx)
+	k.took = time.Since(began)
 }
 
 func (k *Keeper) findAll(ctx context.Context) (err error) {
-	if k.grants == nil {
+	if !k.known {
 		if err := k.adopt(ctx); err != nil {
 			return err
 		}
 	}
-	interfaces, err := Interfaces(slices.Concat(k.pods[kernel.IPv4], k.pods[kernel.IPv6]), k.config.Own())
+	interfaces, err := k.interfaces(slices.Concat(k.pods[kernel.IPv4], k.pods[kernel.IPv6]), k.config.Own())
 	if err != nil {
 		return fmt.Errorf("find out which pods are behind which interfaces: %w", err)
 	}
 	k.grants, k.refused = Assign(k.grants, interfaces, k.config.Told())
 	k.writer.SetInterfaces(interfaces, k.grants)
+	k.looked = true
 	return nil
 }
 
@@ -288,37 +325,41 @@ func (k *Keeper) adopt(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read which addresses belong to which interfaces of pods: %w", err)
 	}
-	k.grants, k.written = Grants{}, grants != nil
-	maps.Copy(k.grants, grants)
+	k.grants, k.written, k.known = grants, grants != nil, true
 	for _, address := range bound {
 		k.adopted[familyOf(address)] = append(k.adopted[familyOf(address)], address)
 	}
 	return nil
 }
 
-// write writes what is known. As long as no pod has been bound there is no table. With repair it looks at what is there.
+// write writes what is known. As long as no pod has been bound there is no table. With repair it looks at what is there. Before the
+// first look that has not failed it leaves what an earlier process has written.
 func (k *Keeper) write(ctx context.Context, repair bool) {
 	if len(k.bindings) == 0 && !k.written {
+		k.tell(Status{})
 		return
 	}
-	var err error
+	var unwritten error
+	if k.looked {
+		unwritten = k.tryWrite(ctx, repair)
+	}
+	if ctx.Err() == nil {
+		k.tell(Status{Fault: errors.Join(k.unfollowed, k.unseen, unwritten), Refused: k.refusedBound()})
+	}
+}
+
+func (k *Keeper) tryWrite(ctx context.Context, repair bool) (err error) {
 	for range attempts {
-		if k.grants == nil {
-			break // the look has failed, and told of it
+		if _, err = k.writer.Write(ctx, repair); err == nil {
+			k.written = true
+			return nil
 		}
-		if _, err = k.writer.Write(ctx, repair); err == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
 		}
 		k.look(ctx)
 	}
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		k.fail(fmt.Errorf("write the nftables table %s: %w", Table, err))
-	case k.grants != nil:
-		k.written = true
-		k.tell(Status{Refused: k.refusedBound()})
-	}
+	return fmt.Errorf("write the nftables table %s: %w", Table, err)
 }
 
 // refusedBound returns what was refused of the addresses of bound pods.
@@ -329,10 +370,6 @@ func (k *Keeper) refusedBound() (refused []Refusal) {
 		}
 	}
 	return refused
-}
-
-func (k *Keeper) fail(err error) {
-	k.tell(Status{Fault: err, Refused: k.Status().Refused})
 }
 
 // tell sets the status, and logs what of it is new.

@@ -6,6 +6,10 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -204,24 +208,33 @@ func TestWriter_PodOfAnotherNode(t *testing.T) {
 	}
 }
 
-// TestWriter_BehindTwoVLANTags: the kernel takes both off behind the hook, and forwards what is inside.
+// TestWriter_BehindTwoVLANTags: the kernel takes both off behind the hook, and forwards what is inside. If the outer one has a number,
+// it takes that a bridge with VLANs, or a VLAN's interface.
 func TestWriter_BehindTwoVLANTags(t *testing.T) {
 	n := newNode(t)
 	far := n.far(kernel.IPv4)
-	send := func() error { return n.other.Do(func() error { return n.sendTagged(n.victim.V4, far) }) }
-	if !n.arrives(far, n.victim.V4, send) {
+	send := func(outer byte) func() error {
+		return func() error { return n.other.Do(func() error { return n.sendTagged(outer, n.victim.V4, far) }) }
+	}
+	if !n.arrives(far, n.victim.V4, send(0)) {
 		t.Error("the frame does not arrive although nothing keeps it, so the test shows nothing")
 	}
 	n.bind(n.victim)
 	n.assign()
-	if n.arrives(far, n.victim.V4, send) {
-		t.Error("the frame has left")
+	for _, outer := range []byte{0, 5} {
+		before := n.drops()[kernel.IPv4]
+		if n.arrives(far, n.victim.V4, send(outer)) {
+			t.Errorf("%d: the frame has left", outer)
+		}
+		if n.drops()[kernel.IPv4] == before {
+			t.Errorf("%d: the frame is not dropped here", outer)
+		}
 	}
 }
 
-// sendTagged sends a datagram from the pod of the thread's network namespace, as if from another one, in a frame with two VLAN tags of
-// number 0.
-func (n *node) sendTagged(as netip.Addr, to *net.UDPConn) error {
+// sendTagged sends a datagram from the pod of the thread's network namespace, as if from another one, in a frame with two VLAN tags, of
+// which the inner one has the number 0.
+func (n *node) sendTagged(outer byte, as netip.Addr, to *net.UDPConn) error {
 	eth0, err := net.InterfaceByName("eth0")
 	if err != nil {
 		return err
@@ -233,7 +246,7 @@ func (n *node) sendTagged(as netip.Addr, to *net.UDPConn) error {
 	}
 	dst := to.LocalAddr().(*net.UDPAddr).AddrPort()
 	frame := append(append([]byte{}, gateway...), eth0.HardwareAddr...)
-	frame = append(frame, 0x81, 0, 0, 0, 0x81, 0, 0, 0, 0x08, 0)
+	frame = append(frame, 0x81, 0, 0, outer, 0x81, 0, 0, 0, 0x08, 0)
 	frame = append(frame, datagram(as, dst)...)
 	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
 	if err != nil {
@@ -335,6 +348,23 @@ func TestWriter_RepairsAndFollows(t *testing.T) {
 			t.Errorf("after %q another pod leaves as %s", damage, n.victim.V4)
 		}
 	}
+	n.unhook()
+	n.on(func() error {
+		if differences, err := n.Compare(n.Context()); err != nil || len(differences) == 0 {
+			t.Errorf("a chain is at no interface, and the differences are %q, %v", differences, err)
+		}
+		_, err := n.Write(n.Context(), true)
+		return err
+	})
+	if n.leaves(n.other, n.victim.V4) {
+		t.Errorf("after a chain was at no interface another pod leaves as %s", n.victim.V4)
+	}
+	n.run(n.host, "ip link set pod2 down", "ip link set pod2 name renamed", "ip link set renamed up")
+	n.assign()
+	if n.leaves(n.other, n.victim.V4) {
+		t.Errorf("after its interface was renamed another pod leaves as %s", n.victim.V4)
+	}
+	n.run(n.host, "ip link set renamed down", "ip link set renamed name pod2")
 	if err := n.lab.RemovePod(n.other); err != nil {
 		t.Fatal(err)
 	}
@@ -345,6 +375,51 @@ func TestWriter_RepairsAndFollows(t *testing.T) {
 	n.on(func() error { return Cleanup(n.Context()) })
 	if left := n.run(n.host, "nft list ruleset netdev"); strings.Contains(left, Table) {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// unhook puts chains in the place of those at interfaces that are at none, with the same rules.
+func (n *node) unhook() {
+	n.Helper()
+	listed := n.run(n.host, "nft list table netdev "+Table)
+	hook := regexp.MustCompile(`type filter hook ingress .*\n`)
+	n.run(n.host, "nft -f "+n.file("delete table netdev "+Table+"\n"+hook.ReplaceAllString(listed, "")))
+}
+
+// file returns the name of a file with a text.
+func (n *node) file(text string) (name string) {
+	n.Helper()
+	name = filepath.Join(n.TempDir(), "batch")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		n.Fatal(err)
+	}
+	return name
+}
+
+// TestInterfaces_WhereAddressesChangeAllTheTime: a pod that may change its addresses keeps the node from learning nobody else's, and
+// no more than some of its own are told.
+func TestInterfaces_WhereAddressesChangeAllTheTime(t *testing.T) {
+	n := newNode(t)
+	var many strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&many, "addr add 10.129.%d.%d/32 dev eth0\n", i/250, i%250)
+	}
+	n.run(n.other, "ip -batch "+n.file(many.String()))
+	flap := exec.CommandContext(t.Context(), "sh", "-c", "while :; do ip addr add 10.130.0.1/32 dev eth0; ip addr del 10.130.0.1/32 dev eth0; done")
+	if err := n.other.Do(flap.Start); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = flap.Process.Kill(), flap.Wait() }()
+	for range 50 {
+		n.on(func() error {
+			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			for _, i := range interfaces {
+				if len(i.Behind) > mostBehind || i.Name == "pod1" && !slices.Contains(i.Behind, n.victim.V4) {
+					t.Errorf("behind %s are %v", i.Name, i.Behind)
+				}
+			}
+			return err
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 const Table = "openshift-egress-port-security"
 
 const (
-	podChains   = "pod-"   // begins the names of the chains of interfaces, behind it is the index
+	podChains   = "pod-"   // begins the names of the chains of interfaces, behind it are the index, "-" and the name
 	toldChain   = "told"   // for interfaces of which an address is known
 	untoldChain = "untold" // for the others
 )
@@ -56,11 +56,22 @@ func spec() table.Spec {
 func chains(interfaces []Interface, grants Grants) (rules map[string][]table.Rule, devices map[string]string) {
 	rules, devices = map[string][]table.Rule{toldChain: told(), untoldChain: untold()}, map[string]string{}
 	for _, i := range interfaces {
-		name := podChains + strconv.Itoa(i.Index)
-		devices[name] = i.Name
-		rules[name] = pod(i, grants[i.Index])
+		devices[i.chain()] = i.Name
+		rules[i.chain()] = pod(i, grants[i.Link])
 	}
 	return rules, devices
+}
+
+// chain is the name of the chain at an interface. One that is renamed gets another chain: since Linux 6.16 a chain is at whatever
+// has the name with which it was made.
+func (l Link) chain() string { return podChains + strconv.Itoa(l.Index) + "-" + l.Name }
+
+// linkOf is the opposite of chain.
+func linkOf(chain string) (l Link, is bool) {
+	text, is := strings.CutPrefix(chain, podChains)
+	number, name, _ := strings.Cut(text, "-")
+	index, err := strconv.Atoi(number)
+	return Link{index, name}, is && err == nil
 }
 
 // pod returns the rules of an interface with these addresses.
@@ -90,16 +101,10 @@ func foreign(set string, family kernel.Family) []table.Rule {
 		[]expr.Any{&expr.Lookup{SourceRegister: f.First, SetName: set}}, drop(family))}
 }
 
-// stacked drops frames with a VLAN tag of number 0 in front of another tag. The kernel has taken the first one off, and would
-// take off the second one behind this hook.
+// stacked drops frames with two VLAN tags. The kernel has taken the first one off, and may take off the second one behind this hook.
 func stacked() (rules []table.Rule) {
-	const hardwareHeader, number = 14, 0x0fff
 	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
-		rules = append(rules, rule("hidden behind two VLAN tags", etherType(tag), []expr.Any{
-			&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseLLHeader, Offset: hardwareHeader, Len: 2},
-			&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 2, Mask: binary.BigEndian.AppendUint16(nil, number), Xor: []byte{0, 0}},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{0, 0}},
-		}, drop(kernel.IPv4)))
+		rules = append(rules, rule("hidden behind two VLAN tags", etherType(tag), drop(kernel.IPv4)))
 	}
 	return rules
 }
@@ -135,16 +140,15 @@ func rule(purpose string, parts ...[]expr.Any) table.Rule {
 func granted(held table.Held) Grants {
 	grants := Grants{}
 	for chain, marks := range held.Chains {
-		text, is := strings.CutPrefix(chain, podChains)
-		index, err := strconv.Atoi(text)
-		if !is || err != nil {
+		link, is := linkOf(chain)
+		if !is {
 			continue
 		}
 		for _, mark := range marks {
 			comment, _ := userdata.GetString([]byte(mark), userdata.TypeComment)
 			word, _, _ := strings.Cut(comment, " ")
 			if address, err := netip.ParseAddr(word); err == nil {
-				grants[index] = append(grants[index], address)
+				grants[link] = append(grants[link], address)
 			}
 		}
 	}

@@ -142,12 +142,15 @@ func (w *Writer) Compare(ctx context.Context) ([]string, error) {
 
 // Available returns why this kernel cannot check the sources of packets; nil if it can.
 func Available(ctx context.Context) error {
+	if _, err := Interfaces(nil, nil); err != nil {
+		return err
+	}
 	tried := spec()
 	tried.Name += "-try" // the table itself may be there, and stays
 	w := table.NewWriter(tried)
 	defer w.Close()
 	const loopback = 1
-	rules, devices := chains([]Interface{{Name: "lo", Index: loopback}}, nil)
+	rules, devices := chains([]Interface{{Link: Link{loopback, "lo"}}}, nil)
 	if err := w.Try(ctx, table.State{Sets: table.Content{}, Chains: rules, Devices: devices}); err != nil {
 		if errors.Is(err, table.ErrNone) {
 			return err

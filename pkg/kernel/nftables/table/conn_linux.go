@@ -186,6 +186,21 @@ func (c *Conn) Generation() (uint32, error) {
 	return 0, errors.New("ask nftables for its generation: the answer has none")
 }
 
+// devices returns the devices at which the chains of a table are, by chain; an empty one for a chain at none.
+func (c *Conn) devices(t *nftables.Table) (map[string]string, error) {
+	devices := map[string]string{}
+	for encoded, err := range c.list(t.Family, unix.NFT_MSG_GETCHAIN, nil) {
+		if err != nil {
+			return nil, fmt.Errorf("list the chains of the nftables table %s: %w", t.Name, err)
+		}
+		if word(attribute(encoded, unix.NFTA_CHAIN_TABLE)) == t.Name {
+			hook := attribute(encoded, unix.NFTA_CHAIN_HOOK)
+			devices[word(attribute(encoded, unix.NFTA_CHAIN_NAME))] = word(attribute(hook, unix.NFTA_HOOK_DEV))
+		}
+	}
+	return devices, nil
+}
+
 // marks returns the marks of all rules of a table, by chain. A chain without rules is not there. The library
 // asks for one chain at a time, and there may be a thousand.
 func (c *Conn) marks(t *nftables.Table) (map[string][]string, error) {

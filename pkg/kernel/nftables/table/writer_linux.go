@@ -128,6 +128,8 @@ type Writer struct {
 	table  *nftables.Table
 	sets   map[string]*nftables.Set
 	chains map[string]*nftables.Chain // the base chains
+	// devices are those of the State that is written, or was last.
+	devices map[string]string
 	// conn is kept between transactions, for closing it costs milliseconds after one that
 	// removed something. It is nil if there is none, or if it may hold answers to what failed.
 	conn *Conn
@@ -294,6 +296,7 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 		if err != nil {
 			return err
 		}
+		w.devices = want.Devices
 		ch, whole, err := next(c)
 		after := want.held()
 		if err == nil {
@@ -422,6 +425,9 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 		return false, err
 	}
 	for _, chain := range chains {
+		if after.Chains[chain] == nil && !w.spec.isBase(chain) {
+			c.AddChain(w.chain(chain)) // so that it is there to be deleted: the kernel may have done so, with its device
+		}
 		c.FlushChain(w.chain(chain))
 		w.addRules(c, chain, want.Chains[chain])
 	}
@@ -685,6 +691,18 @@ func (w *Writer) chainFault(c *Conn) string {
 		if chain.Type != want.Type || chain.Hooknum == nil || *chain.Hooknum != *want.Hook ||
 			chain.Priority == nil || *chain.Priority != want.Priority || chain.Policy == nil || *chain.Policy != nftables.ChainPolicyAccept {
 			return fmt.Sprintf("chain %s of table %s is not where it belongs, or has another policy", want.Name, w.spec.Name)
+		}
+	}
+	if !w.spec.Ingress {
+		return ""
+	}
+	devices, err := c.devices(w.table)
+	if err != nil {
+		return err.Error()
+	}
+	for chain, device := range devices {
+		if want := w.devices[chain]; want != "" && device != want {
+			return fmt.Sprintf("chain %s of table %s is not at the ingress of %s", chain, w.spec.Name, want)
 		}
 	}
 	return ""

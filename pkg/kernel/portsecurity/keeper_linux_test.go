@@ -1,0 +1,139 @@
+package portsecurity
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// keptNode is a node with a Keeper, whose looks fail as long as that is said.
+type keptNode struct {
+	*node
+	*Keeper
+	failing atomic.Bool
+	stop    func()
+}
+
+func newKeptNode(t *testing.T) *keptNode {
+	n := &keptNode{node: newNode(t)}
+	n.start()
+	t.Cleanup(func() { n.stop() })
+	return n
+}
+
+// start begins a new process.
+func (n *keptNode) start() {
+	n.Helper()
+	own := []netip.Addr{n.host.V4, n.host.V6}
+	n.Keeper = NewKeeper(Config{
+		Own: func() []netip.Addr { return own }, Told: func() []Told { return nil }, Period: time.Hour, Changed: func() {},
+	})
+	n.interfaces = func(pods []netip.Prefix, own []netip.Addr) ([]Interface, error) {
+		if n.failing.Load() {
+			return nil, errors.New("no interfaces today")
+		}
+		return Interfaces(pods, own)
+	}
+	ctx, cancel := context.WithCancel(n.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := n.host.Do(func() error { n.Run(ctx); return nil }); err != nil {
+			n.Error(err)
+		}
+	})
+	n.stop = func() { cancel(); running.Wait() }
+}
+
+// bindVictim has the victim bound, with or without a change of bindings.
+func (n *keptNode) bindVictim(changed bool) {
+	for family, address := range map[kernel.Family]netip.Addr{kernel.IPv4: n.victim.V4, kernel.IPv6: n.victim.V6} {
+		var added []kernel.Binding
+		if changed {
+			added = []kernel.Binding{{Pod: address, Protocol: kernel.All, EgressIP: address}}
+		}
+		n.Keeper.Bind(n.Context(), family, added, []netip.Prefix{map[kernel.Family]netip.Prefix{kernel.IPv4: lab.ClusterV4, kernel.IPv6: lab.ClusterV6}[family]})
+	}
+}
+
+func (n *keptNode) expectFault(want string) {
+	n.Helper()
+	got := ""
+	if fault := n.Status().Fault; fault != nil {
+		got = fault.Error()
+	}
+	if (want == "") != (got == "") || !strings.Contains(got, want) {
+		n.Errorf("the fault is %q, want %q", got, want)
+	}
+}
+
+// TestKeeper_SaysThatItCannotLook, as long as that is so, whatever it has written meanwhile; and goes on as soon as it can.
+func TestKeeper_SaysThatItCannotLook(t *testing.T) {
+	n := newKeptNode(t)
+	n.failing.Store(true)
+	n.bindVictim(true)
+	n.expectFault("no interfaces today")
+	n.bindVictim(false)
+	n.expectFault("no interfaces today")
+	n.failing.Store(false)
+	n.Look(t.Context())
+	n.expectFault("")
+	if n.leaves(n.other, n.victim.V4) {
+		t.Error("another pod leaves with the bound pod's address")
+	}
+	n.failing.Store(true)
+	n.Look(t.Context())
+	n.expectFault("no interfaces today")
+	n.bindVictim(false)
+	n.expectFault("no interfaces today")
+	if n.leaves(n.other, n.victim.V4) {
+		t.Error("what was written has gone")
+	}
+}
+
+// TestKeeper_LeavesWhatItCannotJudge: a process that cannot look leaves what an earlier one has written.
+func TestKeeper_LeavesWhatItCannotJudge(t *testing.T) {
+	n := newKeptNode(t)
+	n.bindVictim(true)
+	n.stop()
+	n.failing.Store(true)
+	n.start()
+	n.bindVictim(true)
+	n.Look(t.Context())
+	n.expectFault("no interfaces today")
+	for _, as := range both(n.victim) {
+		if n.leaves(n.other, as) {
+			t.Errorf("another pod leaves as %s", as)
+		}
+		if !n.leaves(n.victim, as) {
+			t.Errorf("the pod itself does not leave as %s", as)
+		}
+	}
+}
+
+// TestKeeper_LookIsDone when it returns: a pod whose interface has just been made can forge nothing.
+func TestKeeper_LookIsDone(t *testing.T) {
+	n := newKeptNode(t)
+	n.bindVictim(true)
+	for range 5 {
+		if err := n.lab.RemovePod(n.other); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if n.other, err = n.lab.AddPod(); err != nil {
+			t.Fatal(err)
+		}
+		n.Look(t.Context())
+		if got := strings.Count(n.run(n.host, "nft list table netdev "+Table), "hook ingress"); got != 2 {
+			t.Errorf("%d chains at interfaces, expected 2", got)
+		}
+	}
+	n.expectFault("")
+}
