@@ -52,7 +52,11 @@
 //     interface exists;
 //   - an address belongs to one interface: the one that got it first, or of two that are new the older one.
 //
-// What an interface has been granted stands in its chain, so a new process goes on with it. A claim that is refused is told.
+// What an interface has been granted stands in its chain, so a new process goes on with it. As long as no pod is bound on this node
+// there is no table: then a new process takes each interface's first address anew. A claim that is refused is told.
+//
+// A new interface has its chain some milliseconds after the kernel tells of it, and if the CNI plugin tells of the pod, before the pod
+// starts. A process that begins finds the interfaces that were made while there was none.
 //
 // # What it is not
 //

@@ -2,19 +2,22 @@ package portsecurity
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -405,14 +408,26 @@ func TestInterfaces_WhereAddressesChangeAllTheTime(t *testing.T) {
 		fmt.Fprintf(&many, "addr add 10.129.%d.%d/32 dev eth0\n", i/250, i%250)
 	}
 	n.run(n.other, "ip -batch "+n.file(many.String()))
-	flap := exec.CommandContext(t.Context(), "sh", "-c", "while :; do ip addr add 10.130.0.1/32 dev eth0; ip addr del 10.130.0.1/32 dev eth0; done")
-	if err := n.other.Do(flap.Start); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = flap.Process.Kill(), flap.Wait() }()
+	var ended atomic.Bool
+	var flapping sync.WaitGroup
+	flapping.Go(func() {
+		if err := n.other.Do(func() error {
+			eth0, err := netlink.LinkByName("eth0")
+			address := &netlink.Addr{IPNet: netlink.NewIPNet(net.IPv4(10, 130, 0, 1))}
+			for err == nil && !ended.Load() {
+				err = errors.Join(netlink.AddrAdd(eth0, address), netlink.AddrDel(eth0, address))
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	defer flapping.Wait()
+	defer ended.Store(true)
 	for range 50 {
 		n.on(func() error {
-			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			l := look{pods: kernel.NewCIDRSet([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}), own: []netip.Addr{n.host.V4, n.host.V6}}
+			interfaces, err := l.all()
 			for _, i := range interfaces {
 				if len(i.Behind) > mostBehind || i.Name == "pod1" && !slices.Contains(i.Behind, n.victim.V4) {
 					t.Errorf("behind %s are %v", i.Name, i.Behind)
