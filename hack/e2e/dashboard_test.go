@@ -124,20 +124,23 @@ func TestDashboard_EveryQueryHasData(t *testing.T) {
 
 // emptyPanels have no data, or are zero, as long as nothing is wrong, and say why.
 var emptyPanels = map[string]string{
-	"Lost egress IPs":                           "the pool takes them from a node that fails",
-	"Lost egress IPs, since when":               "the same",
-	"Flows ended for a wrong source address":    "there are none",
-	"Nodes that wait for objects":               "for a moment, at their start",
-	"Failed syncs":                              "none fails",
-	"Egress IPs without a holder":               "the pool has a holder for each",
-	"Egress IPs on several nodes":               "only if nodes disagree",
-	"Packets dropped by the guard":              "there is nothing wrong to drop",
-	"Nodes with a fault of steering":            "no node has one",
-	"Requests of the CNI plugin that wait":      "each is answered in milliseconds",
-	"Nodes with a fault of the plugin":          "a fault is not provoked",
-	"Pods that no EndpointSlice names":          "only for a minute-old pod",
-	"Writes of the list of plugins":             "no node has to write it",
-	"Connections ended that went the wrong way": "there are none",
+	"Lost egress IPs":                                "the pool takes them from a node that fails",
+	"Lost egress IPs, since when":                    "the same",
+	"Flows ended for a wrong source address":         "there are none",
+	"Nodes that wait for objects":                    "for a moment, at their start",
+	"Failed syncs":                                   "none fails",
+	"Egress IPs without a holder":                    "the pool has a holder for each",
+	"Egress IPs on several nodes":                    "only if nodes disagree",
+	"Packets dropped by the guard":                   "there is nothing wrong to drop",
+	"Nodes with a fault of steering":                 "no node has one",
+	"Requests of the CNI plugin that wait":           "each is answered in milliseconds",
+	"Nodes with a fault of the plugin":               "a fault is not provoked",
+	"Pods that no EndpointSlice names":               "only for a minute-old pod",
+	"Writes of the list of plugins":                  "no node has to write it",
+	"Ignored addresses of Nodes":                     "no Node tells one",
+	"Nodes that do not check sources as they should": "all do",
+	"Bound pods behind unknown interfaces":           "all are known",
+	"Connections ended that went the wrong way":      "there are none",
 }
 
 // movesEgressIP drains the node that has one, which then takes others again.
