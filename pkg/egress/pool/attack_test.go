@@ -378,18 +378,3 @@ func TestAttack_AccusationsPass(t *testing.T) {
 		}
 	}
 }
-
-// TestMembers_AddressOfAnother: a node that says to have another one's address does not silence it.
-func TestMembers_AddressOfAnother(t *testing.T) {
-	a := newTestMembers(t, "a")
-	thief := map[string]netip.Addr{"a": nodesOnLoopback["a"], "b": nodesOnLoopback["b"], "a-thief": nodesOnLoopback["b"], "0-thief": nodesOnLoopback["a"]}
-	a.setNodes(thief, []string{"a", "b", "a-thief", "0-thief"})
-	for address, want := range map[netip.Addr]string{nodesOnLoopback["a"]: "a", nodesOnLoopback["b"]: "b"} {
-		if name, _ := a.nodeAt(address); name != want {
-			t.Errorf("%s is at %s, want %s", name, address, want)
-		}
-	}
-	if at, known := a.addressOf("a-thief"); known {
-		t.Errorf("a-thief is at %s", at)
-	}
-}

@@ -68,8 +68,8 @@
 //     would harm: an old state of an earlier process in which its node is drained has others take its addresses, and an old
 //     answer keeps a dead node from being found so. Whoever records and forges datagrams now makes nodes call each other
 //     more often at most.
-//   - Whose a state is, follows from the address that it came from: the node that the API server has there. Of two nodes that
-//     say that they have one address, it is the one that had it first.
+//   - Whose a state is, follows from the address that it came from: the node that the API server has there. Of several
+//     nodes that say that they have one address, the caller chooses one: that which had it when this process began, or the oldest.
 //   - What of a message memberlist may read is checked (guard.go): flat and complete, of the versions that members speak, and
 //     from whom it says that it is. Else a small message would cost any amount of memory.
 //   - A state has a size, and numbers of addresses and subnets, that are checked before it counts. Epochs are kept of addresses

@@ -194,8 +194,8 @@ func (r *Runner) isDue() {
 	}
 }
 
-// SetNodes says which nodes the cluster has, at which addresses, and which are in the pool. This node's own address, the last one
-// that it had, is where it speaks to the others.
+// SetNodes says which nodes the cluster has, at which addresses, each at one of its own, and which are in the pool. This node's own
+// address, the last one that it had, is where it speaks to the others. The map must not be changed.
 func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string) {
 	r.mu.Lock()
 	r.nodes, r.pool = nodes, pool
