@@ -74,6 +74,8 @@
 //     from whom it says that it is. Else a small message would cost any amount of memory.
 //   - A state has a size, and numbers of addresses and subnets, that are checked before it counts. Epochs are kept of addresses
 //     that Services claim, and of no others.
+//   - Of what a node says the newest alone waits to be dealt with, and a node that says that it has an address of another one has that
+//     one tell the network otherwise every 50 ms at most.
 //
 // A node that lies, with the key, can still say that it has any address of the pool, and be given it, as it can by ARP; refuse to
 // take any; claim addresses that it does not take; and answer for a dead node when it is asked about that. It can have others

@@ -174,9 +174,34 @@ func (r *Runner) Tell(e Event) {
 			return
 		}
 	}
-	r.queue = append(r.queue, e)
+	r.queue = enqueue(r.queue, e)
 	r.isDue()
 	wake(r.wake)
+}
+
+// enqueue appends an event to those that wait. Of what a node says, the newest alone waits: one with the key may say thousands of states
+// a second, and each costs more than to say it.
+func enqueue(queue []Event, e Event) []Event {
+	var place int
+	switch e := e.(type) {
+	case Heard:
+		place = slices.IndexFunc(queue, func(o Event) bool { waits, is := o.(Heard); return is && waits.State.Name == e.State.Name })
+		if place >= 0 && !e.State.newer(queue[place].(Heard).State) {
+			return queue
+		}
+	case Reminded:
+		place = slices.IndexFunc(queue, func(o Event) bool { waits, is := o.(Reminded); return is && waits.State.Name == e.State.Name })
+		if place >= 0 && !e.State.newer(queue[place].(Reminded).State) {
+			queue[place].(Reminded).merge(e)
+			return queue
+		}
+	default:
+		place = -1
+	}
+	if place >= 0 {
+		queue = slices.Delete(queue, place, place+1)
+	}
+	return append(queue, e)
 }
 
 // DueSince returns since when Run has not come to something that it has to do; zero if there is nothing. It is for those who
