@@ -139,8 +139,10 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	if wait := k.makeAt.Sub(now); !k.makeAt.IsZero() && wait > 0 {
 		return wait
 	}
-	next, due := s.next(now)
-	if due && (len(s.keys) == 0 || now.Sub(seen) >= look) {
+	switch next, due := s.next(now); {
+	case !due:
+		k.setFault(ctx, unmade, nil) // maybe another node has written what this one could not
+	case len(s.keys) == 0 || now.Sub(seen) >= look:
 		k.write(ctx, secret, next)
 	}
 	k.keep(ctx)

@@ -35,6 +35,8 @@ type apiServer struct {
 	mu      sync.Mutex
 	refuses error
 	writes  int
+	// unwritten is why nothing can be written; nil if it can.
+	unwritten error
 }
 
 func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
@@ -49,6 +51,9 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 		now, err := s.Tracker().Get(v1.SchemeGroupVersion.WithResource("secrets"), "origin-node", SecretName)
 		if err != nil {
 			return true, nil, err
+		}
+		if s.unwritten != nil {
+			return true, nil, s.unwritten
 		}
 		updated := update.GetObject().(*v1.Secret)
 		if version := now.(*v1.Secret).ResourceVersion; updated.ResourceVersion != version {
@@ -73,6 +78,16 @@ func (s *apiServer) refuse(err error) {
 	s.refuses = err
 }
 
+// put has the Secret be another one.
+func (s *apiServer) put(secret *v1.Secret, version string) {
+	s.Helper()
+	secret = secret.DeepCopy()
+	secret.ResourceVersion = version
+	if err := s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node"); err != nil {
+		s.Error(err)
+	}
+}
+
 // written is how often the Secret was changed by nodes.
 func (s *apiServer) written() int {
 	s.mu.Lock()
@@ -83,11 +98,7 @@ func (s *apiServer) written() int {
 // empty has the Secret be as it is shipped.
 func (s *apiServer) empty(version string) {
 	s.Helper()
-	secret := object("origin-node")
-	secret.ResourceVersion = version
-	if err := s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node"); err != nil {
-		s.Fatal(err)
-	}
+	s.put(object("origin-node"), version)
 }
 
 // node is one that shares keys.
@@ -135,6 +146,12 @@ func (n *node) logged() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.log)
+}
+
+// made is the Secret with a key that some node has made, which it returns as well.
+func made() (*v1.Secret, holders.Keys) {
+	s, _ := shared{}.next(time.Now())
+	return s.in(shipped()), s.keys
 }
 
 func shipped() *v1.Secret {
@@ -245,6 +262,27 @@ func TestKeeper_EmptiedAtOnce(t *testing.T) {
 		synctest.Wait()
 		if after := same(t, 1, a, b); after.Equal(before) {
 			t.Error("the key is as it was")
+		}
+	})
+}
+
+// TestKeeper_AnotherNodeWrites: a node that could not write has no fault any more when another one has.
+func TestKeeper_AnotherNodeWrites(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		s.unwritten = apierrors.NewServiceUnavailable("it is overloaded")
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !strings.Contains(n.fails(), "it cannot be written") {
+			t.Errorf("it tells %s", n.fails())
+		}
+		secret, keys := made()
+		s.put(secret, "50")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := same(t, 1, n); !got.Equal(keys) || n.fails() != "<nil>" {
+			t.Errorf("it has %q, and tells %s", got, n.fails())
 		}
 	})
 }
