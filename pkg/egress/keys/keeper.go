@@ -152,7 +152,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	return wait.Jitter(look, 1)
 }
 
-// write has the Secret have other keys, unless somebody has changed it meanwhile: that one's count.
+// write has the Secret have other keys, unless somebody has changed it meanwhile: that one's count. The next step takes them.
 func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 	request, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -164,8 +164,11 @@ func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 		return
 	}
 	klog.FromContext(ctx).Info("Changed the keys that the nodes share", "secret", klog.KObj(secret), "step", next.step, "keys", len(next.keys))
-	k.set(written)
-	k.config.Ring.Set(next.keys)
+	k.change(func() {
+		if k.secret == secret { // otherwise the watch has brought this one, or a newer one
+			k.secret, k.seen = written, time.Now()
+		}
+	})
 }
 
 // keep keeps the keys on this node, if there are others than it has kept.

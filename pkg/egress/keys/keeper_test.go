@@ -35,8 +35,9 @@ type apiServer struct {
 	mu      sync.Mutex
 	refuses error
 	writes  int
-	// unwritten is why nothing can be written; nil if it can.
+	// unwritten is why nothing can be written; nil if it can. answered is done before a write is answered.
 	unwritten error
+	answered  func()
 }
 
 func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
@@ -62,7 +63,10 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 		s.writes++
 		updated = updated.DeepCopy()
 		updated.ResourceVersion = strconv.Itoa(100 + s.writes)
-		return true, updated, s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), updated, "origin-node")
+		if err = s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), updated, "origin-node"); s.answered != nil {
+			s.answered()
+		}
+		return true, updated, err
 	})
 	s.PrependWatchReactor("secrets", func(clienttesting.Action) (bool, watch.Interface, error) {
 		s.mu.Lock()
@@ -283,6 +287,24 @@ func TestKeeper_AnotherNodeWrites(t *testing.T) {
 		synctest.Wait()
 		if got := same(t, 1, n); !got.Equal(keys) || n.fails() != "<nil>" {
 			t.Errorf("it has %q, and tells %s", got, n.fails())
+		}
+	})
+}
+
+// TestKeeper_LateAnswer: the answer to a write does not replace what somebody has written since.
+func TestKeeper_LateAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		newer, keys := made()
+		s.answered = func() {
+			s.put(newer, "50")
+			time.Sleep(time.Second) // the watch brings it
+		}
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := same(t, 1, n); s.written() != 1 || !got.Equal(keys) {
+			t.Errorf("it has written %d times, and has %q, want what was written after it: %q", s.written(), got, keys)
 		}
 	})
 }
