@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -33,7 +32,7 @@ const (
 	look = time.Hour
 	// retry is when what failed is tried again, and up to as much more.
 	retry = 10 * time.Second
-	// patience bounds a request.
+	// patience bounds a request, and how long a node without a key waits for the Secret before it says so.
 	patience = 5 * time.Second
 )
 
@@ -70,6 +69,8 @@ type Keeper struct {
 	// What follows is for the goroutine of Run.
 	faults map[fault]error
 	told   string
+	// began is when the Secret was first waited for.
+	began time.Time
 	// saved are the keys in the file. makeAt is when to make a key; zero if nobody has to.
 	saved  holders.Keys
 	makeAt time.Time
@@ -120,8 +121,11 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	k.mu.Lock()
 	secret, known, seen, err := k.secret, k.known, k.seen, k.unread
 	k.mu.Unlock()
-	if known && secret == nil && err == nil {
-		err = errMissing
+	if err == nil && secret == nil {
+		var wait time.Duration
+		if wait, err = k.absent(known, now); wait > 0 {
+			return wait
+		}
 	}
 	if k.setFault(ctx, unread, err); secret == nil {
 		return wait.Jitter(look, 1)
@@ -150,6 +154,22 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 		return wait.Jitter(retry, 1)
 	}
 	return wait.Jitter(look, 1)
+}
+
+// absent returns why there is no Secret to read, where nothing has failed; nil if that is no fault, and after how long it may be one.
+func (k *Keeper) absent(known bool, now time.Time) (wait time.Duration, err error) {
+	if k.began.IsZero() {
+		k.began = now
+	}
+	switch wait = k.began.Add(patience).Sub(now); {
+	case known:
+		return 0, errMissing
+	case len(k.config.Ring.Keys()) > 0:
+		return 0, nil
+	case wait > 0:
+		return wait, nil
+	}
+	return 0, errUnanswered
 }
 
 // write has the Secret have other keys, unless somebody has changed it meanwhile: that one's count. The next step takes them.
@@ -278,9 +298,10 @@ func (w secretWatch) IsWatchListSemanticsUnSupported() bool {
 	return limited && client.IsWatchListSemanticsUnSupported()
 }
 
-// failed is called when a list or a watch fails. An API server that is away is no fault of the keys as long as there are some.
+// failed is called when a list or a watch fails. An API server that is away, or a watch that ends, is no fault of the keys as long as
+// there are some.
 func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return // watches end like this
 	}
 	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && len(k.config.Ring.Keys()) > 0 {

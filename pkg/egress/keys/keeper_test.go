@@ -1,9 +1,12 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -385,6 +388,50 @@ func TestKeeper_NoSecret(t *testing.T) {
 			t.Errorf("it tells %s", n.fails())
 		}
 	})
+}
+
+// TestKeeper_NoAnswer: a new node without keys says why it has none, also if connections break, or nothing is answered. One that has keys
+// goes on with them in silence.
+func TestKeeper_NoAnswer(t *testing.T) {
+	for name, test := range map[string]struct {
+		refuses error
+		says    string
+	}{
+		"a list breaks":       {&url.Error{Op: "Get", URL: "https://api", Err: io.ErrUnexpectedEOF}, "Get \"https://api\": unexpected EOF"},
+		"a connection closes": {io.EOF, "it cannot be read: failed to list *v1.Secret: EOF"},
+		"nothing is answered": {nil, "it cannot be read: the API server has not answered yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newAPIServer(t, shipped())
+				file := filepath.Join(t.TempDir(), "keys")
+				answer := make(chan struct{})
+				if s.refuse(test.refuses); test.refuses == nil {
+					s.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { <-answer; return false, nil, nil })
+				}
+				n := s.start(file)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(n.ring.Keys()) > 0 || !strings.Contains(n.fails(), test.says) || len(n.logged()) != 1 {
+					t.Errorf("it has %d keys, tells %s and logs %q", len(n.ring.Keys()), n.fails(), n.logged())
+				}
+				s.refuse(nil)
+				close(answer)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if same(t, 1, n); n.fails() != "<nil>" {
+					t.Errorf("it tells %s", n.fails())
+				}
+				s.refuse(cmp.Or(test.refuses, io.EOF))
+				again := s.start(file)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if same(t, 1, n, again); again.fails() != "<nil>" {
+					t.Errorf("with keys it tells %s", again.fails())
+				}
+			})
+		})
+	}
 }
 
 // TestKeeper_BrokenFile is told, not trusted, and replaced by what is in the Secret. A folder that cannot be written is told.

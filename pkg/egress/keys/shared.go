@@ -123,6 +123,9 @@ func lines(keys holders.Keys) (text []byte) {
 // errMissing is why there is no Secret to read.
 var errMissing = errors.New("it does not exist: apply images/node/rbac.yaml, which has it, and nodes make a key")
 
+// errUnanswered is why a node does not know whether there is one.
+var errUnanswered = errors.New("the API server has not answered yet")
+
 // object names the Secret.
 func object(namespace string) *v1.Secret {
 	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName}}
