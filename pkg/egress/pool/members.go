@@ -108,9 +108,6 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 	m.guard.nodeAt, m.guard.addressOf = m.nodeAt, m.addressOf
 	transport, err := listen(logger, config.Keys, m.guard, transportEvents{state: m.ownState, heard: m.heard, stranger: m.stranger})
 	if err != nil {
-		if config.Explain != nil {
-			err = config.Explain(err)
-		}
 		return nil, err
 	}
 	m.transport = transport

@@ -28,8 +28,6 @@ type Config struct {
 	// Keys returns what seals that, now: the first key seals, all of them open. Without a key this node neither says nor believes
 	// anything; nil for never. It must not wait.
 	Keys func() holders.Keys
-	// Explain returns the error with which the port could not be opened, with who has it; nil for the error as it is.
-	Explain func(error) error
 	// Networks are where the pool's addresses lie. In them, this node has no addresses that it may lose.
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
