@@ -27,8 +27,7 @@ const (
 	// makeWithin is within which a node makes a key where there is none: thousands of nodes find that out at the same time, and
 	// one is enough.
 	makeWithin = 300 * time.Millisecond
-	// look is how often it is seen whether a step of a rotation is due, and up to as much more. The Secret must have been the
-	// same for so long.
+	// look is how often it is seen whether a step of a rotation is due, and up to as much more.
 	look = time.Hour
 	// retry is when what failed is tried again, and up to as much more.
 	retry = 10 * time.Second
@@ -54,6 +53,8 @@ type Config struct {
 // Keeper keeps the keys of a node as the package's comment says.
 type Keeper struct {
 	config Config
+	// clock returns the time by this node's clock.
+	clock func() time.Time
 	// wake says that the Secret has changed; it holds one such message.
 	wake chan struct{}
 
@@ -88,7 +89,7 @@ const (
 
 // New returns the Keeper of a node, and gives the ring the keys of its file.
 func New(ctx context.Context, config Config) *Keeper {
-	k := &Keeper{config: config, wake: make(chan struct{}, 1), faults: map[fault]error{}}
+	k := &Keeper{config: config, clock: time.Now, wake: make(chan struct{}, 1), faults: map[fault]error{}}
 	keys, err := load(config.File)
 	if k.setFault(ctx, unkept, err); len(keys) > 0 {
 		k.saved = keys
@@ -111,7 +112,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		case <-k.wake:
 		case <-timer.C:
 		}
-		timer.Reset(k.step(ctx, time.Now()))
+		timer.Reset(k.step(ctx, k.clock()))
 		k.tell()
 	}
 }
@@ -146,7 +147,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	switch next, due := s.next(now); {
 	case !due:
 		k.setFault(ctx, unmade, nil) // maybe another node has written what this one could not
-	case len(s.keys) == 0 || now.Sub(seen) >= look:
+	case len(s.keys) == 0 || now.Sub(seen) >= distribution: // clocks may be wrong; this is no time of day
 		k.write(ctx, secret, next)
 	}
 	k.keep(ctx)
@@ -186,7 +187,7 @@ func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 	klog.FromContext(ctx).Info("Changed the keys that the nodes share", "secret", klog.KObj(secret), "step", next.step, "keys", len(next.keys))
 	k.change(func() {
 		if k.secret == secret { // otherwise the watch has brought this one, or a newer one
-			k.secret, k.seen = written, time.Now()
+			k.secret, k.seen = written, k.clock()
 		}
 	})
 }
@@ -314,7 +315,7 @@ func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
 func (k *Keeper) set(secret *v1.Secret) {
 	k.change(func() {
 		if secret == nil || k.secret == nil || secret.ResourceVersion != k.secret.ResourceVersion {
-			k.seen = time.Now()
+			k.seen = k.clock()
 		}
 		k.secret, k.known = secret, true
 	})

@@ -119,7 +119,10 @@ type node struct {
 }
 
 // start runs a node until the test ends.
-func (s *apiServer) start(file string) *node {
+func (s *apiServer) start(file string) *node { return s.startAt(file, 0) }
+
+// startAt is start, with a clock that is wrong by so much.
+func (s *apiServer) startAt(file string, ahead time.Duration) *node {
 	n := &node{ring: holders.NewKeyring(nil), file: file}
 	ctx, cancel := context.WithCancel(klog.NewContext(s.Context(), funcr.New(func(_, args string) {
 		n.mu.Lock()
@@ -131,6 +134,7 @@ func (s *apiServer) start(file string) *node {
 		defer n.mu.Unlock()
 		n.failing = err
 	}})
+	keeper.clock = func() time.Time { return time.Now().Add(ahead) }
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -237,23 +241,46 @@ func TestKeeper_Rotates(t *testing.T) {
 	})
 }
 
-// TestKeeper_WrongClockDoesNotRush: of a time long ago, one step is taken in an hour at most, and each is seen by all.
+// TestKeeper_WrongClockDoesNotRush: whatever clocks nodes have, all of them have a day for each step, and the steps are taken.
 func TestKeeper_WrongClockDoesNotRush(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		old, _ := shared{}.next(time.Now().AddDate(-1, 0, 0))
-		s := newAPIServer(t, old.in(shipped()))
-		n := s.start(filepath.Join(t.TempDir(), "keys"))
-		time.Sleep(look - time.Minute)
-		synctest.Wait()
-		if same(t, 1, n); s.written() > 0 {
-			t.Error("it changes what it has not seen for an hour")
-		}
-		time.Sleep(look + 2*time.Minute)
-		synctest.Wait()
-		if same(t, 2, n); s.written() != 1 {
-			t.Errorf("written %d times", s.written())
-		}
-	})
+	const day = 24 * time.Hour
+	for name, ahead := range map[string][]time.Duration{
+		"two days behind":  {0, -2 * day},
+		"two days ahead":   {0, 2 * day},
+		"a year ahead":     {0, 365 * day},
+		"both, and behind": {0, 2 * day, -2 * day, -60 * day},
+		"all are wrong":    {2 * day, -3 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				first, _ := shared{}.next(time.Now())
+				second, _ := first.next(time.Now().Add(lifetime))
+				second.changed = time.Now()
+				s := newAPIServer(t, second.in(shipped()))
+				var nodes []*node
+				for _, ahead := range ahead {
+					nodes = append(nodes, s.startAt(filepath.Join(t.TempDir(), "keys"), ahead))
+				}
+				before, since, changes := second.keys, time.Now(), 0
+				for range 10 * 24 * 6 {
+					time.Sleep(10 * time.Minute)
+					synctest.Wait()
+					keys := nodes[0].ring.Keys()
+					if keys.Equal(before) {
+						continue
+					}
+					if passed := time.Since(since); passed < day {
+						t.Errorf("change %d comes after %v", changes, passed)
+					}
+					before, since, changes = keys, time.Now(), changes+1
+				}
+				if changes < 2 {
+					t.Errorf("in ten days the keys have changed %d times, want that the rotation ends", changes)
+				}
+				same(t, len(before), nodes...)
+			})
+		})
+	}
 }
 
 // TestKeeper_EmptiedAtOnce: whoever empties the Secret has all keys replaced.

@@ -28,7 +28,7 @@ const (
 const (
 	// lifetime is how long a key signs until another one is added.
 	lifetime = 30 * 24 * time.Hour
-	// distribution is how long all nodes may take to get keys that have changed.
+	// distribution is how long all nodes may take to get keys that have changed: that long one has to see them unchanged.
 	distribution = 24 * time.Hour
 )
 
