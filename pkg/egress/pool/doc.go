@@ -90,7 +90,9 @@
 // there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
 // rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
 // each takes the addresses of the other half once; then the newest Lease counts. Members of versions that seal differently do not
-// hear each other: while a cluster is updated from one, nothing moves, and nothing is taken from nodes that fail.
+// hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
+// within itself, and takes those of nodes that do not answer for them any more, whichever version these had. The other one keeps what it
+// has, and can neither be drained nor take anything.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
 // library, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
