@@ -67,7 +67,7 @@ func TestAttack_PoolPortIsTaken(t *testing.T) {
 	}))
 	defer func() { _ = squatter.Close() }()
 	w.begin()
-	w.eventTold("EgressPoolAbsent", "address already in use")
+	w.eventTold("EgressPoolAbsent", "address already in use, by process")
 	w.printsPool(squatted, "warning: listen for the other nodes of the pool: ")
 	w.sees(w.members[1], 2)
 	for _, ip := range w.egressIPs {

@@ -141,24 +141,20 @@ func (s *state) nodeFaults(family v1.IPFamily) []plan.NodeFault { return s.judge
 // judgedNodes are the nodes' addresses of an IP family as the plan has them.
 type judgedNodes struct {
 	primary map[string]netip.Addr
-	faults  []plan.NodeFault
-	// isPrimary has the addresses of primary.
-	isPrimary map[netip.Addr]bool
+	// oldest has the oldest node of each address of primary.
+	oldest map[netip.Addr]string
+	faults []plan.NodeFault
 }
 
 // isPrimary tells whether an address is a node's primary one.
-func (s *state) isPrimary(ip netip.Addr) bool { return s.judgedNodes(familyOf(ip)).isPrimary[ip] }
+func (s *state) isPrimary(ip netip.Addr) bool { return s.judgedNodes(familyOf(ip)).oldest[ip] != "" }
 
 func (s *state) judgedNodes(family v1.IPFamily) *judgedNodes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.judged[family] == nil {
-		primary, faults := plan.PrimaryAddresses(s.surroundings(family))
-		isPrimary := make(map[netip.Addr]bool, len(primary))
-		for _, ip := range primary {
-			isPrimary[ip] = true
-		}
-		s.judged[family] = &judgedNodes{primary, faults, isPrimary}
+		primary, oldest, faults := plan.PrimaryAddresses(s.surroundings(family))
+		s.judged[family] = &judgedNodes{primary, oldest, faults}
 	}
 	return s.judged[family]
 }

@@ -63,8 +63,8 @@ type poolNode struct {
 	handing map[int][]netip.Addr
 	begun   int
 	// warned is what the log says of networks of the pool inside the cluster, of addresses that this node cannot
-	// hold, and of nodes with the former label.
-	warned struct{ networks, unable, labels []string }
+	// hold, of nodes with the former label, and of those with another one's address.
+	warned struct{ networks, unable, labels, shared []string }
 }
 
 // wanted are the addresses that a revision of a family's plan grants.
@@ -146,9 +146,10 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		return
 	}
 	s := p.extension.steerer
-	addresses := s.state.primaries(s.outer)
+	judged := s.state.judgedNodes(s.outer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	addresses := p.owned(judged)
 	if granted, revision := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted != nil {
 		p.wanted[family] = wanted{granted, revision}
 	}
@@ -180,6 +181,27 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	}
 	p.told = toldPool{addresses, nodes, wanted}
 	p.warn(wanted)
+}
+
+// owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
+// to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
+// pool; or the oldest node's. The lock must be held.
+func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
+	owners, self := maps.Clone(judged.oldest), p.extension.config.NodeName
+	for name, ip := range p.told.addresses {
+		if judged.primary[name] == ip {
+			owners[ip] = name
+		}
+	}
+	if ip, has := judged.primary[self]; has {
+		owners[ip] = self
+	}
+	owned := make(map[string]netip.Addr, len(owners))
+	for ip, name := range owners {
+		owned[name] = ip
+	}
+	p.warnOfShared(judged.primary, owners)
+	return owned
 }
 
 // allWanted are the addresses that the pool is to hold. The lock must be held.

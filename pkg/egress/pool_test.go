@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
@@ -427,5 +428,63 @@ func TestSteerer_EpochsOfOtherNodes(t *testing.T) {
 	s.apply(s.announce("node-b", 7))
 	if got := s.epochs(map[netip.Addr]bool{egressIP: true}); got.Others[egressIP] != 7 || got.Own[egressIP] == 0 {
 		t.Errorf("got %+v, want epoch 7 elsewhere, and one of this node's own", got)
+	}
+}
+
+// TestPoolNode_AddressOfAnother: a node that says to have another one's address does not silence it, also where this process finds both
+// when it starts.
+func TestPoolNode_AddressOfAnother(t *testing.T) {
+	const ownIP, otherIP = "192.0.2.2", "192.0.2.3"
+	for name, c := range map[string]struct {
+		known   bool   // the process knows the others before the thief
+		thief   string // its name sorts before the victim's, or after
+		age     int
+		steals  string
+		removed bool // the thief has an address of its own again
+		want    map[string]string
+	}{
+		"a younger one, at a start":      {thief: "infra-0", age: -1, steals: otherIP, want: map[string]string{"node-a": ownIP, "node-b": otherIP}},
+		"whatever its name":              {thief: "worker", age: -1, steals: otherIP, want: map[string]string{"node-a": ownIP, "node-b": otherIP}},
+		"an older one, later":            {known: true, thief: "infra-0", age: 1, steals: otherIP, want: map[string]string{"node-a": ownIP, "node-b": otherIP}},
+		"an older one, this node's":      {thief: "infra-0", age: 1, steals: ownIP, want: map[string]string{"node-a": ownIP, "node-b": otherIP}},
+		"it has another one in the end":  {thief: "infra-0", age: -1, steals: otherIP, removed: true, want: map[string]string{"node-a": ownIP, "node-b": otherIP, "infra-0": "192.0.2.4"}},
+		"it has none but its own at all": {thief: "infra-0", age: 1, steals: "192.0.2.4", want: map[string]string{"node-a": ownIP, "node-b": otherIP, "infra-0": "192.0.2.4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPoolTest(t)
+			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+			set := func(name, ip string, age int) {
+				n := node(name, ip, v1.ConditionTrue)
+				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
+				p.state.setNode(n)
+				p.poolNode.setNode(n)
+			}
+			sync := func() {
+				for _, family := range families {
+					p.sync(family)
+				}
+			}
+			set("node-a", ownIP, 0)
+			set("node-b", otherIP, 0)
+			if c.known {
+				sync()
+			}
+			set(c.thief, c.steals, c.age)
+			sync()
+			if c.removed {
+				set(c.thief, "192.0.2.4", c.age)
+				sync()
+			}
+			got := map[string]string{}
+			for name, ip := range p.told.addresses {
+				got[name] = ip.String()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the pool speaks with (-want +got):\n%s", diff)
+			}
+			if shared := len(c.want) < 3; shared != (len(p.warned.shared) == 1) {
+				t.Errorf("the log says %q", p.warned.shared)
+			}
+		})
 	}
 }

@@ -28,6 +28,19 @@ func (p *poolNode) warnOfLabels() {
 		"Nodes get egress IPs by the label "+FormerPoolLabel+", which their kubelets may write; give them the label "+PoolLabel+" instead", "All nodes of the pool have the label "+PoolLabel+" now")
 }
 
+// warnOfShared logs which nodes of the pool are not spoken with because another one owns their address, when that changes. The lock
+// must be held.
+func (p *poolNode) warnOfShared(primary map[string]netip.Addr, owners map[netip.Addr]string) {
+	var shared []string
+	for _, name := range slices.Sorted(maps.Keys(p.nodes)) {
+		if owner := owners[primary[name]]; owner != name && owner != "" {
+			shared = append(shared, fmt.Sprintf("%s has %s, which is the address of %s", name, primary[name], owner))
+		}
+	}
+	p.warnOf(&p.warned.shared, shared,
+		"Nodes have no part in the pool, because their InternalIP is that of another Node; correct the addresses of both", "Each node of the pool has an address of its own now")
+}
+
 // warnOf logs reasons that differ from those that it has logged.
 func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) {
 	switch {

@@ -38,8 +38,8 @@ const (
 	portsClaimed     portFault = "claimed_twice" // the address of a bound pod is behind another interface, too
 )
 
-// startPortSecurity begins to check the sources of what pods send, until the context ends.
-func (e *Extension) startPortSecurity() {
+// preparePortSecurity makes what checks the sources of what pods send, if they are to be checked and can be.
+func (e *Extension) preparePortSecurity() {
 	if !e.config.PortSecurity.Enabled || e.config.PortSecurity.Unavailable != nil {
 		return
 	}
@@ -50,7 +50,13 @@ func (e *Extension) startPortSecurity() {
 			e.statusChanged()
 		},
 	})
-	e.running.Go(func() { e.ports.Run(klog.NewContext(e.ctx, e.logger)) })
+}
+
+// startPortSecurity begins to check sources, until the context ends.
+func (e *Extension) startPortSecurity() {
+	if e.ports != nil {
+		e.running.Go(func() { e.ports.Run(klog.NewContext(e.ctx, e.logger)) })
+	}
 }
 
 // ownAddresses returns this node's addresses, by which other nodes reach it.

@@ -45,6 +45,7 @@ func (e *Extension) Watch(clients Clients) {
 	for kind := range unservedSelectors {
 		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
 	}
+	e.preparePortSecurity() // what steer starts asks how it is
 	e.steer(clients.Kube, clients.Outer)
 	e.startPortSecurity()
 	e.attach(clients.Kube)

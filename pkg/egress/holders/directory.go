@@ -21,8 +21,8 @@ const (
 	handover = 5 * time.Second
 	// MaxEpoch is the largest epoch that is read, and issued. An address that moved every millisecond would not get there in
 	// thirty years, so who announces one that is higher is not honest, or not well. One that is as high binds nobody for ever:
-	// the next holder gets the same one, and of equal ones the node counts whose name sorts last, until the other has ceased
-	// to announce the address.
+	// the next holder gets the same one, and of several that have it those count that give signs of life, and of these the one
+	// that has announced it last.
 	MaxEpoch = 1 << 40
 	// maxRevision is the largest revision that is read: after one near 2^64 no other could follow.
 	maxRevision = 1 << 40
@@ -93,6 +93,10 @@ type node struct {
 	// first heard of again, if that was later.
 	heard, heardDirectly time.Time
 	silent               bool
+	// moving: it gave a sign of life within silence. A Lease that was there when this process started is none.
+	moving bool
+	// atBound: it announces an address with the largest epoch.
+	atBound bool
 }
 
 // choose finds out which statement counts: the later one of its node.
@@ -104,6 +108,10 @@ func (n *node) choose() {
 		n.counts = *n.lease
 	default:
 		n.counts = Statement{}
+	}
+	n.atBound = false
+	for _, epoch := range n.counts.Addresses {
+		n.atBound = n.atBound || epoch == MaxEpoch
 	}
 }
 
@@ -150,8 +158,9 @@ func (n *node) source(ip netip.Addr) Source {
 
 // address is one that somebody has, announces, or had until a moment ago.
 type address struct {
-	// announcers are the names of the nodes that announce it, in a statement that counts or does not.
-	announcers map[string]bool
+	// announcers are the names of the nodes that announce it, in a statement that counts or does not, and since when with the same
+	// epoch.
+	announcers map[string]time.Time
 	holding    Holding
 	// rivals are its live holders, if there are several, and since when.
 	rivals []string
@@ -283,7 +292,7 @@ func (d *Directory) advance(now time.Time) {
 // nextTurn returns the next time at which turn changes anything; zero for never.
 func (d *Directory) nextTurn() (at time.Time) {
 	for _, n := range d.speakers {
-		at = Earlier(Earlier(at, d.silentAt(n)), d.forgottenAt(n))
+		at = Earlier(Earlier(Earlier(at, d.silentAt(n)), d.forgottenAt(n)), d.stillAt(n))
 	}
 	for _, until := range d.leaving {
 		at = Earlier(at, until)
@@ -298,6 +307,10 @@ func (d *Directory) turn() {
 	for name, n := range d.speakers {
 		if due(d.silentAt(n)) {
 			n.silent = true
+			maps.Copy(concerned, d.listed(n))
+		}
+		if due(d.stillAt(n)) {
+			n.moving = false
 			maps.Copy(concerned, d.listed(n))
 		}
 		if due(d.forgottenAt(n)) {
@@ -316,6 +329,15 @@ func (d *Directory) turn() {
 // for never, and if it is.
 func (d *Directory) silentAt(n *node) time.Time {
 	if d.deaf || n.silent || !n.exists || n.ready || n.lease == nil && n.direct == nil {
+		return time.Time{}
+	}
+	return n.heard.Add(silence)
+}
+
+// stillAt returns when a node has given no sign of life for too long, whether or not it is Ready, if nothing else happens; zero for
+// never, and where that is of no matter.
+func (d *Directory) stillAt(n *node) time.Time {
+	if d.deaf || !n.moving || !n.atBound {
 		return time.Time{}
 	}
 	return n.heard.Add(silence)
@@ -358,6 +380,7 @@ func (d *Directory) state(name string, change func(*node)) {
 func (d *Directory) restate(name string, change func(*node)) (concerned map[netip.Addr]bool) {
 	n := d.node(name)
 	concerned = d.listed(n)
+	before := n.counts.Addresses
 	change(n)
 	n.choose()
 	if n.lease != nil || n.direct != nil {
@@ -372,7 +395,9 @@ func (d *Directory) restate(name string, change func(*node)) (concerned map[neti
 		}
 	}
 	for ip := range after {
-		d.address(ip).announcers[name] = true
+		if a := d.address(ip); !concerned[ip] || n.counts.Addresses[ip] != before[ip] {
+			a.announcers[name] = d.now
+		}
 		concerned[ip] = true
 	}
 	d.forget(name)
@@ -383,7 +408,7 @@ func (d *Directory) restate(name string, change func(*node)) (concerned map[neti
 func (d *Directory) address(ip netip.Addr) *address {
 	a := d.addresses[ip]
 	if a == nil {
-		a = &address{announcers: map[string]bool{}, holding: Holding{State: Unclaimed}}
+		a = &address{announcers: map[string]time.Time{}, holding: Holding{State: Unclaimed}}
 		d.addresses[ip] = a
 	}
 	return a
@@ -482,10 +507,26 @@ func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
 		return cmp.Or(
 			cmp.Compare(slices.Index(precedence, x.State), slices.Index(precedence, y.State)),
 			cmp.Compare(y.Epoch, x.Epoch),
+			d.compareAtBound(a, y, x),
 			strings.Compare(y.Node, x.Node),
 		)
 	})
 	return list
+}
+
+// compareAtBound compares two holdings of one epoch. With the largest one, that of a node whose process has died would count for as
+// long as its Lease is there, if its name sorts last: a later one could not exceed it.
+func (d *Directory) compareAtBound(a *address, x, y Holding) int {
+	if x.Epoch < MaxEpoch {
+		return 0
+	}
+	moving := func(h Holding) int {
+		if n := d.nodes[h.Node]; n != nil && n.moving {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(moving(x), moving(y)), a.announcers[x.Node].Compare(a.announcers[y.Node]))
 }
 
 // precedence is the order in which candidates count.

@@ -254,6 +254,41 @@ func TestDirectory_MovesAtTheHighestEpoch(t *testing.T) {
 	}
 }
 
+// TestDirectory_CrashedAtTheHighestEpoch: a holder at the highest epoch whose process has died, and whose Node stays Ready, and its Lease,
+// is not the holder for good, whatever its name: not where the move was seen, nor in a process that has started since.
+func TestDirectory_CrashedAtTheHighestEpoch(t *testing.T) {
+	ip, highest := ips[0], map[netip.Addr]uint64{ips[0]: MaxEpoch}
+	known := []timed{{0, OwnAddresses{}}, {0, seen("node-a", true)}, {0, seen("node-d", true)}}
+	lease := func(second int, name string) timed { return timed{second, announced(name, second, highest)} }
+	crash := []timed{{0, LeasesKnown{}}, lease(0, "node-d"), lease(10, "node-d"), lease(40, "node-a")}
+	both := []timed{{0, announced("node-a", -5, highest)}, {0, announced("node-d", -5000, highest)}, {0, LeasesKnown{}}}
+	for name, c := range map[string]struct {
+		history []timed
+		second  int
+		want    string
+	}{
+		"before the move":                       {crash[:3], 30, "node-d"},
+		"as soon as it moves":                   {crash, 40, "node-a"},
+		"later":                                 {append(crash, lease(50, "node-a"), lease(60, "node-a")), 70, "node-a"},
+		"the later one dies, the other is back": {append(crash, lease(60, "node-d")), 81, "node-d"},
+		"both are alive: the later one":         {append(crash, lease(60, "node-d")), 61, "node-a"},
+		"both are dead: the later one":          {crash, 500, "node-a"},
+		"a start, when its Lease is renewed":    {append(both, lease(5, "node-a")), 5, "node-a"},
+		"a start, when it is heard":             {append(both, timed{1, direct("node-a", 0, highest)}), 1, "node-a"},
+		"a start, months later":                 {append(both, lease(5, "node-a"), lease(3000000, "node-a")), 3000001, "node-a"},
+		"a start, and nothing is known":         {both, 1, "node-d"},
+		"a start, the newest dies as well":      {append(both, lease(5, "node-a"), lease(50, "node-d")), 60, "node-d"},
+		"deaf, nobody is found dead":            {append(crash, timed{41, Hearing{}}), 500, "node-a"},
+	} {
+		d := newDirectory()
+		apply(d, known...)
+		apply(d, c.history...)
+		if got := d.Holder(ip, at(c.second)); got.State != Remote || got.Node != c.want {
+			t.Errorf("%s: %+v, want it on %s", name, got, c.want)
+		}
+	}
+}
+
 // TestDirectory_UnclaimedAddresses: what no Service claims counts for nothing, and as soon as a Service claims it, all that was
 // said of it counts.
 func TestDirectory_UnclaimedAddresses(t *testing.T) {

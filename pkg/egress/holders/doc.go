@@ -55,7 +55,7 @@
 //     because a part of them would say that it has not the rest, and says so. What no Service claims is kept in the statement
 //     alone, and counts for nothing until one does.
 //   - Epochs and revisions have an upper bound, far beyond what moves can lead to. Nothing above is read or said. Whoever
-//     announces an epoch at the bound does not keep the address for good: the next holder gets the same one.
+//     announces an epoch at the bound does not keep the address for good: the next holder gets the same one, and counts.
 //
 // Who has the key, as root on a node has, and can receive what is sent to a node's address, by forged ARP for example, can announce in
 // the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
@@ -76,7 +76,8 @@
 //
 //   - local: this node has the address, whatever others say;
 //   - remote: other nodes announce it and are live. If there are several, the highest epoch counts, and
-//     of equal ones the node whose name sorts last;
+//     of equal ones the node whose name sorts last. Of several that have the largest epoch there is (MaxEpoch) those count first
+//     that have given a sign of life within 40 s, also if their Nodes are Ready, and then the one that has announced it last;
 //   - lost: the nodes that announce it are not live, or the last of them has ceased to announce it within
 //     the last 5 s;
 //   - unclaimed: nobody announces it.

@@ -109,9 +109,9 @@ func (e Announced) apply(d *Directory) {
 	} else {
 		n.renewed = e.Renewed
 	}
-	wasSilent := n.silent
-	n.heard, n.silent = d.now, false
-	if same && !wasSilent {
+	before := *n
+	n.heard, n.silent, n.moving = d.now, false, n.moving || d.leasesKnown || e.Source == Announcement
+	if same && !before.silent && before.moving == n.moving {
 		return
 	}
 	d.state(e.Node, func(*node) { *said = &Statement{maps.Clone(e.Addresses), e.Revision} })
@@ -143,7 +143,7 @@ func (e Claimed) apply(d *Directory) {
 		}
 		for ip := range after {
 			if !before[name][ip] {
-				d.address(ip).announcers[name] = true
+				d.address(ip).announcers[name] = d.now
 				concerned[ip] = true
 			}
 		}

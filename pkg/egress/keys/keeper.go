@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -28,12 +27,11 @@ const (
 	// makeWithin is within which a node makes a key where there is none: thousands of nodes find that out at the same time, and
 	// one is enough.
 	makeWithin = 300 * time.Millisecond
-	// look is how often it is seen whether a step of a rotation is due, and up to as much more. The Secret must have been the
-	// same for so long.
+	// look is how often it is seen whether a step of a rotation is due, and up to as much more.
 	look = time.Hour
 	// retry is when what failed is tried again, and up to as much more.
 	retry = 10 * time.Second
-	// patience bounds a request.
+	// patience bounds a request, and how long a node without a key waits for the Secret before it says so.
 	patience = 5 * time.Second
 )
 
@@ -55,6 +53,8 @@ type Config struct {
 // Keeper keeps the keys of a node as the package's comment says.
 type Keeper struct {
 	config Config
+	// clock returns the time by this node's clock.
+	clock func() time.Time
 	// wake says that the Secret has changed; it holds one such message.
 	wake chan struct{}
 
@@ -70,6 +70,8 @@ type Keeper struct {
 	// What follows is for the goroutine of Run.
 	faults map[fault]error
 	told   string
+	// began is when the Secret was first waited for.
+	began time.Time
 	// saved are the keys in the file. makeAt is when to make a key; zero if nobody has to.
 	saved  holders.Keys
 	makeAt time.Time
@@ -87,7 +89,7 @@ const (
 
 // New returns the Keeper of a node, and gives the ring the keys of its file.
 func New(ctx context.Context, config Config) *Keeper {
-	k := &Keeper{config: config, wake: make(chan struct{}, 1), faults: map[fault]error{}}
+	k := &Keeper{config: config, clock: time.Now, wake: make(chan struct{}, 1), faults: map[fault]error{}}
 	keys, err := load(config.File)
 	if k.setFault(ctx, unkept, err); len(keys) > 0 {
 		k.saved = keys
@@ -110,7 +112,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		case <-k.wake:
 		case <-timer.C:
 		}
-		timer.Reset(k.step(ctx, time.Now()))
+		timer.Reset(k.step(ctx, k.clock()))
 		k.tell()
 	}
 }
@@ -120,8 +122,11 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	k.mu.Lock()
 	secret, known, seen, err := k.secret, k.known, k.seen, k.unread
 	k.mu.Unlock()
-	if known && secret == nil && err == nil {
-		err = errMissing
+	if err == nil && secret == nil {
+		var wait time.Duration
+		if wait, err = k.absent(known, now); wait > 0 {
+			return wait
+		}
 	}
 	if k.setFault(ctx, unread, err); secret == nil {
 		return wait.Jitter(look, 1)
@@ -139,8 +144,10 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	if wait := k.makeAt.Sub(now); !k.makeAt.IsZero() && wait > 0 {
 		return wait
 	}
-	next, due := s.next(now)
-	if due && (len(s.keys) == 0 || now.Sub(seen) >= look) {
+	switch next, due := s.next(now); {
+	case !due:
+		k.setFault(ctx, unmade, nil) // maybe another node has written what this one could not
+	case len(s.keys) == 0 || now.Sub(seen) >= distribution: // clocks may be wrong; this is no time of day
 		k.write(ctx, secret, next)
 	}
 	k.keep(ctx)
@@ -150,7 +157,23 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 	return wait.Jitter(look, 1)
 }
 
-// write has the Secret have other keys, unless somebody has changed it meanwhile: that one's count.
+// absent returns why there is no Secret to read, where nothing has failed; nil if that is no fault, and after how long it may be one.
+func (k *Keeper) absent(known bool, now time.Time) (wait time.Duration, err error) {
+	if k.began.IsZero() {
+		k.began = now
+	}
+	switch wait = k.began.Add(patience).Sub(now); {
+	case known:
+		return 0, errMissing
+	case len(k.config.Ring.Keys()) > 0:
+		return 0, nil
+	case wait > 0:
+		return wait, nil
+	}
+	return 0, errUnanswered
+}
+
+// write has the Secret have other keys, unless somebody has changed it meanwhile: that one's count. The next step takes them.
 func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 	request, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -162,8 +185,11 @@ func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 		return
 	}
 	klog.FromContext(ctx).Info("Changed the keys that the nodes share", "secret", klog.KObj(secret), "step", next.step, "keys", len(next.keys))
-	k.set(written)
-	k.config.Ring.Set(next.keys)
+	k.change(func() {
+		if k.secret == secret { // otherwise the watch has brought this one, or a newer one
+			k.secret, k.seen = written, k.clock()
+		}
+	})
 }
 
 // keep keeps the keys on this node, if there are others than it has kept.
@@ -273,9 +299,10 @@ func (w secretWatch) IsWatchListSemanticsUnSupported() bool {
 	return limited && client.IsWatchListSemanticsUnSupported()
 }
 
-// failed is called when a list or a watch fails. An API server that is away is no fault of the keys as long as there are some.
+// failed is called when a list or a watch fails. An API server that is away, or a watch that ends, is no fault of the keys as long as
+// there are some.
 func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return // watches end like this
 	}
 	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && len(k.config.Ring.Keys()) > 0 {
@@ -288,7 +315,7 @@ func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
 func (k *Keeper) set(secret *v1.Secret) {
 	k.change(func() {
 		if secret == nil || k.secret == nil || secret.ResourceVersion != k.secret.ResourceVersion {
-			k.seen = time.Now()
+			k.seen = k.clock()
 		}
 		k.secret, k.known = secret, true
 	})

@@ -1,9 +1,12 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +38,9 @@ type apiServer struct {
 	mu      sync.Mutex
 	refuses error
 	writes  int
+	// unwritten is why nothing can be written; nil if it can. answered is done before a write is answered.
+	unwritten error
+	answered  func()
 }
 
 func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
@@ -50,6 +56,9 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 		if err != nil {
 			return true, nil, err
 		}
+		if s.unwritten != nil {
+			return true, nil, s.unwritten
+		}
 		updated := update.GetObject().(*v1.Secret)
 		if version := now.(*v1.Secret).ResourceVersion; updated.ResourceVersion != version {
 			return true, nil, apierrors.NewConflict(v1.Resource("secrets"), SecretName, fmt.Errorf("version %s, not %s", version, updated.ResourceVersion))
@@ -57,7 +66,10 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 		s.writes++
 		updated = updated.DeepCopy()
 		updated.ResourceVersion = strconv.Itoa(100 + s.writes)
-		return true, updated, s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), updated, "origin-node")
+		if err = s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), updated, "origin-node"); s.answered != nil {
+			s.answered()
+		}
+		return true, updated, err
 	})
 	s.PrependWatchReactor("secrets", func(clienttesting.Action) (bool, watch.Interface, error) {
 		s.mu.Lock()
@@ -73,6 +85,16 @@ func (s *apiServer) refuse(err error) {
 	s.refuses = err
 }
 
+// put has the Secret be another one.
+func (s *apiServer) put(secret *v1.Secret, version string) {
+	s.Helper()
+	secret = secret.DeepCopy()
+	secret.ResourceVersion = version
+	if err := s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node"); err != nil {
+		s.Error(err)
+	}
+}
+
 // written is how often the Secret was changed by nodes.
 func (s *apiServer) written() int {
 	s.mu.Lock()
@@ -83,11 +105,7 @@ func (s *apiServer) written() int {
 // empty has the Secret be as it is shipped.
 func (s *apiServer) empty(version string) {
 	s.Helper()
-	secret := object("origin-node")
-	secret.ResourceVersion = version
-	if err := s.Tracker().Update(v1.SchemeGroupVersion.WithResource("secrets"), secret, "origin-node"); err != nil {
-		s.Fatal(err)
-	}
+	s.put(object("origin-node"), version)
 }
 
 // node is one that shares keys.
@@ -101,7 +119,10 @@ type node struct {
 }
 
 // start runs a node until the test ends.
-func (s *apiServer) start(file string) *node {
+func (s *apiServer) start(file string) *node { return s.startAt(file, 0) }
+
+// startAt is start, with a clock that is wrong by so much.
+func (s *apiServer) startAt(file string, ahead time.Duration) *node {
 	n := &node{ring: holders.NewKeyring(nil), file: file}
 	ctx, cancel := context.WithCancel(klog.NewContext(s.Context(), funcr.New(func(_, args string) {
 		n.mu.Lock()
@@ -113,6 +134,7 @@ func (s *apiServer) start(file string) *node {
 		defer n.mu.Unlock()
 		n.failing = err
 	}})
+	keeper.clock = func() time.Time { return time.Now().Add(ahead) }
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -135,6 +157,12 @@ func (n *node) logged() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.log)
+}
+
+// made is the Secret with a key that some node has made, which it returns as well.
+func made() (*v1.Secret, holders.Keys) {
+	s, _ := shared{}.next(time.Now())
+	return s.in(shipped()), s.keys
 }
 
 func shipped() *v1.Secret {
@@ -213,23 +241,46 @@ func TestKeeper_Rotates(t *testing.T) {
 	})
 }
 
-// TestKeeper_WrongClockDoesNotRush: of a time long ago, one step is taken in an hour at most, and each is seen by all.
+// TestKeeper_WrongClockDoesNotRush: whatever clocks nodes have, all of them have a day for each step, and the steps are taken.
 func TestKeeper_WrongClockDoesNotRush(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		old, _ := shared{}.next(time.Now().AddDate(-1, 0, 0))
-		s := newAPIServer(t, old.in(shipped()))
-		n := s.start(filepath.Join(t.TempDir(), "keys"))
-		time.Sleep(look - time.Minute)
-		synctest.Wait()
-		if same(t, 1, n); s.written() > 0 {
-			t.Error("it changes what it has not seen for an hour")
-		}
-		time.Sleep(look + 2*time.Minute)
-		synctest.Wait()
-		if same(t, 2, n); s.written() != 1 {
-			t.Errorf("written %d times", s.written())
-		}
-	})
+	const day = 24 * time.Hour
+	for name, ahead := range map[string][]time.Duration{
+		"two days behind":  {0, -2 * day},
+		"two days ahead":   {0, 2 * day},
+		"a year ahead":     {0, 365 * day},
+		"both, and behind": {0, 2 * day, -2 * day, -60 * day},
+		"all are wrong":    {2 * day, -3 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				first, _ := shared{}.next(time.Now())
+				second, _ := first.next(time.Now().Add(lifetime))
+				second.changed = time.Now()
+				s := newAPIServer(t, second.in(shipped()))
+				var nodes []*node
+				for _, ahead := range ahead {
+					nodes = append(nodes, s.startAt(filepath.Join(t.TempDir(), "keys"), ahead))
+				}
+				before, since, changes := second.keys, time.Now(), 0
+				for range 10 * 24 * 6 {
+					time.Sleep(10 * time.Minute)
+					synctest.Wait()
+					keys := nodes[0].ring.Keys()
+					if keys.Equal(before) {
+						continue
+					}
+					if passed := time.Since(since); passed < day {
+						t.Errorf("change %d comes after %v", changes, passed)
+					}
+					before, since, changes = keys, time.Now(), changes+1
+				}
+				if changes < 2 {
+					t.Errorf("in ten days the keys have changed %d times, want that the rotation ends", changes)
+				}
+				same(t, len(before), nodes...)
+			})
+		})
+	}
 }
 
 // TestKeeper_EmptiedAtOnce: whoever empties the Secret has all keys replaced.
@@ -245,6 +296,45 @@ func TestKeeper_EmptiedAtOnce(t *testing.T) {
 		synctest.Wait()
 		if after := same(t, 1, a, b); after.Equal(before) {
 			t.Error("the key is as it was")
+		}
+	})
+}
+
+// TestKeeper_AnotherNodeWrites: a node that could not write has no fault any more when another one has.
+func TestKeeper_AnotherNodeWrites(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		s.unwritten = apierrors.NewServiceUnavailable("it is overloaded")
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !strings.Contains(n.fails(), "it cannot be written") {
+			t.Errorf("it tells %s", n.fails())
+		}
+		secret, keys := made()
+		s.put(secret, "50")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := same(t, 1, n); !got.Equal(keys) || n.fails() != "<nil>" {
+			t.Errorf("it has %q, and tells %s", got, n.fails())
+		}
+	})
+}
+
+// TestKeeper_LateAnswer: the answer to a write does not replace what somebody has written since.
+func TestKeeper_LateAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		newer, keys := made()
+		s.answered = func() {
+			s.put(newer, "50")
+			time.Sleep(time.Second) // the watch brings it
+		}
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := same(t, 1, n); s.written() != 1 || !got.Equal(keys) {
+			t.Errorf("it has written %d times, and has %q, want what was written after it: %q", s.written(), got, keys)
 		}
 	})
 }
@@ -325,6 +415,50 @@ func TestKeeper_NoSecret(t *testing.T) {
 			t.Errorf("it tells %s", n.fails())
 		}
 	})
+}
+
+// TestKeeper_NoAnswer: a new node without keys says why it has none, also if connections break, or nothing is answered. One that has keys
+// goes on with them in silence.
+func TestKeeper_NoAnswer(t *testing.T) {
+	for name, test := range map[string]struct {
+		refuses error
+		says    string
+	}{
+		"a list breaks":       {&url.Error{Op: "Get", URL: "https://api", Err: io.ErrUnexpectedEOF}, "Get \"https://api\": unexpected EOF"},
+		"a connection closes": {io.EOF, "it cannot be read: failed to list *v1.Secret: EOF"},
+		"nothing is answered": {nil, "it cannot be read: the API server has not answered yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newAPIServer(t, shipped())
+				file := filepath.Join(t.TempDir(), "keys")
+				answer := make(chan struct{})
+				if s.refuse(test.refuses); test.refuses == nil {
+					s.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { <-answer; return false, nil, nil })
+				}
+				n := s.start(file)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(n.ring.Keys()) > 0 || !strings.Contains(n.fails(), test.says) || len(n.logged()) != 1 {
+					t.Errorf("it has %d keys, tells %s and logs %q", len(n.ring.Keys()), n.fails(), n.logged())
+				}
+				s.refuse(nil)
+				close(answer)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if same(t, 1, n); n.fails() != "<nil>" {
+					t.Errorf("it tells %s", n.fails())
+				}
+				s.refuse(cmp.Or(test.refuses, io.EOF))
+				again := s.start(file)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if same(t, 1, n, again); again.fails() != "<nil>" {
+					t.Errorf("with keys it tells %s", again.fails())
+				}
+			})
+		})
+	}
 }
 
 // TestKeeper_BrokenFile is told, not trusted, and replaced by what is in the Secret. A folder that cannot be written is told.

@@ -28,7 +28,7 @@ const (
 const (
 	// lifetime is how long a key signs until another one is added.
 	lifetime = 30 * 24 * time.Hour
-	// distribution is how long all nodes may take to get keys that have changed.
+	// distribution is how long all nodes may take to get keys that have changed: that long one has to see them unchanged.
 	distribution = 24 * time.Hour
 )
 
@@ -122,6 +122,9 @@ func lines(keys holders.Keys) (text []byte) {
 
 // errMissing is why there is no Secret to read.
 var errMissing = errors.New("it does not exist: apply images/node/rbac.yaml, which has it, and nodes make a key")
+
+// errUnanswered is why a node does not know whether there is one.
+var errUnanswered = errors.New("the API server has not answered yet")
 
 // object names the Secret.
 func object(namespace string) *v1.Secret {

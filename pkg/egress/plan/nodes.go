@@ -43,11 +43,11 @@ type nodes struct {
 	of map[string]int
 }
 
-// PrimaryAddresses returns the address of each node of in that has one, by its name, and what the Nodes should not tell,
-// sorted, at most a few of each. Claims and attachments do not count.
-func PrimaryAddresses(in Input) (map[string]netip.Addr, []NodeFault) {
+// PrimaryAddresses returns the address of each node of in that has one, by its name; the oldest node of each of these addresses; and
+// what the Nodes should not tell, sorted, at most a few of each. Claims and attachments do not count.
+func PrimaryAddresses(in Input) (primary map[string]netip.Addr, oldest map[netip.Addr]string, faults []NodeFault) {
 	n := newNodes(in)
-	return n.primary, n.faults
+	return n.primary, n.names, n.faults
 }
 
 func newNodes(in Input) *nodes {

@@ -50,7 +50,7 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := in
 			in.Nodes, in.AllowNodeIPs = test.nodes, test.allow
-			primary, faults := PrimaryAddresses(in)
+			primary, oldest, faults := PrimaryAddresses(in)
 			got := map[string]string{}
 			for name, ip := range primary {
 				got[name] = ip.String()
@@ -60,6 +60,9 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if _, both := test.want["old"]; both && oldest[primary["old"]] != "old" {
+				t.Errorf("%s is that of %s, want the oldest node", primary["old"], oldest[primary["old"]])
 			}
 			for _, fault := range faults {
 				if want := test.told[fault.Node]; len(want) == 0 || !strings.Contains(fault.Message, want[0]) {
@@ -96,7 +99,7 @@ func TestBuild_LyingNodes(t *testing.T) {
 			if diff := cmp.Diff(prefixes("192.0.2.2/32"), p.Exclusions, compareNetip); diff != "" {
 				t.Errorf("the lie %s: exclusions (-want +got):\n%s", lie, diff)
 			}
-			if primary, _ := PrimaryAddresses(in); primary["honest"] != addr("192.0.2.2") {
+			if primary, _, _ := PrimaryAddresses(in); primary["honest"] != addr("192.0.2.2") {
 				t.Errorf("the lie %s takes the other node's address: %s", lie, primary)
 			}
 		}

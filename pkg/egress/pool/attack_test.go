@@ -264,6 +264,91 @@ func TestAttack_StateIsBounded(t *testing.T) {
 	}
 }
 
+// TestAttack_StatesDoNotQueue: however many states a node says while the Runner does something else, the newest waits alone, with all
+// that was said of it in parts, and what others say is not far behind.
+func TestAttack_StatesDoNotQueue(t *testing.T) {
+	r := NewRunner(Config{NodeName: "a"})
+	r.Tell(Alive{"b", true})
+	part := func(version uint64, ip netip.Addr) Event {
+		return Reminded{State{Name: "b", Run: 1, Version: version, Part: true, Held: map[netip.Addr]uint64{ip: version}}}
+	}
+	const last = 10000
+	ip := netip.MustParseAddr("2001:db8::")
+	for version := range uint64(last + 1) {
+		held := map[netip.Addr]uint64{ip1: version}
+		for _, name := range []string{"b", "c"} {
+			r.Tell(Heard{State{Name: name, Run: 1, Version: version, Held: held}})
+		}
+		ip = ip.Next()
+		r.Tell(part(version, ip1))
+		r.Tell(part(version, ip2))
+		r.Tell(part(last, ip))
+	}
+	r.Tell(Heard{State{Name: "b", Run: 1, Version: last - 1}}) // overtaken
+	r.Tell(Alive{"b", false})
+	queue := r.take()
+	if len(queue) != 5 || queue[0] != (Alive{"b", true}) || queue[4] != (Alive{"b", false}) {
+		t.Fatalf("%d events wait, want 5", len(queue))
+	}
+	for _, e := range queue[1:4] {
+		switch e := e.(type) {
+		case Heard:
+			if e.State.Version != last || e.State.Held[ip1] != last {
+				t.Errorf("heard %+v", e.State)
+			}
+		case Reminded:
+			if n := len(e.State.Held); e.State.Version != last || n > mostAddresses || n < mostAddresses/2 {
+				t.Errorf("reminded of version %d, with %d addresses", e.State.Version, n)
+			}
+		}
+	}
+}
+
+// TestAttack_ContestsAreFew: a node that says over and over that it has an address of this one has it announced every so often, and not
+// each time; what it says meanwhile is not forgotten.
+func TestAttack_ContestsAreFew(t *testing.T) {
+	r := NewRunner(Config{NodeName: "a"})
+	m := r.member
+	m.Next(Wanted{[]netip.Addr{ip1, ip2}}, moment(0))
+	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5, ip2: 5}}, moment(0))
+	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
+	m.Next(Networks{[]Network{subnet}}, moment(0))
+	announced := map[netip.Addr]int{}
+	process := func(at time.Time) {
+		for _, e := range append(r.take(), Tick{}) {
+			for _, a := range m.Next(e, at) {
+				if a, is := a.(Announce); is {
+					for _, ip := range a.Addresses {
+						announced[ip]++
+					}
+				}
+			}
+		}
+	}
+	say := func(version uint64, ips ...netip.Addr) {
+		held := map[netip.Addr]uint64{}
+		for _, ip := range ips {
+			held[ip] = 1
+		}
+		r.Tell(Heard{State{Name: "b", Run: 1, Version: version, Held: held, Networks: []Network{subnet}}})
+		r.Tell(Reminded{State{Name: "b", Run: 1, Version: version, Held: held, Part: true}})
+	}
+	process(moment(0))
+	for i := range 1000 {
+		say(uint64(i), ip1)
+		process(moment(time.Duration(i) * time.Millisecond))
+	}
+	if n := announced[ip1]; n < 10 || n > 1000/50+1 {
+		t.Errorf("in 1 s it was announced %d times, want every 50 ms at most", n)
+	}
+	say(1000, ip1, ip2)
+	process(moment(1000 * time.Millisecond))
+	process(moment(1060 * time.Millisecond))
+	if announced[ip2] != 1 {
+		t.Errorf("what was said in between was announced %d times, want once", announced[ip2])
+	}
+}
+
 // TestState_LargestOfAnHonestNodeIsRead: what a node may have is what others read, and it takes no more.
 func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
 	network := netip.MustParsePrefix("2001:db8:ffff:ffff::/64")
@@ -376,20 +461,5 @@ func TestAttack_AccusationsPass(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("c is not found alive any more")
 		}
-	}
-}
-
-// TestMembers_AddressOfAnother: a node that says to have another one's address does not silence it.
-func TestMembers_AddressOfAnother(t *testing.T) {
-	a := newTestMembers(t, "a")
-	thief := map[string]netip.Addr{"a": nodesOnLoopback["a"], "b": nodesOnLoopback["b"], "a-thief": nodesOnLoopback["b"], "0-thief": nodesOnLoopback["a"]}
-	a.setNodes(thief, []string{"a", "b", "a-thief", "0-thief"})
-	for address, want := range map[netip.Addr]string{nodesOnLoopback["a"]: "a", nodesOnLoopback["b"]: "b"} {
-		if name, _ := a.nodeAt(address); name != want {
-			t.Errorf("%s is at %s, want %s", name, address, want)
-		}
-	}
-	if at, known := a.addressOf("a-thief"); known {
-		t.Errorf("a-thief is at %s", at)
 	}
 }

@@ -68,12 +68,14 @@
 //     would harm: an old state of an earlier process in which its node is drained has others take its addresses, and an old
 //     answer keeps a dead node from being found so. Whoever records and forges datagrams now makes nodes call each other
 //     more often at most.
-//   - Whose a state is, follows from the address that it came from: the node that the API server has there. Of two nodes that
-//     say that they have one address, it is the one that had it first.
+//   - Whose a state is, follows from the address that it came from: the node that the API server has there. Of several
+//     nodes that say that they have one address, the caller chooses one: that which had it when this process began, or the oldest.
 //   - What of a message memberlist may read is checked (guard.go): flat and complete, of the versions that members speak, and
 //     from whom it says that it is. Else a small message would cost any amount of memory.
 //   - A state has a size, and numbers of addresses and subnets, that are checked before it counts. Epochs are kept of addresses
 //     that Services claim, and of no others.
+//   - Of what a node says the newest alone waits to be dealt with, and a node that says that it has an address of another one has that
+//     one tell the network otherwise every 50 ms at most.
 //
 // A node that lies, with the key, can still say that it has any address of the pool, and be given it, as it can by ARP; refuse to
 // take any; claim addresses that it does not take; and answer for a dead node when it is asked about that. It can have others
@@ -88,7 +90,9 @@
 // there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
 // rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
 // each takes the addresses of the other half once; then the newest Lease counts. Members of versions that seal differently do not
-// hear each other: while a cluster is updated from one, nothing moves, and nothing is taken from nodes that fail.
+// hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
+// within itself, and takes those of nodes that do not answer for them any more, whichever version these had. The other one keeps what it
+// has, and can neither be drained nor take anything.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
 // library, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and

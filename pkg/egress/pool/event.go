@@ -56,6 +56,13 @@ type Heard struct{ State State }
 // for a datagram, and a connection would take too long.
 type Reminded struct{ State State }
 
+// merge adds another part of the same state, which is not newer. An older one is out of date.
+func (e Reminded) merge(part Reminded) {
+	if e.State.Version == part.State.Version && len(e.State.Held)+len(part.State.Held) <= mostAddresses && e.State.Held != nil {
+		maps.Copy(e.State.Held, part.State.Held)
+	}
+}
+
 // Probed is the result of the [Probe] of this number: the MACs of the hosts that have the addresses.
 type Probed struct {
 	Number    int

@@ -29,6 +29,8 @@ const (
 	validity = 250 * time.Millisecond
 	// activity is how long a member may leave an address alone that is its own to take, or that it claims.
 	activity = 2 * time.Second
+	// contestAgain is how often another member is told, and the network, that it does not have an address of this one.
+	contestAgain = 50 * time.Millisecond
 	// failure is how long a member is passed over that could not take an address.
 	failure = 10 * time.Second
 	// freshness is how long before a member is found alive its state may have come, and how long it is waited
@@ -121,6 +123,7 @@ func (m *Member) State() State { return m.published }
 func (m *Member) settle(now time.Time) (actions []Action) {
 	m.wake = time.Time{}
 	m.expire(now)
+	actions = append(actions, m.contest(now)...)
 	actions = append(actions, m.giveWay(now)...)
 	actions = append(actions, m.look(now)...)
 	m.vacate(now)

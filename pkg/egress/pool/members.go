@@ -69,8 +69,6 @@ type members struct {
 	nodes map[string]netip.Addr
 	at    map[netip.Addr]string
 	pool  []string
-	// displaced are those whose address another one has.
-	displaced map[string]bool
 	// state is what others are told, reminders what those are that are not alive.
 	state     []byte
 	reminders [][]byte
@@ -110,9 +108,6 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 	m.guard.nodeAt, m.guard.addressOf = m.nodeAt, m.addressOf
 	transport, err := listen(logger, config.Keys, m.guard, transportEvents{state: m.ownState, heard: m.heard, stranger: m.stranger})
 	if err != nil {
-		if config.Explain != nil {
-			err = config.Explain(err)
-		}
 		return nil, err
 	}
 	m.transport = transport
@@ -153,42 +148,21 @@ func (m *members) start(f func()) {
 	}
 }
 
-// setNodes says which nodes the cluster has, at which addresses, and which are in the pool. A node that has just left
-// the pool is a member until it has handed its addresses over.
+// setNodes says which nodes the cluster has, at which addresses, each at one of its own, and which are in the pool. A node that has
+// just left the pool is a member until it has handed its addresses over.
 func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 	m.place(nodes, pool)
 	m.guard.forget(func(name string) bool { _, known := m.addressOf(name); return known })
 	m.transport.forget()
 }
 
-// place notes where nodes are. Of two that say that they have an address it is this one's, or that of the one that had it first: a node
-// says itself which addresses it has, and is not to silence another one.
+// place notes where nodes are.
 func (m *members) place(nodes map[string]netip.Addr, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, before := make(map[netip.Addr]string, len(nodes)), m.displaced
-	m.displaced = map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		other, taken := at[nodes[name]]
-		switch {
-		case taken && name != m.name && (other == m.name || m.at[nodes[name]] != name):
-			m.displaced[name] = true
-			continue
-		case taken:
-			m.displaced[other] = true
-		}
-		at[nodes[name]] = name
-	}
-	m.nodes, m.pool, m.at = make(map[string]netip.Addr, len(at)), pool, at
-	for address, name := range at {
-		m.nodes[name] = address
-	}
-	for name := range m.displaced {
-		if !before[name] {
-			m.start(func() {
-				m.logger.Error(nil, "Another node has the InternalIP of this one, which is no member of the pool therefore; correct the addresses of both Nodes", "node", name, "address", nodes[name])
-			})
-		}
+	m.nodes, m.pool, m.at = nodes, pool, make(map[netip.Addr]string, len(nodes))
+	for name, address := range nodes {
+		m.at[address] = name
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
-	"slices"
 	"time"
 )
 
@@ -22,6 +21,9 @@ type peer struct {
 	claimed map[netip.Addr]time.Time
 	// left is when it was heard that it does not have an address any more.
 	left map[netip.Addr]time.Time
+	// rival: it has told addresses since contested, of which some may be this member's.
+	rival     bool
+	contested time.Time
 }
 
 // fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
@@ -165,7 +167,9 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 		return nil
 	}
 	p.note(e.State, now)
-	return m.contest(e.State)
+	m.noteEpochs(e.State.Held)
+	p.rival = true
+	return nil
 }
 
 // What it says of all its addresses may be older than this, or come later.
@@ -184,23 +188,30 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 		return nil
 	}
 	p.state.Held = held
-	return m.contest(e.State)
+	m.noteEpochs(e.State.Held)
+	p.rival = true
+	return nil
 }
 
-// contest tells the others, and the network, which addresses of this member another one has with a lower epoch.
-func (m *Member) contest(s State) []Action {
-	var contested []netip.Addr
-	m.noteEpochs(s.Held)
-	for ip := range s.Held {
-		if _, here := m.held[ip]; here && !m.outranked(ip, s.Name) && m.peers[s.Name].state.objects(ip) == "" {
-			contested = append(contested, ip)
+// contest tells the others, and the network, which addresses of this member others have with a lower epoch: of each other one every so
+// often at most, for one may say so thousands of times a second.
+func (m *Member) contest(now time.Time) []Action {
+	contested := map[netip.Addr]bool{}
+	for name, p := range m.peers {
+		if !p.rival || !m.due(p.contested.Add(contestAgain), now) {
+			continue
+		}
+		p.rival = false
+		for ip := range p.state.Held {
+			if _, here := m.held[ip]; here && !m.outranked(ip, name) && p.state.objects(ip) == "" {
+				contested[ip], p.contested = true, now
+			}
 		}
 	}
 	if len(contested) == 0 {
 		return nil
 	}
-	slices.SortFunc(contested, netip.Addr.Compare)
-	return append(m.publish(true), Announce{contested})
+	return append(m.publish(true), Announce{sorted(contested)})
 }
 
 // noteEpochs notes epochs of addresses that the pool is to hold. What nobody wants is of no use, and may be all of a network.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,7 +33,6 @@ func TestRunner_SaysWhyItIsAbsent(t *testing.T) {
 			var told atomic.Int32
 			r, _ := newFakeRunner()
 			r.config.Port = loopbackPort
-			r.config.Explain = func(err error) error { return fmt.Errorf("somebody has the port: %w", err) }
 			r.config.Changed = func() { told.Add(1) }
 			r.config.Keys = func() holders.Keys {
 				if key.Load() {
@@ -45,8 +46,9 @@ func TestRunner_SaysWhyItIsAbsent(t *testing.T) {
 			running.Go(func() { r.Run(ctx) })
 			defer running.Wait()
 			defer cancel()
+			owner := fmt.Sprintf("by process %d (", os.Getpid())
 			awaitAbsence(t, r, func(err error) bool {
-				return errors.Is(err, syscall.EADDRINUSE) && err.Error()[:21] == "somebody has the port"
+				return errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), owner) && strings.Contains(err.Error(), "egress-snat-assign-port")
 			})
 			_ = port.Close()
 			awaitAbsence(t, r, func(err error) bool { return errors.Is(err, ErrNoKey) })

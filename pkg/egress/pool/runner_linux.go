@@ -28,8 +28,6 @@ type Config struct {
 	// Keys returns what seals that, now: the first key seals, all of them open. Without a key this node neither says nor believes
 	// anything; nil for never. It must not wait.
 	Keys func() holders.Keys
-	// Explain returns the error with which the port could not be opened, with who has it; nil for the error as it is.
-	Explain func(error) error
 	// Networks are where the pool's addresses lie. In them, this node has no addresses that it may lose.
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
@@ -174,9 +172,34 @@ func (r *Runner) Tell(e Event) {
 			return
 		}
 	}
-	r.queue = append(r.queue, e)
+	r.queue = enqueue(r.queue, e)
 	r.isDue()
 	wake(r.wake)
+}
+
+// enqueue appends an event to those that wait. Of what a node says, the newest alone waits: one with the key may say thousands of states
+// a second, and each costs more than to say it.
+func enqueue(queue []Event, e Event) []Event {
+	var place int
+	switch e := e.(type) {
+	case Heard:
+		place = slices.IndexFunc(queue, func(o Event) bool { waits, is := o.(Heard); return is && waits.State.Name == e.State.Name })
+		if place >= 0 && !e.State.newer(queue[place].(Heard).State) {
+			return queue
+		}
+	case Reminded:
+		place = slices.IndexFunc(queue, func(o Event) bool { waits, is := o.(Reminded); return is && waits.State.Name == e.State.Name })
+		if place >= 0 && !e.State.newer(queue[place].(Reminded).State) {
+			queue[place].(Reminded).merge(e)
+			return queue
+		}
+	default:
+		place = -1
+	}
+	if place >= 0 {
+		queue = slices.Delete(queue, place, place+1)
+	}
+	return append(queue, e)
 }
 
 // DueSince returns since when Run has not come to something that it has to do; zero if there is nothing. It is for those who
@@ -194,8 +217,8 @@ func (r *Runner) isDue() {
 	}
 }
 
-// SetNodes says which nodes the cluster has, at which addresses, and which are in the pool. This node's own address, the last one
-// that it had, is where it speaks to the others.
+// SetNodes says which nodes the cluster has, at which addresses, each at one of its own, and which are in the pool. This node's own
+// address, the last one that it had, is where it speaks to the others. The map must not be changed.
 func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string) {
 	r.mu.Lock()
 	r.nodes, r.pool = nodes, pool
