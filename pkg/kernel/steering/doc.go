@@ -81,6 +81,13 @@
 //	        ip saddr != 192.0.2.2                                           counter forged drop
 //	        meta skuid != -1                                                counter forged drop
 //	                                                                        notrack
+//	    }
+//	    chain output {
+//	        type filter hook output priority -95;
+//	        meta skuid != -1                                                goto by-process
+//	    }
+//	    chain by-process {
+//	        udp dport 4799 ip daddr @nodes ct state ! untracked             counter forged drop
 //	    }                                                                   all again for the port of announcements, and for
 //	                                                                        the pool's, udp and tcp, but what asks for skuid;
 //	                                                                        for the pool's without notrack, and with
@@ -201,6 +208,7 @@
 // A node's address is no proof for what a process in the node's own network sends, which takes no right. The kernel's own
 // packets of the tunnel have no socket with an owner: the pod's socket is left behind in the pod's network. So what has one
 // does not get out, also what a process sends by steer0 itself (SO_BINDTODEVICE): a packet keeps its socket when it is wrapped.
+// What a Service leads to another node's port has another address or port in tunnel-output, and is tracked, so by-process drops it.
 // This program sends nothing there: nudges of connections go to pods here and to the outside, and the barrier's resets are
 // the kernel's.
 //
@@ -260,6 +268,7 @@
 //   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked. ports-input is behind it, for
 //     an answer to a masqueraded pod may have such a port, too; others never get to the device. What a node would
 //     masquerade, and so make look like its own, is in prerouting.
+//   - output is behind kube-proxy's DNAT of what processes send (-100): there it shows to whom a Service leads.
 //   - first sees whose a packet is for the last time. Behind source NAT the packet does not say so,
 //     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
 //     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own

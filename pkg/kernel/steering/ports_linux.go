@@ -23,6 +23,7 @@ func (l layout) portsChains() map[string][]table.Rule {
 		return chains
 	}
 	chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
+	chains[outputChain], chains[processChain] = l.output(), l.byProcess()
 	for _, port := range ports {
 		chains[port.chain(portChains)], chains[port.chain(deliverChains)], chains[port.chain(speakChains)] = l.toPort(port), l.delivered(port), l.fromHere(port)
 	}
@@ -82,10 +83,16 @@ func (l layout) delivered(port nodesPort) []table.Rule {
 		l.rule(port.purpose+", from anybody else", l.Source(l.First), notIn(nodesSet), drop(foreignCounter)),
 		l.rule(port.purpose+", to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq), drop(foreignCounter)),
 	}
-	if port.tracked {
-		return append(rules, l.rule(port.purpose+", by a Service", dnatted(), drop(foreignCounter)))
+	return append(rules, l.rule(port.purpose+", by a Service, or not let in", port.unjudged(), drop(foreignCounter)))
+}
+
+// unjudged lets packets pass that had another port or address when toPort, or fromHere, could have met them: a Service has led
+// them to this one. What those let pass is not tracked, but of ports that have flows.
+func (p nodesPort) unjudged() []expr.Any {
+	if p.tracked {
+		return dnatted()
 	}
-	return append(rules, l.rule(port.purpose+", not let in", tracked(), drop(foreignCounter)))
+	return tracked()
 }
 
 // isSelf compares an address that was loaded with that by which the other nodes know this one.
@@ -129,6 +136,20 @@ func (l layout) fromHere(port nodesPort) (rules []table.Rule) {
 	}
 	if !port.tracked {
 		rules = append(rules, l.rule(port.purpose+", to another node", notrack()))
+	}
+	return rules
+}
+
+// output picks out what a process of this node sends. What is forwarded never comes here, and what the kernel has wrapped is
+// compared once.
+func (l layout) output() []table.Rule {
+	return []table.Rule{l.rule("by a process", ofProcess(), goToChain(processChain))}
+}
+
+// byProcess keeps a process from the ports of other nodes that a Service leads to: fromHere is in front of that Service.
+func (l layout) byProcess() (rules []table.Rule) {
+	for _, port := range l.config.ports() {
+		rules = append(rules, l.rule(port.purpose+", by a Service", to(port), l.Destination(l.First), in(nodesSet), port.unjudged(), drop(forgedCounter)))
 	}
 	return rules
 }

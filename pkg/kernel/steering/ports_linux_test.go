@@ -126,6 +126,41 @@ func TestPorts_ByAService(t *testing.T) {
 	})
 }
 
+// TestPorts_ByAServiceOfTheOwnNode: no process in a node's own network gets into another node's tunnel, or speaks to its other ports,
+// by a Service that its own node leads there, whatever port the Service has.
+func TestPorts_ByAServiceOfTheOwnNode(t *testing.T) {
+	onAttacked(t, func(a *attacked) {
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[a.family]
+		forged := a.forgery(a.victim, a.attacker, a.addr(a.lab.Pod(3)))
+		came := a.count(a.victim.host, "prerouting", -400, "iifname steer0")
+		for i, to := range []struct {
+			port     uint16
+			protocol string
+		}{{tunnelPort, "udp"}, {announcePort, "udp"}, {assignPort, "udp"}, {assignPort, "tcp"}} {
+			for _, service := range []uint16{80, to.port} {
+				clusterIP := netip.AddrPortFrom(a.of("198.51.100.80", "2001:db8:51::80"), service)
+				table := fmt.Sprintf("service%d-%d", i, service)
+				a.attacker.nftInput(fmt.Sprintf("table %s %s { chain c { type nat hook output priority -100; %s daddr %s %s dport %d dnat to %s; }; }\n",
+					family, table, family, clusterIP.Addr(), to.protocol, service, netip.AddrPortFrom(a.victim.ip, to.port)))
+				before, elsewhere := a.attacker.drops(), a.victim.drops()
+				if to.protocol == "tcp" {
+					a.send("tcp", a.attacker.host, netip.Addr{}, clusterIP)
+				} else if err := a.attacker.host.DoWithoutRights(func() error {
+					return a.attacker.host.SendUDP(netip.Addr{}, clusterIP, forged)
+				}); !errors.Is(err, unix.EPERM) {
+					t.Errorf("%s port %d by %s: %v, want it to be refused", to.protocol, to.port, clusterIP, err)
+				}
+				a.attacker.dropped(before, forgedCounter)
+				a.victim.dropped(elsewhere)
+				a.attacker.nft("delete table %s %s", family, table)
+			}
+		}
+		if n := came.packets(); n > 0 {
+			t.Errorf("%d packets have come out of the tunnel", n)
+		}
+	})
+}
+
 // TestPorts_ProcessOfANode: a process in a node's own network, without any right, gets nothing into the tunnel: not into
 // another node's, nor its own, nor all of them at once; and it does not speak as another node.
 func TestPorts_ProcessOfANode(t *testing.T) {

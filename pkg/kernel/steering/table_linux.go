@@ -18,6 +18,8 @@ const (
 	deliverChains     = "deliver-"
 	speakChains       = "speak-"
 	tunnelOutputChain = "tunnel-output"
+	outputChain       = "output"
+	processChain      = "by-process"
 	preroutingChain   = "prerouting"
 	arrivalsChain     = "arrivals"
 	answersChain      = "answers"
@@ -81,7 +83,8 @@ func (l layout) spec() table.Spec {
 	if l.config.spoken() && len(l.config.ports()) > 0 {
 		chains = append(chains,
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
-			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
+			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw),
+			filter(outputChain, nftables.ChainHookOutput, waysPriority))
 	}
 	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
 }
