@@ -88,6 +88,10 @@
 //	    }
 //	    chain by-process {
 //	        udp dport 4799 ip daddr @nodes ct state ! untracked             counter forged drop
+//	        ct state invalid                                                accept, this and what follows in IPv6 alone
+//	        ip6 daddr @exclusions                                           accept
+//	        ip6 saddr . meta l4proto @bound                                 counter forged drop
+//	        ip6 saddr @egress-ips fib saddr type != local                   counter forged drop
 //	    }                                                                   all again for the port of announcements, and for
 //	                                                                        the pool's, udp and tcp, but what asks for skuid;
 //	                                                                        for the pool's without notrack, and with
@@ -150,10 +154,6 @@
 //	    }
 //	    chain first {
 //	        type nat hook postrouting priority -199;
-//	        meta skuid != -1 ip6 saddr . meta l4proto @bound
-//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
-//	        meta skuid != -1 ip6 saddr @egress-ips fib saddr type != local
-//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
 //	        ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own
 //	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
 //	    }
@@ -195,7 +195,7 @@
 // The rules for bindings of all protocols are there only if there is one, and those that lead to ways, and fit answers, only
 // if one leads away from this node. The chains of the tunnel, and the rule of what is forged, are in the table of the family of
 // the nodes' addresses. What they do for the tunnel they do for the port by which nodes tell each other what they hold (package
-// holders), too. The table of the other family has ports-input alone, which drops all that is for one of these ports.
+// holders), too. Of these the table of the other family has ports-input alone, which drops all that is for one of these ports.
 //
 // # Who gets into the tunnel
 //
@@ -213,8 +213,10 @@
 // the kernel's.
 //
 // In IPv6 a process may send from any address (IPV6_FREEBIND): so the ports' packets must leave from this node's own,
-// and first drops what a process begins as a bound pod, or from an egress IP that is on another node. From one that is on this node
-// any process may send: it is the node's address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
+// and by-process drops what a process sends as a bound pod, or from an egress IP that is on another node. A chain of NAT would see
+// nothing of a flow that the pod itself has begun. What is invalid passes: sending it takes a right, no source NAT gives it an
+// egress IP, and nudges of connections are invalid. From an egress IP that is on this node any process may send: it is the node's
+// address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
 //
 // # Without a tunnel
 //
@@ -268,7 +270,8 @@
 //   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked. ports-input is behind it, for
 //     an answer to a masqueraded pod may have such a port, too; others never get to the device. What a node would
 //     masquerade, and so make look like its own, is in prerouting.
-//   - output is behind kube-proxy's DNAT of what processes send (-100): there it shows to whom a Service leads.
+//   - output is behind kube-proxy's DNAT of what processes send (-100): there it shows to whom a Service leads. Nothing that is
+//     forwarded comes there.
 //   - first sees whose a packet is for the last time. Behind source NAT the packet does not say so,
 //     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
 //     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own

@@ -23,7 +23,6 @@ func (l layout) portsChains() map[string][]table.Rule {
 		return chains
 	}
 	chains[tunnelInputChain], chains[tunnelOutputChain] = l.tunnelInput(), l.tunnelOutput()
-	chains[outputChain], chains[processChain] = l.output(), l.byProcess()
 	for _, port := range ports {
 		chains[port.chain(portChains)], chains[port.chain(deliverChains)], chains[port.chain(speakChains)] = l.toPort(port), l.delivered(port), l.fromHere(port)
 	}
@@ -136,20 +135,6 @@ func (l layout) fromHere(port nodesPort) (rules []table.Rule) {
 	}
 	if !port.tracked {
 		rules = append(rules, l.rule(port.purpose+", to another node", notrack()))
-	}
-	return rules
-}
-
-// output picks out what a process of this node sends. What is forwarded never comes here, and what the kernel has wrapped is
-// compared once.
-func (l layout) output() []table.Rule {
-	return []table.Rule{l.rule("by a process", ofProcess(), goToChain(processChain))}
-}
-
-// byProcess keeps a process from the ports of other nodes that a Service leads to: fromHere is in front of that Service.
-func (l layout) byProcess() (rules []table.Rule) {
-	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose+", by a Service", to(port), l.Destination(l.First), in(nodesSet), port.unjudged(), drop(forgedCounter)))
 	}
 	return rules
 }

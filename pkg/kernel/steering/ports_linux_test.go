@@ -290,6 +290,62 @@ func TestPackets_ProcessAsAPod(t *testing.T) {
 	}
 }
 
+// TestPackets_ProcessInTheFlowOfAPod: a process in a node's own network, without any right, sends nothing in a flow that a bound pod has
+// begun, neither where that leaves from nor where it is steered. This program's own nudges leave.
+func TestPackets_ProcessInTheFlowOfAPod(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, kernel.IPv6, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true})
+			c.holdsOn(0, c.egressIP)
+			bindings, ways := []kernel.Binding{c.bind(1, protocol, c.egressIP), c.bind(2, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)}
+			c.steer(bindings, ways)
+			to := netip.AddrPortFrom(c.outside(), 8079)
+			for i, n := range c.nodes {
+				pod := c.lab.Pod(i + 1)
+				from := netip.AddrPortFrom(c.addr(pod), 7777)
+				left := c.count(c.lab.Outside(), "prerouting", -400, "udp dport 8079")
+				send := func() error { return pod.SendUDPFrom(from, to, []byte("I")) }
+				if err := pod.Do(send); err != nil {
+					t.Fatal(err)
+				}
+				left.await()
+				before := n.drops()
+				err := n.host.DoWithoutRights(func() error { return n.host.SendUDPFrom(from, to, []byte("who?")) })
+				if !errors.Is(err, unix.EPERM) {
+					t.Errorf("%s: %v, want it to be refused", n.host.Name, err)
+				}
+				n.dropped(before, forgedCounter)
+				if err := pod.Do(send); err != nil {
+					t.Fatal(err)
+				}
+				left.awaitMore(1)
+				if packets := left.packets(); packets != 2 {
+					t.Errorf("%s: %d packets have left, want the pod's two", n.host.Name, packets)
+				}
+			}
+			n := c.nodes[1] // the egress IP may have been here before
+			nudged, before := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp dport 8079"), n.drops()
+			if err := n.host.Do(func() error { return nudge(c.egressIP, to) }); err != nil {
+				t.Fatal(err)
+			}
+			nudged.await()
+			n.dropped(before)
+		})
+	}
+}
+
+// nudge sends a SYN+ACK of no connection from whatever address of IPv6.
+func nudge(from netip.Addr, to netip.AddrPort) (err error) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	packet := append([]byte{0x60, 0, 0, 0, 0, 20, unix.IPPROTO_TCP, 64}, append(from.AsSlice(), to.Addr().AsSlice()...)...)
+	packet = append(packet, 0x1f, 0x90, byte(to.Port()>>8), byte(to.Port()), 0, 0, 0, 0, 0, 0, 0, 0, 5<<4, flagSYN|flagACK, 0, 0, 0, 0, 0, 0)
+	return unix.Sendto(fd, packet, 0, &unix.SockaddrInet6{Addr: to.Addr().As16()})
+}
+
 // sendBySteer0 sends to the node with a number by the tunnel's own device, as any process may.
 func (a *attacked) sendBySteer0(number int) (err error) {
 	fd, err := unix.Socket(map[kernel.Family]int{kernel.IPv4: unix.AF_INET, kernel.IPv6: unix.AF_INET6}[a.family], unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -83,8 +83,10 @@ func (l layout) spec() table.Spec {
 	if l.config.spoken() && len(l.config.ports()) > 0 {
 		chains = append(chains,
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
-			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw),
-			filter(outputChain, nftables.ChainHookOutput, waysPriority))
+			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
+	}
+	if l.config.judgesProcesses() {
+		chains = append(chains, filter(outputChain, nftables.ChainHookOutput, waysPriority))
 	}
 	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
 }
@@ -120,6 +122,9 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		chains[answersChain] = l.answers(c.pods > 0, at.mss)
 	}
 	maps.Copy(chains, l.portsChains())
+	if l.config.judgesProcesses() {
+		chains[outputChain], chains[processChain] = l.output(), l.byProcess(c.pods > 0)
+	}
 	for speaker := range c.sets[speakersMap] {
 		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
 	}
