@@ -33,6 +33,7 @@
 //	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
 //	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
 //	    set homed      { type ipv4_addr; }                                  pod whose node is known
+//	    set away       { type ipv4_addr; }                                  of these, those of other nodes
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set held       { type ipv4_addr; }                                  those that this node holds
@@ -114,8 +115,7 @@
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      tcp option maxseg size set (MTU - 40)
 //	    }
 //	    chain begins {
-//	        ct state new ip saddr . meta l4proto @bound
-//	            fib saddr . iif oif missing ip daddr != @exclusions         counter forged drop, where no way leads away
+//	        ct state new ip saddr . meta l4proto @bound                     jump astray, where no way leads away
 //	        tcp flags syn / syn,rst,ack                                     return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -131,8 +131,12 @@
 //	        ct status snat                                                  accept
 //	        ip daddr @exclusions                                            accept
 //	        ip saddr . meta l4proto . ip daddr @own                         accept
-//	        ct state new fib saddr . iif oif missing                        counter forged drop
+//	        ct state new                                                    jump astray
 //	        meta priority set ip saddr . meta l4proto map @ways             goto way
+//	    }
+//	    chain astray {
+//	        fib saddr . iif oif missing ip daddr != @exclusions             counter forged drop
+//	        ip saddr @away ip daddr != @exclusions fib daddr type != local  counter forged drop
 //	    }
 //	    chain way {                                                         each sets the priority to 0 again
 //	        meta priority 2:200                                             mark := 2, accept
@@ -254,6 +258,11 @@
 // sender is not: that of a node follows from its address, and tunnel-input sees to it that the two belong together. A pod of
 // which nothing is known here is not bound here, either. Packets of a flow that has begun are not looked at again:
 // a node that forges one gets no answer.
+//
+// What another node's pod begins to the outside comes here by arrivals alone. The way back to the pod is no proof: it leads into
+// the network plugin's tunnel, into which anybody sends who reaches a node, or onto the nodes' network. So astray drops what
+// comes otherwise, where the pod's node is known. That may be honest in one case: a pod uses the node port of the node that has
+// its egress IP, for a Service whose endpoints are outside of the cluster. Its own node replaces other addresses of Services.
 //
 // # Why each hook
 //

@@ -25,6 +25,7 @@ const (
 	answersChain      = "answers"
 	beginsChain       = "begins"
 	boundChain        = "bound-pod"
+	astrayChain       = "astray"
 	wayChain          = "way"
 	firstChain        = "first"
 	postroutingChain  = "postrouting"
@@ -106,6 +107,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
 		arrivalsChain:    l.arrivals(c.pods > 0),
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
+		astrayChain:      l.astray(),
 		firstChain:       l.first(c.pods > 0),
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
