@@ -37,7 +37,12 @@ func (h *Host) DoWithoutRights(fn func() error) error {
 // SendUDP sends a datagram from the network of the thread in which it is called by [Host.Do], to whatever address: by the
 // host's interface where an address does not say which one. A source that is valid need not be the host's, where the kernel
 // allows that.
-func (h *Host) SendUDP(source netip.Addr, to netip.AddrPort, payload []byte) (err error) {
+func (h *Host) SendUDP(source netip.Addr, to netip.AddrPort, payload []byte) error {
+	return h.SendUDPFrom(netip.AddrPortFrom(source, 0), to, payload)
+}
+
+// SendUDPFrom is SendUDP from a port; from any if it is 0.
+func (h *Host) SendUDPFrom(source, to netip.AddrPort, payload []byte) (err error) {
 	device, err := net.InterfaceByName(h.dev)
 	if err != nil {
 		return err
@@ -65,11 +70,11 @@ func (h *Host) SendUDP(source netip.Addr, to netip.AddrPort, payload []byte) (er
 			return err
 		}
 	}
-	if source.IsValid() {
+	if source.Addr().IsValid() {
 		if err := unix.SetsockoptInt(fd, level, freebind, 1); err != nil {
 			return err
 		}
-		if err := unix.Bind(fd, socketAddress(netip.AddrPortFrom(source, 0), device.Index)); err != nil {
+		if err := unix.Bind(fd, socketAddress(source, device.Index)); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,8 @@ type Steering struct {
 	// only from them does this node take what is steered then.
 	Senders map[netip.Addr]HardwareAddr
 	// Homes are the nodes, by their addresses in Nodes or Self, on which bound pods run, as far as they are known. What
-	// another node sends here from such a pod's address is dropped. A node that nothing is sent to has none.
+	// begins a flow to the outside from such a pod's address is dropped unless that node has steered it here. A node that nothing
+	// is sent to has none.
 	Homes map[netip.Addr]netip.Addr
 }
 

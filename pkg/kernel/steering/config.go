@@ -67,5 +67,11 @@ func (c Config) spoken() bool {
 	return c.NodeIP.IsValid() && c.NodeIP.Is4() == (c.Family == kernel.IPv4)
 }
 
+// judgesProcesses tells whether there is anything that a process of this node must not send in this family: to ports of other
+// nodes, or from others' addresses, which IPv6 alone lets it try.
+func (c Config) judgesProcesses() bool {
+	return c.Family == kernel.IPv6 || c.spoken() && len(c.ports()) > 0
+}
+
 // hasTunnel tells whether packets of the tunnel itself are of this family.
 func (c Config) hasTunnel() bool { return c.Transport == VXLAN && c.spoken() }

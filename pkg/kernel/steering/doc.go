@@ -33,6 +33,7 @@
 //	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
 //	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
 //	    set homed      { type ipv4_addr; }                                  pod whose node is known
+//	    set away       { type ipv4_addr; }                                  of these, those of other nodes
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set held       { type ipv4_addr; }                                  those that this node holds
@@ -81,6 +82,17 @@
 //	        ip saddr != 192.0.2.2                                           counter forged drop
 //	        meta skuid != -1                                                counter forged drop
 //	                                                                        notrack
+//	    }
+//	    chain output {
+//	        type filter hook output priority -95;
+//	        meta skuid != -1                                                goto by-process
+//	    }
+//	    chain by-process {
+//	        udp dport 4799 ip daddr @nodes ct state ! untracked             counter forged drop
+//	        ct state invalid                                                accept, this and what follows in IPv6 alone
+//	        ip6 daddr @exclusions                                           accept
+//	        ip6 saddr . meta l4proto @bound                                 counter forged drop
+//	        ip6 saddr @egress-ips fib saddr type != local                   counter forged drop
 //	    }                                                                   all again for the port of announcements, and for
 //	                                                                        the pool's, udp and tcp, but what asks for skuid;
 //	                                                                        for the pool's without notrack, and with
@@ -103,8 +115,7 @@
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      tcp option maxseg size set (MTU - 40)
 //	    }
 //	    chain begins {
-//	        ct state new ip saddr . meta l4proto @bound
-//	            fib saddr . iif oif missing ip daddr != @exclusions         counter forged drop, where no way leads away
+//	        ct state new ip saddr . meta l4proto @bound                     jump astray, where no way leads away
 //	        tcp flags syn / syn,rst,ack                                     return
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -120,8 +131,12 @@
 //	        ct status snat                                                  accept
 //	        ip daddr @exclusions                                            accept
 //	        ip saddr . meta l4proto . ip daddr @own                         accept
-//	        ct state new fib saddr . iif oif missing                        counter forged drop
+//	        ct state new                                                    jump astray
 //	        meta priority set ip saddr . meta l4proto map @ways             goto way
+//	    }
+//	    chain astray {
+//	        fib saddr . iif oif missing ip daddr != @exclusions             counter forged drop
+//	        ip saddr @away ip daddr != @exclusions fib daddr type != local  counter forged drop
 //	    }
 //	    chain way {                                                         each sets the priority to 0 again
 //	        meta priority 2:200                                             mark := 2, accept
@@ -143,10 +158,6 @@
 //	    }
 //	    chain first {
 //	        type nat hook postrouting priority -199;
-//	        meta skuid != -1 ip6 saddr . meta l4proto @bound
-//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
-//	        meta skuid != -1 ip6 saddr @egress-ips fib saddr type != local
-//	            ip6 daddr != @exclusions                                    counter forged drop, in IPv6 alone
 //	        ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own
 //	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
 //	    }
@@ -188,7 +199,7 @@
 // The rules for bindings of all protocols are there only if there is one, and those that lead to ways, and fit answers, only
 // if one leads away from this node. The chains of the tunnel, and the rule of what is forged, are in the table of the family of
 // the nodes' addresses. What they do for the tunnel they do for the port by which nodes tell each other what they hold (package
-// holders), too. The table of the other family has ports-input alone, which drops all that is for one of these ports.
+// holders), too. Of these the table of the other family has ports-input alone, which drops all that is for one of these ports.
 //
 // # Who gets into the tunnel
 //
@@ -201,12 +212,15 @@
 // A node's address is no proof for what a process in the node's own network sends, which takes no right. The kernel's own
 // packets of the tunnel have no socket with an owner: the pod's socket is left behind in the pod's network. So what has one
 // does not get out, also what a process sends by steer0 itself (SO_BINDTODEVICE): a packet keeps its socket when it is wrapped.
+// What a Service leads to another node's port has another address or port in tunnel-output, and is tracked, so by-process drops it.
 // This program sends nothing there: nudges of connections go to pods here and to the outside, and the barrier's resets are
 // the kernel's.
 //
 // In IPv6 a process may send from any address (IPV6_FREEBIND): so the ports' packets must leave from this node's own,
-// and first drops what a process begins as a bound pod, or from an egress IP that is on another node. From one that is on this node
-// any process may send: it is the node's address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
+// and by-process drops what a process sends as a bound pod, or from an egress IP that is on another node. A chain of NAT would see
+// nothing of a flow that the pod itself has begun. What is invalid passes: sending it takes a right, no source NAT gives it an
+// egress IP, and nudges of connections are invalid. From an egress IP that is on this node any process may send: it is the node's
+// address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
 //
 // # Without a tunnel
 //
@@ -245,6 +259,11 @@
 // which nothing is known here is not bound here, either. Packets of a flow that has begun are not looked at again:
 // a node that forges one gets no answer.
 //
+// What another node's pod begins to the outside comes here by arrivals alone. The way back to the pod is no proof: it leads into
+// the network plugin's tunnel, into which anybody sends who reaches a node, or onto the nodes' network. So astray drops what
+// comes otherwise, where the pod's node is known. That may be honest in one case: a pod uses the node port of the node that has
+// its egress IP, for a Service whose endpoints are outside of the cluster. Its own node replaces other addresses of Services.
+//
 // # Why each hook
 //
 //   - way has the number that the map gives in the packet's priority: a mark is set as a whole, and has others' bits. Packets of
@@ -260,6 +279,8 @@
 //   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked. ports-input is behind it, for
 //     an answer to a masqueraded pod may have such a port, too; others never get to the device. What a node would
 //     masquerade, and so make look like its own, is in prerouting.
+//   - output is behind kube-proxy's DNAT of what processes send (-100): there it shows to whom a Service leads. Nothing that is
+//     forwarded comes there.
 //   - first sees whose a packet is for the last time. Behind source NAT the packet does not say so,
 //     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
 //     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own

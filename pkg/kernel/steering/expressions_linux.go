@@ -62,6 +62,10 @@ func begins() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitNEW|expr.CtStateBitINVALID|expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
 }
 
+func invalid() []expr.Any {
+	return masked(flow(expr.CtKeySTATE), expr.CtStateBitINVALID, expr.CmpOpNeq, 0)
+}
+
 func related() []expr.Any {
 	return masked(flow(expr.CtKeySTATE), expr.CtStateBitRELATED, expr.CmpOpNeq, 0)
 }

@@ -1167,7 +1167,11 @@ func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
 				for _, n := range c.nodes {
 					n.dropped(nil)
 				}
-				// A pod of the traitor has the victim's address, which its node takes for one of its pods' and sends on.
+				// A pod of the traitor has the victim's address, which its node takes for one of its pods' and sends on: it does not
+				// know of homes, for nothing is sent there.
+				d := traitor.desired
+				d.Steering.Homes = nil
+				traitor.write(d)
 				command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[family]
 				steals := func(what string, stolen netip.Addr) {
 					t.Helper()
@@ -1239,5 +1243,125 @@ func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// overlay has nodes send to each other's pods through a tunnel, as a network plugin does: into which anybody can send who reaches
+// a node. It returns the hardware address of each node's end.
+func (c *cluster) overlay() (ends []net.HardwareAddr) {
+	c.Helper()
+	for i := range c.nodes {
+		ends = append(ends, net.HardwareAddr{2, 0xf1, 0, 0, 0, byte(i)})
+	}
+	for i, n := range c.nodes {
+		lines := []string{
+			fmt.Sprintf("link add %s address %s type vxlan id 1 local %s dstport %d nolearning", overlay, ends[i], n.ip, overlayPort),
+			fmt.Sprintf("link set %s mtu 1400 up", overlay),
+		}
+		for j, other := range c.nodes {
+			if j == i {
+				continue
+			}
+			next := c.of(fmt.Sprintf("169.254.88.%d", j+1), fmt.Sprintf("fe80::88:%d", j+1))
+			lines = append(lines, fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", next, ends[j], overlay))
+			for _, pods := range other.host.PodCIDRs() {
+				if pods.Addr().Is4() == (c.family == kernel.IPv4) {
+					lines = append(lines, fmt.Sprintf("route replace %s via %s dev %s onlink", pods, next, overlay))
+				}
+			}
+		}
+		n.inside(func() error { return n.ways.ip(lines...) })
+		for j, other := range c.nodes {
+			if j != i {
+				c.run(n.host, "bridge fdb replace %s dev %s dst %s", ends[j], overlay, other.ip)
+			}
+		}
+	}
+	return ends
+}
+
+// overlay and overlayPort are the device and the port of the network plugin's tunnel.
+const overlay, overlayPort = "flannel.1", 8472
+
+// TestPackets_FromTheOverlay: what is sent into the network plugin's tunnel with the address of a pod that is bound on another node
+// does not leave from its egress IP, whether or not the node that has it steers others. The pod itself is served.
+func TestPackets_FromTheOverlay(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			onTransports(t, func(c *cluster) {
+				ends := c.overlay()
+				c.holdsOn(0, c.egressIP)
+				c.holdsOn(1, c.another)
+				c.serve(c.lab.Outside(), "udp")
+				pod := c.lab.Pod(2)
+				victim, attacker := c.addr(pod), c.lab.Outside()
+				c.homes = []*lab.Host{c.lab.Pod(1), pod}
+				holder := c.nodes[0]
+				forged := lab.Wrapped(1, ends[0], ends[1], netip.AddrPortFrom(victim, 9000), netip.AddrPortFrom(c.outside(), 8079), "who?")
+				for what, bindings := range map[string][]kernel.Binding{
+					"that steers nothing":    {c.bind(2, protocol, c.egressIP)},
+					"that steers other pods": {c.bind(2, protocol, c.egressIP), c.bind(1, protocol, c.another)},
+				} {
+					c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0), c.another: c.toNode(1)})
+					left := c.count(attacker, "prerouting", -400, "udp dport 8079")
+					before := holder.drops()
+					err := attacker.DoWithoutRights(func() error {
+						return attacker.SendUDP(netip.Addr{}, netip.AddrPortFrom(holder.ip, overlayPort), forged)
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Logf("at a node %s", what)
+					holder.dropped(before, forgedCounter)
+					if packets := left.packets(); packets > 0 {
+						t.Errorf("at a node %s: %d packets have left", what, packets)
+					}
+					before = holder.drops()
+					c.sees("the pod itself", pod, "udp", c.outside(), c.egressIP)
+					holder.dropped(before)
+				}
+			})
+		})
+	}
+}
+
+// TestPackets_FromTheNodesNetwork: what a host on the nodes' network sends with the address of a bound pod, whose node is known,
+// does not leave from its egress IP. What the pod itself sends to an address of the node that has that arrives there as it is.
+func TestPackets_FromTheNodesNetwork(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		for _, transport := range []Transport{VXLAN, Direct} {
+			for _, family := range families {
+				t.Run(fmt.Sprintf("%s, %s, %s", name, transport, family), func(t *testing.T) {
+					c := newCluster(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true}) // nobody masquerades
+					c.use(transport)
+					pod, attacker, holder := c.lab.Pod(2), c.lab.Outside(), c.nodes[0]
+					c.holdsOn(0, c.egressIP)
+					c.holdsOn(0, c.another)
+					c.serve(holder.host, "udp")
+					c.homes = []*lab.Host{pod}
+					c.steer([]kernel.Binding{c.bind(2, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
+					command := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[family]
+					for _, to := range []netip.Addr{c.egressIP, c.another} {
+						c.run(c.nodes[1].host, "%s route add %s via %s", command, to, holder.ip)
+					}
+					c.sees("at its own egress IP", pod, "udp", c.egressIP, c.addr(pod))
+					if transport == Direct { // which does not take it for an arrival, either
+						c.sees("at another address of the node", pod, "udp", c.another, c.addr(pod))
+					}
+					holder.dropped(nil)
+					target := c.of("198.51.100.77", "2001:db8:113::77")
+					left := c.count(holder.host, "postrouting", 300, "ip daddr "+target.String())
+					if err := c.lab.AddAddr(attacker, c.addr(pod)); err != nil {
+						t.Fatal(err)
+					}
+					c.run(attacker, "%s route replace %s via %s src %s", command, target, holder.ip, c.addr(pod))
+					_ = c.unseen("a host with a pod's address", attacker, "udp", target, unanswered)
+					holder.dropped(nil, forgedCounter)
+					if packets := left.packets(); packets > 0 {
+						t.Errorf("%d packets have left", packets)
+					}
+				})
+			}
+		}
 	}
 }

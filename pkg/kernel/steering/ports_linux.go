@@ -82,10 +82,16 @@ func (l layout) delivered(port nodesPort) []table.Rule {
 		l.rule(port.purpose+", from anybody else", l.Source(l.First), notIn(nodesSet), drop(foreignCounter)),
 		l.rule(port.purpose+", to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq), drop(foreignCounter)),
 	}
-	if port.tracked {
-		return append(rules, l.rule(port.purpose+", by a Service", dnatted(), drop(foreignCounter)))
+	return append(rules, l.rule(port.purpose+", by a Service, or not let in", port.unjudged(), drop(foreignCounter)))
+}
+
+// unjudged lets packets pass that had another port or address when toPort, or fromHere, could have met them: a Service has led
+// them to this one. What those let pass is not tracked, but of ports that have flows.
+func (p nodesPort) unjudged() []expr.Any {
+	if p.tracked {
+		return dnatted()
 	}
-	return append(rules, l.rule(port.purpose+", not let in", tracked(), drop(foreignCounter)))
+	return tracked()
 }
 
 // isSelf compares an address that was loaded with that by which the other nodes know this one.

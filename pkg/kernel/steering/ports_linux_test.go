@@ -126,6 +126,41 @@ func TestPorts_ByAService(t *testing.T) {
 	})
 }
 
+// TestPorts_ByAServiceOfTheOwnNode: no process in a node's own network gets into another node's tunnel, or speaks to its other ports,
+// by a Service that its own node leads there, whatever port the Service has.
+func TestPorts_ByAServiceOfTheOwnNode(t *testing.T) {
+	onAttacked(t, func(a *attacked) {
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[a.family]
+		forged := a.forgery(a.victim, a.attacker, a.addr(a.lab.Pod(3)))
+		came := a.count(a.victim.host, "prerouting", -400, "iifname steer0")
+		for i, to := range []struct {
+			port     uint16
+			protocol string
+		}{{tunnelPort, "udp"}, {announcePort, "udp"}, {assignPort, "udp"}, {assignPort, "tcp"}} {
+			for _, service := range []uint16{80, to.port} {
+				clusterIP := netip.AddrPortFrom(a.of("198.51.100.80", "2001:db8:51::80"), service)
+				table := fmt.Sprintf("service%d-%d", i, service)
+				a.attacker.nftInput(fmt.Sprintf("table %s %s { chain c { type nat hook output priority -100; %s daddr %s %s dport %d dnat to %s; }; }\n",
+					family, table, family, clusterIP.Addr(), to.protocol, service, netip.AddrPortFrom(a.victim.ip, to.port)))
+				before, elsewhere := a.attacker.drops(), a.victim.drops()
+				if to.protocol == "tcp" {
+					a.send("tcp", a.attacker.host, netip.Addr{}, clusterIP)
+				} else if err := a.attacker.host.DoWithoutRights(func() error {
+					return a.attacker.host.SendUDP(netip.Addr{}, clusterIP, forged)
+				}); !errors.Is(err, unix.EPERM) {
+					t.Errorf("%s port %d by %s: %v, want it to be refused", to.protocol, to.port, clusterIP, err)
+				}
+				a.attacker.dropped(before, forgedCounter)
+				a.victim.dropped(elsewhere)
+				a.attacker.nft("delete table %s %s", family, table)
+			}
+		}
+		if n := came.packets(); n > 0 {
+			t.Errorf("%d packets have come out of the tunnel", n)
+		}
+	})
+}
+
 // TestPorts_ProcessOfANode: a process in a node's own network, without any right, gets nothing into the tunnel: not into
 // another node's, nor its own, nor all of them at once; and it does not speak as another node.
 func TestPorts_ProcessOfANode(t *testing.T) {
@@ -253,6 +288,62 @@ func TestPackets_ProcessAsAPod(t *testing.T) {
 			left.await()
 		})
 	}
+}
+
+// TestPackets_ProcessInTheFlowOfAPod: a process in a node's own network, without any right, sends nothing in a flow that a bound pod has
+// begun, neither where that leaves from nor where it is steered. This program's own nudges leave.
+func TestPackets_ProcessInTheFlowOfAPod(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, kernel.IPv6, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true})
+			c.holdsOn(0, c.egressIP)
+			bindings, ways := []kernel.Binding{c.bind(1, protocol, c.egressIP), c.bind(2, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)}
+			c.steer(bindings, ways)
+			to := netip.AddrPortFrom(c.outside(), 8079)
+			for i, n := range c.nodes {
+				pod := c.lab.Pod(i + 1)
+				from := netip.AddrPortFrom(c.addr(pod), 7777)
+				left := c.count(c.lab.Outside(), "prerouting", -400, "udp dport 8079")
+				send := func() error { return pod.SendUDPFrom(from, to, []byte("I")) }
+				if err := pod.Do(send); err != nil {
+					t.Fatal(err)
+				}
+				left.await()
+				before := n.drops()
+				err := n.host.DoWithoutRights(func() error { return n.host.SendUDPFrom(from, to, []byte("who?")) })
+				if !errors.Is(err, unix.EPERM) {
+					t.Errorf("%s: %v, want it to be refused", n.host.Name, err)
+				}
+				n.dropped(before, forgedCounter)
+				if err := pod.Do(send); err != nil {
+					t.Fatal(err)
+				}
+				left.awaitMore(1)
+				if packets := left.packets(); packets != 2 {
+					t.Errorf("%s: %d packets have left, want the pod's two", n.host.Name, packets)
+				}
+			}
+			n := c.nodes[1] // the egress IP may have been here before
+			nudged, before := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp dport 8079"), n.drops()
+			if err := n.host.Do(func() error { return nudge(c.egressIP, to) }); err != nil {
+				t.Fatal(err)
+			}
+			nudged.await()
+			n.dropped(before)
+		})
+	}
+}
+
+// nudge sends a SYN+ACK of no connection from whatever address of IPv6.
+func nudge(from netip.Addr, to netip.AddrPort) (err error) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	packet := append([]byte{0x60, 0, 0, 0, 0, 20, unix.IPPROTO_TCP, 64}, append(from.AsSlice(), to.Addr().AsSlice()...)...)
+	packet = append(packet, 0x1f, 0x90, byte(to.Port()>>8), byte(to.Port()), 0, 0, 0, 0, 0, 0, 0, 0, 5<<4, flagSYN|flagACK, 0, 0, 0, 0, 0, 0)
+	return unix.Sendto(fd, packet, 0, &unix.SockaddrInet6{Addr: to.Addr().As16()})
 }
 
 // sendBySteer0 sends to the node with a number by the tunnel's own device, as any process may.

@@ -15,26 +15,9 @@ import (
 func (l layout) first(pods bool) []table.Rule {
 	first := slices.Concat(newFlow(), unconfirmed(), l.unmarked())
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
-	rules := append(l.pretended(pods), l.rule("a bound pod's flow begins", l.boundPod(l.protocol()), first, outside))
+	rules := []table.Rule{l.rule("a bound pod's flow begins", l.boundPod(l.protocol()), first, outside)}
 	if pods {
 		rules = append(rules, l.rule("a bound pod's flow begins", l.boundPodOfAll(), first, outside))
-	}
-	return rules
-}
-
-// pretended drops what a process in the node's own network begins as a bound pod, or from an egress IP that is on another node. In
-// IPv4 that takes a right; in IPv6 a process may send from any address (IPV6_FREEBIND).
-func (l layout) pretended(pods bool) []table.Rule {
-	if l.config.Family != kernel.IPv6 {
-		return nil
-	}
-	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), drop(forgedCounter))
-	rules := []table.Rule{
-		l.rule("a process as a bound pod", ofProcess(), l.Source(l.First), l.protocol(), in(boundSet), outside),
-		l.rule("a process from an egress IP of another node", ofProcess(), l.Source(l.First), in(egressIPsSet), sourceIsElsewhere(), outside),
-	}
-	if pods {
-		rules = append(rules, l.rule("a process as a bound pod", ofProcess(), l.Source(l.First), in(boundPodsSet), outside))
 	}
 	return rules
 }

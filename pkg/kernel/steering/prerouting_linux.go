@@ -80,7 +80,7 @@ func (l layout) begins(pods, steers bool) []table.Rule {
 	rules = append(rules, l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
 		l.Destination(l.First), in(heldSet), jump(nostateChain)))
 	if !steers {
-		return slices.Concat(l.astray(pods), rules)
+		return slices.Concat(l.bindingsBegin(pods), rules)
 	}
 	return append(rules,
 		l.rule("a bound pod's ICMP error about a flow", related(), notSNATed(), l.Destination(l.First), notIn(exclusionsSet),
@@ -98,7 +98,7 @@ func (l layout) bound(pods bool) []table.Rule {
 		rules = append(rules, l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)))
 	}
 	rules = append(rules,
-		l.rule("from where the pod is not", newFlow(), cameWhereRouted(false), drop(forgedCounter)),
+		l.rule("begins a flow", newFlow(), jump(astrayChain)),
 		l.rule("of a bound pod", l.Source(l.First), l.protocol(), l.takeWayIn(waysMap)))
 	if pods {
 		rules = append(rules,
@@ -107,15 +107,24 @@ func (l layout) bound(pods bool) []table.Rule {
 	return rules
 }
 
-// astray drops what begins a flow of a bound pod and came by another interface than the one by which the pod is reached: another
-// pod has sent it, here or on another node, or somebody into the network plugin's tunnel. Where packets are steered, bound does so.
-func (l layout) astray(pods bool) []table.Rule {
-	outside := slices.Concat(cameWhereRouted(false), l.Destination(l.First), notIn(exclusionsSet), drop(forgedCounter))
-	rules := []table.Rule{l.rule("from where the pod is not", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), outside)}
+// bindingsBegin picks out what begins a flow of a bound pod. Where packets are steered, bound does so.
+func (l layout) bindingsBegin(pods bool) []table.Rule {
+	rules := []table.Rule{l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), jump(astrayChain))}
 	if pods {
-		rules = append(rules, l.rule("from where the pod is not", newFlow(), l.Source(l.First), in(boundPodsSet), outside))
+		rules = append(rules, l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), in(boundPodsSet), jump(astrayChain)))
 	}
 	return rules
+}
+
+// astray drops what begins a flow of a bound pod and was not sent by that: what came by another interface than the one by which
+// the pod is reached is another pod's, here or on another node. That of a pod of another node comes by arrivals alone: all else was
+// sent by somebody into the network plugin's tunnel, or on the nodes' network. What is for this node itself leaves from no egress IP.
+func (l layout) astray() []table.Rule {
+	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet))
+	return []table.Rule{
+		l.rule("from where the pod is not", cameWhereRouted(false), outside, drop(forgedCounter)),
+		l.rule("of a pod of another node", l.Source(l.First), in(awaySet), outside, destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL), drop(forgedCounter)),
+	}
 }
 
 // takeWayIn goes to the chain of ways with what a map has for the key, if anything. The packet's priority carries it there: a

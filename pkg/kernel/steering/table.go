@@ -22,6 +22,7 @@ const (
 	speakersMap   = "speakers"    // node : goto the node's chain, with a tunnel
 	homesSet      = "homes"       // pod . hardware address of its node
 	homedSet      = "homed"       // pod whose node is known
+	awaySet       = "away"        // pod whose node is known, and another one
 	sendersSet    = "senders"     // the hardware addresses of the other nodes, without a tunnel
 	egressIPsSet  = "egress-ips"  // of all bindings
 	heldSet       = "held"        // the egress IPs that this node holds
@@ -56,6 +57,7 @@ var sets = []table.Set{
 	{Name: sendersSet, Hardware: true},
 	{Name: homesSet, From: true},
 	{Name: homedSet},
+	{Name: awaySet},
 	{Name: egressIPsSet},
 	{Name: heldSet},
 	{Name: ownSet, Protocol: true, Other: true},
@@ -211,10 +213,13 @@ func (c *content) replaceNodes(edit table.Edit, steering kernel.Steering) {
 }
 
 // replaceHomes turns the sets of pods whose nodes are known into what steering has. Those of a node whose hardware address
-// is not known are left out. No other node sends packets of this node's own pods.
+// is not known are left out of homes. No other node sends packets of this node's own pods.
 func (c *content) replaceHomes(edit table.Edit, steering kernel.Steering) {
-	homes, homed := table.Elements{}, table.Elements{}
+	homes, homed, away := table.Elements{}, table.Elements{}, table.Elements{}
 	for pod, node := range steering.Homes {
+		if node != steering.Self {
+			away[table.Key{Pod: pod}] = netip.Addr{}
+		}
 		at, known := steering.Senders[node]
 		if c.transport == VXLAN {
 			at, known = kernel.HardwareAddr(hardwareAddrOf(node)), true
@@ -227,6 +232,7 @@ func (c *content) replaceHomes(edit table.Edit, steering kernel.Steering) {
 	}
 	edit.Replace(homesSet, homes)
 	edit.Replace(homedSet, homed)
+	edit.Replace(awaySet, away)
 }
 
 func (c *content) bind(edit table.Edit, b kernel.Binding) {

@@ -18,11 +18,14 @@ const (
 	deliverChains     = "deliver-"
 	speakChains       = "speak-"
 	tunnelOutputChain = "tunnel-output"
+	outputChain       = "output"
+	processChain      = "by-process"
 	preroutingChain   = "prerouting"
 	arrivalsChain     = "arrivals"
 	answersChain      = "answers"
 	beginsChain       = "begins"
 	boundChain        = "bound-pod"
+	astrayChain       = "astray"
 	wayChain          = "way"
 	firstChain        = "first"
 	postroutingChain  = "postrouting"
@@ -83,6 +86,9 @@ func (l layout) spec() table.Spec {
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
 			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
 	}
+	if l.config.judgesProcesses() {
+		chains = append(chains, filter(outputChain, nftables.ChainHookOutput, waysPriority))
+	}
 	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
 }
 
@@ -101,6 +107,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
 		arrivalsChain:    l.arrivals(c.pods > 0),
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
+		astrayChain:      l.astray(),
 		firstChain:       l.first(c.pods > 0),
 		postroutingChain: l.postrouting(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
@@ -117,6 +124,9 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		chains[answersChain] = l.answers(c.pods > 0, at.mss)
 	}
 	maps.Copy(chains, l.portsChains())
+	if l.config.judgesProcesses() {
+		chains[outputChain], chains[processChain] = l.output(), l.byProcess(c.pods > 0)
+	}
 	for speaker := range c.sets[speakersMap] {
 		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
 	}

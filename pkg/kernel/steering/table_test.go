@@ -36,16 +36,19 @@ func TestContent_OfBindings(t *testing.T) {
 			{Pod: addr("10.128.0.12"), Protocol: kernel.All, EgressIP: addr("203.0.113.1")},
 		},
 		Steering: kernel.Steering{
+			Self:  addr("2001:db8::1"),
 			Nodes: []netip.Addr{addr("192.0.2.2"), addr("2001:db8::2")},
+			Homes: map[netip.Addr]netip.Addr{addr("10.128.0.11"): addr("2001:db8::1"), addr("10.128.0.12"): addr("192.0.2.2")},
 			Ways: map[netip.Addr]kernel.Way{
 				addr("203.0.113.1"): {Kind: kernel.ToNode, Node: addr("192.0.2.2")},
 				addr("2001:db8::1"): {Kind: kernel.ToNode, Node: addr("2001:db8::2")},
 			},
 		},
 	}
+	here, there := hardwareAddrOf(addr("2001:db8::1")), hardwareAddrOf(addr("192.0.2.2"))
 	v6 := kernel.Desired{
 		Bindings: []kernel.Binding{{Pod: addr("fd00::11"), Protocol: kernel.SCTP, EgressIP: addr("2001:db8::1")}},
-		Steering: v4.Steering,
+		Steering: kernel.Steering{Nodes: v4.Steering.Nodes, Ways: v4.Steering.Ways},
 	}
 	for name, test := range map[string]struct {
 		family  kernel.Family
@@ -58,6 +61,9 @@ func TestContent_OfBindings(t *testing.T) {
 			"cluster":     {"10.128.0.0-10.131.255.255"},
 			"exclusions":  {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
 			"nodes":       {"192.0.2.2"},
+			"homes":       {"10.128.0.11 . " + here.String(), "10.128.0.12 . " + there.String()},
+			"homed":       {"10.128.0.11", "10.128.0.12"},
+			"away":        {"10.128.0.12"},
 			"egress-ips":  {"203.0.113.1", "203.0.113.2"},
 			"own":         {"10.128.0.11 . tcp . 203.0.113.1", "10.128.0.11 . udp . 203.0.113.2"},
 			"own-pods":    {"10.128.0.12 . 203.0.113.1"},
