@@ -44,37 +44,78 @@ func TestAttack_SourceOfAnotherPod(t *testing.T) {
 	}
 }
 
-// forgeSources has each of some pods send with the addresses of all bound pods. A node on which a pod is not bound sends what comes from
-// its address as its own.
+// forgeSources has each of some pods send with the addresses of all bound pods. Each is dropped as spoofed where it is sent, if the
+// victim is bound there: on its own node, and on the one that has the egress IPs. Another node sends what comes from its address as
+// its own.
 func (w *steeredWorld) forgeSources(attackers []*lab.Host) {
 	w.Helper()
 	for _, to := range at(w.Far(), 8079) { // nobody serves there
-		before, sent := w.allDrops(), 0
+		before, want := w.spoofed(), map[*lab.Host]int{}
 		for _, attacker := range attackers {
-			for i, victim := range w.pods {
-				as := victim.V4
-				if to.Addr().Is6() {
-					as = victim.V6
-				}
-				w.must(attacker.Do(func() error { return sendRaw(as, to) }))
-				if on := attacker.Node; on == w.holder.Host || on == w.pods[i].Node {
-					sent++
+			for _, victim := range w.pods {
+				w.must(attacker.Do(func() error { return sendRaw(ofFamily(victim, to), to) }))
+				if on := attacker.Node; on == w.holder.Host || on == victim.Node {
+					want[on]++
 				}
 			}
 		}
 		w.eventually(func() error {
-			now := w.allDrops()
-			if dropped := now["spoofed"] + now["forged"] - before["spoofed"] - before["forged"]; dropped < sent {
-				return fmt.Errorf("of %d packets %d are dropped: %s", sent, dropped, dropsTold(now))
+			now := w.spoofed()
+			for node, packets := range want {
+				if dropped := now[node] - before[node]; dropped != packets {
+					return fmt.Errorf("of %d packets %s has dropped %d as spoofed: %s", packets, node.Name, dropped, dropsTold(w.allDrops()))
+				}
 			}
 			return nil
 		})
+		w.haveLeft(attackers, to.Addr())
 		for source, packets := range w.wire.Sources("udp", to) {
 			if slices.Contains(addrs(w.egressIPs), source) {
 				w.Errorf("%d packets have left as %s", packets, source)
 			}
 		}
 	}
+}
+
+// spoofed is what each node has dropped of packets that had another pod's address.
+func (w *steeredWorld) spoofed() map[*lab.Host]int {
+	w.Helper()
+	spoofed := map[*lab.Host]int{}
+	for _, m := range w.members {
+		spoofed[m.Host] = m.drops(w.world)["spoofed"]
+	}
+	return spoofed
+}
+
+// haveLeft waits until all has left that some pods have sent to an address before: a packet of each from its own address comes
+// behind it.
+func (w *steeredWorld) haveLeft(pods []*lab.Host, addr netip.Addr) {
+	w.Helper()
+	to := netip.AddrPortFrom(addr, 8078) // nobody serves there, either
+	left := func() (packets int) {
+		for _, n := range w.wire.Sources("udp", to) {
+			packets += n
+		}
+		return packets
+	}
+	before := left()
+	for _, pod := range pods {
+		w.must(pod.Do(func() error { return sendRaw(ofFamily(pod, to), to) }))
+	}
+	w.eventually(func() error {
+		if n := left() - before; n < len(pods) {
+			return fmt.Errorf("of %d pods' own packets %d have left", len(pods), n)
+		}
+		return nil
+	})
+}
+
+// ofFamily is a host's address in the family of another one.
+func ofFamily(h *lab.Host, other netip.AddrPort) netip.Addr {
+	if other.Addr().Is6() {
+		return h.V6
+	}
+	return h.V4
 }
 
 // sendRaw sends a datagram from any address by a raw socket.
