@@ -1,6 +1,8 @@
 package steering
 
 import (
+	"slices"
+
 	"github.com/google/nftables/expr"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -18,7 +20,8 @@ func (l layout) output() []table.Rule {
 func (l layout) byProcess(pods bool) (rules []table.Rule) {
 	if l.config.spoken() {
 		for _, port := range l.config.ports() {
-			rules = append(rules, l.rule(port.purpose+", by a Service", to(port), l.Destination(l.First), in(nodesSet), port.unjudged(), drop(forgedCounter)))
+			ofAnotherNode := slices.Concat(to(port), l.Destination(l.First), in(nodesSet))
+			rules = append(rules, l.rule(port.purpose+", by a Service", ofAnotherNode, port.unjudged(), drop(forgedCounter)))
 		}
 	}
 	if l.config.Family == kernel.IPv6 {
@@ -35,7 +38,8 @@ func (l layout) pretended(pods bool) []table.Rule {
 		l.rule("of no flow", invalid(), verdict(expr.VerdictAccept)),
 		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
 		l.rule("a process as a bound pod", l.Source(l.First), l.protocol(), in(boundSet), drop(forgedCounter)),
-		l.rule("a process from an egress IP of another node", l.Source(l.First), in(egressIPsSet), sourceIsElsewhere(), drop(forgedCounter)),
+		l.rule("a process from an egress IP of another node", l.Source(l.First), in(egressIPsSet), sourceIsElsewhere(),
+			drop(forgedCounter)),
 	}
 	if pods {
 		rules = append(rules, l.rule("a process as a bound pod", l.Source(l.First), in(boundPodsSet), drop(forgedCounter)))
