@@ -271,6 +271,9 @@ func leadsAway(link netlink.Link) bool { return link == nil || isPeered(link) ||
 // bind is Bind, for the goroutine of Run.
 func (k *Keeper) bind(ctx context.Context, family kernel.Family, added []kernel.Binding, pods []netip.Prefix) {
 	looked := k.looked && slices.Equal(k.pods[family], pods)
+	if looked && len(added)+len(k.adopted[family]) == 0 {
+		return // as in most syncs; a write that failed is tried again anyway
+	}
 	k.pods[family] = pods
 	if !looked {
 		k.look(ctx)
