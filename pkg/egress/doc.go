@@ -73,7 +73,7 @@
 //	             iptables-nft, whichever is on PATH
 //	nftables     a table of their own (ip openshift-egress    the default
 //	             and ip6 openshift-egress): one map lookup
-//	             for a new flow, at priority srcnat - 1
+//	             for a new flow, before others' source NAT
 //
 // In the table, the cost of a packet does not depend on the number of bound pods, nor does the cost of
 // a change. The plan is the same either way. Changing the mode or the back end restarts the node:

@@ -13,6 +13,10 @@ import (
 // versions have written.
 const Table = "openshift-egress"
 
+// SourceNATPriority is in front of everybody else's source NAT: others are at 100, or a little lower (kindnet: 90). The lowest that the
+// kernel allows is -199. Package steering has that, and the one behind it.
+const SourceNATPriority = -197
+
 // The sets of the table. The values of maps are egress IPs.
 const (
 	exclusionsSet = "exclusions" // from address . to address

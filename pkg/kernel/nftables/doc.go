@@ -11,7 +11,7 @@
 //	    map pods       { type ipv4_addr : ipv4_addr; }                      pod : egress IP, all protocols
 //	    set removed    { type ipv4_addr . inet_proto . ipv4_addr; }         the journal
 //	    chain postrouting {
-//	        type nat hook postrouting priority srcnat - 1; policy accept;
+//	        type nat hook postrouting priority -197; policy accept;
 //	        ip daddr != @exclusions ip daddr != @egress-ips
 //	            snat to ip saddr . meta l4proto map @bindings fully-random
 //	        ip daddr @egress-ips ip daddr != @exclusions ip saddr . meta l4proto . ip daddr != @own     not to its own egress IP
@@ -21,8 +21,8 @@
 //	}
 //
 // The table of the other family is "ip6 openshift-egress". A packet costs the same however
-// many bindings there are. The chain comes before everybody's at the usual priority,
-// srcnat: iptables of both back ends, kube-proxy's own table, network plugins. The first
+// many bindings there are. The chain comes before everybody else's source NAT: iptables of both
+// back ends, kube-proxy's own table, network plugins, which are at srcnat (100) or a little lower. The first
 // that gives a flow a source address decides, and a later masquerade changes nothing.
 // At the same priority the order would be that of loading. The two rules of a map
 // stand there only if there is something in it. As they are written, though not as nft prints

@@ -14,10 +14,10 @@ import (
 // chainName is that of the only chain.
 const chainName = "postrouting"
 
-// specOf returns what never changes of a family's table. The chain is before everybody's at srcnat.
+// specOf returns what never changes of a family's table.
 func specOf(family kernel.Family) table.Spec {
 	return table.Spec{Name: Table, Family: family, Sets: sets, Chains: []table.Chain{{
-		Name: chainName, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: *nftables.ChainPriorityNATSource - 1,
+		Name: chainName, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: SourceNATPriority,
 	}}}
 }
 

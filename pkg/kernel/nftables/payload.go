@@ -44,7 +44,7 @@ func Payload(p kernel.Desired, comments map[kernel.Binding]string) []byte {
 		writeElements(&out, set.name, c[set.name], byKey)
 		out.WriteString("\t}\n")
 	}
-	fmt.Fprintf(&out, "\tchain %s {\n\t\ttype nat hook postrouting priority srcnat - 1; policy accept;\n", chainName)
+	fmt.Fprintf(&out, "\tchain %s {\n\t\ttype nat hook postrouting priority %d; policy accept;\n", chainName, SourceNATPriority)
 	for _, rule := range ruleTexts(ip, c) {
 		fmt.Fprintf(&out, "\t\t%s\n", rule)
 	}

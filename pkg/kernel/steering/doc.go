@@ -11,14 +11,14 @@
 //	                    -95  prerouting: marks the packet with the number of the node that holds its egress IP
 //	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole)
 //	        POSTROUTING      first: marks the first packet of what leaves from this node
-//	                     98  postrouting: gives the flow its egress IP; a steered packet keeps its source
-//	                 99-100  the rules of source NAT; kube-proxy; the network plugin
+//	                   -198  postrouting: gives the flow its egress IP; a steered packet keeps its source
+//	                   -197  the rules of source NAT; kube-proxy and the network plugin at 100
 //	                    101  guard: everything else is dropped
 //	        steer0           VXLAN to the other node
 //
 //	other node: steer0 ─► PREROUTING  -95  prerouting: marks it as arrived
 //	                      route            to the outside, as if the pod were here
-//	                      POSTROUTING  98  postrouting: gives it its egress IP
+//	                      POSTROUTING -198 postrouting: gives it its egress IP
 //	                                  101  guard
 //
 // Answers come back to the node that holds the egress IP, which undoes the source NAT and sends them to
@@ -162,7 +162,7 @@
 //	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
 //	    }
 //	    chain postrouting {
-//	        type nat hook postrouting priority 98;
+//	        type nat hook postrouting priority -198;
 //	        from here, or arrived: ip saddr . meta l4proto                  vmap @sources
 //	        any mark but "from here"                                        snat to ip saddr
 //	    }
@@ -287,7 +287,7 @@
 //     egress IP. The guard drops what still has it: somebody else was first, whatever address he gave. Whose first
 //     packet has passed is confirmed by the kernel, and its source never changes. Of chains of NAT,
 //     which only first packets pass, it is in front of all others.
-//   - postrouting is in front of our rules of source NAT, and so of everybody else's at the usual priority:
+//   - postrouting is in front of our rules of source NAT and of everybody else's, whatever their priority:
 //     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports stay
 //     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That
 //     node drops what the far side still sends (nostate), until the pod's next packet makes the connection known there.

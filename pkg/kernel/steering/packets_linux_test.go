@@ -492,11 +492,11 @@ func TestPackets_AnswersFitTheTunnel(t *testing.T) {
 	})
 }
 
-// inFront has somebody else decide about a pod's source before anybody else does.
+// inFront has somebody else decide about a pod's source before anybody else does: of chains with one priority the newest is the first.
 func (n *node) inFront(pod netip.Addr, decision string) (undo func()) {
 	n.c.Helper()
 	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.c.family]
-	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority 50; %[1]s saddr %[2]s %[3]s; }; }\n", family, pod, decision))
+	n.nftInput(fmt.Sprintf("table %[1]s infront { chain c { type nat hook postrouting priority %[4]d; %[1]s saddr %[2]s %[3]s; }; }\n", family, pod, decision, SourceNATPriority))
 	return func() { n.nft("delete table %s infront", family) }
 }
 
@@ -545,6 +545,34 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPostrouting_ComesBeforeOthers: whatever masquerades pods, at any priority behind ours and whoever came first, changes nothing.
+func TestPostrouting_ComesBeforeOthers(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp", "udp")
+		c.holdsOn(1, c.egressIP)
+		leaks := c.leaks(c.lab.Pod(1))
+		bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(2, kernel.UDP, c.egressIP)}
+		own := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+		masquerade := func(when string) {
+			for i, priority := range []int{SourceNATPriority + 1, -150, 50, 90, 99, 100} {
+				for _, family := range []string{own, "inet"} {
+					for _, n := range c.nodes {
+						n.nftInput(fmt.Sprintf("table %s %s%d { chain c { type nat hook postrouting priority %d; oifname \"eth0\" masquerade; }; }\n", family, when, i, priority))
+					}
+				}
+			}
+		}
+		masquerade("before")
+		c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		masquerade("after")
+		for what, pod := range map[string]int{"steered": 1, "on the holder": 2} {
+			protocol := string(map[int]kernel.Protocol{1: kernel.TCP, 2: kernel.UDP}[pod])
+			c.sees(what, c.lab.Pod(pod), strings.ToLower(protocol), c.outside(), c.egressIP)
+		}
+		c.noLeak(leaks)
+	})
 }
 
 // leave removes bindings, of which the guard keeps hold.

@@ -14,6 +14,10 @@ import (
 // have written.
 const Table = "openshift-egress-steering"
 
+// SourceNATPriority is that of the chain which gives flows their egress IPs: the second lowest that the kernel allows, behind the chain
+// that sees first packets before.
+const SourceNATPriority = -198
+
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
 	clusterSet    = "cluster" // without a tunnel

@@ -38,12 +38,13 @@ const (
 	beforeChain       = "before" // no packet comes there
 )
 
-// Priorities: of ways behind everybody's DNAT, and around everybody's source NAT, which is at 100 for chains of other types.
-// The first is the lowest that the kernel allows a chain of NAT.
+// Priorities: ways are behind everybody's DNAT. The kernel runs all chains of source NAT at 100, and the priority is their order among
+// themselves: first has the lowest that the kernel allows, and postrouting the next, so no other chain gives a bound pod an address
+// before. guard is behind all of them.
 var (
 	waysPriority  = *nftables.ChainPriorityNATDest + 5
 	firstPriority = *nftables.ChainPriorityConntrack + 1
-	natPriority   = *nftables.ChainPriorityNATSource - 2
+	natPriority   = nftables.ChainPriority(SourceNATPriority)
 	guardPriority = *nftables.ChainPriorityNATSource + 1
 )
 
