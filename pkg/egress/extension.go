@@ -88,8 +88,9 @@ type Extension struct {
 	attacher     *attacher
 	pluginFaults pluginFaults
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
-	ports *portsecurity.Keeper
-	looks looks
+	ports   *portsecurity.Keeper
+	earlier earlierNAT
+	looks   looks
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier

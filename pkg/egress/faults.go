@@ -3,6 +3,7 @@ package egress
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -106,7 +107,7 @@ func (e *Extension) troubles() map[plan.Service][]trouble {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: f.kind.reason(), note: f.message})
 	}
 	_, ofPorts := e.portTroubles()
-	troubles[plan.Service{}] = append(troubles[plan.Service{}], ofPorts...)
+	troubles[plan.Service{}] = slices.Concat(troubles[plan.Service{}], ofPorts, e.earlier.troubles())
 	for _, message := range e.pluginFaults.all() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: pluginFailing, note: message})
 	}

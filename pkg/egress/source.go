@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,7 +164,11 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		differences[f.Family] = append(rules, steering...)
 		agrees = agrees && len(differences[f.Family]) == 0
-		differences[f.Family] = append(differences[f.Family], e.nodeWarnings(name)...)
+		earlier, err := e.earlierNATWarnings(ctx, name)
+		if err != nil {
+			return nil, false, err
+		}
+		differences[f.Family] = slices.Concat(differences[f.Family], e.nodeWarnings(name), earlier)
 		if f.Family == snapshot.Families[0].Family {
 			differences[f.Family] = append(differences[f.Family], e.pool.labelWarnings()...)
 		}

@@ -48,6 +48,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.preparePortSecurity() // what steer starts asks how it is
 	e.steer(clients.Kube, clients.Outer)
 	e.startPortSecurity()
+	e.running.Go(e.followNAT)
 	e.attach(clients.Kube)
 	e.followNodes(clients.Nodes)
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })

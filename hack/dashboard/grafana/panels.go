@@ -143,6 +143,9 @@ var rows = []row{
 		{title: "Bound pods behind unknown interfaces", unit: plain, queries: []query{
 			{`sum by (ip_family) (egress_snat_port_security_unchecked_pods)`, "{{ip_family}}"},
 		}},
+		{title: "Source NAT of others before egress SNAT", unit: plain, queries: []query{
+			{`sum by (ip_family) (egress_snat_earlier_nat_chains)`, "{{ip_family}}"},
+		}},
 		{title: "Nodes with a fault of steering", unit: plain, queries: []query{
 			{`sum by (reason) (egress_snat_steering_fault)`, "{{reason}}"},
 		}},

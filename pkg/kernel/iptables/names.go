@@ -39,6 +39,9 @@ const (
 	jumpRule = `-m comment --comment "OpenShift egress SNAT" -j ` + RootChain
 )
 
+// SourceNATPriority is that of iptables' chain POSTROUTING in the table nat, in which the jump is the first rule.
+const SourceNATPriority = 100
+
 // Owner is whose chains a [Writer] keeps.
 type Owner struct {
 	// Prefix begins the name of each of its chains, and of nobody else's.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -244,6 +246,17 @@ func (r *Reconciler) noteSteering(ctx context.Context) (unsteered bool) {
 	defer r.mu.Unlock()
 	r.status.SteeringFault, r.belief.path = fault, r.steering.written()
 	return r.unsteered
+}
+
+// SourceNATPriority is the priority of the chain in which the first packet of a bound pod's flow gets its egress IP.
+func (r *Reconciler) SourceNATPriority() int32 {
+	switch {
+	case r.config.Steering != nil:
+		return steering.SourceNATPriority
+	case r.config.Backend == NFTables:
+		return nftables.SourceNATPriority
+	}
+	return iptables.SourceNATPriority
 }
 
 // CompareSteering says, for an operator and in a line each, how the kernel differs from what steers packets as d

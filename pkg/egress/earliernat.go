@@ -1,0 +1,115 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/natorder"
+)
+
+// notFirst is the reason of Events about a Node on which source NAT of other software comes before egress SNAT.
+const notFirst plan.Reason = "EgressSNATNotFirst"
+
+var earlierChains = exported.Gauge("earlier_nat_chains",
+	"Base chains of source NAT of other software that come before egress SNAT's, so that bound pods may be dropped or leave from another address, by IP family.", "ip_family")
+
+// earlierNAT has the chains of other software that come before egress SNAT, as they were found last.
+type earlierNAT struct {
+	mu    sync.Mutex
+	found map[v1.IPFamily][]natorder.Chain
+}
+
+// set notes what was found, and returns what of it is new, and whether anything has changed.
+func (n *earlierNAT) set(family v1.IPFamily, found []natorder.Chain) (added []natorder.Chain, changed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before := n.found[family]
+	if n.found == nil {
+		n.found = map[v1.IPFamily][]natorder.Chain{}
+	}
+	n.found[family] = found
+	for _, chain := range found {
+		if !slices.Contains(before, chain) {
+			added = append(added, chain)
+		}
+	}
+	return added, !slices.Equal(before, found)
+}
+
+// troubles returns what was found, for people.
+func (n *earlierNAT) troubles() (troubles []trouble) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, family := range families {
+		for _, chain := range n.found[family] {
+			troubles = append(troubles, trouble{reason: notFirst, note: describeEarlier(family, chain)})
+		}
+	}
+	return troubles
+}
+
+func describeEarlier(family v1.IPFamily, chain natorder.Chain) string {
+	return fmt.Sprintf("the %s gives %s packets a source address before egress SNAT does: packets of bound pods that it matches are dropped, or leave from another address. Give the chain a higher priority, 100 for example, or exclude the pods", chain, family)
+}
+
+// followNAT looks for source NAT of other software that comes before egress SNAT, twice in a sync period.
+func (e *Extension) followNAT() {
+	ticker := time.NewTicker(e.config.SyncPeriod / 2)
+	defer ticker.Stop()
+	finders := map[v1.IPFamily]*natorder.Finder{}
+	for _, name := range families {
+		finders[name] = e.natFinder(name)
+	}
+	for {
+		for name, finder := range finders {
+			e.findEarlierNAT(name, finder)
+		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (e *Extension) natFinder(name v1.IPFamily) *natorder.Finder {
+	return natorder.NewFinder(kernel.Family(name), e.families[name].reconciler.SourceNATPriority())
+}
+
+// findEarlierNAT tells people of what is new.
+func (e *Extension) findEarlierNAT(name v1.IPFamily, finder *natorder.Finder) {
+	found, err := finder.Find(e.ctx)
+	if err != nil {
+		e.logger.V(2).Info("Cannot look for source NAT of other software that comes before egress SNAT; will retry", "ipFamily", name, "err", err)
+		return
+	}
+	earlierChains.WithLabelValues(string(name)).Set(float64(len(found)))
+	added, changed := e.earlier.set(name, found)
+	for _, chain := range added {
+		e.logger.Error(nil, "Source NAT of other software comes before egress SNAT: packets of bound pods that it matches are dropped, or leave from another address", "ipFamily", name, "chain", chain.String())
+	}
+	if changed {
+		e.events.setTroubles(e.troubles())
+		e.statusChanged()
+	}
+}
+
+// earlierNATWarnings returns what a verification says of it.
+func (e *Extension) earlierNATWarnings(ctx context.Context, name v1.IPFamily) (warnings []string, err error) {
+	found, err := e.natFinder(name).Find(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for source NAT of other software that comes before egress SNAT: %w", err)
+	}
+	for _, chain := range found {
+		warnings = append(warnings, status.Warning+describeEarlier(name, chain))
+	}
+	return warnings, nil
+}

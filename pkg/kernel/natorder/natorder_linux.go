@@ -1,0 +1,206 @@
+package natorder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// Chain is a base chain of other software.
+type Chain struct {
+	// Family is nft's name of the table's family: ip, ip6 or inet.
+	Family, Table, Name string
+	Priority            int32
+}
+
+// String names the chain as an operator finds it with nft.
+func (c Chain) String() string {
+	return fmt.Sprintf("chain %s of the nftables table %s %s, priority %d", c.Name, c.Family, c.Table, c.Priority)
+}
+
+// Finder finds chains again and again. It must not be used by two goroutines at once.
+type Finder struct {
+	family kernel.Family
+	// priority is that of the first chain of ours.
+	priority int32
+	// generation is that of the kernel's ruleset in which found was so; 0 if it is not known.
+	generation uint32
+	found      []Chain
+}
+
+// NewFinder returns a Finder of chains that give packets of an IP family a source address before a chain with this priority does,
+// or may do so because they have the same one.
+func NewFinder(family kernel.Family, priority int32) *Finder {
+	return &Finder{family: family, priority: priority}
+}
+
+// Find returns the chains that are there now, sorted; none where the kernel has no nftables. As long as nobody changes
+// the ruleset it costs one message.
+func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
+	c, err := table.Open(ctx)
+	if errors.Is(err, table.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	generation, err := c.Generation()
+	if err != nil {
+		return nil, fmt.Errorf("ask for the generation of nftables: %w", err)
+	}
+	if generation == f.generation {
+		return f.found, nil
+	}
+	found, err := f.find(c)
+	if err != nil {
+		return nil, err
+	}
+	f.generation, f.found = generation, found // of before, so that what has changed meanwhile shows the next time
+	return found, nil
+}
+
+func (f *Finder) find(c *table.Conn) (found []Chain, err error) {
+	tables, err := f.foreign(c)
+	if err != nil || len(tables) == 0 {
+		return nil, err
+	}
+	for _, of := range tables {
+		chains, err := c.ListChainsOfTableFamily(of)
+		if err != nil {
+			return nil, fmt.Errorf("list the nftables chains: %w", err)
+		}
+		for _, chain := range chains {
+			if f.comesFirst(chain) && changesSources(c, chain, chains) {
+				found = append(found, Chain{families[of], chain.Table.Name, chain.Name, int32(*chain.Priority)})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Chain) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.String(), b.String()))
+	})
+	return found, nil
+}
+
+// families are those that may have chains for packets of an IP family, with nft's names.
+var families = map[nftables.TableFamily]string{
+	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
+}
+
+// foreign returns the families in which others have tables. There may be tens of thousands of chains in those of kube-proxy and
+// iptables, whose priorities are known: nobody lists these in vain.
+func (f *Finder) foreign(c *table.Conn) (with []nftables.TableFamily, err error) {
+	for _, of := range []nftables.TableFamily{table.FamilyOf(f.family).Table, nftables.TableFamilyINet} {
+		tables, err := c.ListTablesOfFamily(of)
+		if err != nil {
+			return nil, fmt.Errorf("list the nftables tables: %w", err)
+		}
+		if slices.ContainsFunc(tables, func(t *nftables.Table) bool { return !known(t) && !ofIPTables(c, t) }) {
+			with = append(with, of)
+		}
+	}
+	return with, nil
+}
+
+// known tells whether a table is ours or kube-proxy's.
+func known(t *nftables.Table) bool {
+	return strings.HasPrefix(t.Name, "openshift-egress") || t.Name == "kube-proxy"
+}
+
+// iptablesHooks are the names of base chains that iptables-nft makes in its tables.
+var iptablesHooks = map[string]string{"nat": "POSTROUTING", "filter": "FORWARD", "mangle": "FORWARD", "raw": "PREROUTING", "security": "FORWARD"}
+
+// ofIPTables tells whether iptables-nft has made a table.
+func ofIPTables(c *table.Conn, t *nftables.Table) bool {
+	name, is := iptablesHooks[t.Name]
+	if !is || t.Family == nftables.TableFamilyINet {
+		return false
+	}
+	chain, err := c.ListChain(t, name)
+	return err == nil && chain != nil
+}
+
+// comesFirst tells whether a chain of somebody else's may decide before ours.
+func (f *Finder) comesFirst(chain *nftables.Chain) bool {
+	return chain.Type == nftables.ChainTypeNAT && chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookPostrouting &&
+		chain.Priority != nil && int32(*chain.Priority) <= f.priority && !known(chain.Table) && (chain.Table.Name != "nat" || chain.Name != iptablesHooks["nat"])
+}
+
+// changesSources tells whether a packet that comes to a base chain may meet a rule that gives it a source address. A chain whose rules cannot
+// be read may have one.
+func changesSources(c *table.Conn, base *nftables.Chain, chains []*nftables.Chain) bool {
+	of := map[string]*nftables.Chain{}
+	for _, chain := range chains {
+		if chain.Table.Name == base.Table.Name {
+			of[chain.Name] = chain
+		}
+	}
+	met, next := map[string]bool{base.Name: true}, []string{base.Name}
+	for len(next) > 0 {
+		chain := of[next[0]]
+		if next = next[1:]; chain == nil {
+			continue // gone meanwhile
+		}
+		rules, err := c.GetRules(chain.Table, chain)
+		if err != nil {
+			return true
+		}
+		for _, rule := range rules {
+			changes, leads := readRule(rule)
+			if changes {
+				return true
+			}
+			for _, name := range leads(of) {
+				if !met[name] {
+					met[name], next = true, append(next, name)
+				}
+			}
+		}
+	}
+	return false
+}
+
+// readRule tells whether a rule gives a source address, and returns to which chains of its table it may lead.
+func readRule(rule *nftables.Rule) (changes bool, leads func(chains map[string]*nftables.Chain) []string) {
+	var names []string
+	anywhere := false
+	for _, e := range rule.Exprs {
+		switch e := e.(type) {
+		case *expr.Masq:
+			return true, nil
+		case *expr.NAT:
+			if e.Type == expr.NATTypeSourceNAT {
+				return true, nil
+			}
+		case *expr.Target: // of iptables-nft
+			if slices.Contains([]string{"MASQUERADE", "SNAT", "NETMAP"}, e.Name) {
+				return true, nil
+			}
+		case *expr.Verdict:
+			if e.Chain != "" {
+				names = append(names, e.Chain)
+			}
+		case *expr.Lookup:
+			anywhere = anywhere || e.IsDestRegSet && e.DestRegister == 0 // a map of verdicts
+		}
+	}
+	return false, func(chains map[string]*nftables.Chain) []string {
+		if !anywhere {
+			return names
+		}
+		names = nil
+		for name := range chains {
+			names = append(names, name)
+		}
+		return names
+	}
+}

@@ -1,0 +1,93 @@
+package natorder
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// node is a node on which nobody has rules yet.
+type node struct {
+	*testing.T
+	host *lab.Host
+}
+
+func newNode(t *testing.T) node {
+	return node{t, lab.ForTest(t, lab.Config{Nodes: 1, Pods: 1, IPv6: true}).Node()}
+}
+
+func (n node) run(command string) {
+	n.Helper()
+	if output, err := n.host.Run(n.Context(), "sh", "-c", command); err != nil {
+		n.Fatalf("%s: %v: %s", command, err, output)
+	}
+}
+
+// finds fails unless a Finder finds these chains.
+func (n node) finds(what string, f *Finder, want ...string) {
+	n.Helper()
+	var found []string
+	if err := n.host.Do(func() error {
+		chains, err := f.Find(n.Context())
+		for _, chain := range chains {
+			found = append(found, chain.String())
+		}
+		return err
+	}); err != nil {
+		n.Fatal(err)
+	}
+	if !slices.Equal(found, want) {
+		n.Errorf("%s: found %q, want %q", what, found, want)
+	}
+}
+
+// rules are chains of others, and where they are.
+var rules = map[string]struct {
+	rules string
+	found string // for IPv4 and the priority -198
+}{
+	"kindnet's": {"table inet kindnet { chain postrouting { type nat hook postrouting priority 90; masquerade; }; }", ""},
+	"behind a jump": {
+		"table ip a { chain masq { oifname eth0 snat to 192.0.2.7; }; chain p { type nat hook postrouting priority -199; ip saddr 10.0.0.0/8 jump masq; }; }",
+		"chain p of the nftables table ip a, priority -199",
+	},
+	"behind a map of verdicts": {
+		"table inet b { chain masq { masquerade; }; chain p { type nat hook postrouting priority -198; ip saddr vmap { 10.0.0.1 : jump masq }; }; }",
+		"chain p of the nftables table inet b, priority -198",
+	},
+	"one that gives nothing": {"table ip c { chain masq { masquerade; }; chain p { type nat hook postrouting priority -199; ip saddr 10.0.0.0/8 return; }; }", ""},
+	"of the other family":    {"table ip6 d { chain p { type nat hook postrouting priority -199; masquerade; }; }", ""},
+	"of DNAT":                {"table ip e { chain p { type nat hook prerouting priority -199; dnat to 10.0.0.1; }; }", ""},
+	"a filter":               {"table ip f { chain p { type filter hook postrouting priority -199; ip saddr 10.0.0.0/8 drop; }; }", ""},
+	"ours":                   {"table ip openshift-egress-steering { chain first { type nat hook postrouting priority -199; masquerade; }; }", ""},
+	"kube-proxy's":           {"table ip kube-proxy { chain p { type nat hook postrouting priority -198; masquerade; }; }", ""},
+}
+
+// TestFinder_NamesWhatDecidesBefore, and nothing else, as soon as it is there and as long as it is.
+func TestFinder_NamesWhatDecidesBefore(t *testing.T) {
+	n := newNode(t)
+	n.run("iptables-nft -t nat -A POSTROUTING -j MASQUERADE")
+	f := NewFinder(kernel.IPv4, -198)
+	n.finds("iptables alone", f)
+	for name, test := range rules {
+		n.run("nft '" + test.rules + "'")
+		var want []string
+		if test.found != "" {
+			want = []string{test.found}
+		}
+		n.finds(name, f, want...)
+		table, _, _ := strings.Cut(strings.TrimPrefix(test.rules, "table "), " {")
+		n.run("nft delete table " + table)
+		n.finds(name+", which has gone", f)
+	}
+}
+
+// TestFinder_BesideIPTables: where the rules are in iptables' own chain, whatever has a lower priority comes before them, or the same.
+func TestFinder_BesideIPTables(t *testing.T) {
+	n := newNode(t)
+	n.run("iptables-nft -t nat -A POSTROUTING -j MASQUERADE; nft '" + rules["kindnet's"].rules + "'")
+	n.finds("beside iptables", NewFinder(kernel.IPv6, 100), "chain postrouting of the nftables table inet kindnet, priority 90")
+}
