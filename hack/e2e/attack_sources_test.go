@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -50,7 +51,8 @@ func TestAttack_SourceOfAnotherPod(t *testing.T) {
 func (w *steeredWorld) forgeSources(attackers []*lab.Host) {
 	w.Helper()
 	for _, to := range at(w.Far(), 8079) { // nobody serves there
-		before, want := w.spoofed(), map[*lab.Host]int{}
+		family := familyOf(to.Addr())
+		before, toldBefore, want := w.spoofed(), w.spoofedTold(family), map[*lab.Host]int{}
 		for _, attacker := range attackers {
 			for _, victim := range w.pods {
 				w.must(attacker.Do(func() error { return sendRaw(ofFamily(victim, to), to) }))
@@ -60,10 +62,13 @@ func (w *steeredWorld) forgeSources(attackers []*lab.Host) {
 			}
 		}
 		w.eventually(func() error {
-			now := w.spoofed()
+			now, told := w.spoofed(), w.spoofedTold(family)
 			for node, packets := range want {
 				if dropped := now[node] - before[node]; dropped != packets {
 					return fmt.Errorf("of %d packets %s has dropped %d as spoofed: %s", packets, node.Name, dropped, dropsTold(w.allDrops()))
+				}
+				if dropped := told[node] - toldBefore[node]; dropped != float64(packets) {
+					return fmt.Errorf("%s has dropped %d packets of %s as spoofed, and the metric has %g", node.Name, packets, family, dropped)
 				}
 			}
 			return nil
@@ -85,6 +90,18 @@ func (w *steeredWorld) spoofed() map[*lab.Host]int {
 		spoofed[m.Host] = m.drops(w.world)["spoofed"]
 	}
 	return spoofed
+}
+
+// spoofedTold is the same of one IP family as each node's metric has it.
+func (w *steeredWorld) spoofedTold(family v1.IPFamily) map[*lab.Host]float64 {
+	w.Helper()
+	told := map[*lab.Host]float64{}
+	for _, m := range w.members {
+		got, err := w.get(m.Host, metricsAt, "/metrics")
+		w.must(err)
+		told[m.Host] = metric(w.T, got.body, fmt.Sprintf("egress_snat_dropped_packets_total{ip_family=%q,reason=\"spoofed\"}", family))
+	}
+	return told
 }
 
 // haveLeft waits until all has left that some pods have sent to an address before: a packet of each from its own address comes

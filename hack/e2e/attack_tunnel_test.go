@@ -16,7 +16,8 @@ import (
 )
 
 // TestAttack_Tunnel: nobody wears a bound pod's address by a datagram to a port of the nodes: no pod, no process without rights in a
-// node's own network, and no host on the nodes' network, also not in the name of a node; whatever address the datagram is for.
+// node's own network, and no host on the nodes' network, also not in the name of a node; whatever address the datagram is for. One
+// exception is left out: the tunnel is not authenticated, so a host that has a node's address is that node, and sends as its pods.
 func TestAttack_Tunnel(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -150,7 +151,8 @@ func (a *tunnelAttack) refusals() int {
 }
 
 // send sends payloads and returns how many a node has to drop: also those that are dropped at once, which the sender is told. Left
-// out is what the node itself would send: a host on the nodes' network that has a node's address is that node.
+// out is what the node itself would send: a host on the nodes' network that has a node's address is that node (images/node/README.md,
+// threat model).
 func (a *tunnelAttack) send(from attacker, to netip.AddrPort, payloads [][]byte) (sent int) {
 	a.Helper()
 	for i, payload := range payloads {

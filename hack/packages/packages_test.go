@@ -341,6 +341,26 @@ func (f *folder) says(when, file, line string) {
 	}
 }
 
+// intact fails the test unless the deb is installed, and all of its files are there as it has them, but for these configuration files.
+func intact(t *testing.T, does func(args ...string) string, changed ...string) {
+	t.Helper()
+	// A refused removal leaves it to be removed ("deinstall"), which says nothing about what is there.
+	if got := strings.TrimSpace(does("dpkg-query", "--show", "--showformat=${db:Status-Eflag} ${db:Status-Status}", "origin-node")); got != "ok installed" {
+		t.Errorf("the deb is %q, want \"ok installed\"", got)
+	}
+	var want, got []string
+	for _, file := range changed {
+		want = append(want, "??5?????? c "+file)
+	}
+	for line := range strings.Lines(does("dpkg", "--verify", "origin-node")) { // whose exit status is 0 all the same
+		got = append(got, strings.TrimRight(line, "\n"))
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files that are not as the deb has them (-want +got):\n%s", diff)
+	}
+}
+
 const (
 	config    = "/etc/origin/node/node-config.yaml"
 	sysconfig = "/etc/sysconfig/origin-node"
@@ -385,7 +405,7 @@ func TestPackages_FromInstallationToRemoval(t *testing.T) {
 func deb(t *testing.T, versions map[string]string) {
 	f := newFolder(t, versions)
 	f.does("dpkg", "--install", "/first")
-	f.does("dpkg", "--verify", "origin-node")
+	intact(t, f.does)
 	f.does("systemd-analyze", "verify", "--man=no", "/usr/lib/systemd/system/origin-node.service")
 	f.does("bash", "-n", "/usr/share/bash-completion/completions/openshift")
 	if version := f.does("openshift", "version"); !strings.Contains(version, os.Getenv("VERSION")) {
@@ -402,7 +422,7 @@ func deb(t *testing.T, versions map[string]string) {
 	f.says("after the upgrade", sysconfig, renewed)
 
 	f.refuses("dpkg", "--remove", "origin-node")
-	f.does("dpkg", "--verify", "origin-node")
+	intact(t, f.does, config)
 	f.does("dpkg", "--remove", "origin-node")
 	f.has("after the removal", map[string]bool{"/usr/bin/openshift": false, config: true, sysconfig: true, state: true})
 	f.says("after the removal", config, changed)

@@ -88,7 +88,7 @@ func (w *service) refused() {
 		w.is("active", "is-active")
 		w.rules(true)
 	}
-	w.does("dpkg", "--verify", "origin-node")
+	intact(w.T, func(args ...string) string { w.Helper(); return w.does(args[0], args[1:]...) }, config, sysconfig)
 }
 
 const noAPIServer = `apiVersion: v1

@@ -124,13 +124,19 @@ func TestFaults_OfThePool(t *testing.T) {
 // steeringFaultMetric returns the values of the metric by its reasons.
 func steeringFaultMetric(t *testing.T) map[string]float64 {
 	t.Helper()
+	return valuesByReason(t, "egress_snat_steering_fault")
+}
+
+// valuesByReason returns the values of a gauge whose only label is a reason.
+func valuesByReason(t *testing.T, name string) map[string]float64 {
+	t.Helper()
 	gathered, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]float64{}
 	for _, family := range gathered {
-		if family.GetName() != "egress_snat_steering_fault" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, m := range family.GetMetric() {
