@@ -56,6 +56,9 @@
 //     alone, and counts for nothing until one does.
 //   - Epochs and revisions have an upper bound, far beyond what moves can lead to. Nothing above is read or said. Whoever
 //     announces an epoch at the bound does not keep the address for good: the next holder gets the same one, and counts.
+//   - Whoever may write the Leases can set any revision. From half of the bound on, that of a Lease says nothing of what is
+//     later: its node does not go on from it, but from what its process has said, or starts again; and what the node says
+//     directly counts for all others. Below that, its node goes on from it.
 //
 // Who has the key, as root on a node has, and can receive what is sent to a node's address, by forged ARP for example, can announce in
 // the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
@@ -83,7 +86,8 @@
 //   - unclaimed: nobody announces it.
 //
 // What a node announces counts as long as its Lease or its direct announcement lists the address and its Node object
-// exists. If both are there the one with the higher revision counts. So an address that leaves a statement, a deleted
+// exists. If both are there the one with the higher revision counts, and the direct one if no honest Lease has such a
+// revision. So an address that leaves a statement, a deleted
 // Lease and a deleted Node are the same: 5 s later the address is unclaimed, if no other node has taken it. An address
 // of a silent node stays lost until then.
 //
