@@ -45,6 +45,8 @@
 //     node but does not receive what is sent there. No clocks are compared.
 //   - Within a session sequence numbers grow, and revisions: what was replayed or overtaken counts for nothing, not
 //     even as a sign of life.
+//   - Questions can be replayed, and an answer may be long: each node is answered once in 10 ms at most. Whoever asks does not repeat
+//     the same question sooner.
 //   - A datagram must come from the address of the Node that it names, and from the port of announcements, which the
 //     process there has opened. Package steering drops what pods and other hosts send to that port, also where it
 //     would be masqueraded to a node's address.

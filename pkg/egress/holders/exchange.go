@@ -44,6 +44,8 @@ type peer struct {
 	// parts of a statement that are here already, by their number, mostParts at most. Those that a process sends of a revision
 	// are the same each time, so what was lost of one answer may come with the next.
 	parts map[uint16]datagram
+	// answeredAt is when a question of it was answered last.
+	answeredAt time.Time
 	// remindAt is when it has to be asked again; zero for never. It was so often since its last heartbeat.
 	remindAt time.Time
 	reminded int
@@ -55,7 +57,8 @@ type verdict string
 const (
 	// accepted: it says something, or is part of that.
 	accepted verdict = "accepted"
-	// outdated: it comes too late, or from a process that has to be asked first, or it answers what nobody has asked.
+	// outdated: it comes too late, or from a process that has to be asked first, or it answers what nobody has asked, or it asks
+	// what was answered a moment ago.
 	outdated verdict = "outdated"
 	// foreign: the Node that it names has another address.
 	foreign verdict = "foreign"
@@ -145,7 +148,10 @@ func (x *exchange) receive(d datagram, from netip.Addr, now time.Time) (answers 
 	}
 	known := d.session == p.session && p.session != 0
 	switch {
+	case d.kind == question && now.Before(p.answeredAt.Add(askAgain)):
+		return nil, nil, outdated // maybe replayed; who needs the answer asks again
 	case d.kind == question:
+		p.answeredAt = now
 		return x.answer(d.nonce), nil, accepted
 	case d.nonce != 0:
 		if d.nonce != p.nonce || known && d.revision < p.said.Revision {
