@@ -53,6 +53,9 @@
 //   - Everything is signed by HMAC-SHA256 with a key that the nodes share, and nothing else is read (packages keys and Keyring: they
 //     change while the program runs). A node without a key says nothing and believes nobody. Otherwise whoever has a node's
 //     port and address, such as a hostNetwork process while the node's own is away, would be the node.
+//   - A node says so (Announcer.Failing) if for a minute nothing that comes from some other nodes is authentic, and these are at least
+//     as many as those that it believes: it has not their keys, or half of the nodes have others. Whoever forges the addresses of
+//     nodes that say nothing can have it say that.
 //   - A statement has 64 parts at most, which are some thousand addresses. A node that has more announces none of them directly,
 //     because a part of them would say that it has not the rest, and says so. What no Service claims is kept in the statement
 //     alone, and counts for nothing until one does.
@@ -107,6 +110,6 @@
 // Leases or their namespace, others' addresses are known from direct announcements alone, which is logged; and a
 // process that starts then announces nothing, because it does not know the epochs of its addresses.
 //
-// The files directory.go, event.go, holding.go, datagram.go and exchange.go are pure: they import the standard
+// The files directory.go, event.go, holding.go, datagram.go, exchange.go and refused.go are pure: they import the standard
 // library and package kernel, and time is passed in.
 package holders
