@@ -28,7 +28,7 @@ const (
 	unheard faultKind = "leases_unread"
 	unsaid  faultKind = "lease_unwritten"
 	// keyless: this node has no key by which others know it. rekeying: it has, but something is wrong with them. unannounced:
-	// it cannot announce directly.
+	// it cannot announce directly, or others have not its key.
 	keyless     faultKind = "key_missing"
 	rekeying    faultKind = "keys"
 	unannounced faultKind = "announcements"
@@ -74,7 +74,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()
-	add(unannounced, "this node does not announce its egress IPs directly, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
+	add(unannounced, "this node does not announce its egress IPs directly, or is not believed, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
 	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])
 	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.steerer.failing[holders.Writing])
 	return faults

@@ -52,7 +52,7 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	expect("has no part in the pool, and learns from the Leases alone where egress IPs are: the Secret does not exist", keyless)
 	e.keys.ring.Set(holders.Keys{[]byte("a key")})
 	e.keysFail(errors.New("the disk is full"))
-	expect("goes on with the keys that it has, by which the nodes know each other, but does not follow a change of them, or has none after a restart: the disk is full", rekeying)
+	expect("this node has keys, but something is wrong with how they are shared or kept: the disk is full", rekeying)
 	if warnings := e.announcementWarnings(); len(warnings) != 1 || !strings.HasPrefix(warnings[0], status.Warning) {
 		t.Errorf("a verification says %q", warnings)
 	}

@@ -62,6 +62,8 @@ type poolNode struct {
 	// handing are the egress IPs of each handover that is not over, by its number; begun is that of the last one.
 	handing map[int][]netip.Addr
 	begun   int
+	// unlogged is what is logged when the lock is released.
+	unlogged []func()
 	// warned is what the log says of networks of the pool inside the cluster, of addresses that this node cannot
 	// hold, of nodes with the former label, and of those with another one's address.
 	warned struct{ networks, unable, labels, shared []string }
@@ -148,7 +150,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	s := p.extension.steerer
 	judged := s.state.judgedNodes(s.outer)
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	addresses := p.owned(judged)
 	if granted, revision := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted != nil {
 		p.wanted[family] = wanted{granted, revision}
@@ -235,7 +237,9 @@ func (p *poolNode) start() {
 	p.stopKeeping()
 	handovers, err := e.startHandovers(p.ctx)
 	if p.handovers = handovers; err != nil {
-		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
+		p.later(func() {
+			p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
+		})
 	}
 	p.runner = pool.NewRunner(pool.Config{
 		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: p.keys(),
@@ -245,7 +249,9 @@ func (p *poolNode) start() {
 		Changed:  func() { e.changed(true, time.Now()) },
 	})
 	if p.isDrained() {
-		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
+		p.later(func() {
+			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
+		})
 		p.runner.Tell(pool.Drain{Now: true})
 	}
 	e.running.Go(func() { p.runner.Run(p.ctx) })
@@ -292,9 +298,11 @@ func (p *poolNode) leave(ctx context.Context) {
 // stay ends leave: the system does not go down after all.
 func (p *poolNode) stay() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if p.runner != nil {
-		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
+		p.later(func() {
+			p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
+		})
 		p.runner.Tell(pool.Drain{Now: p.isDrained()})
 	}
 }

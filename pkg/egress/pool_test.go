@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -464,6 +465,14 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 					p.sync(family)
 				}
 			}
+			log := 0
+			p.logger = funcr.New(func(_, text string) {
+				if log++; !p.poolNode.mu.TryLock() {
+					t.Errorf("logged under the lock: %s", text)
+					return
+				}
+				p.poolNode.mu.Unlock()
+			}, funcr.Options{})
 			set("node-a", ownIP, 0)
 			set("node-b", otherIP, 0)
 			if c.known {
@@ -484,6 +493,9 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 			}
 			if shared := len(c.want) < 3; shared != (len(p.warned.shared) == 1) {
 				t.Errorf("the log says %q", p.warned.shared)
+			}
+			if log == 0 && len(p.warned.shared) > 0 {
+				t.Errorf("not logged: %q", p.warned.shared)
 			}
 		})
 	}

@@ -62,22 +62,34 @@ func (p Pool) isProtected() bool {
 	})
 }
 
+// selectorMessage returns what is wrong with the configured selector; empty if nothing is.
+func (p Pool) selectorMessage() string {
+	if p.isProtected() {
+		return ""
+	}
+	return fmt.Sprintf("Any kubelet can have egress IPs put on its own node, because it may write the labels of proxyArguments.egress-snat-assign-nodes (%q). Use a label that NodeRestriction protects, for example %s.",
+		p.Nodes, PoolLabel)
+}
+
 // warnOfSelector logs that kubelets may have their own Nodes selected.
 func (p *poolNode) warnOfSelector() {
-	if pool := p.extension.config.Pool; !pool.isProtected() {
-		p.logger.Error(nil, "Any kubelet can have egress IPs put on its own node, because it may write the labels of proxyArguments.egress-snat-assign-nodes. Use a label that NodeRestriction protects, for example "+PoolLabel,
-			"selector", pool.Nodes.String())
+	if message := p.extension.config.Pool.selectorMessage(); message != "" {
+		p.logger.Error(nil, message)
 	}
 }
 
-// formerMessages returns, by their names, what is wrong with the labels of Nodes that are in the pool by the former label alone.
-func (p *poolNode) formerMessages() map[string]string {
+// labelMessages returns, by their names, what is wrong with the labels of Nodes that are in the pool by the former label alone, and
+// of the first one if that is wrong with the selector of all.
+func (p *poolNode) labelMessages() map[string]string {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	messages := make(map[string]string, len(p.former))
+	if message := p.extension.config.Pool.selectorMessage(); message != "" && len(p.nodes) > 0 {
+		messages[slices.Min(slices.Collect(maps.Keys(p.nodes)))] = message
+	}
 	for name := range p.former {
 		messages[name] = fmt.Sprintf("The node %s gets egress IPs by the label %s, which its kubelet may write. If that is meant, run 'kubectl label node %s %s= %s-'; if not, remove the label.",
 			name, FormerPoolLabel, name, PoolLabel, FormerPoolLabel)
@@ -85,10 +97,10 @@ func (p *poolNode) formerMessages() map[string]string {
 	return messages
 }
 
-// labelTroubles are those of Nodes in the pool by the former label alone.
+// labelTroubles are those of Nodes in the pool by a label that kubelets may write.
 func (p *poolNode) labelTroubles() map[plan.Service]trouble {
 	troubles := map[plan.Service]trouble{}
-	for name, message := range p.formerMessages() {
+	for name, message := range p.labelMessages() {
 		troubles[aboutNode(name)] = trouble{reason: poolLabelUnprotected, note: message}
 	}
 	return troubles
@@ -96,7 +108,7 @@ func (p *poolNode) labelTroubles() map[plan.Service]trouble {
 
 // labelWarnings are the same for 'openshift egress verify'.
 func (p *poolNode) labelWarnings() (warnings []string) {
-	messages := p.formerMessages()
+	messages := p.labelMessages()
 	for _, name := range slices.Sorted(maps.Keys(messages)) {
 		warnings = append(warnings, status.Warning+messages[name])
 	}

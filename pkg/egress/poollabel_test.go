@@ -60,7 +60,7 @@ func TestPool_IsProtected(t *testing.T) {
 // TestPoolNode_FormerLabel: who is in the pool by its former label is told of, until it has the other one.
 func TestPoolNode_FormerLabel(t *testing.T) {
 	pool := newPoolTest(t).poolNode
-	pool.extension.config.Pool.Former = FormerPoolLabel
+	pool.extension.config.Pool.Nodes, pool.extension.config.Pool.Former = selector(t, PoolLabel), FormerPoolLabel
 	labelled := func(keys ...string) *v1.Node {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-c", Labels: map[string]string{}}}
 		for _, key := range keys {
@@ -81,4 +81,33 @@ func TestPoolNode_FormerLabel(t *testing.T) {
 	if !pool.setNode(labelled()) || pool.nodes["node-c"] || len(pool.labelWarnings()) > 0 {
 		t.Error("a node without the label is in the pool, or told of")
 	}
+}
+
+// TestPoolNode_UnprotectedSelector: a configured selector by a label that kubelets may write is told of as long as it selects Nodes, once
+// and not for each of them; one by a label that they may not write is not.
+func TestPoolNode_UnprotectedSelector(t *testing.T) {
+	p := newPoolTest(t)
+	expect := func(want ...string) {
+		t.Helper()
+		warnings, troubles := p.labelWarnings(), p.labelTroubles()
+		if len(warnings) != len(want) || len(troubles) != len(want) {
+			t.Errorf("told: %q, Events %v; want of %q", warnings, troubles, want)
+			return
+		}
+		for i, name := range want {
+			trouble := troubles[aboutNode(name)]
+			for _, text := range []string{warnings[i], trouble.note} {
+				if trouble.reason != poolLabelUnprotected || !strings.Contains(text, "egress-snat-assign-nodes (\"pool=yes\")") || !strings.Contains(text, PoolLabel) {
+					t.Errorf("%s: told %q with reason %s", name, text, trouble.reason)
+				}
+			}
+		}
+	}
+	expect()
+	p.label("node-c", true)
+	expect("node-c")
+	p.label("node-b", true)
+	expect("node-b")
+	p.poolNode.extension.config.Pool.Nodes = selector(t, PoolLabel)
+	expect()
 }

@@ -10,6 +10,19 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
+// later has something logged when the lock, which must be held, is released by [poolNode.unlock]: nobody logs under it.
+func (p *poolNode) later(log func()) { p.unlogged = append(p.unlogged, log) }
+
+// unlock releases the lock, and logs what there is to log.
+func (p *poolNode) unlock() {
+	unlogged := p.unlogged
+	p.unlogged = nil
+	p.mu.Unlock()
+	for _, log := range unlogged {
+		log()
+	}
+}
+
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
 func (p *poolNode) warn(wanted map[netip.Addr]bool) {
 	p.warnOf(&p.warned.networks, p.extension.state.inside(p.extension.config.Pool.Networks),
@@ -46,9 +59,9 @@ func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) 
 	switch {
 	case slices.Equal(*before, now):
 	case len(now) > 0:
-		p.logger.Error(nil, warning, "reasons", strings.Join(now, "; "))
+		p.later(func() { p.logger.Error(nil, warning, "reasons", strings.Join(now, "; ")) })
 	default:
-		p.logger.Info(over)
+		p.later(func() { p.logger.Info(over) })
 	}
 	*before = now
 }

@@ -94,7 +94,7 @@ func (e *Extension) keyFaults() []fault {
 	case missing:
 		return []fault{{keyless, fmt.Sprintf("this node has no key by which the other nodes know it, so it neither announces nor believes anything directly, has no part in the pool, and learns from the Leases alone where egress IPs are: %v", err)}}
 	default:
-		return []fault{{rekeying, fmt.Sprintf("this node goes on with the keys that it has, by which the nodes know each other, but does not follow a change of them, or has none after a restart: %v", err)}}
+		return []fault{{rekeying, fmt.Sprintf("this node has keys, but something is wrong with how they are shared or kept: %v", err)}}
 	}
 }
 

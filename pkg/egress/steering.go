@@ -618,7 +618,7 @@ func (s *steerer) publish() {
 		}
 	}
 	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
-		s.published = holders.Statement{Addresses: published, Revision: max(s.published.Revision, s.directory.Revision()) + 1}
+		s.published = holders.Statement{Addresses: published, Revision: s.directory.NextRevision(s.published.Revision)}
 	}
 	s.publisher.SetPublished(s.published, s.uid)
 	if s.announcer != nil {

@@ -387,6 +387,25 @@ func TestSteerer_RevisionGoesOn(t *testing.T) {
 	}
 }
 
+// TestSteerer_PoisonedRevision: a Lease of this node with a revision that no node gets to does not lead it beyond what others read, at
+// its start or later.
+func TestSteerer_PoisonedRevision(t *testing.T) {
+	const most = 1 << 40
+	for _, when := range []string{"at the start", "later"} {
+		s := newSteered(t, holders.Auto)
+		if when == "later" {
+			s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+		}
+		before := s.published.Revision
+		s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: most}, Source: holders.Lease, Renewed: time.Unix(1, 0)})
+		s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+		s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+		if got := s.published; got.Revision != before+1 && got.Revision != before+2 || got.Addresses[egressIP] == 0 {
+			t.Errorf("poisoned %s: it says %v as revision %d after %d", when, got.Addresses, got.Revision, before)
+		}
+	}
+}
+
 func TestSteerer_TroublesThatLast(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	web := plan.Service{Namespace: "shop", Name: "web"}

@@ -42,8 +42,8 @@ const (
 // node to node, without the API server. doc.go has the protocol. At the end of the process nothing is said: a restart
 // moves nothing.
 type Announcer struct {
-	// Failing, if not nil, is told why this node does not announce anything directly, and nil when that is over. It must not
-	// block, and not change after Run.
+	// Failing, if not nil, is told why this node does not announce anything directly, or does not believe others, and nil when that
+	// is over. It must not block, and not change after Run.
 	Failing func(err error)
 
 	port uint16
@@ -59,9 +59,9 @@ type Announcer struct {
 	socket   *net.UDPConn // nil if it is not open
 	opened   netip.Addr   // the address that it has
 	trouble  complaint
-	// closed is why the port is not open, unsaid why what there is to say is not said; nil for neither. failing is what Failing
-	// was told last.
-	closed, unsaid, failing error
+	// closed is why the port is not open, unsaid why what there is to say is not said, refused why others are not believed; nil
+	// for none of it. failing is what Failing was told last.
+	closed, unsaid, refused, failing error
 	// owner is who has the port, as it was found at a time.
 	owner   string
 	ownerAt time.Time
@@ -160,7 +160,7 @@ func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
 			rekeyed = a.ring.Changed()
 		case p := <-a.received:
 			if a.receive(ctx, p) {
-				if sooner := Earlier(next, a.exchange.remindAt); !sooner.Equal(next) {
+				if sooner := Earlier(next, a.dueAt()); !sooner.Equal(next) {
 					next = sooner
 					timer.Reset(time.Until(next))
 				}
@@ -174,6 +174,9 @@ func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
 		}
 	}
 }
+
+// dueAt is when there is something to do because of what was received; zero for never.
+func (a *Announcer) dueAt() time.Time { return Earlier(a.exchange.remindAt, a.exchange.judgeAt) }
 
 // step does what is due, and returns when there is something to do again; zero for never.
 func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
@@ -192,10 +195,13 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	}
 	keys := a.keys()
 	if len(keys) == 0 {
+		a.exchange.forgive() // nobody is believed, which is told otherwise
+		a.judge(now)
 		return time.Time{}
 	}
 	if !keys.shares(a.known) { // so that nothing that was said since we had keys in common is missed
 		strangers, a.warned = a.exchange.names(), false
+		a.exchange.forgive()
 	}
 	a.known = keys
 	for _, name := range strangers {
@@ -204,8 +210,15 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	for name, questions := range a.exchange.remind(now) {
 		a.send(ctx, questions, name)
 	}
+	a.judge(now)
 	a.sayOrRepeat(ctx, said, now)
-	return Earlier(a.repeatAt, a.exchange.remindAt)
+	return Earlier(a.repeatAt, a.dueAt())
+}
+
+// judge finds out whether others are believed.
+func (a *Announcer) judge(now time.Time) {
+	a.refused = a.exchange.judge(now)
+	a.tellFailing()
 }
 
 // sayOrRepeat tells all others what is new, or that what was said still holds, if that is due.
@@ -244,9 +257,9 @@ func (a *Announcer) setUnsaid(ctx context.Context, err error, addresses int) {
 	a.tellFailing()
 }
 
-// tellFailing tells why nothing is announced, if that has changed.
+// tellFailing tells why nothing is announced, or believed, if that has changed.
 func (a *Announcer) tellFailing() {
-	failing := errors.Join(a.closed, a.unsaid)
+	failing := errors.Join(a.closed, a.unsaid, a.refused)
 	same := failing == nil && a.failing == nil || failing != nil && a.failing != nil && failing.Error() == a.failing.Error()
 	if a.failing = failing; !same && a.Failing != nil {
 		a.Failing(failing)
@@ -337,16 +350,23 @@ func (a *Announcer) receive(ctx context.Context, p packet) bool {
 
 // hear takes a datagram, answers it, and tells what its node says.
 func (a *Announcer) hear(ctx context.Context, p packet) verdict {
-	d, err := decode(p.content, a.keys())
+	keys, from, now := a.keys(), p.from.Addr().Unmap(), time.Now()
+	d, err := decode(p.content, keys)
 	switch {
 	case errors.Is(err, errUnauthenticated):
+		if p.from.Port() == a.port && len(keys) > 0 {
+			a.exchange.refuse(from, now)
+		}
 		return unauthenticated
 	case err != nil:
 		return unreadable
 	case p.from.Port() != a.port: // another program on that node
 		return foreign
 	}
-	answers, said, v := a.exchange.receive(d, p.from.Addr().Unmap(), time.Now())
+	answers, said, v := a.exchange.receive(d, from, now)
+	if v == accepted {
+		a.exchange.accept(d.node, now)
+	}
 	a.send(ctx, answers, d.node)
 	if said != nil {
 		a.tell(*said)

@@ -26,6 +26,9 @@ const (
 	MaxEpoch = 1 << 40
 	// maxRevision is the largest revision that is read: after one near 2^64 no other could follow.
 	maxRevision = 1 << 40
+	// doubtful is the first revision of a Lease that says nothing of what is later: no honest node gets there, and whoever may
+	// write Leases can write it. It is so far below maxRevision that no process gets from here to there.
+	doubtful = maxRevision / 2
 )
 
 // Config is what a [Directory] does not learn from events.
@@ -99,10 +102,11 @@ type node struct {
 	atBound bool
 }
 
-// choose finds out which statement counts: the later one of its node.
+// choose finds out which statement counts: the later one of its node. What it says directly is not hidden by a Lease with a
+// revision that it cannot exceed.
 func (n *node) choose() {
 	switch {
-	case n.direct != nil && (n.lease == nil || n.direct.Revision >= n.lease.Revision):
+	case n.direct != nil && (n.lease == nil || n.direct.Revision >= n.lease.Revision || n.lease.Revision >= doubtful):
 		n.counts = *n.direct
 	case n.lease != nil:
 		n.counts = *n.lease
@@ -220,12 +224,22 @@ func (d *Directory) Own() map[netip.Addr]uint64 {
 // HandingOver are the addresses that another node has taken over, and whose packets still leave from here.
 func (d *Directory) HandingOver() iter.Seq[netip.Addr] { return maps.Keys(d.handing) }
 
-// Revision returns that of this node's Lease; 0 if there is none.
-func (d *Directory) Revision() uint64 {
+// NextRevision returns the revision of what this node says next, after that of what its process has said last; 0 if it has said
+// nothing. All nodes read it, and follow it rather than this node's Lease of now, whoever has written that.
+func (d *Directory) NextRevision(said uint64) uint64 {
 	if n := d.nodes[d.config.NodeName]; n != nil && n.lease != nil {
-		return n.lease.Revision
+		return nextRevision(said, n.lease.Revision)
 	}
-	return 0
+	return nextRevision(said, 0)
+}
+
+// nextRevision returns the one after that of what a process has said last, and of its node's Lease unless that is doubtful. So it
+// is at most doubtful, and as many more as the process says something else.
+func nextRevision(said, lease uint64) uint64 {
+	if lease >= doubtful {
+		return said + 1
+	}
+	return max(said, lease) + 1
 }
 
 // Ways returns the ways of packets that have these egress IPs and do not leave from this node.

@@ -227,6 +227,45 @@ func TestDirectory_OwnEpochs(t *testing.T) {
 	}
 }
 
+// TestDirectory_PoisonedRevision: whatever revision somebody has written into a node's Lease, at once or over and over, also while
+// the node is restarted: all read what the node says next, and follow it, also before it has written its Lease.
+func TestDirectory_PoisonedRevision(t *testing.T) {
+	for _, poison := range []uint64{0, 7, 1 << 38, doubtful - 2, doubtful - 1, doubtful, doubtful + 1, doubtful + 100, maxRevision - 1, maxRevision} {
+		own, reader, said := newDirectory(), newDirectory(), uint64(0)
+		apply(reader, timed{0, seen(me, true)}, timed{0, seen("node-a", true)})
+		leaseWithRevision := func(name string, revision uint64, epochs map[netip.Addr]uint64, second int) timed {
+			a := announced(name, second, epochs)
+			a.Revision = revision
+			return timed{second, a}
+		}
+		for i := range 20 {
+			lie := leaseWithRevision(me, poison, nil, 2*i)
+			apply(own, lie)
+			lie.event = Announced{Node: "node-a", Statement: lie.event.(Announced).Statement, Source: Lease, Renewed: lie.event.(Announced).Renewed}
+			apply(reader, lie)
+			if i%7 == 6 {
+				said = 0 // its process ends
+			}
+			next := own.NextRevision(said)
+			if next <= said || next > maxRevision {
+				t.Fatalf("poisoned with %d: revision %d follows %d", poison, next, said)
+			}
+			said = next
+			apply(reader, timed{2 * i, direct("node-a", said, map[netip.Addr]uint64{ips[0]: 3})})
+			if got := reader.Holder(ips[0], at(2*i)); got.State != Remote || got.Node != "node-a" {
+				t.Fatalf("poisoned with %d, revision %d is said: %+v", poison, said, got)
+			}
+			// Its Lease, with what it says.
+			apply(own, leaseWithRevision(me, said, map[netip.Addr]uint64{ips[0]: 3}, 2*i+1))
+			apply(reader, leaseWithRevision("node-a", said, map[netip.Addr]uint64{ips[0]: 3}, 2*i+1))
+		}
+		apply(reader, leaseWithRevision("node-a", said, map[netip.Addr]uint64{ips[1]: 3}, 39))
+		if got := reader.Holder(ips[1], at(100)); got.State != Remote {
+			t.Errorf("poisoned with %d: the Lease does not count alone: %+v", poison, got)
+		}
+	}
+}
+
 // TestDirectory_MovesAtTheHighestEpoch: once somebody has announced the highest epoch, the address goes on to move.
 func TestDirectory_MovesAtTheHighestEpoch(t *testing.T) {
 	ip := ips[0]

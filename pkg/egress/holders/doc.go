@@ -45,17 +45,25 @@
 //     node but does not receive what is sent there. No clocks are compared.
 //   - Within a session sequence numbers grow, and revisions: what was replayed or overtaken counts for nothing, not
 //     even as a sign of life.
+//   - Questions can be replayed, and an answer may be long: each node is answered once in 10 ms at most. Whoever asks does not repeat
+//     the same question sooner.
 //   - A datagram must come from the address of the Node that it names, and from the port of announcements, which the
 //     process there has opened. Package steering drops what pods and other hosts send to that port, also where it
 //     would be masqueraded to a node's address.
 //   - Everything is signed by HMAC-SHA256 with a key that the nodes share, and nothing else is read (packages keys and Keyring: they
 //     change while the program runs). A node without a key says nothing and believes nobody. Otherwise whoever has a node's
 //     port and address, such as a hostNetwork process while the node's own is away, would be the node.
+//   - A node says so (Announcer.Failing) if for a minute nothing that comes from some other nodes is authentic, and these are at least
+//     as many as those that it believes: it has not their keys, or half of the nodes have others. Whoever forges the addresses of
+//     nodes that say nothing can have it say that.
 //   - A statement has 64 parts at most, which are some thousand addresses. A node that has more announces none of them directly,
 //     because a part of them would say that it has not the rest, and says so. What no Service claims is kept in the statement
 //     alone, and counts for nothing until one does.
 //   - Epochs and revisions have an upper bound, far beyond what moves can lead to. Nothing above is read or said. Whoever
 //     announces an epoch at the bound does not keep the address for good: the next holder gets the same one, and counts.
+//   - Whoever may write the Leases can set any revision. From half of the bound on, that of a Lease says nothing of what is
+//     later: its node does not go on from it, but from what its process has said, or starts again; and what the node says
+//     directly counts for all others. Below that, its node goes on from it.
 //
 // Who has the key, as root on a node has, and can receive what is sent to a node's address, by forged ARP for example, can announce in
 // the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
@@ -83,7 +91,8 @@
 //   - unclaimed: nobody announces it.
 //
 // What a node announces counts as long as its Lease or its direct announcement lists the address and its Node object
-// exists. If both are there the one with the higher revision counts. So an address that leaves a statement, a deleted
+// exists. If both are there the one with the higher revision counts, and the direct one if no honest Lease has such a
+// revision. So an address that leaves a statement, a deleted
 // Lease and a deleted Node are the same: 5 s later the address is unclaimed, if no other node has taken it. An address
 // of a silent node stays lost until then.
 //
@@ -101,6 +110,6 @@
 // Leases or their namespace, others' addresses are known from direct announcements alone, which is logged; and a
 // process that starts then announces nothing, because it does not know the epochs of its addresses.
 //
-// The files directory.go, event.go, holding.go, datagram.go and exchange.go are pure: they import the standard
+// The files directory.go, event.go, holding.go, datagram.go, exchange.go and refused.go are pure: they import the standard
 // library and package kernel, and time is passed in.
 package holders

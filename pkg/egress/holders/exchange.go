@@ -25,8 +25,14 @@ type exchange struct {
 	// said is what this node says; nil as long as that is nothing. unsaid is what it does not say, because that is too long.
 	said, unsaid *Statement
 	peers        map[string]*peer
+	// at has their names by their addresses.
+	at map[netip.Addr]string
 	// remindAt is when the next of them has to be asked again; zero for never.
 	remindAt time.Time
+	// refused is why most nodes are not believed, as it was found last; nil if they are. judgeAt is when to find that out again;
+	// zero for never.
+	refused error
+	judgeAt time.Time
 }
 
 // peer is another node.
@@ -44,6 +50,11 @@ type peer struct {
 	// parts of a statement that are here already, by their number, mostParts at most. Those that a process sends of a revision
 	// are the same each time, so what was lost of one answer may come with the next.
 	parts map[uint16]datagram
+	// refusedSince is since when datagrams come from its address that are not authentic, and none that is accepted; zero if none
+	// come. refusedAt is when the last one came, and acceptedAt when one was accepted last.
+	refusedSince, refusedAt, acceptedAt time.Time
+	// answeredAt is when a question of it was answered last.
+	answeredAt time.Time
 	// remindAt is when it has to be asked again; zero for never. It was so often since its last heartbeat.
 	remindAt time.Time
 	reminded int
@@ -55,7 +66,8 @@ type verdict string
 const (
 	// accepted: it says something, or is part of that.
 	accepted verdict = "accepted"
-	// outdated: it comes too late, or from a process that has to be asked first, or it answers what nobody has asked.
+	// outdated: it comes too late, or from a process that has to be asked first, or it answers what nobody has asked, or it asks
+	// what was answered a moment ago.
 	outdated verdict = "outdated"
 	// foreign: the Node that it names has another address.
 	foreign verdict = "foreign"
@@ -72,11 +84,19 @@ func newExchange(node string, random func() uint64) *exchange {
 // setPeers takes the addresses of the other nodes, and returns the names of those that are new or have
 // another address: nothing is known of what they say.
 func (x *exchange) setPeers(addresses map[string]netip.Addr) (strangers []string) {
+	before := len(x.peers)
 	maps.DeleteFunc(x.peers, func(name string, p *peer) bool { return addresses[name] != p.address })
+	changed := len(x.peers) != before
 	for name, address := range addresses {
 		if x.peers[name] == nil && name != x.node {
 			x.peers[name] = &peer{address: address}
 			strangers = append(strangers, name)
+		}
+	}
+	if changed || len(strangers) > 0 {
+		x.at = make(map[netip.Addr]string, len(x.peers))
+		for name, p := range x.peers {
+			x.at[p.address] = name
 		}
 	}
 	return strangers
@@ -145,7 +165,10 @@ func (x *exchange) receive(d datagram, from netip.Addr, now time.Time) (answers 
 	}
 	known := d.session == p.session && p.session != 0
 	switch {
+	case d.kind == question && now.Before(p.answeredAt.Add(askAgain)):
+		return nil, nil, outdated // maybe replayed; who needs the answer asks again
 	case d.kind == question:
+		p.answeredAt = now
 		return x.answer(d.nonce), nil, accepted
 	case d.nonce != 0:
 		if d.nonce != p.nonce || known && d.revision < p.said.Revision {

@@ -40,8 +40,9 @@ func newTalk(t *testing.T) *talk {
 
 var lastRandom uint64
 
-// restart makes a node a new process.
+// restart makes a node a new process, which takes some time.
 func (k *talk) restart(name string) {
+	k.now = k.now.Add(time.Second)
 	k.nodes[name] = newExchange(name, func() uint64 { lastRandom++; return lastRandom })
 	for _, stranger := range k.nodes[name].setPeers(v4) {
 		k.carry(name, k.nodes[name].greet(stranger, k.now), stranger)
@@ -362,6 +363,34 @@ func TestExchange_AsksOnce(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("asked %d times, want once", asked)
+	}
+}
+
+// TestExchange_AnswersAreFew: a question that is replayed over and over is not answered each time, but a new process that asks
+// meanwhile is answered when it repeats its question, and others at once.
+func TestExchange_AnswersAreFew(t *testing.T) {
+	k := newTalk(t)
+	k.say("node-a", many(1))
+	x, parts := k.nodes["node-a"], len(k.mustSay("node-a", many(2)))
+	k.now = k.now.Add(time.Second)
+	answers := func(from string, session uint64) (n int) {
+		got, _, _ := x.receive(datagram{kind: question, node: from, session: session, nonce: session}, v4[from], k.now)
+		return len(got)
+	}
+	sent := 0
+	for range 1000 {
+		sent += answers("node-c", 7)
+	}
+	if sent != parts {
+		t.Errorf("%d datagrams answer a question that is replayed a thousand times at once, want %d", sent, parts)
+	}
+	if n := answers("node-d", 8); n != parts {
+		t.Errorf("%d datagrams answer another node, want %d", n, parts)
+	}
+	answers("node-c", 9)
+	k.now = k.now.Add(askAgain)
+	if n := answers("node-c", 9); n != parts {
+		t.Errorf("%d datagrams answer a new process that repeats its question, want %d", n, parts)
 	}
 }
 

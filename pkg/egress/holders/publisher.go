@@ -144,7 +144,7 @@ func (l Leases) Withdraw(ctx context.Context, node string) error {
 		if text := lease.Annotations[Annotation]; lease.Name != node || text == "" || text == "{}" {
 			continue
 		}
-		patch, err := announcement{node: node, Statement: Statement{Revision: said.Revision + 1}}.patch(time.Now())
+		patch, err := announcement{node: node, Statement: Statement{Revision: nextRevision(0, said.Revision)}}.patch(time.Now())
 		if err != nil {
 			return err
 		}

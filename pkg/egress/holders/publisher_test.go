@@ -269,13 +269,16 @@ func TestWithdraw_Leases(t *testing.T) {
 	}
 	one := map[netip.Addr]uint64{ips[0]: 3}
 	for name, test := range map[string]struct {
-		leases []runtime.Object
-		made   []string
+		leases   []runtime.Object
+		made     []string
+		revision uint64
 	}{
-		"none":               {nil, nil},
-		"another node's":     {[]runtime.Object{lease("node-a", one)}, nil},
-		"withdrawn already":  {[]runtime.Object{lease(me, nil)}, nil},
-		"one with addresses": {[]runtime.Object{lease(me, one), lease("node-a", one)}, []string{"patch"}},
+		"none":               {nil, nil, 0},
+		"another node's":     {[]runtime.Object{lease("node-a", one)}, nil, 0},
+		"withdrawn already":  {[]runtime.Object{lease(me, nil)}, nil, 0},
+		"one with addresses": {[]runtime.Object{lease(me, one), lease("node-a", one)}, []string{"patch"}, 6},
+		"a revision that no node gets to": {[]runtime.Object{
+			announcement{node: me, Statement: Statement{one, maxRevision}}.lease("origin-node", start), lease("node-a", one)}, []string{"patch"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -287,8 +290,8 @@ func TestWithdraw_Leases(t *testing.T) {
 				if len(test.made) == 0 {
 					return
 				}
-				if got, err := readLease(s.lease()); err != nil || len(got.Addresses) != 0 || got.Revision != 6 {
-					t.Errorf("the Lease says %v, %v; want nothing, later than before", got, err)
+				if got, err := readLease(s.lease()); err != nil || len(got.Addresses) != 0 || got.Revision != test.revision {
+					t.Errorf("the Lease says %v, %v; want nothing, as revision %d", got, err, test.revision)
 				}
 				other, err := s.CoordinationV1().Leases("origin-node").Get(s.ctx, "node-a", metav1.GetOptions{})
 				if got, _ := readLease(other); err != nil || !got.equal(Statement{one, 5}) {

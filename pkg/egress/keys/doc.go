@@ -23,7 +23,7 @@
 //	dropping  the new one signs, both are accepted; after a day the old one is dropped
 //
 // Each node looks about every hour and a half, at a time of its own, and the first one that finds a step due takes it, by its own
-// clock. Whatever the clocks of the nodes say, its process must have seen the Secret unchanged for a day: all nodes have had the time
+// clock. Whatever the clocks of the nodes say, its process must have seen the data of the Secret unchanged for a day: all nodes have had the time
 // that a step is given. So a clock that is wrong can have keys changed more often than every 30 days, up to a step a day, and a gap
 // cannot come of it; and where no process lives for a day, keys are not changed.
 // A time that is more than a day ahead of a node's clock, or none, is replaced by that node's.

@@ -1,9 +1,11 @@
 package keys
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -62,7 +64,7 @@ type Keeper struct {
 	// secret is the newest version; nil if there is none. known: that is known.
 	secret *v1.Secret
 	known  bool
-	// seen is when this version came.
+	// seen is since when it has this data.
 	seen time.Time
 	// unread is why the Secret is not read; nil if it is.
 	unread error
@@ -311,10 +313,10 @@ func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
 	k.change(func() { k.unread = k.explain(err) })
 }
 
-// set takes a version of the Secret; nil for none.
+// set takes a version of the Secret; nil for none. Whoever changes its labels or annotations does not put off a rotation.
 func (k *Keeper) set(secret *v1.Secret) {
 	k.change(func() {
-		if secret == nil || k.secret == nil || secret.ResourceVersion != k.secret.ResourceVersion {
+		if secret == nil || k.secret == nil || !maps.EqualFunc(secret.Data, k.secret.Data, bytes.Equal) {
 			k.seen = k.clock()
 		}
 		k.secret, k.known = secret, true

@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
@@ -281,6 +282,31 @@ func TestKeeper_WrongClockDoesNotRush(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKeeper_RotatesWhatIsTouched: whoever changes something else of the Secret over and over does not stop the rotation.
+func TestKeeper_RotatesWhatIsTouched(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newAPIServer(t, shipped())
+		n := s.start(filepath.Join(t.TempDir(), "keys"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := same(t, 1, n)
+		for hour := 0; time.Duration(hour)*time.Hour < lifetime+2*distribution+12*time.Hour; hour += 6 {
+			time.Sleep(6 * time.Hour)
+			synctest.Wait()
+			now, err := s.CoreV1().Secrets("origin-node").Get(t.Context(), SecretName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now.Annotations = map[string]string{"touched": strconv.Itoa(hour)}
+			s.put(now, strconv.Itoa(10000+hour))
+		}
+		synctest.Wait()
+		if after := same(t, 1, n); after.Equal(before) {
+			t.Error("the key is as it was")
+		}
+	})
 }
 
 // TestKeeper_EmptiedAtOnce: whoever empties the Secret has all keys replaced.

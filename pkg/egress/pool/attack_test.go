@@ -23,6 +23,8 @@ type liar struct {
 	*transport
 	mu   sync.Mutex
 	says []byte
+	// said is what it has said to node a, which may hear it twice.
+	said []State
 }
 
 // newLiar makes one; its cluster also has node c, which is not there.
@@ -56,8 +58,8 @@ func newLiar(t *testing.T, keys func() holders.Keys) *liar {
 	return l
 }
 
-// say has it say a state to node a, by a connection. a learns its process.
-func (l *liar) say(t *testing.T, state any) {
+// say has it say a state to a node, by a connection, until that one hears something new, which it returns. The node learns its process.
+func (l *liar) say(t *testing.T, to testMembers, state map[string]any) State {
 	t.Helper()
 	text, err := json.Marshal(state)
 	if err != nil {
@@ -66,24 +68,42 @@ func (l *liar) say(t *testing.T, state any) {
 	l.mu.Lock()
 	l.says = text
 	l.mu.Unlock()
-	if err := l.sendState(nodesOnLoopback["a"]); err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		err := l.sendState(nodesOnLoopback["a"]) // it may take longer than a connection may
+		if heard, is := l.heard(to, time.Second); is {
+			l.said = append(l.said, heard)
+			return heard
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing is heard: %v", err)
+		}
+	}
+}
+
+// heard returns the next state that a node hears within some time, other than what was said before.
+func (l *liar) heard(by testMembers, within time.Duration) (State, bool) {
+	for timeout := time.After(within); ; {
+		select {
+		case e := <-by.events:
+			heard, is := e.(Heard)
+			before := func(s State) bool { return s.Run == heard.State.Run && s.Version == heard.State.Version }
+			if is && !slices.ContainsFunc(l.said, before) {
+				return heard.State, true
+			}
+		case <-timeout:
+			return State{}, false
+		}
 	}
 }
 
 // hears waits for the next state that a node hears.
-func (m testMembers) hears(t *testing.T) State {
+func (l *liar) hears(t *testing.T, by testMembers) State {
 	t.Helper()
-	for deadline := time.After(10 * time.Second); ; {
-		select {
-		case e := <-m.events:
-			if heard, is := e.(Heard); is {
-				return heard.State
-			}
-		case <-deadline:
-			t.Fatal("no state was heard")
-		}
+	s, is := l.heard(by, 10*time.Second)
+	if !is {
+		t.Fatal("no state was heard")
 	}
+	return s
 }
 
 // withC adds node c to the cluster of a node.
@@ -99,19 +119,18 @@ func TestAttack_MembersWithTheKeyOfANode(t *testing.T) {
 	a := newTestMembers(t, "a")
 	a.withC()
 	l := newLiar(t, testKeys)
-	l.say(t, map[string]any{
+	s := l.say(t, a, map[string]any{
 		"name": "c", "Name": "c", "run": 7, "version": 3,
 		"held":   map[string]uint64{"192.0.2.101": 7, "192.0.2.102": maxEpoch + 1, "192.0.2.103": maxEpoch, "203.0.113.1": 1},
 		"claims": map[string]string{"203.0.113.1": ""}, "failed": []string{"203.0.113.1"},
 	})
-	s := a.hears(t)
 	if want := []netip.Addr{ip1, netip.MustParseAddr("192.0.2.103")}; s.Name != "b" || !slices.Equal(sorted(s.Held), want) || len(s.Claims)+len(s.Failed) > 0 {
 		t.Errorf("heard %+v, want what b said of the pool's addresses", s)
 	}
 	if err := l.send(nodesOnLoopback["a"], stateText, []byte(`{"name":"c","run":7,"version":4}`)); err != nil {
 		t.Fatal(err)
 	}
-	if s := a.hears(t); s.Name != "b" || s.Version != 4 {
+	if s := l.hears(t, a); s.Name != "b" || s.Version != 4 {
 		t.Errorf("heard %+v, want that b said it", s)
 	}
 }
@@ -138,8 +157,8 @@ func TestAttack_MembersWithoutAKey(t *testing.T) {
 				_, _ = l.udp.WriteToUDPAddrPort(nil, netip.AddrPortFrom(nodesOnLoopback["a"], loopbackPort))
 			}
 			key.Store("keys", append(testKeys(), keys()...))
-			l.say(t, map[string]any{"run": 8, "version": 9}) // now it is believed, and nothing of before is
-			if s := a.hears(t); s.Run != 8 {
+			// Now it is believed, and nothing of before is.
+			if s := l.say(t, a, map[string]any{"run": 8, "version": 9}); s.Run != 8 {
 				t.Errorf("heard %+v, which was not sealed with a key of this node", s)
 			}
 		})
@@ -151,8 +170,7 @@ func TestAttack_MembersWithoutAKey(t *testing.T) {
 func TestAttack_MembersReplay(t *testing.T) {
 	a := newTestMembers(t, "a")
 	l := newLiar(t, testKeys)
-	l.say(t, map[string]any{"run": 7, "version": 1})
-	a.hears(t)
+	l.say(t, a, map[string]any{"run": 7, "version": 1})
 	to := netip.AddrPortFrom(nodesOnLoopback["a"], loopbackPort)
 	seal := func(number uint64, version int) []byte {
 		text := fmt.Sprintf("\x01"+`{"run":7,"version":%d}`, version)
@@ -165,21 +183,19 @@ func TestAttack_MembersReplay(t *testing.T) {
 		}
 	}
 	for _, version := range []uint64{2, 3} {
-		if s := a.hears(t); s.Version != version {
+		if s := l.hears(t, a); s.Version != version {
 			t.Fatalf("heard version %d, want %d", s.Version, version)
 		}
 	}
 	third := seal(3, 99)
 	l.transport.session = session{9} // as after a restart
-	l.say(t, map[string]any{"run": 8, "version": 1})
-	if s := a.hears(t); s.Run != 8 {
+	if s := l.say(t, a, map[string]any{"run": 8, "version": 1}); s.Run != 8 {
 		t.Errorf("heard %+v again", s)
 	}
 	for _, packet := range [][]byte{first, second, third} { // of the process before
 		_, _ = l.udp.WriteToUDPAddrPort(packet, to)
 	}
-	l.say(t, map[string]any{"run": 8, "version": 2})
-	if s := a.hears(t); s.Run != 8 || s.Version != 2 {
+	if s := l.say(t, a, map[string]any{"run": 8, "version": 2}); s.Run != 8 || s.Version != 2 {
 		t.Errorf("heard %+v, of a process that has ended", s)
 	}
 }
@@ -188,8 +204,7 @@ func TestAttack_MembersReplay(t *testing.T) {
 func TestAttack_MembersMalformed(t *testing.T) {
 	a := newTestMembers(t, "a")
 	l := newLiar(t, testKeys)
-	l.say(t, map[string]any{"run": 7, "version": 1})
-	a.hears(t)
+	l.say(t, a, map[string]any{"run": 7, "version": 1})
 	huge := pack(pushPullMsg, "Nodes", 1<<20, "UserStateLen", 20<<20, "Join", true)
 	texts := [][]byte{
 		{}, {0}, {7}, {7, 255}, {10}, {10, 0, 0, 0, 0}, {9, 0x81}, {244}, {244, 0}, {12, 0, 0, 0, 0}, append([]byte{3, 0x81, 0xa4}, "Node\xdb\xff\xff\xff\xff"...),
@@ -213,8 +228,9 @@ func TestAttack_MembersMalformed(t *testing.T) {
 		_, _ = s.Read(make([]byte, 1))
 		_ = s.Close()
 	}
-	l.say(t, map[string]any{"run": 7, "version": 100})
-	a.await(t, func(s State) bool { return s.Version == 100 })
+	if s := l.say(t, a, map[string]any{"run": 7, "version": 100}); s.Version != 100 {
+		t.Errorf("heard %+v", s)
+	}
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
 		t.Errorf("malformed messages cost %d MiB", used>>20)
@@ -406,8 +422,7 @@ func TestAttack_StreamsWithoutAKey(t *testing.T) {
 			_, _ = conn.Write(garbage)
 		}
 	}
-	l.say(t, map[string]any{"run": 7, "version": 1})
-	if s := a.hears(t); s.Name != "b" {
+	if s := l.say(t, a, map[string]any{"run": 7, "version": 1}); s.Name != "b" {
 		t.Errorf("heard %+v", s)
 	}
 	runtime.ReadMemStats(&after)
@@ -435,31 +450,37 @@ func TestAttack_AccusationsPass(t *testing.T) {
 	c.setNodes(nodes, []string{"a", "b", "c"})
 	a.awaitAlive(t, "c", true)
 	l := newLiar(t, testKeys)
-	l.say(t, map[string]any{"run": 7, "version": 1})
+	l.say(t, a, map[string]any{"run": 7, "version": 1})
 	at := string(nodes["c"].AsSlice())
-	for _, message := range [][]byte{
-		pack(aliveMsg, "Incarnation", 1<<32-1, "Node", "c", "Addr", at, "Port", loopbackPort, "Vsn", versions),
-		pack(suspectMsg, "Incarnation", 1<<32-1, "Node", "c", "From", "b"), pack(deadMsg, "Incarnation", 1<<32-1, "Node", "c", "From", "b"),
-		pack(deadMsg, "Incarnation", 1000, "Node", "c", "From", "c"), pack(deadMsg, "Incarnation", 5, "Node", "c", "From", "b"),
-		pack(suspectMsg, "Incarnation", slack, "Node", "c", "From", "b"), pack(aliveMsg, "Incarnation", slack, "Node", "c", "Addr", at, "Port", loopbackPort, "Vsn", versions),
-		pack(suspectMsg, "Incarnation", slack, "Node", "c", "From", "b"),
+	for _, lie := range []struct {
+		message []byte
+		// contradicted is the incarnation that c has to say, by which it contradicts; 0 if it need not.
+		contradicted uint64
+	}{
+		{pack(aliveMsg, "Incarnation", 1<<32-1, "Node", "c", "Addr", at, "Port", loopbackPort, "Vsn", versions), 0},
+		{pack(suspectMsg, "Incarnation", 1<<32-1, "Node", "c", "From", "b"), 0},
+		{pack(deadMsg, "Incarnation", 1<<32-1, "Node", "c", "From", "b"), 0},
+		{pack(deadMsg, "Incarnation", 1000, "Node", "c", "From", "c"), 1001},
+		{pack(deadMsg, "Incarnation", 5, "Node", "c", "From", "b"), 0},
+		{pack(suspectMsg, "Incarnation", slack, "Node", "c", "From", "b"), slack + 1},
+		{pack(aliveMsg, "Incarnation", slack, "Node", "c", "Addr", at, "Port", loopbackPort, "Vsn", versions), 0},
+		{pack(suspectMsg, "Incarnation", slack, "Node", "c", "From", "b"), 0},
+		{pack(suspectMsg, "Incarnation", slack+1, "Node", "c", "From", "b"), slack + 2},
 	} {
-		if err := l.send(nodesOnLoopback["a"], gossipText, message); err != nil {
-			t.Fatal(err)
-		}
-		for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-			continue // a suspicion takes as long
-		}
-	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		a.mu.Lock()
-		alive := a.peers["c"] != nil
-		a.mu.Unlock()
-		if alive {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("c is not found alive any more")
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if err := l.send(nodesOnLoopback["a"], gossipText, lie.message); err != nil {
+				t.Fatal(err)
+			}
+			a.guard.mu.Lock()
+			said := a.guard.vouched["c"]
+			a.guard.mu.Unlock()
+			if said >= lie.contradicted {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("c has said the incarnation %d at last, want %d", said, lie.contradicted)
+			}
 		}
 	}
+	a.awaitMember(t, "c")
 }

@@ -59,6 +59,7 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 	if l, taken := m.leased[ip]; taken && !m.told(ip, l.epoch) {
 		return "", ""
 	}
+	last := func() string { return m.lastHolder(ip, func(*peer) bool { return true }) }
 	if holder := m.holder(ip); holder != "" {
 		if !m.live(holder) {
 			return holder, Dead // what it says now is not known; it answers if it still has it
@@ -66,13 +67,15 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 		switch why := m.objection(holder, ip); {
 		case why == "":
 			return "", ""
+		case why == NotInPool && !m.peers[holder].member && m.pool[last()]:
+			return last(), Dead // nobody has given it the address; the member that had it answers if it still has it
 		case why.drained():
 			return holder, Drained
 		default:
 			return holder, Detached
 		}
 	}
-	if last := m.lastHolder(ip, func(*peer) bool { return true }); last != "" {
+	if last := last(); last != "" {
 		return last, Dead
 	}
 	return "", Unheld

@@ -29,7 +29,8 @@
 //     either: this node is cut off. And nothing is taken if those nodes that answer are no majority: the others
 //     may be as dead as the one that had the address, and not found so yet.
 //   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
-//     the pool any more, or its link is down.
+//     the pool any more, or its link is down. A node that never was in the pool, while this process ran, gives away nothing that
+//     a member has, also if that one's process is dead.
 //   - The epoch of the address is higher by one than any that was seen. There is a highest one (holders.MaxEpoch), which no
 //     node can reach honestly: what is said with a higher epoch does not count, and of several nodes with the highest one, the
 //     address is for one that can hold it, and then for the one whose name sorts last. So an address still moves, and a drain still ends.

@@ -53,8 +53,11 @@ type guard struct {
 	mu sync.Mutex
 	// vouched are the incarnations that nodes have said themselves.
 	vouched map[string]uint64
-	// asked are the questions whose answers may come.
-	asked map[asked]time.Time
+	// asked are the questions whose answers may come. order has the last ones, and oldest is which of them is overwritten next:
+	// others can have this node ask very much.
+	asked  map[asked]time.Time
+	order  []asked
+	oldest int
 }
 
 // asked is a question to a node.
@@ -105,18 +108,15 @@ func (g *guard) sent(b []byte, to netip.Addr, now time.Time) {
 	}
 }
 
-// ask notes a question. The lock must be held.
+// ask notes a question, and forgets the oldest one if there are too many. The lock must be held.
 func (g *guard) ask(question asked, now time.Time) {
-	if len(g.asked) >= mostAsked {
-		for old, at := range g.asked {
-			if now.Sub(at) > askedTime {
-				delete(g.asked, old)
-			}
-		}
+	if _, known := g.asked[question]; !known && len(g.order) < mostAsked {
+		g.order = append(g.order, question)
+	} else if !known {
+		delete(g.asked, g.order[g.oldest])
+		g.order[g.oldest], g.oldest = question, (g.oldest+1)%mostAsked
 	}
-	if len(g.asked) < mostAsked {
-		g.asked[question] = now
-	}
+	g.asked[question] = now
 }
 
 // messagesOf splits a packet.

@@ -110,6 +110,28 @@ func TestGuard_WhatMemberlistMayRead(t *testing.T) {
 	}
 }
 
+// TestGuard_OwnQuestionsCount: however many questions another node has this one ask, the answers to its own count.
+func TestGuard_OwnQuestionsCount(t *testing.T) {
+	g, c := testGuard(), netip.MustParseAddr("192.0.2.3")
+	ask := func(number int) { g.sent(pack(pingMsg, "SeqNo", number, "Node", "c"), c, moment(0)) }
+	for number := range 3 * mostAsked { // some are answered
+		ask(number)
+		if number%3 == 0 {
+			_, _ = g.packet(pack(ackMsg, "SeqNo", number, "Payload", ""), c, moment(0))
+		}
+	}
+	ask(1 << 20)
+	for number := range 100 {
+		ask(1<<21 + number)
+	}
+	if _, err := g.packet(pack(ackMsg, "SeqNo", 1<<20, "Payload", ""), c, moment(0)); err != nil {
+		t.Errorf("an answer after very many questions: %v", err)
+	}
+	if len(g.asked) > mostAsked {
+		t.Errorf("%d questions are remembered", len(g.asked))
+	}
+}
+
 // TestGuard_OthersCanOnlyBeSuspected, which they can contradict.
 func TestGuard_OthersCanOnlyBeSuspected(t *testing.T) {
 	messages, err := testGuard().packet(pack(deadMsg, "Incarnation", 1, "Node", "c", "From", "c"), netip.MustParseAddr("192.0.2.2"), moment(0))

@@ -258,6 +258,7 @@ func (e Wanted) apply(m *Member, _ time.Time) []Action {
 func (e Pool) apply(m *Member, _ time.Time) []Action {
 	m.pool = setOf(e.Nodes)
 	for name, p := range m.peers {
+		p.member = p.member || m.pool[name]
 		if !p.alive && !m.pool[name] {
 			delete(m.peers, name)
 		}

@@ -323,6 +323,37 @@ func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
 }
 
 // TestMember_PassesPacketsOn to a drained member that says that it serves its connections for a moment, and drops the rest.
+// TestMember_StrangerGivesNothingAway: a live node that never was in the pool, and says that it has an address and any epoch, does not
+// keep this member from asking whether the member that has it answers, although its process is dead. One that has left the pool
+// gives its addresses away, as a member that has never seen it there has to believe of addresses that no other one has.
+func TestMember_StrangerGivesNothingAway(t *testing.T) {
+	ip := mine(t)
+	dead := []Event{Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, Alive{"b", false}}
+	for name, test := range map[string]struct {
+		before []Event
+		why    Reason
+		taken  bool
+	}{
+		"a member has it": {dead, Dead, false},
+		"nobody has it":   {nil, Drained, true},
+		"it was in the pool": {
+			append(slices.Clone(dead), Pool{[]string{"a", "b", "c", "d"}}, Alive{"d", true}, Pool{[]string{"a", "b", "c"}}), Drained, true,
+		},
+	} {
+		m := newTestMember(t, ip)
+		for _, e := range append(test.before, Alive{"d", true}, Heard{peerState("d", 2, map[netip.Addr]uint64{ip: 9})}) {
+			m.Next(e, moment(0))
+		}
+		if v := m.vacant[ip]; v == nil || v.why != test.why {
+			t.Errorf("%s: it is vacant as %+v, want %v", name, v, test.why)
+		}
+		m.Next(Tick{}, moment(courtesy))
+		if _, taken := m.held[ip]; taken != test.taken {
+			t.Errorf("%s: taken without an answer to a probe: %v, want %v", name, taken, test.taken)
+		}
+	}
+}
+
 func TestMember_PassesPacketsOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(b *State)

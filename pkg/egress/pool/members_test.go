@@ -100,11 +100,22 @@ func TestMembers_KeysChange(t *testing.T) {
 		b.await(t, func(s State) bool { return s.Version == version })
 		a.await(t, func(s State) bool { return s.Version == version })
 	}
-	for _, m := range []testMembers{a, b} {
-		for len(m.events) > 0 {
-			if e := <-m.events; e == (Alive{"a", false}) || e == (Alive{"b", false}) {
-				t.Errorf("%s has found the other one dead meanwhile", m.name)
-			}
+	a.awaitMember(t, "b") // one that has not had its share of a processor may have been found dead meanwhile
+	b.awaitMember(t, "a")
+}
+
+// awaitMember waits until another node is a member.
+func (m testMembers) awaitMember(t *testing.T, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		m.mu.Lock()
+		is := m.peers[name] != nil
+		m.mu.Unlock()
+		if is {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not find %s alive", m.name, name)
 		}
 	}
 }
@@ -115,15 +126,10 @@ func TestMembers_FoundAliveAgain(t *testing.T) {
 	a.publish(State{Name: "a", Version: 1})
 	heard := func(s State) bool { return s.Version == 1 }
 	b.await(t, heard)
+	b.awaitMember(t, "a") // it is told before it is a member
 	b.mu.Lock()
 	node := b.peers["a"]
 	b.mu.Unlock()
-	for node == nil {
-		time.Sleep(time.Millisecond) // it is told before it is a member
-		b.mu.Lock()
-		node = b.peers["a"]
-		b.mu.Unlock()
-	}
 	for len(b.events) > 0 {
 		<-b.events
 	}

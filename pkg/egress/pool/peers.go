@@ -24,6 +24,8 @@ type peer struct {
 	// rival: it has told addresses since contested, of which some may be this member's.
 	rival     bool
 	contested time.Time
+	// member: it was in the pool at some time.
+	member bool
 }
 
 // fresh tells whether what a live peer says now is known: it may have moved addresses while it was out of reach.
@@ -32,7 +34,7 @@ func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.sinc
 func (m *Member) peer(name string) *peer {
 	p := m.peers[name]
 	if p == nil {
-		p = &peer{}
+		p = &peer{member: m.pool[name]}
 		m.peers[name] = p
 	}
 	return p

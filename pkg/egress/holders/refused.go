@@ -1,0 +1,80 @@
+package holders
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+const (
+	// refusedTime is how long nothing but what is not authentic must come from a node until it is told, and how long after the last
+	// such datagram that is over.
+	refusedTime = time.Minute
+	// judgeAgain is how often it is looked at meanwhile.
+	judgeAgain = refusedTime / 6
+)
+
+// refuse notes that a datagram which came from an address is not authentic.
+func (x *exchange) refuse(from netip.Addr, now time.Time) {
+	p := x.peers[x.at[from]]
+	if p == nil {
+		return
+	}
+	if p.refusedAt = now; p.refusedSince.IsZero() {
+		p.refusedSince = now
+	}
+	if x.judgeAt.IsZero() {
+		x.judgeAt = now.Add(refusedTime)
+	}
+}
+
+// accept notes that a datagram of a node was accepted.
+func (x *exchange) accept(name string, now time.Time) {
+	p := x.peers[name]
+	if p.acceptedAt = now; !p.refusedSince.IsZero() {
+		p.refusedSince, x.judgeAt = time.Time{}, now
+	}
+}
+
+// judge returns why most nodes that say anything are not believed; nil if they are. A single node with other keys says it of all
+// others, and these do not say it of that one. Of two halves both say it.
+func (x *exchange) judge(now time.Time) error {
+	if x.judgeAt.IsZero() || now.Before(x.judgeAt) {
+		return x.refused
+	}
+	x.refused, x.judgeAt = nil, time.Time{}
+	var refused []string
+	accepted := 0
+	for name, p := range x.peers {
+		if now.Sub(p.refusedAt) > refusedTime {
+			p.refusedSince = time.Time{} // it has ceased
+		}
+		switch {
+		case p.refusedSince.IsZero() && now.Sub(p.acceptedAt) <= refusedTime:
+			accepted++
+		case p.refusedSince.IsZero():
+			continue
+		case now.Sub(p.refusedSince) >= refusedTime:
+			refused = append(refused, name)
+			fallthrough
+		default:
+			x.judgeAt = now.Add(judgeAgain)
+		}
+	}
+	if len(refused) > 0 && len(refused) >= accepted {
+		example := slices.Min(refused)
+		x.refused = fmt.Errorf("for a minute, %d other nodes (for example %s at %s) have sent nothing that is signed with a key of this node, and %d have: "+
+			"give all nodes the same egress-snat-key-file, or none of them one so that all share the keys of the Secret, and restart those whose file has changed; or these nodes run an older version",
+			len(refused), example, x.peers[example].address, accepted)
+	}
+	return x.refused
+}
+
+// forgive forgets what was not authentic: there are other keys now.
+func (x *exchange) forgive() {
+	for _, p := range x.peers {
+		p.refusedSince = time.Time{}
+	}
+	x.refused, x.judgeAt = nil, time.Time{}
+}
