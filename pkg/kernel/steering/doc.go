@@ -135,7 +135,8 @@
 //	        meta priority set ip saddr . meta l4proto map @ways             goto way
 //	    }
 //	    chain astray {
-//	        fib saddr . iif oif missing ip daddr != @exclusions             counter forged drop
+//	        fib saddr . iif oif missing
+//	            ip daddr != @exclusions fib daddr type != local             counter forged drop
 //	        ip saddr @away ip daddr != @exclusions fib daddr type != local  counter forged drop
 //	    }
 //	    chain way {                                                         each sets the priority to 0 again

@@ -1217,7 +1217,8 @@ func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
 }
 
 // TestPackets_FromWhereThePodIsNot: a pod that gives itself the address of a bound pod of another node does not leave from its
-// egress IP, neither from the node that has this nor from another one, whether or not anything is steered.
+// egress IP, neither from the node that has this nor from another one, whether or not anything is steered. What it sends to the node
+// itself arrives there.
 func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
 		t.Run(name, func(t *testing.T) {
@@ -1228,6 +1229,7 @@ func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 				if err := c.lab.AddAddr(attacker, victim); err != nil {
 					t.Fatal(err)
 				}
+				c.holdsOn(0, c.another) // no egress IP
 				for holder, what := range []string{"from the node that has the egress IP", "from another node"} {
 					c.holdsOn(holder, c.egressIP)
 					c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(holder)})
@@ -1238,6 +1240,11 @@ func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 					if n := left.packets(); n > 0 {
 						t.Errorf("%s: %d packets have left", what, n)
 					}
+					before = c.nodes[0].drops()
+					passes := c.count(c.nodes[0].host, "prerouting", -90, "ip daddr "+c.another.String()+" udp dport 8080")
+					c.send("udp", attacker, victim, netip.AddrPortFrom(c.another, port))
+					passes.await()
+					c.nodes[0].dropped(before)
 					c.sees(what+", the pod itself", c.lab.Pod(2), "udp", c.outside(), c.egressIP)
 					c.run(c.nodes[holder].host, "ip addr del %s dev eth0", netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()))
 				}
