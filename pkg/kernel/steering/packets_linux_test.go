@@ -1332,6 +1332,35 @@ func TestPackets_FromTheOverlay(t *testing.T) {
 	}
 }
 
+// TestPackets_Roaming: where pods may leave through any node, a pod leaves from its egress IP by the network plugin's tunnel to the node
+// that has it, too, whether or not that node steers others.
+func TestPackets_Roaming(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		ends := c.overlay()
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.another)
+		pod := c.lab.Pod(2)
+		c.homes, c.roaming = []*lab.Host{c.lab.Pod(1), pod}, true
+		holder := c.nodes[0]
+		sent := lab.Wrapped(1, ends[0], ends[1], netip.AddrPortFrom(c.addr(pod), 9000), netip.AddrPortFrom(c.outside(), 8079), "it is me")
+		for what, bindings := range map[string][]kernel.Binding{
+			"steers nothing":    {c.bind(2, kernel.UDP, c.egressIP)},
+			"steers other pods": {c.bind(2, kernel.UDP, c.egressIP), c.bind(1, kernel.UDP, c.another)},
+		} {
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0), c.another: c.toNode(1)})
+			before := holder.drops()
+			left := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" udp dport 8079")
+			c.nodes[1].inside(func() error {
+				return c.nodes[1].host.SendUDP(netip.Addr{}, netip.AddrPortFrom(holder.ip, overlayPort), sent)
+			})
+			t.Logf("at a node that %s", what)
+			left.await()
+			holder.dropped(before)
+			c.run(holder.host, "conntrack -F")
+		}
+	})
+}
+
 // TestPackets_FromTheNodesNetwork: what a host on the nodes' network sends with the address of a bound pod, whose node is known,
 // does not leave from its egress IP. What the pod itself sends to an address of the node that has that arrives there as it is.
 func TestPackets_FromTheNodesNetwork(t *testing.T) {
