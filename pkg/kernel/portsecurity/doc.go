@@ -44,7 +44,8 @@
 //
 // # Who is behind an interface
 //
-// The CNI plugin's word counts most. Where it has said nothing the kernel is asked, and no packet: RTM_GETADDR with
+// The CNI plugin's word counts most, and whole: a pod may have several addresses of an IP family. Where it has said nothing of a family the
+// kernel is asked, and no packet: RTM_GETADDR with
 // IFA_TARGET_NETNSID tells the addresses in the other end's network namespace. That takes CAP_NET_ADMIN, and neither
 // a mount nor the right to enter the namespace. A process in a pod may have this capability, too, and change addresses there. So
 //
