@@ -59,6 +59,14 @@ func (l *look) all() (found []Interface, err error) {
 	return found, nil
 }
 
+// LeadToPods returns those of interfaces, by their names, that are of the kinds that lead to one pod each: no bridge does.
+func LeadToPods(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		link, err := netlink.LinkByName(name)
+		return err != nil || !isPeered(link) && !isTap(link) // one that has gone leads to nobody
+	})
+}
+
 // isPeered tells whether a link has its other end in another network namespace.
 func isPeered(link netlink.Link) bool {
 	kind := link.Type()

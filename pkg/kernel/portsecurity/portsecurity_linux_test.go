@@ -512,3 +512,14 @@ func TestInterfaces_LeadToPods(t *testing.T) {
 	n.run(n.host, "ip addr add 10.9.0.1/24 dev cni0", "ip route add 198.18.7.0/24 via 10.9.0.2")
 	expect("where a router is on the pods' bridge")
 }
+
+// TestLeadToPods_NoBridge: a CNI plugin tells of its bridge as of the pod's interface.
+func TestLeadToPods_NoBridge(t *testing.T) {
+	n := newNode(t)
+	n.on(func() error {
+		if got, want := LeadToPods([]string{"cni0", "pod1", "gone"}), []string{"pod1"}; !slices.Equal(got, want) {
+			t.Errorf("%v lead to pods, expected %v", got, want)
+		}
+		return nil
+	})
+}
