@@ -39,7 +39,8 @@
 //   - tap devices, behind which may be a virtual machine: untold, unless the CNI plugin has told of them.
 //
 // There is none at an interface that leads to other nodes or is part of one that does: it has this node's address, a default route,
-// or a route by way of a router that is no pod; the ports of such a bridge; and what such an interface is made of. Pods behind ipvlan,
+// or a route by way of a router that is no pod; the ports of such a bridge, but those with a pod's address behind them; and what such an
+// interface is made of. Routes from router advertisements do not count: pods can send these. Pods behind ipvlan,
 // macvlan or SR-IOV send nothing through the host's interfaces that could be looked at.
 //
 // # Who is behind an interface

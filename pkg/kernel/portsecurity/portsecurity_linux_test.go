@@ -510,7 +510,29 @@ func TestInterfaces_LeadToPods(t *testing.T) {
 	n.run(n.host, "ip link set vm0 master cni0", "ip route add 198.51.100.0/24 via 10.128.0.11")
 	expect("with a pod as a router", "pod1", "pod2", "vm0")
 	n.run(n.host, "ip addr add 10.9.0.1/24 dev cni0", "ip route add 198.18.7.0/24 via 10.9.0.2")
-	expect("where a router is on the pods' bridge")
+	expect("where a router is on the pods' bridge", "pod1", "pod2")
+	n.run(n.host, "ip route del 198.18.7.0/24", "ip addr del 10.9.0.1/24 dev cni0",
+		"ip -6 route add default via fe80::1 dev pod1 proto ra metric 9", "ip -6 route add 2001:db8:9::/48 via fe80::1 dev cni0 proto ra")
+	expect("where pods have advertised themselves as routers", "pod1", "pod2", "vm0")
+	n.run(n.host, "ip link add ext0 type bridge", "ip link set ext0 up", "ip link set eth0 master ext0", "ip link set pod2 master ext0",
+		"ip addr flush dev eth0", fmt.Sprintf("ip addr add %s/24 dev ext0", n.host.V4))
+	expect("where the uplink and a pod are on one bridge", "pod1", "pod2", "vm0")
+}
+
+// TestWriter_OnTheNodesBridge: pods are looked at whose bridge leads to other nodes, too.
+func TestWriter_OnTheNodesBridge(t *testing.T) {
+	n := newNode(t)
+	n.run(n.host, "ip addr add 10.9.0.1/24 dev cni0", "ip route add 198.18.7.0/24 via 10.9.0.2")
+	n.bind(n.victim)
+	n.assign()
+	for _, as := range both(n.victim) {
+		if n.leaves(n.other, as) {
+			t.Errorf("another pod leaves as %s", as)
+		}
+		if !n.leaves(n.victim, as) {
+			t.Errorf("the pod itself does not leave as %s", as)
+		}
+	}
 }
 
 // TestLeadToPods_NoBridge: a CNI plugin tells of its bridge as of the pod's interface.
