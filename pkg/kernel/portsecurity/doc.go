@@ -19,17 +19,25 @@
 //	                                                         goto told, or goto untold
 //	    }
 //	    chain told {
-//	        meta protocol 8021q, or 8021ad                   counter spoofed-ipv4 drop
+//	        meta protocol 8021q, or 8021ad                   goto tagged-told
 //	        ip saddr @bound-ipv4                             counter spoofed-ipv4 drop
 //	        ip6 saddr @bound-ipv6                            counter spoofed-ipv6 drop
 //	    }
-//	    chain untold { the same with @placed-… }
+//	    chain tagged-told {
+//	        @nh,16,16 8021q, or 8021ad (a third tag)         counter spoofed-ipv4 drop
+//	        @nh,16,16 ip @nh,128,32 @bound-ipv4              counter spoofed-ipv4 drop
+//	        @nh,16,16 ip6 @nh,96,128 @bound-ipv6             counter spoofed-ipv6 drop
+//	    }
+//	    chain untold, and chain tagged-untold { the same with @placed-… }
 //	}
 //
 // A packet with the pod's own address passes one comparison, whoever is bound. The sets hold the addresses of all pods that are bound
 // on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
-// an interface of which nothing is known: package steering drops it if it does not come from the pod's node. Frames with two VLAN
-// tags are dropped: the kernel takes the second one off behind this hook, a bridge with VLANs for example, and then takes what is inside.
+// an interface of which nothing is known: package steering drops it if it does not come from the pod's node.
+//
+// The kernel has taken a frame's first VLAN tag off before this hook, and may take off the second one behind it: a bridge with VLANs does,
+// for example. So the chains tagged-… look behind the second tag. Frames with three tags are dropped. nft lists these rules, but it does
+// not read them again: it does not take the set of addresses for bytes of a packet.
 //
 // # Interfaces
 //
