@@ -18,6 +18,8 @@ type Interface struct {
 	Link
 	// Behind are the addresses of pods at its other end, as the kernel tells them, in its order; none if it tells none.
 	Behind []netip.Addr
+	// Redirected: a tc filter takes its packets, or some of them, past the table.
+	Redirected bool
 }
 
 // Told is what the CNI plugin told of a pod.

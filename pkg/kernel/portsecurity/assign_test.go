@@ -26,37 +26,37 @@ func TestAssign_Told(t *testing.T) {
 		refused    []Refusal
 	}{
 		"the plugin's word against the kernel's": {
-			interfaces: []Interface{{one, addrs("10.128.0.12", "10.128.0.11")}, {two, nil}},
+			interfaces: []Interface{{Link: one, Behind: addrs("10.128.0.12", "10.128.0.11")}, {Link: two}},
 			told:       []Told{{[]string{"veth1"}, addrs("10.128.0.11")}, {[]string{"veth2"}, addrs("10.128.0.12")}},
 			want:       Grants{one: addrs("10.128.0.11"), two: addrs("10.128.0.12")},
 			refused:    []Refusal{{addrs("10.128.0.12")[0], "veth1", "veth2"}},
 		},
 		"the plugin's word against an earlier grant": {
 			before:     Grants{one: addrs("10.128.0.12", "fd00::11")},
-			interfaces: []Interface{{one, addrs("10.128.0.12", "fd00::11")}},
+			interfaces: []Interface{{Link: one, Behind: addrs("10.128.0.12", "fd00::11")}},
 			told:       []Told{{[]string{"veth1"}, addrs("10.128.0.11")}},
 			want:       Grants{one: addrs("10.128.0.11", "fd00::11")},
 			refused:    []Refusal{{addrs("10.128.0.12")[0], "veth1", ""}},
 		},
 		"several addresses of a family, and a bridge": {
-			interfaces: []Interface{{one, addrs("10.128.0.11", "10.129.0.11", "10.130.0.11")}},
+			interfaces: []Interface{{Link: one, Behind: addrs("10.128.0.11", "10.129.0.11", "10.130.0.11")}},
 			told:       []Told{{[]string{"cni0", "veth1"}, addrs("10.128.0.11", "10.129.0.11", "fd00::11", "fd00::12")}},
 			want:       Grants{one: addrs("10.128.0.11", "10.129.0.11", "fd00::11", "fd00::12")},
 			refused:    []Refusal{{addrs("10.130.0.11")[0], "veth1", ""}},
 		},
 		"what was told of before an earlier process ended": {
 			before:     Grants{one: addrs("10.128.0.11", "10.129.0.11")},
-			interfaces: []Interface{{one, addrs("10.129.0.11", "10.130.0.11")}},
+			interfaces: []Interface{{Link: one, Behind: addrs("10.129.0.11", "10.130.0.11")}},
 			want:       Grants{one: addrs("10.128.0.11", "10.129.0.11")},
 			refused:    []Refusal{{addrs("10.130.0.11")[0], "veth1", ""}},
 		},
 		"one of each family of the kernel's": {
-			interfaces: []Interface{{one, addrs("10.128.0.11", "fd00::11", "10.128.0.12", "fd00::12")}},
+			interfaces: []Interface{{Link: one, Behind: addrs("10.128.0.11", "fd00::11", "10.128.0.12", "fd00::12")}},
 			want:       Grants{one: addrs("10.128.0.11", "fd00::11")},
 			refused:    []Refusal{{addrs("10.128.0.12")[0], "veth1", ""}, {addrs("fd00::12")[0], "veth1", ""}},
 		},
 		"an interface that does not exist": {
-			interfaces: []Interface{{two, addrs("10.128.0.11")}},
+			interfaces: []Interface{{Link: two, Behind: addrs("10.128.0.11")}},
 			told:       []Told{{[]string{"veth1"}, addrs("10.128.0.11")}},
 			want:       Grants{two: addrs("10.128.0.11")},
 		},

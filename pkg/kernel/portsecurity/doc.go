@@ -51,6 +51,10 @@
 // interface is made of. Routes from router advertisements do not count: pods can send these. Pods behind ipvlan,
 // macvlan or SR-IOV send nothing through the host's interfaces that could be looked at.
 //
+// A tc filter at the ingress of an interface comes before this hook. What it redirects is not checked; nor is what comes back from an ifb
+// device, as the CNI plugin bandwidth has it for what a pod sends: the kernel takes it past this hook. Such interfaces are told, unless a filter
+// of BPF does it, of which nothing can be seen.
+//
 // # Who is behind an interface
 //
 // The CNI plugin's word counts most, and whole: a pod may have several addresses of an IP family. Where it has said nothing of a family the

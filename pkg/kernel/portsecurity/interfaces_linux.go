@@ -45,12 +45,13 @@ func (l *look) all() (found []Interface, err error) {
 	if err != nil {
 		return nil, err
 	}
+	redirected := redirected()
 	for _, link := range l.links {
 		at := link.Attrs()
 		if outward[at.Index] || !isPeered(link) && !isTap(link) {
 			continue
 		}
-		i := Interface{Link: Link{Index: at.Index, Name: at.Name}}
+		i := Interface{Link: Link{Index: at.Index, Name: at.Name}, Redirected: redirected[at.Index]}
 		if isPeered(link) {
 			i.Behind = behind[peerOf(link)]
 		}

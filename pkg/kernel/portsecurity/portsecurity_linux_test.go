@@ -576,3 +576,59 @@ func TestLeadToPods_NoBridge(t *testing.T) {
 		return nil
 	})
 }
+
+// TestInterfaces_Redirected: what the CNI plugin bandwidth redirects to an ifb device is not checked, and is told. What is sent to a pod,
+// or copied elsewhere, does not count.
+func TestInterfaces_Redirected(t *testing.T) {
+	n := newNode(t)
+	n.bind(n.victim)
+	n.assign()
+	redirected := func() (names []string) {
+		n.on(func() error {
+			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			for _, i := range interfaces {
+				if i.Redirected {
+					names = append(names, i.Name)
+				}
+			}
+			return err
+		})
+		return names
+	}
+	n.run(n.host, "ip link add ifb7 type ifb", "ip link set ifb7 up", "ip link add mirror type veth peer name mirrored", "ip link set mirror up",
+		"tc qdisc add dev pod1 clsact",
+		"tc filter add dev pod1 egress protocol all u32 match u32 0 0 action mirred egress redirect dev ifb7")
+	if got := redirected(); got != nil {
+		t.Errorf("without a redirection: %v", got)
+	}
+	for _, test := range []struct {
+		qdisc, action string
+		evades        bool
+	}{
+		{"clsact", "mirred egress redirect dev ifb7", true},
+		{"ingress", "mirred egress redirect dev ifb7", true},
+		{"ingress", "mirred egress mirror dev ifb7", false}, // which gives back nothing that was copied
+		{"ingress", "mirred egress mirror dev mirror", false},
+	} {
+		n.run(n.host, "tc qdisc add dev pod2 "+test.qdisc, "tc filter add dev pod2 parent ffff:fff2 protocol all u32 match u32 0 0 action "+test.action)
+		if left := n.evades(); left != test.evades {
+			t.Errorf("%s, %s: another pod leaves as %s: %v, expected %v", test.qdisc, test.action, n.victim.V4, left, test.evades)
+		}
+		if got := redirected(); slices.Equal(got, []string{"pod2"}) != test.evades {
+			t.Errorf("%s, %s: redirected are %v, expected %v", test.qdisc, test.action, got, test.evades)
+		}
+		n.run(n.host, "tc qdisc del dev pod2 "+test.qdisc)
+	}
+}
+
+// evades tells whether a packet of the other pod leaves with the victim's address, whether or not another one was dropped.
+func (n *node) evades() bool {
+	n.Helper()
+	far := n.far(kernel.IPv4)
+	if err := n.other.Do(func() error { return n.sendTagged(nil, n.victim.V4, far) }); err != nil {
+		n.Fatal(err)
+	}
+	_ = far.SetReadDeadline(time.Now().Add(time.Second))
+	_, err := far.Read(make([]byte, 10))
+	return err == nil
+}
