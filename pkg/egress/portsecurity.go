@@ -121,7 +121,7 @@ func portTroubles(unavailable error, now portsecurity.Status) (faults []portFaul
 		add(portsUnwritten, sourcesUnchecked, unchecked, now.Fault)
 	}
 	for _, r := range now.Refused {
-		add(portsClaimed, addressClaimedTwice, "a pod tries to use the address of a bound pod, which is dropped: %s. See which pod it is with 'ip -details link show %s' on the node", r, r.Interface)
+		add(portsClaimed, addressClaimedTwice, "a pod claims the address of a bound pod, and its packets with this source address are dropped: %s. See which pod it is with 'ip -details link show %s' on the node", r, r.Interface)
 	}
 	if names := now.Redirected; len(names) > 0 {
 		add(portsRedirected, sourcesUnchecked, "the pods behind %s can use the addresses of this node's bound pods, because a tc filter redirects their packets before the check. "+

@@ -74,6 +74,6 @@
 //
 // # What it is not
 //
-// It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery:
-// who gets a pod's packets by lying there cannot answer with the pod's address.
+// It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery. A pod
+// can lie there and receive another pod's packets, but it cannot answer from that pod's address.
 package portsecurity

@@ -397,14 +397,14 @@ func (k *Keeper) tell(now Status) {
 		return
 	}
 	if now.Fault != nil && before.Fault == nil {
-		k.logger.Error(now.Fault, "Pods may use the addresses of bound pods, because it cannot be checked; will retry, further failures are not logged")
+		k.logger.Error(now.Fault, "Cannot check the source addresses of pods, so they may use those of bound pods; will retry, further failures are not logged")
 	}
 	if now.Fault == nil && before.Fault != nil {
 		k.logger.Info("The source addresses of pods are checked again")
 	}
 	for _, r := range now.Refused {
 		if !slices.Contains(before.Refused, r) {
-			k.logger.Error(nil, "An interface has the address of a bound pod, which it cannot use", "address", r.Address, "interface", r.Interface, "owner", r.Owner)
+			k.logger.Error(nil, "A pod claims the address of a bound pod; its packets with this source address are dropped", "address", r.Address, "interface", r.Interface, "owner", r.Owner)
 		}
 	}
 	if len(now.Redirected) > 0 && !slices.Equal(now.Redirected, before.Redirected) {

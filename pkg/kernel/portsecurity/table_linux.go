@@ -178,7 +178,7 @@ func granted(held table.Held) Grants {
 	return grants
 }
 
-// told in words: String is for logs.
+// String describes the refusal for logs and people.
 func (r Refusal) String() string {
 	if r.Owner == "" {
 		return fmt.Sprintf("%s is an additional address behind %s", r.Address, r.Interface)
