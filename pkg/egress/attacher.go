@@ -57,6 +57,8 @@ type attacher struct {
 	// what the kernel holds.
 	await func(ctx context.Context, look bool) error
 
+	// leading returns those of interfaces that lead to a pod, each to one.
+	leading func(interfaces []string) []string
 	// attached returns when it is known behind which interface a pod is that the plugin has told of.
 	attached func(context.Context)
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
@@ -126,6 +128,7 @@ func (a *attacher) put(ctx context.Context, attachment attachments.Attachment) e
 	if known, is := a.store.Get(attachment.ContainerID); is && !known.Released.IsZero() {
 		return &cni.Failure{Reason: cni.Invalid, Message: fmt.Sprintf("the container %s has ended; a pod that starts again has another one", attachment.ContainerID)}
 	}
+	attachment.Interfaces = a.leading(attachment.Interfaces)
 	defer a.tell()
 	return a.store.Put(attachment)
 }

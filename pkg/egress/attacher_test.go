@@ -54,6 +54,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 	a := &attacherTest{T: t, folder: folder}
 	a.attacher = &attacher{
 		attached: func(context.Context) {},
+		leading:  func(interfaces []string) []string { return interfaces },
 		state:    newState(testConfig), store: store, pods: pods,
 		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
 		missing: func() []string { return nil },

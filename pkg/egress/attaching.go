@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
 // Attaching is how the CNI plugin is answered. Its zero value is: not at all.
@@ -53,7 +54,7 @@ func newAttacher(e *Extension) *attacher {
 	}
 	a := &attacher{
 		state: e.state, store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
-		claimed: make(chan struct{}, 1),
+		claimed: make(chan struct{}, 1), leading: portsecurity.LeadToPods,
 		attached: func(ctx context.Context) {
 			if e.ports != nil { // Watch sets it
 				e.ports.Look(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
@@ -36,6 +37,7 @@ const (
 	portsUnavailable portFault = "unavailable"   // this kernel cannot
 	portsUnwritten   portFault = "unwritten"     // it cannot be written
 	portsClaimed     portFault = "claimed_twice" // the address of a bound pod is behind another interface, too
+	portsRedirected  portFault = "redirected"    // a tc filter takes packets past the check
 )
 
 // preparePortSecurity makes what checks the sources of what pods send, if they are to be checked and can be.
@@ -100,24 +102,41 @@ func (f *family) unguardSources(ctx context.Context) {
 
 // portTroubles are what is wrong with the check of sources, for people.
 func (e *Extension) portTroubles() (faults []portFault, troubles []trouble) {
+	var now portsecurity.Status
+	if e.ports != nil {
+		now = e.ports.Status()
+	}
+	return portTroubles(e.config.PortSecurity.Unavailable, now)
+}
+
+func portTroubles(unavailable error, now portsecurity.Status) (faults []portFault, troubles []trouble) {
 	add := func(fault portFault, reason plan.Reason, format string, args ...any) {
 		faults, troubles = append(faults, fault), append(troubles, trouble{reason: reason, note: fmt.Sprintf(format, args...)})
 	}
 	const unchecked = "other pods can use the addresses of this node's bound pods, because the sources of their packets are not checked: %v"
-	if err := e.config.PortSecurity.Unavailable; err != nil {
-		add(portsUnavailable, sourcesUnchecked, unchecked, err)
+	if unavailable != nil {
+		add(portsUnavailable, sourcesUnchecked, unchecked, unavailable)
 	}
-	if e.ports == nil {
-		return faults, troubles
-	}
-	now := e.ports.Status()
 	if now.Fault != nil {
 		add(portsUnwritten, sourcesUnchecked, unchecked, now.Fault)
 	}
 	for _, r := range now.Refused {
-		add(portsClaimed, addressClaimedTwice, "a pod tries to use the address of a bound pod, which is dropped: %s. See which pod it is with 'ip -details link show %s' on the node", r, r.Interface)
+		add(portsClaimed, addressClaimedTwice, "a pod claims the address of a bound pod, and its packets with this source address are dropped: %s. See which pod it is with 'ip -details link show %s' on the node", r, r.Interface)
+	}
+	if names := now.Redirected; len(names) > 0 {
+		add(portsRedirected, sourcesUnchecked, "the pods behind %s can use the addresses of this node's bound pods, because a tc filter redirects their packets before the check. "+
+			"See 'tc filter show dev %s ingress' on the node; the CNI plugin bandwidth makes such a filter for a pod with the annotation kubernetes.io/egress-bandwidth", some(names), names[0])
 	}
 	return faults, troubles
+}
+
+// some names no more than a few: there may be one for each pod.
+func some(names []string) string {
+	const few = 5
+	if more := len(names) - few; more > 0 {
+		return fmt.Sprintf("%s and %d more interfaces", strings.Join(names[:few], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // uncheckedPods returns the addresses of bound pods of this node that are behind no interface that is known.
@@ -184,7 +203,7 @@ func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, label)
 	}
 	faults, _ := e.portTroubles()
-	for _, fault := range []portFault{portsUnavailable, portsUnwritten, portsClaimed} {
+	for _, fault := range []portFault{portsUnavailable, portsUnwritten, portsClaimed, portsRedirected} {
 		gauge(portFaultDesc, map[bool]float64{true: 1}[slices.Contains(faults, fault)], string(fault))
 	}
 	unchecked := map[v1.IPFamily]int{}

@@ -3,11 +3,13 @@ package egress
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
 // TestPortSecurity_UnavailableIsToldEverywhere: in an Event about the Node, by a verification, and in a metric.
@@ -18,7 +20,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 		told   bool
 		metric map[string]float64
 	}{
-		"unavailable":  {PortSecurity{Enabled: true, Unavailable: errors.New(why)}, true, map[string]float64{"unavailable": 1, "unwritten": 0, "claimed_twice": 0}},
+		"unavailable":  {PortSecurity{Enabled: true, Unavailable: errors.New(why)}, true, map[string]float64{"unavailable": 1, "unwritten": 0, "claimed_twice": 0, "redirected": 0}},
 		"switched off": {PortSecurity{}, false, map[string]float64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,5 +49,39 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 				t.Errorf("the metric has %v, want %v", got, test.metric)
 			}
 		})
+	}
+}
+
+// TestPortTroubles_Told: each kind of fault has its label, and an Event that says what to do.
+func TestPortTroubles_Told(t *testing.T) {
+	for _, test := range []struct {
+		unavailable error
+		status      portsecurity.Status
+		fault       portFault
+		reason      plan.Reason
+		words       []string
+	}{
+		{errors.New("no hook"), portsecurity.Status{}, portsUnavailable, sourcesUnchecked, []string{"no hook"}},
+		{nil, portsecurity.Status{Fault: errors.New("no table")}, portsUnwritten, sourcesUnchecked, []string{"no table"}},
+		{nil, portsecurity.Status{Refused: []portsecurity.Refusal{{Address: egressIP, Interface: "veth1", Owner: "veth2"}}}, portsClaimed, addressClaimedTwice,
+			[]string{egressIP.String(), "veth1", "veth2"}},
+		{nil, portsecurity.Status{Redirected: []string{"veth1", "veth2"}}, portsRedirected, sourcesUnchecked,
+			[]string{"the pods behind veth1, veth2 can", "tc filter show dev veth1 ingress"}},
+		{nil, portsecurity.Status{Redirected: []string{"a", "b", "c", "d", "e", "f", "g"}}, portsRedirected, sourcesUnchecked,
+			[]string{"the pods behind a, b, c, d, e and 2 more interfaces can"}},
+	} {
+		faults, troubles := portTroubles(test.unavailable, test.status)
+		if !slices.Equal(faults, []portFault{test.fault}) || len(troubles) != 1 || troubles[0].reason != test.reason {
+			t.Errorf("got %q, %v, want %s, %s", faults, troubles, test.fault, test.reason)
+			continue
+		}
+		for _, words := range test.words {
+			if !strings.Contains(troubles[0].note, words) {
+				t.Errorf("%s: %q is not in %q", test.fault, words, troubles[0].note)
+			}
+		}
+	}
+	if faults, troubles := portTroubles(nil, portsecurity.Status{}); len(faults)+len(troubles) > 0 {
+		t.Errorf("without a fault: %q, %v", faults, troubles)
 	}
 }

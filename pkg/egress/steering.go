@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -383,7 +384,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 		}
 	}
 	result.Senders = s.senders(result)
-	result.Homes = s.homes(family, claimed)
+	result.Homes, result.Roaming = s.homes(family, claimed), s.state.config.Scope == placement.Cluster
 	return result
 }
 

@@ -281,6 +281,12 @@ func TestSteeringFor_WhoSends(t *testing.T) {
 	}
 	here.Labels = nil
 	expect("not in the pool", false)
+	for scope, want := range map[placement.Scope]bool{placement.Node: false, placement.Cluster: true} {
+		config.Scope = scope
+		if got, err := SteeringFor(v1.IPv4Protocol, config, objects); got.Roaming != want || err != nil {
+			t.Errorf("scope %s: pods roam: %v, %v, want %v", scope, got.Roaming, err, want)
+		}
+	}
 }
 
 // TestSteerer_RequiredMode: an egress IP that no node has is refused. One that a Service has just got may be on its way, so what

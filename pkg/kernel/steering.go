@@ -28,6 +28,9 @@ type Steering struct {
 	// begins a flow to the outside from such a pod's address is dropped unless that node has steered it here. A node that nothing
 	// is sent to has none.
 	Homes map[netip.Addr]netip.Addr
+	// Roaming: pods may leave through other nodes than their own by the network plugin's own devices. What comes that way from a pod
+	// of another node is not dropped then.
+	Roaming bool
 }
 
 // HardwareAddr is an Ethernet address.
@@ -60,5 +63,6 @@ const (
 
 // Equal tells whether s and o are the same ways, addresses and nodes.
 func (s Steering) Equal(o Steering) bool {
-	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes)
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes) &&
+		s.Roaming == o.Roaming
 }

@@ -29,7 +29,7 @@ type Attachment struct {
 	// Pod has the UID that the kubelet says.
 	Pod Pod          `json:"pod"`
 	IPs []netip.Addr `json:"ips"`
-	// Interfaces are the names of those on the node that the network plugin has made or used for the pod, its bridge among them.
+	// Interfaces are the names of those on the node that lead to the pod, and to no other. Earlier versions wrote its bridge, too.
 	Interfaces []string `json:"interfaces,omitempty"`
 	// Object is the UID of the pod's object in the API, another than the kubelet's for a static pod; empty if unknown.
 	Object string `json:"object,omitempty"`

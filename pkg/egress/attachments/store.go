@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +34,7 @@ func Open(folder string) (*Store, error) {
 }
 
 // Put takes an attachment in the place of the one of the same container, and releases others that have one of its
-// addresses: an address is one pod's. The same again keeps its Since. After an error nothing has changed.
+// addresses or interfaces: both are one pod's. The same again keeps its Since. After an error nothing has changed.
 func (s *Store) Put(a Attachment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,12 +45,16 @@ func (s *Store) Put(a Attachment) error {
 		return err
 	}
 	for id, other := range s.byID {
-		if id != a.ContainerID && other.Released.IsZero() && slices.ContainsFunc(other.IPs, func(ip netip.Addr) bool { return slices.Contains(a.IPs, ip) }) {
+		if id != a.ContainerID && other.Released.IsZero() && (overlap(other.IPs, a.IPs) || overlap(other.Interfaces, a.Interfaces)) {
 			other.Released = a.Since
 			_ = s.change(other) // Flush tells
 		}
 	}
 	return nil
+}
+
+func overlap[T comparable](a, b []T) bool {
+	return slices.ContainsFunc(a, func(one T) bool { return slices.Contains(b, one) })
 }
 
 // save writes an attachment, and then takes it.

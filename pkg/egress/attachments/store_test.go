@@ -161,6 +161,23 @@ func TestStore_AnAddressIsOnePods(t *testing.T) {
 	expect(t, open(t, folder), released(before, 4), other, now)
 }
 
+// TestStore_AnInterfaceIsOnePods: some network plugins name it after the pod, so the next pod of that name has it.
+func TestStore_AnInterfaceIsOnePods(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	with := func(a Attachment, interfaces ...string) Attachment {
+		a.Interfaces = interfaces
+		return a
+	}
+	before, other := with(attachment("a", "web-0", 1, "10.128.0.5"), "cni0", "cali0"), with(attachment("b", "web-1", 1, "10.128.0.6"), "cali1")
+	now := with(attachment("c", "web-0", 4, "10.128.0.7"), "cali0")
+	without := attachment("d", "web-3", 5, "10.128.0.8")
+	for _, a := range []Attachment{before, other, now, now, without} {
+		must(t, s.Put(a))
+	}
+	expect(t, open(t, folder), released(before, 4), other, now, without)
+}
+
 // TestStore_ChangesHold although they cannot be written; Flush writes them.
 func TestStore_ChangesHold(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "attachments")

@@ -34,21 +34,21 @@ func Subscribe() (*Subscription, error) {
 	}
 	if err := netlink.LinkSubscribeWithOptions(s.Links, s.done, netlink.LinkSubscribeOptions{ErrorCallback: fail}); err != nil {
 		close(s.done)
-		go drain(s.Addresses)
+		go Drain(s.Addresses)
 		return nil, fmt.Errorf("subscribe to links: %w", err)
 	}
 	return s, nil
 }
 
-// End ends it. Its goroutines may wait to send what nobody reads any more.
+// End ends it.
 func (s *Subscription) End() {
 	close(s.done)
-	go drain(s.Addresses)
-	go drain(s.Links)
+	go Drain(s.Addresses)
+	go Drain(s.Links)
 }
 
-// drain reads a channel until it is closed.
-func drain[T any](updates <-chan T) {
+// Drain reads a channel until it is closed: the library's goroutine may wait to send what nobody reads any more.
+func Drain[T any](updates <-chan T) {
 	for range updates {
 		// Nothing is done with it.
 	}

@@ -19,8 +19,8 @@ import (
 const listening = "0A"
 
 // Find says for people who keeps others from a port at an address, of a protocol, "udp" or "tcp", in the caller's network namespace:
-// the process with its number and user, or the user alone if the process cannot be seen. There may be several. It costs as much
-// as there are open files.
+// the process with its number and user, or the user alone if the process cannot be seen. There may be several. An unspecified address
+// cannot be had as long as anybody has the port at any. It costs as much as there are open files.
 func Find(protocol string, at netip.AddrPort) string {
 	sockets := map[string]string{} // the user of each, by its inode
 	for _, family := range []string{"", "6"} {
@@ -53,7 +53,7 @@ func socketsIn(text, protocol string, at netip.AddrPort) map[string]string {
 			continue
 		}
 		local, err := parse(fields[1])
-		if err == nil && local.Port() == at.Port() && (local.Addr().IsUnspecified() || local.Addr() == at.Addr()) {
+		if err == nil && local.Port() == at.Port() && (local.Addr().IsUnspecified() || at.Addr().IsUnspecified() || local.Addr() == at.Addr()) {
 			sockets[fields[9]] = fields[7]
 		}
 	}

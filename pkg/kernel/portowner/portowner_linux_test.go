@@ -40,7 +40,11 @@ func TestFind_NamesProcess(t *testing.T) {
 	if got := Find("tcp", tcp.Addr().(*net.TCPAddr).AddrPort()); got != want {
 		t.Errorf("TCP: got %q, want %q", got, want)
 	}
-	at := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), wildcard.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	at := netip.AddrPortFrom(netip.IPv4Unspecified(), udp.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	if got := Find("udp", at); got != want {
+		t.Errorf("some address: got %q, want %q", got, want)
+	}
+	at = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), wildcard.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 	if got := Find("udp", at); got != want {
 		t.Errorf("all addresses: got %q, want %q", got, want)
 	}

@@ -18,6 +18,8 @@ type Interface struct {
 	Link
 	// Behind are the addresses of pods at its other end, as the kernel tells them, in its order; none if it tells none.
 	Behind []netip.Addr
+	// Redirected: a tc filter takes its packets, or some of them, past the table.
+	Redirected bool
 }
 
 // Told is what the CNI plugin told of a pod.
@@ -27,7 +29,7 @@ type Told struct {
 	Addresses  []netip.Addr
 }
 
-// Grants are the addresses that interfaces have: one of each IP family at most.
+// Grants are the addresses that interfaces have: those that the CNI plugin has told of, or one of each IP family at most.
 type Grants map[Link][]netip.Addr
 
 // Refusal is an address that is behind an interface without belonging to it.
@@ -54,10 +56,12 @@ func Assign(before Grants, interfaces []Interface, told []Told) (Grants, []Refus
 		}
 	}
 	for _, i := range sorted {
-		a.grant(i, before[i.Link])
+		a.grant(i, a.lacking(i, before[i.Link]))
 	}
 	for _, i := range sorted {
-		a.grant(i, i.Behind)
+		for _, address := range i.Behind {
+			a.grant(i, a.lacking(i, []netip.Addr{address}))
+		}
 	}
 	return a.grants, a.refusals(sorted)
 }
@@ -68,11 +72,21 @@ type assignment struct {
 	owners map[netip.Addr]string // the names of the interfaces that have addresses
 }
 
-// grant gives an interface those addresses that nobody has, if it has none of their family.
-func (a *assignment) grant(i Interface, addresses []netip.Addr) {
+// lacking returns those of addresses of whose family an interface has none.
+func (a *assignment) lacking(i Interface, addresses []netip.Addr) (lacking []netip.Addr) {
 	for _, address := range addresses {
 		sameFamily := func(other netip.Addr) bool { return other.Is4() == address.Is4() }
-		if a.owners[address] == "" && !slices.ContainsFunc(a.grants[i.Link], sameFamily) {
+		if !slices.ContainsFunc(a.grants[i.Link], sameFamily) {
+			lacking = append(lacking, address)
+		}
+	}
+	return lacking
+}
+
+// grant gives an interface those addresses that nobody has.
+func (a *assignment) grant(i Interface, addresses []netip.Addr) {
+	for _, address := range addresses {
+		if a.owners[address] == "" {
 			a.grants[i.Link] = append(a.grants[i.Link], address)
 			a.owners[address] = i.Name
 		}

@@ -19,17 +19,25 @@
 //	                                                         goto told, or goto untold
 //	    }
 //	    chain told {
-//	        meta protocol 8021q, or 8021ad                   counter spoofed-ipv4 drop
+//	        meta protocol 8021q, or 8021ad                   goto tagged-told
 //	        ip saddr @bound-ipv4                             counter spoofed-ipv4 drop
 //	        ip6 saddr @bound-ipv6                            counter spoofed-ipv6 drop
 //	    }
-//	    chain untold { the same with @placed-… }
+//	    chain tagged-told {
+//	        @nh,16,16 8021q, or 8021ad (a third tag)         counter spoofed-ipv4 drop
+//	        @nh,16,16 ip @nh,128,32 @bound-ipv4              counter spoofed-ipv4 drop
+//	        @nh,16,16 ip6 @nh,96,128 @bound-ipv6             counter spoofed-ipv6 drop
+//	    }
+//	    chain untold, and chain tagged-untold { the same with @placed-… }
 //	}
 //
 // A packet with the pod's own address passes one comparison, whoever is bound. The sets hold the addresses of all pods that are bound
 // on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
-// an interface of which nothing is known: package steering drops it if it does not come from the pod's node. Frames with two VLAN
-// tags are dropped: the kernel takes the second one off behind this hook, a bridge with VLANs for example, and then takes what is inside.
+// an interface of which nothing is known: package steering drops it if it does not come from the pod's node.
+//
+// The kernel has taken a frame's first VLAN tag off before this hook, and may take off the second one behind it: a bridge with VLANs does,
+// for example. So the chains tagged-… look behind the second tag. Frames with three tags are dropped. nft lists these rules, but it does
+// not read them again: it does not take the set of addresses for bytes of a packet.
 //
 // # Interfaces
 //
@@ -39,12 +47,18 @@
 //   - tap devices, behind which may be a virtual machine: untold, unless the CNI plugin has told of them.
 //
 // There is none at an interface that leads to other nodes or is part of one that does: it has this node's address, a default route,
-// or a route by way of a router that is no pod; the ports of such a bridge; and what such an interface is made of. Pods behind ipvlan,
+// or a route by way of a router that is no pod; the ports of such a bridge, but those with a pod's address behind them; and what such an
+// interface is made of. Routes from router advertisements do not count: pods can send these. Pods behind ipvlan,
 // macvlan or SR-IOV send nothing through the host's interfaces that could be looked at.
+//
+// A tc filter at the ingress of an interface comes before this hook. What it redirects is not checked; nor is what comes back from an ifb
+// device, as the CNI plugin bandwidth has it for what a pod sends: the kernel takes it past this hook. Such interfaces are told, unless a filter
+// of BPF does it, of which nothing can be seen.
 //
 // # Who is behind an interface
 //
-// The CNI plugin's word counts most. Where it has said nothing the kernel is asked, and no packet: RTM_GETADDR with
+// The CNI plugin's word counts most, and whole: a pod may have several addresses of an IP family. Where it has said nothing of a family the
+// kernel is asked, and no packet: RTM_GETADDR with
 // IFA_TARGET_NETNSID tells the addresses in the other end's network namespace. That takes CAP_NET_ADMIN, and neither
 // a mount nor the right to enter the namespace. A process in a pod may have this capability, too, and change addresses there. So
 //
@@ -60,6 +74,6 @@
 //
 // # What it is not
 //
-// It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery:
-// who gets a pod's packets by lying there cannot answer with the pod's address.
+// It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery. A pod
+// can lie there and receive another pod's packets, but it cannot answer from that pod's address.
 package portsecurity

@@ -37,26 +37,35 @@ func (l *look) all() (found []Interface, err error) {
 	if l.links, err = netlink.LinkList(); err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
-	outward, err := l.outward()
-	if err != nil {
-		return nil, err
-	}
 	behind, err := l.behind()
 	if err != nil {
 		return nil, err
 	}
+	outward, err := l.outward(behind)
+	if err != nil {
+		return nil, err
+	}
+	redirected := redirected()
 	for _, link := range l.links {
 		at := link.Attrs()
 		if outward[at.Index] || !isPeered(link) && !isTap(link) {
 			continue
 		}
-		i := Interface{Link: Link{Index: at.Index, Name: at.Name}}
+		i := Interface{Link: Link{Index: at.Index, Name: at.Name}, Redirected: redirected[at.Index]}
 		if isPeered(link) {
-			i.Behind = behind[peer{at.NetNsID, at.ParentIndex}]
+			i.Behind = behind[peerOf(link)]
 		}
 		found = append(found, i)
 	}
 	return found, nil
+}
+
+// LeadToPods returns those of interfaces, by their names, that are of the kinds that lead to one pod each: no bridge does.
+func LeadToPods(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		link, err := netlink.LinkByName(name)
+		return err != nil || !isPeered(link) && !isTap(link) // one that has gone leads to nobody
+	})
 }
 
 // isPeered tells whether a link has its other end in another network namespace.
@@ -70,8 +79,9 @@ func isTap(link netlink.Link) bool {
 	return is && tap.Mode == netlink.TUNTAP_MODE_TAP
 }
 
-// outward returns the interfaces that lead to other nodes, and those that they consist of.
-func (l *look) outward() (map[int]bool, error) {
+// outward returns the interfaces that lead to other nodes, and those that they consist of. behind are the addresses of pods at the other
+// ends of links: a port of a bridge with such a one leads to a pod, although the bridge leads to other nodes, too.
+func (l *look) outward(behind map[peer][]netip.Addr) (map[int]bool, error) {
 	outward := map[int]bool{}
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -93,7 +103,8 @@ func (l *look) outward() (map[int]bool, error) {
 		grown = false
 		for _, link := range l.links {
 			at := link.Attrs()
-			if outward[at.MasterIndex] && !outward[at.Index] {
+			toPod := isPeered(link) && len(behind[peerOf(link)]) > 0
+			if outward[at.MasterIndex] && !outward[at.Index] && !toPod {
 				outward[at.Index], grown = true, true
 			}
 			if lower := at.ParentIndex; outward[at.Index] && at.NetNsID < 0 && lower > 0 && !outward[lower] {
@@ -104,8 +115,12 @@ func (l *look) outward() (map[int]bool, error) {
 	return outward, nil
 }
 
-// addHops adds the interfaces by which a route leads to a router that is no pod.
+// addHops adds the interfaces by which a route leads to a router that is no pod. A pod can advertise itself as a router, so a route that
+// the kernel has learned that way does not count.
 func (l *look) addHops(outward map[int]bool, route netlink.Route) {
+	if route.Protocol == unix.RTPROT_RA {
+		return
+	}
 	isDefault := route.Dst == nil || route.Dst.IP.IsUnspecified()
 	hops := append([]*netlink.NexthopInfo{{LinkIndex: route.LinkIndex, Gw: route.Gw}}, route.MultiPath...)
 	for _, hop := range hops {
@@ -121,6 +136,8 @@ func (l *look) addHops(outward map[int]bool, route netlink.Route) {
 
 // peer is the other end of a link: a network namespace, by its number in this one, and an index there.
 type peer struct{ namespace, index int }
+
+func peerOf(link netlink.Link) peer { return peer{link.Attrs().NetNsID, link.Attrs().ParentIndex} }
 
 // mostBehind is how many addresses of pods count in a network namespace: whoever runs there may add any number.
 const mostBehind = 64

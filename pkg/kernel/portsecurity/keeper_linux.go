@@ -44,11 +44,14 @@ type Status struct {
 	Fault error
 	// Refused are the addresses of bound pods that are behind interfaces which they do not belong to.
 	Refused []Refusal
+	// Redirected are the names of the interfaces whose packets are not checked, or not all of them, sorted: a tc filter redirects them
+	// before.
+	Redirected []string
 }
 
 // equal tells whether s and o say the same.
 func (s Status) equal(o Status) bool {
-	return fmt.Sprint(s.Fault) == fmt.Sprint(o.Fault) && slices.Equal(s.Refused, o.Refused)
+	return fmt.Sprint(s.Fault) == fmt.Sprint(o.Fault) && slices.Equal(s.Refused, o.Refused) && slices.Equal(s.Redirected, o.Redirected)
 }
 
 // Keeper keeps the table in line with the interfaces of this node and with the pods that are bound. Its methods may be called by several
@@ -79,7 +82,9 @@ type Keeper struct {
 	adopted map[kernel.Family][]netip.Addr
 	// written: there is a table.
 	written bool
-	refused []Refusal
+	// refused and redirected are of the last look that did not fail.
+	refused    []Refusal
+	redirected []string
 
 	mu     sync.Mutex
 	status Status
@@ -317,6 +322,13 @@ func (k *Keeper) findAll(ctx context.Context) (err error) {
 		return fmt.Errorf("find out which pods are behind which interfaces: %w", err)
 	}
 	k.grants, k.refused = Assign(k.grants, interfaces, k.config.Told())
+	k.redirected = nil
+	for _, i := range interfaces {
+		if i.Redirected {
+			k.redirected = append(k.redirected, i.Name)
+		}
+	}
+	slices.Sort(k.redirected)
 	k.writer.SetInterfaces(interfaces, k.grants)
 	k.looked = true
 	return nil
@@ -347,7 +359,7 @@ func (k *Keeper) write(ctx context.Context, repair bool) {
 		unwritten = k.tryWrite(ctx, repair)
 	}
 	if ctx.Err() == nil {
-		k.tell(Status{Fault: errors.Join(k.unfollowed, k.unseen, unwritten), Refused: k.refusedBound()})
+		k.tell(Status{Fault: errors.Join(k.unfollowed, k.unseen, unwritten), Refused: k.refusedBound(), Redirected: k.redirected})
 	}
 }
 
@@ -385,15 +397,18 @@ func (k *Keeper) tell(now Status) {
 		return
 	}
 	if now.Fault != nil && before.Fault == nil {
-		k.logger.Error(now.Fault, "Pods may use the addresses of bound pods, because it cannot be checked; will retry, further failures are not logged")
+		k.logger.Error(now.Fault, "Cannot check the source addresses of pods, so they may use those of bound pods; will retry, further failures are not logged")
 	}
 	if now.Fault == nil && before.Fault != nil {
 		k.logger.Info("The source addresses of pods are checked again")
 	}
 	for _, r := range now.Refused {
 		if !slices.Contains(before.Refused, r) {
-			k.logger.Error(nil, "An interface has the address of a bound pod, which it cannot use", "address", r.Address, "interface", r.Interface, "owner", r.Owner)
+			k.logger.Error(nil, "A pod claims the address of a bound pod; its packets with this source address are dropped", "address", r.Address, "interface", r.Interface, "owner", r.Owner)
 		}
+	}
+	if len(now.Redirected) > 0 && !slices.Equal(now.Redirected, before.Redirected) {
+		k.logger.Error(nil, "The sources of packets from some pods are not checked, because a tc filter redirects the packets before", "interfaces", now.Redirected)
 	}
 	k.config.Changed()
 }

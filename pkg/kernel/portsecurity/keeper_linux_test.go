@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,5 +136,30 @@ func TestKeeper_LookIsDone(t *testing.T) {
 			t.Errorf("%d chains at interfaces, expected 2", got)
 		}
 	}
+	n.expectFault("")
+}
+
+// TestKeeper_SaysWhatIsRedirected, as long as that is so, and a pod is bound.
+func TestKeeper_SaysWhatIsRedirected(t *testing.T) {
+	n := newKeptNode(t)
+	expect := func(want ...string) {
+		t.Helper()
+		n.Look(t.Context())
+		if got := n.Status().Redirected; !slices.Equal(got, want) {
+			t.Errorf("redirected are %v, want %v", got, want)
+		}
+	}
+	n.run(n.host, "ip link add ifb7 type ifb", "ip link set ifb7 up")
+	for _, name := range []string{"pod2", "pod1"} {
+		n.run(n.host, "tc qdisc add dev "+name+" ingress",
+			"tc filter add dev "+name+" parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev ifb7")
+	}
+	expect()
+	n.bindVictim(true)
+	expect("pod1", "pod2")
+	n.run(n.host, "tc qdisc del dev pod1 ingress")
+	expect("pod2")
+	n.run(n.host, "tc qdisc del dev pod2 ingress")
+	expect()
 	n.expectFault("")
 }

@@ -212,32 +212,72 @@ func TestWriter_PodOfAnotherNode(t *testing.T) {
 }
 
 // TestWriter_BehindTwoVLANTags: the kernel takes both off behind the hook, and forwards what is inside. If the outer one has a number,
-// it takes that a bridge with VLANs, or a VLAN's interface.
+// it takes that a bridge with VLANs, or a VLAN's interface. What is honest passes the hook, whatever becomes of it.
 func TestWriter_BehindTwoVLANTags(t *testing.T) {
 	n := newNode(t)
-	far := n.far(kernel.IPv4)
-	send := func(outer byte) func() error {
-		return func() error { return n.other.Do(func() error { return n.sendTagged(outer, n.victim.V4, far) }) }
-	}
-	if !n.arrives(far, n.victim.V4, send(0)) {
-		t.Error("the frame does not arrive although nothing keeps it, so the test shows nothing")
-	}
-	n.bind(n.victim)
-	n.assign()
-	for _, outer := range []byte{0, 5} {
-		before := n.drops()[kernel.IPv4]
-		if n.arrives(far, n.victim.V4, send(outer)) {
-			t.Errorf("%d: the frame has left", outer)
+	n.run(n.host, "nft add table netdev passes", "nft add chain netdev passes seen { type filter hook ingress device pod2 priority 0 ; }",
+		"nft add rule netdev passes seen meta protocol { 8021q, 8021ad } counter")
+	passed := func() string { return n.run(n.host, "nft list chain netdev passes seen") }
+	const q, ad = unix.ETH_P_8021Q, unix.ETH_P_8021AD
+	unbound := map[kernel.Family]netip.Addr{kernel.IPv4: n.other.V4, kernel.IPv6: n.other.V6}
+	bound := map[kernel.Family]netip.Addr{kernel.IPv4: n.victim.V4, kernel.IPv6: n.victim.V6}
+	for family, away := range map[kernel.Family]string{kernel.IPv4: "10.128.7.11", kernel.IPv6: "fd00:10:128:7::11"} {
+		far, honest := n.far(family), n.far(family)
+		send := func(to *net.UDPConn, as netip.Addr, tags ...tag) func() error {
+			return func() error { return n.other.Do(func() error { return n.sendTagged(tags, as, to) }) }
 		}
-		if n.drops()[kernel.IPv4] == before {
-			t.Errorf("%d: the frame is not dropped here", outer)
+		for _, address := range both(n.victim) {
+			n.Unbind(address)
+		}
+		n.assign()
+		if !n.arrives(far, bound[family], send(far, bound[family], tag{q, 0}, tag{q, 0})) {
+			t.Errorf("%s: the frame does not arrive although nothing keeps it, so the test shows nothing", family)
+		}
+		n.bind(n.victim)
+		n.Bind(netip.MustParseAddr(away))
+		n.assign()
+		for _, tags := range [][]tag{
+			{{q, 0}, {q, 0}}, {{q, 5}, {q, 0}}, {{q, 5}, {q, 6}}, {{q, 5}, {ad, 0}}, {{ad, 0}, {q, 0}}, {{ad, 5}, {q, 6}}, {{ad, 5}, {ad, 6}},
+		} {
+			for _, as := range []netip.Addr{bound[family], netip.MustParseAddr(away)} {
+				before := n.drops()
+				if n.arrives(far, as, send(far, as, tags...)) {
+					t.Errorf("%v: the frame has left as %s", tags, as)
+				}
+				before[family]++
+				if after := n.drops(); !maps.Equal(before, after) {
+					t.Errorf("%v: as %s, dropped are %v, expected %v", tags, as, after, before)
+				}
+			}
+			dropped, before := n.drops(), passed()
+			if err := send(honest, unbound[family], tags...)(); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(5 * time.Second); passed() == before; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%v: a pod's own frame does not pass", tags)
+				}
+			}
+			if after := n.drops(); !maps.Equal(dropped, after) {
+				t.Errorf("%v: dropped were %v, and are %v with a pod's own frame", tags, dropped, after)
+			}
+		}
+		for _, third := range []uint16{q, ad} {
+			if n.arrives(far, unbound[family], send(far, unbound[family], tag{q, 5}, tag{q, 6}, tag{third, 0})) {
+				t.Errorf("%#x: a frame with three tags has left", third)
+			}
 		}
 	}
 }
 
-// sendTagged sends a datagram from the pod of the thread's network namespace, as if from another one, in a frame with two VLAN tags, of
-// which the inner one has the number 0.
-func (n *node) sendTagged(outer byte, as netip.Addr, to *net.UDPConn) error {
+// tag is that of a VLAN.
+type tag struct {
+	kind   uint16
+	number byte
+}
+
+// sendTagged sends a datagram from the pod of the thread's network namespace, as if from an address, in a frame with VLAN tags.
+func (n *node) sendTagged(tags []tag, as netip.Addr, to *net.UDPConn) error {
 	eth0, err := net.InterfaceByName("eth0")
 	if err != nil {
 		return err
@@ -247,33 +287,19 @@ func (n *node) sendTagged(outer byte, as netip.Addr, to *net.UDPConn) error {
 	if err != nil {
 		return err
 	}
-	dst := to.LocalAddr().(*net.UDPAddr).AddrPort()
-	frame := append(append([]byte{}, gateway...), eth0.HardwareAddr...)
-	frame = append(frame, 0x81, 0, 0, outer, 0x81, 0, 0, 0, 0x08, 0)
-	frame = append(frame, datagram(as, dst)...)
+	// What a frame of the lab has inside is behind two hardware addresses.
+	frame := lab.Wrapped(0, gateway, eth0.HardwareAddr, netip.AddrPortFrom(as, 7777), to.LocalAddr().(*net.UDPAddr).AddrPort(), "x")[8:]
+	var header []byte
+	for _, tag := range tags {
+		header = append(binary.BigEndian.AppendUint16(header, tag.kind), 0, tag.number)
+	}
+	frame = slices.Insert(frame, 12, header...)
 	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(socket) }()
 	return unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: eth0.Index, Halen: 6})
-}
-
-// datagram returns an IPv4 packet with a datagram of UDP without a checksum.
-func datagram(from netip.Addr, to netip.AddrPort) []byte {
-	packet := []byte{0x45, 0, 0, 29, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
-	packet = append(append(packet, from.AsSlice()...), to.Addr().AsSlice()...)
-	sum := uint32(0)
-	for i := 0; i < len(packet); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(packet[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum&0xffff + sum>>16
-	}
-	binary.BigEndian.PutUint16(packet[10:], ^uint16(sum))
-	packet = binary.BigEndian.AppendUint16(packet, 7777)
-	packet = binary.BigEndian.AppendUint16(packet, to.Port())
-	return append(packet, 0, 9, 0, 0, 'x')
 }
 
 // TestAssign_PodTakesAnothersAddress: a pod that may change its addresses gets nobody else's, neither beside its own nor in its place,
@@ -312,7 +338,7 @@ func (n *node) tell(address netip.Addr) (interfaces int) {
 	return interfaces
 }
 
-// TestWriter_Table: the table as nft lists it, which takes it again.
+// TestWriter_Table: the table as nft lists it.
 func TestWriter_Table(t *testing.T) {
 	n := newNode(t)
 	n.bind(n.victim)
@@ -386,7 +412,12 @@ func (n *node) unhook() {
 	n.Helper()
 	listed := n.run(n.host, "nft list table netdev "+Table)
 	hook := regexp.MustCompile(`type filter hook ingress .*\n`)
-	n.run(n.host, "nft -f "+n.file("delete table netdev "+Table+"\n"+hook.ReplaceAllString(listed, "")))
+	var batch strings.Builder
+	for _, chain := range regexp.MustCompile(`(?s)\tchain (pod-\S+) \{\n.*?\n\t\}\n`).FindAllStringSubmatch(listed, -1) {
+		fmt.Fprintf(&batch, "flush chain netdev %s %s\ndelete chain netdev %s %s\n", Table, chain[1], Table, chain[1])
+		fmt.Fprintf(&batch, "table netdev %s {\n%s}\n", Table, hook.ReplaceAllString(chain[0], ""))
+	}
+	n.run(n.host, "nft -f "+n.file(batch.String()))
 }
 
 // file returns the name of a file with a text.
@@ -510,5 +541,94 @@ func TestInterfaces_LeadToPods(t *testing.T) {
 	n.run(n.host, "ip link set vm0 master cni0", "ip route add 198.51.100.0/24 via 10.128.0.11")
 	expect("with a pod as a router", "pod1", "pod2", "vm0")
 	n.run(n.host, "ip addr add 10.9.0.1/24 dev cni0", "ip route add 198.18.7.0/24 via 10.9.0.2")
-	expect("where a router is on the pods' bridge")
+	expect("where a router is on the pods' bridge", "pod1", "pod2")
+	n.run(n.host, "ip route del 198.18.7.0/24", "ip addr del 10.9.0.1/24 dev cni0",
+		"ip -6 route add default via fe80::1 dev pod1 proto ra metric 9", "ip -6 route add 2001:db8:9::/48 via fe80::1 dev cni0 proto ra")
+	expect("where pods have advertised themselves as routers", "pod1", "pod2", "vm0")
+	n.run(n.host, "ip link add ext0 type bridge", "ip link set ext0 up", "ip link set eth0 master ext0", "ip link set pod2 master ext0",
+		"ip addr flush dev eth0", fmt.Sprintf("ip addr add %s/24 dev ext0", n.host.V4))
+	expect("where the uplink and a pod are on one bridge", "pod1", "pod2", "vm0")
+}
+
+// TestWriter_OnTheNodesBridge: pods are looked at whose bridge leads to other nodes, too.
+func TestWriter_OnTheNodesBridge(t *testing.T) {
+	n := newNode(t)
+	n.run(n.host, "ip addr add 10.9.0.1/24 dev cni0", "ip route add 198.18.7.0/24 via 10.9.0.2")
+	n.bind(n.victim)
+	n.assign()
+	for _, as := range both(n.victim) {
+		if n.leaves(n.other, as) {
+			t.Errorf("another pod leaves as %s", as)
+		}
+		if !n.leaves(n.victim, as) {
+			t.Errorf("the pod itself does not leave as %s", as)
+		}
+	}
+}
+
+// TestLeadToPods_NoBridge: a CNI plugin tells of its bridge as of the pod's interface.
+func TestLeadToPods_NoBridge(t *testing.T) {
+	n := newNode(t)
+	n.on(func() error {
+		if got, want := LeadToPods([]string{"cni0", "pod1", "gone"}), []string{"pod1"}; !slices.Equal(got, want) {
+			t.Errorf("%v lead to pods, expected %v", got, want)
+		}
+		return nil
+	})
+}
+
+// TestInterfaces_Redirected: what the CNI plugin bandwidth redirects to an ifb device is not checked, and is told. What is sent to a pod,
+// or copied elsewhere, does not count.
+func TestInterfaces_Redirected(t *testing.T) {
+	n := newNode(t)
+	n.bind(n.victim)
+	n.assign()
+	redirected := func() (names []string) {
+		n.on(func() error {
+			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			for _, i := range interfaces {
+				if i.Redirected {
+					names = append(names, i.Name)
+				}
+			}
+			return err
+		})
+		return names
+	}
+	n.run(n.host, "ip link add ifb7 type ifb", "ip link set ifb7 up", "ip link add mirror type veth peer name mirrored", "ip link set mirror up",
+		"tc qdisc add dev pod1 clsact",
+		"tc filter add dev pod1 egress protocol all u32 match u32 0 0 action mirred egress redirect dev ifb7")
+	if got := redirected(); got != nil {
+		t.Errorf("without a redirection: %v", got)
+	}
+	for _, test := range []struct {
+		qdisc, action string
+		evades        bool
+	}{
+		{"clsact", "mirred egress redirect dev ifb7", true},
+		{"ingress", "mirred egress redirect dev ifb7", true},
+		{"ingress", "mirred egress mirror dev ifb7", false}, // which gives back nothing that was copied
+		{"ingress", "mirred egress mirror dev mirror", false},
+	} {
+		n.run(n.host, "tc qdisc add dev pod2 "+test.qdisc, "tc filter add dev pod2 parent ffff:fff2 protocol all u32 match u32 0 0 action "+test.action)
+		if left := n.evades(); left != test.evades {
+			t.Errorf("%s, %s: another pod leaves as %s: %v, expected %v", test.qdisc, test.action, n.victim.V4, left, test.evades)
+		}
+		if got := redirected(); slices.Equal(got, []string{"pod2"}) != test.evades {
+			t.Errorf("%s, %s: redirected are %v, expected %v", test.qdisc, test.action, got, test.evades)
+		}
+		n.run(n.host, "tc qdisc del dev pod2 "+test.qdisc)
+	}
+}
+
+// evades tells whether a packet of the other pod leaves with the victim's address, whether or not another one was dropped.
+func (n *node) evades() bool {
+	n.Helper()
+	far := n.far(kernel.IPv4)
+	if err := n.other.Do(func() error { return n.sendTagged(nil, n.victim.V4, far) }); err != nil {
+		n.Fatal(err)
+	}
+	_ = far.SetReadDeadline(time.Now().Add(time.Second))
+	_, err := far.Read(make([]byte, 10))
+	return err == nil
 }

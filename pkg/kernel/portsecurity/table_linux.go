@@ -24,6 +24,8 @@ const (
 	podChains   = "pod-"   // begins the names of the chains of interfaces, behind it are the index, "-" and the name
 	toldChain   = "told"   // for interfaces of which an address is known
 	untoldChain = "untold" // for the others
+	// behindTags begins the names of the chains for what comes with two VLAN tags, behind it is told or untold.
+	behindTags = "tagged-"
 )
 
 // families has the names of what there is for each IP family.
@@ -54,7 +56,13 @@ func spec() table.Spec {
 
 // chains returns the rules for interfaces, and the devices of their chains.
 func chains(interfaces []Interface, grants Grants) (rules map[string][]table.Rule, devices map[string]string) {
-	rules, devices = map[string][]table.Rule{toldChain: told(), untoldChain: untold()}, map[string]string{}
+	rules, devices = map[string][]table.Rule{}, map[string]string{}
+	for chain, sets := range map[string]map[kernel.Family]string{
+		toldChain:   {kernel.IPv4: families[kernel.IPv4].bound, kernel.IPv6: families[kernel.IPv6].bound},
+		untoldChain: {kernel.IPv4: families[kernel.IPv4].placed, kernel.IPv6: families[kernel.IPv6].placed},
+	} {
+		rules[chain], rules[behindTags+chain] = foreign(sets, behindTags+chain), foreignBehindTags(sets)
+	}
 	for _, i := range interfaces {
 		devices[i.chain()] = i.Name
 		rules[i.chain()] = pod(i, grants[i.Link])
@@ -86,34 +94,49 @@ func pod(i Interface, addresses []netip.Addr) (rules []table.Rule) {
 	return append(rules, rule("anything else from "+i.Name, verdict(expr.VerdictGoto, rest)))
 }
 
-func told() []table.Rule {
-	return slices.Concat(stacked(), foreign(families[kernel.IPv4].bound, kernel.IPv4), foreign(families[kernel.IPv6].bound, kernel.IPv6))
-}
-
-func untold() []table.Rule {
-	return slices.Concat(stacked(), foreign(families[kernel.IPv4].placed, kernel.IPv4), foreign(families[kernel.IPv6].placed, kernel.IPv6))
-}
-
-// foreign drops what has an address of a set as its source.
-func foreign(set string, family kernel.Family) []table.Rule {
-	f := table.FamilyOf(family)
-	return []table.Rule{rule("the address of a bound pod that is elsewhere", etherType(families[family].etherType), f.Source(f.First),
-		[]expr.Any{&expr.Lookup{SourceRegister: f.First, SetName: set}}, drop(family))}
-}
-
-// stacked drops frames with two VLAN tags. The kernel has taken the first one off, and may take off the second one behind this hook.
-func stacked() (rules []table.Rule) {
+// foreign drops what has an address of a family's set as its source. It leaves frames with two VLAN tags to another chain.
+func foreign(sets map[kernel.Family]string, behindTags string) (rules []table.Rule) {
 	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
-		rules = append(rules, rule("hidden behind two VLAN tags", etherType(tag), drop(kernel.IPv4)))
+		rules = append(rules, rule("with two VLAN tags", etherType(tag), verdict(expr.VerdictGoto, behindTags)))
+	}
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		f := table.FamilyOf(family)
+		rules = append(rules, rule("the address of a bound pod that is elsewhere", etherType(families[family].etherType), f.Source(f.First),
+			in(sets[family]), drop(family)))
 	}
 	return rules
 }
 
-func etherType(number uint16) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, number)},
+// foreignBehindTags is foreign for frames with two VLAN tags. The kernel has taken the first one off, and may take off the second one behind
+// this hook: its network header begins with the second one's number, and has the packet's EtherType and then the packet itself behind
+// it. More tags are nobody's, and whose packet is behind them is not found out: they are counted as IPv4.
+func foreignBehindTags(sets map[kernel.Family]string) (rules []table.Rule) {
+	const typeOffset, header = 2, 4
+	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
+		rules = append(rules, rule("hidden behind three VLAN tags", network(typeOffset, 2), equals(tag), drop(kernel.IPv4)))
 	}
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		at := map[kernel.Family]struct{ offset, length uint32 }{kernel.IPv4: {12, 4}, kernel.IPv6: {8, 16}}[family]
+		rules = append(rules, rule("the address of a bound pod, behind two VLAN tags", network(typeOffset, 2), equals(families[family].etherType),
+			network(header+at.offset, at.length), in(sets[family]), drop(family)))
+	}
+	return rules
+}
+
+func network(offset, length uint32) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}}
+}
+
+func equals(number uint16) []expr.Any {
+	return []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, number)}}
+}
+
+func in(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set}}
+}
+
+func etherType(number uint16) []expr.Any {
+	return append([]expr.Any{&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: unix.NFT_REG_1}}, equals(number)...)
 }
 
 // source lets packets pass that have an address as their source.
@@ -155,7 +178,7 @@ func granted(held table.Held) Grants {
 	return grants
 }
 
-// told in words: String is for logs.
+// String describes the refusal for logs and people.
 func (r Refusal) String() string {
 	if r.Owner == "" {
 		return fmt.Sprintf("%s is an additional address behind %s", r.Address, r.Interface)

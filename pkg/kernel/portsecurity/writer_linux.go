@@ -101,10 +101,10 @@ func (w *Writer) Unplaced() (unplaced []netip.Addr) {
 	return unplaced
 }
 
-// Placed tells whether an address is behind an interface that is known, Bound whether it is that of a bound pod.
+// Placed tells whether an address is behind an interface that is known.
 func (w *Writer) Placed(address netip.Addr) bool { return w.owned[address] }
 
-// Bound is as said at Placed.
+// Bound tells whether an address is that of a bound pod.
 func (w *Writer) Bound(address netip.Addr) bool { return w.bound[address] }
 
 // Write makes the kernel hold what was said, and tells whether it had to change anything. With look it repairs what others

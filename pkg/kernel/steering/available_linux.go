@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 
 	"github.com/google/nftables"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
 // portConflict returns who has the tunnel's UDP port; nobody if steer0 has it, or will get it.
@@ -32,12 +34,18 @@ func portConflict(port uint16) (conflict, error) {
 	}
 	socket, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
 	if errors.Is(err, unix.EADDRINUSE) {
-		return conflict{fmt.Sprintf("another program uses the UDP port %d: end it, or choose another port with egress-snat-steering-port on all nodes", port)}, nil
+		return conflict{portTaken(port)}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("try the UDP port %d: %w", port, err)
 	}
 	return nil, socket.Close()
+}
+
+// portTaken says which program has the tunnel's UDP port.
+func portTaken(port uint16) string {
+	owner := portowner.Find("udp", netip.AddrPortFrom(netip.IPv6Unspecified(), port)) // the tunnel's socket is bound to no address
+	return fmt.Sprintf("another program uses the UDP port %d, %s: end it, or choose another port with egress-snat-steering-port on all nodes", port, owner)
 }
 
 // vxlanWith returns the name of a VXLAN interface other than steer0 that has a UDP port; "" if there is none.

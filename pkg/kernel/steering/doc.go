@@ -33,7 +33,7 @@
 //	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
 //	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
 //	    set homed      { type ipv4_addr; }                                  pod whose node is known
-//	    set away       { type ipv4_addr; }                                  of these, those of other nodes
+//	    set away       { type ipv4_addr; }                                  of these, those of other nodes, unless pods roam
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
 //	    set held       { type ipv4_addr; }                                  those that this node holds
@@ -135,7 +135,8 @@
 //	        meta priority set ip saddr . meta l4proto map @ways             goto way
 //	    }
 //	    chain astray {
-//	        fib saddr . iif oif missing ip daddr != @exclusions             counter forged drop
+//	        fib saddr . iif oif missing
+//	            ip daddr != @exclusions fib daddr type != local             counter forged drop
 //	        ip saddr @away ip daddr != @exclusions fib daddr type != local  counter forged drop
 //	    }
 //	    chain way {                                                         each sets the priority to 0 again
@@ -263,6 +264,8 @@
 // the network plugin's tunnel, into which anybody sends who reaches a node, or onto the nodes' network. So astray drops what
 // comes otherwise, where the pod's node is known. That may be honest in one case: a pod uses the node port of the node that has
 // its egress IP, for a Service whose endpoints are outside of the cluster. Its own node replaces other addresses of Services.
+// Where pods may leave through any node by the network plugin's own devices ([kernel.Steering].Roaming), it is honest in general: then no pod is
+// in the set away, and only what came from where no way leads back is dropped.
 //
 // # Why each hook
 //

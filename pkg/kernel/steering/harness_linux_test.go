@@ -42,6 +42,8 @@ type cluster struct {
 	markMask          uint32
 	// homes are pods whose nodes are known.
 	homes []*lab.Host
+	// roaming: pods may leave through any node.
+	roaming bool
 }
 
 // node is a node of a cluster, with the writers of a process on it.
@@ -169,7 +171,7 @@ func (c *cluster) toNode(index int) kernel.Way {
 }
 
 func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
-	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}, Homes: map[netip.Addr]netip.Addr{}}
+	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}, Homes: map[netip.Addr]netip.Addr{}, Roaming: n.c.roaming}
 	for egressIP, way := range ways {
 		if way.Node != n.ip {
 			s.Ways[egressIP] = way

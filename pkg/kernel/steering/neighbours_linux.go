@@ -74,9 +74,7 @@ func WatchNeighbours(ctx context.Context, wanted func(host netip.Addr) bool, aga
 
 // followNeighbours tells what the kernel knows of neighbours until it fails.
 func followNeighbours(ctx context.Context, again <-chan struct{}, tell func(netlink.Neigh)) error {
-	done := make(chan struct{})
-	defer close(done)
-	updates, failed := make(chan netlink.NeighUpdate), make(chan error, 1)
+	done, updates, failed := make(chan struct{}), make(chan netlink.NeighUpdate), make(chan error, 1)
 	options := netlink.NeighSubscribeOptions{ListExisting: true, ErrorCallback: func(err error) {
 		select {
 		case failed <- err:
@@ -84,8 +82,13 @@ func followNeighbours(ctx context.Context, again <-chan struct{}, tell func(netl
 		}
 	}}
 	if err := netlink.NeighSubscribeWithOptions(updates, done, options); err != nil {
+		close(done)
 		return fmt.Errorf("subscribe to neighbours: %w", err)
 	}
+	defer func() {
+		close(done)
+		go changes.Drain(updates)
+	}()
 	for {
 		select {
 		case <-ctx.Done():

@@ -2,7 +2,10 @@ package steering
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +127,34 @@ func TestWatchNeighbours_Follow(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestFollowNeighbours_EndsWhileTheKernelTells: no goroutine is left that waits to tell the rest.
+func TestFollowNeighbours_EndsWhileTheKernelTells(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		here := c.nodes[0]
+		for i := range 50 {
+			c.run(here.host, "ip neigh replace %s lladdr 02:00:00:00:01:%02x dev eth0", c.of(fmt.Sprintf("192.0.2.%d", 100+i), fmt.Sprintf("2001:db8::7:%x", i)), i)
+		}
+		here.inside(func() error {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if err := followNeighbours(ctx, nil, func(netlink.Neigh) { cancel() }); !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("got %w, want that the context has ended", err)
+			}
+			return nil
+		})
+		stacks := make([]byte, 1<<20)
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			all := string(stacks[:runtime.Stack(stacks, true)])
+			if !strings.Contains(all, "neighSubscribeAt") {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a goroutine of the subscription is left:\n%s", all)
+			}
 		}
 	})
 }

@@ -1245,7 +1245,8 @@ func TestArrivals_FromAnotherNodeThanThePods(t *testing.T) {
 }
 
 // TestPackets_FromWhereThePodIsNot: a pod that gives itself the address of a bound pod of another node does not leave from its
-// egress IP, neither from the node that has this nor from another one, whether or not anything is steered.
+// egress IP, neither from the node that has this nor from another one, whether or not anything is steered. What it sends to the node
+// itself arrives there.
 func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
 		t.Run(name, func(t *testing.T) {
@@ -1256,6 +1257,7 @@ func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 				if err := c.lab.AddAddr(attacker, victim); err != nil {
 					t.Fatal(err)
 				}
+				c.holdsOn(0, c.another) // no egress IP
 				for holder, what := range []string{"from the node that has the egress IP", "from another node"} {
 					c.holdsOn(holder, c.egressIP)
 					c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(holder)})
@@ -1266,6 +1268,11 @@ func TestPackets_FromWhereThePodIsNot(t *testing.T) {
 					if n := left.packets(); n > 0 {
 						t.Errorf("%s: %d packets have left", what, n)
 					}
+					before = c.nodes[0].drops()
+					passes := c.count(c.nodes[0].host, "prerouting", -90, "ip daddr "+c.another.String()+" udp dport 8080")
+					c.send("udp", attacker, victim, netip.AddrPortFrom(c.another, port))
+					passes.await()
+					c.nodes[0].dropped(before)
 					c.sees(what+", the pod itself", c.lab.Pod(2), "udp", c.outside(), c.egressIP)
 					c.run(c.nodes[holder].host, "ip addr del %s dev eth0", netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()))
 				}
@@ -1351,6 +1358,35 @@ func TestPackets_FromTheOverlay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPackets_Roaming: where pods may leave through any node, a pod leaves from its egress IP by the network plugin's tunnel to the node
+// that has it, too, whether or not that node steers others.
+func TestPackets_Roaming(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		ends := c.overlay()
+		c.holdsOn(0, c.egressIP)
+		c.holdsOn(1, c.another)
+		pod := c.lab.Pod(2)
+		c.homes, c.roaming = []*lab.Host{c.lab.Pod(1), pod}, true
+		holder := c.nodes[0]
+		sent := lab.Wrapped(1, ends[0], ends[1], netip.AddrPortFrom(c.addr(pod), 9000), netip.AddrPortFrom(c.outside(), 8079), "it is me")
+		for what, bindings := range map[string][]kernel.Binding{
+			"steers nothing":    {c.bind(2, kernel.UDP, c.egressIP)},
+			"steers other pods": {c.bind(2, kernel.UDP, c.egressIP), c.bind(1, kernel.UDP, c.another)},
+		} {
+			c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0), c.another: c.toNode(1)})
+			before := holder.drops()
+			left := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" udp dport 8079")
+			c.nodes[1].inside(func() error {
+				return c.nodes[1].host.SendUDP(netip.Addr{}, netip.AddrPortFrom(holder.ip, overlayPort), sent)
+			})
+			t.Logf("at a node that %s", what)
+			left.await()
+			holder.dropped(before)
+			c.run(holder.host, "conntrack -F")
+		}
+	})
 }
 
 // TestPackets_FromTheNodesNetwork: what a host on the nodes' network sends with the address of a bound pod, whose node is known,

@@ -161,7 +161,7 @@ func makeDevice(want device) error {
 func setUp(link netlink.Link, port uint16) error {
 	err := netlink.LinkSetUp(link)
 	if errors.Is(err, unix.EADDRINUSE) {
-		return fmt.Errorf("another program uses the UDP port %d: end it, or choose another port with egress-snat-steering-port on all nodes: %w", port, err)
+		return fmt.Errorf("%s: %w", portTaken(port), err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -202,9 +203,12 @@ func TestEnsure_PortInUse(t *testing.T) {
 			}
 			return err
 		})
-		n.refused(n.holders(1), "another program uses the UDP port 4799")
+		n.refused(n.holders(1), "another program uses the UDP port 4799, "+thisProcess())
 	})
 }
+
+// thisProcess is how an error names it.
+func thisProcess() string { return fmt.Sprintf("process %d (", os.Getpid()) }
 
 // TestEnsure_OthersMarks: rules for other bits of the mark are no conflict, wherever they are.
 func TestEnsure_OthersMarks(t *testing.T) {
@@ -418,8 +422,8 @@ func TestPathAvailable_Conflicts(t *testing.T) {
 				return err
 			}
 			defer func() { _ = conn.Close() }()
-			if err := pathAvailable(n.Context(), n.config); err == nil || !strings.Contains(err.Error(), "another program uses the UDP port 4799") {
-				n.Errorf("got %v; want that the port is taken", err)
+			if err := pathAvailable(n.Context(), n.config); err == nil || !strings.Contains(err.Error(), "another program uses the UDP port 4799, "+thisProcess()) {
+				n.Errorf("got %v; want that this process has the port", err)
 			}
 			return nil
 		})

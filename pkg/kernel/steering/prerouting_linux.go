@@ -120,10 +120,10 @@ func (l layout) bindingsBegin(pods bool) []table.Rule {
 // the pod is reached is another pod's, here or on another node. That of a pod of another node comes by arrivals alone: all else was
 // sent by somebody into the network plugin's tunnel, or on the nodes' network. What is for this node itself leaves from no egress IP.
 func (l layout) astray() []table.Rule {
-	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet))
+	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
 	return []table.Rule{
 		l.rule("from where the pod is not", cameWhereRouted(false), outside, drop(forgedCounter)),
-		l.rule("of a pod of another node", l.Source(l.First), in(awaySet), outside, destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL), drop(forgedCounter)),
+		l.rule("of a pod of another node", l.Source(l.First), in(awaySet), outside, drop(forgedCounter)),
 	}
 }
 

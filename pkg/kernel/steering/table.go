@@ -221,7 +221,7 @@ func (c *content) replaceNodes(edit table.Edit, steering kernel.Steering) {
 func (c *content) replaceHomes(edit table.Edit, steering kernel.Steering) {
 	homes, homed, away := table.Elements{}, table.Elements{}, table.Elements{}
 	for pod, node := range steering.Homes {
-		if node != steering.Self {
+		if node != steering.Self && !steering.Roaming {
 			away[table.Key{Pod: pod}] = netip.Addr{}
 		}
 		at, known := steering.Senders[node]
