@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -212,4 +213,31 @@ func (a *tunnelAttack) payloads() (payloads [][]byte) {
 		}
 	}
 	return payloads
+}
+
+// TestAttack_TunnelPortIsTaken by a process without any right, before the node starts for the first time: people are told who it is, what
+// needs the tunnel is dropped, and leaves from its egress IP as soon as the port is free.
+func TestAttack_TunnelPortIsTaken(t *testing.T) {
+	w := newSteeredWorld(t, settings{}, nil)
+	squatted := w.members[0]
+	if squatted == w.holder {
+		squatted = w.members[1]
+	}
+	squatted.Kill()
+	w.run(squatted.Host, "ip link delete steer0")
+	var squatter net.PacketConn
+	w.must(squatted.Host.DoWithoutRights(func() (err error) {
+		squatter, err = net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", lab.TunnelPort))
+		return err
+	}))
+	defer func() { _ = squatter.Close() }()
+	squatted.Start()
+	squatted.Ready()
+	owner := fmt.Sprintf("process %d ", os.Getpid())
+	w.eventually(func() error { return w.faulty(squatted, "path", 1) })
+	w.eventually(func() error { return w.toldAbout(squatted, "EgressIPUnreachable", owner) })
+	w.must(squatter.Close())
+	w.eventually(func() error { return w.faulty(squatted, "path", 0) })
+	w.answered()
+	w.clean(1)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 
@@ -13,33 +12,20 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/xt"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
-// portConflict returns who has the tunnel's UDP port; nobody if steer0 has it, or will get it.
+// portConflict returns which other VXLAN interface has the tunnel's UDP port. A process that has it is no conflict: no right is needed to
+// have it, so nobody shall end steering by that for good. As long as it has the port, [Writer.Write] returns an error that names it.
 func portConflict(port uint16) (conflict, error) {
 	other, err := vxlanWith(port)
-	if err != nil {
+	if err != nil || other == "" {
 		return nil, err
 	}
-	if other != "" {
-		return conflict{portOf(other, port)}, nil
-	}
-	if link, err := findLink(Device); err != nil || link != nil && ours(link) != nil {
-		return nil, err // its socket is the kernel's
-	}
-	socket, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
-	if errors.Is(err, unix.EADDRINUSE) {
-		return conflict{portTaken(port)}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("try the UDP port %d: %w", port, err)
-	}
-	return nil, socket.Close()
+	return conflict{portOf(other, port)}, nil
 }
 
 // portTaken says which program has the tunnel's UDP port.
