@@ -79,8 +79,10 @@ func (s *pathState) foreignRoute(r netlink.Route) {
 }
 
 // markConflicts returns which nftables rules of others use bits of the mark, of iptables-nft as well; a line for each
-// chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are.
-func markConflicts(ctx context.Context, mask uint32) (found conflict, err error) {
+// chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are. Packets of the IP family do not pass tables of
+// the other one.
+func markConflicts(ctx context.Context, of kernel.Family, mask uint32) (found conflict, err error) {
+	other := map[kernel.Family]nftables.TableFamily{kernel.IPv4: nftables.TableFamilyIPv6, kernel.IPv6: nftables.TableFamilyIPv4}[of]
 	c, err := table.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func markConflicts(ctx context.Context, mask uint32) (found conflict, err error)
 		return nil, fmt.Errorf("list the nftables chains: %w", err)
 	}
 	for _, chain := range chains {
-		if strings.HasPrefix(chain.Table.Name, "openshift-egress") || chain.Table.Name == "kube-proxy" || strings.HasPrefix(chain.Name, "KUBE-") {
+		if chain.Table.Family == other || strings.HasPrefix(chain.Table.Name, "openshift-egress") || chain.Table.Name == "kube-proxy" || strings.HasPrefix(chain.Name, "KUBE-") {
 			continue // with tens of thousands of chains, and other bits
 		}
 		rules, err := c.GetRules(chain.Table, chain)
@@ -185,7 +187,7 @@ func (c Config) conflictsAtStart(ctx context.Context) (found conflict, err error
 		return nil, err
 	}
 	found = s.conflicts
-	marks, err := markConflicts(ctx, c.MarkMask)
+	marks, err := markConflicts(ctx, c.Family, c.MarkMask)
 	if err != nil && !errors.Is(err, table.ErrNone) {
 		return nil, err
 	}

@@ -22,13 +22,18 @@ import (
 )
 
 // Warnings says, for an operator and in a line each, what others have on this node that may keep packets from being steered, in
-// one IP family: firewalls that drop what is forwarded unless a rule accepts it, and ip rules among ours. Whether
-// they do cannot be told, and nothing here could change it: an accept in one table does not override a drop in another.
+// one IP family: ip rules among ours, rules that use bits of our mark, and firewalls that drop what is forwarded unless a rule accepts
+// it. Whether they do cannot be told, and nothing here could change it: an accept in one table does not override a drop in another.
 func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string, error) {
 	warnings, err := ruleWarnings(c)
 	if err != nil {
 		return nil, err
 	}
+	marks, err := markConflicts(ctx, c.Family, c.MarkMask)
+	if err != nil && !errors.Is(err, table.ErrNone) {
+		return nil, err
+	}
+	warnings = append(warnings, marks...)
 	if c.Transport != VXLAN {
 		return warnings, nil
 	}

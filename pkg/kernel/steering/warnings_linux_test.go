@@ -6,6 +6,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
 // TestWarnings_OfAClosedFirewall: a holder that forwards only what a rule accepts drops what other nodes send it, which is
@@ -87,5 +88,28 @@ func TestWarnings_OfRulesAmongOurs(t *testing.T) {
 		if rules := n.run("IP rule"); !strings.Contains(rules, "950:") {
 			n.Errorf("the rule is gone:\n%s", rules)
 		}
+	})
+}
+
+// TestWarnings_OfMarks that somebody sets in our bits after the start: kube-vip does so for its own egress, and the guard then drops
+// what a bound pod sends.
+func TestWarnings_OfMarks(t *testing.T) {
+	onPath(t, setups, func(n *pathNode) {
+		n.ensured(n.holders(1))
+		expect := func(what string, want ...string) {
+			n.do(func() error {
+				warnings, err := Warnings(n.Context(), n.config, nil)
+				if len(warnings) != len(want) || len(want) > 0 && !strings.Contains(warnings[0], want[0]) {
+					n.Errorf("%s: got %q, want %q", what, warnings, want)
+				}
+				return err
+			})
+		}
+		expect("nobody marks")
+		iptables := map[kernel.Family]string{kernel.IPv4: "iptables-nft", kernel.IPv6: "ip6tables-nft"}[n.config.Family]
+		n.run(iptables + " -t mangle -A PREROUTING -j MARK --set-xmark 0x2/0x2")
+		expect("as kube-vip", "a rule in the nftables chain PREROUTING of the table "+tableFamilies[table.FamilyOf(n.config.Family).Table]+" mangle uses bits of egress SNAT's mark")
+		n.run(iptables + " -t mangle -F")
+		expect("nobody marks any more")
 	})
 }
