@@ -191,7 +191,7 @@ bench-scale: build build-controlplane ## Show what a cluster of 5,000 nodes cost
 	$(BENCH)
 
 .PHONY: bench-readme
-bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, and what README.md and CONTRIBUTING.adoc show of it (root, an idle machine; RUN=REGEXP for some)
+bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, and what README.md and hack/bench/README.adoc show of it (root, an idle machine; RUN=REGEXP for some)
 	$(BENCH) -publish
 
 .PHONY: bench-go
