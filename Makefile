@@ -119,7 +119,7 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-daemonset
-test-daemonset: ## Run the node as the DaemonSet in images/node, in the place of kube-proxy, on real kubelets (root)
+test-daemonset: ## Run the node as the DaemonSet in images/node, which replaces kube-proxy, on real kubelets (root)
 	$(MAKE) test-e2e E2E=all RUN=TestDaemonSet_
 
 .PHONY: test-systemd
@@ -191,7 +191,7 @@ bench-scale: build build-controlplane ## Show what a cluster of 5,000 nodes cost
 	$(BENCH)
 
 .PHONY: bench-readme
-bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, and what README.md and CONTRIBUTING.adoc show of it (root, an idle machine; RUN=REGEXP for some)
+bench-readme: build build-controlplane ## Measure, and update hack/bench/RESULTS.md, and what README.md and hack/bench/README.adoc show of it (root, an idle machine; RUN=REGEXP for some)
 	$(BENCH) -publish
 
 .PHONY: bench-go

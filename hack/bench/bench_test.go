@@ -74,7 +74,7 @@ func TestPublish_FilesAreMadeOfTheResults(t *testing.T) {
 	for _, made := range []struct {
 		file, section string
 		markers       markers
-	}{{readmeFile, section, performance}, {contributingFile, p.scaleTable(), scaled}} {
+	}{{readmeFile, section, performance}, {scaleFile, p.scaleTable(), scaled}} {
 		text, err := os.ReadFile(made.file)
 		if err != nil {
 			t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"github.com/openshift/origin-node/hack/bench/scale"
 )
 
-const contributingFile = "CONTRIBUTING.adoc"
+const scaleFile = "hack/bench/README.adoc"
 
-// scaled is where CONTRIBUTING.adoc has its table of clusters of several sizes.
+// scaled is where hack/bench/README.adoc has its table of clusters of several sizes.
 var scaled = markers{"// scale: begin\n", "// scale: end\n"}
 
 // scaleTable returns that table: a line for each figure, a column for each size.

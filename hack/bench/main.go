@@ -60,7 +60,7 @@ func parse(arguments []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.smoke, "smoke", false, "only check that everything works, at the smallest sizes")
-	flags.BoolVar(&o.publish, "publish", false, "update RESULTS.md, and from it the picture, README.md and CONTRIBUTING.adoc")
+	flags.BoolVar(&o.publish, "publish", false, "update RESULTS.md, and from it the picture, README.md and hack/bench/README.adoc")
 	flags.IntVar(&o.rounds, "rounds", 0, "how often to measure everything; costly figures take fewer rounds (default 21, with -smoke 2)")
 	flags.StringVar(&o.output, "o", "", "write every value to this `file`, for benchstat")
 	flags.Func("run", "measure the figures that `regexp` matches: "+strings.Join(names(figures), ", "), func(text string) error {

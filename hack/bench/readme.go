@@ -125,7 +125,7 @@ func draw(ctx context.Context, p published) ([]byte, error) {
 	return svg, nil
 }
 
-// publish writes RESULTS.md, the picture, the table of CONTRIBUTING.adoc and, if all values of its section are known, README.md.
+// publish writes RESULTS.md, the picture, the table of hack/bench/README.adoc and, if all values of its section are known, README.md.
 func publish(ctx context.Context, p published, stderr io.Writer) error {
 	if err := os.WriteFile(resultsFile, []byte(p.String()), 0o644); err != nil {
 		return err
@@ -137,7 +137,7 @@ func publish(ctx context.Context, p published, stderr io.Writer) error {
 	if err := os.WriteFile(pictureFile, svg, 0o644); err != nil {
 		return err
 	}
-	if err := scaled.update(contributingFile, p.scaleTable()); err != nil {
+	if err := scaled.update(scaleFile, p.scaleTable()); err != nil {
 		return err
 	}
 	section, err := p.render()

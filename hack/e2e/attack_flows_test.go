@@ -126,7 +126,7 @@ func TestAttack_ForgedFarSides(t *testing.T) {
 		if lost*20 > len(c.all) { // as without an attack: a node that fails takes some along
 			t.Errorf("%s: %d of %d connections have ended", ip, lost, len(c.all))
 		}
-		if said := "Ended connections of two pods"; strings.Contains(next.Printed.String(), said) {
+		if said := "Reset connections whose ports"; strings.Contains(next.Printed.String(), said) {
 			t.Errorf("%s: %s has logged %q", ip, next.Name, said)
 		}
 		c.close()

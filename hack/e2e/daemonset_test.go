@@ -40,7 +40,7 @@ func TestDaemonSet_ReplacesKubeProxy(t *testing.T) {
 	}
 }
 
-// installs: kube-proxy has written its rules on each node and is gone. Its rules serve until ours are there.
+// installs: kube-proxy has written its rules on each node and is gone. Its rules stay active until the node has written its own.
 func (w *daemonSetWorld) installs() {
 	w.runKubeProxy()
 	w.answers(w.egressIPs)

@@ -354,7 +354,7 @@ func TestPool_PortClash(t *testing.T) {
 			t.Errorf("%s: no connection has outlived the node", ip)
 		}
 		w.eventually(func() error {
-			if said := "Ended connections of two pods"; !strings.Contains(next.Printed.String(), said) {
+			if said := "Reset connections whose ports"; !strings.Contains(next.Printed.String(), said) {
 				return fmt.Errorf("%s: %s has not logged %q: no wrong pod was heard first", ip, next.Name, said)
 			}
 			return nil

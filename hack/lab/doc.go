@@ -37,8 +37,8 @@
 // All of them route each pod network via its node, so pods reach each other and
 // are seen as themselves. With several nodes the outside host answers like a
 // router with reply-to: conntrack remembers by which node a flow came (the nft
-// table reply-to marks it), and its answers go back there, whatever address and
-// port the flow wears. What begins outside goes where [Lab.RouteVia] says. With
+// table reply-to marks it), and its answers go back there, whatever source address
+// and port it sees. What begins outside goes where [Lab.RouteVia] says. With
 // Config.AnswersByARP that is not so for addresses of lan0's own subnets: whoever
 // has one on its interface gets what is for it, see [Lab.MoveAddr].
 //

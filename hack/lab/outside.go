@@ -36,7 +36,7 @@ const (
 
 // replyTo makes the outside host answer a flow by the node that it came from,
 // like a router that keeps state (reply-to in pf.conf(5)): the egress IP that a
-// node wears may be routed to another. Nodes that wear the same choose the same port
+// node uses may be routed to another. Nodes that use the same one choose the same port
 // now and then, so each has its own conntrack zone; of two such flows the servers see
 // one at another port. One node needs none of this.
 func (l *Lab) replyTo(ctx context.Context) error {

@@ -10,7 +10,7 @@ vendor::generate() {
   (cd "${root}" && GOFLAGS=-mod=mod go mod vendor -o "${dir}") || return
   for patch in "${root}"/patches/*.patch; do
     if ! (cd "${dir}/k8s.io/kubernetes" && GIT_CEILING_DIRECTORIES="${dir}/k8s.io" git apply --whitespace=nowarn "${patch}"); then
-      echo "$(basename "${patch}") does not apply to the vendored k8s.io/kubernetes; see CONTRIBUTING.adoc, \"Patches\"" >&2
+      echo "$(basename "${patch}") does not apply to the vendored k8s.io/kubernetes; see patches/README.md" >&2
       return 1
     fi
   done

@@ -132,7 +132,7 @@ func (b *bench) repository() string {
 	return found[0]
 }
 
-// TestRebase_Conflict goes the way out of a conflict that CONTRIBUTING.adoc describes.
+// TestRebase_Conflict goes the way out of a conflict that patches/README.md describes.
 func TestRebase_Conflict(t *testing.T) {
 	b := newBench(t)
 	b.release("v1.2.1", upstream(conflicting...))

@@ -117,7 +117,7 @@ func (e *Extension) endClashes(ctx context.Context) {
 			flowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
 			flowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
 			if deleted.Ended > 0 {
-				e.logger.Info("Ended connections of two pods each that had the same port for one destination: the node that failed knew alone which was which", "ipFamily", family, "connections", deleted.Ended)
+				e.logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}
 			if err != nil && !failing[family] && ctx.Err() == nil {
 				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)

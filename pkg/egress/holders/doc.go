@@ -67,18 +67,18 @@
 //
 // Who has the key, as root on a node has, and can receive what is sent to a node's address, by forged ARP for example, can announce in
 // the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
-// that the API server has for a Node, and they wear the egress IP of their own binding whatever anybody announces. So
+// that the API server has for a Node, and they get the egress IP of their own binding whatever anybody announces. So
 // a liar can lead packets to where nobody sends them on, as somebody who forges ARP replies can without it. Whoever may
 // write the Leases can do the same.
 //
 // Versions before keys were shared send unsigned datagrams of the same protocol. Neither side believes the other, and both follow the
 // Leases.
 //
-// Gossip (hashicorp/memberlist) was the other choice. What it is good at, to find out without a centre which members
-// are alive, is not asked here: Nodes say who the members are, and a dead process is no dead node. A statement has one author
-// and is for all, each node must have it as soon as can be, and must know whose it is; gossip brings it in several
-// rounds, by way of others, with a state of all members on each of thousands. A datagram to each of 5,000 nodes
-// is a few ten milliseconds of one node's time, when an address moves.
+// Gossip (hashicorp/memberlist) was the other choice. Gossip detects failures without a central authority. We do not need
+// that: Nodes define membership, and a dead process is no dead node. A statement has one author and is for all nodes. Each node
+// must have it as soon as possible, and must know its author. Gossip brings it in several rounds, by way of other nodes, and
+// keeps a state of all members on each of thousands. A datagram to each of 5,000 nodes costs one node a few tens of
+// milliseconds, when an address moves.
 //
 // # Who holds an address
 //

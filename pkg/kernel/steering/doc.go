@@ -270,8 +270,8 @@
 // # Why each hook
 //
 //   - way has the number that the map gives in the packet's priority: a mark is set as a whole, and has others' bits. Packets of
-//     pods come without a priority, and routing gives IPv4's one of their own afterwards. In the moment in which the first
-//     egress IP comes to a node a packet may have its number before there is its rule: that one is dropped.
+//     pods come without a priority, and routing gives IPv4's one of their own afterwards. When the first egress IP comes to a
+//     node, a packet may carry that node's number before the node's rule exists; it is dropped.
 //   - prerouting is behind DNAT (-100), because a Service may lead out of the cluster, and in front
 //     of the route. It marks every packet: nobody else's mark of the flow is touched.
 //   - late and remember are for flows that this node's conntrack has forgotten: by expiry, by conntrack -F, or because

@@ -87,7 +87,7 @@ func (l layout) begins(pods, steers bool) []table.Rule {
 			l.Source(l.First), l.flowProtocol(), l.takeWayIn(waysMap)))
 }
 
-// bound sends what a bound pod sends by the way of its egress IP.
+// bound routes a bound pod's packets to the node that holds its egress IP.
 func (l layout) bound(pods bool) []table.Rule {
 	rules := []table.Rule{
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictAccept)),

@@ -10,21 +10,21 @@ import (
 )
 
 var (
-	testsTable   = regexp.MustCompile(`(?s)\[cols="6,1,1,1"\]\n\|===\n(.*?)\n\|===`)
+	testsTable   = regexp.MustCompile(`(?m)^\|---\|---\|---\|---\|\n((?:\|.*\n)*)`)
 	namedTest    = regexp.MustCompile("`(Test\\w+)(…?)`")
 	testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
 )
 
-// TestContributing_TableHasEveryTest: the table of CONTRIBUTING.adoc has the tests that there are, and no
+// TestReadme_TableHasEveryTest: the table of README.md has the tests that there are, and no
 // others. A name that ends with an ellipsis stands for all tests that begin so.
-func TestContributing_TableHasEveryTest(t *testing.T) {
-	document, err := os.ReadFile("../../CONTRIBUTING.adoc")
+func TestReadme_TableHasEveryTest(t *testing.T) {
+	document, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := testsTable.FindSubmatch(document)
 	if table == nil {
-		t.Fatal("CONTRIBUTING.adoc has no table of the end-to-end tests")
+		t.Fatal("hack/e2e/README.md has no table of the end-to-end tests")
 	}
 	named := namedTest.FindAllStringSubmatch(string(table[1]), -1)
 	tests := testsIn(t, "*_test.go", "../cluster/*_test.go")
@@ -33,12 +33,12 @@ func TestContributing_TableHasEveryTest(t *testing.T) {
 	}
 	for _, test := range tests {
 		if !slices.ContainsFunc(named, func(match []string) bool { return isNamed(match, test) }) {
-			t.Errorf("CONTRIBUTING.adoc does not list %s; add it to the table of the end-to-end tests", test)
+			t.Errorf("hack/e2e/README.md does not list %s; add it to the table of the end-to-end tests", test)
 		}
 	}
 	for _, match := range named {
 		if !slices.ContainsFunc(tests, func(test string) bool { return isNamed(match, test) }) {
-			t.Errorf("CONTRIBUTING.adoc lists %s, which does not exist", match[0])
+			t.Errorf("hack/e2e/README.md lists %s, which does not exist", match[0])
 		}
 	}
 }
