@@ -250,6 +250,20 @@ func TestDesk_ShowsTheCluster(t *testing.T) {
 	}
 }
 
+// TestDesk_EmptyAnswersNameTheNamespace: nothing in the context's namespace is not nothing at all.
+func TestDesk_EmptyAnswersNameTheNamespace(t *testing.T) {
+	for command, want := range map[string]string{
+		"refused":           "nothing is refused in the namespace shop (in others: 1)\n",
+		"list -n empty":     "no pod is bound to an egress IP in the namespace empty (in others: 3)\n",
+		"addresses -n none": "no Service claims an egress IP in the namespace none (in others: 2)\n",
+	} {
+		_, stderr, err := kubectl(t, smallCluster(), strings.Fields(command)...)
+		if diff := cmp.Diff(want, stderr); diff != "" || err != nil {
+			t.Errorf("%s: %v, says (-want +got):\n%s", command, err, diff)
+		}
+	}
+}
+
 func TestDesk_Documents(t *testing.T) {
 	api := smallCluster()
 	api.lists[slicesPath] = map[string]any{"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": []discovery.EndpointSlice{endpointsOf("shop", "db", "10.128.0.13", "node-3")}}

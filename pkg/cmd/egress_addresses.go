@@ -170,7 +170,7 @@ func (a listedAddress) markedHolder() string {
 }
 
 // noAddresses says why no addresses are listed.
-func noAddresses(s standing) string {
+func noAddresses(s standing, where string) string {
 	if s.Node == "" && s.Steering == "off" {
 		return "steering is off: pods use their egress IPs where they run, and nodes do not tell which addresses they have"
 	}
@@ -180,5 +180,5 @@ func noAddresses(s standing) string {
 	case "off":
 		return "steering is off on this node: its pods use their egress IPs here, and it does not know which nodes have them"
 	}
-	return "no Service claims an egress IP"
+	return "no Service claims an egress IP" + where
 }

@@ -27,8 +27,8 @@ type listing[T any] struct {
 	ofNodes []string
 	// clusterWide: the rows are of no namespace, so that 'kubectl egress' shows all of them by default.
 	clusterWide bool
-	// empty returns what is printed if there are no rows.
-	empty func(standing) string
+	// empty returns what is printed if there are no rows. where says in which namespace; it is empty for all.
+	empty func(s standing, where string) string
 	// rows returns the rows in the order of the table, those of wanted, which is the
 	// snapshot of this node, or that with the plans of the whole cluster.
 	rows func(node, wanted status.Snapshot) []T
@@ -46,9 +46,9 @@ type column[T any] struct {
 	cell func(row T, now time.Time) string
 }
 
-// always returns text, however a node stands.
-func always(text string) func(standing) string {
-	return func(standing) string { return text }
+// always returns text and where, however a node stands.
+func always(text string) func(standing, string) string {
+	return func(_ standing, where string) string { return text + where }
 }
 
 // run prints the listing according to the flags.
@@ -96,9 +96,7 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 	if p.options.all {
 		wanted = ofCluster(s)
 	}
-	rows := slices.DeleteFunc(p.listing.rows(s, wanted), func(row T) bool {
-		return p.namespace != "" && p.namespaceOf(row) != p.namespace
-	})
+	rows, elsewhere := p.rowsOf(s, wanted)
 	now := standingOf(s)
 	first, before, then := !p.printed, p.rows, p.standing
 	p.printed, p.rows, p.standing = true, rows, now
@@ -120,7 +118,7 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 		}
 	}
 	if first && len(rows) == 0 {
-		if _, err := fmt.Fprintln(p.errOut, p.empty(now)); err != nil || !p.options.watch {
+		if _, err := fmt.Fprintln(p.errOut, p.empty(now, p.where(elsewhere))); err != nil || !p.options.watch {
 			return err
 		}
 	}
@@ -132,6 +130,25 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 		cells = append(cells, p.cells(row, s.Time))
 	}
 	return p.table.write(cells...)
+}
+
+// rowsOf returns the rows of the namespace that is shown, and how many there are in others.
+func (p *listingPrinter[T]) rowsOf(node, wanted status.Snapshot) (rows []T, elsewhere int) {
+	all := p.listing.rows(node, wanted)
+	count := len(all)
+	rows = slices.DeleteFunc(all, func(row T) bool { return p.namespace != "" && p.namespaceOf(row) != p.namespace })
+	return rows, count - len(rows)
+}
+
+// where names the namespace whose rows are shown, and says how many rows others have; nothing if all are shown.
+func (p *listingPrinter[T]) where(elsewhere int) string {
+	switch {
+	case p.namespace == "":
+		return ""
+	case elsewhere == 0:
+		return " in the namespace " + p.namespace
+	}
+	return fmt.Sprintf(" in the namespace %s (in others: %d)", p.namespace, elsewhere)
 }
 
 // The events of a watch, with kubectl's names (kubectl get --output-watch-events).
