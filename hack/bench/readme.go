@@ -27,13 +27,20 @@ var performance = markers{"<!-- performance: begin -->\n", "<!-- performance: en
 // sectionText is the template of that section. value looks up a row, ways one for each way to write rules, and flows
 // one for the structure that each of these writes.
 const sectionText = `A typical node is measured, in a cluster of 10,000 Services, 1,000 of them with external IPs, and 100,000 endpoints, 250
-of them on this node (for iptables-nft a tenth of all that). Compared with stock kube-proxy, and in the order
-iptables-legacy, iptables-nft, nftables, a change takes {{ways "CPU per change ÷ stock kube-proxy"}} times the CPU time, resident memory is
-{{ways "resident memory ÷ stock kube-proxy"}} times as large, and the rules are complete after {{ways "start to complete rules ÷ stock kube-proxy"}} times the time. A change of
-a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}, and a packet that leaves by another node takes {{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU time of one
-that leaves here, on both nodes together. Bound pods begin new flows at {{flows}} times the rate of a single
-SNAT rule for all pods, which the picture shows for more pods. [RESULTS.md](hack/bench/RESULTS.md) has all figures with
-their targets, and [CONTRIBUTING.adoc](CONTRIBUTING.adoc) says how ` + "`make bench`" + ` measures them.
+of them on this node (for iptables-nft a tenth of all that). New flows are relative to a single SNAT rule for all pods, all else to
+stock kube-proxy.
+
+| | iptables-legacy | iptables-nft | nftables |
+|---|---|---|---|
+| CPU time of a change | {{ways "CPU per change ÷ stock kube-proxy"}} |
+| resident memory | {{ways "resident memory ÷ stock kube-proxy"}} |
+| time until the rules are complete | {{ways "start to complete rules ÷ stock kube-proxy"}} |
+| rate at which bound pods begin new flows | {{flows}} |
+
+A change of a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}. A packet that leaves by another node takes {{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU
+time of one that leaves here, on both nodes together. The picture shows the rate of new flows with more pods.
+[RESULTS.md](hack/bench/RESULTS.md) has all figures with their targets, and [hack/bench/README.adoc](hack/bench/README.adoc) says how
+` + "`make bench`" + ` measures them.
 
 ![The rate of new flows relative to a single SNAT rule, by the number of bound pods](hack/bench/new-flows.svg)
 `
@@ -50,7 +57,7 @@ func (p published) render() (string, error) {
 			}
 			texts = append(texts, text)
 		}
-		return strings.Join(texts, ", "), nil
+		return strings.Join(texts, " | "), nil
 	}
 	section, err := template.New("section").Funcs(template.FuncMap{
 		"value": p.value,

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	preamble = "# What egress SNAT costs\n\n`make bench-readme` writes this file; CONTRIBUTING.adoc says how everything is measured. A value is the median of its rounds.\n\nMachine: "
+	preamble = "# What egress SNAT costs\n\n`make bench-readme` writes this file; README.adoc says how everything is measured. A value is the median of its rounds.\n\nMachine: "
 	heading  = "\n\n| figure | at | measured | middle half | target | | rounds | date |\n|---|---|---|---|---|---|---|---|\n"
 )
 
