@@ -21,6 +21,9 @@ const notFirst plan.Reason = "EgressSNATNotFirst"
 var earlierChains = exported.Gauge("earlier_nat_chains",
 	"Base chains of source NAT of other software that come before egress SNAT's, so that bound pods may be dropped or leave from another address, by IP family.", "ip_family")
 
+// leastBetweenNAT is how long it is at least from one look for such chains to the next, however short the sync period.
+const leastBetweenNAT = time.Second
+
 // earlierNAT has the chains of other software that come before egress SNAT, as they were found last.
 type earlierNAT struct {
 	mu    sync.Mutex
@@ -62,7 +65,7 @@ func describeEarlier(family v1.IPFamily, chain natorder.Chain) string {
 
 // followNAT looks for source NAT of other software that comes before egress SNAT, twice in a sync period.
 func (e *Extension) followNAT() {
-	ticker := time.NewTicker(e.config.SyncPeriod / 2)
+	ticker := time.NewTicker(max(e.config.SyncPeriod/2, leastBetweenNAT))
 	defer ticker.Stop()
 	finders := map[v1.IPFamily]*natorder.Finder{}
 	for _, name := range families {
