@@ -379,7 +379,7 @@ func inTheMiddle() []expr.Any {
 
 // heard returns what was heard; nil if there was more.
 func (l *listener) heard() (hearing, error) {
-	elements, err := l.GetSetElements(l.told)
+	elements, err := l.elements()
 	if err != nil {
 		return nil, fmt.Errorf("read %s of the nftables table %s: %w", l.told.Name, listeningTable, err)
 	}
@@ -393,6 +393,14 @@ func (l *listener) heard() (hearing, error) {
 		}
 	}
 	return heard, nil
+}
+
+// elements returns what was noted.
+func (l *listener) elements() ([]nftables.SetElement, error) {
+	if err := l.raw.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	return l.GetSetElements(l.told)
 }
 
 // decode returns which side has sent a packet that was noted, and its two numbers.
