@@ -17,7 +17,7 @@ import (
 )
 
 // soon is within which a packet has to arrive.
-const soon = 5 * time.Second
+const soon = 10 * time.Second
 
 // steering is a lab of three nodes, in which the pod on the first has an egress IP, and connections to the
 // host outside. What the tables and routes of steering do is done by hand, in a few commands.
