@@ -409,7 +409,7 @@ func TestRunner_AddressesOfOthersAreLeftAlone(t *testing.T) {
 		t.Errorf("an address of other software: ours %v, foreign %v", held.ours, held.foreign)
 	}
 	p.must(p.nodes[0].host.DropAddr(foreign))
-	p.placed(time.Second, p.nodes...)
+	p.placed(10*time.Second, p.nodes...)
 }
 
 func kernelHolds(t *testing.T, host *lab.Host) (l *links) {
