@@ -140,6 +140,7 @@ var emptyPanels = map[string]string{
 	"Ignored addresses of Nodes":                     "no Node tells one",
 	"Nodes that do not check sources as they should": "all do",
 	"Bound pods behind unknown interfaces":           "all are known",
+	"Source NAT of others before egress SNAT":        "there is none",
 	"Connections ended that went the wrong way":      "there are none",
 }
 
