@@ -5,12 +5,14 @@ package machine
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -57,7 +59,7 @@ func Ask(ctx context.Context, from *lab.Host, pod netip.Addr, to netip.AddrPort)
 func ask(ctx context.Context, from *lab.Host, pod netip.Addr, question string) ([]Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // longer than a pod's patience
 	defer cancel()
-	c, err := from.DialContext(ctx, "tcp", netip.AddrPortFrom(pod, podPort).String())
+	c, err := dial(ctx, from, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +69,22 @@ func ask(ctx context.Context, from *lab.Host, pod netip.Addr, question string) (
 		return nil, fmt.Errorf("ask the pod %s %q: %w", pod, question, err)
 	}
 	return answers, nil
+}
+
+// dial connects to a pod. One that has just started may not listen yet.
+func dial(ctx context.Context, from *lab.Host, pod netip.Addr) (net.Conn, error) {
+	const again = 20 * time.Millisecond
+	for {
+		c, err := from.DialContext(ctx, "tcp", netip.AddrPortFrom(pod, podPort).String())
+		if !errors.Is(err, unix.ECONNREFUSED) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(again):
+		}
+	}
 }
 
 // converse sends one line, and parses the answer to it, which comes behind a greeting.
