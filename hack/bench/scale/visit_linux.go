@@ -167,7 +167,7 @@ func (w *world) allFollow(ctx context.Context, began time.Time, is func(*node) (
 
 // proper returns an error if nodes have asked for what is no business of theirs.
 func (w *world) proper(used []use) error {
-	const business = "services endpointslices servicecidrs nodes leases events"
+	const business = "services endpointslices servicecidrs nodes leases events secrets" // of which one has the keys
 	var errs []error
 	for i, u := range used {
 		for what, count := range u.asked {
