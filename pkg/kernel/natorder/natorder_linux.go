@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -155,11 +156,10 @@ func changesSources(c *table.Conn, base *nftables.Chain, chains []*nftables.Chai
 			return true
 		}
 		for _, rule := range rules {
-			changes, leads := readRule(rule)
-			if changes {
+			if changesSource(rule) {
 				return true
 			}
-			for _, name := range leads(of) {
+			for _, name := range leadsTo(rule, of) {
 				if !met[name] {
 					met[name], next = true, append(next, name)
 				}
@@ -169,38 +169,34 @@ func changesSources(c *table.Conn, base *nftables.Chain, chains []*nftables.Chai
 	return false
 }
 
-// readRule tells whether a rule gives a source address, and returns to which chains of its table it may lead.
-func readRule(rule *nftables.Rule) (changes bool, leads func(chains map[string]*nftables.Chain) []string) {
-	var names []string
-	anywhere := false
-	for _, e := range rule.Exprs {
+// changesSource tells whether a rule gives a source address.
+func changesSource(rule *nftables.Rule) bool {
+	return slices.ContainsFunc(rule.Exprs, func(e expr.Any) bool {
 		switch e := e.(type) {
 		case *expr.Masq:
-			return true, nil
+			return true
 		case *expr.NAT:
-			if e.Type == expr.NATTypeSourceNAT {
-				return true, nil
-			}
+			return e.Type == expr.NATTypeSourceNAT
 		case *expr.Target: // of iptables-nft
-			if slices.Contains([]string{"MASQUERADE", "SNAT", "NETMAP"}, e.Name) {
-				return true, nil
-			}
+			return e.Name == "MASQUERADE" || e.Name == "SNAT" || e.Name == "NETMAP"
+		}
+		return false
+	})
+}
+
+// leadsTo returns to which chains of its table a rule may lead: with a map of verdicts, to any.
+func leadsTo(rule *nftables.Rule, of map[string]*nftables.Chain) (names []string) {
+	for _, e := range rule.Exprs {
+		switch e := e.(type) {
 		case *expr.Verdict:
 			if e.Chain != "" {
 				names = append(names, e.Chain)
 			}
 		case *expr.Lookup:
-			anywhere = anywhere || e.IsDestRegSet && e.DestRegister == 0 // a map of verdicts
+			if e.IsDestRegSet && e.DestRegister == 0 {
+				return slices.Collect(maps.Keys(of))
+			}
 		}
 	}
-	return false, func(chains map[string]*nftables.Chain) []string {
-		if !anywhere {
-			return names
-		}
-		names = nil
-		for name := range chains {
-			names = append(names, name)
-		}
-		return names
-	}
+	return names
 }
