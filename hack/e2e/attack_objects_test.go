@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,10 +29,11 @@ func (w *world) kubelet(m *member) *somebody {
 	return w.as(file)
 }
 
-// TestAttack_NodeAddresses: a kubelet writes egress IPs, a pod's addresses, a partner's or another node's into its Node. Nobody
-// else's pods are unbound, the partner still sees the egress IPs, and the Node is told of.
+// TestAttack_NodeAddresses: a kubelet writes egress IPs, a pod's addresses, a partner's or another node's into its Node, where no
+// network is said to have egress IPs. Nobody else's pods are unbound, the partner still sees the egress IPs, and the Node is told of.
+// So it is, too, after processes have started while the kubelet lies, and when it cannot register another Node.
 func TestAttack_NodeAddresses(t *testing.T) {
-	w := newSteeredWorld(t, settings{restricted: true, arguments: `egress-snat-namespace-cidrs: [shop=192.0.2.96/27, "shop=2001:db8:0:2::100/120"]`}, nil)
+	w := newSteeredWorld(t, settings{restricted: true}, nil)
 	liar, honest := w.members[2], w.pods[:2]
 	kubelet := w.kubelet(liar)
 	var i identities
@@ -40,17 +42,24 @@ func TestAttack_NodeAddresses(t *testing.T) {
 	w.Cleanup(func() { traffic.Stop() })
 	pod, other, partner := addresses(w.pods[1].V4, w.pods[1].V6), addresses(w.members[1].Host.V4, w.members[1].Host.V6), addresses(w.Far().V4, w.Far().V6)
 	own := addresses(liar.Host.V4, liar.Host.V6)
+	added := func(ip netip.Addr) string { return ip.String() + " of the node node-3 is not one that it registered with" }
+	egress := addrs(w.egressIPs)
+	w.registered = map[string]map[v1.NodeAddress]bool{liar.Name: {}}
+	for _, address := range nodeAddresses(own, nil) {
+		w.registered[liar.Name][address] = true
+	}
 	for _, lie := range []struct {
 		name               string
 		internal, external []netip.Addr
 		told               string // part of the Event; empty for none
 	}{
-		{"egress IPs", append(addrs(w.egressIPs), own...), nil, w.egressIPs[0] + " of the node node-3 is ignored"},
-		{"egress IPs alone", addrs(w.egressIPs), nil, w.egressIPs[0] + " of the node node-3 is ignored"},
+		{"egress IPs", append(slices.Clone(egress), own...), nil, added(egress[0])},
+		{"egress IPs alone", egress, nil, added(egress[1])},
 		{"a pod's", append(pod, own...), nil, pod[0].String() + " of the node node-3 is ignored"},
 		{"a partner's as ExternalIPs", own, partner, ""},
-		{"a partner's as further InternalIPs", append(own, partner...), nil, ""},
-		{"another node's", other, nil, other[0].String() + " of the node node-3 is that of the older node node-2"},
+		{"a partner's as further InternalIPs", append(slices.Clone(own), partner...), nil, ""},
+		{"a partner's alone", partner, nil, added(partner[0])},
+		{"another node's", other, nil, other[0].String() + " of the node node-3 is that of another node, node-2"},
 	} {
 		w.scenario(lie.name, func() {
 			w.writeAddresses(kubelet, liar, lie.internal, lie.external)
@@ -63,6 +72,21 @@ func TestAttack_NodeAddresses(t *testing.T) {
 			}
 		})
 	}
+	w.scenario("processes start while it lies", func() {
+		w.writeAddresses(kubelet, liar, append(slices.Clone(egress), partner...), nil)
+		w.eventTold("NodeAddressIgnored", added(egress[1]))
+		for _, m := range w.members[:2] {
+			m.Kill()
+			m.Start()
+			m.Ready()
+		}
+		for range 3 {
+			w.must(traffic.Round(w.Context()))
+		}
+	})
+	if err := kubelet.client.CoreV1().Nodes().Delete(w.Context(), liar.Name, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+		w.Errorf("a kubelet deletes its own Node: %v; want the API server to forbid that", err)
+	}
 	w.undisturbed(traffic)
 	w.writeAddresses(kubelet, liar, own, nil)
 	w.settled()
@@ -72,16 +96,19 @@ func TestAttack_NodeAddresses(t *testing.T) {
 
 func addresses(list ...netip.Addr) []netip.Addr { return list }
 
-// writeAddresses has a kubelet write its Node's addresses.
-func (w *world) writeAddresses(kubelet *somebody, m *member, internal, external []netip.Addr) {
-	w.Helper()
-	var list []v1.NodeAddress
+func nodeAddresses(internal, external []netip.Addr) (list []v1.NodeAddress) {
 	for kind, ips := range map[v1.NodeAddressType][]netip.Addr{v1.NodeInternalIP: internal, v1.NodeExternalIP: external} {
 		for _, ip := range ips {
 			list = append(list, v1.NodeAddress{Type: kind, Address: ip.String()})
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"addresses": list}})
+	return list
+}
+
+// writeAddresses has a kubelet write its Node's addresses.
+func (w *world) writeAddresses(kubelet *somebody, m *member, internal, external []netip.Addr) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"addresses": nodeAddresses(internal, external)}})
 	w.must(err)
 	_, err = kubelet.client.CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	w.must(err)

@@ -45,6 +45,8 @@ type world struct {
 
 	// assignable are addresses that any node may get at any moment: all have the rules of the pods that leave from them.
 	assignable []netip.Addr
+	// registered are the addresses that Nodes of kubelets that lie had before that, by name: of what they tell these alone count.
+	registered map[string]map[v1.NodeAddress]bool
 	// network reaches OpenShift's Network; nil in a cluster that has none.
 	network configclient.Interface
 	// kubeletsPods are those that it runs.
@@ -282,7 +284,7 @@ func (w *world) objects() (oracle.Cluster, error) {
 	if err != nil {
 		return objects, err
 	}
-	slices, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	endpointSlices, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return objects, err
 	}
@@ -308,11 +310,15 @@ func (w *world) objects() (oracle.Cluster, error) {
 	for i := range services.Items {
 		objects.Services = append(objects.Services, &services.Items[i])
 	}
-	for i := range slices.Items {
-		objects.EndpointSlices = append(objects.EndpointSlices, &slices.Items[i])
+	for i := range endpointSlices.Items {
+		objects.EndpointSlices = append(objects.EndpointSlices, &endpointSlices.Items[i])
 	}
 	for i := range nodes.Items {
-		objects.Nodes = append(objects.Nodes, &nodes.Items[i])
+		node := &nodes.Items[i]
+		if registered, lies := w.registered[node.Name]; lies {
+			node.Status.Addresses = slices.DeleteFunc(node.Status.Addresses, func(a v1.NodeAddress) bool { return !registered[a] })
+		}
+		objects.Nodes = append(objects.Nodes, node)
 	}
 	for i := range cidrs.Items {
 		objects.ServiceCIDRs = append(objects.ServiceCIDRs, &cidrs.Items[i])

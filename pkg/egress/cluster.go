@@ -16,6 +16,7 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 	converted := convertNode(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.registered.note(object.Name, string(object.UID), converted)
 	if object.Name == s.config.NodeName {
 		changed = s.setPodCIDRs(convertCIDRs(object.Spec.PodCIDRs))
 	}
@@ -57,6 +58,7 @@ func (s *state) deleteNode(name string) (changed bool) {
 		changed = true
 	}
 	delete(s.nodes, name)
+	s.registered.forget(name)
 	return changed
 }
 
@@ -118,15 +120,15 @@ func (s *state) primary(name string, family v1.IPFamily) netip.Addr {
 	return s.primaries(family)[name]
 }
 
-// addressOf is primary for a Node as it is. It costs the same however many nodes there are.
-func (s *state) addressOf(node *v1.Node, family v1.IPFamily) netip.Addr {
+// addressOf is primary for one Node. It costs the same however many nodes there are.
+func (s *state) addressOf(name string, family v1.IPFamily) netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.foreign[family] == nil {
 		foreign := plan.NewForeign(s.networks(family))
 		s.foreign[family] = &foreign
 	}
-	return s.foreign[family].Primary(convertNode(node)[family])
+	return s.foreign[family].Primary(s.nodes[name][family])
 }
 
 // primaries returns the primary addresses of all nodes that have one, in an IP family, by their names. The map must not be

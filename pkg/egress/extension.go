@@ -37,6 +37,8 @@ type Config struct {
 	Attaching Attaching
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
+	// KeptNodes is the file in which this node keeps what Nodes registered with; nothing is kept if it is empty.
+	KeptNodes string
 	// Scope says whose pods rules are written for; those of this node if empty.
 	Scope placement.Scope
 	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's

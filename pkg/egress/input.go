@@ -154,7 +154,7 @@ func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, p
 // objects cannot be read is in err.
 func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Addr]bool, err error) {
 	s = newState(config)
-	var errs []error
+	errs := []error{s.loadRegistrations()}
 	for _, object := range objects.Services {
 		s.setService(object)
 	}

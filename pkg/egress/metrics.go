@@ -26,7 +26,7 @@ var (
 	refusals = exported.Gauge("refusals",
 		"Claims and bindings that are refused now, by IP family and reason.", "ip_family", "reason")
 	ignoredNodeAddresses = exported.Gauge("ignored_node_addresses",
-		"Addresses that Nodes tell and should not: they lie where pods, Services or egress IPs are, or are another Node's. At most 5 of each Node are counted. By IP family.", "ip_family")
+		"Addresses that Nodes tell and should not: they lie where pods, Services or egress IPs are, or are another Node's, or the Node did not register with them. At most 5 of each Node are counted. By IP family.", "ip_family")
 	rulesGauge = exported.Gauge("rules",
 		"Rules in the chains of egress SNAT, by IP family.", "ip_family")
 	flowDeletions = exported.Counter("conntrack_deletions_total",

@@ -32,6 +32,7 @@ type state struct {
 	// attachments are those of this node's pods.
 	attachments map[netip.Addr]plan.Attachment
 	nodes       map[string]map[v1.IPFamily]plan.Node
+	registered  registrations
 	// judged has what judgedNodes returns, as long as the surroundings do not change.
 	judged map[v1.IPFamily]*judgedNodes
 	// foreign has what decides of a single node which address it has, as long as that does not change.
@@ -61,6 +62,7 @@ func newState(config Config) *state {
 		unserved:    map[unservedName][]plan.Endpoint{},
 		attachments: map[netip.Addr]plan.Attachment{},
 		nodes:       map[string]map[v1.IPFamily]plan.Node{},
+		registered:  registrations{nodes: map[string]*registration{}},
 		judged:      map[v1.IPFamily]*judgedNodes{},
 		foreign:     map[v1.IPFamily]*plan.Foreign{},
 		served:      families,

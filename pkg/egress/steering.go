@@ -251,9 +251,9 @@ func (s *steerer) setNode(node *v1.Node) {
 	s.apply(event)
 }
 
-// nodeSeen returns what a Node says, with the address of this IP family that counts.
+// nodeSeen returns what a Node says that setNode has taken, with the address of this IP family that counts.
 func (s *state) nodeSeen(node *v1.Node, outer v1.IPFamily) holders.NodeSeen {
-	return holders.NodeSeen{Name: node.Name, Ready: isReady(node), InternalIPs: valid(s.addressOf(node, outer))}
+	return holders.NodeSeen{Name: node.Name, Ready: isReady(node), InternalIPs: valid(s.addressOf(node.Name, outer))}
 }
 
 // valid returns a list of an address; an empty one if it is invalid.

@@ -50,6 +50,12 @@ func (e *Extension) Watch(clients Clients) {
 	e.startPortSecurity()
 	e.running.Go(e.followNAT)
 	e.attach(clients.Kube)
+	if e.config.KeptNodes != "" {
+		if err := e.state.loadRegistrations(); err != nil {
+			e.logger.Error(err, "Cannot read a file that the last process kept")
+		}
+		e.running.Go(e.keepRegistrations)
+	}
 	e.followNodes(clients.Nodes)
 	e.running.Go(func() { e.watchServiceCIDRs(clients.Kube) })
 	e.running.Go(func() { e.doWithoutServiceCIDRs(clients.Kube.Discovery()) })

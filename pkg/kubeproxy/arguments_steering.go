@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/keys"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -108,13 +109,17 @@ func (p *Proxy) takeSteering() error {
 	return errors.Join(errs...)
 }
 
-// keptKeys returns the file in which a node keeps the keys that nodes share: beside its socket, unless that is the usual one.
-func keptKeys(socket string) string {
+// keptFile returns the path of a file that a node keeps: in the usual folder, or beside its socket if that is not the usual one.
+func keptFile(socket, name string) string {
 	if socket == status.DefaultSocket || socket == "" {
-		return keys.DefaultFile
+		return filepath.Join(kept.Folder, name)
 	}
-	return socket + ".keys"
+	return socket + "." + name
 }
+
+// keptKeys has the keys that nodes share, keptNodes what Nodes registered with.
+func keptKeys(socket string) string  { return keptFile(socket, "keys") }
+func keptNodes(socket string) string { return keptFile(socket, "nodes") }
 
 // readKeys reads a key file; none if it has no name.
 func readKeys(file string) (holders.Keys, error) {

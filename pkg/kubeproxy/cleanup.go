@@ -10,7 +10,7 @@ import (
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 
 	"github.com/openshift/origin-node/pkg/egress"
-	"github.com/openshift/origin-node/pkg/egress/keys"
+	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
@@ -22,7 +22,7 @@ import (
 )
 
 // Cleanup removes every rule and chain of egress SNAT, of the tunnel's ports and of all proxy modes from the kernel, in
-// both iptables back ends, the CNI plugin from the list that the node has put it into, and the keys that the node has kept. It changes PATH while it runs, so the process must do nothing else
+// both iptables back ends, the CNI plugin from the list that the node has put it into, and the files that the node has kept. It changes PATH while it runs, so the process must do nothing else
 // meanwhile. It is an error if a node process runs: that would write the rules again.
 func (p *Proxy) Cleanup(ctx context.Context) error {
 	release, err := claimInstance(ctx, instanceFolder)
@@ -38,7 +38,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
 	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier),
-		p.removePlugin(), keys.Remove(keptKeys(p.flags.socket)))
+		p.removePlugin(), kept.Remove(keptKeys(p.flags.socket)), kept.Remove(keptNodes(p.flags.socket)))
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}

@@ -39,7 +39,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	if !p.flags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}
-	p.extension.NodeName = p.nodeName()
+	p.extension.NodeName, p.extension.KeptNodes = p.nodeName(), keptNodes(p.flags.socket)
 	objects, err := p.listObjects(ctx, warnings)
 	if err != nil {
 		return p.explain(err)

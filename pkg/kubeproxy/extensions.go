@@ -21,7 +21,7 @@ type extensions struct {
 // newExtensions returns those that are switched on.
 func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 	if p.flags.enabled {
-		p.extension.NodeName = p.nodeName()
+		p.extension.NodeName, p.extension.KeptNodes = p.nodeName(), keptNodes(p.flags.socket)
 		if err := p.checkSteering(ctx); err != nil {
 			return extensions{}, err
 		}

@@ -48,8 +48,8 @@
 // # Nodes' addresses
 //
 // A kubelet writes its Node's addresses, and it may lie. So the plan believes little of them. Of each IP family, a node's
-// address is its first InternalIP that is not ignored. Ignored, and told by an Event about the Node (NodeAddressIgnored), is
-// one
+// address is its first InternalIP that is not ignored, of those with which it registered, or else of all. Ignored, and told by an
+// Event about the Node (NodeAddressIgnored), is one
 //   - that packets cannot come from (see InvalidAddress below);
 //   - that lies in a cluster CIDR, where pods are, or in a service CIDR;
 //   - that lies where egress IPs are: in a network of proxyArguments.egress-snat-assign-cidrs, or in one that
@@ -58,12 +58,17 @@
 //
 // ExternalIPs, host names and further InternalIPs do not count.
 //
-// Where several Nodes have the same address, it is said to be that of the oldest (creationTimestamp, then name), and the others
-// are told. None of them loses it, nor anything by it: whoever lies can take nothing from the other.
+// A Node registered with the InternalIPs of an IP family that it told first. One that it tells later is how other nodes reach it, if it
+// has none of the first any more; but that address is neither excluded from SNAT nor kept from being an egress IP, and the Node is
+// told of. A kubelet cannot delete its Node: if a node's address has truly changed, an administrator deletes the Node, and it
+// registers anew. Each node keeps what it saw first, for its next process.
 //
-// What a kubelet can still do: with its first InternalIP it keeps pods from being SNATed to one address of each IP family
-// (proxyArguments.egress-snat-exclude-nodes), and an egress IP outside of the networks above is refused while it is a node's address
-// (NodeAddress). And it can have pods of its own node not bound.
+// Where several Nodes have the same address, it is said to be that of the oldest (creationTimestamp, then name) that registered with
+// it, and the others are told. None of them loses it, nor anything by it: whoever lies can take nothing from the other.
+//
+// What a kubelet can still do: with the first InternalIP with which it registers a new Node, it keeps pods from being SNATed to one
+// address of each IP family (proxyArguments.egress-snat-exclude-nodes), and that address, outside of the networks above, is refused as
+// an egress IP (NodeAddress). And it can have pods of its own node not bound.
 //
 // # Who may have an address
 //

@@ -73,7 +73,7 @@ func (s *surroundings) judgeAddress(ip netip.Addr) (Reason, string) {
 	if cidr, inside := s.serviceCIDRs.Find(ip); inside {
 		return AddressInCluster, fmt.Sprintf("external IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
 	}
-	node, isNode := s.nodes.names[ip]
+	node, isNode := s.nodes.kept(ip)
 	switch {
 	case isNode && !s.in.AllowNodeIPs:
 		return NodeAddress, fmt.Sprintf("external IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
@@ -122,7 +122,9 @@ func (s *surroundings) networks() kernel.Networks {
 	if s.in.ExcludeNodes {
 		exclusions = slices.Clone(exclusions)
 		for ip := range s.nodes.names {
-			exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
+			if !s.nodes.added[ip] {
+				exclusions = append(exclusions, netip.PrefixFrom(ip, ip.BitLen()))
+			}
 		}
 	}
 	return kernel.Networks{ClusterCIDRs: sortedPrefixes(s.in.ClusterCIDRs), Exclusions: sortedPrefixes(exclusions)}

@@ -17,7 +17,12 @@ type Node struct {
 	Created time.Time `json:"created,omitzero"`
 	// InternalIPs are those of the plan's IP family, in the Node's order.
 	InternalIPs []netip.Addr `json:"internalIPs"`
+	// Added are those of InternalIPs with which the Node did not register: its kubelet told them later.
+	Added []netip.Addr `json:"added,omitempty"`
 }
+
+// registeredWith tells whether the Node has had an address from the beginning.
+func (n Node) registeredWith(ip netip.Addr) bool { return !slices.Contains(n.Added, ip) }
 
 // mostFaults is how many NodeFaults there are of a Node at most: a kubelet may tell thousands of addresses.
 const mostFaults = 5
@@ -34,8 +39,10 @@ type NodeFault struct {
 type nodes struct {
 	// primary has the address of each node that has one, by its name.
 	primary map[string]netip.Addr
-	// names are those of nodes, by primary address; of several the oldest.
+	// names are those of nodes, by primary address; of several the oldest that registered with it, or else the oldest.
 	names map[netip.Addr]string
+	// added are the addresses of names with which no node registered.
+	added map[netip.Addr]bool
 	// told are the names of all nodes that tell an address, whether or not it counts.
 	told   map[netip.Addr][]string
 	faults []NodeFault
@@ -52,21 +59,30 @@ func PrimaryAddresses(in Input) (primary map[string]netip.Addr, oldest map[netip
 
 func newNodes(in Input) *nodes {
 	n := &nodes{
-		primary: make(map[string]netip.Addr, len(in.Nodes)), names: make(map[netip.Addr]string, len(in.Nodes)),
+		primary: make(map[string]netip.Addr, len(in.Nodes)), names: make(map[netip.Addr]string, len(in.Nodes)), added: map[netip.Addr]bool{},
 		told: make(map[netip.Addr][]string, len(in.Nodes)), of: map[string]int{},
 	}
-	foreign := NewForeign(in)
-	for _, node := range oldestNodes(in.Nodes) {
-		if ip := foreign.Primary(node); ip.IsValid() {
-			n.primary[node.Name] = ip
-			n.share(node.Name, ip)
+	foreign, list := NewForeign(in), oldestNodes(in.Nodes)
+	var later []Node
+	for _, node := range list {
+		ip := foreign.Primary(node)
+		if !ip.IsValid() {
+			continue
 		}
-		for _, ip := range node.InternalIPs {
-			n.told[ip] = append(n.told[ip], node.Name)
-			if because := foreign.forbid(ip); because != "" {
-				n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it %s", ip, node.Name, because)
-			}
+		n.primary[node.Name] = ip
+		if !node.registeredWith(ip) {
+			later = append(later, node)
+		} else if n.names[ip] == "" {
+			n.names[ip] = node.Name
 		}
+	}
+	for _, node := range later {
+		if ip := n.primary[node.Name]; n.names[ip] == "" {
+			n.names[ip], n.added[ip] = node.Name, true
+		}
+	}
+	for _, node := range list {
+		n.tell(node, foreign)
 	}
 	slices.SortFunc(n.faults, func(a, b NodeFault) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Address.Compare(b.Address), cmp.Compare(a.Message, b.Message))
@@ -74,13 +90,23 @@ func newNodes(in Input) *nodes {
 	return n
 }
 
-// share gives an address the name of its oldest node. A younger one has it, too: whoever lies about it then harms nobody else.
-func (n *nodes) share(name string, ip netip.Addr) {
-	switch older, shared := n.names[ip]; {
-	case !shared:
-		n.names[ip] = name
-	case older != name:
-		n.fault(name, ip, "InternalIP %s of the node %s is that of the older node %s: delete the Node that is no more, or correct the address", ip, name, older)
+// tell notes what a Node tells, and what is wrong with it. Whoever lies about another node's address harms nobody else: both have it.
+func (n *nodes) tell(node Node, foreign Foreign) {
+	primary := n.primary[node.Name]
+	if owner := n.names[primary]; primary.IsValid() && owner != node.Name {
+		n.fault(node.Name, primary, "InternalIP %s of the node %s is that of another node, %s: delete the Node that is no more, or correct the address", primary, node.Name, owner)
+	}
+	passed := false // what comes behind the primary address matters to nobody
+	for _, ip := range node.InternalIPs {
+		n.told[ip] = append(n.told[ip], node.Name)
+		switch because := foreign.forbid(ip); {
+		case because != "":
+			n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it %s", ip, node.Name, because)
+		case !passed && !node.registeredWith(ip):
+			n.fault(node.Name, ip, "InternalIP %s of the node %s is not one that it registered with, so it is neither excluded from SNAT nor kept from being an egress IP; "+
+				"if the node's address has changed, delete the Node, and its kubelet registers it anew: kubectl delete node %s", ip, node.Name, node.Name)
+		}
+		passed = passed || ip == primary
 	}
 }
 
@@ -100,6 +126,12 @@ func (n *nodes) has(e Endpoint) (name string, is bool) {
 	}
 	name, is = n.names[e.Addr]
 	return name, is
+}
+
+// of an address, kept returns the node that keeps it from being an egress IP and has it excluded from SNAT.
+func (n *nodes) kept(ip netip.Addr) (name string, is bool) {
+	name, is = n.names[ip]
+	return name, is && !n.added[ip]
 }
 
 func oldestNodes(list []Node) []Node {
@@ -129,14 +161,19 @@ func NewForeign(in Input) Foreign {
 	return f
 }
 
-// Primary returns the address of a node; invalid if it has none. Other nodes have no part in it.
-func (f Foreign) Primary(node Node) netip.Addr {
-	for _, ip := range node.InternalIPs {
-		if f.forbid(ip) == "" {
-			return ip
+// Primary returns the address of a node, if there is one with which it registered; invalid if it has none. Other nodes have no part
+// in it.
+func (f Foreign) Primary(node Node) (ip netip.Addr) {
+	for _, told := range node.InternalIPs {
+		switch {
+		case f.forbid(told) != "":
+		case node.registeredWith(told):
+			return told
+		case !ip.IsValid():
+			ip = told
 		}
 	}
-	return netip.Addr{}
+	return ip
 }
 
 // forbid returns why an address cannot be a node's, or nothing.

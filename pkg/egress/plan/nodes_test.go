@@ -14,6 +14,10 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 	node := func(name string, age int, ips ...string) Node {
 		return Node{Name: name, Created: time.Unix(int64(1000-age), 0), InternalIPs: addrs(ips...)}
 	}
+	added := func(node Node, ips ...string) Node {
+		node.Added = addrs(ips...)
+		return node
+	}
 	in := Input{
 		ClusterCIDRs: prefixes("10.128.0.0/14", "fd00:10::/48"), ServiceCIDRs: prefixes("172.30.0.0/16"), AssignCIDRs: prefixes("192.0.2.96/27"),
 		NamespaceCIDRs: map[string][]netip.Prefix{"bank": prefixes("198.51.100.0/28"), EveryOther: prefixes("192.0.2.0/24")},
@@ -35,16 +39,22 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 		"of the pool, allowed":     {nodes: []Node{node("n", 1, "192.0.2.100", "198.51.100.3")}, allow: true, want: map[string]string{"n": "192.0.2.100"}},
 		"a pod's is never":         {nodes: []Node{node("n", 1, "10.128.0.5")}, allow: true, told: told{"n": {"10.128.0.5"}}},
 		"no unicast address":       {nodes: []Node{node("n", 1, "224.0.0.1", "127.0.0.1", "192.0.2.2")}, want: map[string]string{"n": "192.0.2.2"}, told: told{"n": {"127.0.0.1", "224.0.0.1"}}},
-		"of two, both keep it":     {nodes: []Node{node("old", 2, "192.0.2.2"), node("a", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.2", "a": "192.0.2.2"}, told: told{"a": {"192.0.2.2 of the node a is that of the older node old"}}},
-		"of the same age":          {nodes: []Node{node("b", 1, "192.0.2.2"), node("a", 1, "192.0.2.2")}, want: map[string]string{"b": "192.0.2.2", "a": "192.0.2.2"}, told: told{"b": {"older node a"}}},
+		"of two, both keep it":     {nodes: []Node{node("old", 2, "192.0.2.2"), node("a", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.2", "a": "192.0.2.2"}, told: told{"a": {"192.0.2.2 of the node a is that of another node, old"}}},
+		"of the same age":          {nodes: []Node{node("b", 1, "192.0.2.2"), node("a", 1, "192.0.2.2")}, want: map[string]string{"b": "192.0.2.2", "a": "192.0.2.2"}, told: told{"b": {"another node, a"}}},
 		"a second one is no claim": {nodes: []Node{node("old", 2, "192.0.2.3", "192.0.2.2"), node("a", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.3", "a": "192.0.2.2"}},
 		"a few are told": {nodes: []Node{node("n", 1, "10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5", "10.128.0.6", "10.128.0.7")},
 			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5"}}},
 		"each once": {nodes: []Node{node("n", 1, "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.2")},
 			told: told{"n": {"10.128.0.1", "10.128.0.2"}}},
+		"registered ones count first": {nodes: []Node{added(node("n", 1, "192.0.2.3", "192.0.2.2", "192.0.2.4"), "192.0.2.3", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.2"},
+			told: told{"n": {"192.0.2.3 of the node n is not one that it registered with"}}},
+		"added alone": {nodes: []Node{added(node("n", 1, "10.128.0.5", "192.0.2.3", "192.0.2.4"), "10.128.0.5", "192.0.2.3", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.3"},
+			told: told{"n": {"10.128.0.5 of the node n is ignored", "192.0.2.3 of the node n is not one that it registered with"}}},
+		"added by an older node": {nodes: []Node{added(node("liar", 2, "192.0.2.2"), "192.0.2.2"), node("old", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.2", "liar": "192.0.2.2"},
+			told: told{"liar": {"192.0.2.2 of the node liar is not one that it registered with", "192.0.2.2 of the node liar is that of another node, old"}}},
 		"another node's is told first": {nodes: []Node{node("old", 2, "192.0.2.2"), node("n", 1, "10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5", "192.0.2.2")},
 			want: map[string]string{"old": "192.0.2.2", "n": "192.0.2.2"},
-			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "192.0.2.2 of the node n is that of the older node old"}}},
+			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "192.0.2.2 of the node n is that of another node, old"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +112,38 @@ func TestBuild_LyingNodes(t *testing.T) {
 			if primary, _, _ := PrimaryAddresses(in); primary["honest"] != addr("192.0.2.2") {
 				t.Errorf("the lie %s takes the other node's address: %s", lie, primary)
 			}
+		}
+	}
+}
+
+// TestBuild_AddedAddresses: whatever a Node that has registered tells later, also an egress IP outside of all egress networks or a
+// partner's address, pods stay bound and the partner is not excluded.
+func TestBuild_AddedAddresses(t *testing.T) {
+	pod := owned("a", 0, "203.0.113.1", "10.128.0.5")
+	pod.Endpoints[0].Node = "honest"
+	for _, told := range [][]string{{"203.0.113.1"}, {"198.51.100.7"}, {"203.0.113.1", "192.0.2.3"}, {"198.51.100.7", "203.0.113.1", "192.0.2.3"}, {"192.0.2.2"}, {"10.128.0.5"}} {
+		liar := Node{Name: "liar", InternalIPs: addrs(told...)}
+		for _, ip := range liar.InternalIPs {
+			if ip != addr("192.0.2.3") { // with which it registered
+				liar.Added = append(liar.Added, ip)
+			}
+		}
+		in := Input{
+			ClusterCIDRs: prefixes("10.128.0.0/14"), ExcludeNodes: true, Claims: []Claim{pod},
+			Nodes: []Node{{Name: "honest", Created: time.Unix(2, 0), InternalIPs: addrs("192.0.2.2")}, liar},
+		}
+		p, want := Build(in), prefixes("192.0.2.2/32")
+		if len(liar.Added) < len(told) {
+			want = prefixes("192.0.2.2/32", "192.0.2.3/32") // its own address as well
+		}
+		if len(p.Bindings) != 1 || len(p.Refusals) != 0 {
+			t.Errorf("%s: bindings %v, refusals %v", told, p.Bindings, p.Refusals)
+		}
+		if diff := cmp.Diff(want, p.Exclusions, compareNetip); diff != "" {
+			t.Errorf("%s: exclusions (-want +got):\n%s", told, diff)
+		}
+		if _, _, faults := PrimaryAddresses(in); len(faults) == 0 || faults[0].Node != "liar" {
+			t.Errorf("%s: told: %v", told, faults)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package keys
+// Package kept keeps small files of a node that outlive a loss of power. Whoever reads one knows that it is as it was written, and
+// that nobody but this program's user can have written it.
+package kept
 
 import (
 	"bytes"
@@ -12,27 +14,19 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
-// DefaultFile is where a node keeps the keys if nothing else is said. It outlives a reboot.
-const DefaultFile = "/var/lib/origin-node/keys"
-
-// largestFile is how many bytes of a file are read.
-const largestFile = 64 << 10
-
-// making is the beginning of a file's name until it is complete.
-const making = ".keys-"
+// Folder is where a node keeps files if nothing else is said. It outlives a reboot.
+const Folder = "/var/lib/origin-node"
 
 // checksum is in front of the last line's.
 const checksum = "sha256:"
 
 func sum(text []byte) []byte { return fmt.Appendf(nil, "%s%x\n", checksum, sha256.Sum256(text)) }
 
-// load returns the keys of a file; none if there is no such file. It is an error if the file is not as save writes it, and then
-// there are no keys.
-func load(path string) (holders.Keys, error) {
+// Load returns what is in a file, of which it reads so many bytes at most; nothing if there is no such file. It is an error, which
+// names the file, if that is not as Save writes it.
+func Load(path string, most int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -44,7 +38,7 @@ func load(path string) (holders.Keys, error) {
 	if err := trusted(file); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, largestFile))
+	text, err := io.ReadAll(io.LimitReader(file, most))
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +46,7 @@ func load(path string) (holders.Keys, error) {
 	if at < 0 || !bytes.Equal(text[at:], sum(text[:at])) {
 		return nil, fmt.Errorf("%s: the checksum at its end is wrong", path)
 	}
-	keys, err := holders.ParseKeys(string(text[:at]))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return keys, nil
+	return text[:at], nil
 }
 
 // trusted returns an error if somebody else could have written, or may read, a file.
@@ -76,12 +66,13 @@ func trusted(file *os.File) error {
 	return nil
 }
 
-// save replaces a file as a whole, and returns when it is there after a loss of power, too.
-func save(path string, keys holders.Keys) (err error) {
+// Save replaces a file as a whole, and returns when it is there after a loss of power, too. Its last line must end.
+func Save(path string, text []byte) (err error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
+	making := "." + filepath.Base(path) + "-"
 	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // of a process that was killed while it wrote
 	for _, path := range left {
 		_ = os.Remove(path)
@@ -95,8 +86,7 @@ func save(path string, keys holders.Keys) (err error) {
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	text := lines(keys)
-	_, err = file.Write(append(text, sum(text)...))
+	_, err = file.Write(append(bytes.Clone(text), sum(text)...))
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
@@ -104,7 +94,7 @@ func save(path string, keys holders.Keys) (err error) {
 		return err
 	}
 	if opened, missing := os.Open(folder); missing == nil {
-		_ = errors.Join(opened.Sync(), opened.Close()) // what is lost is in the Secret
+		_ = errors.Join(opened.Sync(), opened.Close()) // what is kept can be found out again
 	}
 	return nil
 }

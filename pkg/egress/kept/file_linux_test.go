@@ -1,4 +1,4 @@
-package keys
+package kept
 
 import (
 	"bytes"
@@ -8,21 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
-func TestFile_ReadsWhatIsWritten(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state", "keys")
-	if keys, err := load(path); len(keys) > 0 || err != nil {
-		t.Fatalf("no file: %q, %v", keys, err)
+const most = 64 << 10
+
+func TestFile_HasWhatIsSaved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "file")
+	if text, err := Load(path, most); text != nil || err != nil {
+		t.Fatalf("no file: %q, %v", text, err)
 	}
-	for _, keys := range []holders.Keys{{newKey()}, {newKey(), newKey()}} {
-		if err := save(path, keys); err != nil {
+	for _, text := range []string{"", "a line\n", "two\nlines\n"} {
+		if err := Save(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := load(path); err != nil || !got.Equal(keys) {
-			t.Fatalf("%q is read as %q, %v", keys, got, err)
+		if got, err := Load(path, most); err != nil || got == nil || string(got) != text {
+			t.Fatalf("%q is read as %q, %v", text, got, err)
 		}
 	}
 	info, err := os.Stat(path)
@@ -42,9 +42,9 @@ func TestFile_ReadsWhatIsWritten(t *testing.T) {
 
 // TestFile_IsNotTrusted unless it is whole, and only this user could write and read it.
 func TestFile_IsNotTrusted(t *testing.T) {
-	keys := holders.Keys{newKey(), newKey()}
+	text := []byte("a line\nand another one\n")
 	for name, spoil := range map[string]func(path string) error{
-		"cut": func(path string) error { return os.Truncate(path, 65) },
+		"cut": func(path string) error { return os.Truncate(path, 20) },
 		"a byte is changed": func(path string) error {
 			text, err := os.ReadFile(path)
 			text[0] ^= 1
@@ -52,10 +52,9 @@ func TestFile_IsNotTrusted(t *testing.T) {
 		},
 		"a line is added": func(path string) error {
 			text, err := os.ReadFile(path)
-			return errors.Join(err, os.WriteFile(path, append(text, "another key that is long enough\n"...), 0o600))
+			return errors.Join(err, os.WriteFile(path, append(text, "one more\n"...), 0o600))
 		},
 		"empty":            func(path string) error { return os.Truncate(path, 0) },
-		"no key":           func(path string) error { return os.WriteFile(path, sum(nil), 0o600) },
 		"very large":       func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600) },
 		"others may read":  func(path string) error { return os.Chmod(path, 0o644) },
 		"others may write": func(path string) error { return os.Chmod(path, 0o622) },
@@ -65,11 +64,11 @@ func TestFile_IsNotTrusted(t *testing.T) {
 		"a folder": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "keys")
-			if err := errors.Join(save(path, keys), spoil(path)); err != nil {
+			path := filepath.Join(t.TempDir(), "file")
+			if err := errors.Join(Save(path, text), spoil(path)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := load(path); len(got) > 0 || err == nil || !strings.Contains(err.Error(), path) {
+			if got, err := Load(path, most); got != nil || err == nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %q, %v; want an error that names the file", got, err)
 			}
 		})
@@ -77,11 +76,11 @@ func TestFile_IsNotTrusted(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to give a file to another user")
 	}
-	path := filepath.Join(t.TempDir(), "keys")
-	if err := errors.Join(save(path, keys), os.Chown(path, 65534, 65534)); err != nil {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(Save(path, text), os.Chown(path, 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := load(path); len(got) > 0 || err == nil || !strings.Contains(err.Error(), "user 65534") {
+	if got, err := Load(path, most); got != nil || err == nil || !strings.Contains(err.Error(), "user 65534") {
 		t.Errorf("another user's: %q, %v", got, err)
 	}
 }

@@ -1,0 +1,155 @@
+package egress
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/kept"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// A kubelet writes its Node's addresses whenever it likes, and what it writes later counts for less than what it registered with: see
+// "Nodes' addresses" in package plan. The API server does not tell since when a Node has an address, so each node remembers what it
+// saw first, and keeps that in a file for the next process.
+
+// registration is what a Node registered with.
+type registration struct {
+	// UID is the Node's: a kubelet can neither change it nor delete its Node.
+	UID string `json:"uid"`
+	// InternalIPs are the first ones that it told of each IP family, at most mostRegistered.
+	InternalIPs []netip.Addr `json:"internalIPs"`
+	// seen: this process has seen the Node.
+	seen bool
+}
+
+// mostRegistered is how many addresses of an IP family a Node can have registered with.
+const mostRegistered = 16
+
+// registrations are those of all Nodes, by name.
+type registrations struct {
+	nodes map[string]*registration
+	// changed: they are not as in the file.
+	changed bool
+}
+
+// note takes what a Node tells, by IP family, and notes in it which of its addresses are added.
+func (r *registrations) note(name, uid string, told map[v1.IPFamily]plan.Node) {
+	known := r.nodes[name]
+	if known == nil || known.UID != uid {
+		known = &registration{UID: uid}
+		r.nodes[name], r.changed = known, true
+	}
+	known.seen = true
+	for family, node := range told {
+		if len(ofFamily(family, known.InternalIPs, self)) == 0 {
+			known.InternalIPs = append(known.InternalIPs, node.InternalIPs[:min(len(node.InternalIPs), mostRegistered)]...)
+			r.changed = true
+		}
+		for _, ip := range node.InternalIPs {
+			if !slices.Contains(known.InternalIPs, ip) {
+				node.Added = append(node.Added, ip)
+			}
+		}
+		told[family] = node
+	}
+}
+
+func self(ip netip.Addr) netip.Addr { return ip }
+
+func (r *registrations) forget(name string) {
+	delete(r.nodes, name)
+	r.changed = true
+}
+
+// largestRegistrations is how many bytes of the file are read: 16,000 nodes have about 2 MB.
+const largestRegistrations = 64 << 20
+
+// load takes what the last process has kept. It is an error, and they are none, if that cannot be read.
+func (r *registrations) load(file string) error {
+	text, err := kept.Load(file, largestRegistrations)
+	if err != nil || text == nil {
+		return err
+	}
+	nodes := map[string]*registration{}
+	if err := json.Unmarshal(text, &nodes); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for name, node := range nodes {
+		if node != nil {
+			r.nodes[name] = node
+		}
+	}
+	return nil
+}
+
+// text returns what to keep, if that has changed: a Node that nobody has seen is no more.
+func (r *registrations) text() (text []byte, changed bool) {
+	if !r.changed {
+		return nil, false
+	}
+	for name, node := range r.nodes {
+		if !node.seen {
+			delete(r.nodes, name)
+		}
+	}
+	r.changed = false
+	text, _ = json.MarshalIndent(r.nodes, "", "\t") // it has nothing that cannot be marshalled
+	return append(text, '\n'), true
+}
+
+// loadRegistrations takes what Nodes registered with, as the last process has seen it. It comes before the first Node.
+func (s *state) loadRegistrations() error {
+	if s.config.KeptNodes == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.registered.load(s.config.KeptNodes); err != nil {
+		return fmt.Errorf("reading with which addresses Nodes registered, so that what they tell now counts as that: %w", err)
+	}
+	return nil
+}
+
+// keepRegistrations keeps what Nodes registered with, until the context ends. Of errors that last it tells the first.
+func (e *Extension) keepRegistrations() {
+	const period = 5 * time.Second
+	complained := ""
+	for e.ctx.Err() == nil {
+		select {
+		case <-e.ctx.Done():
+		case <-time.After(period):
+		}
+		if e.barrier.WaitsFor(nodes) {
+			continue // those that nobody has seen may still come
+		}
+		said := ""
+		if err := e.saveRegistrations(); err != nil {
+			if said = err.Error(); said != complained {
+				e.logger.Error(err, "Cannot keep with which addresses Nodes registered, so the next process believes what they tell then; will retry, further failures are not logged", "file", e.config.KeptNodes)
+			}
+		}
+		complained = said
+	}
+}
+
+func (e *Extension) saveRegistrations() error {
+	s := e.state
+	s.mu.Lock()
+	text, changed := s.registered.text()
+	s.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	err := kept.Save(e.config.KeptNodes, text)
+	if err != nil {
+		s.mu.Lock()
+		s.registered.changed = true
+		s.mu.Unlock()
+	}
+	return err
+}
