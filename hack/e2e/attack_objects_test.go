@@ -42,7 +42,9 @@ func TestAttack_NodeAddresses(t *testing.T) {
 	w.Cleanup(func() { traffic.Stop() })
 	pod, other, partner := addresses(w.pods[1].V4, w.pods[1].V6), addresses(w.members[1].Host.V4, w.members[1].Host.V6), addresses(w.Far().V4, w.Far().V6)
 	own := addresses(liar.Host.V4, liar.Host.V6)
-	added := func(ip netip.Addr) string { return ip.String() + " of the node node-3 is not one that it registered with" }
+	added := func(ip netip.Addr) string {
+		return ip.String() + " of the node node-3 is not one that it registered with"
+	}
 	egress := addrs(w.egressIPs)
 	w.registered = map[string]map[v1.NodeAddress]bool{liar.Name: {}}
 	for _, address := range nodeAddresses(own, nil) {
