@@ -19,11 +19,11 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/typecheck"
 )
 
-// Which branches are compiled.
+// What becomes of the packages of the branches.
 const (
-	compileAll      = "all"
-	compileVendored = "vendored"
-	compileNone     = "none"
+	compileAll   = "all"
+	compileTypes = "types"
+	compileNone  = "none"
 )
 
 // verification is one run of the verify command.
@@ -40,10 +40,10 @@ type verification struct {
 func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	name := flags.String("branch", "", "this branch alone, for example 1.36, or vendored; all if empty")
 	v := &verification{project: p}
-	flags.StringVar(&v.compile, "compile", compileAll, "whose packages to compile: of all branches, of the vendored one (those of the others are type-checked), or none")
+	flags.StringVar(&v.compile, "compile", compileAll, "what becomes of the packages of the branches: all are compiled, only their types are checked, or none is looked at")
 	return func(ctx context.Context, arguments []string) error {
-		if len(arguments) > 0 || !slices.Contains([]string{compileAll, compileVendored, compileNone}, v.compile) {
-			return fmt.Errorf("arguments %q, -compile=%s: expected no arguments, and -compile=%s, %s or %s", arguments, v.compile, compileAll, compileVendored, compileNone)
+		if len(arguments) > 0 || !slices.Contains([]string{compileAll, compileTypes, compileNone}, v.compile) {
+			return fmt.Errorf("arguments %q, -compile=%s: expected no arguments, and -compile=%s, %s or %s", arguments, v.compile, compileAll, compileTypes, compileNone)
 		}
 		var err error
 		if v.all, err = branch.Load(p.Patches); err != nil {
@@ -244,8 +244,8 @@ func differs(a, b string) int {
 	return min(len(linesA), len(linesB)) + 1
 }
 
-// compiles builds and vets the patched packages in their tree, and our own against it, tests included. Of a
-// branch that is not to be compiled it checks the types, which costs seconds where nothing is cached.
+// compiles builds and vets the patched packages in their tree, and our own against it, tests included; or
+// it checks their types, which costs seconds where nothing is cached.
 func (v *verification) compiles(ctx context.Context, b branch.Branch, folders []string) error {
 	if v.compile == compileNone {
 		v.printf("  not compiled\n")
@@ -262,7 +262,7 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, folders []
 	run := v.goes
 	verbs := [][]string{{"build"}, {"vet"}}
 	word := "compiles"
-	if v.compile == compileVendored && !b.Vendored {
+	if v.compile == compileTypes {
 		run, verbs, word = v.typeChecks, [][]string{typecheck.Arguments()}, "type-checks"
 	}
 	for _, verb := range verbs {

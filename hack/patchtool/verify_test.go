@@ -13,7 +13,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 	wantText(t, said, "release-1.2 (v1.2.0)\n  "+shared+"\n    Checking patch pkg/proxy/extension.go...\n    Checking patch pkg/proxy/proxier.go...\n"+compiled,
 		"release-1.1 (v1.1.0)\n  "+shared+"\n    Checking patch pkg/proxy/extension.go...\n    Checking patch pkg/proxy/proxier.go...\n    Hunk #1 succeeded at 21 (offset 2 lines).\n"+compiled)
 
-	said, err = b.run("verify", "-branch=1.1", "-compile=vendored")
+	said, err = b.run("verify", "-branch=1.1", "-compile=types")
 	wantError(t, err)
 	wantText(t, said, "  type-checks: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n")
 }
@@ -105,17 +105,17 @@ func TestVerify_Faults(t *testing.T) {
 			want: []string{"release-1.1: go vet ./cmd/kube-proxy/... ./pkg/proxy/... in", "undefined: gone"},
 		},
 		"what does not compile, without compiling it": {
-			change: func(b *bench) { b.release("v1.1.0", upstream(append(renamed, moved...)...)) }, compile: compileVendored,
+			change: func(b *bench) { b.release("v1.1.0", upstream(append(renamed, moved...)...)) }, compile: compileTypes,
 			want: []string{"release-1.1: ", "method Proxier.told already declared"},
 		},
 		"a test that does not compile, without compiling it": {
-			change: func(b *bench) { b.release("v1.1.0", brokenTest) }, compile: compileVendored,
+			change: func(b *bench) { b.release("v1.1.0", brokenTest) }, compile: compileTypes,
 			want: []string{"release-1.1: ", "proxier_test.go:3:9: undefined: gone"},
 		},
 		"our own code, without compiling it": {
 			change: func(b *bench) {
 				b.write(b.root, map[string]string{"pkg/own/before.go": "//go:build kube1.1\n\npackage own\n\nvar _ = gone\n"})
-			}, compile: compileVendored,
+			}, compile: compileTypes,
 			want: []string{"release-1.1: ", "pkg/own/before.go:5:9: undefined: gone"},
 		},
 		"another release in go.mod": {
