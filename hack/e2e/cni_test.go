@@ -91,9 +91,10 @@ func (r *cniRuntime) stillBound() {
 
 // TestCNI_LateSlices: pods leave from where they should for as long as no EndpointSlice names them.
 func TestCNI_LateSlices(t *testing.T) {
+	belongsTo(t, usual)
 	inEachWay(t, func(r *cniRuntime) {
-		for batch := range by(t, 1, 1, 5) {
-			r.scenario(fmt.Sprintf("batch %d", batch+1), func() { r.lateSlices(by(t, 3, 20, 200), by(t, 3*time.Second, 30*time.Second, 30*time.Second)) })
+		for batch := range by(t, 0, 1, 5) {
+			r.scenario(fmt.Sprintf("batch %d", batch+1), func() { r.lateSlices(by(t, 0, 20, 200), 30*time.Second) })
 		}
 	})
 }
@@ -124,6 +125,7 @@ func (r *cniRuntime) lateSlices(n int, late time.Duration) {
 
 // TestCNI_Kubelet: the kubelet tells the labels, and the node may not read pods.
 func TestCNI_Kubelet(t *testing.T) {
+	belongsTo(t, usual)
 	r := newKubeletWorld(t, settings{backend: lab.NFT, nftables: true})
 	list := r.list(150, 170)
 	r.scenario("starts", func() { r.starts(by(t, 3, 20, 100)) })

@@ -24,6 +24,7 @@ import (
 // Each goes on with the rules that it has, is not ready, and says what is wrong and where; with a
 // good kubeconfig it catches up.
 func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
+	belongsTo(t, usual)
 	badly := []struct {
 		name       string
 		kubeconfig func(w *world, m *member) cluster.Kubeconfig
@@ -110,6 +111,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 // TestNode_WaitsForItsNodeObject: with the rights that we ship the log says what is missing,
 // and nothing of rights.
 func TestNode_WaitsForItsNodeObject(t *testing.T) {
+	belongsTo(t, usual)
 	w := newIdleWorld(t, settings{nodes: 1})
 	m := w.members[0]
 	w.must(w.Client().CoreV1().Nodes().Delete(t.Context(), m.Name, metav1.DeleteOptions{}))

@@ -70,6 +70,7 @@ func TestEtcd_Restarts(t *testing.T) {
 // TestConnections_ResetEverySecond: its connections to the API server end every second,
 // in the middle of changes, all of which it learns.
 func TestConnections_ResetEverySecond(t *testing.T) {
+	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	resetting := repeatedly(time.Second, w.members[1].link.Reset)
 	defer resetting.end()

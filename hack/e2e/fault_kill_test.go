@@ -34,6 +34,7 @@ func TestKill_AgainAndAgain(t *testing.T) {
 // TestKill_DuringAWrite: by its own iptables-restore, before that writes a
 // change, and after it, when the flows that the change ends have not been seen to.
 func TestKill_DuringAWrite(t *testing.T) {
+	belongsTo(t, usual)
 	w := newWatchedWorld(t, settings{})
 	victim := w.members[1]
 	for _, moment := range []struct {

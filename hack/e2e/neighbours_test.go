@@ -21,7 +21,7 @@ func TestNeighbours_SourceNAT(t *testing.T) {
 	}{
 		"iptables":                   {settings{nodes: 2}, inCI, 90, -199},
 		"nftables":                   {settings{nodes: 2, nftables: true}, usual, 90, -199},
-		"nftables, without steering": {settings{nodes: 2, nftables: true, arguments: `egress-snat-steering: ["off"]`}, inCI, 90, -198},
+		"nftables, without steering": {settings{nodes: 2, nftables: true, arguments: `egress-snat-steering: ["off"]`}, usual, 90, -198},
 		"iptables, without steering": {settings{nodes: 2, backend: lab.Legacy, arguments: `egress-snat-steering: ["off"]`}, usual, 101, 90},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +44,42 @@ func TestNeighbours_SourceNAT(t *testing.T) {
 			for _, pod := range pods {
 				w.leaves("tcp", pod, w.ips(10)...)
 			}
+		})
+	}
+}
+
+// TestNeighbours_Marks: other software begins to set a bit of the mark by which packets are steered, as kube-vip's egress does, in rules
+// of nft and of iptables. The node names the chain in every place, until it goes.
+func TestNeighbours_Marks(t *testing.T) {
+	w := newSteeredWorld(t, settings{nodes: 2}, nil)
+	w.tellMarks("")
+	for _, way := range []struct{ chain, add, remove string }{
+		{"pre of the table inet others", "nft add table inet others ; add chain inet others pre { type filter hook prerouting priority mangle ; } ; add rule inet others pre udp dport 9 meta mark set meta mark or 0x40", "nft delete table inet others"},
+		{"PREROUTING of the table ip6 mangle", "ip6tables-nft -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "ip6tables-nft -t mangle -F PREROUTING"},
+	} {
+		w.onAll(way.add)
+		w.tellMarks(way.chain)
+		w.eventTold("EgressMarkInUse", "nftables chain "+way.chain+" uses bits of egress SNAT's mark 0x7e")
+		w.onAll(way.remove)
+		w.tellMarks("")
+	}
+}
+
+// tellMarks waits until all nodes tell of a chain that uses bits of the mark, or of none.
+func (w *world) tellMarks(chain string) {
+	w.Helper()
+	for _, m := range w.members {
+		w.eventually(func() error {
+			out, errs, _ := m.Openshift("egress", "verify", "--socket="+m.Socket())
+			got, err := w.get(m.Host, metricsAt, "/metrics")
+			if err != nil {
+				return err
+			}
+			metric := fmt.Sprintf("egress_snat_steering_fault{reason=\"marks\"} %d\n", map[bool]int{true: 1}[chain != ""])
+			if told := strings.Contains(out, "nftables chain "+chain+" uses bits"); told != (chain != "") || !strings.Contains(got.body, metric) {
+				return fmt.Errorf("%s: want %s and %q told; verify says %s%s", m.Name, metric, chain, out, errs)
+			}
+			return nil
 		})
 	}
 }

@@ -47,11 +47,9 @@ const evil = "evil"
 // API server lets him, others' pods leave as before, his own never as others, the nodes hold the
 // plan, and log, Events and the commands' output stay readable.
 func TestHostileObjects_HarmNobodyElse(t *testing.T) {
+	belongsTo(t, usual)
 	t.Run("iptables", func(t *testing.T) { hostileObjectsHarmNobodyElse(t, settings{nodes: 2}) })
-	t.Run("nftables", func(t *testing.T) {
-		belongsTo(t, usual)
-		hostileObjectsHarmNobodyElse(t, settings{nodes: 2, nftables: true})
-	})
+	t.Run("nftables", func(t *testing.T) { hostileObjectsHarmNobodyElse(t, settings{nodes: 2, nftables: true}) })
 }
 
 func hostileObjectsHarmNobodyElse(t *testing.T, s settings) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -20,9 +19,6 @@ const notFirst plan.Reason = "EgressSNATNotFirst"
 
 var earlierChains = exported.Gauge("earlier_nat_chains",
 	"Base chains of source NAT of other software that come before egress SNAT's, so that bound pods may be dropped or leave from another address, by IP family.", "ip_family")
-
-// leastBetweenNAT is how long it is at least from one look for such chains to the next, however short the sync period.
-const leastBetweenNAT = time.Second
 
 // earlierNAT has the chains of other software that come before egress SNAT, as they were found last.
 type earlierNAT struct {
@@ -61,26 +57,6 @@ func (n *earlierNAT) troubles() (troubles []trouble) {
 
 func describeEarlier(family v1.IPFamily, chain natorder.Chain) string {
 	return fmt.Sprintf("the %s gives %s packets a source address before egress SNAT does: packets of bound pods that it matches are dropped, or leave from another address. Give the chain a higher priority, 100 for example, or exclude the pods", chain, family)
-}
-
-// followNAT looks for source NAT of other software that comes before egress SNAT, twice in a sync period.
-func (e *Extension) followNAT() {
-	ticker := time.NewTicker(max(e.config.SyncPeriod/2, leastBetweenNAT))
-	defer ticker.Stop()
-	finders := map[v1.IPFamily]*natorder.Finder{}
-	for _, name := range families {
-		finders[name] = e.natFinder(name)
-	}
-	for {
-		for name, finder := range finders {
-			e.findEarlierNAT(name, finder)
-		}
-		select {
-		case <-e.ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
 }
 
 func (e *Extension) natFinder(name v1.IPFamily) *natorder.Finder {

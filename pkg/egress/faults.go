@@ -32,11 +32,13 @@ const (
 	keyless     faultKind = "key_missing"
 	rekeying    faultKind = "keys"
 	unannounced faultKind = "announcements"
+	// marked: other software uses bits of the mark of packets that are steered.
+	marked faultKind = "marks"
 	// absent: this node does not hear the other nodes of the pool, nor they it.
 	absent faultKind = "pool"
 )
 
-var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, absent}
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, marked, absent}
 
 // reason is that of Events.
 func (k faultKind) reason() plan.Reason {
@@ -47,6 +49,8 @@ func (k faultKind) reason() plan.Reason {
 		return badKeys
 	case unannounced:
 		return notAnnouncing
+	case marked:
+		return markInUse
 	case absent:
 		return notInPool
 	}
@@ -74,6 +78,11 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()
+	for _, name := range families {
+		for _, message := range e.steerer.marked[name] {
+			faults = append(faults, fault{marked, message})
+		}
+	}
 	add(unannounced, "this node does not announce its egress IPs directly, or is not believed, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
 	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])
 	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.steerer.failing[holders.Writing])
@@ -91,6 +100,7 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 // The reasons of Events about a Node, beside those about keys.
 const (
 	notSteering plan.Reason = "EgressIPUnreachable"
+	markInUse   plan.Reason = "EgressMarkInUse"
 	notInPool   plan.Reason = "EgressPoolAbsent"
 )
 

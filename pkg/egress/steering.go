@@ -78,6 +78,8 @@ type steerer struct {
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *judgedNodes
+	// marked has which rules of others use bits of the mark.
+	marked map[v1.IPFamily][]string
 	// failing has why Leases cannot be used, unannounced why nothing is announced directly.
 	failing     map[holders.Access]error
 	unannounced error
@@ -135,6 +137,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		claimed:   map[v1.IPFamily][]netip.Addr{},
 		coming:    map[netip.Addr]time.Time{},
 		seen:      map[string]holders.NodeSeen{},
+		marked:    map[v1.IPFamily][]string{},
 		clashes:   newClashes(),
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}

@@ -48,7 +48,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.preparePortSecurity() // what steer starts asks how it is
 	e.steer(clients.Kube, clients.Outer)
 	e.startPortSecurity()
-	e.running.Go(e.followNAT)
+	e.running.Go(e.followNeighbours)
 	e.attach(clients.Kube)
 	if e.config.KeptNodes != "" {
 		if err := e.state.loadRegistrations(); err != nil {

@@ -3,7 +3,6 @@ package natorder
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,9 +32,7 @@ type Finder struct {
 	family kernel.Family
 	// priority is that of the first chain of ours.
 	priority int32
-	// generation is that of the kernel's ruleset in which found was so; 0 if it is not known.
-	generation uint32
-	found      []Chain
+	found    table.Found[[]Chain]
 }
 
 // NewFinder returns a Finder of chains that give packets of an IP family a source address before a chain with this priority does,
@@ -46,29 +43,7 @@ func NewFinder(family kernel.Family, priority int32) *Finder {
 
 // Find returns the chains that are there now, sorted; none where the kernel has no nftables. As long as nobody changes
 // the ruleset it costs one message.
-func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
-	c, err := table.Open(ctx)
-	if errors.Is(err, table.ErrNone) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	generation, err := c.Generation()
-	if err != nil {
-		return nil, fmt.Errorf("ask for the generation of nftables: %w", err)
-	}
-	if generation == f.generation {
-		return f.found, nil
-	}
-	found, err := f.find(c)
-	if err != nil {
-		return nil, err
-	}
-	f.generation, f.found = generation, found // of before, so that what has changed meanwhile shows the next time
-	return found, nil
-}
+func (f *Finder) Find(ctx context.Context) ([]Chain, error) { return f.found.Find(ctx, f.find) }
 
 func (f *Finder) find(c *table.Conn) (found []Chain, err error) {
 	tables, err := f.foreign(c)

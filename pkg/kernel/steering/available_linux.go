@@ -81,13 +81,8 @@ func (s *pathState) foreignRoute(r netlink.Route) {
 // markConflicts returns which nftables rules of others use bits of the mark, of iptables-nft as well; a line for each
 // chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are. Packets of the IP family do not pass tables of
 // the other one.
-func markConflicts(ctx context.Context, of kernel.Family, mask uint32) (found conflict, err error) {
+func markConflicts(c *table.Conn, of kernel.Family, mask uint32) (found conflict, err error) {
 	other := map[kernel.Family]nftables.TableFamily{kernel.IPv4: nftables.TableFamilyIPv6, kernel.IPv6: nftables.TableFamilyIPv4}[of]
-	c, err := table.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
 	chains, err := c.ListChains()
 	if err != nil {
 		return nil, fmt.Errorf("list the nftables chains: %w", err)
@@ -109,6 +104,18 @@ func markConflicts(ctx context.Context, of kernel.Family, mask uint32) (found co
 		}
 	}
 	return found, nil
+}
+
+// MarkUsers finds the rules of others that use bits of a mask, again and again.
+type MarkUsers struct {
+	Family kernel.Family
+	Mask   uint32
+	found  table.Found[conflict]
+}
+
+// Find returns which rules do so now, for an operator and in a line for each chain. It must not be used by two goroutines at once.
+func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
+	return m.found.Find(ctx, func(c *table.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
 }
 
 // tableFamilies are nft's names.
@@ -187,8 +194,8 @@ func (c Config) conflictsAtStart(ctx context.Context) (found conflict, err error
 		return nil, err
 	}
 	found = s.conflicts
-	marks, err := markConflicts(ctx, c.Family, c.MarkMask)
-	if err != nil && !errors.Is(err, table.ErrNone) {
+	marks, err := (&MarkUsers{Family: c.Family, Mask: c.MarkMask}).Find(ctx)
+	if err != nil {
 		return nil, err
 	}
 	found = append(found, marks...)

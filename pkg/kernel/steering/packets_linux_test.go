@@ -556,12 +556,14 @@ func TestPostrouting_ComesBeforeOthers(t *testing.T) {
 		bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(2, kernel.UDP, c.egressIP)}
 		own := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
 		masquerade := func(when string) {
+			var tables strings.Builder
 			for i, priority := range []int{SourceNATPriority + 1, -150, 50, 90, 99, 100} {
 				for _, family := range []string{own, "inet"} {
-					for _, n := range c.nodes {
-						n.nftInput(fmt.Sprintf("table %s %s%d { chain c { type nat hook postrouting priority %d; oifname \"eth0\" masquerade; }; }\n", family, when, i, priority))
-					}
+					fmt.Fprintf(&tables, "table %s %s%d { chain c { type nat hook postrouting priority %d; oifname \"eth0\" masquerade; }; }\n", family, when, i, priority)
 				}
+			}
+			for _, n := range c.nodes {
+				n.nftInput(tables.String())
 			}
 		}
 		masquerade("before")

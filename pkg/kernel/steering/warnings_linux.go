@@ -29,8 +29,8 @@ func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	marks, err := markConflicts(ctx, c.Family, c.MarkMask)
-	if err != nil && !errors.Is(err, table.ErrNone) {
+	marks, err := (&MarkUsers{Family: c.Family, Mask: c.MarkMask}).Find(ctx)
+	if err != nil {
 		return nil, err
 	}
 	warnings = append(warnings, marks...)
