@@ -14,7 +14,27 @@ import (
 // protocol in the name of each node, by datagrams and connections, moves no address, and the nodes find each other alive. The same
 // with a host outside.
 func TestAttack_PoolWithoutAKey(t *testing.T) {
-	w := newIdlePoolWorld(t, 3)
+	inBothOuterFamilies(t, poolWithoutAKey)
+}
+
+// inBothOuterFamilies does something in a cluster whose nodes speak by IPv4, and, from default on, in one whose nodes speak by IPv6.
+func inBothOuterFamilies(t *testing.T, do func(w *poolWorld)) {
+	t.Run("IPv4", func(t *testing.T) { do(newIdlePoolWorld(t, 3)) })
+	t.Run("IPv6", func(t *testing.T) {
+		belongsTo(t, usual)
+		do(newIdlePoolWorldOf(t, settings{nodes: 3, families: families[1:]}))
+	})
+}
+
+// outer is the address at which nodes speak with a host.
+func outer(h *lab.Host) netip.Addr {
+	if h.V4.IsValid() {
+		return h.V4
+	}
+	return h.V6
+}
+
+func poolWithoutAKey(w *poolWorld) {
 	w.begin()
 	w.complete()
 	for _, attacker := range []*lab.Host{w.members[2].Host, w.Outside()} {
@@ -27,7 +47,7 @@ func TestAttack_PoolWithoutAKey(t *testing.T) {
 				w.must(attacker.Do(func() error {
 					for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 						for _, to := range w.members {
-							if err := w.speakWithoutKey(to.Host.V4); err != nil {
+							if err := w.speakWithoutKey(outer(to.Host)); err != nil {
 								return err
 							}
 						}
@@ -38,7 +58,7 @@ func TestAttack_PoolWithoutAKey(t *testing.T) {
 			})
 			for _, ip := range w.egressIPs {
 				if now := w.holderOf(ip, nil); now != holders[ip] {
-					t.Errorf("%s has moved from %s to %s", ip, holders[ip].Name, now.Name)
+					w.Errorf("%s has moved from %s to %s", ip, holders[ip].Name, now.Name)
 				}
 			}
 		})
@@ -53,11 +73,14 @@ func TestAttack_PoolWithoutAKey(t *testing.T) {
 // joins them when the port is free.
 func TestAttack_PoolPortIsTaken(t *testing.T) {
 	belongsTo(t, usual)
-	w := newIdlePoolWorld(t, 3)
+	inBothOuterFamilies(t, poolPortIsTaken)
+}
+
+func poolPortIsTaken(w *poolWorld) {
 	squatted := w.members[0]
 	var squatter net.PacketConn
 	w.must(squatted.Host.Do(func() (err error) {
-		squatter, err = net.ListenPacket("udp4", netip.AddrPortFrom(squatted.Host.V4, poolPort).String())
+		squatter, err = net.ListenPacket("udp", netip.AddrPortFrom(outer(squatted.Host), poolPort).String())
 		return err
 	}))
 	defer func() { _ = squatter.Close() }()
@@ -67,7 +90,7 @@ func TestAttack_PoolPortIsTaken(t *testing.T) {
 	w.sees(w.members[1], 2)
 	for _, ip := range w.egressIPs {
 		if holder := w.holderOf(ip, nil); holder == squatted {
-			t.Errorf("%s has taken %s although it hears no other node", holder.Name, ip)
+			w.Errorf("%s has taken %s although it hears no other node", holder.Name, ip)
 		}
 	}
 	w.must(squatter.Close())

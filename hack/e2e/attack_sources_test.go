@@ -190,24 +190,31 @@ func checksum(bytes []byte) uint16 {
 // in its place. It does not leave from the egress IP, the node says who it is, and a restart of the node's process changes nothing.
 func TestAttack_AddressOfAnotherPod(t *testing.T) {
 	belongsTo(t, usual)
-	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
+	w := newSteeredWorld(t, settings{}, nil)
 	victim, node := w.pods[0], w.members[0]
 	attacker := w.runPod("shop", "attacker", node, nil)
 	w.atRest()
-	for _, commands := range [][]string{
-		{fmt.Sprintf("ip addr add %s/32 dev eth0", victim.V4)},
-		{"ip addr flush dev eth0", fmt.Sprintf("ip addr add %s/24 dev eth0", victim.V4), "ip route replace default via 10.128.0.1"},
+	for _, take := range []struct {
+		address  netip.Addr
+		commands []string
+	}{
+		{victim.V4, []string{"ip addr add %s/32 dev eth0"}},
+		{victim.V4, []string{"ip -4 addr flush dev eth0", "ip addr add %s/24 dev eth0", "ip route replace default via 10.128.0.1"}},
+		{victim.V6, []string{"ip addr add %s/128 dev eth0 nodad"}},
+		{victim.V6, []string{"ip -6 addr flush dev eth0 scope global", "ip addr add %s/64 dev eth0 nodad", "ip route replace default via fd00:10:128::1"}},
 	} {
-		w.run(attacker, commands...)
+		for _, command := range take.commands {
+			w.run(attacker, strings.ReplaceAll(command, "%s", take.address.String()))
+		}
 		w.forgeSources([]*lab.Host{attacker})
 		w.eventually(func() error {
 			out, errs, _ := node.Openshift("egress", "verify", "--socket="+node.Socket())
-			if !strings.Contains(out, victim.V4.String()+" is behind") {
+			if !strings.Contains(out, take.address.String()+" is behind") {
 				return fmt.Errorf("verify does not tell of it: %s%s", out, errs)
 			}
 			return nil
 		})
-		w.eventTold("PodAddressClaimedTwice", victim.V4.String())
+		w.eventTold("PodAddressClaimedTwice", take.address.String())
 		node.Stop()
 		node.Start()
 		node.Ready()
