@@ -72,6 +72,13 @@
 // A new interface has its chain some milliseconds after the kernel tells of it, and if the CNI plugin tells of the pod, before the pod
 // starts. A process that begins finds the interfaces that were made while there was none.
 //
+// # What it costs
+//
+// About 115 ns for each packet of a pod, bound or not, of the 3 to 5 µs that a node takes to pass one on: the hook itself is 30 ns, its first
+// rule 45, the comparison of the address 40. `make bench RUN='^steering/packets$'` has the ratios: new flows 0.97 to 1.02 of those
+// without it, packets of established flows 0.94 to 0.96. In nftables there is no cheaper way: a packet of a bridge's port has lost its
+// interface when it comes to the hooks that steering and the source NAT have anyway.
+//
 // # What it is not
 //
 // It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery. A pod
