@@ -109,14 +109,15 @@ test-netns: build ## Run the tests in network namespaces (root); of a binary for
 build-controlplane: ## Build etcd, the programs of Kubernetes' control plane and nodes, and kubectl for the end-to-end tests
 	hack/build-controlplane.sh
 
+# What is judged are processes, not the tests' own code: that is compiled as they are, so that nothing is compiled twice.
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
 	controlplane=$$(hack/build-controlplane.sh) && \
 	debian=$(if $(filter all,$(E2E)),$$(hack/build-debian.sh)) && \
 	image=$(if $(filter all,$(E2E)),$$($(BUILD_IMAGE))) && \
 	conformance=$(if $(filter all,$(E2E)),$(if $(RUN),,$$(hack/build-conformance.sh))) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance \
-		go run ./hack/e2e/report -race -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance CGO_ENABLED=0 \
+		go run -trimpath ./hack/e2e/report -trimpath -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-daemonset
 test-daemonset: ## Run the node as the DaemonSet in images/node, which replaces kube-proxy, on real kubelets (root)
@@ -139,8 +140,8 @@ build-conformance: ## Build upstream's end-to-end specs [sig-network] and what t
 .PHONY: test-conformance
 test-conformance: build build-controlplane build-conformance ## Run upstream's specs [sig-network] on real kubelets (root; MODE=nftables, PROXY=stock, FEATURES=all, FOCUS=REGEXP for some, NODES=6)
 	controlplane=$$(hack/build-controlplane.sh) && conformance=$$(hack/build-conformance.sh) && \
-	MODE=$(MODE) PROXY=$(PROXY) FEATURES=$(FEATURES) FOCUS='$(FOCUS)' NODES=$(NODES) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CONFORMANCE=$$conformance \
-		go test -v -count=1 -timeout=0 -run '^TestConformance_' ./hack/e2e
+	MODE=$(MODE) PROXY=$(PROXY) FEATURES=$(FEATURES) FOCUS='$(FOCUS)' NODES=$(NODES) OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CONFORMANCE=$$conformance CGO_ENABLED=0 \
+		go test -trimpath -v -count=1 -timeout=0 -run '^TestConformance_' ./hack/e2e
 
 .PHONY: test-soak
 test-soak: build build-controlplane ## Change objects all the time, for DURATION=5m, and see that nothing goes wrong (root; MODE=nftables, SCOPE=cluster)
