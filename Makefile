@@ -92,10 +92,12 @@ BUILD_IMAGE = hack/build-image.sh $(CURDIR)/$(OUTPUT) '$(VERSION)'
 image: build ## Make the container image as an OCI image archive from Debian's packages, the same bytes each time
 	$(BUILD_IMAGE)
 
+# What hack/ judges are processes, not the tests' own code: that is compiled as the binary is, so that nothing is compiled twice.
 .PHONY: test
 test: build ## Run all tests but test-e2e's (root for those in network namespaces, skipped with a reason otherwise)
-	packages=$$(go list ./... | grep -v -e /hack/cluster -e /hack/e2e) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) go test -race -count=1 -timeout=30m $$packages
+	go test -race -count=1 -timeout=30m ./cmd/... ./pkg/...
+	packages=$$(go list ./hack/... | grep -v -e /hack/cluster -e /hack/e2e) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CGO_ENABLED=0 go test -trimpath -count=1 -timeout=30m $$packages
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no privilege
@@ -109,7 +111,6 @@ test-netns: build ## Run the tests in network namespaces (root); of a binary for
 build-controlplane: ## Build etcd, the programs of Kubernetes' control plane and nodes, and kubectl for the end-to-end tests
 	hack/build-controlplane.sh
 
-# What is judged are processes, not the tests' own code: that is compiled as they are, so that nothing is compiled twice.
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
 	controlplane=$$(hack/build-controlplane.sh) && \

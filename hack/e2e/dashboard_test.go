@@ -88,13 +88,14 @@ func (w *dashboardWorld) startPrometheus() {
 // TestDashboard_EveryQueryHasData, also those of the alerts: of nodes whose pods speak, come and go, that move an egress IP
 // and refuse something.
 func TestDashboard_EveryQueryHasData(t *testing.T) {
+	belongsTo(t, usual)
 	w := newDashboardWorld(t)
 	board := readDashboard(t)
 	w.crowd(50)
 	w.runPod("shop", "late", w.members[2], web)
 	w.namespace("bank")
 	w.service("bank", "late", w.egressIPs, nil, tcp80) // refused: the addresses are shop's
-	for least := by(t, 0, 30*time.Second, time.Minute); ; {
+	for least := by(t, 30*time.Second, 30*time.Second, time.Minute); ; {
 		w.movesEgressIP()
 		w.startsPods()
 		if time.Since(w.began) > least {

@@ -21,8 +21,9 @@ import (
 // a pod or a node. Every few events there is a quiet moment, in which the nodes hold what is right. SEED=N makes the same
 // choices again; how they meet is up to the machine.
 func TestSteering_RandomEvents(t *testing.T) {
+	belongsTo(t, usual)
 	w := newRandomWorld(t)
-	events := by(t, 60, 120, 1000)
+	events := by(t, 120, 120, 1000)
 	began := time.Now()
 	for made := 0; made < events; {
 		for range 8 + w.r.IntN(8) {

@@ -22,6 +22,7 @@ import (
 // TestRealNode_PodsAPITellsLabels: pods of a real kubelet that speak at once leave from where they should. The node may not
 // read pods: the kubelet tells it their labels. It puts the CNI plugin into the kubelet's list itself.
 func TestRealNode_PodsAPITellsLabels(t *testing.T) {
+	belongsTo(t, usual)
 	before := surroundings(t)
 	w := newPodsAPIWorld(t)
 	w.claim("shop", w.ips(10)...)
@@ -29,7 +30,7 @@ func TestRealNode_PodsAPITellsLabels(t *testing.T) {
 	var old []realPod
 	w.scenario("without the plugin", func() { old = w.leaks() })
 	w.scenario("the node installs the plugin", func() { w.installs(old) })
-	w.scenario("with the plugin", func() { w.speak(by(t, 20, 50, 200)) })
+	w.scenario("with the plugin", func() { w.speak(by(t, 50, 50, 200)) })
 	for _, m := range w.machines {
 		m.Close()
 	}

@@ -45,7 +45,7 @@ const (
 // soakTime is how long the soak takes with each scope.
 func soakTime(t *testing.T) time.Duration {
 	t.Helper()
-	return lasts(t, 15*time.Second, 25*time.Second, 5*time.Minute)
+	return lasts(t, 25*time.Second, 25*time.Second, 5*time.Minute)
 }
 
 // lasts returns how long something is done in each share, unless the environment variable DURATION says so.
@@ -69,6 +69,7 @@ func lasts(t *testing.T, ci, usually, all time.Duration) time.Duration {
 // plan that follows changes is always the one for all objects. At the end the nodes need no more memory than at
 // the beginning.
 func TestSoak_NothingGoesWrong(t *testing.T) {
+	belongsTo(t, usual)
 	for _, scope := range soakScopes(t) {
 		t.Run(string(scope), func(t *testing.T) { newSoak(t, scope).run(soakTime(t)) })
 	}
