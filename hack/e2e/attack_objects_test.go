@@ -43,7 +43,10 @@ func TestAttack_NodeAddresses(t *testing.T) {
 	pod, other, partner := addresses(w.pods[1].V4, w.pods[1].V6), addresses(w.members[1].Host.V4, w.members[1].Host.V6), addresses(w.Far().V4, w.Far().V6)
 	own := addresses(liar.Host.V4, liar.Host.V6)
 	added := func(ip netip.Addr) string {
-		return ip.String() + " of the node node-3 is not one that it registered with"
+		return ip.String() + " of the node node-3 is not the one that it registered with"
+	}
+	ignored := func(ip netip.Addr) string {
+		return ip.String() + " of the node node-3 is ignored because it is not the one"
 	}
 	egress := addrs(w.egressIPs)
 	w.registered = map[string]map[v1.NodeAddress]bool{liar.Name: {}}
@@ -55,7 +58,7 @@ func TestAttack_NodeAddresses(t *testing.T) {
 		internal, external []netip.Addr
 		told               string // part of the Event; empty for none
 	}{
-		{"egress IPs", append(slices.Clone(egress), own...), nil, added(egress[0])},
+		{"egress IPs", append(slices.Clone(egress), own...), nil, ignored(egress[0])},
 		{"egress IPs alone", egress, nil, added(egress[1])},
 		{"a pod's", append(pod, own...), nil, pod[0].String() + " of the node node-3 is ignored"},
 		{"a partner's as ExternalIPs", own, partner, ""},

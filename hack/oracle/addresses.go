@@ -68,7 +68,7 @@ func (c Cluster) isNodes(ip netip.Addr) bool {
 	return slices.Contains(c.nodeAddresses(), ip) && !c.AllowNodeIPs
 }
 
-// "Of each IP family, a node's address is its first InternalIP that is not ignored."
+// "Of each IP family, a node's address is the first InternalIP that is not ignored of those with which it registered": here, of all.
 func (c Cluster) nodeAddresses() (addrs []netip.Addr) {
 	for _, node := range c.Nodes {
 		for _, is4 := range []bool{true, false} {

@@ -16,7 +16,9 @@ func (s *state) setNode(object *v1.Node) (changed bool) {
 	converted := convertNode(object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.registered.note(object.Name, string(object.UID), converted)
+	if s.config.KeptNodes != "" {
+		s.registered.note(object, converted)
+	}
 	if object.Name == s.config.NodeName {
 		changed = s.setPodCIDRs(convertCIDRs(object.Spec.PodCIDRs))
 	}

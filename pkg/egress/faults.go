@@ -78,10 +78,8 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()
-	for _, name := range families {
-		for _, message := range e.steerer.marked[name] {
-			faults = append(faults, fault{marked, message})
-		}
+	for _, message := range e.steerer.marked {
+		faults = append(faults, fault{marked, message})
 	}
 	add(unannounced, "this node does not announce its egress IPs directly, or is not believed, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
 	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])

@@ -58,10 +58,10 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	}
 	e.keysFail(nil)
 	expect("", "")
-	e.steerer.marked[v1.IPv6Protocol] = []string{"a rule in the nftables chain pre uses bits of the mark"}
+	e.steerer.marked = []string{"a rule in the nftables chain pre uses bits of the mark"}
 	e.faultsChanged()
 	expect("a rule in the nftables chain pre uses bits of the mark", marked)
-	e.steerer.marked[v1.IPv6Protocol] = nil
+	e.steerer.marked = nil
 	e.faultsChanged()
 	expect("", "")
 	e.announcerFails(errors.New("process 7 has the port"))

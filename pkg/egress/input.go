@@ -154,7 +154,7 @@ func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, p
 // objects cannot be read is in err.
 func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Addr]bool, err error) {
 	s = newState(config)
-	errs := []error{s.loadRegistrations()}
+	errs := []error{s.loadRegistrations()} // see CheckKeptNodes
 	for _, object := range objects.Services {
 		s.setService(object)
 	}

@@ -387,7 +387,8 @@ func internalIPs(object *v1.Node) (ips []netip.Addr) {
 
 func equalNodes(a, b map[v1.IPFamily]plan.Node) bool {
 	return maps.EqualFunc(a, b, func(x, y plan.Node) bool {
-		return x.Name == y.Name && x.Created.Equal(y.Created) && slices.Equal(x.InternalIPs, y.InternalIPs) && slices.Equal(x.Added, y.Added)
+		return x.Name == y.Name && x.Created.Equal(y.Created) && slices.Equal(x.InternalIPs, y.InternalIPs) &&
+			(x.Registered == nil) == (y.Registered == nil) && slices.Equal(x.Registered, y.Registered)
 	})
 }
 

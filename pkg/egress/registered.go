@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // A kubelet writes its Node's addresses whenever it likes, and what it writes later counts for less than what it registered with: see
@@ -21,14 +22,14 @@ import (
 type registration struct {
 	// UID is the Node's: a kubelet can neither change it nor delete its Node.
 	UID string `json:"uid"`
-	// InternalIPs are the first ones that it told of each IP family, at most mostRegistered.
+	// InternalIPs are the first ones that it told, of both IP families, at most mostRegistered.
 	InternalIPs []netip.Addr `json:"internalIPs"`
 	// seen: this process has seen the Node.
 	seen bool
 }
 
-// mostRegistered is how many addresses of an IP family a Node can have registered with.
-const mostRegistered = 16
+// mostRegistered is how many addresses a Node can have registered with.
+const mostRegistered = 32
 
 // registrations are those of all Nodes, by name.
 type registrations struct {
@@ -37,26 +38,33 @@ type registrations struct {
 	changed bool
 }
 
-// note takes what a Node tells, by IP family, and notes in it which of its addresses are added.
-func (r *registrations) note(name, uid string, told map[v1.IPFamily]plan.Node) {
+// note takes what a Node tells, by IP family, and notes there what it registered with. A Node without any address has not
+// registered yet, nor has one whose cloud provider will give it another one.
+func (r *registrations) note(object *v1.Node, told map[v1.IPFamily]plan.Node) {
+	name, uid := object.Name, string(object.UID)
 	known := r.nodes[name]
 	if known == nil || known.UID != uid {
 		known = &registration{UID: uid}
 		r.nodes[name], r.changed = known, true
 	}
 	known.seen = true
+	if len(known.InternalIPs) == 0 {
+		if uninitialized(object) {
+			return
+		}
+		ips := internalIPs(object)
+		known.InternalIPs = ips[:min(len(ips), mostRegistered)]
+		r.changed = r.changed || len(ips) > 0
+	}
 	for family, node := range told {
-		if len(ofFamily(family, known.InternalIPs, self)) == 0 {
-			known.InternalIPs = append(known.InternalIPs, node.InternalIPs[:min(len(node.InternalIPs), mostRegistered)]...)
-			r.changed = true
-		}
-		for _, ip := range node.InternalIPs {
-			if !slices.Contains(known.InternalIPs, ip) {
-				node.Added = append(node.Added, ip)
-			}
-		}
+		node.Registered = append([]netip.Addr{}, ofFamily(family, known.InternalIPs, self)...)
 		told[family] = node
 	}
+}
+
+// uninitialized tells whether a Node waits for its cloud provider. Kubelets cannot change their Nodes' taints.
+func uninitialized(object *v1.Node) bool {
+	return slices.ContainsFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == extension.TaintUninitialized })
 }
 
 func self(ip netip.Addr) netip.Addr { return ip }
@@ -113,6 +121,11 @@ func (s *state) loadRegistrations() error {
 		return fmt.Errorf("reading with which addresses Nodes registered, so that what they tell now counts as that: %w", err)
 	}
 	return nil
+}
+
+// CheckKeptNodes returns why what Nodes registered with cannot be read from a file; nil if it can, or if there is none.
+func CheckKeptNodes(file string) error {
+	return newState(Config{KeptNodes: file}).loadRegistrations()
 }
 
 // keepRegistrations keeps what Nodes registered with, until the context ends. Of errors that last it tells the first.

@@ -13,7 +13,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -288,7 +287,6 @@ func (h *history) event(s stateTest) effect {
 		return s.deleteSlice(slice)
 	case 5:
 		h.nodes[node] = newNode(node, [][]string{nil, {"10.128.0.0/31"}, {"10.128.0.2/31", "fd00:10::/127"}}[h.IntN(3)]...)
-		h.nodes[node].UID = types.UID(fmt.Sprint(h.Uint64())) // another Node each time: all its addresses count
 		if h.IntN(2) > 0 {
 			h.nodes[node].Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: h.one("203.0.113.2", "10.128.0.1")}}
 		}

@@ -79,7 +79,7 @@ type steerer struct {
 	seen   map[string]holders.NodeSeen
 	judged *judgedNodes
 	// marked has which rules of others use bits of the mark.
-	marked map[v1.IPFamily][]string
+	marked []string
 	// failing has why Leases cannot be used, unannounced why nothing is announced directly.
 	failing     map[holders.Access]error
 	unannounced error
@@ -137,7 +137,6 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		claimed:   map[v1.IPFamily][]netip.Addr{},
 		coming:    map[netip.Addr]time.Time{},
 		seen:      map[string]holders.NodeSeen{},
-		marked:    map[v1.IPFamily][]string{},
 		clashes:   newClashes(),
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}

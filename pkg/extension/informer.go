@@ -21,7 +21,10 @@ func NewNodes(client kubernetes.Interface, explain func(error) error, labels []s
 	return informer
 }
 
-// StripNode leaves of a Node its names, age, addresses, networks of pods and readiness, and labels with one of these keys:
+// TaintUninitialized is on a Node to which its cloud provider has yet to give its addresses (k8s.io/cloud-provider/api).
+const TaintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// StripNode leaves of a Node its names, age, addresses, networks of pods, readiness and TaintUninitialized, and labels with one of these keys:
 // there are many Nodes, and they are large. It returns other objects as they are.
 func StripNode(object any, labels []string) any {
 	node, ok := object.(*v1.Node)
@@ -30,7 +33,10 @@ func StripNode(object any, labels []string) any {
 	}
 	stripped := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, CreationTimestamp: node.CreationTimestamp},
-		Spec:       v1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
+		Spec: v1.NodeSpec{
+			PodCIDRs: node.Spec.PodCIDRs,
+			Taints:   slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t v1.Taint) bool { return t.Key != TaintUninitialized }),
+		},
 		Status: v1.NodeStatus{
 			Addresses:  node.Status.Addresses,
 			Conditions: slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return c.Type != v1.NodeReady }),

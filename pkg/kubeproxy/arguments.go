@@ -85,7 +85,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'all': those of every IP protocol, ICMP included.")
 	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. "+
 		"A list replaces the default, which is link-local addresses and multicast groups.")
-	fs.BoolVar(&f.excludeNodes, excludeNodesKey, true, "Packets to the addresses of the cluster's nodes are never SNATed either: to the first InternalIP of each, of each IP family. "+
+	fs.BoolVar(&f.excludeNodes, excludeNodesKey, true, "Packets to the addresses of the cluster's nodes are never SNATed either: to the first InternalIP of each IP family that each registered with. "+
 		"A kubelet writes its own; if you do not trust them all, set this to 'false' and name the nodes' networks in egress-snat-exclude-cidrs. ExternalIPs belong there, too.")
 	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere. "+
 		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
@@ -93,7 +93,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"Several values for a namespace add up, and one network may be given to several namespaces. "+
 		"*=CIDR: where the egress IPs of all namespaces that are not named may lie; without it, wherever nothing is reserved. "+
 		"A reserved network must not have nodes' addresses, which are ignored there: so no kubelet that claims an egress IP as its own has it refused.")
-	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An external IP that is a node's primary address (its first InternalIP) may be an egress IP.")
+	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An external IP that is a node's primary address (the first InternalIP that it registered with) may be an egress IP.")
 	fs.BoolVar(&f.loadBalancerIPs, loadBalancersKey, false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
 		"(status.loadBalancer.ingress, of ipMode VIP).")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+

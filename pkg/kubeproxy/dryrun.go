@@ -39,7 +39,8 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	if !p.flags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}
-	p.extension.NodeName, p.extension.KeptNodes = p.nodeName(), keptNodes(p.flags.socket)
+	p.extension.NodeName = p.nodeName()
+	p.takeRegistrations(warnings)
 	objects, err := p.listObjects(ctx, warnings)
 	if err != nil {
 		return p.explain(err)
@@ -193,6 +194,19 @@ func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, ob
 	var hardwareErr error
 	objects.Hardware, hardwareErr = steering.Neighbours()
 	return errors.Join(err, hardwareErr)
+}
+
+// takeRegistrations has the plan know what Nodes registered with, as far as the node has kept that where this user can read it.
+func (p *Proxy) takeRegistrations(warnings io.Writer) {
+	file := keptNodes(p.flags.socket)
+	if p.overrides.Manifests != "" {
+		return
+	}
+	if err := egress.CheckKeptNodes(file); err != nil {
+		_, _ = fmt.Fprintf(warnings, "What Nodes tell now counts as what they registered with: %v\n", err)
+		return
+	}
+	p.extension.KeptNodes = file
 }
 
 func (p *Proxy) loadObjects() (egress.Objects, error) {

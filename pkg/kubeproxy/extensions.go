@@ -21,7 +21,10 @@ type extensions struct {
 // newExtensions returns those that are switched on.
 func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 	if p.flags.enabled {
-		p.extension.NodeName, p.extension.KeptNodes = p.nodeName(), keptNodes(p.flags.socket)
+		p.extension.NodeName = p.nodeName()
+		if p.overrides.Manifests == "" { // no kubelet writes these
+			p.extension.KeptNodes = keptNodes(p.flags.socket)
+		}
 		if err := p.checkSteering(ctx); err != nil {
 			return extensions{}, err
 		}

@@ -66,8 +66,25 @@ func trusted(file *os.File) error {
 	return nil
 }
 
-// Save replaces a file as a whole, and returns when it is there after a loss of power, too. Its last line must end.
-func Save(path string, text []byte) (err error) {
+// Save replaces a file as a whole, and returns when it is there after a loss of power, too. Its last line must end. The same failure
+// has the same words each time.
+func Save(path string, text []byte) error {
+	err := save(path, text)
+	var ofFile *fs.PathError
+	var ofRename *os.LinkError
+	switch { // these name a temporary file
+	case errors.As(err, &ofFile):
+		err = ofFile.Err
+	case errors.As(err, &ofRename):
+		err = ofRename.Err
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func save(path string, text []byte) (err error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err

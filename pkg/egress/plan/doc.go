@@ -48,8 +48,8 @@
 // # Nodes' addresses
 //
 // A kubelet writes its Node's addresses, and it may lie. So the plan believes little of them. Of each IP family, a node's
-// address is its first InternalIP that is not ignored, of those with which it registered, or else of all. Ignored, and told by an
-// Event about the Node (NodeAddressIgnored), is one
+// address is the first InternalIP that is not ignored of those with which it registered, as long as it tells that, or else of all.
+// Ignored, and told by an Event about the Node (NodeAddressIgnored), is one
 //   - that packets cannot come from (see InvalidAddress below);
 //   - that lies in a cluster CIDR, where pods are, or in a service CIDR;
 //   - that lies where egress IPs are: in a network of proxyArguments.egress-snat-assign-cidrs, or in one that
@@ -58,10 +58,11 @@
 //
 // ExternalIPs, host names and further InternalIPs do not count.
 //
-// A Node registered with the InternalIPs of an IP family that it told first. One that it tells later is how other nodes reach it, if it
-// has none of the first any more; but that address is neither excluded from SNAT nor kept from being an egress IP, and the Node is
-// told of. A kubelet cannot delete its Node: if a node's address has truly changed, an administrator deletes the Node, and it
-// registers anew. Each node keeps what it saw first, for its next process.
+// A Node registered with the InternalIPs that it told first, of both IP families, once its cloud provider has initialized it. If it does
+// not tell its address of these any more, another one is how other nodes reach it; but that is neither excluded from SNAT nor kept
+// from being an egress IP, and the Node is told of. A kubelet cannot delete its Node: if a node has truly got another address, an
+// administrator has it register anew. Each node keeps what it saw first, for its next process; one without that, for example because
+// it has just joined, takes what it sees for it.
 //
 // Where several Nodes have the same address, it is said to be that of the oldest (creationTimestamp, then name) that registered with
 // it, and the others are told. None of them loses it, nor anything by it: whoever lies can take nothing from the other.

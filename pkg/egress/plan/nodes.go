@@ -17,12 +17,10 @@ type Node struct {
 	Created time.Time `json:"created,omitzero"`
 	// InternalIPs are those of the plan's IP family, in the Node's order.
 	InternalIPs []netip.Addr `json:"internalIPs"`
-	// Added are those of InternalIPs with which the Node did not register: its kubelet told them later.
-	Added []netip.Addr `json:"added,omitempty"`
+	// Registered are those of the plan's IP family that it had when it registered, in its order; nil if that is not known. Then
+	// InternalIPs count.
+	Registered []netip.Addr `json:"registered"`
 }
-
-// registeredWith tells whether the Node has had an address from the beginning.
-func (n Node) registeredWith(ip netip.Addr) bool { return !slices.Contains(n.Added, ip) }
 
 // mostFaults is how many NodeFaults there are of a Node at most: a kubelet may tell thousands of addresses.
 const mostFaults = 5
@@ -63,26 +61,26 @@ func newNodes(in Input) *nodes {
 		told: make(map[netip.Addr][]string, len(in.Nodes)), of: map[string]int{},
 	}
 	foreign, list := NewForeign(in), oldestNodes(in.Nodes)
-	var later []Node
+	later := map[string]bool{}
 	for _, node := range list {
-		ip := foreign.Primary(node)
-		if !ip.IsValid() {
+		ip, registered := foreign.primary(node)
+		switch {
+		case !ip.IsValid():
 			continue
-		}
-		n.primary[node.Name] = ip
-		if !node.registeredWith(ip) {
-			later = append(later, node)
-		} else if n.names[ip] == "" {
+		case !registered:
+			later[node.Name] = true
+		case n.names[ip] == "":
 			n.names[ip] = node.Name
 		}
+		n.primary[node.Name] = ip
 	}
-	for _, node := range later {
-		if ip := n.primary[node.Name]; n.names[ip] == "" {
+	for _, node := range list {
+		if ip := n.primary[node.Name]; later[node.Name] && n.names[ip] == "" {
 			n.names[ip], n.added[ip] = node.Name, true
 		}
 	}
 	for _, node := range list {
-		n.tell(node, foreign)
+		n.tell(node, foreign, later[node.Name])
 	}
 	slices.SortFunc(n.faults, func(a, b NodeFault) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Address.Compare(b.Address), cmp.Compare(a.Message, b.Message))
@@ -91,10 +89,14 @@ func newNodes(in Input) *nodes {
 }
 
 // tell notes what a Node tells, and what is wrong with it. Whoever lies about another node's address harms nobody else: both have it.
-func (n *nodes) tell(node Node, foreign Foreign) {
+func (n *nodes) tell(node Node, foreign Foreign, added bool) {
 	primary := n.primary[node.Name]
-	if owner := n.names[primary]; primary.IsValid() && owner != node.Name {
+	switch owner := n.names[primary]; {
+	case primary.IsValid() && owner != node.Name:
 		n.fault(node.Name, primary, "InternalIP %s of the node %s is that of another node, %s: delete the Node that is no more, or correct the address", primary, node.Name, owner)
+	case added:
+		n.fault(node.Name, primary, "InternalIP %s of the node %s is not the one that it registered with, so it is neither excluded from SNAT nor kept from being an egress IP; "+
+			"if the node has truly got another address, let it register anew: drain it, delete its Node, restart its kubelet, and give it its labels again", primary, node.Name)
 	}
 	passed := false // what comes behind the primary address matters to nobody
 	for _, ip := range node.InternalIPs {
@@ -102,17 +104,19 @@ func (n *nodes) tell(node Node, foreign Foreign) {
 		switch because := foreign.forbid(ip); {
 		case because != "":
 			n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it %s", ip, node.Name, because)
-		case !passed && !node.registeredWith(ip):
-			n.fault(node.Name, ip, "InternalIP %s of the node %s is not one that it registered with, so it is neither excluded from SNAT nor kept from being an egress IP; "+
-				"if the node's address has changed, delete the Node, and its kubelet registers it anew: kubectl delete node %s", ip, node.Name, node.Name)
+		case !passed && ip != primary:
+			n.fault(node.Name, ip, "InternalIP %s of the node %s is ignored because it is not the one that it registered with", ip, node.Name)
 		}
 		passed = passed || ip == primary
 	}
 }
 
 func (n *nodes) fault(node string, ip netip.Addr, format string, args ...any) {
+	if n.of[node] >= mostFaults {
+		return // before the message is made: a Node may tell tens of thousands
+	}
 	f := NodeFault{Node: node, Address: ip, Message: fmt.Sprintf(format, args...)}
-	if n.of[node] < mostFaults && !slices.Contains(n.faults[len(n.faults)-n.of[node]:], f) {
+	if !slices.Contains(n.faults[len(n.faults)-n.of[node]:], f) {
 		n.of[node]++
 		n.faults = append(n.faults, f)
 	}
@@ -161,19 +165,33 @@ func NewForeign(in Input) Foreign {
 	return f
 }
 
-// Primary returns the address of a node, if there is one with which it registered; invalid if it has none. Other nodes have no part
-// in it.
-func (f Foreign) Primary(node Node) (ip netip.Addr) {
-	for _, told := range node.InternalIPs {
-		switch {
-		case f.forbid(told) != "":
-		case node.registeredWith(told):
-			return told
-		case !ip.IsValid():
-			ip = told
+// Primary returns the address of a node: the one with which it registered, if it still tells that; invalid if it has none. Other
+// nodes have no part in it.
+func (f Foreign) Primary(node Node) netip.Addr {
+	ip, _ := f.primary(node)
+	return ip
+}
+
+// primary is Primary, and tells whether the node registered with the address.
+func (f Foreign) primary(node Node) (ip netip.Addr, registered bool) {
+	first := f.first(node.InternalIPs)
+	if node.Registered == nil {
+		return first, true
+	}
+	if ip = f.first(node.Registered); ip.IsValid() && slices.Contains(node.InternalIPs, ip) {
+		return ip, true
+	}
+	return first, false
+}
+
+// first returns the first address that can be a node's; invalid if there is none.
+func (f Foreign) first(list []netip.Addr) netip.Addr {
+	for _, ip := range list {
+		if f.forbid(ip) == "" {
+			return ip
 		}
 	}
-	return ip
+	return netip.Addr{}
 }
 
 // forbid returns why an address cannot be a node's, or nothing.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,8 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 	node := func(name string, age int, ips ...string) Node {
 		return Node{Name: name, Created: time.Unix(int64(1000-age), 0), InternalIPs: addrs(ips...)}
 	}
-	added := func(node Node, ips ...string) Node {
-		node.Added = addrs(ips...)
+	with := func(node Node, ips ...string) Node {
+		node.Registered = append([]netip.Addr{}, addrs(ips...)...)
 		return node
 	}
 	in := Input{
@@ -46,12 +47,17 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5"}}},
 		"each once": {nodes: []Node{node("n", 1, "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.1", "10.128.0.2")},
 			told: told{"n": {"10.128.0.1", "10.128.0.2"}}},
-		"registered ones count first": {nodes: []Node{added(node("n", 1, "192.0.2.3", "192.0.2.2", "192.0.2.4"), "192.0.2.3", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.2"},
-			told: told{"n": {"192.0.2.3 of the node n is not one that it registered with"}}},
-		"added alone": {nodes: []Node{added(node("n", 1, "10.128.0.5", "192.0.2.3", "192.0.2.4"), "10.128.0.5", "192.0.2.3", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.3"},
-			told: told{"n": {"10.128.0.5 of the node n is ignored", "192.0.2.3 of the node n is not one that it registered with"}}},
-		"added by an older node": {nodes: []Node{added(node("liar", 2, "192.0.2.2"), "192.0.2.2"), node("old", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.2", "liar": "192.0.2.2"},
-			told: told{"liar": {"192.0.2.2 of the node liar is not one that it registered with", "192.0.2.2 of the node liar is that of another node, old"}}},
+		"the registered one counts": {nodes: []Node{with(node("n", 1, "192.0.2.3", "192.0.2.2", "192.0.2.4"), "192.0.2.2", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.2"},
+			told: told{"n": {"192.0.2.3 of the node n is ignored because it is not the one that it registered with"}}},
+		"the first registered one counts": {nodes: []Node{with(node("n", 1, "192.0.2.4", "192.0.2.2"), "192.0.2.2", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.2"},
+			told: told{"n": {"192.0.2.4 of the node n is ignored because it is not the one that it registered with"}}},
+		"the second registered one is another": {nodes: []Node{with(node("n", 1, "192.0.2.4"), "192.0.2.2", "192.0.2.4")}, want: map[string]string{"n": "192.0.2.4"},
+			told: told{"n": {"192.0.2.4 of the node n is not the one that it registered with"}}},
+		"a registered one that is ignored": {nodes: []Node{with(node("n", 1, "192.0.2.2"), "10.128.0.5", "192.0.2.2")}, want: map[string]string{"n": "192.0.2.2"}},
+		"not registered": {nodes: []Node{with(node("n", 1, "10.128.0.5", "192.0.2.3", "192.0.2.4"))}, want: map[string]string{"n": "192.0.2.3"},
+			told: told{"n": {"10.128.0.5 of the node n is ignored", "192.0.2.3 of the node n is not the one that it registered with"}}},
+		"not registered, of an older node": {nodes: []Node{with(node("liar", 2, "192.0.2.2"), "192.0.2.3"), node("old", 1, "192.0.2.2")}, want: map[string]string{"old": "192.0.2.2", "liar": "192.0.2.2"},
+			told: told{"liar": {"192.0.2.2 of the node liar is that of another node, old"}}},
 		"another node's is told first": {nodes: []Node{node("old", 2, "192.0.2.2"), node("n", 1, "10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "10.128.0.5", "192.0.2.2")},
 			want: map[string]string{"old": "192.0.2.2", "n": "192.0.2.2"},
 			told: told{"n": {"10.128.0.1", "10.128.0.2", "10.128.0.3", "10.128.0.4", "192.0.2.2 of the node n is that of another node, old"}}},
@@ -117,33 +123,31 @@ func TestBuild_LyingNodes(t *testing.T) {
 }
 
 // TestBuild_AddedAddresses: whatever a Node that has registered tells later, also an egress IP outside of all egress networks or a
-// partner's address, pods stay bound and the partner is not excluded.
+// partner's address, and in whatever order, pods stay bound and the partner is not excluded.
 func TestBuild_AddedAddresses(t *testing.T) {
 	pod := owned("a", 0, "203.0.113.1", "10.128.0.5")
 	pod.Endpoints[0].Node = "honest"
-	for _, told := range [][]string{{"203.0.113.1"}, {"198.51.100.7"}, {"203.0.113.1", "192.0.2.3"}, {"198.51.100.7", "203.0.113.1", "192.0.2.3"}, {"192.0.2.2"}, {"10.128.0.5"}} {
-		liar := Node{Name: "liar", InternalIPs: addrs(told...)}
-		for _, ip := range liar.InternalIPs {
-			if ip != addr("192.0.2.3") { // with which it registered
-				liar.Added = append(liar.Added, ip)
+	own := addr("192.0.2.3")
+	for _, registered := range [][]string{{"192.0.2.3"}, {"192.0.2.3", "203.0.113.1", "198.51.100.7"}, {}} {
+		for _, told := range [][]string{{"203.0.113.1"}, {"198.51.100.7"}, {"203.0.113.1", "192.0.2.3"}, {"198.51.100.7", "203.0.113.1", "192.0.2.3"}, {"192.0.2.2"}, {"10.128.0.5"}} {
+			liar := Node{Name: "liar", InternalIPs: addrs(told...), Registered: append([]netip.Addr{}, addrs(registered...)...)}
+			in := Input{
+				ClusterCIDRs: prefixes("10.128.0.0/14"), ExcludeNodes: true, Claims: []Claim{pod},
+				Nodes: []Node{{Name: "honest", Created: time.Unix(2, 0), InternalIPs: addrs("192.0.2.2")}, liar},
 			}
-		}
-		in := Input{
-			ClusterCIDRs: prefixes("10.128.0.0/14"), ExcludeNodes: true, Claims: []Claim{pod},
-			Nodes: []Node{{Name: "honest", Created: time.Unix(2, 0), InternalIPs: addrs("192.0.2.2")}, liar},
-		}
-		p, want := Build(in), prefixes("192.0.2.2/32")
-		if len(liar.Added) < len(told) {
-			want = prefixes("192.0.2.2/32", "192.0.2.3/32") // its own address as well
-		}
-		if len(p.Bindings) != 1 || len(p.Refusals) != 0 {
-			t.Errorf("%s: bindings %v, refusals %v", told, p.Bindings, p.Refusals)
-		}
-		if diff := cmp.Diff(want, p.Exclusions, compareNetip); diff != "" {
-			t.Errorf("%s: exclusions (-want +got):\n%s", told, diff)
-		}
-		if _, _, faults := PrimaryAddresses(in); len(faults) == 0 || faults[0].Node != "liar" {
-			t.Errorf("%s: told: %v", told, faults)
+			p, want := Build(in), prefixes("192.0.2.2/32")
+			if slices.Contains(liar.InternalIPs, own) && len(registered) > 0 {
+				want = prefixes("192.0.2.2/32", "192.0.2.3/32")
+			}
+			if len(p.Bindings) != 1 || len(p.Refusals) != 0 {
+				t.Errorf("registered with %s, tells %s: bindings %v, refusals %v", registered, told, p.Bindings, p.Refusals)
+			}
+			if diff := cmp.Diff(want, p.Exclusions, compareNetip); diff != "" {
+				t.Errorf("registered with %s, tells %s: exclusions (-want +got):\n%s", registered, told, diff)
+			}
+			if _, _, faults := PrimaryAddresses(in); len(faults) == 0 || faults[0].Node != "liar" {
+				t.Errorf("registered with %s, tells %s: told %v", registered, told, faults)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/google/nftables"
@@ -80,7 +81,7 @@ func (s *pathState) foreignRoute(r netlink.Route) {
 
 // markConflicts returns which nftables rules of others use bits of the mark, of iptables-nft as well; a line for each
 // chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are. Packets of the IP family do not pass tables of
-// the other one.
+// the other one; those of both are meant if the family is empty.
 func markConflicts(c *table.Conn, of kernel.Family, mask uint32) (found conflict, err error) {
 	other := map[kernel.Family]nftables.TableFamily{kernel.IPv4: nftables.TableFamilyIPv6, kernel.IPv6: nftables.TableFamilyIPv4}[of]
 	chains, err := c.ListChains()
@@ -92,6 +93,9 @@ func markConflicts(c *table.Conn, of kernel.Family, mask uint32) (found conflict
 			continue // with tens of thousands of chains, and other bits
 		}
 		rules, err := c.GetRules(chain.Table, chain)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, fmt.Errorf("list the nftables rules of others: %w", err)
+		}
 		if err != nil {
 			continue // of a kind that the library does not know, or gone meanwhile
 		}
@@ -108,6 +112,7 @@ func markConflicts(c *table.Conn, of kernel.Family, mask uint32) (found conflict
 
 // MarkUsers finds the rules of others that use bits of a mask, again and again.
 type MarkUsers struct {
+	// Family is the IP family whose packets are meant; both if it is empty.
 	Family kernel.Family
 	Mask   uint32
 	found  table.Found[conflict]

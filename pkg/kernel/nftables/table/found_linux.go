@@ -26,6 +26,9 @@ func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, er
 	}
 	defer c.Close()
 	generation, err := c.Generation()
+	if errors.Is(err, ErrNone) {
+		return none, nil
+	}
 	if err != nil {
 		return none, fmt.Errorf("ask for the generation of nftables: %w", err)
 	}
