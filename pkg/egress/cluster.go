@@ -145,7 +145,7 @@ func (s *state) nodeFaults(family v1.IPFamily) []plan.NodeFault { return s.judge
 // judgedNodes are the nodes' addresses of an IP family as the plan has them.
 type judgedNodes struct {
 	primary map[string]netip.Addr
-	// oldest has the oldest node of each address of primary.
+	// oldest has the oldest node of each address of primary, of those that registered with it if there are any.
 	oldest map[netip.Addr]string
 	faults []plan.NodeFault
 }
