@@ -68,16 +68,28 @@ func TestNeighbours_Marks(t *testing.T) {
 // tellMarks waits until all nodes tell of a chain that uses bits of the mark, or of none.
 func (w *world) tellMarks(chain string) {
 	w.Helper()
+	w.allTell(func(verify, metrics string) error {
+		metric := fmt.Sprintf("egress_snat_steering_fault{reason=\"marks\"} %d\n", map[bool]int{true: 1}[chain != ""])
+		told := strings.Contains(verify, "uses bits of egress SNAT's mark")
+		if told != (chain != "") || !strings.Contains(verify, chain) || !strings.Contains(metrics, metric) {
+			return fmt.Errorf("want %s and %q told; verify says %s", metric, chain, verify)
+		}
+		return nil
+	})
+}
+
+// allTell waits until what each node's verification says, and its metrics, are right.
+func (w *world) allTell(right func(verify, metrics string) error) {
+	w.Helper()
 	for _, m := range w.members {
 		w.eventually(func() error {
-			out, errs, _ := m.Openshift("egress", "verify", "--socket="+m.Socket())
+			out, _, _ := m.Openshift("egress", "verify", "--socket="+m.Socket())
 			got, err := w.get(m.Host, metricsAt, "/metrics")
-			if err != nil {
-				return err
+			if err == nil {
+				err = right(out, got.body)
 			}
-			metric := fmt.Sprintf("egress_snat_steering_fault{reason=\"marks\"} %d\n", map[bool]int{true: 1}[chain != ""])
-			if told := strings.Contains(out, "nftables chain "+chain+" uses bits"); told != (chain != "") || !strings.Contains(got.body, metric) {
-				return fmt.Errorf("%s: want %s and %q told; verify says %s%s", m.Name, metric, chain, out, errs)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
 			}
 			return nil
 		})
@@ -94,21 +106,14 @@ func (w *world) masqueradeAt(name string, priority int) {
 // with this name.
 func (w *world) tellEarlierNAT(table string, chains int) {
 	w.Helper()
-	for _, m := range w.members {
-		w.eventually(func() error {
-			out, errs, _ := m.Openshift("egress", "verify", "--socket="+m.Socket())
-			got, err := w.get(m.Host, metricsAt, "/metrics")
-			if err != nil {
-				return err
+	w.allTell(func(verify, metrics string) error {
+		for _, family := range w.families {
+			metric := fmt.Sprintf("egress_snat_earlier_nat_chains{ip_family=%q} %d\n", family, chains)
+			told := strings.Contains(verify, fmt.Sprintf("%s: warning: the chain post of the nftables table inet %s, priority ", family, table))
+			if told != (chains > 0) || !strings.Contains(metrics, metric) {
+				return fmt.Errorf("want %s and the chain of %s told %v; verify says %s", metric, table, chains > 0, verify)
 			}
-			for _, family := range w.families {
-				metric := fmt.Sprintf("egress_snat_earlier_nat_chains{ip_family=%q} %d\n", family, chains)
-				told := strings.Contains(out, fmt.Sprintf("%s: warning: the chain post of the nftables table inet %s, priority ", family, table))
-				if told != (chains > 0) || !strings.Contains(got.body, metric) {
-					return fmt.Errorf("%s: want %s and the chain of %s told %v; verify says %s%s", m.Name, metric, table, chains > 0, out, errs)
-				}
-			}
-			return nil
-		})
-	}
+		}
+		return nil
+	})
 }

@@ -23,7 +23,7 @@ func TestAnnounce_APIServerAwayWhileTheAddressMoves(t *testing.T) {
 	away := time.Now()
 	for _, to := range []*member{w.members[1], w.members[2]} {
 		w.scenario("moved to "+to.Name, func() { w.movesWithin(to, atLast) })
-		time.Sleep(by(t, 0, 15*time.Second, 30*time.Second)) // the fault is its length
+		time.Sleep(by(t, 15*time.Second, 15*time.Second, 30*time.Second)) // the fault is its length
 	}
 	w.scenario("a process that is started anew still holds the address", func() {
 		w.holder.Kill()

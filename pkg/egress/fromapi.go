@@ -21,8 +21,8 @@ import (
 
 // FromAPI returns how egress SNAT stands in the whole cluster, as far as these objects tell: the plan, and which nodes
 // announce which egress IPs in their Leases. What only nodes know is missing: what their kernels hold, their direct
-// announcements, the pods that their CNI plugin told of, and with which addresses Nodes registered: what they tell now counts. Nil Nodes or Leases are not known; an empty list says that there
-// are none. What of the objects cannot be read is in err, and the rest is complete without it.
+// announcements, the pods that their CNI plugin told of, and with which addresses Nodes registered: what they tell now counts.
+// Nil Nodes or Leases are not known; an empty list says that there are none. What of the objects cannot be read is in err, and the rest is complete without it.
 func FromAPI(config Config, objects Objects, now time.Time) (result status.Snapshot, err error) {
 	config.NodeName, config.Scope = "", placement.Node // no node: then the planners keep no endpoints
 	s, _, err := stateFor(config, objects)

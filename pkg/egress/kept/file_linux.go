@@ -1,5 +1,3 @@
-// Package kept keeps small files of a node that outlive a loss of power. Whoever reads one knows that it is as it was written, and
-// that nobody but this program's user can have written it.
 package kept
 
 import (

@@ -3,7 +3,6 @@ package table
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // Found is what somebody looks for in the kernel's ruleset again and again. As long as nobody changes the ruleset, that costs one
@@ -30,7 +29,7 @@ func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, er
 		return none, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("ask for the generation of nftables: %w", err)
+		return none, err
 	}
 	if generation == f.generation {
 		return f.result, nil
