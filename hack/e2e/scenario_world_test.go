@@ -37,9 +37,15 @@ var (
 // bound for TCP and UDP.
 func (w *world) shop(externalIPs ...string) []*lab.Host {
 	w.Helper()
+	return w.shopOf(cluster.NewService("shop", "web", web, externalIPs, tcp80, udp80))
+}
+
+// shopOf is shop with this Service, shop/web.
+func (w *world) shopOf(service *v1.Service) []*lab.Host {
+	w.Helper()
 	_, err := w.CreateNamespace(w.Context(), "shop")
 	w.must(err)
-	_, err = w.CreateService(w.Context(), cluster.NewService("shop", "web", web, externalIPs, tcp80, udp80))
+	_, err = w.CreateService(w.Context(), service)
 	w.must(err)
 	var pods []*lab.Host
 	for i, m := range w.members {

@@ -125,7 +125,13 @@ func (w *steeredWorld) steered() {
 // answered waits until each pod is answered, as the egress IPs, by the hosts outside.
 func (w *steeredWorld) answered() {
 	w.Helper()
-	for _, pod := range w.pods {
+	w.answeredAt(w.pods)
+}
+
+// answeredAt is answered for these pods.
+func (w *steeredWorld) answeredAt(pods []*lab.Host) {
+	w.Helper()
+	for _, pod := range pods {
 		for _, to := range w.everywhere() {
 			w.seen("udp", pod, to, identity(pod, to, w.egressIPs))
 		}

@@ -86,6 +86,8 @@ type Extension struct {
 	keys *nodeKeys
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolNode
+	// balancer is nil if nothing is steered.
+	balancer *balancer
 	// attacher is nil if the CNI plugin is not answered.
 	attacher     *attacher
 	pluginFaults pluginFaults
@@ -117,6 +119,7 @@ const (
 	networks     = networkSource
 
 	leasesKind       = "Leases"
+	balancers        = "ServiceL2Statuses of MetalLB"
 	headlessSlices   = "EndpointSlices of headless Services"
 	otherProxySlices = "EndpointSlices for other proxies"
 )
@@ -166,6 +169,7 @@ func New(ctx context.Context, config Config) *Extension {
 		e.families[name] = newFamily(e, name)
 	}
 	e.attacher = newAttacher(e)
+	e.balancer = newBalancer(e)
 	e.events = newEventRecorder(e.logger, config, e.state)
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
 		e.pool.keep() // also while the API server is waited for
@@ -178,7 +182,7 @@ func New(ctx context.Context, config Config) *Extension {
 func kinds(config Config) []string {
 	kinds := []string{services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks}
 	if !config.Steering.off() {
-		kinds = append(kinds, leasesKind)
+		kinds = append(kinds, leasesKind, balancers)
 	}
 	return kinds
 }
@@ -282,6 +286,7 @@ func (e *Extension) known(kind string) {
 func (e *Extension) SetService(service *v1.Service) {
 	changed := e.state.setService(service)
 	e.changed(changed, time.Now())
+	e.balancer.setService(service)
 	if changed {
 		e.attacher.claimsMayDiffer()
 	}
@@ -290,10 +295,14 @@ func (e *Extension) SetService(service *v1.Service) {
 // DeleteService is part of [extension.ServiceFollower].
 func (e *Extension) DeleteService(service *v1.Service) {
 	e.changed(e.state.deleteService(service), time.Now())
+	e.balancer.deleteService(service)
 }
 
 // ServicesKnown is part of [extension.ServiceFollower].
-func (e *Extension) ServicesKnown() { e.known(services) }
+func (e *Extension) ServicesKnown() {
+	e.known(services)
+	e.balancer.servicesKnown()
+}
 
 // SetEndpointSlice is part of [extension.ServiceFollower].
 func (e *Extension) SetEndpointSlice(slice *discovery.EndpointSlice) {

@@ -32,13 +32,15 @@ const (
 	keyless     faultKind = "key_missing"
 	rekeying    faultKind = "keys"
 	unannounced faultKind = "announcements"
+	// unfollowed: it is not known which egress IPs a load balancer announces from which node.
+	unfollowed faultKind = "load_balancer"
 	// marked: other software uses bits of the mark of packets that are steered.
 	marked faultKind = "marks"
 	// absent: this node does not hear the other nodes of the pool, nor they it.
 	absent faultKind = "pool"
 )
 
-var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, marked, absent}
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, unfollowed, marked, absent}
 
 // reason is that of Events.
 func (k faultKind) reason() plan.Reason {
@@ -75,6 +77,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	if e.steerer == nil {
 		return faults
 	}
+	add(unfollowed, "it is not known from which node MetalLB announces egress IPs, so pods on other nodes may get no answers: %v", e.balancer.fault())
 	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()

@@ -120,8 +120,11 @@ type Objects struct {
 	ServiceCIDRs   []string
 	// Network is OpenShift's; nil if there is none.
 	Network *configv1.Network
-	// Held are the addresses that this node holds, as in [placement.Placement].
-	Held map[netip.Addr]bool
+	// Held are the addresses that this node holds, as in [placement.Placement]. Announced are those of them that are on none of its
+	// interfaces, but a load balancer announces them from here, and Balanced those that it may announce from here next.
+	Held      map[netip.Addr]bool
+	Announced []netip.Addr
+	Balanced  map[netip.Addr]bool
 	// Attachments are those of this node's pods, at most one of an address.
 	Attachments []plan.Attachment
 	// Leases are those in which nodes announce theirs.
@@ -150,9 +153,9 @@ func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, p
 	return in, place, err
 }
 
-// stateFor returns the state for these objects, and the egress IPs that this node may get at any moment. What of the
+// stateFor returns the state for these objects, and the addresses that may come to this node at any moment. What of the
 // objects cannot be read is in err.
-func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Addr]bool, err error) {
+func stateFor(config Config, objects Objects) (s *state, comes map[netip.Addr]bool, err error) {
 	s = newState(config)
 	errs := []error{s.loadRegistrations()} // see CheckKeptNodes
 	for _, object := range objects.Services {
@@ -171,11 +174,12 @@ func stateFor(config Config, objects Objects) (s *state, assignable map[netip.Ad
 	}
 	s.setServiceCIDRs(objects.ServiceCIDRs)
 	_, err = s.setNetwork(objects.Network)
-	assignable = s.assignable(objects.Nodes)
-	held := maps.Clone(assignable)
+	comes = s.assignable(objects.Nodes)
+	maps.Copy(comes, objects.Balanced)
+	held := maps.Clone(comes)
 	maps.Copy(held, objects.Held)
 	s.setHeld(held)
-	return s, assignable, errors.Join(append(errs, err)...)
+	return s, comes, errors.Join(append(errs, err)...)
 }
 
 // assignable returns the egress IPs that this node may get at any moment; none unless it is in the pool.

@@ -187,6 +187,16 @@ func balancedIPs(object *v1.Service) []candidate {
 	return result
 }
 
+// balancedAddresses are those that balancedIPs tells, as far as they can be an address of a Service.
+func balancedAddresses(object *v1.Service) (addresses []netip.Addr) {
+	for _, c := range balancedIPs(object) {
+		if _, ip := parseExternalIP(c.text); ip.IsValid() {
+			addresses = append(addresses, ip)
+		}
+	}
+	return addresses
+}
+
 // wish is what a Service's annotation says.
 type wish struct {
 	off bool

@@ -206,12 +206,13 @@ func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
 	return owned
 }
 
-// allWanted are the addresses that the pool is to hold. The lock must be held.
+// allWanted are the addresses that the pool is to hold: not those that a load balancer announces. The lock must be held.
 func (p *poolNode) allWanted() map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+	all, reserved := map[netip.Addr]bool{}, p.extension.balancer.reserved()
 	for _, of := range p.wanted {
 		maps.Copy(all, of.addresses)
 	}
+	maps.DeleteFunc(all, func(ip netip.Addr, _ bool) bool { return reserved[ip] })
 	return all
 }
 

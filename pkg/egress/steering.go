@@ -73,6 +73,8 @@ type steerer struct {
 	pool    *poolNode
 	clashes *clashes
 
+	own ownAddresses
+
 	mu        sync.Mutex
 	directory *holders.Directory
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
@@ -89,9 +91,9 @@ type steerer struct {
 	guarded map[v1.IPFamily]bool
 	// published is what other nodes were told last.
 	published holders.Statement
-	// here are this node's addresses, assignable those that it may get at any moment: it plans the pods of both, and of those that
-	// it hands over.
-	here, assignable map[netip.Addr]bool
+	// here are this node's addresses, assignable those that the pool may put here at any moment, and balanced those that a load
+	// balancer may announce from here: this node plans the pods of all of them, and of those that it hands over.
+	here, assignable, balanced map[netip.Addr]bool
 	// claimed are the egress IPs of the last syncs, and coming those that were new, until no node is expected to get them
 	// any more. In mode required alone.
 	claimed map[v1.IPFamily][]netip.Addr
@@ -157,7 +159,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	if e.steerer.pool = e.pool; e.pool != nil {
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
 	}
-	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.apply) })
+	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	e.running.Go(func() { e.endClashes(ctx) })
@@ -214,16 +216,18 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
-	held := maps.Clone(s.assignable)
-	if held == nil {
-		held = map[netip.Addr]bool{}
+	held := map[netip.Addr]bool{}
+	for _, addresses := range []map[netip.Addr]bool{s.assignable, s.balanced, s.here} {
+		maps.Copy(held, addresses)
 	}
-	maps.Copy(held, s.here)
 	for ip := range s.directory.HandingOver() {
 		held[ip] = true
 	}
 	return s.state.setHeld(held)
 }
+
+// mayCome tells whether an address may come to this node at any moment. The lock must be held.
+func (s *steerer) mayCome(ip netip.Addr) bool { return s.assignable[ip] || s.balanced[ip] }
 
 // wakesSooner tells whether an answer changes by itself before the next sync comes: a node that is not Ready, for
 // example, is silent some time later, and that is not a moment to be late. The lock must be held.
@@ -381,7 +385,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
 		// Connections to one that this node is about to take live on only if it is prepared.
-		if s.assignable[ip] || s.directory.Holder(ip, now).State == holders.Local {
+		if s.mayCome(ip) || s.directory.Holder(ip, now).State == holders.Local {
 			result.Held[ip] = true
 		}
 	}
@@ -423,7 +427,7 @@ func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time
 // here at any moment, for then no packets are sent here. The lock must be held.
 func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
 	own := s.directory.Own()
-	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.assignable[ip] }) {
+	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.mayCome(ip) }) {
 		return nil
 	}
 	nodes, self, known := maps.Clone(s.nodes(family)), s.state.config.NodeName, s.homed[family]
@@ -546,10 +550,10 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 	if config.Steering.off() {
 		return kernel.Steering{}, nil
 	}
-	s, assignable, err := stateFor(config, objects)
+	s, comes, err := stateFor(config, objects)
 	outer := outerOf(config.NodeName, objects.Nodes)
 	steerer, now := steererFor(s, outer), time.Now()
-	steerer.assignable, steerer.hardware = assignable, objects.Hardware
+	steerer.assignable, steerer.hardware = comes, objects.Hardware
 	s.update(family)
 	for _, node := range objects.Nodes {
 		steerer.directory.Apply(s.nodeSeen(node, outer), now)
@@ -559,7 +563,7 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 		err = errors.Join(err, leaseErr)
 		steerer.directory.Apply(announced, now)
 	}
-	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held))}, now)
+	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
 	steerer.directory.Apply(holders.LeasesKnown{}, now)
 	return steerer.steeringAt(family, now), err
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -28,6 +29,8 @@ import (
 type Clients struct {
 	Kube   kubernetes.Interface
 	Config configclient.Interface
+	// Dynamic is for objects of kinds that a cluster need not have.
+	Dynamic dynamic.Interface
 	// Nodes is of [extension.NewNodes]; it runs after Watch.
 	Nodes cache.SharedIndexInformer
 	// Explain, if not nil, adds to an error of theirs what an operator needs to act on it.
@@ -47,6 +50,7 @@ func (e *Extension) Watch(clients Clients) {
 	}
 	e.preparePortSecurity() // what steer starts asks how it is
 	e.steer(clients.Kube, clients.Outer)
+	e.balancer.follow(clients.Dynamic, clients.Kube.Discovery())
 	e.startPortSecurity()
 	e.running.Go(e.followNeighbours)
 	e.attach(clients.Kube)
@@ -132,27 +136,39 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 // watchNetwork watches OpenShift's Network, as soon as the API server has its kind. It
 // returns when the context ends.
 func (e *Extension) watchNetwork(client configclient.Interface) {
+	usable := func() (bool, error) {
+		exists, err := hasNetworks(e.ctx, client.Discovery())
+		if err == nil && !exists {
+			e.known(networks)
+		}
+		return exists, err
+	}
+	if e.await(usable, "Cannot tell whether the cluster has a policy on external IPs; will retry, further failures are not logged", networkSource) {
+		e.watchExistingNetwork(client)
+	}
+}
+
+// await asks until something of the API server is usable, and tells whether it is, or the context has ended. It logs a complaint, with
+// the object that it is about, of each error that is not the one before.
+func (e *Extension) await(usable func() (bool, error), complaint, object string) bool {
 	const askAgain, askAfterError = time.Minute, 2 * time.Second
 	complained := ""
 	for {
-		exists, err := hasNetworks(e.ctx, client.Discovery())
+		is, err := usable()
 		wait := askAgain
 		switch {
 		case err != nil:
 			wait = askAfterError
 			if err.Error() != complained {
 				complained = err.Error()
-				e.logger.Error(e.explain(err), "Cannot tell whether the cluster has a policy on external IPs; will retry, further failures are not logged", "object", networkSource)
+				e.logger.Error(e.explain(err), complaint, "object", object)
 			}
-		case exists:
-			e.watchExistingNetwork(client)
-			return
-		default:
-			e.known(networks)
+		case is:
+			return true
 		}
 		select {
 		case <-e.ctx.Done():
-			return
+			return false
 		case <-time.After(wait):
 		}
 	}

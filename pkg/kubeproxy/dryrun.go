@@ -178,7 +178,8 @@ func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (egress.Obj
 	return objects, err
 }
 
-// listHolders adds which addresses nodes have, this one among them, and where others are on its networks. Rules do not wait for the right to list Leases.
+// listHolders adds which addresses nodes have, this one among them, and where others are on its networks. Rules do not wait for the right to
+// list Leases, nor what MetalLB announces.
 func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *egress.Objects, warnings io.Writer) error {
 	leases, err := client.CoordinationV1().Leases(p.extension.Steering.LeaseNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -190,6 +191,11 @@ func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, ob
 	objects.Held = map[netip.Addr]bool{}
 	for _, ip := range own.Addresses {
 		objects.Held[ip] = true
+	}
+	if dynamicClient, clientErr := p.dynamicClient(); clientErr != nil {
+		err = errors.Join(err, clientErr)
+	} else if listErr := objects.AddBalanced(ctx, dynamicClient, client.Discovery(), p.extension); listErr != nil {
+		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", p.explain(listErr))
 	}
 	var hardwareErr error
 	objects.Hardware, hardwareErr = steering.Neighbours()

@@ -13,6 +13,7 @@ import (
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/dynamic"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -181,8 +182,25 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 		return nil, egress.Clients{}, err
 	}
 	config, err := p.configClient()
+	if err != nil {
+		return nil, egress.Clients{}, err
+	}
+	dynamicClient, err := p.dynamicClient()
 	nodes := extension.NewNodes(server.Client, p.explain, append(p.tunnel.LabelKeys(), p.extension.Pool.LabelKeys()...))
-	return server, egress.Clients{Kube: server.Client, Config: config, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
+	return server, egress.Clients{Kube: server.Client, Config: config, Dynamic: dynamicClient, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
+}
+
+// dynamicClient returns a client for objects of kinds that a cluster need not have.
+func (p *Proxy) dynamicClient() (dynamic.Interface, error) {
+	config, err := p.clientConfig()
+	if err != nil {
+		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	return client, nil
 }
 
 // configClient returns a client for OpenShift's configuration.

@@ -56,8 +56,8 @@ type Directory struct {
 	// handing are those that count as this node's although OwnAddresses need not have them any more, with the number of the
 	// handover.
 	handing map[netip.Addr]int
-	// present are those that OwnAddresses had last.
-	present map[netip.Addr]bool
+	// present are those that OwnAddresses had last, yielding those of them that are on no interface of this node.
+	present, yielding map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
 	// claimed are the addresses that Services claim; nil if that is not known. Of others nothing is kept but the statements.
@@ -498,7 +498,7 @@ func (d *Directory) settle(ip netip.Addr) {
 // there were no other, in the order of precedence.
 func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
 	if epoch, here := d.own[ip]; here {
-		list = append(list, Holding{State: Local, Node: d.config.NodeName, Epoch: epoch, Known: OwnAddress})
+		list = append(list, Holding{State: Local, Node: d.config.NodeName, Epoch: epoch, Known: d.ownSource(ip)})
 	}
 	for name := range a.announcers {
 		n := d.nodes[name]
@@ -519,7 +519,7 @@ func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
 	}
 	slices.SortFunc(list, func(x, y Holding) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(precedence, x.State), slices.Index(precedence, y.State)),
+			cmp.Compare(precedence(x), precedence(y)),
 			cmp.Compare(y.Epoch, x.Epoch),
 			d.compareAtBound(a, y, x),
 			strings.Compare(y.Node, x.Node),
@@ -543,8 +543,25 @@ func (d *Directory) compareAtBound(a *address, x, y Holding) int {
 	return cmp.Or(cmp.Compare(moving(x), moving(y)), a.announcers[x.Node].Compare(a.announcers[y.Node]))
 }
 
-// precedence is the order in which candidates count.
-var precedence = []State{Local, Remote, Lost}
+// precedence is the order in which candidates count: an address on an interface of this node comes first whatever others say, for
+// the kernel treats it as its own.
+func precedence(h Holding) int {
+	switch {
+	case h.Known == OwnAddress:
+		return 0
+	case h.State != Lost:
+		return 1
+	}
+	return 2
+}
+
+// ownSource says how this node has an address.
+func (d *Directory) ownSource(ip netip.Addr) Source {
+	if d.yielding[ip] {
+		return LoadBalancer
+	}
+	return OwnAddress
+}
 
 // judge returns who holds an address, but for since when.
 func (d *Directory) judge(ip netip.Addr, before Holding, candidates []Holding) Holding {

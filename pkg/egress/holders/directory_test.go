@@ -82,9 +82,9 @@ func TestDirectory_Holder(t *testing.T) {
 		auto    kernel.Way // none if the packets leave from here
 	}{
 		"nobody": {nil, 0, Holding{State: Unclaimed}, kernel.Way{}},
-		"here": {[]timed{{0, LeasesKnown{}}, {1, OwnAddresses{ips}}}, 9,
+		"here": {[]timed{{0, LeasesKnown{}}, {1, OwnAddresses{Addresses: ips}}}, 9,
 			Holding{State: Local, Node: me, Epoch: 1, Since: at(1), Known: OwnAddress}, kernel.Way{}},
-		"here, whatever others say": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{ips}}}), 9,
+		"here, whatever others say": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{Addresses: ips}}}), 9,
 			Holding{State: Local, Node: me, Epoch: 2, Since: at(1), Known: OwnAddress}, kernel.Way{}},
 		"another node": {remote, 30,
 			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(0), Known: Lease}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
@@ -109,7 +109,7 @@ func TestDirectory_Holder(t *testing.T) {
 			Holding{State: Lost, Node: "node-a", Epoch: 1, Since: at(10), Known: Lease, Why: Withdrawn}, kernel.Way{Kind: kernel.Blackhole}},
 		"withdrawn, and nobody takes it": {slices.Concat(remote, []timed{{10, announced("node-a", 10, nil)}}), 15,
 			Holding{State: Unclaimed}, kernel.Way{}},
-		"withdrawn here": {[]timed{{0, LeasesKnown{}}, {1, OwnAddresses{ips}}, {2, OwnAddresses{}}}, 6,
+		"withdrawn here": {[]timed{{0, LeasesKnown{}}, {1, OwnAddresses{Addresses: ips}}, {2, OwnAddresses{}}}, 6,
 			Holding{State: Lost, Node: me, Epoch: 1, Since: at(2), Known: OwnAddress, Why: Withdrawn}, kernel.Way{Kind: kernel.Blackhole}},
 		"Lease deleted": {slices.Concat(remote, []timed{{10, LeaseDeleted{"node-a"}}}), 15, Holding{State: Unclaimed}, kernel.Way{}},
 		"Node deleted":  {slices.Concat(remote, []timed{{10, NodeDeleted{"node-a"}}}), 15, Holding{State: Unclaimed}, kernel.Way{}},
@@ -144,8 +144,14 @@ func TestDirectory_Holder(t *testing.T) {
 			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 1, Since: at(50), Known: LeaseAndAnnouncement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
 		"of equal epochs the last name counts, however it is known": {slices.Concat(remote, []timed{{0, seen("node-c", true)}, {5, direct("node-c", 1, one)}}), 5,
 			Holding{State: Remote, Node: "node-c", Address: v4["node-c"], Epoch: 1, Since: at(5), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-c"]}},
-		"the own address counts here, of equal epochs and a later name, too": {[]timed{{0, LeasesKnown{}}, {0, OwnAddresses{ips}}, {1, seen("node-d", true)}, {1, direct("node-d", 1, one)}}, 5,
+		"the own address counts here, of equal epochs and a later name, too": {[]timed{{0, LeasesKnown{}}, {0, OwnAddresses{Addresses: ips}}, {1, seen("node-d", true)}, {1, direct("node-d", 1, one)}}, 5,
 			Holding{State: Local, Node: me, Epoch: 1, Since: at(0), Known: OwnAddress}, kernel.Way{}},
+		"a load balancer announces it from here": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{ips, ips}}}), 9,
+			Holding{State: Local, Node: me, Epoch: 2, Since: at(1), Known: LoadBalancer}, kernel.Way{}},
+		"a load balancer announced it from here first": {[]timed{{0, LeasesKnown{}}, {0, OwnAddresses{ips, ips}}, {1, seen("node-a", true)}, {1, direct("node-a", 1, map[netip.Addr]uint64{ip: 2})}}, 5,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 2, Since: at(1), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"a load balancer announced it first from a node that is lost": {slices.Concat(silent, []timed{{10, LeasesKnown{}}, {10, OwnAddresses{ips, ips}}}), 50,
+			Holding{State: Local, Node: me, Epoch: 2, Since: at(10), Known: LoadBalancer}, kernel.Way{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDirectory()
@@ -183,7 +189,7 @@ func TestDirectory_Conflicts(t *testing.T) {
 	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{ips[:1]}})
+	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{Addresses: ips[:1]}})
 	if own, others := d.Own()[ip], d.Elsewhere(ip, at(3)); own != 8 || others != 7 || d.Elsewhere(ips[1], at(3)) != 0 {
 		t.Errorf("its own epoch is %d, the highest of others %d; want 8, 7, and 0 for an address that nobody has", own, others)
 	}
@@ -197,7 +203,7 @@ func TestDirectory_OwnEpochs(t *testing.T) {
 	ip := ips[0]
 	others := timed{0, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}
 	own := func(epoch uint64) timed { return timed{0, announced(me, 0, map[netip.Addr]uint64{ip: epoch})} }
-	known, has, hasNot := timed{1, LeasesKnown{}}, timed{1, OwnAddresses{ips[:1]}}, timed{2, OwnAddresses{}}
+	known, has, hasNot := timed{1, LeasesKnown{}}, timed{1, OwnAddresses{Addresses: ips[:1]}}, timed{2, OwnAddresses{}}
 	for name, test := range map[string]struct {
 		history []timed
 		want    map[netip.Addr]uint64
@@ -209,12 +215,12 @@ func TestDirectory_OwnEpochs(t *testing.T) {
 		"the Leases were known last":         {[]timed{others, has, known}, map[netip.Addr]uint64{ip: 8}},
 		"a restart":                          {[]timed{others, own(5), has, known}, map[netip.Addr]uint64{ip: 5}},
 		"a restart, the addresses last":      {[]timed{others, own(9), known, has}, map[netip.Addr]uint64{ip: 9}},
-		"back again":                         {[]timed{own(9), known, has, hasNot, {3, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 10}},
+		"back again":                         {[]timed{own(9), known, has, hasNot, {3, OwnAddresses{Addresses: ips[:1]}}}, map[netip.Addr]uint64{ip: 10}},
 		"told directly":                      {[]timed{{0, direct("node-a", 1, map[netip.Addr]uint64{ip: 7})}, known, has}, map[netip.Addr]uint64{ip: 8}},
 		"in a Lease that does not count":     {[]timed{others, {0, direct("node-a", 1, nil)}, known, has}, map[netip.Addr]uint64{ip: 8}},
 		"others that come later":             {[]timed{known, has, {3, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}}, map[netip.Addr]uint64{ip: 1}},
 		"the largest one that can be":        {[]timed{{0, announced("node-a", 0, map[netip.Addr]uint64{ip: MaxEpoch})}, known, has}, map[netip.Addr]uint64{ip: MaxEpoch}},
-		"taken from a holder just withdrawn": {[]timed{{0, seen("node-a", true)}, others, known, hasNot, {3, LeaseDeleted{"node-a"}}, {4, OwnAddresses{ips[:1]}}}, map[netip.Addr]uint64{ip: 8}},
+		"taken from a holder just withdrawn": {[]timed{{0, seen("node-a", true)}, others, known, hasNot, {3, LeaseDeleted{"node-a"}}, {4, OwnAddresses{Addresses: ips[:1]}}}, map[netip.Addr]uint64{ip: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDirectory()
@@ -283,7 +289,7 @@ func TestDirectory_MovesAtTheHighestEpoch(t *testing.T) {
 			t.Errorf("move %d: %+v, want it on %s", i, got, name)
 		}
 	}
-	apply(d, timed{60, OwnAddresses{ips[:1]}}, timed{61, direct("node-d", 99, nil)})
+	apply(d, timed{60, OwnAddresses{Addresses: ips[:1]}}, timed{61, direct("node-d", 99, nil)})
 	if got := d.Holder(ip, at(62)); got.State != Local || got.Epoch != MaxEpoch {
 		t.Errorf("taken by this node: %+v", got)
 	}
@@ -341,7 +347,7 @@ func TestDirectory_UnclaimedAddresses(t *testing.T) {
 	if got := d.Holder(unclaimed, at(1)); got.State != Unclaimed || len(d.addresses) != 1 {
 		t.Errorf("what is not: %+v, and it knows of %d addresses", got, len(d.addresses))
 	}
-	apply(d, timed{2, OwnAddresses{[]netip.Addr{own}}})
+	apply(d, timed{2, OwnAddresses{Addresses: []netip.Addr{own}}})
 	if got := d.Own()[own]; got != 10 {
 		t.Errorf("the epoch of an address that another node has announced is %d, want 10", got)
 	}
@@ -389,7 +395,7 @@ func TestDirectory_FollowsTheRules(t *testing.T) {
 func TestDirectory_OrderDoesNotMatter(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		facts := []timed{{0, LeasesKnown{}}, {0, OwnAddresses{someIPs(r)}}}
+		facts := []timed{{0, LeasesKnown{}}, {0, OwnAddresses{Addresses: someIPs(r)}}}
 		for _, name := range names {
 			if r.IntN(4) > 0 {
 				facts = append(facts, timed{0, someNode(r, name)})
@@ -558,7 +564,8 @@ func someEvent(r *rand.Rand) Event {
 	case 4:
 		return LeaseDeleted{name}
 	case 5:
-		return OwnAddresses{someIPs(r)}
+		own := someIPs(r)
+		return OwnAddresses{own, slices.DeleteFunc(slices.Clone(own), func(netip.Addr) bool { return r.IntN(2) == 0 })}
 	case 6:
 		return LeasesKnown{}
 	case 7:
@@ -597,6 +604,7 @@ func someEpochs(r *rand.Rand) map[netip.Addr]uint64 {
 type oracle struct {
 	second                      int
 	own                         map[netip.Addr]uint64
+	onNoInterface               []netip.Addr
 	ownKnown, leasesKnown, told bool
 	deaf                        bool
 	hearingSince                int
@@ -634,7 +642,7 @@ func (o *oracle) apply(h timed) {
 	switch e := h.event.(type) {
 	case OwnAddresses:
 		before := o.own
-		o.own, o.ownKnown = map[netip.Addr]uint64{}, true
+		o.own, o.onNoInterface, o.ownKnown = map[netip.Addr]uint64{}, e.Announced, true
 		for _, ip := range e.Addresses {
 			o.own[ip] = before[ip]
 		}
@@ -757,7 +765,11 @@ func (o *oracle) says(name string, ip netip.Addr) (epoch uint64, known Source, s
 // judge returns who holds an address, and the names of all live holders.
 func (o *oracle) judge(ip netip.Addr) (best Holding, live []string) {
 	var all, lost []Holding
+	own, here := o.own[ip]
 	for _, name := range names {
+		if name == me && here && slices.Contains(o.onNoInterface, ip) {
+			all = append(all, Holding{State: Local, Node: me, Epoch: own, Known: LoadBalancer})
+		}
 		epoch, known, lists := o.says(name, ip)
 		node, exists := o.nodes[name]
 		if !lists || !exists || name == me {
@@ -784,8 +796,8 @@ func (o *oracle) judge(ip netip.Addr) (best Holding, live []string) {
 	byEpoch := func(a, b Holding) int { return int(a.Epoch) - int(b.Epoch) }
 	slices.SortStableFunc(all, byEpoch)
 	slices.SortStableFunc(lost, byEpoch)
-	if epoch, here := o.own[ip]; here {
-		all = append(all, Holding{State: Local, Node: me, Epoch: epoch, Known: OwnAddress})
+	if here && !slices.Contains(o.onNoInterface, ip) {
+		all = append(all, Holding{State: Local, Node: me, Epoch: own, Known: OwnAddress})
 	}
 	for _, h := range slices.Backward(all) {
 		live = append(live, h.Node)

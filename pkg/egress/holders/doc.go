@@ -82,7 +82,8 @@
 //
 // # Who holds an address
 //
-//   - local: this node has the address, whatever others say;
+//   - local: this node has the address on an interface, whatever others say; or a load balancer announces the address from this node,
+//     and no other live node has it with a higher epoch;
 //   - remote: other nodes announce it and are live. If there are several, the highest epoch counts, and
 //     of equal ones the node whose name sorts last. Of several that have the largest epoch there is (MaxEpoch) those count first
 //     that have given a sign of life within 40 s, also if their Nodes are Ready, and then the one that has announced it last;

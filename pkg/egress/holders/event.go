@@ -12,7 +12,12 @@ import (
 type Event interface{ apply(d *Directory) }
 
 // OwnAddresses says which addresses this node has, all of them.
-type OwnAddresses struct{ Addresses []netip.Addr }
+type OwnAddresses struct {
+	Addresses []netip.Addr
+	// Announced are those of them that are on no interface of this node: other software receives their packets here. This node yields
+	// to another live one that has got such an address later.
+	Announced []netip.Addr
+}
 
 // Statement is what a node announces: which addresses it has, with their epochs, all of them.
 type Statement struct {
@@ -74,6 +79,10 @@ func (e OwnAddresses) apply(d *Directory) {
 		d.own[ip] = before[ip]
 	}
 	leaving := map[netip.Addr]bool{}
+	d.yielding = make(map[netip.Addr]bool, len(e.Announced))
+	for _, ip := range e.Announced {
+		d.yielding[ip] = true
+	}
 	d.present = make(map[netip.Addr]bool, len(e.Addresses))
 	for _, ip := range e.Addresses {
 		d.present[ip] = true

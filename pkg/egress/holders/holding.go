@@ -22,7 +22,9 @@ type Source string
 // The sources.
 const (
 	OwnAddress Source = "own address"
-	Lease      Source = "lease"
+	// LoadBalancer: this node has it, for a load balancer announces it from here.
+	LoadBalancer Source = "load balancer"
+	Lease        Source = "lease"
 	// Announcement is what a node tells the others directly.
 	Announcement Source = "announcement"
 	// LeaseAndAnnouncement: both say the same.

@@ -72,7 +72,7 @@ func OwnAddressesNow(steeringDevice string) (OwnAddresses, error) {
 	if err != nil {
 		return OwnAddresses{}, err
 	}
-	return OwnAddresses{interfaces.addresses()}, nil
+	return OwnAddresses{Addresses: interfaces.addresses()}, nil
 }
 
 // addressWatch is what WatchAddresses does.
@@ -125,7 +125,7 @@ func (w *addressWatch) follow(ctx context.Context) (reported bool, err error) {
 func (w *addressWatch) report(i *interfaces) {
 	if addresses := i.addresses(); w.told == nil || !slices.Equal(addresses, w.told) {
 		w.told = addresses
-		w.tell(OwnAddresses{slices.Clone(addresses)})
+		w.tell(OwnAddresses{Addresses: slices.Clone(addresses)})
 	}
 }
 

@@ -21,14 +21,14 @@ func TestTook_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 	d.Apply(LeasesKnown{}, now)
 	d.Apply(Took{map[netip.Addr]uint64{ip: 7}}, now)
 	expect(Local, 7)
-	d.Apply(OwnAddresses{[]netip.Addr{other}}, now) // read before it was taken
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{other}}, now) // read before it was taken
 	expect(Local, 7)
-	d.Apply(OwnAddresses{[]netip.Addr{other, ip}}, now)
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{other, ip}}, now)
 	expect(Local, 7)
 	if own := d.Own(); len(own) != 2 || own[ip] != 7 {
 		t.Errorf("own addresses %v, want two, %s with epoch 7", own, ip)
 	}
-	d.Apply(OwnAddresses{[]netip.Addr{other}}, now) // gone
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{other}}, now) // gone
 	if h := d.Holder(ip, now); h.State == Local {
 		t.Error("an address that is gone is still here")
 	}
@@ -37,7 +37,7 @@ func TestTook_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 	d, now := NewDirectory(Config{NodeName: "a", Outer: kernel.IPv4}), time.Unix(1000, 0)
 	ip := netip.MustParseAddr("203.0.113.10")
-	d.Apply(OwnAddresses{[]netip.Addr{ip}}, now)
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{ip}}, now)
 	d.Apply(LeasesKnown{}, now)
 	d.Apply(NodeSeen{Name: "b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}, now)
 	d.Apply(Announced{Node: "b", Statement: Statement{Addresses: map[netip.Addr]uint64{ip: 9}, Revision: 1}, Source: Announcement}, now)
@@ -53,23 +53,23 @@ func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 	d.Apply(Released{[]netip.Addr{ip}}, now)
 	remote("released")
 	other := netip.MustParseAddr("203.0.113.11")
-	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now) // read before it was removed
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{ip, other}}, now) // read before it was removed
 	remote("a late report")
-	d.Apply(OwnAddresses{[]netip.Addr{other}}, now)
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{other}}, now)
 	remote("removed")
-	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now) // somebody has put it there again
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{ip, other}}, now) // somebody has put it there again
 	if h := d.Holder(ip, now); h.State != Local || h.Epoch != 10 {
 		t.Errorf("put there again: got %+v, want it here with epoch 10", h)
 	}
-	d.Apply(OwnAddresses{[]netip.Addr{other}}, now)
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{other}}, now)
 	d.Apply(Took{map[netip.Addr]uint64{ip: 11}}, now)
 	d.Apply(Released{[]netip.Addr{ip}}, now)
-	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now) // read between the two
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{ip, other}}, now) // read between the two
 	if _, own := d.Own()[ip]; own {
 		t.Error("released before any report: it is announced as this node's")
 	}
 	d.Apply(Took{map[netip.Addr]uint64{ip: 12}}, now) // before any report
-	d.Apply(OwnAddresses{[]netip.Addr{ip, other}}, now)
+	d.Apply(OwnAddresses{Addresses: []netip.Addr{ip, other}}, now)
 	if h := d.Holder(ip, now); h.State != Local || h.Epoch != 12 {
 		t.Errorf("taken again: got %+v, want it here with epoch 12", h)
 	}
@@ -78,7 +78,7 @@ func TestReleased_CountsBeforeTheKernelTellsOfIt(t *testing.T) {
 func TestHandedOver_EndsWhatHandingOverBegan(t *testing.T) {
 	ip, now := netip.MustParseAddr("203.0.113.10"), time.Unix(1000, 0)
 	list := []netip.Addr{ip}
-	here, taken := OwnAddresses{list}, Took{map[netip.Addr]uint64{ip: 12}}
+	here, taken := OwnAddresses{Addresses: list}, Took{map[netip.Addr]uint64{ip: 12}}
 	for name, test := range map[string]struct {
 		meanwhile []Event
 		want      State

@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// metalWorld is a cluster in which MetalLB gives the Service shop/web its load-balancer IPs, which are its egress IPs. Its speakers, if
+// there are any, announce them in layer 2 mode.
+type metalWorld struct {
+	*poolWorld
+	// programs is the folder of MetalLB's programs and CRDs.
+	programs   string
+	kubeconfig string
+	speakers   map[*member]*neighbour
+}
+
+// metalNamespace is MetalLB's own, as in testdata/metallb.yaml.
+const metalNamespace = "metallb-system"
+
+// balanced: a Service's load-balancer IPs are its egress IPs.
+const balanced = "egress-snat-load-balancer-ips: [\"true\"]\n"
+
+// newMetalWorld makes one in which nothing runs but MetalLB's controller. announced: MetalLB is to announce what it gives.
+func newMetalWorld(t *testing.T, s settings, announced bool) *metalWorld {
+	t.Helper()
+	programs := os.Getenv("METALLB")
+	if programs == "" {
+		lab.Lacks(t, "the environment variable METALLB does not name the directory of MetalLB's programs; run 'make test-e2e'")
+	}
+	s.onLAN, s.arguments = true, balanced+s.arguments
+	w := &metalWorld{poolWorld: &poolWorld{&steeredWorld{world: newIdleWorld(t, s)}}, programs: programs, speakers: map[*member]*neighbour{}}
+	w.egressIPs = w.lanIPs(100)
+	w.installMetalLB(announced)
+	for _, host := range []*lab.Host{w.Outside(), w.Far()} {
+		for _, to := range at(host, 0) {
+			_, err := host.ServeWhoami(network("icmp", to), 0)
+			w.must(err)
+		}
+	}
+	wire, err := w.Watch()
+	w.must(err)
+	w.wire = wire
+	w.Cleanup(func() { w.clean(0) }) // whatever happens, pods leave as nobody else
+	return w
+}
+
+// installMetalLB gives the API server MetalLB's kinds and objects, and starts its controller.
+func (w *metalWorld) installMetalLB(announced bool) {
+	w.Helper()
+	crds, err := filepath.Glob(filepath.Join(w.programs, "crds", "*.yaml"))
+	w.must(err)
+	for _, crd := range crds {
+		w.must(w.Apply(w.Context(), crd))
+	}
+	client, err := dynamic.NewForConfig(w.AdminConfig())
+	w.must(err)
+	for _, resource := range []schema.GroupVersionResource{metalResource("servicel2statuses"), metalResource("ipaddresspools"), metalResource("l2advertisements")} {
+		w.eventually(func() error {
+			_, err := client.Resource(resource).List(w.Context(), metav1.ListOptions{})
+			return err
+		})
+	}
+	w.must(w.Apply(w.Context(), "testdata/metallb.yaml"))
+	if announced {
+		w.must(w.Apply(w.Context(), "testdata/metallb-layer2.yaml"))
+	}
+	w.must(w.Apply(w.Context(), "../../images/node/rbac-metallb.yaml"))
+	dir, err := w.Control().MkdirTemp("metallb-")
+	w.must(err)
+	w.kubeconfig = filepath.Join(dir, "kubeconfig")
+	w.must(w.WriteKubeconfig(w.Context(), w.kubeconfig, cluster.Kubeconfig{User: "metallb", Groups: []string{"system:masters"}}))
+	w.metalPod("controller", w.Control())
+	w.runNeighbour("metallb-controller", w.Control(), filepath.Join(w.programs, "controller"), "--kubeconfig="+w.kubeconfig, "--namespace="+metalNamespace,
+		"--pod-name=controller", "--port=0", "--webhook-mode=disabled", "--disable-cert-rotation")
+}
+
+func metalResource(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: name}
+}
+
+// metalPod makes the object of a pod of MetalLB's that is a process on a host.
+func (w *metalWorld) metalPod(name string, host *lab.Host) {
+	w.Helper()
+	pod := cluster.NewPod(metalNamespace, name, "", map[string]string{"app": "metallb"})
+	if name != "controller" {
+		pod.Labels["component"] = "speaker"
+	}
+	_, err := w.CreatePod(w.Context(), pod, host.V4, host.V6)
+	w.must(err)
+}
+
+// speak starts the speaker of a node.
+func (w *metalWorld) speak(m *member) {
+	w.Helper()
+	name := "speaker-" + m.Name
+	if _, err := w.Client().CoreV1().Pods(metalNamespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
+		w.metalPod(name, m.Host)
+	}
+	bind := m.Host.V4
+	if !bind.IsValid() {
+		bind = m.Host.V6
+	}
+	w.speakers[m] = w.runNeighbour("metallb-"+name, m.Host, filepath.Join(w.programs, "speaker"), "--kubeconfig="+w.kubeconfig, "--namespace="+metalNamespace,
+		"--node-name="+m.Name, "--pod-name="+name, "--port=0", "--ml-bindaddr="+bind.String(), "--ml-bindport=7946", "--ml-labels=component=speaker")
+}
+
+// begin starts the nodes, and the speakers if it is to, and has pods on all nodes behind a Service that MetalLB gives its addresses.
+func (w *metalWorld) begin(speakers bool) {
+	w.Helper()
+	w.start()
+	if speakers {
+		for _, m := range w.members {
+			w.speak(m)
+		}
+	}
+	w.assignable = addrs(w.egressIPs)
+	service := cluster.NewService("shop", "web", web, nil, tcp80, udp80)
+	service.Spec.Type = v1.ServiceTypeLoadBalancer
+	w.pods = w.shopOf(service)
+}
+
+// announcer waits until all nodes know that one node has the egress IPs, another one than that, and returns it.
+func (w *metalWorld) announcer(than *member) (announcer *member) {
+	w.Helper()
+	w.eventually(func() error {
+		highest := 0
+		for _, m := range w.members {
+			epochs, err := w.leased(m)
+			if err != nil {
+				return err
+			}
+			for _, ip := range w.egressIPs {
+				if epochs[ip] > highest {
+					announcer, highest = m, epochs[ip]
+				}
+			}
+		}
+		if announcer == nil || announcer == than {
+			return fmt.Errorf("no other node has %v", w.egressIPs)
+		}
+		return nil
+	})
+	return announcer
+}
+
+// neighbour is a process of other software.
+type neighbour struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// runNeighbour starts one on a host. It is killed when the test ends; its output is in a log of its name.
+func (w *world) runNeighbour(name string, host *lab.Host, program string, args ...string) *neighbour {
+	w.Helper()
+	n := &neighbour{cmd: host.Command(w.Context(), program, args...), ended: make(chan struct{})}
+	log, err := os.OpenFile(lab.LogFile(w.T, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	w.must(err)
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	n.cmd.Env = append(n.cmd.Environ(), "METALLB_BGP_TYPE=native")
+	w.must(n.cmd.Start())
+	go func() {
+		_ = n.cmd.Wait()
+		_ = log.Close()
+		close(n.ended)
+	}()
+	w.Cleanup(func() { n.end(syscall.SIGKILL) })
+	return n
+}
+
+// end ends it by a signal.
+func (n *neighbour) end(signal syscall.Signal) {
+	_ = n.cmd.Process.Signal(signal) // it may have ended
+	<-n.ended
+}
+
+// gap ends connections, prints what happened to them since a moment, and fails if one of them was seen under another address, or if those
+// that did not work at once began within more than a time of each other.
+func (w *metalWorld) gap(p *probes, ip, what string, since time.Time, most time.Duration) {
+	w.Helper()
+	w.goesOn(p)
+	r := p.judge(ip)
+	gap := r.last.Sub(r.first)
+	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
+		ip, what, gap.Round(time.Millisecond), max(r.last.Sub(since), 0).Round(time.Millisecond), len(p.ends), r.late, r.failed, r.wrong)
+	if r.wrong > 0 || gap > most {
+		w.Errorf("%s, %s: want 0 under another address, and a gap of at most %v", ip, what, most)
+	}
+}

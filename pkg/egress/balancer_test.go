@@ -1,0 +1,192 @@
+package egress
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/metallb"
+)
+
+// balancerTest is an Extension of node-a in a cluster where the Service shop/web has the egress IP by its load balancer.
+type balancerTest struct {
+	testing.TB
+	*Extension
+	kube    *fake.Clientset
+	dynamic *dynamicfake.FakeDynamicClient
+}
+
+func newBalancerTest(t *testing.T) *balancerTest {
+	t.Helper()
+	config := testConfig
+	config.NodeName, config.LoadBalancerIPs, config.Steering = "node-a", true, Steering{Mode: holders.Auto}
+	b := &balancerTest{TB: t, Extension: New(t.Context(), config), kube: fake.NewClientset()}
+	b.steerer = newSteerer(b.Extension, holders.Leases{}, v1.IPv4Protocol)
+	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{metallb.Statuses: "ServiceL2StatusList"})
+	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
+		n := node(name, ip, v1.ConditionTrue)
+		b.state.setNode(n)
+		b.steerer.setNode(n)
+	}
+	b.steerer.apply(holders.LeasesKnown{})
+	b.steerer.setOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	b.SetService(balancedService("203.0.113.10"))
+	b.ServicesKnown()
+	return b
+}
+
+func balancedService(ips ...string) *v1.Service {
+	object := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
+	}
+	for _, ip := range ips {
+		object.Status.LoadBalancer.Ingress = append(object.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip, IPMode: ptr.To(v1.LoadBalancerIPModeVIP)})
+	}
+	return object
+}
+
+// install gives the API server MetalLB's kinds.
+func (b *balancerTest) install() {
+	b.kube.Resources = []*metav1.APIResourceList{{GroupVersion: metallb.Statuses.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: metallb.Statuses.Resource}}}}
+}
+
+// announce has a node announce shop/web, by a status of that name.
+func (b *balancerTest) announce(name, node string) {
+	b.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(metallb.Statuses.GroupVersion().WithKind("ServiceL2Status"))
+	object.SetNamespace("metallb-system")
+	object.SetName(name)
+	object.SetLabels(map[string]string{metallb.NodeLabel: node, metallb.ServiceLabel: "web", metallb.NamespaceLabel: "shop"})
+	if _, err := b.dynamic.Resource(metallb.Statuses).Namespace("metallb-system").Create(b.Context(), object, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// held are the addresses whose pods' rules it has.
+func (b *balancerTest) held() map[netip.Addr]bool {
+	b.state.mu.Lock()
+	defer b.state.mu.Unlock()
+	return b.state.placement.Held
+}
+
+func (b *balancerTest) follow() { b.balancer.follow(b.dynamic, b.kube.Discovery()) }
+
+func (b *balancerTest) becomes(state holders.State, known holders.Source) {
+	b.Helper()
+	eventually(b.TB.(*testing.T), fmt.Sprintf("the egress IP is %q, known by %q", state, known), func() bool {
+		b.steerer.mu.Lock()
+		defer b.steerer.mu.Unlock()
+		h := b.steerer.directory.Holder(egressIP, time.Now())
+		return h.State == state && h.Known == known
+	})
+}
+
+// TestBalancer_FollowsTheStatuses: an address is this node's as long as a status says that it announces the Service.
+func TestBalancer_FollowsTheStatuses(t *testing.T) {
+	b := newBalancerTest(t)
+	b.install()
+	b.announce("first", "node-a")
+	b.announce("other", "node-b")
+	if b.steerer.directory.Own() != nil {
+		t.Error("other nodes may be told of addresses before all are known")
+	}
+	b.follow()
+	b.becomes(holders.Local, holders.LoadBalancer)
+	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	if held := b.held(); !held[egressIP] {
+		t.Errorf("it has not the rules for the pods of %s", egressIP)
+	}
+	statuses := b.dynamic.Resource(metallb.Statuses).Namespace("metallb-system")
+	if err := statuses.Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.becomes(holders.Lost, holders.LoadBalancer)
+	if held := b.held(); !held[egressIP] {
+		t.Errorf("it is not prepared to announce %s again", egressIP)
+	}
+	b.announce("second", "node-a")
+	b.becomes(holders.Local, holders.LoadBalancer)
+	b.SetService(balancedService("203.0.113.11"))
+	b.becomes(holders.Lost, holders.LoadBalancer)
+}
+
+// TestBalancer_WithoutMetalLB nothing is waited for, and nothing prepared: another load balancer announces nothing from nodes.
+func TestBalancer_WithoutMetalLB(t *testing.T) {
+	b := newBalancerTest(t)
+	b.follow()
+	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	if held := b.held(); held[egressIP] {
+		t.Errorf("it is prepared to announce %s", egressIP)
+	}
+	if own := b.steerer.directory.Own(); own == nil {
+		t.Error("the addresses on its interfaces are not known")
+	}
+}
+
+// TestBalancer_WithoutTheRight all else goes on. It is a fault only if a load balancer's address is an egress IP.
+func TestBalancer_WithoutTheRight(t *testing.T) {
+	b := newBalancerTest(t)
+	b.install()
+	b.dynamic.PrependReactor("list", metallb.Statuses.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(metallb.Statuses.GroupResource(), "", nil)
+	})
+	b.follow()
+	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	faults := b.steeringFaults()
+	if len(faults) != 1 || faults[0].kind != unfollowed || !strings.Contains(faults[0].message, "rbac-metallb.yaml") {
+		t.Errorf("faults: %+v", faults)
+	}
+	b.DeleteService(balancedService())
+	eventually(t, "it is of no matter", func() bool { return len(b.steeringFaults()) == 0 })
+}
+
+// TestOwnAddresses_Event: what is on an interface is not told twice, and does not yield.
+func TestOwnAddresses_Event(t *testing.T) {
+	a, b, c := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
+	own := ownAddresses{onInterfaces: []netip.Addr{a, b}, announced: []netip.Addr{b, c}}
+	event := own.event()
+	if !slices.Equal(event.Addresses, []netip.Addr{a, b, c}) || !slices.Equal(event.Announced, []netip.Addr{c}) || len(own.onInterfaces) != 2 {
+		t.Errorf("%+v", event)
+	}
+}
+
+// TestObjects_AddBalanced: a dry run has what the node has.
+func TestObjects_AddBalanced(t *testing.T) {
+	b := newBalancerTest(t)
+	objects := func() Objects {
+		o := Objects{Services: []*v1.Service{balancedService("203.0.113.10")}, Held: map[netip.Addr]bool{netip.MustParseAddr("192.0.2.2"): true}}
+		if err := o.AddBalanced(t.Context(), b.dynamic, b.kube.Discovery(), b.config); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	if o := objects(); len(o.Held) != 1 || o.Balanced != nil {
+		t.Errorf("without MetalLB: %+v", o)
+	}
+	b.install()
+	if o := objects(); len(o.Held) != 1 || !o.Balanced[egressIP] {
+		t.Errorf("announced by nobody: %+v", o)
+	}
+	b.announce("first", "node-a")
+	if o := objects(); !o.Held[egressIP] || !slices.Equal(o.Announced, []netip.Addr{egressIP}) || !slices.Equal(slices.Collect(maps.Keys(o.Balanced)), []netip.Addr{egressIP}) {
+		t.Errorf("announced from here: %+v", o)
+	}
+}
