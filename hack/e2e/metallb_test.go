@@ -27,7 +27,7 @@ func TestMetalLB_PodsLeaveFromTheAnnouncer(t *testing.T) {
 			belongsTo(t, way.share)
 			w := newMetalWorld(t, way.settings, true)
 			w.begin(true)
-			w.holder = w.announcer(nil)
+			w.announcedBy(w.elected())
 			w.answered()
 			for _, fault := range []struct {
 				name   string
@@ -49,13 +49,13 @@ func TestMetalLB_PodsLeaveFromTheAnnouncer(t *testing.T) {
 				began := time.Now()
 				fault.end(w.holder)
 				before := w.holder
-				w.holder = w.announcer(before)
+				w.announcedBy(w.elected(before))
 				w.gap(p, ip, fmt.Sprintf("%s, %s to %s", fault.name, before.Name, w.holder.Name), began, fault.silent)
 				if w.answeredAt(w.podsOff(before)); !fault.cutOff {
 					w.answered()
 				}
 				fault.mend(before)
-				w.holder = w.announcer(nil)
+				w.announcedBy(before)
 				w.answered()
 			}
 		})
@@ -86,22 +86,23 @@ func TestMetalLB_PoolHoldsItsAddresses(t *testing.T) {
 }
 
 // TestMetalLB_PoolLeavesAnnouncedAddresses: MetalLB announces addresses that the pool could hold, too. No node of the pool ever takes one,
-// also when it starts, and while no speaker announces them for a moment.
+// also when it starts, and while no speaker announces them.
 func TestMetalLB_PoolLeavesAnnouncedAddresses(t *testing.T) {
 	belongsTo(t, usual)
 	w := newMetalWorld(t, settings{arguments: poolArguments}, true)
 	w.joinPool()
 	w.begin(true)
-	before := w.announcer(nil)
+	before := w.elected()
+	w.announcedBy(before)
 	w.answered()
 	for _, m := range w.members {
-		m.End(syscall.SIGKILL)
+		m.Kill()
 		m.Start()
 		m.Ready()
 	}
 	w.answered()
 	w.speakers[before].end(syscall.SIGKILL)
-	w.announcer(before)
+	w.announcedBy(w.elected(before))
 	w.answered()
 	for _, m := range w.members {
 		if strings.Contains(m.Printed.String(), "Took an egress IP") {
@@ -128,10 +129,10 @@ func TestMetalLB_RightIsMissing(t *testing.T) {
 	}
 	w.allTell(told(true))
 	for _, m := range w.members {
-		m.Says("It is not known which load-balancer IPs MetalLB announces from which node")
+		m.Says("It is not known which load-balancer IPs MetalLB announces, and from which node")
 	}
 	w.must(w.Apply(w.Context(), "../../images/node/rbac-metallb.yaml"))
 	w.allTell(told(false))
-	w.announcer(nil)
+	w.announcedBy(w.elected())
 	w.answered()
 }

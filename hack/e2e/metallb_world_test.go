@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -133,28 +136,39 @@ func (w *metalWorld) begin(speakers bool) {
 	w.pods = w.shopOf(service)
 }
 
-// announcer waits until all nodes know that one node has the egress IPs, another one than that, and returns it.
-func (w *metalWorld) announcer(than *member) (announcer *member) {
+// elected is the node that MetalLB elects to announce the egress IPs, of all but those.
+func (w *metalWorld) elected(without ...*member) (elected *member) {
+	lowest := [sha256.Size]byte{}
+	for _, m := range w.members {
+		hash := sha256.Sum256([]byte(m.Name + "#" + w.egressIPs[0]))
+		if !slices.Contains(without, m) && (elected == nil || bytes.Compare(hash[:], lowest[:]) < 0) {
+			elected, lowest = m, hash
+		}
+	}
+	return elected
+}
+
+// announcedBy waits until all nodes may know that one node has the egress IPs.
+func (w *metalWorld) announcedBy(want *member) {
 	w.Helper()
+	w.holder = want
 	w.eventually(func() error {
+		var latest *member
 		highest := 0
 		for _, m := range w.members {
 			epochs, err := w.leased(m)
 			if err != nil {
 				return err
 			}
-			for _, ip := range w.egressIPs {
-				if epochs[ip] > highest {
-					announcer, highest = m, epochs[ip]
-				}
+			if epoch := epochs[w.egressIPs[0]]; epoch > highest {
+				latest, highest = m, epoch
 			}
 		}
-		if announcer == nil || announcer == than {
-			return fmt.Errorf("no other node has %v", w.egressIPs)
+		if latest != want {
+			return fmt.Errorf("the egress IPs are not on %s", want.Name)
 		}
 		return nil
 	})
-	return announcer
 }
 
 // neighbour is a process of other software.

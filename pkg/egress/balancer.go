@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -31,9 +33,11 @@ type balancer struct {
 
 	mu   sync.Mutex
 	book *metallb.Book
-	// known: all statuses are known. there: the API server has them. unread is why they cannot be read.
-	known, there bool
-	unread       error
+	// unknown are the resources whose objects are not all known yet. there: the API server has MetalLB's statuses. unread is why
+	// some resource cannot be read.
+	unknown map[schema.GroupVersionResource]bool
+	there   bool
+	unread  map[schema.GroupVersionResource]error
 	// reading is the last one.
 	reading metallb.Reading
 }
@@ -43,10 +47,27 @@ func newBalancer(e *Extension) *balancer {
 	if e.config.Steering.off() {
 		return nil
 	}
-	return &balancer{extension: e, wake: make(chan struct{}, 1), book: metallb.NewBook()}
+	b := &balancer{
+		extension: e, wake: make(chan struct{}, 1), book: metallb.NewBook(),
+		unknown: map[schema.GroupVersionResource]bool{}, unread: map[schema.GroupVersionResource]error{},
+	}
+	for resource := range resourcesOfMetalLB(e.config) {
+		b.unknown[resource] = true
+	}
+	return b
 }
 
-// change changes the book, and has it read again.
+// resourcesOfMetalLB are those that a node reads, with a selector of their labels: what it announces itself, and what the pool is to leave
+// alone.
+func resourcesOfMetalLB(config Config) map[schema.GroupVersionResource]string {
+	resources := map[schema.GroupVersionResource]string{metallb.Statuses: metallb.NodeLabel + "=" + config.NodeName}
+	if len(config.Pool.Networks) > 0 {
+		resources[metallb.L2Advertisements], resources[metallb.BGPAdvertisements] = "", ""
+	}
+	return resources
+}
+
+// change changes the book, and has it read again if that says so.
 func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
 	b.mu.Lock()
 	changed := do(b.book)
@@ -63,31 +84,17 @@ func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
 // setService takes the load-balancer IPs of a Service.
 func (b *balancer) setService(object *v1.Service) {
 	if b != nil {
-		b.change(func(book *metallb.Book) bool { return book.SetService(nameOf(object), balancedAddresses(object)) })
+		b.change(func(book *metallb.Book) bool {
+			return book.SetService(nameOf(object), balancedAddresses(object), object.Annotations)
+		})
 	}
 }
 
 // deleteService forgets a Service.
 func (b *balancer) deleteService(object *v1.Service) {
 	if b != nil {
-		b.change(func(book *metallb.Book) bool { return book.SetService(nameOf(object), nil) })
+		b.change(func(book *metallb.Book) bool { return book.SetService(nameOf(object), nil, nil) })
 	}
-}
-
-// setStatus takes a ServiceL2Status.
-func (b *balancer) setStatus(object metav1.Object) {
-	b.change(func(book *metallb.Book) bool {
-		book.SetStatus(nameOf(object), object.GetLabels())
-		return true
-	})
-}
-
-// deleteStatus forgets a ServiceL2Status.
-func (b *balancer) deleteStatus(name types.NamespacedName) {
-	b.change(func(book *metallb.Book) bool {
-		book.DeleteStatus(name)
-		return true
-	})
 }
 
 // servicesKnown tells that all Services are known.
@@ -97,50 +104,49 @@ func (b *balancer) servicesKnown() {
 	}
 }
 
-// statusesKnown tells that all statuses are known, if the API server has any, or that they cannot be read.
-func (b *balancer) statusesKnown(there bool, unread error) {
+// known tells that all objects of a resource are known, if the API server has it, or why they cannot be read.
+func (b *balancer) known(resource schema.GroupVersionResource, there bool, unread error) {
 	b.mu.Lock()
-	news := unread != nil && b.unread == nil
-	b.known, b.there, b.unread = true, there, unread
+	news := unread != nil && b.unread[resource] == nil
+	b.unread[resource] = unread
+	delete(b.unknown, resource)
+	if resource == metallb.Statuses {
+		b.there = there
+	}
 	b.mu.Unlock()
 	if news {
-		b.extension.logger.Error(unread, "It is not known which load-balancer IPs MetalLB announces from which node. If one of them is an egress IP, pods on other nodes get no answers")
+		b.extension.logger.Error(unread, "It is not known which load-balancer IPs MetalLB announces, and from which node. If one of them is an egress IP, pods on other nodes get no answers")
 	}
 	b.change(func(*metallb.Book) bool { return true })
 }
 
-// run tells what follows from the book until the context ends, from when all Services and statuses are known.
+// run tells what follows from the book until the context ends, from when all objects are known.
 func (b *balancer) run() {
 	e := b.extension
-	var due <-chan time.Time
 	for {
 		select {
 		case <-e.ctx.Done():
 			return
 		case <-b.wake:
-		case <-due:
 		}
 		b.mu.Lock()
-		known := b.known
+		waits := len(b.unknown) > 0
 		b.mu.Unlock()
-		if !known || e.barrier.WaitsFor(services) {
+		if waits || e.barrier.WaitsFor(services) {
 			continue // it is woken then
 		}
-		due = nil
-		if at := b.tell(); !at.IsZero() {
-			due = time.After(time.Until(at))
-		}
+		b.tell()
 		if e.barrier.WaitsFor(balancers) {
 			e.known(balancers)
 		}
 	}
 }
 
-// tell tells what follows now, and returns when that changes by itself.
-func (b *balancer) tell() (wake time.Time) {
+// tell tells what follows now.
+func (b *balancer) tell() {
 	b.mu.Lock()
 	before, next := b.reading.Reserved, map[netip.Addr]bool(nil)
-	b.reading = b.book.Read(b.extension.config.NodeName, time.Now())
+	b.reading = b.book.Read(b.extension.config.NodeName)
 	now := b.reading
 	if b.there { // other load balancers do not announce from nodes
 		next = now.Balanced
@@ -148,23 +154,6 @@ func (b *balancer) tell() (wake time.Time) {
 	b.mu.Unlock()
 	b.extension.steerer.setAnnounced(now.Here, next)
 	b.extension.changed(!maps.Equal(before, now.Reserved), time.Now())
-	return now.Wake
-}
-
-// fault returns why it is not known which egress IPs are announced from which node; nil if that is of no matter, or known.
-func (b *balancer) fault() error {
-	b.mu.Lock()
-	unread, balanced := b.unread, b.reading.Balanced
-	b.mu.Unlock()
-	if unread == nil {
-		return nil
-	}
-	for _, family := range families {
-		if slices.ContainsFunc(b.extension.state.egressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
-			return unread
-		}
-	}
-	return nil
 }
 
 // reserved are the addresses that the pool leaves alone.
@@ -177,67 +166,91 @@ func (b *balancer) reserved() map[netip.Addr]bool {
 	return b.reading.Reserved
 }
 
-// follow begins to follow the statuses.
+// fault returns why it is not known which egress IPs are announced, and from which node; nil if that is of no matter, or known.
+func (b *balancer) fault() error {
+	b.mu.Lock()
+	balanced := b.reading.Balanced
+	var unread error
+	for _, err := range b.unread {
+		if err != nil && (unread == nil || err.Error() < unread.Error()) { // the same each time
+			unread = err
+		}
+	}
+	b.mu.Unlock()
+	if unread == nil {
+		return nil
+	}
+	for _, family := range families {
+		if slices.ContainsFunc(b.extension.state.egressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
+			return unread
+		}
+	}
+	return nil
+}
+
+// follow begins to follow MetalLB's objects.
 func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInterface) {
 	if b == nil {
 		return
 	}
-	e, selector := b.extension, statusesFor(b.extension.config)
+	e := b.extension
 	e.running.Go(b.run)
-	e.running.Go(func() {
-		usable := func() (bool, error) { return b.usable(client, api, selector) }
-		if e.await(usable, "Cannot tell whether MetalLB announces load-balancer IPs; will retry, further failures are not logged", metallb.Statuses.GroupResource().String()) {
-			b.watch(client, selector)
-		}
-	})
-}
-
-// statusesFor selects the statuses that a node needs: its own, and all if it has to keep the pool off the addresses in them.
-func statusesFor(config Config) (selector string) {
-	if len(config.Pool.Networks) > 0 {
-		return metallb.NodeLabel
+	for resource, selector := range resourcesOfMetalLB(e.config) {
+		e.running.Go(func() {
+			usable := func() (bool, error) { return b.usable(client, api, resource, selector) }
+			if e.await(usable, "Cannot tell what MetalLB announces; will retry, further failures are not logged", resource.GroupResource().String()) {
+				b.watch(client, resource, selector)
+			}
+		})
 	}
-	return metallb.NodeLabel + "=" + config.NodeName
 }
 
-// usable tells whether the API server has the statuses, and this node may read them. What keeps it from reading them keeps nothing else
+// usable tells whether the API server has a resource, and this node may read it. What keeps it from reading it keeps nothing else
 // waiting for long.
-func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, selector string) (bool, error) {
+func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string) (bool, error) {
 	const patience = 10 * time.Second
-	there, err := HasResource(b.extension.ctx, api, metallb.Statuses.GroupVersion(), metallb.Statuses.Resource)
+	there, err := HasResource(b.extension.ctx, api, resource.GroupVersion(), resource.Resource)
 	if err != nil || !there {
 		if err == nil {
-			b.statusesKnown(false, nil)
+			b.known(resource, false, nil)
 		}
 		return false, err
 	}
-	_, err = client.Resource(metallb.Statuses).List(b.extension.ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	_, err = client.Resource(resource).List(b.extension.ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	switch {
 	case err == nil:
 		return true, nil
 	case apierrors.IsForbidden(err):
-		b.statusesKnown(true, fmt.Errorf("%w; apply rbac-metallb.yaml", b.extension.explain(err)))
+		b.known(resource, true, fmt.Errorf("%w; apply rbac-metallb.yaml", b.extension.explain(err)))
 		return false, nil
 	case time.Since(started) > patience:
-		b.statusesKnown(true, b.extension.explain(err))
+		b.known(resource, true, b.extension.explain(err))
 	}
-	return false, fmt.Errorf("list %s: %w", metallb.Statuses.GroupResource(), err)
+	return false, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
 }
 
-// watch watches the statuses until the context ends.
-func (b *balancer) watch(client dynamic.Interface, selector string) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, metallb.Statuses, metav1.NamespaceAll, 0, nil,
+// watch watches the objects of a resource until the context ends.
+func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionResource, selector string) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, nil,
 		func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
 	extension.Explain(informer, b.extension.explain)
+	set := func(o any) {
+		b.change(func(book *metallb.Book) bool {
+			book.Set(resource, o.(*unstructured.Unstructured))
+			return true
+		})
+	}
 	extension.Follow(b.extension.ctx, informer, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { b.setStatus(o.(metav1.Object)) },
-		UpdateFunc: func(_, o any) { b.setStatus(o.(metav1.Object)) },
+		AddFunc:    set,
+		UpdateFunc: func(_, o any) { set(o) },
 		DeleteFunc: func(o any) {
-			if name, err := cache.DeletionHandlingObjectToName(o); err == nil {
-				b.deleteStatus(types.NamespacedName{Namespace: name.Namespace, Name: name.Name})
-			}
+			name, err := cache.DeletionHandlingObjectToName(o)
+			b.change(func(book *metallb.Book) bool {
+				book.Delete(resource, types.NamespacedName{Namespace: name.Namespace, Name: name.Name})
+				return err == nil
+			})
 		},
-	}, func() { b.statusesKnown(true, nil) })
+	}, func() { b.known(resource, true, nil) })
 	informer.RunWithContext(b.extension.ctx)
 }
 
@@ -248,18 +261,18 @@ func (objects *Objects) AddBalanced(ctx context.Context, client dynamic.Interfac
 	if err != nil || !there {
 		return err
 	}
-	statuses, err := client.Resource(metallb.Statuses).List(ctx, metav1.ListOptions{LabelSelector: statusesFor(config)})
+	statuses, err := client.Resource(metallb.Statuses).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[metallb.Statuses]})
 	if err != nil {
 		return fmt.Errorf("list %s: %w", metallb.Statuses.GroupResource(), err)
 	}
 	book := metallb.NewBook()
 	for _, service := range objects.Services {
-		book.SetService(nameOf(service), balancedAddresses(service))
+		book.SetService(nameOf(service), balancedAddresses(service), service.Annotations)
 	}
 	for i := range statuses.Items {
-		book.SetStatus(nameOf(&statuses.Items[i]), statuses.Items[i].GetLabels())
+		book.Set(metallb.Statuses, &statuses.Items[i])
 	}
-	reading := book.Read(config.NodeName, time.Now())
+	reading := book.Read(config.NodeName)
 	own := ownAddresses{onInterfaces: slices.Collect(maps.Keys(objects.Held)), announced: reading.Here}
 	objects.Announced, objects.Balanced = own.event().Announced, reading.Balanced
 	for _, ip := range objects.Announced {

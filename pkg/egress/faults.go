@@ -77,7 +77,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	if e.steerer == nil {
 		return faults
 	}
-	add(unfollowed, "it is not known from which node MetalLB announces egress IPs, so pods on other nodes may get no answers: %v", e.balancer.fault())
+	add(unfollowed, "it is not known which egress IPs MetalLB announces, and from which node, so pods on other nodes may get no answers: %v", e.balancer.fault())
 	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()

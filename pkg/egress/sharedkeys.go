@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,10 +111,10 @@ func (e *Extension) errNoKey() error {
 // betweenNodes is what a verification calls what nodes say to each other, beside the IP families.
 const betweenNodes = "between nodes"
 
-// announcementWarnings returns what a verification says of it. Nil if all is well.
+// announcementWarnings returns what a verification says of it, and of what a load balancer announces. Nil if all is well.
 func (e *Extension) announcementWarnings() (warnings []string) {
 	for _, f := range e.steeringFaults() {
-		if f.kind == keyless || f.kind == rekeying || f.kind == unannounced {
+		if slices.Contains([]faultKind{keyless, rekeying, unannounced, unfollowed}, f.kind) {
 			warnings = append(warnings, status.Warning+f.message)
 		}
 	}

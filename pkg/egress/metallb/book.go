@@ -4,14 +4,19 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Statuses is the resource of ServiceL2Statuses.
-var Statuses = schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: "servicel2statuses"}
+// The resources of MetalLB that are read.
+var (
+	group             = schema.GroupVersion{Group: "metallb.io", Version: "v1beta1"}
+	Statuses          = group.WithResource("servicel2statuses")
+	L2Advertisements  = group.WithResource("l2advertisements")
+	BGPAdvertisements = group.WithResource("bgpadvertisements")
+)
 
 // The labels of a ServiceL2Status.
 const (
@@ -20,17 +25,16 @@ const (
 	NamespaceLabel = "metallb.io/service-namespace"
 )
 
-// reservation is how long an address stays reserved that nobody announces any more.
-const reservation = 30 * time.Second
+// PoolAnnotation is what MetalLB's controller puts on a Service: the name of the IPAddressPool that its addresses are from.
+const PoolAnnotation = "metallb.io/ip-allocated-from-pool"
 
 // Book has what MetalLB and the Services say. It is for one goroutine at a time.
 type Book struct {
-	// statuses are by the names of their objects, services the load-balancer IPs of those that have any.
+	// statuses are by the names of their objects, services those that have load-balancer IPs.
 	statuses map[types.NamespacedName]status
-	services map[types.NamespacedName][]netip.Addr
-	// announced are those of the last reading, leaving those that were, until when they are reserved.
-	announced map[netip.Addr]bool
-	leaving   map[netip.Addr]time.Time
+	services map[types.NamespacedName]service
+	// advertisements are the pools that each is for; nil for all.
+	advertisements map[object][]string
 }
 
 // status is what a ServiceL2Status says.
@@ -39,82 +43,114 @@ type status struct {
 	service types.NamespacedName
 }
 
-// Reading is what follows at a time. Its maps may be changed.
+// service is what a Service has got.
+type service struct {
+	addresses []netip.Addr
+	pool      string // empty if they are not MetalLB's
+}
+
+// object is an object of a resource.
+type object struct {
+	resource schema.GroupVersionResource
+	name     types.NamespacedName
+}
+
+// Reading is what follows. Its maps may be changed.
 type Reading struct {
 	// Here are the addresses that this node announces, sorted.
 	Here []netip.Addr
-	// Balanced are the load-balancer IPs of all Services, Reserved those of them that are not for the pool.
+	// Balanced are the load-balancer IPs of all Services, Reserved those of them that MetalLB has to announce.
 	Balanced, Reserved map[netip.Addr]bool
-	// Wake is when Reserved changes although nothing happens; zero for never.
-	Wake time.Time
 }
 
 // NewBook returns a Book that knows of nothing.
 func NewBook() *Book {
-	return &Book{statuses: map[types.NamespacedName]status{}, services: map[types.NamespacedName][]netip.Addr{}, leaving: map[netip.Addr]time.Time{}}
+	return &Book{statuses: map[types.NamespacedName]status{}, services: map[types.NamespacedName]service{}, advertisements: map[object][]string{}}
 }
 
-// SetStatus takes the labels of a ServiceL2Status. One that names no node, or no Service, counts for nothing.
-func (b *Book) SetStatus(name types.NamespacedName, labels map[string]string) {
+// Set takes an object of one of the resources.
+func (b *Book) Set(resource schema.GroupVersionResource, o *unstructured.Unstructured) {
+	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+	if resource == Statuses {
+		b.setStatus(name, o.GetLabels())
+		return
+	}
+	b.advertisements[object{resource, name}] = poolsOf(o)
+}
+
+// Delete forgets an object of one of the resources.
+func (b *Book) Delete(resource schema.GroupVersionResource, name types.NamespacedName) {
+	if resource == Statuses {
+		delete(b.statuses, name)
+		return
+	}
+	delete(b.advertisements, object{resource, name})
+}
+
+// setStatus takes the labels of a ServiceL2Status. One that names no node, or no Service, counts for nothing.
+func (b *Book) setStatus(name types.NamespacedName, labels map[string]string) {
 	s := status{labels[NodeLabel], types.NamespacedName{Namespace: labels[NamespaceLabel], Name: labels[ServiceLabel]}}
 	if s.node == "" || s.service.Name == "" || s.service.Namespace == "" {
-		b.DeleteStatus(name)
+		delete(b.statuses, name)
 		return
 	}
 	b.statuses[name] = s
 }
 
-// DeleteStatus forgets a ServiceL2Status.
-func (b *Book) DeleteStatus(name types.NamespacedName) { delete(b.statuses, name) }
-
-// SetService takes the load-balancer IPs of a Service, and tells whether they are others than before. A Service that is gone has none.
-func (b *Book) SetService(name types.NamespacedName, addresses []netip.Addr) (changed bool) {
-	if slices.Equal(b.services[name], addresses) {
-		return false
+// poolsOf returns the names of the pools that an advertisement is for; nil for all.
+func poolsOf(o *unstructured.Unstructured) []string {
+	pools, _, err := unstructured.NestedStringSlice(o.Object, "spec", "ipAddressPools")
+	if selectors, _, _ := unstructured.NestedSlice(o.Object, "spec", "ipAddressPoolSelectors"); err != nil || len(selectors) > 0 || len(pools) == 0 {
+		return nil
 	}
-	if len(addresses) == 0 {
-		delete(b.services, name)
-	} else {
-		b.services[name] = slices.Clone(addresses)
-	}
-	return true
+	return pools
 }
 
-// Read returns what follows for a node. Times must not go back.
-func (b *Book) Read(node string, now time.Time) Reading {
-	r := Reading{Balanced: map[netip.Addr]bool{}, Reserved: map[netip.Addr]bool{}}
-	for _, addresses := range b.services {
-		for _, ip := range addresses {
-			r.Balanced[ip] = true
-		}
+// SetService takes the load-balancer IPs of a Service and its annotations, and tells whether they say something else than before. A
+// Service that is gone has no addresses.
+func (b *Book) SetService(name types.NamespacedName, addresses []netip.Addr, annotations map[string]string) (changed bool) {
+	before, now := b.services[name], service{slices.Clone(addresses), annotations[PoolAnnotation]}
+	if len(addresses) == 0 {
+		delete(b.services, name)
+		return len(before.addresses) > 0
 	}
-	for _, s := range b.statuses {
-		for _, ip := range b.services[s.service] {
-			r.Reserved[ip] = true
-			if s.node == node {
-				r.Here = append(r.Here, ip)
+	b.services[name] = now
+	return before.pool != now.pool || !slices.Equal(before.addresses, now.addresses)
+}
+
+// Read returns what follows for a node.
+func (b *Book) Read(node string) Reading {
+	r := Reading{Balanced: map[netip.Addr]bool{}, Reserved: map[netip.Addr]bool{}}
+	pools, all := b.advertised()
+	for _, s := range b.services {
+		for _, ip := range s.addresses {
+			r.Balanced[ip] = true
+			if s.pool != "" && (all || pools[s.pool]) {
+				r.Reserved[ip] = true
 			}
 		}
 	}
-	slices.SortFunc(r.Here, netip.Addr.Compare)
-	r.Here = slices.Compact(r.Here)
-	b.leave(maps.Clone(r.Reserved), now)
-	for ip, until := range b.leaving {
-		r.Reserved[ip] = true
-		if r.Wake.IsZero() || until.Before(r.Wake) {
-			r.Wake = until
+	here := map[netip.Addr]bool{}
+	for _, s := range b.statuses {
+		if s.node != node {
+			continue
+		}
+		for _, ip := range b.services[s.service].addresses {
+			here[ip] = true
 		}
 	}
+	r.Here = slices.SortedFunc(maps.Keys(here), netip.Addr.Compare)
 	return r
 }
 
-// leave notes which addresses are announced now, and which are leaving because they were.
-func (b *Book) leave(announced map[netip.Addr]bool, now time.Time) {
-	for ip := range b.announced {
-		if !announced[ip] {
-			b.leaving[ip] = now.Add(reservation)
+// advertised are the pools whose addresses MetalLB announces.
+func (b *Book) advertised() (pools map[string]bool, all bool) {
+	pools = map[string]bool{}
+	for _, names := range b.advertisements {
+		all = all || names == nil
+		for _, name := range names {
+			pools[name] = true
 		}
 	}
-	maps.DeleteFunc(b.leaving, func(ip netip.Addr, until time.Time) bool { return announced[ip] || !until.After(now) })
-	b.announced = announced
+	return pools, all
 }

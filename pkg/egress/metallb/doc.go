@@ -1,12 +1,19 @@
-// Package metallb knows which load-balancer IPs MetalLB's speakers announce in layer 2 mode, and from which nodes. Such an address
-// is on no interface: the speaker of one node answers ARP and neighbour discovery for it, so answers to packets from this address
-// come to that node, and its pods must leave from there.
+// Package metallb knows which load-balancer IPs MetalLB announces: in layer 2 mode the speaker of one node answers ARP and neighbour
+// discovery for such an address, which is on no interface. So answers to packets from it come to that node, and pods must leave from
+// there.
 //
-//	ServiceL2Statuses ─► SetStatus  ─┐
-//	                                 ├─► Book ─► Read: here, reserved, balanced
-//	Services ──────────► SetService ─┘
+//	ServiceL2Statuses ───────────────────► SetStatus ────────┐
+//	L2Advertisements, BGPAdvertisements ─► SetAdvertisement ─┼─► Book ─► Read: here, reserved, balanced
+//	Services ────────────────────────────► SetService ───────┘
 //
-// # What MetalLB tells
+// # What follows
+//
+//   - Here: addresses that this node announces. It holds them, as those on its interfaces, but yields to another node that has got one
+//     later (package holders).
+//   - Balanced: the load-balancer IPs of all Services. Any node may announce them next, so each is prepared for it.
+//   - Reserved: those of them that MetalLB has to announce, whether it does now or not. This program's pool leaves them alone.
+//
+// # Statuses
 //
 // A speaker that begins to announce a Service makes a ServiceL2Status (metallb.io/v1beta1) in MetalLB's namespace, 8 to 27 ms after its
 // gratuitous ARP, and deletes those of other nodes for the same Service, or, before MetalLB 0.16, takes one of these over. The labels
@@ -18,15 +25,13 @@
 // are announced by one node, which MetalLB elects by the first of them; they are those in status.loadBalancer.
 //
 // A speaker that is killed leaves its status until the next one deletes it, or its Pod is deleted. So two nodes may have one at the
-// same time. Each of them counts the addresses as its own, and that one holds them which has got them last (package holders).
+// same time. Each of them counts the addresses as its own.
 //
-// # What follows from it
+// # Advertisements
 //
-//   - Here: addresses that this node announces. It holds them, as those on its interfaces, but yields to another node that has got one
-//     later.
-//   - Balanced: the load-balancer IPs of all Services. Any node may announce them next, so each is prepared for it.
-//   - Reserved: addresses that a node announces, or did within the last 30 s. The pool leaves them alone: a speaker that is
-//     gone has a successor within 10 s.
+// MetalLB's controller says in the annotation metallb.io/ip-allocated-from-pool from which IPAddressPool a Service has its addresses, and
+// writes it together with them. They are announced, by ARP or by BGP, if an L2Advertisement or a BGPAdvertisement is for that pool. One
+// that chooses pools by their labels counts as one for all; which nodes, interfaces and Services it chooses does not matter.
 //
-// In BGP mode there is no one node to which answers come, and nothing is followed (ServiceBGPStatuses).
+// In BGP mode there is no one node to which answers come, and nothing is followed.
 package metallb
