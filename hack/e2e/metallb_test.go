@@ -85,13 +85,32 @@ func TestMetalLB_PoolHoldsItsAddresses(t *testing.T) {
 	}
 }
 
-// TestMetalLB_PoolLeavesAnnouncedAddresses: MetalLB announces addresses that the pool could hold, too. No node of the pool ever takes one,
-// also when it starts, and while no speaker announces them.
+// TestMetalLB_PoolLeavesAnnouncedAddresses: MetalLB announces addresses that the pool could hold, too. No node of the pool takes one, also
+// when it starts, and while no speaker announces them. What the pool had before it gives up.
 func TestMetalLB_PoolLeavesAnnouncedAddresses(t *testing.T) {
 	belongsTo(t, usual)
-	w := newMetalWorld(t, settings{arguments: poolArguments}, true)
+	w := newMetalWorld(t, settings{arguments: poolArguments}, false)
 	w.joinPool()
-	w.begin(true)
+	w.begin(false)
+	for _, ip := range w.egressIPs {
+		w.holderOf(ip, nil)
+	}
+	w.answered()
+	w.must(w.Apply(w.Context(), "testdata/metallb-layer2.yaml"))
+	w.eventually(func() error {
+		for _, m := range w.members {
+			for _, ip := range w.egressIPs {
+				if w.has(m, ip) {
+					return fmt.Errorf("%s has still %s", m.Name, ip)
+				}
+			}
+		}
+		return nil
+	})
+	for _, m := range w.members {
+		m.Printed.Reset()
+		w.speak(m)
+	}
 	before := w.elected()
 	w.announcedBy(before)
 	w.answered()

@@ -86,7 +86,7 @@ func (e OwnAddresses) apply(d *Directory) {
 	d.present = make(map[netip.Addr]bool, len(e.Addresses))
 	for _, ip := range e.Addresses {
 		d.present[ip] = true
-		if d.released[ip] {
+		if d.released[ip] && !d.yielding[ip] { // what is on no interface any more has been removed
 			leaving[ip] = true
 			continue
 		}

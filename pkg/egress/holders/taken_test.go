@@ -116,3 +116,21 @@ func TestHandedOver_EndsWhatHandingOverBegan(t *testing.T) {
 		})
 	}
 }
+
+// TestReleased_ToALoadBalancer: an address that this node has removed, and a load balancer announces from here, is this node's.
+func TestReleased_ToALoadBalancer(t *testing.T) {
+	ip, now := netip.MustParseAddr("203.0.113.9"), at(0)
+	list := []netip.Addr{ip}
+	d := newDirectory()
+	d.Apply(LeasesKnown{}, now)
+	d.Apply(OwnAddresses{Addresses: list}, now)
+	d.Apply(Released{list}, now)
+	d.Apply(OwnAddresses{Addresses: list}, now) // read before it was removed
+	if got := d.Holder(ip, now).State; got != Lost {
+		t.Errorf("released: %q", got)
+	}
+	d.Apply(OwnAddresses{Addresses: list, Announced: list}, now)
+	if got := d.Holder(ip, now); got.State != Local || got.Known != LoadBalancer || got.Epoch != 2 {
+		t.Errorf("announced from here: %+v", got)
+	}
+}
