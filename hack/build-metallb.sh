@@ -24,15 +24,16 @@ if [[ ! -e "${dir}/speaker" ]]; then # the last one that is made
   rm -rf "${dir:?}"/{src,crds}
   mkdir "${dir}/src"
   cp "${module}"/go.{mod,sum} "${dir}/src"
-  go mod vendor -C "${dir}/src"
-  sources=${dir}/src/vendor/go.universe.tf/metallb
+  go mod download -C "${module}"
+  cp -r --no-preserve=mode "$(go list -C "${module}" -m -f '{{.Dir}}' go.universe.tf/metallb)" "${dir}/src/metallb"
+  go mod edit -replace=go.universe.tf/metallb=./metallb "${dir}/src/go.mod"
   # The frr-k8s that the module proxy has knows no AS path prepending. That is for BGP by FRR, which the tests do not use.
   sed -i -e '/^func toAdvertiseWithAsPathPrepend/,/^}/d' -e '/if adv.AsPathPrepend != 0/,/}/d' -e '/AsPathPrepend/d' \
-    "${sources}/internal/bgp/frrk8s/frrk8s.go"
-  cp -r "$(go list -C "${module}" -m -f '{{.Dir}}' go.universe.tf/metallb)/config/crd/bases" "${dir}/crds"
+    "${dir}/src/metallb/internal/bgp/frrk8s/frrk8s.go"
+  cp -r "${dir}/src/metallb/config/crd/bases" "${dir}/crds"
   for program in controller speaker; do
     echo "building MetalLB's ${program}" >&2
-    go build -C "${dir}/src" -trimpath -mod=vendor -ldflags '-s -w' -o "${dir}/${program}.new" "go.universe.tf/metallb/${program}"
+    go build -C "${dir}/src" -trimpath -ldflags '-s -w' -o "${dir}/${program}.new" "go.universe.tf/metallb/${program}"
     mv "${dir}/${program}.new" "${dir}/${program}"
   done
   rm -r "${dir}/src"

@@ -25,6 +25,9 @@
 //	                                  iptables rules or an nftables table, tracked flows ◄──┤
 //	        the kernel's interfaces, the CNI plugin ─► portsecurity.Keeper, for both families ◄──┘
 //
+//	what MetalLB announces ─► balancer ─┐
+//	interfaces, Leases, other nodes ────┴─► steerer ─► which node has which egress IP, for each sync
+//
 //	state ─► plan.Build ─► status, for 'openshift egress'
 //	the runtime's list of CNI plugins ─► pluginList, which keeps our plugin there, or says that it is missing
 //
