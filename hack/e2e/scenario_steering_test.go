@@ -506,8 +506,8 @@ func (w *world) ready(m *member, status v1.ConditionStatus) {
 	w.must(err)
 }
 
-// TestSteering_TwoHolders: as long as two nodes have an egress IP all other nodes steer to the same one, that took it last,
-// and somebody is told.
+// TestSteering_TwoHolders: as long as two nodes have an egress IP all nodes steer to the same one, that took it last, the other one of the
+// two as well; all pods are answered, and somebody is told. So it is when kube-vip is killed, which leaves the address behind.
 func TestSteering_TwoHolders(t *testing.T) {
 	belongsTo(t, usual)
 	w := newSteeredWorld(t, settings{nodes: 4}, nil)
@@ -531,9 +531,9 @@ func TestSteering_TwoHolders(t *testing.T) {
 		}
 		return nil
 	})
-	w.eventually(func() error { // answers go to one of the two, so there may be none
+	w.eventually(func() error {
 		by := w.sends(func() {
-			for _, pod := range w.pods[2:] {
+			for _, pod := range w.pods {
 				for _, to := range w.outside() {
 					_ = w.unanswered("udp", pod, to)
 				}
@@ -547,6 +547,7 @@ func TestSteering_TwoHolders(t *testing.T) {
 	for _, ip := range w.egressIPs {
 		w.eventually(func() error { return w.conflictTold(ip, first, second) })
 	}
+	w.answered()
 	w.drop() // at the first
 	w.holder = second
 	w.steered()

@@ -58,6 +58,8 @@ type Directory struct {
 	handing map[netip.Addr]int
 	// present are those that OwnAddresses had last, yielding those of them that are on no interface of this node.
 	present, yielding map[netip.Addr]bool
+	// elsewhere are those that another host answers for.
+	elsewhere map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
 	ownKnown, leasesKnown, started bool
 	// claimed are the addresses that Services claim; nil if that is not known. Of others nothing is kept but the statements.
@@ -518,14 +520,32 @@ func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
 		list = append(list, holding)
 	}
 	slices.SortFunc(list, func(x, y Holding) int {
-		return cmp.Or(
-			cmp.Compare(precedence(x), precedence(y)),
-			cmp.Compare(y.Epoch, x.Epoch),
-			d.compareAtBound(a, y, x),
-			strings.Compare(y.Node, x.Node),
-		)
+		return cmp.Or(cmp.Compare(d.precedence(ip, x), d.precedence(ip, y)), d.compareLater(a, x, y))
 	})
 	return list
+}
+
+// compareLater is negative if a node has got an address later than another one.
+func (d *Directory) compareLater(a *address, x, y Holding) int {
+	return cmp.Or(cmp.Compare(y.Epoch, x.Epoch), d.compareAtBound(a, y, x), strings.Compare(y.Node, x.Node))
+}
+
+// Outranked returns the addresses on this node's interfaces that another live node has got later, sorted.
+func (d *Directory) Outranked(now time.Time) (addresses []netip.Addr) {
+	d.advance(now)
+	for ip := range d.own {
+		a := d.addresses[ip]
+		if d.yielding[ip] || a == nil || len(a.rivals) == 0 {
+			continue
+		}
+		candidates := d.candidates(ip, a)
+		own := candidates[slices.IndexFunc(candidates, func(h Holding) bool { return h.State == Local })]
+		if slices.ContainsFunc(candidates, func(h Holding) bool { return h.State == Remote && d.compareLater(a, h, own) < 0 }) {
+			addresses = append(addresses, ip)
+		}
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return addresses
 }
 
 // compareAtBound compares two holdings of one epoch. With the largest one, that of a node whose process has died would count for as
@@ -543,11 +563,11 @@ func (d *Directory) compareAtBound(a *address, x, y Holding) int {
 	return cmp.Or(cmp.Compare(moving(x), moving(y)), a.announcers[x.Node].Compare(a.announcers[y.Node]))
 }
 
-// precedence is the order in which candidates count: an address on an interface of this node comes first whatever others say, for
-// the kernel treats it as its own.
-func precedence(h Holding) int {
+// precedence is the order in which candidates for an address count: one on an interface of this node comes first whatever others say,
+// unless another host answers for it, too.
+func (d *Directory) precedence(ip netip.Addr, h Holding) int {
 	switch {
-	case h.Known == OwnAddress:
+	case h.Known == OwnAddress && !d.elsewhere[ip]:
 		return 0
 	case h.State != Lost:
 		return 1

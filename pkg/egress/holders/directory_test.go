@@ -146,6 +146,10 @@ func TestDirectory_Holder(t *testing.T) {
 			Holding{State: Remote, Node: "node-c", Address: v4["node-c"], Epoch: 1, Since: at(5), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-c"]}},
 		"the own address counts here, of equal epochs and a later name, too": {[]timed{{0, LeasesKnown{}}, {0, OwnAddresses{Addresses: ips}}, {1, seen("node-d", true)}, {1, direct("node-d", 1, one)}}, 5,
 			Holding{State: Local, Node: me, Epoch: 1, Since: at(0), Known: OwnAddress}, kernel.Way{}},
+		"another host answers for it, and a node has got it later": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{Addresses: ips}}, {2, direct("node-a", 2, map[netip.Addr]uint64{ip: 3})}, {3, Elsewhere{ips}}}), 9,
+			Holding{State: Remote, Node: "node-a", Address: v4["node-a"], Epoch: 3, Since: at(3), Known: Announcement}, kernel.Way{Kind: kernel.ToNode, Node: v4["node-a"]}},
+		"another host answers for it, but no node has got it later": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{Addresses: ips}}, {3, Elsewhere{ips}}}), 9,
+			Holding{State: Local, Node: me, Epoch: 2, Since: at(1), Known: OwnAddress}, kernel.Way{}},
 		"a load balancer announces it from here": {slices.Concat(remote, []timed{{1, LeasesKnown{}}, {1, OwnAddresses{ips, ips}}}), 9,
 			Holding{State: Local, Node: me, Epoch: 2, Since: at(1), Known: LoadBalancer}, kernel.Way{}},
 		"a load balancer announced it from here first": {[]timed{{0, LeasesKnown{}}, {0, OwnAddresses{ips, ips}}, {1, seen("node-a", true)}, {1, direct("node-a", 1, map[netip.Addr]uint64{ip: 2})}}, 5,
@@ -556,7 +560,9 @@ func someHistory(r *rand.Rand, length int) (history []timed) {
 
 func someEvent(r *rand.Rand) Event {
 	name := names[r.IntN(len(names))]
-	switch r.IntN(12) {
+	switch r.IntN(13) {
+	case 12:
+		return Elsewhere{someIPs(r)}
 	case 0, 1, 2:
 		return someNode(r, name)
 	case 3:
@@ -604,7 +610,7 @@ func someEpochs(r *rand.Rand) map[netip.Addr]uint64 {
 type oracle struct {
 	second                      int
 	own                         map[netip.Addr]uint64
-	onNoInterface               []netip.Addr
+	onNoInterface, elsewhere    []netip.Addr
 	ownKnown, leasesKnown, told bool
 	deaf                        bool
 	hearingSince                int
@@ -646,6 +652,8 @@ func (o *oracle) apply(h timed) {
 		for _, ip := range e.Addresses {
 			o.own[ip] = before[ip]
 		}
+	case Elsewhere:
+		o.elsewhere = e.Addresses
 	case LeasesKnown:
 		o.leasesKnown = true
 	case Announced:
@@ -769,6 +777,8 @@ func (o *oracle) judge(ip netip.Addr) (best Holding, live []string) {
 	for _, name := range names {
 		if name == me && here && slices.Contains(o.onNoInterface, ip) {
 			all = append(all, Holding{State: Local, Node: me, Epoch: own, Known: LoadBalancer})
+		} else if name == me && here && slices.Contains(o.elsewhere, ip) {
+			all = append(all, Holding{State: Local, Node: me, Epoch: own, Known: OwnAddress})
 		}
 		epoch, known, lists := o.says(name, ip)
 		node, exists := o.nodes[name]
@@ -796,7 +806,7 @@ func (o *oracle) judge(ip netip.Addr) (best Holding, live []string) {
 	byEpoch := func(a, b Holding) int { return int(a.Epoch) - int(b.Epoch) }
 	slices.SortStableFunc(all, byEpoch)
 	slices.SortStableFunc(lost, byEpoch)
-	if here && !slices.Contains(o.onNoInterface, ip) {
+	if here && !slices.Contains(o.onNoInterface, ip) && !slices.Contains(o.elsewhere, ip) {
 		all = append(all, Holding{State: Local, Node: me, Epoch: own, Known: OwnAddress})
 	}
 	for _, h := range slices.Backward(all) {

@@ -82,8 +82,9 @@
 //
 // # Who holds an address
 //
-//   - local: this node has the address on an interface, whatever others say; or a load balancer announces the address from this node,
-//     and no other live node has it with a higher epoch;
+//   - local: this node has the address on an interface, whatever others say. If another host on the network answers for it, too
+//     (Elsewhere), or it is on no interface, but a load balancer announces it from this node, other live nodes come first that have it
+//     with a higher epoch, or with the same one and a name that sorts later;
 //   - remote: other nodes announce it and are live. If there are several, the highest epoch counts, and
 //     of equal ones the node whose name sorts last. Of several that have the largest epoch there is (MaxEpoch) those count first
 //     that have given a sign of life within 40 s, also if their Nodes are Ready, and then the one that has announced it last;

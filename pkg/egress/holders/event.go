@@ -19,6 +19,10 @@ type OwnAddresses struct {
 	Announced []netip.Addr
 }
 
+// Elsewhere says which of this node's addresses another host on the network answers for, too, all of them. This node yields to another
+// live one that has got such an address later: other software may have left it here.
+type Elsewhere struct{ Addresses []netip.Addr }
+
 // Statement is what a node announces: which addresses it has, with their epochs, all of them.
 type Statement struct {
 	Addresses map[netip.Addr]uint64
@@ -101,6 +105,19 @@ func (e OwnAddresses) apply(d *Directory) {
 	}
 	for ip := range d.own {
 		d.settle(ip)
+	}
+}
+
+func (e Elsewhere) apply(d *Directory) {
+	before := d.elsewhere
+	d.elsewhere = make(map[netip.Addr]bool, len(e.Addresses))
+	for _, ip := range e.Addresses {
+		d.elsewhere[ip] = true
+	}
+	for ip := range d.own {
+		if before[ip] != d.elsewhere[ip] {
+			d.settle(ip)
+		}
 	}
 }
 

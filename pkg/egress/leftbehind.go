@@ -1,0 +1,139 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+)
+
+// Other software that puts egress IPs on nodes may leave one behind when it dies: kube-vip does, and its next leader has the address on
+// another node. Answers go there, so this node's pods must leave from there, too.
+
+const (
+	// askForRivals is how often the network is asked for addresses that are here, and that another node has got later.
+	askForRivals = time.Second
+	// silentRounds is how many times in a row nobody answers for an address that is not elsewhere any more.
+	silentRounds = 3
+)
+
+// followRivals asks the network for addresses that are here, and that another node has got later, until the context ends.
+func (e *Extension) followRivals() {
+	elsewhere := rivals{}
+	for ticker := time.NewTicker(askForRivals); ; {
+		select {
+		case <-e.ctx.Done():
+			ticker.Stop()
+			return
+		case <-ticker.C:
+		}
+		open := e.steerer.outranked()
+		if len(open) == 0 && len(elsewhere) == 0 {
+			continue
+		}
+		answered, err := askForAddresses(e.ctx, open)
+		if err != nil {
+			e.logger.V(2).Info("Cannot ask the network for egress IPs that are on several nodes; will retry", "addresses", open, "err", err)
+		}
+		if !elsewhere.note(open, answered) {
+			continue
+		}
+		e.steerer.apply(holders.Elsewhere{Addresses: elsewhere.addresses()})
+		if len(elsewhere) > 0 {
+			e.logger.Info("Egress IPs are on this node, but another node has got them later and answers for them, so this node's pods leave from there", "addresses", listed(elsewhere.addresses()))
+		} else {
+			e.logger.Info("No egress IP on this node is on another one, too")
+		}
+	}
+}
+
+// outranked returns the addresses on this node's interfaces that another node has got later, but for those that the pool sees to.
+func (s *steerer) outranked() []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(s.directory.Outranked(time.Now()), func(ip netip.Addr) bool {
+		return s.pool != nil && s.pool.extension.config.Pool.has(ip)
+	})
+}
+
+// rivals are the addresses that other hosts answer for, and how many times in a row they have not.
+type rivals map[netip.Addr]int
+
+// note notes which of the open addresses were answered for, and tells whether others are elsewhere than before.
+func (r rivals) note(open []netip.Addr, answered map[netip.Addr]bool) (changed bool) {
+	for ip := range r {
+		if r[ip]++; answered[ip] {
+			r[ip] = 0
+		}
+		if r[ip] >= silentRounds || !slices.Contains(open, ip) {
+			delete(r, ip)
+			changed = true
+		}
+	}
+	for ip := range answered {
+		if _, known := r[ip]; !known {
+			r[ip], changed = 0, true
+		}
+	}
+	return changed
+}
+
+// addresses are sorted.
+func (r rivals) addresses() []netip.Addr {
+	addresses := make([]netip.Addr, 0, len(r))
+	for ip := range r {
+		addresses = append(addresses, ip)
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return addresses
+}
+
+// askForAddresses returns which of these addresses, on this node's interfaces, another host on the same network answers for.
+func askForAddresses(ctx context.Context, addresses []netip.Addr) (answered map[netip.Addr]bool, err error) {
+	answered = map[netip.Addr]bool{}
+	links, err := net.Interfaces()
+	if err != nil {
+		return answered, fmt.Errorf("list interfaces: %w", err)
+	}
+	var own []net.HardwareAddr
+	for _, link := range links {
+		own = append(own, link.HardwareAddr)
+	}
+	for _, link := range links {
+		has, err := addressesOn(&link)
+		if err != nil {
+			return answered, err
+		}
+		open := slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return !slices.Contains(has, ip) })
+		if len(open) == 0 {
+			continue
+		}
+		macs, err := neighbor.Ask(ctx, &link, open, own, nil)
+		if err != nil {
+			return answered, fmt.Errorf("ask who has addresses: %w", err)
+		}
+		for ip := range macs {
+			answered[ip] = true
+		}
+	}
+	return answered, nil
+}
+
+func addressesOn(link *net.Interface) (addresses []netip.Addr, err error) {
+	list, err := link.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
+	}
+	for _, address := range list {
+		if network, is := address.(*net.IPNet); is {
+			ip, _ := netip.AddrFromSlice(network.IP)
+			addresses = append(addresses, ip.Unmap())
+		}
+	}
+	return addresses, nil
+}
