@@ -65,6 +65,22 @@ func TestNeighbours_Marks(t *testing.T) {
 	}
 }
 
+// TestNeighbours_PreferredIPv6: an egress IP that other software has put on a node may become what pods that are not bound leave from. The
+// node says so, and what to do.
+func TestNeighbours_PreferredIPv6(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{nodes: 2}, nil)
+	ip := w.egressIPs[1]
+	warning := "MASQUERADE of other software may give it to pods that are not bound; run: ip addr change " + ip + "/128 dev eth0 preferred_lft 0"
+	for lifetime, told := range map[string]bool{"forever": true, "0": false} {
+		w.must(w.holder.Host.Command(w.Context(), "ip", "addr", "change", ip+"/128", "dev", "eth0", "preferred_lft", lifetime).Run())
+		out, _, status := w.holder.Openshift("egress", "verify", "--socket="+w.holder.Socket())
+		if strings.Contains(out, warning) != told || status != 0 {
+			t.Errorf("preferred_lft %s: verify ended with %d and said %s", lifetime, status, out)
+		}
+	}
+}
+
 // tellMarks waits until all nodes tell of a chain that uses bits of the mark, or of none.
 func (w *world) tellMarks(chain string) {
 	w.Helper()

@@ -75,6 +75,28 @@ func OwnAddressesNow(steeringDevice string) (OwnAddresses, error) {
 	return OwnAddresses{Addresses: interfaces.addresses()}, nil
 }
 
+// PreferredNow returns the IPv6 addresses that the kernel may choose as the source of what this node sends, or masquerades: those that are
+// not deprecated (RFC 6724, rule 3). The values are the names of their interfaces.
+func PreferredNow() (map[netip.Addr]string, error) {
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V6)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	preferred := map[netip.Addr]string{}
+	for _, a := range addresses {
+		addr, ok := netip.AddrFromSlice(a.IP)
+		if !ok || a.Flags&unix.IFA_F_DEPRECATED != 0 {
+			continue
+		}
+		link, err := net.InterfaceByIndex(a.LinkIndex)
+		if err != nil {
+			continue // it is gone
+		}
+		preferred[addr] = link.Name
+	}
+	return preferred, nil
+}
+
 // addressWatch is what WatchAddresses does.
 type addressWatch struct {
 	steeringDevice string
