@@ -88,9 +88,12 @@ func (w *daemonSetWorld) isAsked() {
 		if out := w.inPod(m, "openshift", "egress", "verify"); strings.Contains(out, "warning") {
 			w.Errorf("%s: openshift egress verify:\n%s", m.Name, out)
 		}
-		if out := w.inPod(m, "openshift", "egress", "list"); !strings.Contains(out, w.egressIPs[0]) {
-			w.Errorf("%s: openshift egress list:\n%s", m.Name, out)
-		}
+		w.eventually(func() error { // a pod may just have come to the node
+			if out := w.inPod(m, "openshift", "egress", "list"); !strings.Contains(out, w.egressIPs[0]) {
+				return fmt.Errorf("%s: openshift egress list:\n%s", m.Name, out)
+			}
+			return nil
+		})
 	}
 }
 
@@ -152,8 +155,8 @@ func (w *daemonSetWorld) leavesTheRules() {
 func (w *daemonSetWorld) installsThePlugin() {
 	w.edit("proxyArguments:", "proxyArguments:\n      egress-snat-cni-install: [/opt/cni/bin]")
 	w.apply()
-	// The runtimes of the test's machines have their lists elsewhere.
-	w.patch("daemonset-cni.yaml", "path: /etc/cni/net.d", "path: /mnt/net.d")
+	// The runtimes of the test's machines have their lists elsewhere, and the kubelets their folders.
+	w.patch("daemonset-cni.yaml", "path: /etc/cni/net.d", "path: /mnt/net.d", "path: /var/lib/kubelet/", "path: /mnt/kubelet/")
 	w.rolledOut()
 	for _, m := range w.members {
 		if out := w.inPod(m, "ls", "-l", "/opt/cni/bin/origin-node-cni"); !strings.HasPrefix(out, "-rwxr-xr-x") {
@@ -174,7 +177,7 @@ func (w *daemonSetWorld) listed(m *member, want bool) error {
 
 // cleansUp: nothing of ours, and nothing of kube-proxy's, is left in the kernel.
 func (w *daemonSetWorld) cleansUp() {
-	w.patch("daemonset-cleanup.yaml", "", "")
+	w.patch("daemonset-cleanup.yaml")
 	w.rolledOut()
 	for _, m := range w.members {
 		w.must(w.listed(m, false))

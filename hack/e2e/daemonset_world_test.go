@@ -97,13 +97,13 @@ func (w *daemonSetWorld) apply() {
 	w.kubectl("apply", "-f", w.file("rbac.yaml"), "-f", w.manifest)
 }
 
-// patch does so, too, with one of the shipped patches, in which a text is another one here.
-func (w *daemonSetWorld) patch(name, text, by string) {
+// patch does so, too, with one of the shipped patches, in which texts are others here: each is followed by that in its place.
+func (w *daemonSetWorld) patch(name string, texts ...string) {
 	w.Helper()
 	content, err := os.ReadFile(w.file(name))
 	w.must(err)
 	file := w.members[0].File(name)
-	w.must(os.WriteFile(file, []byte(strings.Replace(string(content), text, by, 1)), 0o600))
+	w.must(os.WriteFile(file, []byte(strings.NewReplacer(texts...).Replace(string(content))), 0o600))
 	w.kubectl("patch", "daemonset", "origin-node", "--patch-file="+file)
 }
 

@@ -135,7 +135,8 @@ func TestMetalLB_PoolLeavesAnnouncedAddresses(t *testing.T) {
 func TestMetalLB_RightIsMissing(t *testing.T) {
 	belongsTo(t, usual)
 	w := newMetalWorld(t, settings{nodes: 2}, true)
-	w.must(w.Client().RbacV1().ClusterRoleBindings().Delete(w.Context(), "origin-node-metallb", metav1.DeleteOptions{}))
+	w.must(w.Client().RbacV1().RoleBindings(metalNamespace).Delete(w.Context(), "origin-node", metav1.DeleteOptions{}))
+	w.assignable = nil // nodes do not know that they may announce them
 	w.begin(true)
 	told := func(want bool) func(verify, metrics string) error {
 		return func(verify, metrics string) error {
@@ -148,10 +149,12 @@ func TestMetalLB_RightIsMissing(t *testing.T) {
 	}
 	w.allTell(told(true))
 	for _, m := range w.members {
-		m.Says("It is not known which load-balancer IPs MetalLB announces, and from which node")
+		m.Says("Cannot read objects of MetalLB: it is not known which load-balancer IPs MetalLB announces from this node")
 	}
 	w.must(w.Apply(w.Context(), "../../images/node/rbac-metallb.yaml"))
 	w.allTell(told(false))
+	w.assignable = addrs(w.egressIPs)
+	w.settled()
 	w.announcedBy(w.elected())
 	w.answered()
 }

@@ -47,6 +47,7 @@ func newMetalWorld(t *testing.T, s settings, announced bool) *metalWorld {
 	s.onLAN, s.arguments = true, balanced+s.arguments
 	w := &metalWorld{poolWorld: &poolWorld{&steeredWorld{world: newIdleWorld(t, s)}}, programs: programs, speakers: map[*member]*neighbour{}}
 	w.egressIPs = w.lanIPs(100)
+	w.assignable = addrs(w.egressIPs)
 	w.installMetalLB(announced)
 	for _, host := range []*lab.Host{w.Outside(), w.Far()} {
 		for _, to := range at(host, 0) {
@@ -130,7 +131,6 @@ func (w *metalWorld) begin(speakers bool) {
 			w.speak(m)
 		}
 	}
-	w.assignable = addrs(w.egressIPs)
 	service := cluster.NewService("shop", "web", web, nil, tcp80, udp80)
 	service.Spec.Type = v1.ServiceTypeLoadBalancer
 	w.pods = w.shopOf(service)

@@ -364,8 +364,8 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 }
 
-// secretsIn are the parts of the credentials in a kubeconfig, of which there are some.
-func (w *world) secretsIn(kubeconfig string) (secrets []string) {
+// credentialsIn are the parts of the credentials in a kubeconfig, of which there are some.
+func (w *world) credentialsIn(kubeconfig string) (secrets []string) {
 	w.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	w.must(err)
@@ -379,10 +379,6 @@ func (w *world) secretsIn(kubeconfig string) (secrets []string) {
 			secrets = append(secrets, user.Token, user.Token[strings.LastIndex(user.Token, ".")+1:]) // all of it, and its signature
 		}
 	}
-	secrets = append(secrets, strings.TrimSpace(w.keys()))
-	if slices.Contains(secrets, "") {
-		w.Fatal("nodes share no key")
-	}
 	if len(secrets) == 0 {
 		w.Fatal("there are no secrets to look for")
 	}
@@ -392,7 +388,11 @@ func (w *world) secretsIn(kubeconfig string) (secrets []string) {
 // noSecrets fails if what the node serves or prints contains a part of its credentials.
 func (w *world) noSecrets(m *member, at netip.AddrPort, kubeconfig string) {
 	w.Helper()
-	secrets := w.secretsIn(kubeconfig)
+	key := strings.TrimSpace(w.keys())
+	if key == "" {
+		w.Fatal("nodes share no key")
+	}
+	secrets := append(w.credentialsIn(kubeconfig), key)
 	told := map[string]string{"the log": m.Printed.String()}
 	for _, path := range []string{"/", "/metrics", "/configz", "/flagz", "/statusz", "/healthz", "/proxyMode", "/debug/pprof/cmdline"} {
 		got, err := w.get(m.Host, at, path)

@@ -30,7 +30,7 @@ func TestSystemd_UnitKeepsTheNodeRunning(t *testing.T) {
 	})
 	w.scenario("stop", w.leavesEverything)
 	w.scenario("upgrade", w.takesAnotherBinary)
-	w.scenario("journal", func() { w.tellsItRight(append(w.secretsIn(w.on.File("node.kubeconfig")), poolKey)...) })
+	w.scenario("journal", func() { w.tellsItRight(append(w.credentialsIn(w.on.File("node.kubeconfig")), poolKey)...) })
 }
 
 // isExposed: as little as the unit says.

@@ -116,10 +116,11 @@ func (s *steerer) troubles() map[plan.Service][]trouble {
 		return nil
 	}
 	troubles := map[plan.Service][]trouble{}
-	ofPool := s.pool.troubles()
+	ofPool, left := s.pool.troubles(), s.pool.leftTroubles(time.Now())
 	for _, family := range families {
 		byAddress := s.troublesOf(family)
 		maps.Copy(byAddress, ofPool)
+		maps.Copy(byAddress, left)
 		if len(byAddress) == 0 {
 			continue
 		}

@@ -2,10 +2,12 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,29 +24,30 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/metallb"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/upstream"
 )
 
 // balancer follows which egress IPs a load balancer announces, and tells the steerer and the pool. Its methods may be called by several
 // goroutines; those of a nil one do nothing.
 type balancer struct {
 	extension *Extension
-	// wake has the goroutine read the book again.
+	// wake has the goroutine tell what follows from the book.
 	wake chan struct{}
 
 	mu   sync.Mutex
 	book *metallb.Book
-	// unknown are the resources whose objects are not all known yet. there: the API server has MetalLB's statuses. unread is why
-	// some resource cannot be read.
+	// unknown are the resources whose objects are not all known yet, unread those that cannot be read, and why.
 	unknown map[schema.GroupVersionResource]bool
-	there   bool
 	unread  map[schema.GroupVersionResource]error
-	// reading is the last one.
+	// reading is what follows from the book, unless that has changed since.
 	reading metallb.Reading
+	changed bool
 }
 
-// newBalancer returns one for an Extension; nil if nothing is steered: each pod leaves from where it runs then.
+// newBalancer returns one for an Extension; nil if nothing is steered, for each pod leaves from where it runs then, or if MetalLB is not to
+// be followed.
 func newBalancer(e *Extension) *balancer {
-	if e.config.Steering.off() {
+	if !e.config.Steering.followsMetalLB() {
 		return nil
 	}
 	b := &balancer{
@@ -57,28 +60,52 @@ func newBalancer(e *Extension) *balancer {
 	return b
 }
 
-// resourcesOfMetalLB are those that a node reads, with a selector of their labels: what it announces itself, and what the pool is to leave
-// alone.
+// followsMetalLB tells whether what MetalLB announces counts.
+func (s Steering) followsMetalLB() bool { return !s.off() && s.MetalLBNamespace != "" }
+
+// resourcesOfMetalLB are those that a node reads, with a selector of their labels: what it announces itself and may announce next, and what
+// the pool is to leave alone.
 func resourcesOfMetalLB(config Config) map[schema.GroupVersionResource]string {
-	resources := map[schema.GroupVersionResource]string{metallb.Statuses: metallb.NodeLabel + "=" + config.NodeName}
+	resources := map[schema.GroupVersionResource]string{metallb.Statuses: metallb.NodeLabel + "=" + config.NodeName, metallb.L2Advertisements: ""}
 	if len(config.Pool.Networks) > 0 {
-		resources[metallb.L2Advertisements], resources[metallb.BGPAdvertisements] = "", ""
+		resources[metallb.BGPAdvertisements] = ""
 	}
 	return resources
 }
 
-// change changes the book, and has it read again if that says so.
+// unreadResources says what may come of it if a resource cannot be read.
+var unreadResources = map[schema.GroupVersionResource]string{
+	metallb.Statuses:          "it is not known which load-balancer IPs MetalLB announces from this node; pods that leave from them on other nodes get no answers",
+	metallb.L2Advertisements:  "it is not known which load-balancer IPs MetalLB may announce from this node; connections from them may be reset when it does, and the pool may take them",
+	metallb.BGPAdvertisements: "it is not known which load-balancer IPs MetalLB announces by BGP; the pool may take them",
+}
+
+// change changes the book, and has what follows from it told.
 func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
 	b.mu.Lock()
 	changed := do(b.book)
+	b.changed = b.changed || changed
 	b.mu.Unlock()
-	if !changed {
-		return
+	if changed {
+		b.tellAgain()
 	}
+}
+
+func (b *balancer) tellAgain() {
 	select {
 	case b.wake <- struct{}{}:
 	default: // it will
 	}
+}
+
+// read returns what follows from the book now.
+func (b *balancer) read() metallb.Reading {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed {
+		b.reading, b.changed = b.book.Read(b.extension.config.NodeName), false
+	}
+	return b.reading
 }
 
 // setService takes the load-balancer IPs of a Service.
@@ -100,24 +127,33 @@ func (b *balancer) deleteService(object *v1.Service) {
 // servicesKnown tells that all Services are known.
 func (b *balancer) servicesKnown() {
 	if b != nil {
-		b.change(func(*metallb.Book) bool { return true })
+		b.tellAgain()
 	}
 }
 
-// known tells that all objects of a resource are known, if the API server has it, or why they cannot be read.
-func (b *balancer) known(resource schema.GroupVersionResource, there bool, unread error) {
+// replace takes all objects of a resource.
+func (b *balancer) replace(resource schema.GroupVersionResource, objects []any) {
+	b.change(func(book *metallb.Book) bool {
+		all := make([]*unstructured.Unstructured, len(objects))
+		for i, o := range objects {
+			all[i] = o.(*unstructured.Unstructured)
+		}
+		book.Replace(resource, all)
+		return true
+	})
+}
+
+// known tells that all objects of a resource are known, if there are any, or why they cannot be read.
+func (b *balancer) known(resource schema.GroupVersionResource, unread error) {
 	b.mu.Lock()
-	news := unread != nil && b.unread[resource] == nil
+	before := b.unread[resource]
 	b.unread[resource] = unread
 	delete(b.unknown, resource)
-	if resource == metallb.Statuses {
-		b.there = there
-	}
 	b.mu.Unlock()
-	if news {
-		b.extension.logger.Error(unread, "It is not known which load-balancer IPs MetalLB announces, and from which node. If one of them is an egress IP, pods on other nodes get no answers")
+	if unread != nil && before == nil {
+		b.extension.logger.Error(unread, "Cannot read objects of MetalLB: "+unreadResources[resource])
 	}
-	b.change(func(*metallb.Book) bool { return true })
+	b.tellAgain()
 }
 
 // run tells what follows from the book until the context ends, from when all objects are known.
@@ -135,25 +171,14 @@ func (b *balancer) run() {
 		if waits || e.barrier.WaitsFor(services) {
 			continue // it is woken then
 		}
-		b.tell()
+		now := b.read()
+		e.steerer.setAnnounced(now.Here, now.Layer2)
 		if e.barrier.WaitsFor(balancers) {
 			e.known(balancers)
+		} else {
+			e.changed(e.pool != nil, time.Now()) // what it leaves alone may have changed
 		}
 	}
-}
-
-// tell tells what follows now.
-func (b *balancer) tell() {
-	b.mu.Lock()
-	before, next := b.reading.Reserved, map[netip.Addr]bool(nil)
-	b.reading = b.book.Read(b.extension.config.NodeName)
-	now := b.reading
-	if b.there { // other load balancers do not announce from nodes
-		next = now.Balanced
-	}
-	b.mu.Unlock()
-	b.extension.steerer.setAnnounced(now.Here, next)
-	b.extension.changed(!maps.Equal(before, now.Reserved), time.Now())
 }
 
 // reserved are the addresses that the pool leaves alone.
@@ -161,86 +186,135 @@ func (b *balancer) reserved() map[netip.Addr]bool {
 	if b == nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.reading.Reserved
+	return b.read().Reserved
 }
 
-// fault returns why it is not known which egress IPs are announced, and from which node; nil if that is of no matter, or known.
+// fault returns what is not known of egress IPs because objects of MetalLB cannot be read; nil if that is of no matter.
 func (b *balancer) fault() error {
+	if b == nil {
+		return nil
+	}
+	var reasons []string
 	b.mu.Lock()
-	balanced := b.reading.Balanced
-	var unread error
-	for _, err := range b.unread {
-		if err != nil && (unread == nil || err.Error() < unread.Error()) { // the same each time
-			unread = err
+	for resource, err := range b.unread {
+		if err != nil {
+			reasons = append(reasons, unreadResources[resource]+": "+err.Error())
 		}
 	}
 	b.mu.Unlock()
-	if unread == nil {
-		return nil
-	}
+	balanced := b.read().Balanced
 	for _, family := range families {
-		if slices.ContainsFunc(b.extension.state.egressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
-			return unread
+		if len(reasons) > 0 && slices.ContainsFunc(b.extension.state.egressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
+			slices.Sort(reasons)
+			return errors.New(strings.Join(reasons, "; "))
 		}
 	}
 	return nil
 }
 
-// follow begins to follow MetalLB's objects.
+// follow begins to follow MetalLB's objects, as soon as the API server has its kinds.
 func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInterface) {
 	if b == nil {
 		return
 	}
-	e := b.extension
-	e.running.Go(b.run)
-	for resource, selector := range resourcesOfMetalLB(e.config) {
-		e.running.Go(func() {
-			usable := func() (bool, error) { return b.usable(client, api, resource, selector) }
-			if e.await(usable, "Cannot tell what MetalLB announces; will retry, further failures are not logged", resource.GroupResource().String()) {
-				b.watch(client, resource, selector)
+	e, resources := b.extension, resourcesOfMetalLB(b.extension.config)
+	installed := func() (bool, error) { // one question for all of them
+		_, err := upstream.ServerResources(e.ctx, api, metallb.Statuses.GroupVersion().String())
+		if apierrors.IsNotFound(err) {
+			for resource := range resources {
+				b.known(resource, nil)
 			}
-		})
+			return false, nil
+		}
+		return err == nil, err
+	}
+	e.running.Go(b.run)
+	e.running.Go(func() {
+		if !e.await(installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
+			return
+		}
+		for resource, selector := range resources {
+			e.running.Go(func() { b.followResource(client, api, resource, selector) })
+		}
+	})
+}
+
+// followResource follows the objects of a resource until the context ends.
+func (b *balancer) followResource(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string) {
+	const rest = 2 * time.Second // whatever ends a watch, the API server is not asked all the time
+	for b.extension.ctx.Err() == nil {
+		var since time.Time
+		usable := func() (bool, error) { return b.usable(client, api, resource, selector, &since) }
+		if !b.extension.await(usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
+			return
+		}
+		b.watch(client, resource, selector)
+		select {
+		case <-b.extension.ctx.Done():
+		case <-time.After(rest):
+		}
 	}
 }
 
 // usable tells whether the API server has a resource, and this node may read it. What keeps it from reading it keeps nothing else
-// waiting for long.
-func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string) (bool, error) {
+// waiting for long: an API server that has just started refuses what it allows a moment later. Since is when the resource was found.
+func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string, since *time.Time) (bool, error) {
 	const patience = 10 * time.Second
 	there, err := HasResource(b.extension.ctx, api, resource.GroupVersion(), resource.Resource)
-	if err != nil || !there {
-		if err == nil {
-			b.known(resource, false, nil)
-		}
+	if err != nil {
 		return false, err
 	}
-	_, err = client.Resource(resource).List(b.extension.ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
-	switch {
-	case err == nil:
-		return true, nil
-	case apierrors.IsForbidden(err):
-		b.known(resource, true, fmt.Errorf("%w; apply rbac-metallb.yaml", b.extension.explain(err)))
+	if !there {
+		b.replace(resource, nil)
+		b.known(resource, nil)
 		return false, nil
-	case time.Since(started) > patience:
-		b.known(resource, true, b.extension.explain(err))
 	}
-	return false, fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	_, err = client.Resource(resource).Namespace(b.extension.config.Steering.MetalLBNamespace).List(b.extension.ctx,
+		metav1.ListOptions{LabelSelector: selector, Limit: 1, ResourceVersion: "0"})
+	if err == nil {
+		return true, nil
+	}
+	explained := explainMetalLB(resource, err)
+	if time.Since(*since) < patience {
+		return false, explained
+	}
+	b.known(resource, explained)
+	if apierrors.IsForbidden(err) {
+		return false, nil // somebody has to do something first
+	}
+	return false, explained
 }
 
-// watch watches the objects of a resource until the context ends.
+// explainMetalLB says what an operator has to do about an error. The rights are not in rbac.yaml, to which other errors lead.
+func explainMetalLB(resource schema.GroupVersionResource, err error) error {
+	if apierrors.IsForbidden(err) {
+		return errors.New(err.Error() + "; apply images/node/rbac-metallb.yaml, with MetalLB's namespace if that is another one than " + metallb.DefaultNamespace)
+	}
+	return fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+}
+
+// watch watches the objects of a resource until the context ends, or they cannot be read any more because the kind or the right is gone.
 func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionResource, selector string) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, nil,
+	ctx, end := context.WithCancel(b.extension.ctx)
+	defer end()
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.extension.config.Steering.MetalLBNamespace, 0, nil,
 		func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
-	extension.Explain(informer, b.extension.explain)
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) { // fails for a running informer only
+		cache.DefaultWatchErrorHandler(ctx, r, explainMetalLB(resource, err))
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			end()
+		}
+	})
 	set := func(o any) {
 		b.change(func(book *metallb.Book) bool {
 			book.Set(resource, o.(*unstructured.Unstructured))
 			return true
 		})
 	}
-	extension.Follow(b.extension.ctx, informer, cache.ResourceEventHandlerFuncs{
+	extension.Follow(ctx, informer, cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, o any) { set(o) },
 		DeleteFunc: func(o any) {
@@ -250,33 +324,44 @@ func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionR
 				return err == nil
 			})
 		},
-	}, func() { b.known(resource, true, nil) })
-	informer.RunWithContext(b.extension.ctx)
+	}, func() {
+		b.replace(resource, informer.GetStore().List()) // some may have gone since they were read the last time
+		b.known(resource, nil)
+	})
+	informer.RunWithContext(ctx)
 }
 
 // AddBalanced adds to objects, which has the Services and what is on this node's interfaces, which addresses a load balancer announces from
-// this node, or may announce from it next.
+// this node, or may announce from it next. What cannot be read is in the error.
 func (objects *Objects) AddBalanced(ctx context.Context, client dynamic.Interface, api discovery.DiscoveryInterface, config Config) error {
-	there, err := HasResource(ctx, api, metallb.Statuses.GroupVersion(), metallb.Statuses.Resource)
-	if err != nil || !there {
-		return err
-	}
-	statuses, err := client.Resource(metallb.Statuses).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[metallb.Statuses]})
-	if err != nil {
-		return fmt.Errorf("list %s: %w", metallb.Statuses.GroupResource(), err)
+	if !config.Steering.followsMetalLB() {
+		return nil
 	}
 	book := metallb.NewBook()
 	for _, service := range objects.Services {
 		book.SetService(nameOf(service), balancedAddresses(service), service.Annotations)
 	}
-	for i := range statuses.Items {
-		book.Set(metallb.Statuses, &statuses.Items[i])
+	var errs []error
+	for _, resource := range []schema.GroupVersionResource{metallb.Statuses, metallb.L2Advertisements} {
+		there, err := HasResource(ctx, api, resource.GroupVersion(), resource.Resource)
+		if err != nil || !there {
+			errs = append(errs, err)
+			continue
+		}
+		list, err := client.Resource(resource).Namespace(config.Steering.MetalLBNamespace).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[resource]})
+		if err != nil {
+			errs = append(errs, explainMetalLB(resource, err))
+			continue
+		}
+		for i := range list.Items {
+			book.Set(resource, &list.Items[i])
+		}
 	}
 	reading := book.Read(config.NodeName)
 	own := ownAddresses{onInterfaces: slices.Collect(maps.Keys(objects.Held)), announced: reading.Here}
-	objects.Announced, objects.Balanced = own.event().Announced, reading.Balanced
+	objects.Announced, objects.Balanced = own.event().Announced, reading.Layer2
 	for _, ip := range objects.Announced {
 		objects.Held[ip] = true
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -6,7 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -35,10 +37,12 @@ type balancerTest struct {
 func newBalancerTest(t *testing.T) *balancerTest {
 	t.Helper()
 	config := testConfig
-	config.NodeName, config.LoadBalancerIPs, config.Steering = "node-a", true, Steering{Mode: holders.Auto}
+	config.NodeName, config.LoadBalancerIPs, config.Steering = "node-a", true, Steering{Mode: holders.Auto, MetalLBNamespace: "metallb-system"}
 	b := &balancerTest{TB: t, Extension: New(t.Context(), config), kube: fake.NewClientset()}
 	b.steerer = newSteerer(b.Extension, holders.Leases{}, v1.IPv4Protocol)
-	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{metallb.Statuses: "ServiceL2StatusList"})
+	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		metallb.Statuses: "ServiceL2StatusList", metallb.L2Advertisements: "L2AdvertisementList", metallb.BGPAdvertisements: "BGPAdvertisementList",
+	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := node(name, ip, v1.ConditionTrue)
 		b.state.setNode(n)
@@ -53,7 +57,7 @@ func newBalancerTest(t *testing.T) *balancerTest {
 
 func balancedService(ips ...string) *v1.Service {
 	object := &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{metallb.PoolAnnotation: "partners"}},
 		Spec:       v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	}
 	for _, ip := range ips {
@@ -64,18 +68,31 @@ func balancedService(ips ...string) *v1.Service {
 
 // install gives the API server MetalLB's kinds.
 func (b *balancerTest) install() {
-	b.kube.Resources = []*metav1.APIResourceList{{GroupVersion: metallb.Statuses.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: metallb.Statuses.Resource}}}}
+	b.kube.Resources = []*metav1.APIResourceList{{GroupVersion: metallb.Statuses.GroupVersion().String(), APIResources: []metav1.APIResource{
+		{Name: metallb.Statuses.Resource}, {Name: metallb.L2Advertisements.Resource}, {Name: metallb.BGPAdvertisements.Resource},
+	}}}
 }
 
-// announce has a node announce shop/web, by a status of that name.
+// announce has a node announce shop/web, by a status of that name in MetalLB's namespace.
 func (b *balancerTest) announce(name, node string) {
 	b.Helper()
+	b.create(metallb.Statuses, "metallb-system", name, map[string]string{metallb.NodeLabel: node, metallb.ServiceLabel: "web", metallb.NamespaceLabel: "shop"})
+}
+
+// advertise has MetalLB announce all that it gives, in layer 2 mode.
+func (b *balancerTest) advertise() {
+	b.Helper()
+	b.create(metallb.L2Advertisements, "metallb-system", "all", nil)
+}
+
+func (b *balancerTest) create(resource schema.GroupVersionResource, namespace, name string, labels map[string]string) {
+	b.Helper()
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(metallb.Statuses.GroupVersion().WithKind("ServiceL2Status"))
-	object.SetNamespace("metallb-system")
+	object.SetGroupVersionKind(resource.GroupVersion().WithKind(map[schema.GroupVersionResource]string{metallb.Statuses: "ServiceL2Status", metallb.L2Advertisements: "L2Advertisement"}[resource]))
+	object.SetNamespace(namespace)
 	object.SetName(name)
-	object.SetLabels(map[string]string{metallb.NodeLabel: node, metallb.ServiceLabel: "web", metallb.NamespaceLabel: "shop"})
-	if _, err := b.dynamic.Resource(metallb.Statuses).Namespace("metallb-system").Create(b.Context(), object, metav1.CreateOptions{}); err != nil {
+	object.SetLabels(labels)
+	if _, err := b.dynamic.Resource(resource).Namespace(namespace).Create(b.Context(), object, metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -105,21 +122,23 @@ func TestBalancer_FollowsTheStatuses(t *testing.T) {
 	b.install()
 	b.announce("first", "node-a")
 	b.announce("other", "node-b")
+	b.advertise()
 	if b.steerer.directory.Own() != nil {
 		t.Error("other nodes may be told of addresses before all are known")
 	}
 	b.follow()
 	b.becomes(holders.Local, holders.LoadBalancer)
 	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
-	if held := b.held(); !held[egressIP] {
+	if !b.held()[egressIP] {
 		t.Errorf("it has not the rules for the pods of %s", egressIP)
 	}
+	b.readsItsOwn(t)
 	statuses := b.dynamic.Resource(metallb.Statuses).Namespace("metallb-system")
 	if err := statuses.Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.becomes(holders.Lost, holders.LoadBalancer)
-	if held := b.held(); !held[egressIP] {
+	if !b.held()[egressIP] {
 		t.Errorf("it is not prepared to announce %s again", egressIP)
 	}
 	b.announce("second", "node-a")
@@ -128,34 +147,120 @@ func TestBalancer_FollowsTheStatuses(t *testing.T) {
 	b.becomes(holders.Lost, holders.LoadBalancer)
 }
 
+// readsItsOwn fails if it has asked for the statuses of other nodes, or for anything outside of MetalLB's namespace.
+func (b *balancerTest) readsItsOwn(t *testing.T) {
+	t.Helper()
+	asked := 0
+	for _, action := range b.dynamic.Actions() {
+		list, is := action.(clienttesting.ListAction)
+		if !is {
+			continue
+		}
+		if action.GetNamespace() != "metallb-system" {
+			t.Errorf("it asks for %s in the namespace %q", action.GetResource().Resource, action.GetNamespace())
+		}
+		if selector := list.GetListRestrictions().Labels.String(); action.GetResource() == metallb.Statuses {
+			if asked++; selector != "metallb.io/node=node-a" {
+				t.Errorf("it asks for the statuses with %q", selector)
+			}
+		}
+	}
+	if asked == 0 {
+		t.Error("it has asked for no status")
+	}
+}
+
+// TestBalancer_OtherNamespaces: what somebody writes who may not write in MetalLB's own counts for nothing.
+func TestBalancer_OtherNamespaces(t *testing.T) {
+	b := newBalancerTest(t)
+	b.install()
+	b.create(metallb.Statuses, "shop", "forged", map[string]string{metallb.NodeLabel: "node-a", metallb.ServiceLabel: "web", metallb.NamespaceLabel: "shop"})
+	b.create(metallb.L2Advertisements, "shop", "forged", nil)
+	b.follow()
+	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	if r := b.balancer.read(); len(r.Here)+len(r.Reserved) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestBalancer_WithoutMetalLB nothing is waited for, and nothing prepared: another load balancer announces nothing from nodes.
 func TestBalancer_WithoutMetalLB(t *testing.T) {
 	b := newBalancerTest(t)
 	b.follow()
 	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
-	if held := b.held(); held[egressIP] {
+	if b.held()[egressIP] {
 		t.Errorf("it is prepared to announce %s", egressIP)
 	}
-	if own := b.steerer.directory.Own(); own == nil {
+	b.steerer.mu.Lock()
+	defer b.steerer.mu.Unlock()
+	if b.steerer.directory.Own() == nil {
 		t.Error("the addresses on its interfaces are not known")
 	}
 }
 
-// TestBalancer_WithoutTheRight all else goes on. It is a fault only if a load balancer's address is an egress IP.
+// TestBalancer_WithoutTheRight all else goes on a moment later. It is a fault only if a load balancer's address is an egress IP, and until
+// there is the right.
 func TestBalancer_WithoutTheRight(t *testing.T) {
-	b := newBalancerTest(t)
-	b.install()
-	b.dynamic.PrependReactor("list", metallb.Statuses.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(metallb.Statuses.GroupResource(), "", nil)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancerTest(t)
+		b.install()
+		b.announce("first", "node-a")
+		var allowed atomic.Bool
+		b.dynamic.PrependReactor("list", metallb.Statuses.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !allowed.Load(), nil, apierrors.NewForbidden(metallb.Statuses.GroupResource(), "", nil)
+		})
+		b.follow()
+		time.Sleep(9 * time.Second)
+		if !b.barrier.WaitsFor(balancers) {
+			t.Error("an API server that has just started may not know the rights yet")
+		}
+		time.Sleep(4 * time.Second)
+		if b.barrier.WaitsFor(balancers) {
+			t.Error("it waits for a right that nobody may give")
+		}
+		faults := b.steeringFaults()
+		if len(faults) != 1 || faults[0].kind != unfollowed || !strings.Contains(faults[0].message, "rbac-metallb.yaml") {
+			t.Errorf("faults: %+v", faults)
+		}
+		b.DeleteService(balancedService())
+		if synctest.Wait(); len(b.steeringFaults()) > 0 {
+			t.Errorf("it is of matter although no Service has a load balancer's address: %+v", b.steeringFaults())
+		}
+		b.SetService(balancedService("203.0.113.10"))
+		allowed.Store(true)
+		time.Sleep(2 * time.Minute)
+		if faults := b.steeringFaults(); len(faults) > 0 || len(b.balancer.read().Here) == 0 {
+			t.Errorf("with the right: %+v, and it announces %v", faults, b.balancer.read().Here)
+		}
 	})
-	b.follow()
-	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
-	faults := b.steeringFaults()
-	if len(faults) != 1 || faults[0].kind != unfollowed || !strings.Contains(faults[0].message, "rbac-metallb.yaml") {
-		t.Errorf("faults: %+v", faults)
-	}
-	b.DeleteService(balancedService())
-	eventually(t, "it is of no matter", func() bool { return len(b.steeringFaults()) == 0 })
+}
+
+// TestPoolNode_LeavesToMetalLB what that has to announce, and tells if no node announces it.
+func TestPoolNode_LeavesToMetalLB(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoolTest(t)
+		p.extension.balancer = &balancer{extension: p.extension, wake: make(chan struct{}, 1), book: metallb.NewBook()}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wanted[v1.IPv4Protocol] = wanted{addresses: map[netip.Addr]bool{egressIP: true}}
+		if !p.allWanted()[egressIP] {
+			t.Errorf("%s is not the pool's", egressIP)
+		}
+		p.extension.balancer.setService(balancedService(egressIP.String()))
+		p.extension.balancer.replace(metallb.L2Advertisements, []any{&unstructured.Unstructured{Object: map[string]any{}}})
+		if len(p.allWanted()) > 0 {
+			t.Errorf("%s is the pool's", egressIP)
+		}
+		for _, told := range []int{0, 1} {
+			p.noteLeft(time.Now())
+			p.mu.Unlock()
+			if troubles := p.leftTroubles(time.Now()); len(troubles) != told {
+				t.Errorf("%d told, want %d: %+v", len(troubles), told, troubles)
+			}
+			p.mu.Lock()
+			time.Sleep(settled + time.Second)
+		}
+	})
 }
 
 // TestOwnAddresses_Event: what is on an interface is not told twice, and does not yield.
@@ -178,10 +283,11 @@ func TestObjects_AddBalanced(t *testing.T) {
 		}
 		return o
 	}
-	if o := objects(); len(o.Held) != 1 || o.Balanced != nil {
+	if o := objects(); len(o.Held) != 1 || len(o.Balanced) > 0 {
 		t.Errorf("without MetalLB: %+v", o)
 	}
 	b.install()
+	b.advertise()
 	if o := objects(); len(o.Held) != 1 || !o.Balanced[egressIP] {
 		t.Errorf("announced by nobody: %+v", o)
 	}

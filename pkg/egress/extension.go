@@ -119,7 +119,7 @@ const (
 	networks     = networkSource
 
 	leasesKind       = "Leases"
-	balancers        = "ServiceL2Statuses of MetalLB"
+	balancers        = "objects of MetalLB"
 	headlessSlices   = "EndpointSlices of headless Services"
 	otherProxySlices = "EndpointSlices for other proxies"
 )
@@ -182,7 +182,10 @@ func New(ctx context.Context, config Config) *Extension {
 func kinds(config Config) []string {
 	kinds := []string{services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks}
 	if !config.Steering.off() {
-		kinds = append(kinds, leasesKind, balancers)
+		kinds = append(kinds, leasesKind)
+	}
+	if config.Steering.followsMetalLB() {
+		kinds = append(kinds, balancers)
 	}
 	return kinds
 }
@@ -284,9 +287,9 @@ func (e *Extension) known(kind string) {
 
 // SetService is part of [extension.ServiceFollower].
 func (e *Extension) SetService(service *v1.Service) {
+	e.balancer.setService(service) // so that the pool leaves it alone from the first sync on
 	changed := e.state.setService(service)
 	e.changed(changed, time.Now())
-	e.balancer.setService(service)
 	if changed {
 		e.attacher.claimsMayDiffer()
 	}

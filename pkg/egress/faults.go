@@ -32,7 +32,7 @@ const (
 	keyless     faultKind = "key_missing"
 	rekeying    faultKind = "keys"
 	unannounced faultKind = "announcements"
-	// unfollowed: it is not known which egress IPs a load balancer announces from which node.
+	// unfollowed: it is not known which egress IPs a load balancer announces, or from which node.
 	unfollowed faultKind = "load_balancer"
 	// marked: other software uses bits of the mark of packets that are steered.
 	marked faultKind = "marks"
@@ -77,7 +77,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	if e.steerer == nil {
 		return faults
 	}
-	add(unfollowed, "it is not known which egress IPs MetalLB announces, and from which node, so pods on other nodes may get no answers: %v", e.balancer.fault())
+	add(unfollowed, "%v", e.balancer.fault())
 	faults = append(faults, e.keyFaults()...)
 	e.steerer.mu.Lock()
 	defer e.steerer.mu.Unlock()

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,7 +25,7 @@ const (
 
 // followRivals asks the network for addresses that are here, and that another node has got later, until the context ends.
 func (e *Extension) followRivals() {
-	elsewhere := rivals{}
+	elsewhere, failed := rivals{}, false
 	for ticker := time.NewTicker(askForRivals); ; {
 		select {
 		case <-e.ctx.Done():
@@ -37,10 +38,11 @@ func (e *Extension) followRivals() {
 			continue
 		}
 		answered, err := askForAddresses(e.ctx, open)
-		if err != nil {
-			e.logger.V(2).Info("Cannot ask the network for egress IPs that are on several nodes; will retry", "addresses", open, "err", err)
+		if err != nil && !failed {
+			e.logger.Error(err, "Cannot ask the network for egress IPs that are on several nodes; will retry, further failures are not logged", "addresses", listed(open))
 		}
-		if !elsewhere.note(open, answered) {
+		failed = err != nil
+		if !elsewhere.note(open, answered, !failed) {
 			continue
 		}
 		e.steerer.apply(holders.Elsewhere{Addresses: elsewhere.addresses()})
@@ -64,11 +66,15 @@ func (s *steerer) outranked() []netip.Addr {
 // rivals are the addresses that other hosts answer for, and how many times in a row they have not.
 type rivals map[netip.Addr]int
 
-// note notes which of the open addresses were answered for, and tells whether others are elsewhere than before.
-func (r rivals) note(open []netip.Addr, answered map[netip.Addr]bool) (changed bool) {
+// note notes which of the open addresses were answered for, and tells whether others are elsewhere than before. Unless all were asked
+// for, silence means nothing.
+func (r rivals) note(open []netip.Addr, answered map[netip.Addr]bool, asked bool) (changed bool) {
 	for ip := range r {
-		if r[ip]++; answered[ip] {
+		switch {
+		case answered[ip]:
 			r[ip] = 0
+		case asked:
+			r[ip]++
 		}
 		if r[ip] >= silentRounds || !slices.Contains(open, ip) {
 			delete(r, ip)
@@ -104,24 +110,24 @@ func askForAddresses(ctx context.Context, addresses []netip.Addr) (answered map[
 	for _, link := range links {
 		own = append(own, link.HardwareAddr)
 	}
+	var errs []error
 	for _, link := range links {
-		has, err := addressesOn(&link)
-		if err != nil {
-			return answered, err
+		if link.Flags&net.FlagUp == 0 || link.Flags&net.FlagLoopback != 0 || len(link.HardwareAddr) == 0 {
+			continue // nobody answers there
 		}
+		has, err := addressesOn(&link)
+		errs = append(errs, err)
 		open := slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return !slices.Contains(has, ip) })
 		if len(open) == 0 {
 			continue
 		}
 		macs, err := neighbor.Ask(ctx, &link, open, own, nil)
-		if err != nil {
-			return answered, fmt.Errorf("ask who has addresses: %w", err)
-		}
+		errs = append(errs, err)
 		for ip := range macs {
 			answered[ip] = true
 		}
 	}
-	return answered, nil
+	return answered, errors.Join(errs...)
 }
 
 func addressesOn(link *net.Interface) (addresses []netip.Addr, err error) {

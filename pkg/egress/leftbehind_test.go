@@ -13,22 +13,24 @@ func TestRivals_Note(t *testing.T) {
 	for i, round := range []struct {
 		open, answered []netip.Addr
 		want           []netip.Addr
+		failed         bool
 	}{
-		{both, nil, nil},
-		{both, []netip.Addr{a}, []netip.Addr{a}},
-		{both, nil, []netip.Addr{a}},
-		{both, nil, []netip.Addr{a}},
-		{both, []netip.Addr{a, b}, both}, // an answer was lost twice
-		{both, []netip.Addr{b}, both},
-		{both, []netip.Addr{b}, both},
-		{both, []netip.Addr{b}, []netip.Addr{b}}, // three times
-		{nil, nil, nil},
+		{both, nil, nil, false},
+		{both, []netip.Addr{a}, []netip.Addr{a}, false},
+		{both, nil, []netip.Addr{a}, false},
+		{both, nil, []netip.Addr{a}, false},
+		{both, []netip.Addr{a, b}, both, false}, // an answer was lost twice
+		{both, []netip.Addr{b}, both, false},
+		{both, []netip.Addr{b}, both, false},
+		{both, []netip.Addr{b}, both, true},
+		{both, []netip.Addr{b}, []netip.Addr{b}, false}, // three times
+		{nil, nil, nil, false},
 	} {
 		before, answered := r.addresses(), map[netip.Addr]bool{}
 		for _, ip := range round.answered {
 			answered[ip] = true
 		}
-		changed := r.note(round.open, answered)
+		changed := r.note(round.open, answered, !round.failed)
 		if got := r.addresses(); !slices.Equal(got, round.want) || changed == slices.Equal(before, got) {
 			t.Errorf("round %d: %v, changed %v; want %v", i, got, changed, round.want)
 		}

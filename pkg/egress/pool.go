@@ -55,6 +55,8 @@ type poolNode struct {
 	told   toldPool
 	// looked: it is known what an earlier process has left.
 	looked bool
+	// left are the addresses that the pool leaves to a load balancer, and no node has, since when.
+	left map[netip.Addr]time.Time
 	// moves counts the addresses that this node took or released, by why.
 	moves map[pool.Reason]int
 	// handovers is nil where the kernel has not what that takes.
@@ -90,7 +92,7 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 	p := &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
 		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
-		handing: map[int][]netip.Addr{},
+		handing: map[int][]netip.Addr{}, left: map[netip.Addr]time.Time{},
 	}
 	for why := range pool.Reasons() {
 		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
@@ -158,6 +160,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	if len(p.wanted) < len(families) {
 		return
 	}
+	p.noteLeft(time.Now())
 	p.warnOfLabels()
 	self := p.extension.config.NodeName
 	if p.runner == nil && p.hasKey() && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
@@ -204,6 +207,38 @@ func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
 	}
 	p.warnOfShared(judged.primary, owners)
 	return owned
+}
+
+// noteLeft notes which addresses the pool leaves to a load balancer although no node has them. The lock must be held.
+func (p *poolNode) noteLeft(now time.Time) {
+	reserved, unclaimed := p.extension.balancer.reserved(), map[netip.Addr]time.Time{}
+	for _, of := range p.wanted {
+		for ip := range of.addresses {
+			if !reserved[ip] || !p.extension.steerer.isUnclaimed(ip, now) {
+				continue
+			}
+			if unclaimed[ip] = now; !p.left[ip].IsZero() {
+				unclaimed[ip] = p.left[ip]
+			}
+		}
+	}
+	p.left = unclaimed
+}
+
+// leftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
+func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]trouble {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	troubles := map[netip.Addr]trouble{}
+	for ip, since := range p.left {
+		if now.Sub(since) > settled {
+			troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
+		}
+	}
+	return troubles
 }
 
 // allWanted are the addresses that the pool is to hold: not those that a load balancer announces. The lock must be held.

@@ -30,6 +30,8 @@ type Steering struct {
 	Unavailable error
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
+	// MetalLBNamespace is MetalLB's own; nothing of MetalLB is followed if it is empty.
+	MetalLBNamespace string
 	// Keys are those of a key file. If there are none, the nodes share some by a Secret in the namespace of the Leases, and KeptKeys
 	// is the file in which this node keeps them.
 	Keys     holders.Keys
@@ -225,6 +227,13 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 		held[ip] = true
 	}
 	return s.state.setHeld(held)
+}
+
+// isUnclaimed tells whether no node has an address.
+func (s *steerer) isUnclaimed(ip netip.Addr, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.directory.Holder(ip, now).State == holders.Unclaimed
 }
 
 // mayCome tells whether an address may come to this node at any moment. The lock must be held.

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/keys"
+	"github.com/openshift/origin-node/pkg/egress/metallb"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
@@ -27,8 +28,8 @@ import (
 // steeringFlags are the values of the arguments that say how packets get to the nodes that hold
 // their egress IPs.
 type steeringFlags struct {
-	mode, transport, markMask, leaseNamespace, keyFile string
-	port, announcePort                                 uint16
+	mode, transport, markMask, leaseNamespace, keyFile, metalLBNamespace string
+	port, announcePort                                                   uint16
 }
 
 // The names of these arguments.
@@ -40,6 +41,7 @@ const (
 	leaseNamespaceKey = "egress-snat-lease-namespace"
 	announcePortKey   = "egress-snat-announce-port"
 	keyFileKey        = "egress-snat-key-file"
+	metalLBKey        = "egress-snat-metallb-namespace"
 )
 
 func (f *steeringFlags) add(fs *pflag.FlagSet) {
@@ -55,6 +57,8 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"It must be open between the nodes. 0: they learn it from the Leases alone, and so not while the API server is away.")
 	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes know each other, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+
 		"Of several lines the first is used, and all are accepted. Without it, the nodes make keys by themselves, change them every 30 days, and share them by the Secret "+keys.SecretName+" in the namespace of the Leases.")
+	fs.StringVar(&f.metalLBNamespace, metalLBKey, metallb.DefaultNamespace, "The namespace of MetalLB. Where MetalLB announces load-balancer IPs in layer 2 mode, the node that announces one counts as the node that has it, and the pool leaves alone what MetalLB has to announce. "+
+		"Empty: whatever MetalLB does, it does not count.")
 }
 
 // proxyMarks are the bits of kube-proxy's marks, 0x4000 and 0x8000.
@@ -67,7 +71,7 @@ func (p *Proxy) takeSteering() error {
 		f.mode = string(holders.Off) // as YAML reads off without quotes
 	}
 	s := egress.Steering{
-		Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace,
+		Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace, MetalLBNamespace: f.metalLBNamespace,
 		Kernel: steering.Config{Transport: steering.Transport(f.transport), Port: f.port, AnnouncePort: f.announcePort},
 	}
 	var errs []error
@@ -93,6 +97,9 @@ func (p *Proxy) takeSteering() error {
 	s.Keys, s.KeptKeys = fromFile, keptKeys(p.flags.socket)
 	if problems := validation.IsDNS1123Label(f.leaseNamespace); len(problems) > 0 {
 		complain(leaseNamespaceKey, "invalid value %q: expected the name of a namespace: %s", f.leaseNamespace, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(f.metalLBNamespace); f.metalLBNamespace != "" && len(problems) > 0 {
+		complain(metalLBKey, "invalid value %q: expected the name of a namespace, or nothing: %s", f.metalLBNamespace, problems[0])
 	}
 	mask, err := parseMarkMask(f.markMask)
 	if err != nil {

@@ -48,15 +48,16 @@ func TestTakeSteering_Modes(t *testing.T) {
 		}
 	}
 	for config, words := range map[string]string{
-		"egress-snat-steering: [always]":           `proxyArguments.egress-snat-steering: invalid value "always"`,
-		"egress-snat-steering-transport: [ipip]":   `proxyArguments.egress-snat-steering-transport: invalid value "ipip": expected "vxlan" or "direct"`,
-		"egress-snat-steering-port: ['0']":         "proxyArguments.egress-snat-steering-port: invalid value 0",
-		"egress-snat-announce-port: ['4799']":      "proxyArguments.egress-snat-announce-port: invalid value 4799: the tunnel has this port",
-		"egress-snat-key-file: [egress.key]":       "proxyArguments.egress-snat-key-file: invalid value \"egress.key\": expected the absolute path",
-		"egress-snat-key-file: [/nowhere/key]":     "proxyArguments.egress-snat-key-file: open /nowhere/key: no such file",
-		"egress-snat-key-file: [/dev/null]":        "proxyArguments.egress-snat-key-file: /dev/null: the file has no key",
-		"egress-snat-mark-mask: ['0x4000']":        "proxyArguments.egress-snat-mark-mask: invalid value",
-		"egress-snat-lease-namespace: [Not_a_one]": "proxyArguments.egress-snat-lease-namespace: invalid value",
+		"egress-snat-steering: [always]":             `proxyArguments.egress-snat-steering: invalid value "always"`,
+		"egress-snat-steering-transport: [ipip]":     `proxyArguments.egress-snat-steering-transport: invalid value "ipip": expected "vxlan" or "direct"`,
+		"egress-snat-steering-port: ['0']":           "proxyArguments.egress-snat-steering-port: invalid value 0",
+		"egress-snat-announce-port: ['4799']":        "proxyArguments.egress-snat-announce-port: invalid value 4799: the tunnel has this port",
+		"egress-snat-key-file: [egress.key]":         "proxyArguments.egress-snat-key-file: invalid value \"egress.key\": expected the absolute path",
+		"egress-snat-key-file: [/nowhere/key]":       "proxyArguments.egress-snat-key-file: open /nowhere/key: no such file",
+		"egress-snat-key-file: [/dev/null]":          "proxyArguments.egress-snat-key-file: /dev/null: the file has no key",
+		"egress-snat-mark-mask: ['0x4000']":          "proxyArguments.egress-snat-mark-mask: invalid value",
+		"egress-snat-lease-namespace: [Not_a_one]":   "proxyArguments.egress-snat-lease-namespace: invalid value",
+		"egress-snat-metallb-namespace: [Not_a_one]": "proxyArguments.egress-snat-metallb-namespace: invalid value",
 	} {
 		if _, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want an error with %q", config, err, words)

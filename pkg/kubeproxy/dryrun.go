@@ -195,7 +195,7 @@ func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, ob
 	if dynamicClient, clientErr := p.dynamicClient(); clientErr != nil {
 		err = errors.Join(err, clientErr)
 	} else if listErr := objects.AddBalanced(ctx, dynamicClient, client.Discovery(), p.extension); listErr != nil {
-		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", p.explain(listErr))
+		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", listErr)
 	}
 	var hardwareErr error
 	objects.Hardware, hardwareErr = steering.Neighbours()

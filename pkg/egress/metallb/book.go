@@ -1,6 +1,7 @@
 package metallb
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -25,10 +26,17 @@ const (
 	NamespaceLabel = "metallb.io/service-namespace"
 )
 
-// PoolAnnotation is what MetalLB's controller puts on a Service: the name of the IPAddressPool that its addresses are from.
-const PoolAnnotation = "metallb.io/ip-allocated-from-pool"
+// DefaultNamespace is MetalLB's own, as its manifests and OpenShift have it.
+const DefaultNamespace = "metallb-system"
 
-// Book has what MetalLB and the Services say. It is for one goroutine at a time.
+// What MetalLB's controller puts on a Service: the name of the IPAddressPool that its addresses are from. The former one is of
+// versions before 0.14.9.
+const (
+	PoolAnnotation       = "metallb.io/ip-allocated-from-pool"
+	FormerPoolAnnotation = "metallb.universe.tf/ip-allocated-from-pool"
+)
+
+// Book has what MetalLB, by the objects in its own namespace, and the Services say. It is for one goroutine at a time.
 type Book struct {
 	// statuses are by the names of their objects, services those that have load-balancer IPs.
 	statuses map[types.NamespacedName]status
@@ -55,12 +63,13 @@ type object struct {
 	name     types.NamespacedName
 }
 
-// Reading is what follows. Its maps may be changed.
+// Reading is what follows. It must not be changed.
 type Reading struct {
 	// Here are the addresses that this node announces, sorted.
 	Here []netip.Addr
-	// Balanced are the load-balancer IPs of all Services, Reserved those of them that MetalLB has to announce.
-	Balanced, Reserved map[netip.Addr]bool
+	// Balanced are the load-balancer IPs of all Services; Reserved those of them that MetalLB has to announce, and Layer2 those of
+	// these that it has to announce from a node.
+	Balanced, Reserved, Layer2 map[netip.Addr]bool
 }
 
 // NewBook returns a Book that knows of nothing.
@@ -87,6 +96,17 @@ func (b *Book) Delete(resource schema.GroupVersionResource, name types.Namespace
 	delete(b.advertisements, object{resource, name})
 }
 
+// Replace takes all objects of one of the resources.
+func (b *Book) Replace(resource schema.GroupVersionResource, objects []*unstructured.Unstructured) {
+	if resource == Statuses {
+		clear(b.statuses)
+	}
+	maps.DeleteFunc(b.advertisements, func(o object, _ []string) bool { return o.resource == resource })
+	for _, o := range objects {
+		b.Set(resource, o)
+	}
+}
+
 // setStatus takes the labels of a ServiceL2Status. One that names no node, or no Service, counts for nothing.
 func (b *Book) setStatus(name types.NamespacedName, labels map[string]string) {
 	s := status{labels[NodeLabel], types.NamespacedName{Namespace: labels[NamespaceLabel], Name: labels[ServiceLabel]}}
@@ -109,7 +129,7 @@ func poolsOf(o *unstructured.Unstructured) []string {
 // SetService takes the load-balancer IPs of a Service and its annotations, and tells whether they say something else than before. A
 // Service that is gone has no addresses.
 func (b *Book) SetService(name types.NamespacedName, addresses []netip.Addr, annotations map[string]string) (changed bool) {
-	before, now := b.services[name], service{slices.Clone(addresses), annotations[PoolAnnotation]}
+	before, now := b.services[name], service{slices.Clone(addresses), cmp.Or(annotations[PoolAnnotation], annotations[FormerPoolAnnotation])}
 	if len(addresses) == 0 {
 		delete(b.services, name)
 		return len(before.addresses) > 0
@@ -120,12 +140,15 @@ func (b *Book) SetService(name types.NamespacedName, addresses []netip.Addr, ann
 
 // Read returns what follows for a node.
 func (b *Book) Read(node string) Reading {
-	r := Reading{Balanced: map[netip.Addr]bool{}, Reserved: map[netip.Addr]bool{}}
-	pools, all := b.advertised()
+	r := Reading{Balanced: map[netip.Addr]bool{}, Reserved: map[netip.Addr]bool{}, Layer2: map[netip.Addr]bool{}}
+	layer2, bgp := b.advertised(L2Advertisements), b.advertised(BGPAdvertisements)
 	for _, s := range b.services {
 		for _, ip := range s.addresses {
 			r.Balanced[ip] = true
-			if s.pool != "" && (all || pools[s.pool]) {
+			if layer2(s.pool) {
+				r.Layer2[ip] = true
+			}
+			if layer2(s.pool) || bgp(s.pool) {
 				r.Reserved[ip] = true
 			}
 		}
@@ -143,14 +166,17 @@ func (b *Book) Read(node string) Reading {
 	return r
 }
 
-// advertised are the pools whose addresses MetalLB announces.
-func (b *Book) advertised() (pools map[string]bool, all bool) {
-	pools = map[string]bool{}
-	for _, names := range b.advertisements {
+// advertised returns what tells whether MetalLB announces the addresses of a pool by advertisements of a resource.
+func (b *Book) advertised(resource schema.GroupVersionResource) func(pool string) bool {
+	pools, all := map[string]bool{}, false
+	for o, names := range b.advertisements {
+		if o.resource != resource {
+			continue
+		}
 		all = all || names == nil
 		for _, name := range names {
 			pools[name] = true
 		}
 	}
-	return pools, all
+	return func(pool string) bool { return pool != "" && (all || pools[pool]) }
 }

@@ -21,14 +21,14 @@ var (
 )
 
 // read is what a Book says, in comparable form.
-type read struct{ Here, Balanced, Reserved []netip.Addr }
+type read struct{ Here, Balanced, Reserved, Layer2 []netip.Addr }
 
 func reading(b *Book) read {
 	r := b.Read(me)
 	sorted := func(set map[netip.Addr]bool) []netip.Addr {
 		return slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
 	}
-	return read{r.Here, sorted(r.Balanced), sorted(r.Reserved)}
+	return read{r.Here, sorted(r.Balanced), sorted(r.Reserved), sorted(r.Layer2)}
 }
 
 func (r read) expect(t *testing.T, b *Book) {
@@ -80,6 +80,11 @@ func TestBook_Here(t *testing.T) {
 			b.Set(Statuses, announces("b", me, db))
 			b.Delete(Statuses, types.NamespacedName{Namespace: "metallb-system", Name: "b"})
 		}, read{Here: []netip.Addr{v4}, Balanced: []netip.Addr{v4}}},
+		"all statuses are others": {func(b *Book) {
+			b.SetService(web, both, nil)
+			b.Set(Statuses, announces("a", me, web))
+			b.Replace(Statuses, []*unstructured.Unstructured{announces("b", "node-a", web)})
+		}, read{Balanced: both}},
 		"labels are missing": {func(b *Book) {
 			b.SetService(web, both, nil)
 			for _, label := range []string{NodeLabel, ServiceLabel, NamespaceLabel} {
@@ -125,36 +130,46 @@ func TestBook_Reserved(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		change func(*Book)
-		want   []netip.Addr
+		change       func(*Book)
+		want, layer2 []netip.Addr
 	}{
-		"no advertisement":          {func(*Book) {}, nil},
-		"one without a spec":        {func(b *Book) { b.Set(BGPAdvertisements, named("a")) }, both},
-		"one for all pools":         {advertises(map[string]any{}), both},
-		"one for the pool":          {advertises(map[string]any{"ipAddressPools": []any{"x", "partners"}}), both},
-		"one for another pool":      {advertises(map[string]any{"ipAddressPools": []any{"x"}}), nil},
-		"one that chooses by label": {advertises(map[string]any{"ipAddressPools": []any{"x"}, "ipAddressPoolSelectors": []any{map[string]any{}}}), both},
-		"one of another form":       {advertises(map[string]any{"ipAddressPools": "x"}), both},
+		"no advertisement":          {func(*Book) {}, nil, nil},
+		"one without a spec":        {func(b *Book) { b.Set(L2Advertisements, named("a")) }, both, both},
+		"one for BGP":               {func(b *Book) { b.Set(BGPAdvertisements, named("a")) }, both, nil},
+		"one for all pools":         {advertises(map[string]any{}), both, both},
+		"one for the pool":          {advertises(map[string]any{"ipAddressPools": []any{"x", "partners"}}), both, both},
+		"one for another pool":      {advertises(map[string]any{"ipAddressPools": []any{"x"}}), nil, nil},
+		"one that chooses by label": {advertises(map[string]any{"ipAddressPools": []any{"x"}, "ipAddressPoolSelectors": []any{map[string]any{}}}), both, both},
+		"one of another form":       {advertises(map[string]any{"ipAddressPools": "x"}), both, both},
+		"before MetalLB 0.14.9": {func(b *Book) {
+			b.Set(L2Advertisements, named("a"))
+			b.SetService(web, both, map[string]string{FormerPoolAnnotation: "partners"})
+		}, both, both},
+		"all others are gone": {func(b *Book) {
+			b.Set(L2Advertisements, named("a"))
+			b.Set(BGPAdvertisements, named("a"))
+			b.Replace(L2Advertisements, nil)
+		}, both, nil},
 		"two of one name": {func(b *Book) {
 			b.Set(L2Advertisements, named("a"))
 			b.Set(BGPAdvertisements, named("a"))
 			b.Delete(L2Advertisements, types.NamespacedName{Namespace: "metallb-system", Name: "a"})
-		}, both},
+		}, both, nil},
 		"one that is gone": {func(b *Book) {
 			b.Set(L2Advertisements, named("a"))
 			b.Delete(L2Advertisements, types.NamespacedName{Namespace: "metallb-system", Name: "a"})
-		}, nil},
+		}, nil, nil},
 		"the pool goes from the Service": {func(b *Book) {
 			b.Set(L2Advertisements, named("a"))
 			b.SetService(web, both, nil)
-		}, nil},
+		}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := NewBook()
 			b.SetService(web, both, map[string]string{PoolAnnotation: "partners"})
 			b.SetService(db, []netip.Addr{other}, nil) // of another load balancer
 			test.change(b)
-			read{Balanced: all, Reserved: test.want}.expect(t, b)
+			read{Balanced: all, Reserved: test.want, Layer2: test.layer2}.expect(t, b)
 		})
 	}
 }

@@ -2,16 +2,19 @@
 // discovery for such an address, which is on no interface. So answers to packets from it come to that node, and pods must leave from
 // there.
 //
-//	ServiceL2Statuses ───────────────────► SetStatus ────────┐
-//	L2Advertisements, BGPAdvertisements ─► SetAdvertisement ─┼─► Book ─► Read: here, reserved, balanced
-//	Services ────────────────────────────► SetService ───────┘
+//	ServiceL2Statuses, L2Advertisements, BGPAdvertisements ─► Set, Delete, Replace ─┐
+//	                                                                                ├─► Book ─► Read
+//	Services ───────────────────────────────────────────────► SetService ───────────┘
+//
+// Objects count in MetalLB's own namespace alone, as MetalLB reads them: who may write them elsewhere, as the tenants of a namespace may
+// where an operator has given them the right, could have packets sent to another node.
 //
 // # What follows
 //
 //   - Here: addresses that this node announces. It holds them, as those on its interfaces, but yields to another node that has got one
 //     later (package holders).
-//   - Balanced: the load-balancer IPs of all Services. Any node may announce them next, so each is prepared for it.
-//   - Reserved: those of them that MetalLB has to announce, whether it does now or not. This program's pool leaves them alone.
+//   - Layer2: addresses that any node may announce next, so each is prepared for it.
+//   - Reserved: these, and those that MetalLB has to announce by BGP, whether it does now or not. This program's pool leaves them alone.
 //
 // # Statuses
 //
@@ -30,7 +33,7 @@
 // # Advertisements
 //
 // MetalLB's controller says in the annotation metallb.io/ip-allocated-from-pool from which IPAddressPool a Service has its addresses, and
-// writes it together with them. They are announced, by ARP or by BGP, if an L2Advertisement or a BGPAdvertisement is for that pool. One
+// writes it together with them; before MetalLB 0.14.9 in metallb.universe.tf/ip-allocated-from-pool. They are announced, by ARP or by BGP, if an L2Advertisement or a BGPAdvertisement is for that pool. One
 // that chooses pools by their labels counts as one for all; which nodes, interfaces and Services it chooses does not matter.
 //
 // In BGP mode there is no one node to which answers come, and nothing is followed.
