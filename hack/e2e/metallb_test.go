@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/metallb"
 )
 
 // TestMetalLB_PodsLeaveFromTheAnnouncer: MetalLB gives a Service its addresses and announces them in layer 2 mode. Pods on all nodes
@@ -135,7 +137,7 @@ func TestMetalLB_PoolLeavesAnnouncedAddresses(t *testing.T) {
 func TestMetalLB_RightIsMissing(t *testing.T) {
 	belongsTo(t, usual)
 	w := newMetalWorld(t, settings{nodes: 2}, true)
-	w.must(w.Client().RbacV1().RoleBindings(metalNamespace).Delete(w.Context(), "origin-node", metav1.DeleteOptions{}))
+	w.must(w.Client().RbacV1().RoleBindings(metallb.DefaultNamespace).Delete(w.Context(), "origin-node", metav1.DeleteOptions{}))
 	w.assignable = nil // nodes do not know that they may announce them
 	w.begin(true)
 	told := func(want bool) func(verify, metrics string) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/metallb"
 )
 
 // metalWorld is a cluster in which MetalLB gives the Service shop/web its load-balancer IPs, which are its egress IPs. Its speakers, if
@@ -30,9 +31,6 @@ type metalWorld struct {
 	kubeconfig string
 	speakers   map[*member]*neighbour
 }
-
-// metalNamespace is MetalLB's own, as in testdata/metallb.yaml.
-const metalNamespace = "metallb-system"
 
 // balanced: a Service's load-balancer IPs are its egress IPs.
 const balanced = "egress-snat-load-balancer-ips: [\"true\"]\n"
@@ -49,15 +47,7 @@ func newMetalWorld(t *testing.T, s settings, announced bool) *metalWorld {
 	w.egressIPs = w.lanIPs(100)
 	w.assignable = addrs(w.egressIPs)
 	w.installMetalLB(announced)
-	for _, host := range []*lab.Host{w.Outside(), w.Far()} {
-		for _, to := range at(host, 0) {
-			_, err := host.ServeWhoami(network("icmp", to), 0)
-			w.must(err)
-		}
-	}
-	wire, err := w.Watch()
-	w.must(err)
-	w.wire = wire
+	w.watchPackets()
 	w.Cleanup(func() { w.clean(0) }) // whatever happens, pods leave as nobody else
 	return w
 }
@@ -72,7 +62,7 @@ func (w *metalWorld) installMetalLB(announced bool) {
 	}
 	client, err := dynamic.NewForConfig(w.AdminConfig())
 	w.must(err)
-	for _, resource := range []schema.GroupVersionResource{metalResource("servicel2statuses"), metalResource("ipaddresspools"), metalResource("l2advertisements")} {
+	for _, resource := range []schema.GroupVersionResource{metallb.Statuses, metallb.L2Advertisements, metallb.Statuses.GroupVersion().WithResource("ipaddresspools")} {
 		w.eventually(func() error {
 			_, err := client.Resource(resource).List(w.Context(), metav1.ListOptions{})
 			return err
@@ -88,18 +78,14 @@ func (w *metalWorld) installMetalLB(announced bool) {
 	w.kubeconfig = filepath.Join(dir, "kubeconfig")
 	w.must(w.WriteKubeconfig(w.Context(), w.kubeconfig, cluster.Kubeconfig{User: "metallb", Groups: []string{"system:masters"}}))
 	w.metalPod("controller", w.Control())
-	w.runNeighbour("metallb-controller", w.Control(), filepath.Join(w.programs, "controller"), "--kubeconfig="+w.kubeconfig, "--namespace="+metalNamespace,
+	w.runNeighbour("metallb-controller", w.Control(), filepath.Join(w.programs, "controller"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
 		"--pod-name=controller", "--port=0", "--webhook-mode=disabled", "--disable-cert-rotation")
-}
-
-func metalResource(name string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: name}
 }
 
 // metalPod makes the object of a pod of MetalLB's that is a process on a host.
 func (w *metalWorld) metalPod(name string, host *lab.Host) {
 	w.Helper()
-	pod := cluster.NewPod(metalNamespace, name, "", map[string]string{"app": "metallb"})
+	pod := cluster.NewPod(metallb.DefaultNamespace, name, "", map[string]string{"app": "metallb"})
 	if name != "controller" {
 		pod.Labels["component"] = "speaker"
 	}
@@ -111,14 +97,14 @@ func (w *metalWorld) metalPod(name string, host *lab.Host) {
 func (w *metalWorld) speak(m *member) {
 	w.Helper()
 	name := "speaker-" + m.Name
-	if _, err := w.Client().CoreV1().Pods(metalNamespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
+	if _, err := w.Client().CoreV1().Pods(metallb.DefaultNamespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
 		w.metalPod(name, m.Host)
 	}
 	bind := m.Host.V4
 	if !bind.IsValid() {
 		bind = m.Host.V6
 	}
-	w.speakers[m] = w.runNeighbour("metallb-"+name, m.Host, filepath.Join(w.programs, "speaker"), "--kubeconfig="+w.kubeconfig, "--namespace="+metalNamespace,
+	w.speakers[m] = w.runNeighbour("metallb-"+name, m.Host, filepath.Join(w.programs, "speaker"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
 		"--node-name="+m.Name, "--pod-name="+name, "--port=0", "--ml-bindaddr="+bind.String(), "--ml-bindport=7946", "--ml-labels=component=speaker")
 }
 
@@ -205,11 +191,7 @@ func (n *neighbour) end(signal syscall.Signal) {
 // that did not work at once began within more than a time of each other.
 func (w *metalWorld) gap(p *probes, ip, what string, since time.Time, most time.Duration) {
 	w.Helper()
-	w.goesOn(p)
-	r := p.judge(ip)
-	gap := r.last.Sub(r.first)
-	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
-		ip, what, gap.Round(time.Millisecond), max(r.last.Sub(since), 0).Round(time.Millisecond), len(p.ends), r.late, r.failed, r.wrong)
+	r, gap := w.judged(p, ip, what, since)
 	if r.wrong > 0 || gap > most {
 		w.Errorf("%s, %s: want 0 under another address, and a gap of at most %v", ip, what, most)
 	}

@@ -197,14 +197,22 @@ func (p *probes) count() int {
 // that did not work at once began within a time of each other.
 func (w *poolWorld) end(p *probes, ip, what string, since time.Time, most time.Duration) {
 	w.Helper()
-	w.goesOn(p)
-	r := p.judge(ip)
-	gap := r.last.Sub(r.first)
-	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
-		ip, what, gap.Round(time.Millisecond), max(r.last.Sub(since), 0).Round(time.Millisecond), len(p.ends), r.late, r.failed, r.wrong)
+	r, gap := w.judged(p, ip, what, since)
 	if r.failed+r.wrong > 0 || gap > most {
 		w.Errorf("%s, %s: want 0 failed, 0 wrong, and a gap of at most %v; the last error: %v", ip, what, most, r.failure)
 	}
+}
+
+// judged ends them, prints what happened since a moment, and returns it, and how long after each other those began that did not work at
+// once.
+func (w *poolWorld) judged(p *probes, ip, what string, since time.Time) (r judgement, gap time.Duration) {
+	w.Helper()
+	w.goesOn(p)
+	r = p.judge(ip)
+	gap = r.last.Sub(r.first)
+	w.Logf("%s, %s: connections did not work at once for %v, until %v after it; of %d, %d were late, %d failed, %d under another address",
+		ip, what, gap.Round(time.Millisecond), max(r.last.Sub(since), 0).Round(time.Millisecond), len(p.ends), r.late, r.failed, r.wrong)
+	return r, gap
 }
 
 // goesOn lets connections be made for a while, then ends them.

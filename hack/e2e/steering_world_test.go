@@ -43,6 +43,17 @@ func newSteeredWorld(t *testing.T, s settings, prepare func(*world)) *steeredWor
 		prepare(w.world)
 	}
 	w.start()
+	w.watchPackets()
+	t.Cleanup(func() { _ = w.wire.Close() }) // it may be closed
+	w.egressIPs = w.lanIPs(100)
+	w.pods = w.shop(w.egressIPs...)
+	w.take(w.members[0])
+	return w
+}
+
+// watchPackets begins to count packets, those to servers of ICMP among them.
+func (w *steeredWorld) watchPackets() {
+	w.Helper()
 	for _, host := range []*lab.Host{w.Outside(), w.Far()} {
 		for _, to := range at(host, 0) {
 			_, err := host.ServeWhoami(network("icmp", to), 0)
@@ -52,11 +63,6 @@ func newSteeredWorld(t *testing.T, s settings, prepare func(*world)) *steeredWor
 	wire, err := w.Watch()
 	w.must(err)
 	w.wire = wire
-	t.Cleanup(func() { _ = wire.Close() }) // it may be closed
-	w.egressIPs = w.lanIPs(100)
-	w.pods = w.shop(w.egressIPs...)
-	w.take(w.members[0])
-	return w
 }
 
 // direct has nodes be each other's next hops.

@@ -158,7 +158,7 @@ func (b *balancer) known(resource schema.GroupVersionResource, unread error) {
 
 // run tells what follows from the book until the context ends, from when all objects are known.
 func (b *balancer) run() {
-	e := b.extension
+	e, reserved := b.extension, map[netip.Addr]bool(nil)
 	for {
 		select {
 		case <-e.ctx.Done():
@@ -173,10 +173,10 @@ func (b *balancer) run() {
 		}
 		now := b.read()
 		e.steerer.setAnnounced(now.Here, now.Layer2)
+		e.changed(!maps.Equal(reserved, now.Reserved), time.Now())
+		reserved = now.Reserved
 		if e.barrier.WaitsFor(balancers) {
 			e.known(balancers)
-		} else {
-			e.changed(e.pool != nil, time.Now()) // what it leaves alone may have changed
 		}
 	}
 }

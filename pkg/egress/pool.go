@@ -209,38 +209,6 @@ func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
 	return owned
 }
 
-// noteLeft notes which addresses the pool leaves to a load balancer although no node has them. The lock must be held.
-func (p *poolNode) noteLeft(now time.Time) {
-	reserved, unclaimed := p.extension.balancer.reserved(), map[netip.Addr]time.Time{}
-	for _, of := range p.wanted {
-		for ip := range of.addresses {
-			if !reserved[ip] || !p.extension.steerer.isUnclaimed(ip, now) {
-				continue
-			}
-			if unclaimed[ip] = now; !p.left[ip].IsZero() {
-				unclaimed[ip] = p.left[ip]
-			}
-		}
-	}
-	p.left = unclaimed
-}
-
-// leftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
-func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]trouble {
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	troubles := map[netip.Addr]trouble{}
-	for ip, since := range p.left {
-		if now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
-		}
-	}
-	return troubles
-}
-
 // allWanted are the addresses that the pool is to hold: not those that a load balancer announces. The lock must be held.
 func (p *poolNode) allWanted() map[netip.Addr]bool {
 	all, reserved := map[netip.Addr]bool{}, p.extension.balancer.reserved()

@@ -112,6 +112,6 @@
 // Leases or their namespace, others' addresses are known from direct announcements alone, which is logged; and a
 // process that starts then announces nothing, because it does not know the epochs of its addresses.
 //
-// The files directory.go, event.go, holding.go, datagram.go, exchange.go and refused.go are pure: they import the standard
+// The files directory.go, candidates.go, event.go, holding.go, datagram.go, exchange.go and refused.go are pure: they import the standard
 // library and package kernel, and time is passed in.
 package holders

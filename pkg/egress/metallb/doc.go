@@ -33,8 +33,9 @@
 // # Advertisements
 //
 // MetalLB's controller says in the annotation metallb.io/ip-allocated-from-pool from which IPAddressPool a Service has its addresses, and
-// writes it together with them; before MetalLB 0.14.9 in metallb.universe.tf/ip-allocated-from-pool. They are announced, by ARP or by BGP, if an L2Advertisement or a BGPAdvertisement is for that pool. One
-// that chooses pools by their labels counts as one for all; which nodes, interfaces and Services it chooses does not matter.
+// writes it together with them; before MetalLB 0.14.9 in metallb.universe.tf/ip-allocated-from-pool. They are announced, by ARP or by
+// BGP, if an L2Advertisement or a BGPAdvertisement is for that pool. One that chooses pools by their labels counts as one for all; which
+// nodes, interfaces and Services it chooses does not matter.
 //
 // In BGP mode there is no one node to which answers come, and nothing is followed.
 package metallb
