@@ -185,6 +185,21 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 	}
 }
 
+// TestMember_AnnouncesWhatARestartedProcessHad: the kernel of a dead process answers for its addresses when its link comes back.
+func TestMember_AnnouncesWhatARestartedProcessHad(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 1})}, moment(0))
+	m.Next(Alive{"b", false}, moment(time.Second))
+	m.Next(m.probed(moment(time.Second), nil, ip), moment(time.Second))
+	m.Next(Alive{"b", true}, moment(2*time.Second))
+	restarted := peerState("b", 1, nil)
+	restarted.Run++
+	acts(t, m.Next(Heard{restarted}, moment(2*time.Second)), Announce{[]netip.Addr{ip}})
+	restarted.Version++
+	acts(t, m.Next(Heard{restarted}, moment(3*time.Second)))
+}
+
 // TestMember_GivesWayToOneThatItFindsDead: a node that comes back to the network hears of the new holder before it finds it alive.
 func TestMember_GivesWayToOneThatItFindsDead(t *testing.T) {
 	ip := mine(t)

@@ -21,6 +21,8 @@ type peer struct {
 	claimed map[netip.Addr]time.Time
 	// left is when it was heard that it does not have an address any more.
 	left map[netip.Addr]time.Time
+	// former are the addresses that it had before its process was restarted: its kernel may have answered for them until now.
+	former map[netip.Addr]uint64
 	// rival: it has told addresses since contested, of which some may be this member's.
 	rival     bool
 	contested time.Time
@@ -195,8 +197,8 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 	return nil
 }
 
-// contest tells the others, and the network, which addresses of this member others have with a lower epoch: of each other one every so
-// often at most, for one may say so thousands of times a second.
+// contest tells the others, and the network, which addresses of this member others have with a lower epoch, or had when their
+// processes died: of each other one every so often at most, for one may say so thousands of times a second.
 func (m *Member) contest(now time.Time) []Action {
 	contested := map[netip.Addr]bool{}
 	for name, p := range m.peers {
@@ -209,6 +211,12 @@ func (m *Member) contest(now time.Time) []Action {
 				contested[ip], p.contested = true, now
 			}
 		}
+		for ip := range p.former {
+			if _, here := m.held[ip]; here && !m.outranked(ip, name) {
+				contested[ip], p.contested = true, now
+			}
+		}
+		p.former = nil
 	}
 	if len(contested) == 0 {
 		return nil
@@ -244,6 +252,9 @@ func (p *peer) note(s State, now time.Time) {
 		if _, has := s.Held[ip]; !has {
 			left[ip] = now
 		}
+	}
+	if p.state.Run != s.Run {
+		p.former = p.state.Held
 	}
 	p.state, p.claimed, p.left = s, claimed, left
 }
