@@ -12,15 +12,20 @@ import (
 )
 
 // keepAgain is how often addresses are kept by a process that has no part in the pool yet. When a cut-off node comes
-// back, another one may have taken them over.
-const keepAgain = 500 * time.Millisecond
+// back, another one may have taken them over. It is asked more often at first, from keepSoon on: if the link came with the
+// process, a port of a switch may forward nothing yet.
+const (
+	keepAgain = 500 * time.Millisecond
+	keepSoon  = 50 * time.Millisecond
+)
 
 // Keep keeps the pool's addresses that an earlier process has put on this node, if there are any, until ctx ends: the API
 // server may be away, so that it is not known who is in the pool. One that another host answers for is removed; one whose link is down
 // is left to the kernel, which withdraws it.
 func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 	k, logger := kernelAddresses{networks: networks, ignored: ignored}, klog.FromContext(ctx)
-	for complained := false; ctx.Err() == nil; sleep(ctx, keepAgain) {
+	complained, pause := false, keepSoon
+	for ; ctx.Err() == nil; pause = min(2*pause, keepAgain) {
 		l, err := k.read()
 		if err == nil && len(l.ours) == 0 {
 			return
@@ -32,6 +37,7 @@ func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 			complained = true
 			logger.Error(err, "Cannot keep the egress IPs that are on this node; if that goes on, the kernel withdraws them. Will retry, further failures are not logged")
 		}
+		sleep(ctx, pause)
 	}
 }
 
