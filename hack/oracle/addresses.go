@@ -13,7 +13,7 @@ import (
 // protocols."
 func (c Cluster) ownerOf(ip netip.Addr) (namespace string) {
 	for _, svc := range c.oldestFirst() {
-		for _, a := range addressesOf(svc) {
+		for _, a := range c.addressesOf(svc) {
 			if a.ip == ip && c.mayHave(svc.Namespace, a) {
 				return svc.Namespace
 			}
@@ -24,7 +24,7 @@ func (c Cluster) ownerOf(ip netip.Addr) (namespace string) {
 
 // mayHave tells whether a namespace may have an address, whoever else has it.
 func (c Cluster) mayHave(namespace string, a address) bool {
-	return a.ip.IsValid() && !c.isNobodys(a.ip) && c.clusterAllows(a) && c.networkAllows(a) && c.namespaceAllows(namespace, a.ip)
+	return a.ip.IsValid() && !c.isNobodys(a.ip) && c.clusterAllows(a) && c.networkAllows(a) && c.namespaceAllows(namespace, a.ip) && c.permits(namespace, a)
 }
 
 // "Nobody gets an address inside a cluster or service CIDR, a node's, the API server's, or one that packets cannot come from."
@@ -141,10 +141,20 @@ func (c Cluster) clusterAllows(a address) bool {
 // policy forbids all, none allows all. That policy is on external IPs and does not speak of load-balancer IPs."
 func (c Cluster) networkAllows(a address) bool {
 	policy := c.externalIPPolicy()
-	if policy == nil || a.balanced {
+	if policy == nil || a.balanced || a.annotated {
 		return true
 	}
 	return !contain(parsePrefixes(policy.RejectedCIDRs), a.ip) && contain(parsePrefixes(policy.AllowedCIDRs), a.ip)
+}
+
+// "An address that the annotation alone names has to lie in egress-snat-allowed-cidrs, or in a network that
+// egress-snat-namespace-cidrs has for the namespace."
+func (c Cluster) permits(namespace string, a address) bool {
+	own := c.NamespaceCIDRs[namespace]
+	if len(own) == 0 {
+		own = c.NamespaceCIDRs["*"]
+	}
+	return !a.annotated || contain(c.AllowedCIDRs, a.ip) || contain(own, a.ip)
 }
 
 func (c Cluster) externalIPPolicy() *configv1.ExternalIPPolicy {

@@ -263,7 +263,7 @@ func (r random) cluster() oracle.Cluster {
 	}
 	for i, svc := range c.Services { // names are unique
 		svc.Name = fmt.Sprintf("s%d", i)
-		c.EndpointSlices = append(c.EndpointSlices, repeated(r, 2, func() *discovery.EndpointSlice { return r.slice(svc.Namespace, svc.Name) })...)
+		c.EndpointSlices = append(c.EndpointSlices, repeated(r, 2, func() *discovery.EndpointSlice { return r.sliceOf(svc) })...)
 	}
 	c.EndpointSlices = append(c.EndpointSlices,
 		r.slice("default", "kubernetes"), r.slice(one(r, namespaces...), "unknown"), r.slice(one(r, namespaces...), ""))
@@ -285,7 +285,7 @@ func (r random) cluster() oracle.Cluster {
 func (r random) arguments() oracle.Arguments {
 	a := oracle.Arguments{ClusterCIDRs: one(r, prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "10.129.0.0/16"), nil, prefixes("fd00:10:128::/48"))}
 	a.AllProtocols, a.AllowNodeIPs, a.LoadBalancerIPs, a.ExcludeNodes = r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
-	a.AllowedCIDRs = one(r, nil, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"))
+	a.AllowedCIDRs = one(r, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"), prefixes("203.0.113.0/24", "2001:db8::/32"))
 	a.AssignCIDRs = one(r, nil, nil, prefixes("203.0.113.2/31", "2001:db8::/127"))
 	a.ExcludeCIDRs = one(r, prefixes("169.254.0.0/16", "224.0.0.0/4", "fe80::/10"), nil, prefixes("198.51.100.0/24"))
 	return a
@@ -314,6 +314,16 @@ func (r random) service() *v1.Service {
 	if r.IntN(4) == 0 {
 		svc.Annotations = map[string]string{"network.openshift.io/egress-snat": one(r, "true", "false", "nonsense", "", strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))}
 	}
+	if r.IntN(4) == 0 {
+		if svc.Annotations == nil {
+			svc.Annotations = map[string]string{}
+		}
+		svc.Annotations["network.openshift.io/egress-ip"] = one(r, one(r, egressIPs...), one(r, egressIPs...), one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))
+		if r.IntN(3) == 0 {
+			svc.Spec.ClusterIP = v1.ClusterIPNone
+			svc.Spec.Ports = svc.Spec.Ports[:r.IntN(len(svc.Spec.Ports)+1)]
+		}
+	}
 	switch r.IntN(30) { // what claims nothing, or what cannot be understood
 	case 0:
 		svc.Spec.ClusterIP = v1.ClusterIPNone
@@ -325,6 +335,18 @@ func (r random) service() *v1.Service {
 		svc.Spec.Ports = append(svc.Spec.Ports, v1.ServicePort{Port: 81, Protocol: "ICMP"})
 	}
 	return svc
+}
+
+// sliceOf makes an EndpointSlice of a Service, mostly with its labels.
+func (r random) sliceOf(svc *v1.Service) *discovery.EndpointSlice {
+	slice := r.slice(svc.Namespace, svc.Name)
+	if (svc.Spec.ClusterIP == v1.ClusterIPNone) != (r.IntN(20) == 0) {
+		slice.Labels[v1.IsHeadlessService] = ""
+	}
+	if r.IntN(30) == 0 {
+		slice.Labels["service.kubernetes.io/service-proxy-name"] = "other"
+	}
+	return slice
 }
 
 // slice makes an EndpointSlice of a Service. It may call any pod its own.

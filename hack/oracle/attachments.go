@@ -28,7 +28,7 @@ func (c Cluster) endpointsOn(node string) []endpoint {
 		for _, a := range c.Attached[node] {
 			if predicts(svc, a) {
 				known = append(known, endpoint{
-					namespace: svc.Namespace, service: svc.Name, addr: a.Addr, node: node,
+					namespace: svc.Namespace, service: svc.Name, addr: a.Addr, headless: isHeadless(svc), node: node,
 					podNamespace: a.Namespace, podName: a.Name, podUID: a.UID,
 				})
 			}

@@ -13,6 +13,8 @@ import (
 type endpoint struct {
 	namespace, service string
 	addr               netip.Addr
+	// headless: the EndpointSlice is of a headless Service. others: it is for another proxy.
+	headless, others bool
 	// podNamespace is that of the pod that the EndpointSlice names; empty for none.
 	podNamespace string
 	// podName and podUID are those of any pod that it names.
@@ -30,11 +32,13 @@ func (c Cluster) endpoints() (all []endpoint) {
 
 func endpointsIn(slice *discovery.EndpointSlice) (all []endpoint) {
 	service := slice.Labels[discovery.LabelServiceName]
+	_, headless := slice.Labels[v1.IsHeadlessService]
+	_, others := slice.Labels["service.kubernetes.io/service-proxy-name"]
 	if service == "" || slice.AddressType == discovery.AddressTypeFQDN {
 		return nil
 	}
 	for _, object := range slice.Endpoints {
-		e := endpoint{namespace: slice.Namespace, service: service, node: ptr.Deref(object.NodeName, "")}
+		e := endpoint{namespace: slice.Namespace, service: service, headless: headless, others: others, node: ptr.Deref(object.NodeName, "")}
 		if ref := object.TargetRef; ref != nil && ref.Kind == "Pod" {
 			e.podNamespace, e.podName, e.podUID = ref.Namespace, ref.Name, string(ref.UID)
 		}
@@ -47,8 +51,10 @@ func endpointsIn(slice *discovery.EndpointSlice) (all []endpoint) {
 	return all
 }
 
+// "EndpointSlices with the label service.kubernetes.io/headless bind nothing but for a headless Service, which has no others, and
+// those with the label service.kubernetes.io/service-proxy-name bind nothing."
 func (e endpoint) isOf(svc *v1.Service) bool {
-	return e.namespace == svc.Namespace && e.service == svc.Name
+	return e.headless == isHeadless(svc) && !e.others && e.namespace == svc.Namespace && e.service == svc.Name
 }
 
 // "names, as its targetRef, a pod of another namespace", or "names no pod, if EndpointSlices of other namespaces

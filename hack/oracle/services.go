@@ -13,14 +13,17 @@ import (
 // everyProtocol is the Binding.Protocol of egress-snat-protocols: all.
 const everyProtocol = "all"
 
-const annotation = "network.openshift.io/egress-snat"
+const (
+	annotation         = "network.openshift.io/egress-snat"
+	egressIPAnnotation = "network.openshift.io/egress-ip"
+)
 
 // address is one that the outside knows a Service by.
 type address struct {
 	ip netip.Addr // invalid if the object's text is no IP address
 	v6 bool
-	// balanced: a load balancer gave it.
-	balanced bool
+	// balanced: a load balancer gave it. annotated: the annotation alone names it.
+	balanced, annotated bool
 }
 
 // "creationTimestamp, then namespace, then name"
@@ -30,23 +33,61 @@ func (c Cluster) oldestFirst() []*v1.Service {
 	})
 }
 
-// "Headless and ExternalName Services, and those with the label service.kubernetes.io/service-proxy-name,
-// claim nothing and have no address."
+// "Services of type ExternalName, headless ones without the annotation egress-ip, and those with the label
+// service.kubernetes.io/service-proxy-name claim nothing and have no address."
 func ignored(svc *v1.Service) bool {
 	_, anotherProxy := svc.Labels["service.kubernetes.io/service-proxy-name"]
+	if _, named := svc.Annotations[egressIPAnnotation]; named && isHeadless(svc) && !anotherProxy {
+		return false
+	}
 	return anotherProxy || svc.Spec.Type == v1.ServiceTypeExternalName || svc.Spec.ClusterIP == v1.ClusterIPNone || svc.Spec.ClusterIP == ""
 }
 
-// "A Service has all its external IPs, and those that a load balancer gave it (ipMode: VIP), whether its
-// pods leave from them or not, but for those that the following two rules deny it." These rules are mayHave.
-func addressesOf(svc *v1.Service) []address {
+func isHeadless(svc *v1.Service) bool {
+	return svc.Spec.ClusterIP == v1.ClusterIPNone && svc.Spec.Type != v1.ServiceTypeExternalName
+}
+
+// "A Service has all its external IPs, those that a load balancer gave it (ipMode: VIP), and those that its annotation egress-ip
+// names, whether its pods leave from them or not, but for those that the following two rules deny it." These rules are mayHave.
+func (c Cluster) addressesOf(svc *v1.Service) []address {
 	if ignored(svc) {
 		return nil
 	}
-	return append(externalIPs(svc), loadBalancerIPs(svc)...)
+	named, _, _ := c.namedBy(svc)
+	return slices.Concat(externalIPs(svc), loadBalancerIPs(svc), named)
+}
+
+// namedBy returns the addresses that the annotation egress-ip names, as far as they can be read. wrong: it cannot be understood.
+//
+// "An address that the Service also has as an external IP, or by a load balancer whose IPs count, is judged as such."
+func (c Cluster) namedBy(svc *v1.Service) (addresses []address, given, wrong bool) {
+	value, given := svc.Annotations[egressIPAnnotation]
+	if !given {
+		return nil, false, false
+	}
+	seen := map[bool]bool{}
+	for text := range strings.SplitSeq(value, ",") {
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || ip.Zone() != "" {
+			wrong = true
+			continue
+		}
+		a := address{ip: ip.Unmap(), v6: ip.Unmap().Is6()}
+		is := func(o address) bool { return o.ip == a.ip }
+		if !slices.ContainsFunc(externalIPs(svc), is) {
+			a.balanced = c.LoadBalancerIPs && slices.ContainsFunc(loadBalancerIPs(svc), is)
+			a.annotated = !a.balanced
+		}
+		wrong, seen[a.v6] = wrong || seen[a.v6], true
+		addresses = append(addresses, a)
+	}
+	return addresses, true, wrong
 }
 
 func externalIPs(svc *v1.Service) (addresses []address) {
+	if isHeadless(svc) {
+		return nil
+	}
 	for _, text := range svc.Spec.ExternalIPs {
 		addresses = append(addresses, newAddress(text, false))
 	}
@@ -79,6 +120,12 @@ func (c Cluster) Claims(svc *v1.Service) (ips []netip.Addr) {
 func (c Cluster) claims(svc *v1.Service) (claims []address) {
 	if ignored(svc) || !c.protocolsAreKnown(svc) {
 		return nil
+	}
+	if named, given, wrong := c.namedBy(svc); given {
+		if wrong || !understood(svc.Annotations) {
+			return nil
+		}
+		return named
 	}
 	for _, v6 := range []bool{false, true} {
 		candidates := slices.DeleteFunc(c.candidates(svc), func(a address) bool { return a.v6 != v6 })
@@ -132,6 +179,23 @@ func choose(annotations map[string]string, candidates []address) (claim address,
 	return address{}, false
 }
 
+// "Beside egress-ip, only "false" counts of the annotation egress-snat", and what cannot be understood is refused.
+func understood(annotations map[string]string) bool {
+	value, given := annotations[annotation]
+	if !given || value == "true" {
+		return true
+	}
+	seen := map[bool]bool{}
+	for text := range strings.SplitSeq(value, ",") {
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || ip.Zone() != "" || seen[ip.Unmap().Is6()] {
+			return false // also "false"
+		}
+		seen[ip.Unmap().Is6()] = true
+	}
+	return true
+}
+
 // "InvalidProtocol: a port of the Service is neither TCP, UDP nor SCTP"
 func (c Cluster) protocolsAreKnown(svc *v1.Service) bool {
 	return c.AllProtocols || !slices.ContainsFunc(svc.Spec.Ports, func(port v1.ServicePort) bool {
@@ -142,7 +206,7 @@ func (c Cluster) protocolsAreKnown(svc *v1.Service) bool {
 // "Its pods are bound for the protocols of its ports, TCP, UDP or SCTP [...] unless egress-snat-protocols
 // is all." No protocol means TCP, says the API.
 func (c Cluster) protocolsOf(svc *v1.Service) (protocols []string) {
-	if c.AllProtocols {
+	if c.AllProtocols || isHeadless(svc) && len(svc.Spec.Ports) == 0 {
 		return []string{everyProtocol}
 	}
 	for _, port := range svc.Spec.Ports {

@@ -168,7 +168,7 @@ const (
 10.128.0.13   tcp         203.0.113.11   -     shop/db    node-3
 `
 	deskRefused = `SERVICE     EGRESS IP      POD IP   PROTOCOL   REASON                  MESSAGE
-thief/web   203.0.113.10   <all>    <all>      OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
+thief/web   203.0.113.10   <all>    <all>      OwnedByOtherNamespace   egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
 `
 	deskAddresses = `ADDRESS        NAMESPACE   HOLDER   EPOCH    PODS
 203.0.113.10   shop        node-2   3        2

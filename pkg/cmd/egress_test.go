@@ -167,12 +167,12 @@ fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s         
 	refusedTable = `SERVICE     EGRESS IP      POD IP        PROTOCOL   REASON                  MESSAGE
 shop/db     203.0.113.11   10.128.0.12   tcp        BoundByOlderService     pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
 shop/typo   <unreadable>   <all>         <all>      InvalidAddress          external IP "x" is not an IP address
-thief/web   203.0.113.10   <all>         <all>      OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
+thief/web   203.0.113.10   <all>         <all>      OwnedByOtherNamespace   egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
 `
 	refusedWide = `SERVICE     EGRESS IP      POD IP        PROTOCOL   FIELD                 OWNER      POD          NODE     REASON                  MESSAGE
 shop/db     203.0.113.11   10.128.0.12   tcp        spec.externalIPs[0]   shop/db    shop/web-1   node-2   BoundByOlderService     pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
 shop/typo   <unreadable>   <all>         <all>      spec.externalIPs[1]   <none>     <none>       <none>   InvalidAddress          external IP "x" is not an IP address
-thief/web   203.0.113.10   <all>         <all>      spec.externalIPs[0]   shop/web   <none>       <none>   OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
+thief/web   203.0.113.10   <all>         <all>      spec.externalIPs[0]   shop/web   <none>       <none>   OwnedByOtherNamespace   egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
 `
 )
 
@@ -272,7 +272,7 @@ ready: true
         "name": "web"
       },
       "reason": "OwnedByOtherNamespace",
-      "message": "external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older"
+      "message": "egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older"
     }
   ]
 }
@@ -323,7 +323,7 @@ tcp to 172.30.0.1
 	explainThief = `Pod 10.128.0.66 (thief/t on node-1)
 
 tcp to 192.0.2.2
-  Not bound:    the claim of the Service thief/web is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
+  Not bound:    the claim of the Service thief/web is refused (OwnedByOtherNamespace): egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
   Destination:  an address of the node node-1, and nodes are excluded, so never SNATed
   Rules:        -A OPENSHIFT-EGRESS-SNAT -d 192.0.2.2/32 -j RETURN
   This packet would be unchanged by egress SNAT.
@@ -406,7 +406,7 @@ IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
 	explainThiefs = `Service thief/web
 
 IPv4: 203.0.113.10 (spec.externalIPs[0]) for tcp
-  Refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
+  Refused (OwnedByOtherNamespace): egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older
   POD IP        PROTOCOL   LEAVES AS     GIVEN BY   POD       NODE     REFUSED
   10.128.0.66   tcp        <unchanged>   <none>     thief/t   node-1   OwnedByOtherNamespace
 `
@@ -450,7 +450,7 @@ fd00:10::11   tcp       2001:db8::10   here   shop/web   node-1   90s
 `},
 		{"refused", refusedTable},
 		{"refused -o wide", refusedWide},
-		{"refused -n thief --no-headers", "thief/web   203.0.113.10   <all>   <all>   OwnedByOtherNamespace   external IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older\n"},
+		{"refused -n thief --no-headers", "thief/web   203.0.113.10   <all>   <all>   OwnedByOtherNamespace   egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older\n"},
 		{"list -o json -n nobody", `{
   "node": "node-1",
   "ready": true,

@@ -20,9 +20,23 @@ func ownEndpoints(place placement.Placement, endpoints []plan.Endpoint) []plan.E
 	return slices.Compact(own)
 }
 
-// endpointsOf returns the endpoints of each of a Service's EndpointSlices. Addresses that cannot be
+// endpointsOf returns the endpoints of each of a Service's EndpointSlices, which the caller may change. Addresses that cannot be
 // parsed are left out.
 func (s *state) endpointsOf(name types.NamespacedName) iter.Seq[[]plan.Endpoint] {
+	if !s.services[name].headless {
+		return s.servedEndpointsOf(name)
+	}
+	return func(yield func([]plan.Endpoint) bool) {
+		for _, slice := range s.headless[name] {
+			if !yield(slices.Clone(s.unserved[slice].endpoints)) {
+				return
+			}
+		}
+	}
+}
+
+// servedEndpointsOf returns those that the proxier serves.
+func (s *state) servedEndpointsOf(name types.NamespacedName) iter.Seq[[]plan.Endpoint] {
 	return func(yield func([]plan.Endpoint) bool) {
 		for _, object := range s.slices[name] {
 			if endpoints, _ := convertSlice(object); !yield(endpoints) {
@@ -52,9 +66,9 @@ func (s *state) setSlice(object *discovery.EndpointSlice) (changed effect, err e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if unserved(object) {
-		return max(s.removeSlice(name), s.replaceUnserved(slicesKind, name, namedPods(object))), nil
+		return max(s.removeSlice(name), s.replaceUnserved(slicesKind, name, convertUnserved(object))), nil
 	}
-	changed = s.replaceUnserved(slicesKind, name, nil)
+	changed = s.replaceUnserved(slicesKind, name, unservedEndpoints{})
 	if old, known := s.serviceOf[name]; known && old != owner.Name {
 		changed = max(changed, s.removeSlice(name))
 	}
@@ -90,7 +104,7 @@ func (s *state) deleteSlice(object *discovery.EndpointSlice) (changed effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := nameOf(object)
-	return max(s.removeSlice(name), s.replaceUnserved(slicesKind, name, nil))
+	return max(s.removeSlice(name), s.replaceUnserved(slicesKind, name, unservedEndpoints{}))
 }
 
 func (s *state) removeSlice(name types.NamespacedName) (changed effect) {
@@ -119,6 +133,15 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 	if slices.Equal(before, after) {
 		return nothing, err
 	}
+	if s.services[owner].headless {
+		return s.renamePods(owner.Namespace, before, after), err
+	}
+	return s.tellEndpoints(owner, before, after), err
+}
+
+// tellEndpoints tells the planners what became of an EndpointSlice whose endpoints count for its Service, and returns what that may
+// mean. It changes the lists.
+func (s *state) tellEndpoints(owner types.NamespacedName, before, after []plan.Endpoint) (changed effect) {
 	if _, claimed := s.services[owner]; claimed {
 		changed = elsewhere
 	}
@@ -131,12 +154,12 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 		changed = here
 	}
 	if before, after = ownEndpoints(s.placement, before), ownEndpoints(s.placement, after); changed == nothing || slices.Equal(before, after) {
-		return changed, err
+		return changed
 	}
 	for _, family := range families {
 		s.planners[family].ReplaceEndpoints(planName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
 	}
-	return here, err
+	return here
 }
 
 func endpointAddr(e plan.Endpoint) netip.Addr { return e.Addr }

@@ -120,6 +120,7 @@ const (
 
 	leasesKind       = "Leases"
 	balancers        = "objects of MetalLB"
+	headlessServices = "headless Services"
 	headlessSlices   = "EndpointSlices of headless Services"
 	otherProxySlices = "EndpointSlices for other proxies"
 )
@@ -180,7 +181,7 @@ func New(ctx context.Context, config Config) *Extension {
 
 // kinds returns the kinds of objects that a plan needs.
 func kinds(config Config) []string {
-	kinds := []string{services, slicesKind, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks}
+	kinds := []string{services, slicesKind, headlessServices, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks}
 	if !config.Steering.off() {
 		kinds = append(kinds, leasesKind)
 	}
@@ -288,7 +289,11 @@ func (e *Extension) known(kind string) {
 // SetService is part of [extension.ServiceFollower].
 func (e *Extension) SetService(service *v1.Service) {
 	e.balancer.setService(service) // so that the pool leaves it alone from the first sync on
-	changed := e.state.setService(service)
+	e.serviceChanged(e.state.setService(service))
+}
+
+// serviceChanged asks for a sync, and has the CNI plugin's pods predicted anew, if what a Service has or claims has changed.
+func (e *Extension) serviceChanged(changed bool) {
 	e.changed(changed, time.Now())
 	if changed {
 		e.attacher.claimsMayDiffer()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
@@ -21,17 +22,14 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// This file, and no other, turns Kubernetes objects into plain input.
-
-// Annotation on a Service says which of its addresses are egress IPs: "true", the default,
-// the first of each IP family; "false" none; or the addresses themselves, at most one of
-// each family, separated by commas. A family that is not named has none then.
-const Annotation = "network.openshift.io/egress-snat"
+// This file turns Kubernetes objects into plain input, with annotations.go for a Service's annotations, and no other does.
 
 // service is what a Service has and claims, by IP family; nothing in most.
 type service struct {
-	uid   types.UID
-	parts map[v1.IPFamily]*part
+	uid types.UID
+	// headless: the EndpointSlices of headless Services count for it, and no others.
+	headless bool
+	parts    map[v1.IPFamily]*part
 }
 
 // part is what a Service takes part with in the plan of one family. It is not changed.
@@ -40,8 +38,16 @@ type part struct {
 	claim   *plan.Claim // without endpoints; nil if there is none
 }
 
+// created returns when a Service was made that has a part.
+func (svc service) created() (at time.Time) {
+	for _, part := range svc.parts {
+		at = part.holding.Created
+	}
+	return at
+}
+
 func (svc service) equal(other service) bool {
-	return svc.uid == other.uid && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
+	return svc.uid == other.uid && svc.headless == other.headless && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
 }
 
 func (p *part) equal(o *part) bool {
@@ -53,7 +59,7 @@ func (p *part) equal(o *part) bool {
 		return a == b
 	}
 	return a.Service == b.Service && a.EgressIP == b.EgressIP && a.Field == b.Field && a.Created.Equal(b.Created) &&
-		a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
+		a.LoadBalancer == b.LoadBalancer && a.Annotated == b.Annotated && a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
 		maps.Equal(a.Selector, b.Selector)
 }
 
@@ -62,16 +68,23 @@ type candidate struct {
 	text, field  string
 	ip           netip.Addr // invalid if text is no address
 	loadBalancer bool
+	annotated    bool // by the annotation alone
+}
+
+func (c candidate) address() plan.Address {
+	return plan.Address{IP: c.ip, LoadBalancer: c.loadBalancer, Annotated: c.annotated}
 }
 
 // convertService reads a Service's claims. The external IPs come from the object itself:
 // the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
 func convertService(object *v1.Service, config Config) service {
 	svc := service{uid: object.UID}
-	if _, others := object.Labels[apis.LabelServiceProxyName]; others || proxyutil.ShouldSkipService(object) {
+	svc.headless = isHeadless(object)
+	if !takesPart(object) {
 		return svc
 	}
-	addresses, claims := addressesOf(object), parseClaims(object, config)
+	named := egressIPsOf(object, config)
+	addresses, claims := addressesOf(object, named), parseClaims(object, config, named)
 	for _, family := range families {
 		if len(addresses[family]) == 0 && claims[family] == nil {
 			continue
@@ -87,12 +100,26 @@ func convertService(object *v1.Service, config Config) service {
 	return svc
 }
 
+// takesPart tells whether a Service can have addresses: one that the proxier serves, or a headless one with the annotation that
+// names some.
+func takesPart(object *v1.Service) bool {
+	if _, others := object.Labels[apis.LabelServiceProxyName]; others {
+		return false
+	}
+	_, named := object.Annotations[EgressIPAnnotation]
+	return named && isHeadless(object) || !proxyutil.ShouldSkipService(object)
+}
+
+func isHeadless(object *v1.Service) bool {
+	return object.Spec.ClusterIP == v1.ClusterIPNone && object.Spec.Type != v1.ServiceTypeExternalName
+}
+
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // parseClaims returns what a Service claims, without endpoints.
-func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim {
+func parseClaims(object *v1.Service, config Config, named egressIPs) map[v1.IPFamily]*plan.Claim {
 	wish := parseWish(object.Annotations)
 	if wish.off {
 		return nil
@@ -102,6 +129,9 @@ func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim 
 	candidates := candidatesOf(object, config.LoadBalancerIPs)
 	for _, family := range families {
 		chosen, reason, because := wish.choose(family, candidates[family])
+		if named.given {
+			chosen, reason, because = named.choose(family, wish)
+		}
 		switch {
 		case chosen == nil && reason == "":
 			continue
@@ -116,7 +146,7 @@ func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim 
 		claims[family] = &plan.Claim{
 			Service:  planName(nameOf(object)),
 			Created:  object.CreationTimestamp.Time,
-			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer,
+			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer, Annotated: chosen.annotated,
 			Protocols: protocols,
 			Refused:   reason, RefusedBecause: because,
 			Selector: selectorOf(object, family),
@@ -127,15 +157,19 @@ func parseClaims(object *v1.Service, config Config) map[v1.IPFamily]*plan.Claim 
 
 // selectorOf returns what chooses a Service's pods that have endpoints in an IP family; nil if none have.
 func selectorOf(object *v1.Service, family v1.IPFamily) map[string]string {
-	served := object.Spec.IPFamilies
-	if len(served) == 0 { // as the EndpointSlice controller does
-		clusterIP, _ := parseIP(object.Spec.ClusterIP)
-		served = []v1.IPFamily{familyOf(clusterIP)}
-	}
-	if !slices.Contains(served, family) {
+	if !slices.Contains(familiesOf(object), family) {
 		return nil
 	}
 	return object.Spec.Selector
+}
+
+// familiesOf returns the IP families that a Service serves.
+func familiesOf(object *v1.Service) []v1.IPFamily {
+	if len(object.Spec.IPFamilies) > 0 {
+		return object.Spec.IPFamilies
+	}
+	family, _ := parseExternalIP(object.Spec.ClusterIP) // as the EndpointSlice controller does
+	return []v1.IPFamily{family}
 }
 
 // candidatesOf returns the addresses that a Service could leave from, in its own order.
@@ -153,18 +187,27 @@ func candidatesOf(object *v1.Service, loadBalancerIPs bool) map[v1.IPFamily][]ca
 	return result
 }
 
-// addressesOf returns all addresses that the outside knows a Service by.
-func addressesOf(object *v1.Service) map[v1.IPFamily][]plan.Address {
+// addressesOf returns all addresses that the outside knows a Service by: none of a headless one but those that it names.
+func addressesOf(object *v1.Service, named egressIPs) map[v1.IPFamily][]plan.Address {
 	result := map[v1.IPFamily][]plan.Address{}
 	for _, c := range slices.Concat(externalIPs(object), balancedIPs(object)) {
 		if family, ip := parseExternalIP(c.text); ip.IsValid() {
-			result[family] = append(result[family], plan.Address{IP: ip, LoadBalancer: c.loadBalancer})
+			c.ip = ip
+			result[family] = append(result[family], c.address())
+		}
+	}
+	for _, c := range named.candidates {
+		if c.annotated {
+			result[familyOf(c.ip)] = append(result[familyOf(c.ip)], c.address())
 		}
 	}
 	return result
 }
 
 func externalIPs(object *v1.Service) []candidate {
+	if isHeadless(object) {
+		return nil
+	}
 	var result []candidate
 	for i, text := range object.Spec.ExternalIPs {
 		result = append(result, candidate{text: text, field: "spec.externalIPs[" + strconv.Itoa(i) + "]"})
@@ -197,62 +240,6 @@ func balancedAddresses(object *v1.Service) (addresses []netip.Addr) {
 	return addresses
 }
 
-// wish is what a Service's annotation says.
-type wish struct {
-	off bool
-	// named are the addresses that it names; empty for the first of each family.
-	named map[v1.IPFamily]netip.Addr
-	// wrong is what is wrong with the annotation.
-	wrong string
-}
-
-func parseWish(annotations map[string]string) wish {
-	value, given := annotations[Annotation]
-	switch {
-	case !given || value == "true":
-		return wish{}
-	case value == "false":
-		return wish{off: true}
-	}
-	w := wish{named: map[v1.IPFamily]netip.Addr{}}
-	for text := range strings.SplitSeq(value, ",") {
-		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" { // a zone is any text
-			return wish{wrong: fmt.Sprintf("annotation %s has the value %.100q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
-		}
-		ip = ip.Unmap()
-		if _, twice := w.named[familyOf(ip)]; twice {
-			return wish{wrong: fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", Annotation, familyOf(ip))}
-		}
-		w.named[familyOf(ip)] = ip
-	}
-	return w
-}
-
-// choose returns the candidate of a family that the wish means: none if it means none, and
-// the first, with a reason, if it cannot be told.
-func (w wish) choose(family v1.IPFamily, candidates []candidate) (chosen *candidate, reason plan.Reason, because string) {
-	var first *candidate
-	if len(candidates) > 0 {
-		first = &candidates[0]
-	}
-	named, given := w.named[family]
-	switch {
-	case w.wrong != "" && first != nil:
-		return first, plan.InvalidAnnotation, w.wrong
-	case w.wrong != "" || w.named != nil && !given:
-		return nil, "", ""
-	case !given:
-		return first, "", ""
-	}
-	for i := range candidates {
-		if candidates[i].ip == named {
-			return &candidates[i], "", ""
-		}
-	}
-	return first, plan.InvalidAnnotation, fmt.Sprintf("annotation %s names %s, which is none of the Service's %s addresses", Annotation, named, family)
-}
-
 // parseExternalIP reads text as [parseIP] does. What cannot be read counts for the family that it
 // looks like, so that no later entry takes its place.
 func parseExternalIP(text string) (v1.IPFamily, netip.Addr) {
@@ -278,6 +265,9 @@ func parseIP(text string) (ip netip.Addr, ok bool) {
 // protocols returns those of the Service's ports, sorted, or one that cannot be used.
 func protocols(object *v1.Service, all bool) (result []plan.Protocol, unknown string) {
 	if all {
+		return []plan.Protocol{plan.All}, ""
+	}
+	if isHeadless(object) && len(object.Spec.Ports) == 0 { // it is a selector, and no more
 		return []plan.Protocol{plan.All}, ""
 	}
 	for _, port := range object.Spec.Ports {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,16 @@ func TestConvertService_EgressIP(t *testing.T) {
 			s.Spec.ExternalIPs = externalIPs
 		}
 	}
+	named := func(value string, change func(*v1.Service)) func(*v1.Service) {
+		return func(s *v1.Service) {
+			s.Annotations = map[string]string{EgressIPAnnotation: value}
+			if s.Spec.ExternalIPs = nil; change != nil {
+				change(s)
+			}
+		}
+	}
+	headless := func(s *v1.Service) { s.Spec.ClusterIP, s.Spec.ExternalIPs = v1.ClusterIPNone, []string{"203.0.113.7"} }
+	const byName = "metadata.annotations[network.openshift.io/egress-ip]"
 	dual := []string{"203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2"}
 	tests := []struct {
 		name   string
@@ -66,6 +77,19 @@ func TestConvertService_EgressIP(t *testing.T) {
 		{"two of one family", annotated("203.0.113.1,203.0.113.2", "203.0.113.1", "203.0.113.2"), refused(plan.InvalidAnnotation)},
 		{"one, of a family that is not there", annotated("2001:db8::1", "203.0.113.1"), map[v1.IPFamily]claimed{v1.IPv6Protocol: {refused: plan.InvalidAnnotation}}},
 		{"one, without a list", annotated("203.0.113.1"), v4(claimed{refused: plan.InvalidAnnotation})},
+		{"named by the annotation alone", named("203.0.113.9", nil), v4(claimed{ip: "203.0.113.9", field: byName})},
+		{"named, and external IPs are others", named("203.0.113.9", func(s *v1.Service) { s.Spec.ExternalIPs = dual }), v4(claimed{ip: "203.0.113.9", field: byName})},
+		{"named for each family", named("203.0.113.9, 2001:db8::9", nil), map[v1.IPFamily]claimed{
+			v1.IPv4Protocol: {ip: "203.0.113.9", field: byName}, v1.IPv6Protocol: {ip: "2001:db8::9", field: byName}}},
+		{"named, and headless", named("203.0.113.9", headless), v4(claimed{ip: "203.0.113.9", field: byName})},
+		{"named, and ExternalName", named("203.0.113.9", func(s *v1.Service) { s.Spec.Type = v1.ServiceTypeExternalName }), nil},
+		{"named, and another proxy's", named("203.0.113.9", func(s *v1.Service) { s.Labels = map[string]string{apis.LabelServiceProxyName: "other"} }), nil},
+		{"named, and switched off", named("203.0.113.9", func(s *v1.Service) { s.Annotations[Annotation] = "false" }), nil},
+		{"named, beside another one of egress-snat", named("203.0.113.9", func(s *v1.Service) { s.Annotations[Annotation] = "203.0.113.1" }), v4(claimed{ip: "203.0.113.9", field: byName})},
+		{"named, beside nonsense in egress-snat", named("203.0.113.9", func(s *v1.Service) { s.Annotations[Annotation] = "off" }), v4(claimed{"203.0.113.9", byName, plan.InvalidAnnotation})},
+		{"two named of one family", named("203.0.113.9,203.0.113.8", nil), v4(claimed{"203.0.113.9", byName, plan.InvalidAnnotation})},
+		{"nonsense named", named("203.0.113", nil), v4(claimed{refused: plan.InvalidAnnotation})},
+		{"nothing named", named("", headless), v4(claimed{refused: plan.InvalidAnnotation})},
 		{"load-balancer IPs are not asked for", func(s *v1.Service) {
 			s.Spec.ExternalIPs = nil
 			s.Spec.Type = v1.ServiceTypeLoadBalancer
@@ -210,5 +234,47 @@ func TestParseIP_AsTheProxier(t *testing.T) {
 		if got, ok := parseIP(text); got != want.Unmap() || ok != want.IsValid() {
 			t.Errorf("parseIP(%q) = %v, %v; the proxier's is %v", text, got, ok, want)
 		}
+	}
+}
+
+// TestConvertService_NamedAddresses: what the annotation names belongs to the Service, and by what it has it decides which policies count.
+func TestConvertService_NamedAddresses(t *testing.T) {
+	balanced := testConfig
+	balanced.LoadBalancerIPs = true
+	ip := netip.MustParseAddr("203.0.113.9")
+	for name, test := range map[string]struct {
+		config Config
+		change func(*v1.Service)
+		want   plan.Address
+	}{
+		"by the annotation alone":                         {testConfig, nil, plan.Address{IP: ip, Annotated: true}},
+		"an external IP":                                  {testConfig, func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.009"} }, plan.Address{IP: ip}},
+		"a load balancer's":                               {balanced, balancedAt("203.0.113.9"), plan.Address{IP: ip, LoadBalancer: true}},
+		"a load balancer's, whose addresses do not count": {testConfig, balancedAt("203.0.113.9"), plan.Address{IP: ip, Annotated: true}},
+		"switched off":                                    {testConfig, func(s *v1.Service) { s.Annotations[Annotation] = "false" }, plan.Address{IP: ip, Annotated: true}},
+		"misspelt": {testConfig, func(s *v1.Service) {
+			s.Annotations[EgressIPAnnotation] = "203.0.113.9;" + s.Annotations[EgressIPAnnotation] + ",203.0.113.9"
+		}, plan.Address{IP: ip, Annotated: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			part := convertService(newService("web", func(s *v1.Service) {
+				s.Spec.ExternalIPs, s.Annotations = nil, map[string]string{EgressIPAnnotation: "203.0.113.9"}
+				if test.change != nil {
+					test.change(s)
+				}
+			}), test.config).parts[v1.IPv4Protocol]
+			if !slices.Contains(part.holding.Addresses, test.want) {
+				t.Errorf("the Service has %v, want %v among them", part.holding.Addresses, test.want)
+			}
+			if c := part.claim; c != nil && (plan.Address{IP: c.EgressIP, LoadBalancer: c.LoadBalancer, Annotated: c.Annotated}) != test.want {
+				t.Errorf("the Service claims %+v, want %v", c, test.want)
+			}
+		})
+	}
+}
+
+func balancedAt(ip string) func(*v1.Service) {
+	return func(s *v1.Service) {
+		s.Spec.Type, s.Status.LoadBalancer.Ingress = v1.ServiceTypeLoadBalancer, []v1.LoadBalancerIngress{{IP: ip}}
 	}
 }

@@ -62,12 +62,12 @@ func (s *state) podAt(namespace string, addr netip.Addr) plan.Pod {
 func (s *state) countPods() podNames {
 	pods := podNames{}
 	for owner := range s.slices {
-		for endpoints := range s.endpointsOf(owner) {
+		for endpoints := range s.servedEndpointsOf(owner) {
 			pods.count(owner.Namespace, endpoints, 1)
 		}
 	}
-	for name, endpoints := range s.unserved {
-		pods.count(name.slice.Namespace, endpoints, 1)
+	for name, unserved := range s.unserved {
+		pods.count(name.slice.Namespace, unserved.endpoints, 1)
 	}
 	return pods
 }

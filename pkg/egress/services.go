@@ -15,12 +15,19 @@ func (s *state) setService(object *v1.Service) (changed bool) {
 	converted := convertService(object, s.config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(converted.parts) == 0 {
-		return s.removeService(name)
-	}
 	old, known := s.services[name]
+	if known && old.headless != converted.headless && object.CreationTimestamp.Time.Before(old.created()) {
+		return false // another informer has told of the Service that has the name now
+	}
+	if len(converted.parts) == 0 {
+		return s.removeService(name, converted.headless)
+	}
 	if known && converted.equal(old) {
 		return false
+	}
+	if known && old.headless != converted.headless { // other EndpointSlices count
+		s.removeService(name, old.headless)
+		old, known = service{}, false
 	}
 	s.countClaims(old, converted)
 	if converted.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
@@ -62,12 +69,14 @@ func planName(name types.NamespacedName) plan.Service {
 func (s *state) deleteService(object *v1.Service) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.removeService(nameOf(object))
+	return s.removeService(nameOf(object), isHeadless(object))
 }
 
-func (s *state) removeService(name types.NamespacedName) (changed bool) {
+// removeService forgets a Service, unless that one is headless and this one not, or the other way round: then it has got another
+// one's name.
+func (s *state) removeService(name types.NamespacedName, headless bool) (changed bool) {
 	old, known := s.services[name]
-	if !known {
+	if !known || old.headless != headless {
 		return false
 	}
 	s.countClaims(old, service{})

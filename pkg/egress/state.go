@@ -25,8 +25,9 @@ type state struct {
 	slices map[types.NamespacedName][]*discovery.EndpointSlice
 	// serviceOf has the name of the Service of every EndpointSlice in slices.
 	serviceOf map[types.NamespacedName]string
-	// unserved has the pods that EndpointSlices name which the proxier does not serve.
-	unserved map[unservedName][]plan.Endpoint
+	// unserved has the endpoints of EndpointSlices that the proxier does not serve, headless which of them are a headless Service's.
+	unserved map[unservedName]unservedEndpoints
+	headless map[types.NamespacedName][]unservedName
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods podNames
 	// attachments are those of this node's pods.
@@ -59,7 +60,8 @@ func newState(config Config) *state {
 		services:    map[types.NamespacedName]service{},
 		slices:      map[types.NamespacedName][]*discovery.EndpointSlice{},
 		serviceOf:   map[types.NamespacedName]string{},
-		unserved:    map[unservedName][]plan.Endpoint{},
+		unserved:    map[unservedName]unservedEndpoints{},
+		headless:    map[types.NamespacedName][]unservedName{},
 		attachments: map[netip.Addr]plan.Attachment{},
 		nodes:       map[string]map[v1.IPFamily]plan.Node{},
 		registered:  registrations{nodes: map[string]*registration{}},

@@ -1,7 +1,9 @@
 package egress
 
 import (
+	"slices"
 	"time"
+	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -16,11 +18,12 @@ import (
 )
 
 // The proxier does not serve the EndpointSlices of headless Services, nor those that are for another
-// proxy. They bind no pod. But they name pods: the address of a StatefulSet's pod may be in no other
-// slice, and a slice of another namespace that lists it without a targetRef must not bind it.
+// proxy. The latter bind no pod, and neither do the former unless their Service's annotation names its egress IPs. But both name
+// pods: the address of a StatefulSet's pod may be in no other slice, and a slice of another namespace that lists it without a
+// targetRef must not bind it.
 //
 // kube-proxy leaves the former out of what it tells the proxier, on some branches also the latter.
-// Nodes watch both themselves, and keep of each slice only which pods it names.
+// Nodes watch both themselves, and keep of each slice only its endpoints.
 
 // unservedSelectors are those of the slices that the proxier does not serve, by kind. No slice is of
 // two kinds.
@@ -36,10 +39,21 @@ func unserved(object *discovery.EndpointSlice) bool {
 	return headless || others
 }
 
-// unservedSlice is an EndpointSlice of which nothing is left but the pods that it names.
+// unservedSlice is an EndpointSlice of which nothing is left but its endpoints.
 type unservedSlice struct {
 	metav1.ObjectMeta
-	pods []plan.Endpoint
+	unservedEndpoints
+}
+
+// unservedEndpoints are those of an EndpointSlice that the proxier does not serve.
+type unservedEndpoints struct {
+	// headless is the name of the headless Service whose they are; empty if they are of none.
+	headless  string
+	endpoints []plan.Endpoint
+}
+
+func (u unservedEndpoints) equal(o unservedEndpoints) bool {
+	return u.headless == o.headless && slices.Equal(u.endpoints, o.endpoints)
 }
 
 // stripSlice makes an unservedSlice of an EndpointSlice: in a large cluster there are many.
@@ -49,21 +63,29 @@ func stripSlice(object any) (any, error) {
 		return object, nil
 	}
 	return &unservedSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name, ResourceVersion: slice.ResourceVersion},
-		pods:       namedPods(slice),
+		ObjectMeta:        metav1.ObjectMeta{Namespace: slice.Namespace, Name: slice.Name, ResourceVersion: slice.ResourceVersion},
+		unservedEndpoints: convertUnserved(slice),
 	}, nil
 }
 
-// namedPods returns those endpoints of an EndpointSlice that name a pod of its own namespace.
-func namedPods(object *discovery.EndpointSlice) []plan.Endpoint {
+// convertUnserved keeps of a headless Service's EndpointSlice all endpoints, and of another one those that name a pod of its own
+// namespace.
+func convertUnserved(object *discovery.EndpointSlice) (result unservedEndpoints) {
 	endpoints, _ := convertSlice(object) // nobody asks for what is no address
-	var named []plan.Endpoint
+	_, headless := object.Labels[v1.IsHeadlessService]
+	if _, others := object.Labels[apis.LabelServiceProxyName]; headless && !others {
+		result.headless = object.Labels[discovery.LabelServiceName]
+	}
 	for _, e := range endpoints {
 		if e.Pod.Namespace == object.Namespace {
-			named = append(named, plan.Endpoint{Addr: e.Addr, Pod: plan.Pod{Namespace: object.Namespace, Name: e.Pod.Name}})
+			e.Pod.Namespace = object.Namespace // the text is there once
+		} else if result.headless == "" {
+			continue
 		}
+		e.Node = unique.Make(e.Node).Value()
+		result.endpoints = append(result.endpoints, e)
 	}
-	return named
+	return result
 }
 
 // watchUnserved watches the EndpointSlices of a kind of unservedSelectors. It returns when the context
@@ -74,14 +96,14 @@ func (e *Extension) watchUnserved(client kubernetes.Interface, kind string) {
 	})
 	set := func(object any) {
 		slice := object.(*unservedSlice)
-		e.changed(e.state.setUnserved(kind, nameOf(slice), slice.pods), time.Now())
+		e.endpointsChanged(e.state.setUnserved(kind, nameOf(slice), slice.unservedEndpoints), time.Now())
 	}
 	e.watch(informer, kind, stripSlice, cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, object any) { set(object) },
 		DeleteFunc: func(object any) {
 			if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
-				e.changed(e.state.setUnserved(kind, types.NamespacedName(name), nil), time.Now())
+				e.endpointsChanged(e.state.setUnserved(kind, types.NamespacedName(name), unservedEndpoints{}), time.Now())
 			}
 		},
 	})
@@ -94,22 +116,47 @@ type unservedName struct {
 	slice  types.NamespacedName
 }
 
-// setUnserved takes which pods an EndpointSlice names that the proxier does not serve, none if there is
-// no such slice, and tells whether plans may change.
-func (s *state) setUnserved(toldBy string, slice types.NamespacedName, pods []plan.Endpoint) (changed bool) {
+// setUnserved takes the endpoints of an EndpointSlice that the proxier does not serve, none if there is
+// no such slice, and tells what that may mean.
+func (s *state) setUnserved(toldBy string, slice types.NamespacedName, now unservedEndpoints) (changed effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.replaceUnserved(toldBy, slice, pods) != nothing
+	return s.replaceUnserved(toldBy, slice, now)
 }
 
 // replaceUnserved is setUnserved with the lock held.
-func (s *state) replaceUnserved(toldBy string, slice types.NamespacedName, pods []plan.Endpoint) (changed effect) {
+func (s *state) replaceUnserved(toldBy string, slice types.NamespacedName, now unservedEndpoints) (changed effect) {
 	name := unservedName{toldBy, slice}
 	before := s.unserved[name]
-	if s.unserved[name] = pods; len(pods) == 0 {
+	if before.equal(now) {
+		return nothing
+	}
+	s.unserved[name] = now
+	if len(now.endpoints) == 0 {
 		delete(s.unserved, name)
 	}
-	return s.renamePods(slice.Namespace, before, pods)
+	if before.headless == now.headless {
+		return s.replaceHeadless(name, now.headless, before.endpoints, now.endpoints)
+	}
+	return max(s.replaceHeadless(name, before.headless, before.endpoints, nil), s.replaceHeadless(name, now.headless, nil, now.endpoints))
+}
+
+// replaceHeadless tells what became of an EndpointSlice that the proxier does not serve, of a headless Service unless its name is empty.
+func (s *state) replaceHeadless(name unservedName, service string, before, after []plan.Endpoint) (changed effect) {
+	owner := types.NamespacedName{Namespace: name.slice.Namespace, Name: service}
+	if service != "" {
+		s.headless[owner] = slices.DeleteFunc(s.headless[owner], func(other unservedName) bool { return other == name })
+		if len(after) > 0 {
+			s.headless[owner] = append(s.headless[owner], name)
+		}
+		if len(s.headless[owner]) == 0 {
+			delete(s.headless, owner)
+		}
+	}
+	if service == "" || !s.services[owner].headless {
+		return s.renamePods(owner.Namespace, before, after)
+	}
+	return s.tellEndpoints(owner, slices.Clone(before), slices.Clone(after))
 }
 
 // renamePods takes note that an EndpointSlice of a namespace has other endpoints, and returns what the

@@ -93,11 +93,12 @@ func TestState_UnservedSlicesThatMatter(t *testing.T) {
 	}
 	db := stripped.(*unservedSlice)
 	want := []plan.Endpoint{{Addr: netip.MustParseAddr("10.128.0.5"), Pod: plan.Pod{Namespace: "bank", Name: "db-0"}}}
-	if diff := cmp.Diff(want, db.pods, compareNetip); diff != "" {
-		t.Errorf("pods (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, db.endpoints, compareNetip); diff != "" {
+		t.Errorf("endpoints (-want +got):\n%s", diff)
 	}
-	set := func(pods []plan.Endpoint) bool { return s.setUnserved(headlessSlices, nameOf(db), pods) }
-	if set(db.pods) {
+	set := func(now unservedEndpoints) bool { return s.setUnserved(headlessSlices, nameOf(db), now) != nothing }
+	none := unservedEndpoints{}
+	if set(db.unservedEndpoints) {
 		t.Error("nobody has a claim, and it matters")
 	}
 	s.setService(newService("web", nil))
@@ -111,7 +112,7 @@ func TestState_UnservedSlicesThatMatter(t *testing.T) {
 		t.Error("asking for the status counts all pods, for good")
 	}
 	s.update(v1.IPv4Protocol)
-	if !set(nil) || set(nil) || !set(db.pods) || !set(nil) {
+	if !set(none) || set(none) || !set(db.unservedEndpoints) || !set(none) {
 		t.Error("it matters when the pod is named, and when it is not any more")
 	}
 	if len(s.unserved)+len(s.pods) != 0 {

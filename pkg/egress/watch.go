@@ -48,6 +48,7 @@ func (e *Extension) Watch(clients Clients) {
 	for kind := range unservedSelectors {
 		e.running.Go(func() { e.watchUnserved(clients.Kube, kind) })
 	}
+	e.running.Go(func() { e.watchHeadless(clients.Kube) })
 	e.preparePortSecurity() // what steer starts asks how it is
 	e.steer(clients.Kube, clients.Outer)
 	e.balancer.follow(clients.Dynamic, clients.Kube.Discovery())

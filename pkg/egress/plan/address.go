@@ -18,9 +18,10 @@ type address struct {
 
 // holder is a Service that has an address.
 type holder struct {
-	service        *service
-	address        *address
-	loadBalancer   bool // which gave it
+	service *service
+	address *address
+	// held says how the Service has it.
+	held           Address
 	previous, next *holder
 }
 
@@ -50,7 +51,7 @@ func (h *holder) unlink() {
 func (a *address) oldest(s *surroundings) *service {
 	var oldest *service
 	for h := a.first; h != nil; h = h.next {
-		if (oldest == nil || h.service.compare(oldest) < 0) && s.mayOwn(h.service.name.Namespace, Address{a.ip, h.loadBalancer}) {
+		if (oldest == nil || h.service.compare(oldest) < 0) && s.mayOwn(h.service.name.Namespace, h.held) {
 			oldest = h.service
 		}
 	}

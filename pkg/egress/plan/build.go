@@ -56,7 +56,7 @@ func findOwners(s *surroundings, in Input) map[netip.Addr]Service {
 func oldestHoldings(in Input) []Holding {
 	holdings := slices.Clone(in.Holdings)
 	for _, claim := range in.Claims {
-		holdings = append(holdings, Holding{claim.Service, claim.Created, []Address{{claim.EgressIP, claim.LoadBalancer}}})
+		holdings = append(holdings, Holding{claim.Service, claim.Created, []Address{claim.address()}})
 	}
 	slices.SortFunc(holdings, func(a, b Holding) int {
 		return cmp.Or(a.Created.Compare(b.Created), compareServices(a.Service, b.Service))

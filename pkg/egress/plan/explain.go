@@ -139,6 +139,7 @@ type ClaimState struct {
 	EgressIP     netip.Addr `json:"egressIP,omitzero"`
 	Field        string     `json:"field"`
 	LoadBalancer bool       `json:"loadBalancer,omitempty"`
+	Annotated    bool       `json:"annotated,omitempty"`
 	Protocols    []Protocol `json:"protocols"`
 	// Refusal is why the claim as a whole is refused; nil if it is not.
 	Refusal *Refusal `json:"refusal,omitempty"`
@@ -157,7 +158,7 @@ type Explainer struct {
 	claims    []Claim
 	byService map[Service]int
 	byPod     map[netip.Addr][]int
-	byIP      map[netip.Addr]Service // the oldest Service that the outside knows by the address
+	byIP      map[netip.Addr]Service // the oldest Service that is served at the address
 	refusals  map[Service][]Refusal
 	owners    map[netip.Addr]Service
 	// named are the endpoints of EndpointSlices alone.
@@ -199,7 +200,7 @@ func NewExplainer(in Input, p Plan) *Explainer {
 	}
 	for _, holding := range oldestHoldings(in) {
 		for _, address := range holding.Addresses {
-			if _, known := e.byIP[address.IP]; !known && address.IP.IsValid() {
+			if _, known := e.byIP[address.IP]; !known && address.IP.IsValid() && !address.Annotated {
 				e.byIP[address.IP] = holding.Service
 			}
 		}
@@ -430,7 +431,7 @@ func (e *Explainer) ExplainService(service Service, destination netip.Addr) (sta
 	claim := e.claims[i]
 	state = ClaimState{
 		Service: service, Created: claim.Created, EgressIP: claim.EgressIP, Field: claim.Field,
-		LoadBalancer: claim.LoadBalancer, Protocols: sortedProtocols(claim.Protocols),
+		LoadBalancer: claim.LoadBalancer, Annotated: claim.Annotated, Protocols: sortedProtocols(claim.Protocols),
 		Owner: e.owners[claim.EgressIP], Endpoints: []EndpointState{},
 	}
 	for _, r := range e.refusals[service] {

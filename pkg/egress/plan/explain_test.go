@@ -73,13 +73,13 @@ func TestExplainer_Packets(t *testing.T) {
 			"in the service CIDR 172.30.0.0/16: the proxier sends it to an endpoint, whose address decides"},
 		{"10.128.0.13", TCP, "", Unchanged, "",
 			"the claim of the Service ns/forbidden is refused (NotAllowed): egress-snat-allowed-cidrs does not allow 198.51.100.1 as an egress IP; " +
-				"the claim of the Service ns/typo is refused (InvalidAddress): external IP 0.0.0.0 is not a unicast address that packets can come from", ""},
+				"the claim of the Service ns/typo is refused (InvalidAddress): egress IP 0.0.0.0 is not a unicast address that packets can come from", ""},
 		{"10.128.0.14", "icmp", "", EgressIP, "203.0.113.14",
 			"the Service ns/everything gives it 203.0.113.14 (spec.externalIPs[0]) for all, an address that belongs to the namespace ns", ""},
 		{"10.128.0.14", OtherProtocols, "", EgressIP, "203.0.113.14",
 			"the Service ns/everything gives it 203.0.113.14 (spec.externalIPs[0]) for all, an address that belongs to the namespace ns", ""},
 		{"10.128.0.15", TCP, "", Unchanged, "",
-			"the claim of the Service other/thief is refused (OwnedByOtherNamespace): external IP 203.0.113.10 belongs to the namespace ns, for its Service ns/web is older; " +
+			"the claim of the Service other/thief is refused (OwnedByOtherNamespace): egress IP 203.0.113.10 belongs to the namespace ns, for its Service ns/web is older; " +
 				"the claim of the Service ns/foreign is refused (PodOfOtherNamespace): endpoint 10.128.0.15 is the pod \"other/theirs\" of another namespace", ""},
 		{"10.128.0.99", TCP, "", Unchanged, "", "no Service that claims an egress IP has the endpoint 10.128.0.99", ""},
 		{"192.0.2.2", TCP, "", Unchanged, "",

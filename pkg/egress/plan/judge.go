@@ -46,12 +46,12 @@ func (s *surroundings) judge(claim Claim, owner Service) (Reason, string) {
 	if reason, message := s.judgeAddress(claim.EgressIP); reason != "" {
 		return reason, message
 	}
-	if because := s.forbid(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer}); because != "" {
+	if because := s.forbid(claim.Service.Namespace, claim.address()); because != "" {
 		return NotAllowed, because
 	}
 	switch {
 	case owner.Namespace != claim.Service.Namespace:
-		return OwnedByOtherNamespace, fmt.Sprintf("external IP %s belongs to the namespace %s, for its Service %s is older", claim.EgressIP, owner.Namespace, owner)
+		return OwnedByOtherNamespace, fmt.Sprintf("egress IP %s belongs to the namespace %s, for its Service %s is older", claim.EgressIP, owner.Namespace, owner)
 	case claim.Refused != "":
 		return claim.Refused, claim.RefusedBecause
 	case s.clusterCIDRs.Empty():
@@ -65,20 +65,20 @@ func (s *surroundings) judge(claim Claim, owner Service) (Reason, string) {
 // judgeAddress returns why nobody may have an address, or an empty reason.
 func (s *surroundings) judgeAddress(ip netip.Addr) (Reason, string) {
 	if !usable(ip) {
-		return InvalidAddress, fmt.Sprintf("external IP %s is not a unicast address that packets can come from", ip)
+		return InvalidAddress, fmt.Sprintf("egress IP %s is not a unicast address that packets can come from", ip)
 	}
 	if cidr, inside := s.clusterCIDRs.Find(ip); inside {
-		return AddressInCluster, fmt.Sprintf("external IP %s lies in the cluster CIDR %s, so it is a pod's address", ip, cidr)
+		return AddressInCluster, fmt.Sprintf("egress IP %s lies in the cluster CIDR %s, so it is a pod's address", ip, cidr)
 	}
 	if cidr, inside := s.serviceCIDRs.Find(ip); inside {
-		return AddressInCluster, fmt.Sprintf("external IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
+		return AddressInCluster, fmt.Sprintf("egress IP %s lies in the service CIDR %s, so it is a Service's cluster IP", ip, cidr)
 	}
 	node, isNode := s.nodes.kept(ip)
 	switch {
 	case isNode && !s.in.AllowNodeIPs:
-		return NodeAddress, fmt.Sprintf("external IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
+		return NodeAddress, fmt.Sprintf("egress IP %s is the primary address of the node %s; proxyArguments.egress-snat-allow-node-ips would allow it", ip, node)
 	case !isNode && slices.Contains(s.in.APIServers, ip):
-		return APIServerAddress, fmt.Sprintf("external IP %s is the address of the cluster's API server", ip)
+		return APIServerAddress, fmt.Sprintf("egress IP %s is the address of the cluster's API server", ip)
 	}
 	return "", ""
 }
@@ -90,12 +90,22 @@ func (s *surroundings) forbid(namespace string, address Address) (because string
 			return fmt.Sprintf("%s does not allow %s as an egress IP", policy.Source, address.IP)
 		}
 	}
-	return s.pins.forbid(namespace, address.IP)
+	if because := s.pins.forbid(namespace, address.IP); because != "" {
+		return because
+	}
+	if address.Annotated && !slices.ContainsFunc(s.in.Policies, Policy.permits) && !s.pins.permit(namespace, address.IP) {
+		return fmt.Sprintf("egress IP %s is named by the annotation alone, and such an address needs a permission: add it to proxyArguments.egress-snat-allowed-cidrs, or add %s=%s to %s",
+			address.IP, namespace, host(address.IP), pinsArgument)
+	}
+	return ""
 }
+
+// permits tells whether a policy has to allow every address that an annotation names.
+func (p Policy) permits() bool { return !p.ExternalIPsOnly }
 
 func (p Policy) allows(address Address) bool {
 	contains := func(cidr netip.Prefix) bool { return cidr.Contains(address.IP) }
-	return p.ExternalIPsOnly && address.LoadBalancer ||
+	return p.ExternalIPsOnly && (address.LoadBalancer || address.Annotated) ||
 		!slices.ContainsFunc(p.Rejected, contains) && slices.ContainsFunc(p.Allowed, contains)
 }
 

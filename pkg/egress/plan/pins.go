@@ -7,6 +7,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
+const pinsArgument = "proxyArguments.egress-snat-namespace-cidrs"
+
 // EveryOther stands, among the names of an Input's NamespaceCIDRs, for all namespaces that are not
 // named there.
 const EveryOther = "*"
@@ -34,13 +36,11 @@ func newPins(cidrs map[string][]netip.Prefix) pins {
 
 // forbid returns why a namespace may not have an address, or nothing.
 func (p pins) forbid(namespace string, ip netip.Addr) (because string) {
-	const argument = "proxyArguments.egress-snat-namespace-cidrs"
-	host := netip.PrefixFrom(ip, ip.BitLen())
 	networks, named := p.of[namespace]
 	if !named {
 		if cidr, found := p.reserved.Find(ip); found {
-			return fmt.Sprintf("external IP %s lies in %s, which %s reserves for other namespaces; use another address, or pin this namespace with %s=%s",
-				ip, cidr, argument, namespace, host)
+			return fmt.Sprintf("egress IP %s lies in %s, which %s reserves for other namespaces; use another address, or pin this namespace with %s=%s",
+				ip, cidr, pinsArgument, namespace, host(ip))
 		}
 		if networks, named = p.of[EveryOther]; !named {
 			return ""
@@ -50,6 +50,19 @@ func (p pins) forbid(namespace string, ip netip.Addr) (because string) {
 	if _, found := networks.Find(ip); found {
 		return ""
 	}
-	return fmt.Sprintf("external IP %s lies in none of the networks that %s has for this namespace, as %s=CIDR; use an address in one of them, or add %s=%s",
-		ip, argument, namespace, namespace, host)
+	return fmt.Sprintf("egress IP %s lies in none of the networks that %s has for this namespace, as %s=CIDR; use an address in one of them, or add %s=%s",
+		ip, pinsArgument, namespace, namespace, host(ip))
 }
+
+// permit tells whether a network of a namespace, or of all without one of their own, contains an address. It may be forbidden all the same.
+func (p pins) permit(namespace string, ip netip.Addr) bool {
+	networks, named := p.of[namespace]
+	if !named {
+		networks = p.of[EveryOther]
+	}
+	_, found := networks.Find(ip)
+	return found
+}
+
+// host returns the network of one address.
+func host(ip netip.Addr) netip.Prefix { return netip.PrefixFrom(ip, ip.BitLen()) }

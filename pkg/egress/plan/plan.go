@@ -87,6 +87,8 @@ type Claim struct {
 	// LoadBalancer: the egress IP was given by a load balancer, not by the Service's
 	// author, so policies on external IPs do not speak of it.
 	LoadBalancer bool `json:"loadBalancer,omitempty"`
+	// Annotated: the Service's author has named the egress IP in an annotation, and the Service has it by nothing else.
+	Annotated bool `json:"annotated,omitempty"`
 	// Protocols are those of the Service's ports, or All; duplicates allowed.
 	Protocols []Protocol `json:"protocols"`
 	// Refused is why nothing is bound, if the object does not say what it wants in a way
@@ -110,11 +112,16 @@ type Holding struct {
 	Addresses []Address `json:"addresses"`
 }
 
-// Address is an external IP of a Service, or an IP that a load balancer gave it.
+// Address is an external IP of a Service, an IP that a load balancer gave it, or one that its annotation names.
 type Address struct {
 	IP           netip.Addr `json:"ip"`
 	LoadBalancer bool       `json:"loadBalancer,omitempty"`
+	// Annotated: nobody but the annotation says so. The proxier serves nothing there, and the configuration has to allow it.
+	Annotated bool `json:"annotated,omitempty"`
 }
+
+// address returns a claim's egress IP.
+func (c Claim) address() Address { return Address{c.EgressIP, c.LoadBalancer, c.Annotated} }
 
 // Policy says which addresses may be egress IPs: those in Allowed that are not in
 // Rejected.

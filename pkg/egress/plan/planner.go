@@ -158,10 +158,10 @@ func (p *Planner) SetService(holding Holding, claim *Claim) {
 func (p *Planner) hold(s *service, addresses []Address) {
 	s.holds = make([]holder, 0, len(addresses)+1)
 	for _, held := range addresses {
-		s.holds = append(s.holds, holder{service: s, address: p.addressOf(held.IP), loadBalancer: held.LoadBalancer})
+		s.holds = append(s.holds, holder{service: s, address: p.addressOf(held.IP), held: held})
 	}
 	if claim := s.claim; claim != nil && claim.EgressIP.IsValid() {
-		s.holds = append(s.holds, holder{service: s, address: p.addressOf(claim.EgressIP), loadBalancer: claim.LoadBalancer})
+		s.holds = append(s.holds, holder{service: s, address: p.addressOf(claim.EgressIP), held: claim.address()})
 	}
 	for i := range s.holds {
 		s.holds[i].link()

@@ -1,0 +1,140 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+const (
+	// Annotation on a Service says which of its addresses are egress IPs: "true", the default,
+	// the first of each IP family; "false" none; or the addresses themselves, at most one of
+	// each family, separated by commas. A family that is not named has none then.
+	Annotation = "network.openshift.io/egress-snat"
+	// EgressIPAnnotation on a Service names its egress IPs, whether or not it has them as external IPs or by a load
+	// balancer: at most one of each IP family, separated by commas. A family that is not named has none then. Of
+	// Annotation only "false" counts beside it.
+	EgressIPAnnotation = "network.openshift.io/egress-ip"
+)
+
+// wish is what a Service's annotation says.
+type wish struct {
+	off bool
+	// named are the addresses that it names; empty for the first of each family.
+	named map[v1.IPFamily]netip.Addr
+	// wrong is what is wrong with the annotation.
+	wrong string
+}
+
+func parseWish(annotations map[string]string) wish {
+	value, given := annotations[Annotation]
+	switch {
+	case !given || value == "true":
+		return wish{}
+	case value == "false":
+		return wish{off: true}
+	}
+	w := wish{named: map[v1.IPFamily]netip.Addr{}}
+	for text := range strings.SplitSeq(value, ",") {
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || ip.Zone() != "" { // a zone is any text
+			return wish{wrong: fmt.Sprintf("annotation %s has the value %.100q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
+		}
+		ip = ip.Unmap()
+		if _, twice := w.named[familyOf(ip)]; twice {
+			return wish{wrong: fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", Annotation, familyOf(ip))}
+		}
+		w.named[familyOf(ip)] = ip
+	}
+	return w
+}
+
+// choose returns the candidate of a family that the wish means: none if it means none, and
+// the first, with a reason, if it cannot be told.
+func (w wish) choose(family v1.IPFamily, candidates []candidate) (chosen *candidate, reason plan.Reason, because string) {
+	var first *candidate
+	if len(candidates) > 0 {
+		first = &candidates[0]
+	}
+	named, given := w.named[family]
+	switch {
+	case w.wrong != "" && first != nil:
+		return first, plan.InvalidAnnotation, w.wrong
+	case w.wrong != "" || w.named != nil && !given:
+		return nil, "", ""
+	case !given:
+		return first, "", ""
+	}
+	for i := range candidates {
+		if candidates[i].ip == named {
+			return &candidates[i], "", ""
+		}
+	}
+	return first, plan.InvalidAnnotation, fmt.Sprintf("annotation %s names %s, which is none of the Service's %s addresses", Annotation, named, family)
+}
+
+// egressIPs is what a Service's EgressIPAnnotation says.
+type egressIPs struct {
+	given bool
+	// candidates are the addresses that it names, as far as they can be read.
+	candidates []candidate
+	// wrong is what is wrong with it, served are the IP families in which that is told.
+	wrong  string
+	served []v1.IPFamily
+}
+
+func egressIPsOf(object *v1.Service, config Config) egressIPs {
+	value, given := object.Annotations[EgressIPAnnotation]
+	if !given {
+		return egressIPs{}
+	}
+	result := egressIPs{given: true, served: familiesOf(object)}
+	for text := range strings.SplitSeq(value, ",") {
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || ip.Zone() != "" { // a zone is any text
+			result.wrong = fmt.Sprintf("annotation %s has the value %.100q; name one address of each IP family, separated by commas", EgressIPAnnotation, value)
+			continue
+		}
+		c := candidate{ip: ip.Unmap(), field: "metadata.annotations[" + EgressIPAnnotation + "]"}
+		if result.of(familyOf(c.ip)) != nil && result.wrong == "" {
+			result.wrong = fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", EgressIPAnnotation, familyOf(c.ip))
+		}
+		has := func(other candidate) bool {
+			_, ip := parseExternalIP(other.text)
+			return ip == c.ip
+		}
+		if external := slices.ContainsFunc(externalIPs(object), has); !external {
+			c.loadBalancer = config.LoadBalancerIPs && slices.ContainsFunc(balancedIPs(object), has)
+			c.annotated = !c.loadBalancer
+		}
+		result.candidates = append(result.candidates, c)
+	}
+	return result
+}
+
+// of returns the first address of a family; nil if there is none.
+func (e egressIPs) of(family v1.IPFamily) *candidate {
+	for i := range e.candidates {
+		if familyOf(e.candidates[i].ip) == family {
+			return &e.candidates[i]
+		}
+	}
+	return nil
+}
+
+// choose is as that of a wish, which is the Service's, and counts only if it is wrong.
+func (e egressIPs) choose(family v1.IPFamily, w wish) (chosen *candidate, reason plan.Reason, because string) {
+	chosen = e.of(family)
+	switch {
+	case e.wrong != "" && (chosen != nil || slices.Contains(e.served, family)):
+		return chosen, plan.InvalidAnnotation, e.wrong
+	case chosen != nil && w.wrong != "":
+		return chosen, plan.InvalidAnnotation, w.wrong
+	}
+	return chosen, "", ""
+}
