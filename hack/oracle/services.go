@@ -68,11 +68,11 @@ func (c Cluster) namedBy(svc *v1.Service) (addresses []address, given, wrong boo
 	seen := map[bool]bool{}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" {
+		if err != nil || ip.Zone() != "" || ip.Is4In6() {
 			wrong = true
 			continue
 		}
-		a := address{ip: ip.Unmap(), v6: ip.Unmap().Is6()}
+		a := address{ip: ip, v6: ip.Is6()}
 		is := func(o address) bool { return o.ip == a.ip }
 		if !slices.ContainsFunc(externalIPs(svc), is) {
 			a.balanced = c.LoadBalancerIPs && slices.ContainsFunc(loadBalancerIPs(svc), is)
@@ -162,10 +162,9 @@ func choose(annotations map[string]string, candidates []address) (claim address,
 	named := map[bool]netip.Addr{} // by whether it is of IPv6
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" {
+		if err != nil || ip.Zone() != "" || ip.Is4In6() {
 			return address{}, false // "false", or not understood
 		}
-		ip = ip.Unmap()
 		if _, twice := named[ip.Is6()]; twice {
 			return address{}, false
 		}
@@ -188,10 +187,10 @@ func understood(annotations map[string]string) bool {
 	seen := map[bool]bool{}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" || seen[ip.Unmap().Is6()] {
+		if err != nil || ip.Zone() != "" || seen[ip.Is6()] {
 			return false // also "false"
 		}
-		seen[ip.Unmap().Is6()] = true
+		seen[ip.Is6()] = true
 	}
 	return true
 }

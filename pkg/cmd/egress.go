@@ -42,7 +42,7 @@ func newEgressCommand() *cobra.Command {
 	o := &egressOptions{}
 	c := group("egress", "Show egress SNAT on this node",
 		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o),
-		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o), newEgressTopCommand(o), newEgressCollectCommand(o))
+		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o), newEgressTopCommand(o), newEgressCollectCommand(o), newEgressPolicyCommand(o))
 	c.Long = egressLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
 	c.PersistentFlags().StringVar(&o.config, "config", "", "The node's configuration, which names the socket in place of --socket.")

@@ -39,19 +39,36 @@ func parseWish(annotations map[string]string) wish {
 	case value == "false":
 		return wish{off: true}
 	}
+	ips, wrong := parseNames(Annotation, value, "use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas")
+	if wrong != "" {
+		return wish{wrong: wrong}
+	}
 	w := wish{named: map[v1.IPFamily]netip.Addr{}}
-	for text := range strings.SplitSeq(value, ",") {
-		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" { // a zone is any text
-			return wish{wrong: fmt.Sprintf("annotation %s has the value %.100q; use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas", Annotation, value)}
-		}
-		ip = ip.Unmap()
-		if _, twice := w.named[familyOf(ip)]; twice {
-			return wish{wrong: fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", Annotation, familyOf(ip))}
-		}
+	for _, ip := range ips {
 		w.named[familyOf(ip)] = ip
 	}
 	return w
+}
+
+// parseNames returns the addresses that an annotation's value names, as far as they can be read, and what is wrong with it, and what to
+// do.
+func parseNames(annotation, value, advice string) (ips []netip.Addr, wrong string) {
+	count := map[v1.IPFamily]int{}
+	for text := range strings.SplitSeq(value, ",") {
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || ip.Zone() != "" || ip.Is4In6() { // a zone is any text
+			wrong = fmt.Sprintf("annotation %s has the value %.100q; %s", annotation, value, advice)
+			continue
+		}
+		ips = append(ips, ip)
+		count[familyOf(ip)]++
+	}
+	for _, family := range families {
+		if count[family] > 1 && wrong == "" {
+			wrong = fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", annotation, family)
+		}
+	}
+	return ips, wrong
 }
 
 // choose returns the candidate of a family that the wish means: none if it means none, and
@@ -94,16 +111,10 @@ func egressIPsOf(object *v1.Service, config Config) egressIPs {
 		return egressIPs{}
 	}
 	result := egressIPs{given: true, served: familiesOf(object)}
-	for text := range strings.SplitSeq(value, ",") {
-		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" { // a zone is any text
-			result.wrong = fmt.Sprintf("annotation %s has the value %.100q; name one address of each IP family, separated by commas", EgressIPAnnotation, value)
-			continue
-		}
-		c := candidate{ip: ip.Unmap(), field: "metadata.annotations[" + EgressIPAnnotation + "]"}
-		if result.of(familyOf(c.ip)) != nil && result.wrong == "" {
-			result.wrong = fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", EgressIPAnnotation, familyOf(c.ip))
-		}
+	var ips []netip.Addr
+	ips, result.wrong = parseNames(EgressIPAnnotation, value, "name one address of each IP family, separated by commas")
+	for _, ip := range ips {
+		c := candidate{ip: ip, field: "metadata.annotations[" + EgressIPAnnotation + "]"}
 		has := func(other candidate) bool {
 			_, ip := parseExternalIP(other.text)
 			return ip == c.ip

@@ -1,0 +1,248 @@
+package admission_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiserver "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// TestPolicy_AgreesWithThePlan: of 10,000 random Services under random configurations, the API server refuses exactly those that the plan
+// refuses for a reason that the Service alone decides, and says the same. E2E=all: of 100,000.
+func TestPolicy_AgreesWithThePlan(t *testing.T) {
+	configs, services := 20, 500
+	if os.Getenv("E2E") == "all" {
+		configs, services = 50, 2000
+	}
+	refused := 0
+	for seed := range configs {
+		r := random{rand.New(rand.NewPCG(uint64(seed), 1))}
+		config := r.config()
+		validator := compile(t, config)
+		for range services {
+			svc := r.service()
+			said, want := validator.apply(svc, nil), planned(t, config, svc)
+			switch {
+			case !canonical(svc):
+				if said == "" && len(want) > 0 {
+					t.Fatalf("seed %d: apply lets pass what the plan refuses: %q\n%+v\n%s", seed, want, config, text(svc))
+				}
+			case said == "" && len(want) > 0, said != "" && !slices.Contains(want, said):
+				t.Fatalf("seed %d: apply says %q, and the plan %q\n%+v\n%s", seed, said, want, config, text(svc))
+			}
+			if said != "" {
+				refused++
+			}
+		}
+	}
+	t.Logf("%d of %d Services are refused at apply", refused, configs*services)
+	if refused < configs*services/10 || refused > configs*services*9/10 {
+		t.Errorf("of %d Services %d are refused; the test compares too little", configs*services, refused)
+	}
+}
+
+// planned returns what the plan of a cluster with no other object says of a Service, by the reasons that it alone decides.
+func planned(t *testing.T, config egress.Config, svc *v1.Service) (refusals []string) {
+	t.Helper()
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		p, err := egress.PlanFor(family, config, egress.Objects{Services: []*v1.Service{svc}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.Refusals {
+			if r.Reason != plan.NoClusterCIDR {
+				refusals = append(refusals, fmt.Sprintf("%s: %s", r.Reason, r.Message))
+			}
+		}
+	}
+	return refusals
+}
+
+// canonical tells whether a Service's addresses are written as the API server prints them.
+func canonical(svc *v1.Service) bool {
+	return !slices.ContainsFunc(svc.Spec.ExternalIPs, func(text string) bool {
+		ip, err := netip.ParseAddr(text)
+		return err != nil || ip.Is4In6()
+	})
+}
+
+// validator is a policy as the API server compiles it. It says if an expression fails, which the policy itself lets pass.
+type validator struct {
+	t *testing.T
+	validating.Validator
+}
+
+// compile does what the API server does with a policy.
+func compile(t *testing.T, config egress.Config) validator {
+	t.Helper()
+	policy, _ := egress.AdmissionPolicy(config)
+	declared := cel.OptionalVariableDeclarations{HasAuthorizer: true}
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range policy.Spec.Variables {
+		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions); result.Error != nil {
+			t.Fatalf("variable %s: %v\n%s", v.Name, result.Error, v.Expression)
+		}
+	}
+	var conditions, validations, messages []cel.ExpressionAccessor
+	for i := range policy.Spec.MatchConditions {
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
+	}
+	for _, v := range policy.Spec.Validations {
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message})
+		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
+	}
+	fail := ptr.To(admissionv1.Fail)
+	evaluator := func(accessors []cel.ExpressionAccessor) cel.ConditionEvaluator {
+		e := compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
+		for _, err := range e.CompilationErrors() {
+			t.Fatal(err)
+		}
+		return e
+	}
+	matcher := matchconditions.NewMatcher(evaluator(conditions), fail, "policy", "validate", policy.Name)
+	return validator{t, validating.NewValidator(evaluator(validations), matcher, evaluator(nil), evaluator(messages), fail, nil)}
+}
+
+// apply returns why a Service is refused; nothing if it is not. It is made anew unless there is an old one.
+func (v validator) apply(svc, old *v1.Service) string {
+	v.t.Helper()
+	operation, options := apiserver.Create, runtime.Object(&metav1.CreateOptions{})
+	var before runtime.Object
+	if old != nil {
+		operation, options, before = apiserver.Update, &metav1.UpdateOptions{}, old
+	}
+	kind, resource := v1.SchemeGroupVersion.WithKind("Service"), v1.SchemeGroupVersion.WithResource("services")
+	attributes := apiserver.NewAttributesRecord(svc, before, kind, svc.Namespace, svc.Name, resource, "", operation, options, false, nil)
+	versioned := &apiserver.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: apiserver.NewLazyObject(svc), VersionedOldObject: apiserver.NewLazyObject(before)}
+	result := v.Validate(v.t.Context(), schema.GroupVersionResource(resource), versioned, nil, nil, celconfig.RuntimeCELCostBudget, nil)
+	for _, d := range result.Decisions {
+		if d.Evaluation == validating.EvalError {
+			v.t.Fatalf("%s\n%s", d.Message, text(svc))
+		}
+		if d.Action == validating.ActionDeny {
+			return d.Message
+		}
+	}
+	return ""
+}
+
+func text(svc *v1.Service) string {
+	return fmt.Sprintf("namespace %s, annotations %q, external IPs %q, cluster IP %q, type %s, ingress %v", svc.Namespace, svc.Annotations, svc.Spec.ExternalIPs, svc.Spec.ClusterIP, svc.Spec.Type, svc.Status.LoadBalancer.Ingress)
+}
+
+// TestPolicy_Changes: a Service that was there before the policy can be changed in all that is no concern of its claims.
+func TestPolicy_Changes(t *testing.T) {
+	v := compile(t, egress.Config{AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	old := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1.ServiceSpec{Type: v1.ServiceTypeClusterIP, ClusterIP: "172.30.0.10", ExternalIPs: []string{"203.0.113.1"}}}
+	const refused = "NotAllowed: proxyArguments.egress-snat-allowed-cidrs does not allow 203.0.113.1 as an egress IP"
+	for _, test := range []struct {
+		name   string
+		change func(*v1.Service)
+		want   string
+	}{
+		{"nothing", func(*v1.Service) {}, ""},
+		{"a label", func(s *v1.Service) { s.Labels = map[string]string{"a": "b"} }, ""},
+		{"another annotation", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} }, ""},
+		{"its status", func(s *v1.Service) { s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "203.0.113.9"}} }, ""},
+		{"its spec", func(s *v1.Service) { s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, "203.0.113.2") }, refused},
+		{"it is switched off", func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: "false"} }, ""},
+		{"it is switched on", func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: "true"} }, refused},
+		{"it gets an address that is allowed", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"198.51.100.1"} }, ""},
+	} {
+		changed := old.DeepCopy()
+		test.change(changed)
+		if said := v.apply(changed, old); said != test.want {
+			t.Errorf("%s: apply says %q, want %q", test.name, said, test.want)
+		}
+	}
+}
+
+// random makes random objects of few values.
+type random struct{ *rand.Rand }
+
+func one[T any](r random, of ...T) T { return of[r.IntN(len(of))] }
+
+func (r random) ips(most int, of []string) (ips []string) {
+	for range r.IntN(most + 1) {
+		ips = append(ips, one(r, of...))
+	}
+	return ips
+}
+
+var (
+	good = []string{"203.0.113.1", "203.0.113.2", "198.51.100.1", "2001:db8:113::1", "2001:db8:113::2"}
+	odd  = slices.Concat(good, good, []string{"203.0.113.01", "::ffff:203.0.113.2", "2001:DB8:113:0::1", "10.128.0.1", "fd00:10:128::1", "224.0.0.1", "127.0.0.1",
+		"0.0.0.0", "0.1.2.3", "169.254.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "ff02::1"})
+	words = slices.Concat(odd, []string{"nonsense", "", "fe80::1%eth0", "203.0.113", `"`, strings.Repeat("x", 120)})
+)
+
+func prefixes(texts ...string) (list []netip.Prefix) {
+	for _, text := range texts {
+		list = append(list, netip.MustParsePrefix(text))
+	}
+	return list
+}
+
+func (r random) config() egress.Config {
+	return egress.Config{
+		ClusterCIDRs: one(r, nil, prefixes("10.128.0.0/14", "fd00:10:128::/48")), LoadBalancerIPs: r.IntN(2) == 0, AllProtocols: r.IntN(2) == 0,
+		AllowedCIDRs: one(r, nil, prefixes("203.0.113.0/24", "2001:db8::/32"), prefixes("203.0.113.0/31")),
+		NamespaceCIDRs: one(r, nil, nil, map[string][]netip.Prefix{"shop": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
+			map[string][]netip.Prefix{"shop": prefixes("203.0.113.2/32"), "bank": prefixes("203.0.113.0/29", "203.0.113.0/24"), "*": prefixes("198.51.100.0/24", "203.0.113.0/24")},
+			map[string][]netip.Prefix{"*": prefixes("2001:db8::/32", "203.0.113.1/32")}),
+	}
+}
+
+func (r random) service() *v1.Service {
+	svc := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: one(r, "shop", "bank", "other"), Name: "web", CreationTimestamp: metav1.Time{Time: time.Unix(1000, 0)}},
+		Spec: v1.ServiceSpec{Type: one(r, v1.ServiceTypeClusterIP, v1.ServiceTypeLoadBalancer), ClusterIP: "172.30.0.10", ExternalIPs: r.ips(3, odd),
+			IPFamilies: one(r, []v1.IPFamily{v1.IPv4Protocol}, []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}),
+			Ports:      []v1.ServicePort{{Port: 80, Protocol: one(r, v1.ProtocolTCP, v1.ProtocolTCP, v1.ProtocolUDP, "", "ICMP")}}},
+		Status: v1.ServiceStatus{},
+	}
+	for _, ip := range r.ips(2, good) {
+		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip, IPMode: one(r, nil, ptr.To(v1.LoadBalancerIPModeVIP), ptr.To(v1.LoadBalancerIPModeProxy))})
+	}
+	if r.IntN(3) == 0 {
+		svc.Annotations = map[string]string{egress.Annotation: one(r, "true", "false", one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(3, words), ", "))}
+	}
+	if r.IntN(3) == 0 {
+		if svc.Annotations == nil {
+			svc.Annotations = map[string]string{}
+		}
+		svc.Annotations[egress.EgressIPAnnotation] = one(r, one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(3, words), ", "))
+	}
+	switch r.IntN(12) {
+	case 0, 1:
+		svc.Spec.ClusterIP, svc.Spec.Type = v1.ClusterIPNone, v1.ServiceTypeClusterIP
+	case 2:
+		svc.Spec.ClusterIP, svc.Spec.Type = "", v1.ServiceTypeExternalName
+	case 3:
+		svc.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
+	}
+	return svc
+}
