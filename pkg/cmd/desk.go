@@ -82,6 +82,7 @@ Ready); leaving (its label is gone, and it has addresses); or unknown (it has no
 Lease tells nothing). Drains, subnets and votes are told from node to node alone: 'openshift egress
 pool' on one of them shows these.`, `  # The nodes of the pool and how many addresses each has
   kubectl egress pool`},
+	"migrate": {egressMigrateLong, egressMigrateExample},
 	"explain": {`Explains the source address of the first packet of a pod's new connection, or the claim of a
 Service, as 'openshift egress explain' does on a node, but for the rules, which only nodes know. A
 Service without a namespace is one of the current namespace.`, `  # The source address of a pod's packets to the outside
@@ -108,7 +109,7 @@ type deskOptions struct {
 func newDeskCommand() *cobra.Command {
 	o := &egressOptions{desk: &deskOptions{rules: clientcmd.NewDefaultClientConfigLoadingRules()}}
 	c := group(kubectlPlugin, "Show egress SNAT of a cluster",
-		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressPoolCommand(o))
+		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressPoolCommand(o), newEgressMigrateCommand(o))
 	for _, command := range c.Commands() {
 		help := deskHelps[command.Name()]
 		command.Long, command.Example = help.long, help.example
@@ -162,7 +163,9 @@ func (d *deskOptions) qualify(argument string) string {
 }
 
 // source returns what reads the cluster's API.
-func (d *deskOptions) source() (source, error) {
+func (d *deskOptions) source() (source, error) { return d.reader() }
+
+func (d *deskOptions) reader() (*desk.Desk, error) {
 	if err := d.findNamespace(); err != nil { // a completion has not done so yet
 		return nil, err
 	}

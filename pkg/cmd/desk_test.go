@@ -370,6 +370,44 @@ func TestDesk_LostHolder(t *testing.T) {
 	}
 }
 
+// TestDesk_Migrate: commands for what is granted, comments for what people have to decide, and a comparison that finds what would be lost.
+func TestDesk_Migrate(t *testing.T) {
+	api := smallCluster()
+	allow := func(more string) {
+		api.setLeases(announcing("node-2", `{"203.0.113.10": {"epoch": 3}}`, `{"cluster-cidr":["10.128.0.0/14"]`+more+`}`))
+	}
+	const (
+		commands = `kubectl patch service -n shop db --type=merge -p '{"metadata":{"annotations":{"network.openshift.io/egress-ip":"203.0.113.11"}}}'
+kubectl patch service -n shop web --type=merge -p '{"metadata":{"annotations":{"network.openshift.io/egress-ip":"203.0.113.10"}}}'
+`
+		thief = "# thief/web: its claim is refused as it is: OwnedByOtherNamespace: egress IP 203.0.113.10 belongs to the namespace shop, for its Service shop/web is older\n"
+		same  = `with the annotations: the bindings of the cluster are the same, byte for byte: 3 of IPv4, 0 of IPv6
+with the annotations and without external IPs: the bindings of the cluster are the same, byte for byte: 3 of IPv4, 0 of IPv6
+`
+	)
+	allow(`,"egress-snat-allowed-cidrs":["203.0.113.0/24"]`)
+	for _, test := range []struct {
+		args string
+		want string
+		err  error
+	}{{"migrate", commands, nil}, {"migrate -A", commands + thief, errUndecided}, {"migrate --check", same, nil}} {
+		out, errs, err := kubectl(t, api, strings.Fields(test.args)...)
+		if diff := cmp.Diff(test.want, out); diff != "" || errs != "" || !errors.Is(err, test.err) {
+			t.Errorf("%s: %v, %s (-want +got):\n%s", test.args, err, errs, diff)
+		}
+	}
+	allow("")
+	out, _, err := kubectl(t, api, "migrate")
+	const permission = "# shop/db: without external IPs its claim would be refused: NotAllowed: egress IP 203.0.113.11 is named by the annotation alone, and such an address needs a permission: " +
+		"add it to proxyArguments.egress-snat-allowed-cidrs, or add shop=203.0.113.11/32 to proxyArguments.egress-snat-namespace-cidrs\n"
+	if !errors.Is(err, errUndecided) || !strings.Contains(out, permission+"kubectl patch service -n shop db ") {
+		t.Errorf("without a permission: %v, %s", err, out)
+	}
+	if out, _, err := kubectl(t, api, "migrate", "--check"); err == nil || !strings.Contains(err.Error(), "with the annotations and without external IPs, not every pod has its egress IP: pod 10.128.0.11 leaves from 203.0.113.10 for tcp now, by the Service shop/web, and does not then") {
+		t.Errorf("without a permission, --check: %v, %s", err, out)
+	}
+}
+
 func TestDesk_CompletionIsOfThePlugin(t *testing.T) {
 	root := commandFor([]string{"/bin/kubectl_complete-egress", "l"})
 	var out bytes.Buffer

@@ -24,7 +24,7 @@ const ExitConfigChanged = 75
 
 const errorPrefix = "error: "
 
-// Main runs the command line and returns the process's exit status: 0, ExitConfigChanged, ExitIncomplete,
+// Main runs the command line and returns the process's exit status: 0, ExitConfigChanged, ExitIncomplete, ExitUndecided,
 // or 1 after an error, which it has printed.
 func Main() int {
 	defer logs.FlushLogs()
@@ -38,6 +38,8 @@ func Main() int {
 		return ExitConfigChanged
 	case errors.Is(err, errIncomplete):
 		return ExitIncomplete
+	case errors.Is(err, errUndecided):
+		return ExitUndecided
 	}
 	fmt.Fprintf(os.Stderr, "%s%s\n", errorPrefix, errorText(err))
 	return 1

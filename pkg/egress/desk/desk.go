@@ -52,7 +52,21 @@ func (d *Desk) Pool(ctx context.Context) (status.Pool, error) {
 	return egress.PoolFromAPI(config, objects, snapshot)
 }
 
-// read reads everything once.
+// Read is everything that a plan is made from.
+type Read struct {
+	Config  egress.Config
+	Objects egress.Objects
+	// LeftOut and Doubts are as in a Snapshot.
+	LeftOut, Doubts []string
+}
+
+// Read reads everything once.
+func (d *Desk) Read(ctx context.Context) (Read, error) {
+	snapshot, config, objects, err := d.read(ctx)
+	return Read{config, objects, snapshot.LeftOut, snapshot.Doubts}, err
+}
+
+// read is Read, and returns how things stand.
 func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, egress.Objects, error) {
 	found, err := d.find(ctx)
 	if err != nil {

@@ -1,0 +1,166 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/desk"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const egressMigrateLong = `Prints, for each Service that claims an external IP, a command that gives it the annotation
+network.openshift.io/egress-ip, so that its pods keep their egress IP when Kubernetes does not have the
+field spec.externalIPs any more. It changes nothing itself: the output is a shell script to read and run.
+
+What it cannot decide is a comment, and the exit status is 3: a claim that is refused as it is, and one that
+would be refused without external IPs, because no argument of the nodes allows an address that the
+annotation alone names. Then add it to egress-snat-allowed-cidrs or egress-snat-namespace-cidrs before the
+external IPs go.
+
+--check prints no commands, and is of all namespaces. It makes the plans of the whole cluster as it is, with the annotations, and with
+them but without any external IPs, and says whether each pod has the same egress IP in all three, byte for
+byte. The exit status is 1 if not.
+
+An annotation changes nothing as long as the Service has the address as an external IP.`
+
+const egressMigrateExample = `  # The commands for all namespaces, to read and run
+  kubectl egress migrate -A > migrate.sh
+
+  # Whether each pod of the cluster keeps its egress IP
+  kubectl egress migrate --check`
+
+// ExitUndecided is the exit status of 'kubectl egress migrate' if it leaves something to people.
+const ExitUndecided = 3
+
+var errUndecided = errors.New("something is left to you")
+
+func newEgressMigrateCommand(o *egressOptions) *cobra.Command {
+	var check bool
+	c := &cobra.Command{
+		Use:               "migrate",
+		Short:             "Print what keeps egress IPs when Services have no external IPs any more",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			reader, err := o.desk.reader()
+			if err != nil {
+				return err
+			}
+			read, err := reader.Read(c.Context())
+			if err != nil {
+				return err
+			}
+			return o.migrate(c, read, check)
+		},
+	}
+	c.Flags().BoolVar(&check, "check", false, "Compare the plans before and after, and print no commands.")
+	return c
+}
+
+func (o *egressOptions) migrate(c *cobra.Command, read desk.Read, check bool) error {
+	migrations, err := egress.MigrationFrom(read.Config, read.Objects)
+	if err := errors.Join(warn(c.ErrOrStderr(), append(read.Doubts, textOf(err)...)), tellLeftOut(c.ErrOrStderr(), read.LeftOut)); err != nil {
+		return err
+	}
+	var result error
+	if check {
+		result = checkMigration(c.OutOrStdout(), read, migrations)
+	} else {
+		result = printMigration(c.OutOrStdout(), migrations, o.desk.namespaceOf(false))
+	}
+	if result != nil && !errors.Is(result, errUndecided) {
+		return result
+	}
+	return errors.Join(incomplete(read.LeftOut), result)
+}
+
+// textOf returns the lines of an error, if there is one.
+func textOf(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{err.Error()}
+}
+
+func printMigration(out io.Writer, migrations []egress.Migration, namespace string) (undecided error) {
+	var text bytes.Buffer
+	for _, m := range migrations {
+		if namespace != "" && m.Service.Namespace != namespace {
+			continue
+		}
+		for _, because := range m.Undecided {
+			undecided = errUndecided
+			fmt.Fprintf(&text, "# %s: %s\n", m.Service, kernel.Printable(because))
+		}
+		if len(m.EgressIPs) > 0 {
+			fmt.Fprintf(&text, "kubectl patch service -n %s %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:%q}}}'\n", m.Service.Namespace, m.Service.Name, egress.EgressIPAnnotation, m.Annotation())
+		}
+	}
+	if text.Len() == 0 {
+		text.WriteString("# no Service claims an external IP, so there is nothing to do\n")
+	}
+	_, err := out.Write(text.Bytes())
+	return errors.Join(err, undecided)
+}
+
+// checkMigration compares the plans with the annotations, and without external IPs, with those of now.
+func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration) error {
+	before, err := egress.PlansAfter(read.Config, read.Objects, nil, false)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		bare bool
+	}{{"with the annotations", false}, {"with the annotations and without external IPs", true}} {
+		after, err := egress.PlansAfter(read.Config, read.Objects, migrations, step.bare)
+		if err != nil {
+			return err
+		}
+		if err := compareBindings(before, after); err != nil {
+			return fmt.Errorf("%s, not every pod has its egress IP: %w", step.name, err)
+		}
+		if _, err := fmt.Fprintf(out, "%s: the bindings of the cluster are the same, byte for byte: %d of IPv4, %d of IPv6\n", step.name, len(after[0].Bindings), len(after[1].Bindings)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareBindings returns the first difference.
+func compareBindings(before, after []plan.Plan) error {
+	for i := range before {
+		a, err := json.Marshal(before[i].Bindings)
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(after[i].Bindings)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(a, b) {
+			return firstDifference(before[i].Bindings, after[i].Bindings)
+		}
+	}
+	return nil
+}
+
+func firstDifference(before, after []plan.Binding) error {
+	has := map[plan.Binding]bool{}
+	for _, b := range after {
+		has[b] = true
+	}
+	for _, b := range before {
+		if !has[b] {
+			return fmt.Errorf("pod %s leaves from %s for %s now, by the Service %s, and does not then; see 'kubectl egress migrate' without --check", b.Pod, b.EgressIP, b.Protocol, b.Service)
+		}
+	}
+	return errors.New("other pods get one; see 'kubectl egress migrate' without --check")
+}
