@@ -92,13 +92,13 @@ type branch struct{ when, say string }
 
 // addRefusals adds what is wrong with each claim, in the order of the plan's reasons.
 func (b *builder) addRefusals(config Config) {
-	b.add("namespace", "object.metadata.namespace")
+	b.add("home", "object.metadata.namespace")
 	b.add("clusterCIDRs", list(config.ClusterCIDRs))
 	b.add("allowedCIDRs", list(config.AllowedCIDRs))
 	pinned, reserved := pins(config.NamespaceCIDRs)
 	b.add("pins", pinned)
 	b.add("reserved", list(reserved))
-	b.add("ownCIDRs", "variables.namespace in variables.pins ? variables.pins[variables.namespace] : OTHERS", "OTHERS", list(config.NamespaceCIDRs[everyOther]))
+	b.add("ownCIDRs", "variables.home in variables.pins ? variables.pins[variables.home] : OTHERS", "OTHERS", list(config.NamespaceCIDRs[everyOther]))
 	var judgement strings.Builder
 	for _, branch := range slices.Concat(addressBranches(), permissionBranches(config), textBranches(config)) {
 		judgement.WriteString(branch.when + "\n    ? " + branch.say + "\n  : ")
@@ -131,8 +131,8 @@ func addressBranches() []branch {
 func permissionBranches(config Config) (branches []branch) {
 	const (
 		pins  = "proxyArguments.egress-snat-namespace-cidrs"
-		named = "variables.namespace in variables.pins"
-		owner = "(" + named + " ? variables.namespace : '*')"
+		named = "variables.home in variables.pins"
+		owner = "(" + named + " ? variables.home : '*')"
 		host  = "string(ip(c.ip)) + (c.ip.contains(':') ? '/128' : '/32')"
 	)
 	if config.AllowedCIDRs != nil {
@@ -142,13 +142,13 @@ func permissionBranches(config Config) (branches []branch) {
 	branches = append(branches,
 		branch{"!(" + named + ") && " + in("variables.reserved"), saying("NotAllowed",
 			"lies in ' + variables.reserved.filter(n, cidr(n).containsIP(c.ip))[0]\n      + ', which "+pins+
-				" reserves for other namespaces; use another address, or pin this namespace with ' + variables.namespace + '=' + "+host)},
+				" reserves for other namespaces; use another address, or pin this namespace with ' + variables.home + '=' + "+host)},
 		branch{"(" + named + " || size(variables.ownCIDRs) > 0) && !" + in("variables.ownCIDRs"), saying("NotAllowed",
 			"lies in none of the networks that "+pins+" has for this namespace, as ' + "+owner+
 				"\n      + '=CIDR; use an address in one of them, or add ' + "+owner+" + '=' + "+host)})
 	if config.AllowedCIDRs == nil {
 		branches = append(branches, branch{"c.annotated != '' && !" + in("variables.ownCIDRs"), saying("NotAllowed",
-			"is named by the annotation alone, and such an address needs a permission: add it to proxyArguments.egress-snat-allowed-cidrs, or add '\n      + variables.namespace + '=' + "+
+			"is named by the annotation alone, and such an address needs a permission: add it to proxyArguments.egress-snat-allowed-cidrs, or add '\n      + variables.home + '=' + "+
 				host+" + ' to "+pins+"'")})
 	}
 	return branches
