@@ -171,6 +171,7 @@ var common = map[string]string{
 	"/usr/share/doc/origin-node/alerts.yaml":              regular,
 	"/usr/share/doc/origin-node/dashboard.json":           regular,
 	"/usr/share/doc/origin-node/rbac-cni.yaml":            regular,
+	"/usr/share/doc/origin-node/admission-policy.yaml":    regular,
 	"/usr/share/doc/origin-node/rbac-metallb.yaml":        regular,
 	"/usr/share/doc/origin-node/rbac-tunnel.yaml":         regular,
 	"/usr/share/doc/origin-node/rbac-viewer.yaml":         regular,

@@ -87,7 +87,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"A list replaces the default, which is link-local addresses and multicast groups.")
 	fs.BoolVar(&f.excludeNodes, excludeNodesKey, true, "Packets to the addresses of the cluster's nodes are never SNATed either: to the first InternalIP of each IP family that each registered with. "+
 		"A kubelet writes its own; if you do not trust them all, set this to 'false' and name the nodes' networks in egress-snat-exclude-cidrs. ExternalIPs belong there, too.")
-	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere. "+
+	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere, but for those that a Service's annotation network.openshift.io/egress-ip alone names. "+
 		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
 	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the network is reserved for the egress IPs of this namespace, which may lie nowhere else. "+
 		"Several values for a namespace add up, and one network may be given to several namespaces. "+

@@ -25,8 +25,14 @@
 // "false": the Service claims nothing. Otherwise it names one of the Service's addresses of each IP
 // family, separated by commas: the Service claims these. It claims nothing in a family that is not named.
 //
-// Some Services claim nothing and have no address: those of type ExternalName, headless ones, and those
-// with the label service.kubernetes.io/service-proxy-name. The proxier does not serve them either.
+// The annotation network.openshift.io/egress-ip on the Service names its egress IPs, one of each IP family, separated by commas, whether
+// or not the Service has them as external IPs or by a load balancer. It comes before all of the above, and before the addresses that
+// egress-snat names; "false" in egress-snat still means that the Service claims nothing. It claims nothing in a family that is not named.
+//
+// Some Services claim nothing and have no address: those of type ExternalName, headless ones without the annotation
+// network.openshift.io/egress-ip, and those with the label service.kubernetes.io/service-proxy-name. The proxier does not serve them
+// either. A headless Service with the annotation has the addresses that it names, and no others. One without ports is bound for every
+// IP protocol.
 //
 // # Who owns an address
 //
@@ -34,7 +40,8 @@
 // Service that has it. Of two Services the one with the earlier creationTimestamp is older; of the same
 // time, the first by namespace, then by name.
 //
-// A Service has all its external IPs, and all IPs of ipMode VIP that a load balancer gave it. It has them
+// A Service has all its external IPs, all IPs of ipMode VIP that a load balancer gave it, and those that the annotation egress-ip names,
+// as far as it can be read. It has them
 // even if its pods leave from another address, if it claims nothing because of its annotation, or if its
 // claim is refused for a fault of its own (InvalidAnnotation, InvalidProtocol). So a typing error gives
 // no address away.
@@ -85,8 +92,13 @@
 //   - proxyArguments.egress-snat-allowed-cidrs: the address lies in one of these networks, if there are any.
 //   - spec.externalIP.policy of OpenShift's Network object: rejectedCIDRs win, then allowedCIDRs allow. An
 //     empty policy forbids all, no policy allows all. It is on external IPs: the IPs that load balancers
-//     gave are no concern of it.
+//     gave, and those that the annotation egress-ip alone names, are no concern of it.
 //   - proxyArguments.egress-snat-namespace-cidrs: see the next section.
+//
+// Nobody's admission stands before an address that the annotation egress-ip alone names: one that is no external IP of the Service, and, if
+// proxyArguments.egress-snat-load-balancer-ips is true, none that a load balancer gave it. Such an address needs a permission as well
+// (NotAllowed): it lies in egress-snat-allowed-cidrs, or in a network that egress-snat-namespace-cidrs has for the namespace, or for all
+// others (*=CIDR).
 //
 // # Pinned networks
 //
@@ -133,9 +145,9 @@
 // namespace and name, or by UID where both are known, is not bound (AddressOfOtherPod). After the pod has given the
 // address back, an endpoint that still names that pod with its UID is not bound either; any other is.
 //
-// EndpointSlices with the label service.kubernetes.io/headless or
-// service.kubernetes.io/service-proxy-name bind nothing, whichever Service they are labelled with: the
-// proxier does not serve them. But they name pods as others do.
+// EndpointSlices with the label service.kubernetes.io/service-proxy-name bind nothing, whichever Service they are labelled with, and those
+// with the label service.kubernetes.io/headless nothing but for a headless Service, which has no others: the proxier does not serve
+// them. But they name pods as others do.
 //
 // Where two Services of a namespace would give a pod different egress IPs for the same protocol, the older
 // Service wins (BoundByOlderService). Two that give it the same egress IP agree, and the older is said to
