@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,6 +106,13 @@ func (w annotated) allowed() {
 
 func (w annotated) wayOver() {
 	pods := w.shop(w.ips(40)...)
+	w.namespace("many")
+	many := by(w.T, 10, 50, 1000)
+	for i := range many {
+		w.service("many", fmt.Sprintf("web-%d", i), []string{fmt.Sprintf("203.0.113.%d", 41+i%100)}, nil, tcp80)
+	}
+	w.settled()
+	before := w.deletions()
 	flows := w.flows(pods[0], "tcp", "udp")
 	var i identities
 	i.expect(w.ips(40), pods...)
@@ -124,18 +132,35 @@ func (w annotated) wayOver() {
 	if out := migrate("--check"); strings.Count(out, "the same, byte for byte") != 2 {
 		w.Errorf("--check says %s", out)
 	}
+	began := time.Now()
 	script := w.Control().Command(w.Context(), "sh", "-ec", "PATH=$1:$PATH; export KUBECONFIG=$2; "+migrate("-A"), "sh", cluster.RequireBinaries(w.T), kubeconfig)
 	if out, err := script.CombinedOutput(); err != nil {
 		w.Fatalf("%v: %s", err, out)
 	}
 	w.bound("shop", "web", len(pods))
+	w.Logf("%d Services have got the annotation in %v", many+1, time.Since(began).Round(time.Second))
 	w.editService("shop", "web", func(svc *v1.Service) { svc.Spec.ExternalIPs = nil })
+	for i := range many {
+		w.editService("many", fmt.Sprintf("web-%d", i), func(svc *v1.Service) { svc.Spec.ExternalIPs = nil })
+	}
 	w.bound("shop", "web", len(pods))
+	if ended := w.deletions() - before; ended != 0 {
+		w.Errorf("the nodes have ended %g connections, want none", ended)
+	}
 	w.live(flows, w.ips(40)...)
 	w.undisturbed(traffic)
 	for _, pod := range pods {
 		w.leaves("tcp", pod, w.ips(40)...)
 	}
+}
+
+// deletions is how many connections the nodes' processes have ended.
+func (w annotated) deletions() (sum float64) {
+	w.Helper()
+	for _, m := range w.members {
+		sum += w.deleted(m)
+	}
+	return sum
 }
 
 // policy applies what 'openshift egress policy' prints. The API server takes a while until it has compiled it.

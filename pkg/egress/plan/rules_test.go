@@ -33,6 +33,13 @@ func TestBuild_WhoMayWearAnAddress(t *testing.T) {
 	misspelt := owned("old", 2, "203.0.113.1", "10.128.0.5")
 	misspelt.Refused, misspelt.RefusedBecause = InvalidAnnotation, "no such word"
 	noExternalIPs := []Policy{{Source: "policy", ExternalIPsOnly: true}}
+	annotated := owned("a", 0, "203.0.113.1", "10.128.0.5")
+	annotated.Annotated = true
+	both := owned("a", 9, "203.0.113.1", "10.128.0.6")
+	both.Service.Name = "other"
+	pinned := func(namespace, cidr string) map[string][]netip.Prefix {
+		return map[string][]netip.Prefix{namespace: prefixes(cidr)}
+	}
 	tests := []struct {
 		name  string
 		input Input
@@ -85,6 +92,15 @@ func TestBuild_WhoMayWearAnAddress(t *testing.T) {
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5")}}, map[string]Reason{"a": NotAllowed}},
 		{"all policies must allow", Input{ClusterCIDRs: v4, Policies: []Policy{{Source: "p", Allowed: prefixes("203.0.113.0/24")}, {Source: "q", Allowed: prefixes("203.0.113.2/32")}},
 			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5"), owned("b", 0, "203.0.113.2", "10.128.0.6")}}, map[string]Reason{"a": NotAllowed}},
+		{"named by the annotation alone, and nothing allows it", Input{ClusterCIDRs: v4, Claims: []Claim{annotated}}, map[string]Reason{"a": NotAllowed}},
+		{"named by the annotation alone, in the allowed networks", Input{ClusterCIDRs: v4, Policies: []Policy{{Source: "p", Allowed: prefixes("203.0.113.0/24")}}, Claims: []Claim{annotated}}, nil},
+		{"named by the annotation alone, in a network of the namespace", Input{ClusterCIDRs: v4, NamespaceCIDRs: pinned("a", "203.0.113.0/24"), Claims: []Claim{annotated}}, nil},
+		{"named by the annotation alone, in a network of all others", Input{ClusterCIDRs: v4, NamespaceCIDRs: pinned("*", "203.0.113.0/24"), Claims: []Claim{annotated}}, nil},
+		{"named by the annotation alone, and networks of another namespace are elsewhere", Input{ClusterCIDRs: v4, NamespaceCIDRs: pinned("b", "198.51.100.0/24"), Claims: []Claim{annotated}}, map[string]Reason{"a": NotAllowed}},
+		{"named by the annotation alone, and only external IPs are allowed", Input{ClusterCIDRs: v4, Policies: []Policy{{Source: "policy", ExternalIPsOnly: true, Allowed: prefixes("203.0.113.0/24")}}, Claims: []Claim{annotated}}, map[string]Reason{"a": NotAllowed}},
+		{"named by the annotation alone does not own it", Input{ClusterCIDRs: v4, Holdings: []Holding{{Service: Service{"b", "web"}, Created: time.Unix(0, 0), Addresses: []Address{{IP: addr("203.0.113.1"), Annotated: true}}}},
+			Claims: []Claim{owned("a", 0, "203.0.113.1", "10.128.0.5")}}, nil},
+		{"named by the annotation alone of one Service, and an external IP of another", Input{ClusterCIDRs: v4, Claims: []Claim{annotated, both}}, map[string]Reason{"a": NotAllowed}},
 		{"a policy on external IPs does not speak of load balancers", Input{ClusterCIDRs: v4, Policies: noExternalIPs, Claims: []Claim{loadBalancer}}, nil},
 	}
 	for _, test := range tests {
@@ -98,7 +114,7 @@ func TestBuild_WhoMayWearAnAddress(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			for _, b := range p.Bindings {
-				if got[b.Service.Namespace] != "" {
+				if got[b.Service.Namespace] != "" && b.Service.Name == "web" {
 					t.Errorf("refused and bound: %v", b)
 				}
 			}
