@@ -32,18 +32,20 @@ func namedEgressIPs(ips ...string) func(*v1.Service) {
 }
 
 // TestAnnotation_NamesEgressIPs: without external IPs, of headless Services, on the way over from external IPs with connections that go
-// on, and only where the nodes' arguments allow it; and what they refuse, the API server refuses at apply.
+// on, and only where the nodes' arguments allow it; and what they refuse, the API server refuses at apply. The same where the proxier
+// does not serve external IPs any more.
 func TestAnnotation_NamesEgressIPs(t *testing.T) {
 	for _, way := range []struct {
 		name     string
 		settings settings
 		share    share
-	}{{"iptables", settings{}, inCI}, {"nftables", settings{nftables: true}, usual}} {
+		gates    string
+	}{{"iptables", settings{}, inCI, ""}, {"nftables", settings{nftables: true}, usual, "  feature-gates: [AllowServiceExternalIPs=false]\n"}} {
 		t.Run(way.name, func(t *testing.T) {
 			belongsTo(t, way.share)
 			way.settings.arguments = `  egress-snat-allowed-cidrs: ["203.0.113.0/24,2001:db8:113::/48"]
   egress-snat-namespace-cidrs: ["bank=203.0.113.240/28"]
-`
+` + way.gates
 			w := annotated{newWorld(t, way.settings)}
 			w.scenario("a Service without external IPs", w.withoutExternalIPs)
 			w.scenario("a headless Service, of any protocol if it has no ports", w.headless)
@@ -193,7 +195,7 @@ func (w annotated) policy() {
 		"InvalidAddress: egress IP 224.0.0.1 ": try("web", nil, namedEgressIPs("224.0.0.1")),
 		"AddressInCluster: egress IP 10.128.0.5 lies in the cluster CIDR 10.128.0.0/14, so it is a pod's address":         try("web", nil, namedEgressIPs("10.128.0.5")),
 		"NotAllowed: egress IP 203.0.113.241 lies in 203.0.113.240/28, which proxyArguments.egress-snat-namespace-cidrs ": try("web", []string{"203.0.113.241"}, nil),
-		`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "203.0.113"; name one address of `: try("web", nil, namedEgressIPs("203.0.113")),
+		`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "203.0.113"; name one address of `:    try("web", nil, namedEgressIPs("203.0.113")),
 	} {
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text) {
 			w.Errorf("apply says %v, want %s", err, text)
