@@ -48,7 +48,7 @@ func TestAnnotation_NamesEgressIPs(t *testing.T) {
 ` + way.gates
 			w := annotated{newWorld(t, way.settings)}
 			w.scenario("a Service without external IPs", w.withoutExternalIPs)
-			w.scenario("a headless Service, of any protocol if it has no ports", w.headless)
+			w.scenario("a headless Service, for all protocols of Services if it has no ports", w.headless)
 			w.scenario("an address that nothing allows, and one that is allowed later", w.allowed)
 			w.scenario("from external IPs to the annotation, connections go on", w.wayOver)
 			w.scenario("the API server refuses what nodes would refuse", w.policy)

@@ -141,7 +141,7 @@ func (c Cluster) clusterAllows(a address) bool {
 // policy forbids all, none allows all. That policy is on external IPs and does not speak of load-balancer IPs."
 func (c Cluster) networkAllows(a address) bool {
 	policy := c.externalIPPolicy()
-	if policy == nil || a.balanced || a.annotated {
+	if policy == nil || a.balanced {
 		return true
 	}
 	return !contain(parsePrefixes(policy.RejectedCIDRs), a.ip) && contain(parsePrefixes(policy.AllowedCIDRs), a.ip)

@@ -51,10 +51,10 @@ func endpointsIn(slice *discovery.EndpointSlice) (all []endpoint) {
 	return all
 }
 
-// "EndpointSlices with the label service.kubernetes.io/headless bind nothing but for a headless Service, which has no others, and
-// those with the label service.kubernetes.io/service-proxy-name bind nothing."
+// "EndpointSlices with the label service.kubernetes.io/headless bind nothing but for a headless Service, and those with the label
+// service.kubernetes.io/service-proxy-name bind nothing."
 func (e endpoint) isOf(svc *v1.Service) bool {
-	return e.headless == isHeadless(svc) && !e.others && e.namespace == svc.Namespace && e.service == svc.Name
+	return (!e.headless || isHeadless(svc)) && !e.others && e.namespace == svc.Namespace && e.service == svc.Name
 }
 
 // "names, as its targetRef, a pod of another namespace", or "names no pod, if EndpointSlices of other namespaces

@@ -162,9 +162,10 @@ func choose(annotations map[string]string, candidates []address) (claim address,
 	named := map[bool]netip.Addr{} // by whether it is of IPv6
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" || ip.Is4In6() {
+		if err != nil || ip.Zone() != "" {
 			return address{}, false // "false", or not understood
 		}
+		ip = ip.Unmap()
 		if _, twice := named[ip.Is6()]; twice {
 			return address{}, false
 		}
@@ -187,10 +188,10 @@ func understood(annotations map[string]string) bool {
 	seen := map[bool]bool{}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" || seen[ip.Is6()] {
+		if err != nil || ip.Zone() != "" || seen[ip.Unmap().Is6()] {
 			return false // also "false"
 		}
-		seen[ip.Is6()] = true
+		seen[ip.Unmap().Is6()] = true
 	}
 	return true
 }
@@ -205,8 +206,11 @@ func (c Cluster) protocolsAreKnown(svc *v1.Service) bool {
 // "Its pods are bound for the protocols of its ports, TCP, UDP or SCTP [...] unless egress-snat-protocols
 // is all." No protocol means TCP, says the API.
 func (c Cluster) protocolsOf(svc *v1.Service) (protocols []string) {
-	if c.AllProtocols || isHeadless(svc) && len(svc.Spec.Ports) == 0 {
+	if c.AllProtocols {
 		return []string{everyProtocol}
+	}
+	if isHeadless(svc) && len(svc.Spec.Ports) == 0 {
+		return []string{"sctp", "tcp", "udp"}
 	}
 	for _, port := range svc.Spec.Ports {
 		protocols = append(protocols, strings.ToLower(string(cmp.Or(port.Protocol, v1.ProtocolTCP))))

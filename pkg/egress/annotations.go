@@ -39,7 +39,7 @@ func parseWish(annotations map[string]string) wish {
 	case value == "false":
 		return wish{off: true}
 	}
-	ips, wrong := parseNames(Annotation, value, "use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas")
+	ips, wrong := parseNames(Annotation, value, true, "use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas")
 	if wrong != "" {
 		return wish{wrong: wrong}
 	}
@@ -51,15 +51,16 @@ func parseWish(annotations map[string]string) wish {
 }
 
 // parseNames returns the addresses that an annotation's value names, as far as they can be read, and what is wrong with it, and what to
-// do.
-func parseNames(annotation, value, advice string) (ips []netip.Addr, wrong string) {
+// do. Mapped: IPv4 addresses in IPv6 form are read, too.
+func parseNames(annotation, value string, mapped bool, advice string) (ips []netip.Addr, wrong string) {
 	count := map[v1.IPFamily]int{}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" || ip.Is4In6() { // a zone is any text
+		if err != nil || ip.Zone() != "" || ip.Is4In6() && !mapped { // a zone is any text
 			wrong = fmt.Sprintf("annotation %s has the value %.100q; %s", annotation, value, advice)
 			continue
 		}
+		ip = ip.Unmap()
 		ips = append(ips, ip)
 		count[familyOf(ip)]++
 	}
@@ -112,20 +113,28 @@ func egressIPsOf(object *v1.Service, config Config) egressIPs {
 	}
 	result := egressIPs{given: true, served: familiesOf(object)}
 	var ips []netip.Addr
-	ips, result.wrong = parseNames(EgressIPAnnotation, value, "name one address of each IP family, separated by commas")
+	ips, result.wrong = parseNames(EgressIPAnnotation, value, false, "name one address of each IP family, separated by commas")
+	external, balanced := ipsOf(externalIPs(object)), map[netip.Addr]bool{}
+	if config.LoadBalancerIPs {
+		balanced = ipsOf(balancedIPs(object))
+	}
 	for _, ip := range ips {
-		c := candidate{ip: ip, field: "metadata.annotations[" + EgressIPAnnotation + "]"}
-		has := func(other candidate) bool {
-			_, ip := parseExternalIP(other.text)
-			return ip == c.ip
-		}
-		if external := slices.ContainsFunc(externalIPs(object), has); !external {
-			c.loadBalancer = config.LoadBalancerIPs && slices.ContainsFunc(balancedIPs(object), has)
-			c.annotated = !c.loadBalancer
-		}
-		result.candidates = append(result.candidates, c)
+		result.candidates = append(result.candidates, candidate{
+			ip: ip, field: "metadata.annotations[" + EgressIPAnnotation + "]",
+			loadBalancer: !external[ip] && balanced[ip], annotated: !external[ip] && !balanced[ip],
+		})
 	}
 	return result
+}
+
+// ipsOf returns the addresses of candidates.
+func ipsOf(candidates []candidate) map[netip.Addr]bool {
+	ips := make(map[netip.Addr]bool, len(candidates))
+	for _, c := range candidates {
+		_, ip := parseExternalIP(c.text)
+		ips[ip] = true
+	}
+	return ips
 }
 
 // of returns the first address of a family; nil if there is none.

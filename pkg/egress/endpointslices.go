@@ -23,23 +23,23 @@ func ownEndpoints(place placement.Placement, endpoints []plan.Endpoint) []plan.E
 // endpointsOf returns the endpoints of each of a Service's EndpointSlices, which the caller may change. Addresses that cannot be
 // parsed are left out.
 func (s *state) endpointsOf(name types.NamespacedName) iter.Seq[[]plan.Endpoint] {
-	if !s.services[name].headless {
-		return s.servedEndpointsOf(name)
-	}
-	return func(yield func([]plan.Endpoint) bool) {
-		for _, slice := range s.headless[name] {
-			if !yield(slices.Clone(s.unserved[slice].endpoints)) {
-				return
-			}
-		}
-	}
+	return s.endpointsOfKind(name, s.services[name].headless)
 }
 
-// servedEndpointsOf returns those that the proxier serves.
-func (s *state) servedEndpointsOf(name types.NamespacedName) iter.Seq[[]plan.Endpoint] {
+// endpointsOfKind returns those of a Service that is headless or not. Those in EndpointSlices with the label for headless Services
+// count for a headless one alone.
+func (s *state) endpointsOfKind(name types.NamespacedName, headless bool) iter.Seq[[]plan.Endpoint] {
 	return func(yield func([]plan.Endpoint) bool) {
 		for _, object := range s.slices[name] {
 			if endpoints, _ := convertSlice(object); !yield(endpoints) {
+				return
+			}
+		}
+		if !headless {
+			return
+		}
+		for _, slice := range s.headless[name] {
+			if !yield(slices.Clone(s.unserved[slice].endpoints)) {
 				return
 			}
 		}
@@ -132,9 +132,6 @@ func (s *state) replaceEndpoints(owner types.NamespacedName, old, now *discovery
 	after, err := convertSlice(now)
 	if slices.Equal(before, after) {
 		return nothing, err
-	}
-	if s.services[owner].headless {
-		return s.renamePods(owner.Namespace, before, after), err
 	}
 	return s.tellEndpoints(owner, before, after), err
 }

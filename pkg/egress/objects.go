@@ -27,7 +27,7 @@ import (
 // service is what a Service has and claims, by IP family; nothing in most.
 type service struct {
 	uid types.UID
-	// headless: the EndpointSlices of headless Services count for it, and no others.
+	// headless: EndpointSlices with the label for headless Services count for it, too.
 	headless bool
 	parts    map[v1.IPFamily]*part
 }
@@ -268,7 +268,7 @@ func protocols(object *v1.Service, all bool) (result []plan.Protocol, unknown st
 		return []plan.Protocol{plan.All}, ""
 	}
 	if isHeadless(object) && len(object.Spec.Ports) == 0 { // it is a selector, and no more
-		return []plan.Protocol{plan.All}, ""
+		return []plan.Protocol{plan.SCTP, plan.TCP, plan.UDP}, ""
 	}
 	for _, port := range object.Spec.Ports {
 		switch port.Protocol {

@@ -62,7 +62,7 @@ func (s *state) podAt(namespace string, addr netip.Addr) plan.Pod {
 func (s *state) countPods() podNames {
 	pods := podNames{}
 	for owner := range s.slices {
-		for endpoints := range s.servedEndpointsOf(owner) {
+		for endpoints := range s.endpointsOfKind(owner, false) {
 			pods.count(owner.Namespace, endpoints, 1)
 		}
 	}

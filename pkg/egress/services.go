@@ -10,30 +10,42 @@ import (
 )
 
 // setService takes the newest version of a Service and tells whether plans may change.
+//
+// Two informers tell of Services, one of the headless ones, and neither waits for the other when a name passes from one Service to
+// another. The younger Service has the name; the other one is kept until its own informer says that it is gone.
 func (s *state) setService(object *v1.Service) (changed bool) {
 	name := nameOf(object)
 	converted := convertService(object, s.config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, known := s.services[name]
-	if known && old.headless != converted.headless && object.CreationTimestamp.Time.Before(old.created()) {
-		return false // another informer has told of the Service that has the name now
-	}
 	if len(converted.parts) == 0 {
 		return s.removeService(name, converted.headless)
 	}
-	if known && converted.equal(old) {
+	old, known := s.services[name]
+	if !known || old.headless == converted.headless {
+		return s.putService(name, converted)
+	}
+	if converted.created().Before(old.created()) {
+		s.shadowed[name] = converted
 		return false
 	}
-	if known && old.headless != converted.headless { // other EndpointSlices count
-		s.removeService(name, old.headless)
-		old, known = service{}, false
+	s.takeService(name) // other EndpointSlices count
+	s.shadowed[name] = old
+	s.putService(name, converted)
+	return true
+}
+
+// putService notes a Service, and tells the planners.
+func (s *state) putService(name types.NamespacedName, converted service) (changed bool) {
+	old, known := s.services[name]
+	if known && converted.equal(old) {
+		return false
 	}
 	s.countClaims(old, converted)
 	if converted.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
 		s.index()
 	}
-	s.steer(s.indexedAddresses(name), func() {
+	s.steer(s.indexedAddresses(name, converted.headless), func() {
 		s.services[name] = converted
 		for _, family := range families {
 			s.planService(family, name, old.parts[family] != nil)
@@ -72,22 +84,36 @@ func (s *state) deleteService(object *v1.Service) (changed bool) {
 	return s.removeService(nameOf(object), isHeadless(object))
 }
 
-// removeService forgets a Service, unless that one is headless and this one not, or the other way round: then it has got another
-// one's name.
+// removeService forgets the Service of a name that is headless, or the one that is not.
 func (s *state) removeService(name types.NamespacedName, headless bool) (changed bool) {
 	old, known := s.services[name]
-	if !known || old.headless != headless {
+	if !known {
 		return false
 	}
+	other, shadowed := s.shadowed[name]
+	if old.headless != headless {
+		delete(s.shadowed, name)
+		return false
+	}
+	s.takeService(name)
+	if shadowed {
+		delete(s.shadowed, name)
+		s.putService(name, other)
+	}
+	return true
+}
+
+// takeService takes a Service away, and tells the planners.
+func (s *state) takeService(name types.NamespacedName) {
+	old := s.services[name]
 	s.countClaims(old, service{})
-	s.steer(s.indexedAddresses(name), func() {
+	s.steer(s.indexedAddresses(name, old.headless), func() {
 		s.indexService(name, -1)
 		delete(s.services, name)
 		for _, planner := range s.planners {
 			planner.DeleteService(planName(name))
 		}
 	})
-	return true
 }
 
 // uid returns that of a Service with claims, or nothing.

@@ -20,6 +20,8 @@ type state struct {
 	mu sync.Mutex
 	// services has those Services that the outside knows by an address.
 	services map[types.NamespacedName]service
+	// shadowed are those whose names younger Services have.
+	shadowed map[types.NamespacedName]service
 	// slices are the EndpointSlices, by Service, which has one mostly. The objects are those that the
 	// informer keeps as well; they are read where somebody needs endpoints.
 	slices map[types.NamespacedName][]*discovery.EndpointSlice
@@ -58,6 +60,7 @@ func newState(config Config) *state {
 	s := &state{
 		config:      config,
 		services:    map[types.NamespacedName]service{},
+		shadowed:    map[types.NamespacedName]service{},
 		slices:      map[types.NamespacedName][]*discovery.EndpointSlice{},
 		serviceOf:   map[types.NamespacedName]string{},
 		unserved:    map[unservedName]unservedEndpoints{},

@@ -273,18 +273,19 @@ func (h *history) event(s stateTest) effect {
 		service.CreationTimestamp = metav1.Unix(int64(h.IntN(3)), 0)
 		service.Spec.ExternalIPs = []string{"203.0.113.1", "203.0.113.2", "2001:db8::1"}[h.IntN(3) : 2+h.IntN(2)]
 		service.Spec.Ports[0].Protocol = v1.Protocol(h.one("TCP", "TCP", "TCP", "ICMP"))
-		h.services[service.Name] = service
-		return effectOf(s.setService(service))
+		if h.IntN(3) == 0 {
+			service.Annotations = map[string]string{EgressIPAnnotation: h.one("203.0.113.1", "203.0.113.2", "203.0.113.2,2001:db8::1", "203.0.113.3")}
+		}
+		if h.IntN(3) == 0 {
+			service.Spec.ClusterIP = v1.ClusterIPNone
+		}
+		return h.tellService(s, service.Name, service)
 	case 1:
-		delete(h.services, service.Name)
-		return effectOf(s.deleteService(service))
+		return h.tellService(s, service.Name, nil)
 	case 2, 3:
-		slice = h.slice(slice, service.Name)
-		h.slices[slice.Name] = slice
-		return s.setSlice(slice)
+		return h.tellSlice(s, slice.Name, h.slice(slice, service.Name))
 	case 4:
-		delete(h.slices, slice.Name)
-		return s.deleteSlice(slice)
+		return h.tellSlice(s, slice.Name, nil)
 	case 5:
 		h.nodes[node] = newNode(node, [][]string{nil, {"10.128.0.0/31"}, {"10.128.0.2/31", "fd00:10::/127"}}[h.IntN(3)]...)
 		if h.IntN(2) > 0 {
@@ -303,6 +304,60 @@ func (h *history) event(s stateTest) effect {
 		delete(h.nodes, node)
 		return effectOf(s.deleteNode(node))
 	}
+}
+
+// tellService tells what has the name of a Service now, nothing if it is nil. Of a headless Service another informer tells than of one that
+// is not: it may say that the old one is gone before the other tells of the new one, or after that.
+func (h *history) tellService(s stateTest, name string, now *v1.Service) (changed effect) {
+	old := h.services[name]
+	if h.services[name] = now; now == nil {
+		delete(h.services, name)
+	}
+	var tell []func() effect
+	if old != nil && (now == nil || isHeadless(old) != isHeadless(now)) {
+		tell = append(tell, func() effect { return effectOf(s.deleteService(old)) })
+	}
+	if now != nil {
+		tell = append(tell, func() effect { return effectOf(s.setService(now)) })
+	}
+	return h.inAnyOrder(tell...)
+}
+
+// tellSlice is tellService for an EndpointSlice, with the label of headless Services or without.
+func (h *history) tellSlice(s stateTest, name string, now *discovery.EndpointSlice) (changed effect) {
+	old := h.slices[name]
+	if h.slices[name] = now; now == nil {
+		delete(h.slices, name)
+	}
+	unserve := func(object *discovery.EndpointSlice, what unservedEndpoints) effect {
+		return s.setUnserved(headlessSlices, nameOf(object), what)
+	}
+	var tell []func() effect
+	if old != nil && (now == nil || unserved(old) != unserved(now)) {
+		tell = append(tell, func() effect {
+			if unserved(old) {
+				return unserve(old, unservedEndpoints{})
+			}
+			return s.deleteSlice(old)
+		})
+	}
+	if now != nil {
+		tell = append(tell, func() effect {
+			if unserved(now) {
+				return unserve(now, convertUnserved(now))
+			}
+			return s.setSlice(now)
+		})
+	}
+	return h.inAnyOrder(tell...)
+}
+
+// inAnyOrder does what it is given, in any order, and returns the most that one of it may mean.
+func (h *history) inAnyOrder(tell ...func() effect) (changed effect) {
+	for _, i := range h.Perm(len(tell)) {
+		changed = max(changed, tell[i]())
+	}
+	return changed
 }
 
 // addresses is a set of them.
@@ -341,6 +396,9 @@ func (h *history) slice(slice *discovery.EndpointSlice, service string) *discove
 			slice.Endpoints[i].TargetRef = nil
 		}
 	}
+	if h.IntN(3) == 0 {
+		slice.Labels[v1.IsHeadlessService] = ""
+	}
 	return slice
 }
 
@@ -350,7 +408,9 @@ func (h *history) slice(slice *discovery.EndpointSlice, service string) *discove
 func TestState_ForgetsNothingAndKeepsNothing(t *testing.T) {
 	for _, scope := range []placement.Scope{placement.Node, placement.Cluster} {
 		for seed := range uint64(600) {
-			s := newStateTest(t, func(c *Config) { c.Scope = scope })
+			s := newStateTest(t, func(c *Config) {
+				c.Scope, c.NamespaceCIDRs = scope, map[string][]netip.Prefix{"*": {netip.MustParsePrefix("203.0.113.0/30"), netip.MustParsePrefix("2001:db8::/64")}}
+			})
 			h := &history{
 				Rand:     rand.New(rand.NewPCG(seed, 4)),
 				services: map[string]*v1.Service{}, slices: map[string]*discovery.EndpointSlice{}, nodes: map[string]*v1.Node{},

@@ -3,7 +3,6 @@ package egress
 import (
 	"slices"
 	"time"
-	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -82,7 +81,6 @@ func convertUnserved(object *discovery.EndpointSlice) (result unservedEndpoints)
 		} else if result.headless == "" {
 			continue
 		}
-		e.Node = unique.Make(e.Node).Value()
 		result.endpoints = append(result.endpoints, e)
 	}
 	return result

@@ -24,6 +24,9 @@ type Config struct {
 	LoadBalancerIPs, AllProtocols bool
 }
 
+// proxyLabel is on Services that another proxy serves.
+const proxyLabel = "service.kubernetes.io/service-proxy-name"
+
 // everyOther stands, in NamespaceCIDRs, for the namespaces that are not named.
 const everyOther = "*"
 
@@ -65,17 +68,15 @@ func services() *admissionv1.MatchResources {
 // conditions leave out the Services that claim nothing, and changes that are no concern of a claim: a Service that was there before the
 // policy can still be labelled and deleted.
 func conditions(config Config) []admissionv1.MatchCondition {
-	annotations := func(object string) string {
-		value := func(name string) string {
-			return fmt.Sprintf("%s.metadata.?annotations[?%s].orValue('-')", object, quote(name))
-		}
-		return "[" + value(config.Annotation) + ", " + value(config.EgressIPAnnotation) + "]"
+	metadata := func(object string) string { // what of it decides
+		return fmt.Sprintf("[%[1]s.metadata.?annotations[?%[2]s], %[1]s.metadata.?annotations[?%[3]s], %[1]s.metadata.?labels[?%[4]s]]",
+			object, quote(config.Annotation), quote(config.EgressIPAnnotation), quote(proxyLabel))
 	}
 	return []admissionv1.MatchCondition{
 		{Name: "is-served-or-named", Expression: "object.spec.?type.orValue('') != 'ExternalName' && " +
-			"!('service.kubernetes.io/service-proxy-name' in object.metadata.?labels.orValue({})) && " +
+			"!(" + quote(proxyLabel) + " in object.metadata.?labels.orValue({})) && " +
 			"(object.spec.?clusterIP.orValue('') != 'None' || " + quote(config.EgressIPAnnotation) + " in object.metadata.?annotations.orValue({}))"},
 		{Name: "claims-something-else-than-before", Expression: "oldObject == null || object.spec != oldObject.spec || " +
-			annotations("object") + " != " + annotations("oldObject")},
+			metadata("object") + " != " + metadata("oldObject")},
 	}
 }

@@ -148,8 +148,8 @@ func permissionBranches(config Config) (branches []branch) {
 				"\n      + '=CIDR; use an address in one of them, or add ' + "+owner+" + '=' + "+host)})
 	if config.AllowedCIDRs == nil {
 		branches = append(branches, branch{"c.annotated != '' && !" + in("variables.ownCIDRs"), saying("NotAllowed",
-			"is named by the annotation alone, and such an address needs a permission: add it to proxyArguments.egress-snat-allowed-cidrs, or add '\n      + variables.home + '=' + "+
-				host+" + ' to "+pins+"'")})
+			"is named by the annotation alone, so it has to lie in a network of proxyArguments.egress-snat-allowed-cidrs, which are those of all egress IPs then, or of "+
+				pins+", as '\n      + variables.home + '=CIDR, which are all of this namespace\\'s then'")})
 	}
 	return branches
 }

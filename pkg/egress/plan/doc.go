@@ -31,8 +31,8 @@
 //
 // Some Services claim nothing and have no address: those of type ExternalName, headless ones without the annotation
 // network.openshift.io/egress-ip, and those with the label service.kubernetes.io/service-proxy-name. The proxier does not serve them
-// either. A headless Service with the annotation has the addresses that it names, and no others. One without ports is bound for every
-// IP protocol.
+// either. A headless Service with the annotation has the addresses that it names, and no others. The pods of one without ports are
+// bound as if it had a port of each protocol.
 //
 // # Who owns an address
 //
@@ -91,8 +91,8 @@
 // Besides, every policy must allow the address (NotAllowed):
 //   - proxyArguments.egress-snat-allowed-cidrs: the address lies in one of these networks, if there are any.
 //   - spec.externalIP.policy of OpenShift's Network object: rejectedCIDRs win, then allowedCIDRs allow. An
-//     empty policy forbids all, no policy allows all. It is on external IPs: the IPs that load balancers
-//     gave, and those that the annotation egress-ip alone names, are no concern of it.
+//     empty policy forbids all, no policy allows all. It is on external IPs, and on what the annotation
+//     egress-ip alone names: the IPs that load balancers gave are no concern of it.
 //   - proxyArguments.egress-snat-namespace-cidrs: see the next section.
 //
 // Nobody's admission stands before an address that the annotation egress-ip alone names: one that is no external IP of the Service, and, if
@@ -146,8 +146,8 @@
 // address back, an endpoint that still names that pod with its UID is not bound either; any other is.
 //
 // EndpointSlices with the label service.kubernetes.io/service-proxy-name bind nothing, whichever Service they are labelled with, and those
-// with the label service.kubernetes.io/headless nothing but for a headless Service, which has no others: the proxier does not serve
-// them. But they name pods as others do.
+// with the label service.kubernetes.io/headless nothing but for a headless Service: the proxier does not serve them. But they name pods
+// as others do.
 //
 // Where two Services of a namespace would give a pod different egress IPs for the same protocol, the older
 // Service wins (BoundByOlderService). Two that give it the same egress IP agree, and the older is said to

@@ -94,8 +94,8 @@ func (s *surroundings) forbid(namespace string, address Address) (because string
 		return because
 	}
 	if address.Annotated && !slices.ContainsFunc(s.in.Policies, Policy.permits) && !s.pins.permit(namespace, address.IP) {
-		return fmt.Sprintf("egress IP %s is named by the annotation alone, and such an address needs a permission: add it to proxyArguments.egress-snat-allowed-cidrs, or add %s=%s to %s",
-			address.IP, namespace, host(address.IP), pinsArgument)
+		return fmt.Sprintf("egress IP %s is named by the annotation alone, so it has to lie in a network of proxyArguments.egress-snat-allowed-cidrs, which are those of all egress IPs then, or of %s, as %s=CIDR, which are all of this namespace's then",
+			address.IP, pinsArgument, namespace)
 	}
 	return ""
 }
@@ -105,7 +105,7 @@ func (p Policy) permits() bool { return !p.ExternalIPsOnly }
 
 func (p Policy) allows(address Address) bool {
 	contains := func(cidr netip.Prefix) bool { return cidr.Contains(address.IP) }
-	return p.ExternalIPsOnly && (address.LoadBalancer || address.Annotated) ||
+	return p.ExternalIPsOnly && address.LoadBalancer ||
 		!slices.ContainsFunc(p.Rejected, contains) && slices.ContainsFunc(p.Allowed, contains)
 }
 

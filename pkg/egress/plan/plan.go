@@ -130,7 +130,7 @@ type Policy struct {
 	Source   string         `json:"source"`
 	Allowed  []netip.Prefix `json:"allowed"`
 	Rejected []netip.Prefix `json:"rejected,omitempty"`
-	// ExternalIPsOnly: it does not speak of addresses that load balancers gave.
+	// ExternalIPsOnly: it does not speak of addresses that load balancers gave, and permits none that an annotation alone names.
 	ExternalIPsOnly bool `json:"externalIPsOnly,omitempty"`
 }
 
