@@ -396,14 +396,32 @@ with the annotations and without external IPs: the bindings of the cluster are t
 			t.Errorf("%s: %v, %s (-want +got):\n%s", test.args, err, errs, diff)
 		}
 	}
+	services := api.lists[servicesPath]
+	bare := claiming("shop", "both", 1, "203.0.113.12")
+	bare.Spec.ExternalIPs = append(bare.Spec.ExternalIPs, "ff02::1")
+	done := claiming("shop", "done", 1, "203.0.113.13")
+	done.Annotations = map[string]string{egress.EgressIPAnnotation: "203.0.113.13"}
+	api.lists[servicesPath] = map[string]any{"kind": "ServiceList", "apiVersion": "v1", "items": []v1.Service{bare, done}}
+	const both = "# shop/both: its claim is refused as it is: InvalidAddress: egress IP ff02::1 is not a unicast address that packets can come from\n" +
+		`kubectl patch service -n shop both --type=merge -p '{"metadata":{"annotations":{"network.openshift.io/egress-ip":"203.0.113.12,ff02::1"}}}'` + "\n"
+	if out, _, err := kubectl(t, api, "migrate"); out != both || !errors.Is(err, errUndecided) {
+		t.Errorf("one IP family is refused: %v, %s", err, out)
+	}
+	if out, _, err := kubectl(t, api, "migrate", "--namespace=bank"); err != nil || out != "# nothing is to do for a Service in the namespace bank\n" {
+		t.Errorf("nothing to do: %v, %s", err, out)
+	}
 	allow("")
+	if out, _, err := kubectl(t, api, "migrate"); !errors.Is(err, errUndecided) || !strings.Contains(out, "# shop/done: without external IPs its claim would be refused: NotAllowed: ") {
+		t.Errorf("a Service with the annotation and without a permission: %v, %s", err, out)
+	}
+	api.lists[servicesPath] = services
 	out, _, err := kubectl(t, api, "migrate")
-	const permission = "# shop/db: without external IPs its claim would be refused: NotAllowed: egress IP 203.0.113.11 is named by the annotation alone, and such an address needs a permission: " +
-		"add it to proxyArguments.egress-snat-allowed-cidrs, or add shop=203.0.113.11/32 to proxyArguments.egress-snat-namespace-cidrs\n"
+	const permission = "# shop/db: without external IPs its claim would be refused: NotAllowed: egress IP 203.0.113.11 is named by the annotation alone, so it has to lie in a network of proxyArguments.egress-snat-allowed-cidrs, " +
+		"which are those of all egress IPs then, or of proxyArguments.egress-snat-namespace-cidrs, as shop=CIDR, which are all of this namespace's then\n"
 	if !errors.Is(err, errUndecided) || !strings.Contains(out, permission+"kubectl patch service -n shop db ") {
 		t.Errorf("without a permission: %v, %s", err, out)
 	}
-	if out, _, err := kubectl(t, api, "migrate", "--check"); err == nil || !strings.Contains(err.Error(), "with the annotations and without external IPs, not every pod has its egress IP: pod 10.128.0.11 leaves from 203.0.113.10 for tcp now, by the Service shop/web, and does not then") {
+	if out, _, err := kubectl(t, api, "migrate", "--check"); err == nil || !strings.Contains(err.Error(), "with the annotations and without external IPs, not everything is as it is now: the Service shop/") {
 		t.Errorf("without a permission, --check: %v, %s", err, out)
 	}
 }

@@ -48,7 +48,7 @@ A JSON or YAML document has
 or, for a Service,
 
   service     namespace, name
-  claims      family, service, created, egressIP, field, loadBalancer, protocols,
+  claims      family, service, created, egressIP, field, loadBalancer, annotated, protocols,
               refusal, owner {namespace, name}, and endpoints: endpoint, decision
               (as above), refusal
 
@@ -384,7 +384,7 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 		if s.FromAPI {
 			who = "there is"
 		}
-		return fmt.Errorf("%s no claim of the Service %s: it does not exist, or it has no external IPs and no annotation network.openshift.io/egress-ip, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless without the former annotation, or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", who, o.service)
+		return fmt.Errorf("%s no claim of the Service %s: it does not exist, or it has no external IPs and no annotation network.openshift.io/egress-ip, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless without the annotation egress-ip, or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name", who, o.service)
 	case o.output == asJSON || o.output == asYAML:
 		return printDocument(out, result, o.output, false, true)
 	}

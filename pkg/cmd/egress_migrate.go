@@ -2,10 +2,13 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,12 +24,14 @@ field spec.externalIPs any more. It changes nothing itself: the output is a shel
 
 What it cannot decide is a comment, and the exit status is 3: a claim that is refused as it is, and one that
 would be refused without external IPs, because no argument of the nodes allows an address that the
-annotation alone names. Then add it to egress-snat-allowed-cidrs or egress-snat-namespace-cidrs before the
-external IPs go.
+annotation alone names. Then change egress-snat-allowed-cidrs or egress-snat-namespace-cidrs before the
+external IPs go; --config=FILE tries a configuration that no node has yet.
+
+External IPs that a Service has and does not claim belong to nobody when they are gone.
 
 --check prints no commands, and is of all namespaces. It makes the plans of the whole cluster as it is, with the annotations, and with
-them but without any external IPs, and says whether each pod has the same egress IP in all three, byte for
-byte. The exit status is 1 if not.
+them but without any external IPs, and says whether each pod and Service has the same egress IP in all three,
+byte for byte. The exit status is 1 if not.
 
 An annotation changes nothing as long as the Service has the address as an external IP.`
 
@@ -99,20 +104,24 @@ func printMigration(out io.Writer, migrations []egress.Migration, namespace stri
 			undecided = errUndecided
 			fmt.Fprintf(&text, "# %s: %s\n", m.Service, kernel.Printable(because))
 		}
-		if len(m.EgressIPs) > 0 {
+		if len(m.EgressIPs) > 0 && !m.Annotated {
 			fmt.Fprintf(&text, "kubectl patch service -n %s %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:%q}}}'\n", m.Service.Namespace, m.Service.Name, egress.EgressIPAnnotation, m.Annotation())
 		}
 	}
 	if text.Len() == 0 {
-		text.WriteString("# no Service claims an external IP, so there is nothing to do\n")
+		where := "in any namespace"
+		if namespace != "" {
+			where = "in the namespace " + namespace
+		}
+		fmt.Fprintf(&text, "# nothing is to do for a Service %s\n", where)
 	}
 	_, err := out.Write(text.Bytes())
 	return errors.Join(err, undecided)
 }
 
-// checkMigration compares the plans with the annotations, and without external IPs, with those of now.
+// checkMigration compares what is to be expected with the annotations, and then without external IPs, with what is now.
 func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration) error {
-	before, err := egress.PlansAfter(read.Config, read.Objects, nil, false)
+	before, err := egress.OutlookFor(read.Config, read.Objects, nil, false)
 	if err != nil {
 		return err
 	}
@@ -120,12 +129,12 @@ func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration
 		name string
 		bare bool
 	}{{"with the annotations", false}, {"with the annotations and without external IPs", true}} {
-		after, err := egress.PlansAfter(read.Config, read.Objects, migrations, step.bare)
+		after, err := egress.OutlookFor(read.Config, read.Objects, migrations, step.bare)
 		if err != nil {
 			return err
 		}
-		if err := compareBindings(before, after); err != nil {
-			return fmt.Errorf("%s, not every pod has its egress IP: %w", step.name, err)
+		if err := compareOutlooks(before, after); err != nil {
+			return fmt.Errorf("%s, not everything is as it is now: %w; see 'kubectl egress migrate -A'", step.name, err)
 		}
 		if _, err := fmt.Fprintf(out, "%s: the bindings of the cluster are the same, byte for byte: %d of IPv4, %d of IPv6\n", step.name, len(after[0].Bindings), len(after[1].Bindings)); err != nil {
 			return err
@@ -134,9 +143,16 @@ func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration
 	return nil
 }
 
-// compareBindings returns the first difference.
-func compareBindings(before, after []plan.Plan) error {
+// compareOutlooks returns the first thing that is given before and not after: a binding, or the claim of a Service that may have no pods.
+func compareOutlooks(before, after []egress.Outlook) error {
 	for i := range before {
+		byName := func(a, b plan.Service) int { return cmp.Compare(a.String(), b.String()) }
+		for _, service := range slices.SortedFunc(maps.Keys(before[i].Claims), byName) {
+			claim := before[i].Claims[service]
+			if later := after[i].Claims[service]; claim.Refused == "" && claim != later {
+				return fmt.Errorf("the Service %s has the egress IP %s now, and does not then", service, claim.EgressIP)
+			}
+		}
 		a, err := json.Marshal(before[i].Bindings)
 		if err != nil {
 			return err
@@ -159,8 +175,8 @@ func firstDifference(before, after []plan.Binding) error {
 	}
 	for _, b := range before {
 		if !has[b] {
-			return fmt.Errorf("pod %s leaves from %s for %s now, by the Service %s, and does not then; see 'kubectl egress migrate' without --check", b.Pod, b.EgressIP, b.Protocol, b.Service)
+			return fmt.Errorf("pod %s leaves from %s for %s now, by the Service %s, and does not then", b.Pod, b.EgressIP, b.Protocol, b.Service)
 		}
 	}
-	return errors.New("other pods get one; see 'kubectl egress migrate' without --check")
+	return errors.New("more pods have an egress IP then")
 }

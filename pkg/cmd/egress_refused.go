@@ -17,7 +17,8 @@ POD IP and PROTOCOL are <all>, of one pod, or of one protocol of one pod.
 The reasons, of whole claims first:
 
   OwnedByOtherNamespace   an older Service of another namespace has the address
-  NotAllowed              a policy does not allow the address; MESSAGE names the policy
+  NotAllowed              a policy does not allow the address, or nothing allows one that the annotation
+                          egress-ip alone names; MESSAGE names the policy
   AddressInCluster        the address lies in a cluster CIDR or a service CIDR
   NodeAddress             the address is a node's primary address
   APIServerAddress        the address is an API server's

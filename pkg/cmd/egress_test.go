@@ -579,7 +579,7 @@ func TestEgress_Errors(t *testing.T) {
 		"explain 10.128.0.9 --protocol=256": `--protocol: invalid value "256": expected the name of an IP protocol, such as tcp, udp, sctp or icmp, or a number from 0 to 255`,
 		"explain shop/db ::1":               "the Service shop/db claims an egress IP for IPv4 only, and ::1 is of the other IP family",
 		"explain shop/none": "the node has no claim of the Service shop/none: it does not exist, or it has no external IPs and no annotation network.openshift.io/egress-ip, or its annotation network.openshift.io/egress-snat is \"false\", " +
-			"or it is headless without the former annotation, or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name",
+			"or it is headless without the annotation egress-ip, or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name",
 	} {
 		stdout, _, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...)
 		if err == nil || err.Error() != want || stdout != "" {

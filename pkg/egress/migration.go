@@ -16,11 +16,13 @@ import (
 
 // Migration is what keeps the egress IPs of a Service's pods when the field spec.externalIPs is gone.
 type Migration struct {
-	Service plan.Service `json:"service"`
-	// EgressIPs are the value of EgressIPAnnotation, IPv4 first; empty if it is not decided.
-	EgressIPs []netip.Addr `json:"egressIPs,omitempty"`
-	// Undecided says for people what this program cannot decide, and what to do.
-	Undecided []string `json:"undecided,omitempty"`
+	Service plan.Service
+	// EgressIPs are what EgressIPAnnotation has to name, IPv4 first: all that the Service claims; empty if it is not decided.
+	EgressIPs []netip.Addr
+	// Annotated: the Service has the annotation.
+	Annotated bool
+	// Undecided says for people what this program cannot decide.
+	Undecided []string
 }
 
 // Annotation returns the value of EgressIPAnnotation.
@@ -32,68 +34,77 @@ func (m Migration) Annotation() string {
 	return strings.Join(texts, ",")
 }
 
-// MigrationFrom returns a Migration for each Service that claims an external IP by the objects, sorted by Service. The others keep their
-// egress IPs, if they have any. What of the objects cannot be read is in err.
+// MigrationFrom returns a Migration for each Service with external IPs that claims something by the objects, sorted by Service. What of
+// the objects cannot be read is in err.
 func MigrationFrom(config Config, objects Objects) ([]Migration, error) {
-	config.NodeName, config.Scope = "", placement.Node
-	s, _, err := stateFor(config, objects)
-	found := map[plan.Service]*Migration{}
-	for _, family := range families {
-		in, _ := s.input(family)
-		refused := refusedClaims(plan.Build(in))
-		for _, claim := range in.Claims {
-			if !strings.HasPrefix(claim.Field, "spec.externalIPs") {
-				continue
-			}
-			if found[claim.Service] == nil {
-				found[claim.Service] = &Migration{Service: claim.Service}
-			}
-			if m, because := found[claim.Service], refused[claim.Service]; because != "" {
-				m.Undecided = append(m.Undecided, "its claim is refused as it is: "+because)
-			} else {
-				m.EgressIPs = append(m.EgressIPs, claim.EgressIP)
-			}
+	now, err := OutlookFor(config, objects, nil, false)
+	var migrations []Migration
+	for _, svc := range objects.Services {
+		if len(svc.Spec.ExternalIPs) == 0 {
+			continue
 		}
-	}
-	migrations := make([]Migration, 0, len(found))
-	for _, m := range found {
-		migrations = append(migrations, *m)
+		m := Migration{Service: planName(nameOf(svc))}
+		_, m.Annotated = svc.Annotations[EgressIPAnnotation]
+		if m.decide(now); len(m.EgressIPs)+len(m.Undecided) > 0 {
+			migrations = append(migrations, m)
+		}
 	}
 	slices.SortFunc(migrations, func(a, b Migration) int {
 		return cmp.Or(cmp.Compare(a.Service.Namespace, b.Service.Namespace), cmp.Compare(a.Service.Name, b.Service.Name))
 	})
-	return migrations, errors.Join(err, foresee(migrations, config, objects))
+	later, laterErr := OutlookFor(config, objects, migrations, true)
+	for i := range migrations {
+		migrations[i].foresee(now, later)
+	}
+	return migrations, errors.Join(err, laterErr)
 }
 
-// refusedClaims returns why claims are refused as a whole.
-func refusedClaims(p plan.Plan) map[plan.Service]string {
-	refused := map[plan.Service]string{}
-	for _, r := range p.Refusals {
-		if !r.Pod.IsValid() {
-			refused[r.Service] = fmt.Sprintf("%s: %s", r.Reason, r.Message)
+// decide names all that the Service claims, also what is refused: that may be granted later. It is left to people if nothing is granted,
+// or if an address cannot be read, for a family that the annotation does not name has no claim.
+func (m *Migration) decide(now []Outlook) {
+	var ips []netip.Addr
+	granted, readable := false, true
+	for _, o := range now {
+		claim, claims := o.Claims[m.Service]
+		if !claims {
+			continue
+		}
+		granted, readable = granted || claim.Refused == "", readable && claim.EgressIP.IsValid()
+		ips = append(ips, claim.EgressIP)
+		if claim.Refused != "" {
+			m.Undecided = append(m.Undecided, "its claim is refused as it is: "+claim.Refused)
 		}
 	}
-	return refused
+	if granted && readable {
+		m.EgressIPs = ips
+	}
 }
 
-// foresee notes which claims would be refused without external IPs: an address that the annotation alone names needs a permission.
-func foresee(migrations []Migration, config Config, objects Objects) error {
-	later, err := PlansAfter(config, objects, migrations, true)
-	for _, p := range later {
-		refused := refusedClaims(p)
-		for i := range migrations {
-			m := &migrations[i]
-			if because := refused[m.Service]; because != "" && len(m.EgressIPs) > 0 {
-				m.Undecided = append(m.Undecided, "without external IPs its claim would be refused: "+because)
-			}
+// foresee notes what is granted now and would be refused without external IPs: an address that the annotation alone names needs a permission.
+func (m *Migration) foresee(now, later []Outlook) {
+	for i := range now {
+		before, claims := now[i].Claims[m.Service]
+		if after := later[i].Claims[m.Service]; claims && before.Refused == "" && after.Refused != "" {
+			m.Undecided = append(m.Undecided, "without external IPs its claim would be refused: "+after.Refused)
 		}
 	}
-	return err
 }
 
-// PlansAfter returns the cluster's plans of both IP families, IPv4 first, for these objects with the annotations of migrations, and
-// if bare without any external IPs.
-func PlansAfter(config Config, objects Objects, migrations []Migration, bare bool) ([]plan.Plan, error) {
+// Outlook is what the cluster's plan of an IP family gives.
+type Outlook struct {
+	Bindings []plan.Binding
+	Claims   map[plan.Service]Outcome
+}
+
+// Outcome is what becomes of a Service's claim. Refused is why it is refused as a whole; empty if it is not.
+type Outcome struct {
+	EgressIP netip.Addr
+	Refused  string
+}
+
+// OutlookFor returns what is to be expected of these objects with the annotations of migrations, and if bare without any external IPs: of
+// IPv4, then of IPv6.
+func OutlookFor(config Config, objects Objects, migrations []Migration, bare bool) ([]Outlook, error) {
 	config.NodeName, config.Scope = "", placement.Node
 	annotations := map[plan.Service]string{}
 	for _, m := range migrations {
@@ -107,12 +118,29 @@ func PlansAfter(config Config, objects Objects, migrations []Migration, bare boo
 	}
 	objects.Services = changed
 	s, _, err := stateFor(config, objects)
-	var plans []plan.Plan
+	var outlooks []Outlook
 	for _, family := range families {
 		in, _ := s.input(family)
-		plans = append(plans, plan.Build(in))
+		p := plan.Build(in)
+		o := Outlook{Bindings: p.Bindings, Claims: map[plan.Service]Outcome{}}
+		refused := refusedClaims(p)
+		for _, claim := range in.Claims {
+			o.Claims[claim.Service] = Outcome{claim.EgressIP, refused[claim.Service]}
+		}
+		outlooks = append(outlooks, o)
 	}
-	return plans, err
+	return outlooks, err
+}
+
+// refusedClaims returns why claims are refused as a whole.
+func refusedClaims(p plan.Plan) map[plan.Service]string {
+	refused := map[plan.Service]string{}
+	for _, r := range p.Refusals {
+		if !r.Pod.IsValid() {
+			refused[r.Service] = fmt.Sprintf("%s: %s", r.Reason, r.Message)
+		}
+	}
+	return refused
 }
 
 func migrated(svc *v1.Service, annotation string, bare bool) *v1.Service {

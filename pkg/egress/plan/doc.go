@@ -157,12 +157,13 @@
 //
 // What is not granted is a [Refusal] with a reason, never left out silently. These refuse a claim as a
 // whole. If several hold, the first of this list is told:
-//   - InvalidAddress: the external IP is not a unicast address that packets can come from.
+//   - InvalidAddress: the egress IP is not a unicast address that packets can come from.
 //   - InvalidAnnotation, if the Service has no address of the family at all: it names one.
 //   - AddressInCluster: the address lies in a cluster CIDR or a service CIDR.
 //   - NodeAddress: the address is a node's.
 //   - APIServerAddress: the address is an endpoint of the Service default/kubernetes.
-//   - NotAllowed: a policy does not allow the address. The message names the policy.
+//   - NotAllowed: a policy does not allow the address, or nothing does that the annotation egress-ip alone names. The
+//     message names the policy.
 //   - OwnedByOtherNamespace: an older Service of another namespace has the address.
 //   - InvalidAnnotation: the annotation cannot be understood, or names an address that the Service does not
 //     have.

@@ -194,18 +194,18 @@ const (
 	NoClusterCIDR Reason = "NoClusterCIDR"
 	// NoProxier: the node's proxier does not serve the IP family.
 	NoProxier Reason = "NoProxier"
-	// InvalidAddress: the external IP is not one that packets can come from.
+	// InvalidAddress: the egress IP is not one that packets can come from.
 	InvalidAddress Reason = "InvalidAddress"
-	// AddressInCluster: the external IP lies in a cluster CIDR or a service CIDR, so it is
+	// AddressInCluster: the egress IP lies in a cluster CIDR or a service CIDR, so it is
 	// the address of a pod or of a Service, or may become one.
 	AddressInCluster Reason = "AddressInCluster"
-	// NodeAddress: the external IP is a node's primary address.
+	// NodeAddress: the egress IP is a node's primary address.
 	NodeAddress Reason = "NodeAddress"
-	// APIServerAddress: the external IP is an API server's.
+	// APIServerAddress: the egress IP is an API server's.
 	APIServerAddress Reason = "APIServerAddress"
-	// NotAllowed: a policy does not allow the external IP.
+	// NotAllowed: a policy does not allow the egress IP.
 	NotAllowed Reason = "NotAllowed"
-	// OwnedByOtherNamespace: an older Service of another namespace has the external IP.
+	// OwnedByOtherNamespace: an older Service of another namespace has the egress IP.
 	OwnedByOtherNamespace Reason = "OwnedByOtherNamespace"
 	// InvalidAnnotation: the Service's annotation has a value that means nothing.
 	InvalidAnnotation Reason = "InvalidAnnotation"
