@@ -10,19 +10,11 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	apiserver "k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift/origin-node/hack/apply"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -87,67 +79,29 @@ func canonical(svc *v1.Service) bool {
 	})
 }
 
-// validator is a policy as the API server compiles it. It says if an expression fails, which the policy itself lets pass.
+// validator is a policy that has to compile, and whose expressions must not fail.
 type validator struct {
-	t *testing.T
-	validating.Validator
+	*testing.T
+	*apply.Policy
 }
 
-// compile does what the API server does with a policy.
 func compile(t *testing.T, config egress.Config) validator {
 	t.Helper()
 	policy, _ := egress.AdmissionPolicy(config)
-	declared := cel.OptionalVariableDeclarations{HasAuthorizer: true}
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiled, err := apply.Compile(policy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range policy.Spec.Variables {
-		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions); result.Error != nil {
-			t.Fatalf("variable %s: %v\n%s", v.Name, result.Error, v.Expression)
-		}
-	}
-	var conditions, validations, messages []cel.ExpressionAccessor
-	for i := range policy.Spec.MatchConditions {
-		conditions = append(conditions, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
-	}
-	for _, v := range policy.Spec.Validations {
-		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message})
-		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
-	}
-	fail := ptr.To(admissionv1.Fail)
-	evaluator := func(accessors []cel.ExpressionAccessor) cel.ConditionEvaluator {
-		e := compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
-		for _, err := range e.CompilationErrors() {
-			t.Fatal(err)
-		}
-		return e
-	}
-	matcher := matchconditions.NewMatcher(evaluator(conditions), fail, "policy", "validate", policy.Name)
-	return validator{t, validating.NewValidator(evaluator(validations), matcher, evaluator(nil), evaluator(messages), fail, nil)}
+	return validator{t, compiled}
 }
 
-// apply returns why a Service is refused; nothing if it is not. It is made anew unless there is an old one.
 func (v validator) apply(svc, old *v1.Service) string {
-	v.t.Helper()
-	operation, options := apiserver.Create, runtime.Object(&metav1.CreateOptions{})
-	var before runtime.Object
-	if old != nil {
-		operation, options, before = apiserver.Update, &metav1.UpdateOptions{}, old
+	v.Helper()
+	refused, err := v.Apply(v.Context(), svc, old)
+	if err != nil {
+		v.Fatalf("%v\n%s", err, text(svc))
 	}
-	kind, resource := v1.SchemeGroupVersion.WithKind("Service"), v1.SchemeGroupVersion.WithResource("services")
-	attributes := apiserver.NewAttributesRecord(svc, before, kind, svc.Namespace, svc.Name, resource, "", operation, options, false, nil)
-	versioned := &apiserver.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: apiserver.NewLazyObject(svc), VersionedOldObject: apiserver.NewLazyObject(before)}
-	result := v.Validate(v.t.Context(), schema.GroupVersionResource(resource), versioned, nil, nil, celconfig.RuntimeCELCostBudget, nil)
-	for _, d := range result.Decisions {
-		if d.Evaluation == validating.EvalError {
-			v.t.Fatalf("%s\n%s", d.Message, text(svc))
-		}
-		if d.Action == validating.ActionDeny {
-			return d.Message
-		}
-	}
-	return ""
+	return refused
 }
 
 func text(svc *v1.Service) string {
