@@ -1,5 +1,5 @@
 // Package egress lets the pods behind a Service leave the cluster from the Service's first
-// external IP. It is an extension of kube-proxy's proxier (package extension).
+// external IP, or from one that its annotation names. It is an extension of kube-proxy's proxier (package extension).
 //
 // # The packet
 //
@@ -16,7 +16,8 @@
 //
 //	CNI plugin, kubelet's Pods ─► attacher ─────┐
 //	Services, EndpointSlices ─► extension.Host ─┤
-//	Nodes, ServiceCIDRs, Network ─► informers ──┴─► objects.go ─► state ─► placement ─► plan.Planner
+//	Nodes, ServiceCIDRs, Network,               │
+//	headless Services ─► informers ─────────────┴─► objects.go ─► state ─► placement ─► plan.Planner
 //	                                                                                        │ plan.Change
 //	                                 Events, metrics, log ◄─────────────────────────────────┤
 //	                                                                                        ▼ kernel.Change
