@@ -210,3 +210,40 @@ func (w annotated) policy() {
 		}
 	}
 }
+
+// TestAnnotation_HeadlessInThePool: the pool holds the address that a headless Service names, pods on all nodes leave from it, also after
+// the processes have started anew, and when its holder fails.
+func TestAnnotation_HeadlessInThePool(t *testing.T) {
+	belongsTo(t, usual)
+	w := newIdlePoolWorldOf(t, settings{nodes: 3, arguments: `
+egress-snat-namespace-cidrs: ["shop=192.0.2.96/27", "shop=2001:db8:0:2::100/120"]
+`})
+	w.start()
+	w.assignable = addrs(w.egressIPs)
+	svc := cluster.NewService("shop", "web", web, nil, tcp80, udp80)
+	svc.Spec.ClusterIP = v1.ClusterIPNone
+	namedEgressIPs(w.egressIPs...)(svc)
+	w.pods = w.shopOf(svc)
+	ip := w.v4()
+	w.holderOf(ip, nil)
+	w.settled()
+	w.answered()
+	w.unmoved("restarts", func() {
+		for _, m := range w.members {
+			m.Stop()
+			m.Start()
+			m.Ready()
+		}
+		w.complete()
+		w.settled()
+	})
+	holder := w.holderOf(ip, nil)
+	c, p := w.keepConnections(ip, w.podsOff(holder)), w.probe(ip, holder)
+	began := time.Now()
+	w.must(w.SetLink(holder.Host, false))
+	w.holderOf(ip, holder)
+	w.end(p, ip, "the holder of a headless Service's address fails", began, w.fastest())
+	c.end(w, ip, "the holder of a headless Service's address fails", 95)
+	w.must(w.SetLink(holder.Host, true))
+	w.complete()
+}

@@ -50,7 +50,7 @@ func newIdlePoolWorld(t *testing.T, nodes int) *poolWorld {
 // newIdlePoolWorldOf is newIdlePoolWorld with further settings.
 func newIdlePoolWorldOf(t *testing.T, s settings) *poolWorld {
 	t.Helper()
-	s.onLAN, s.arguments = true, poolArguments
+	s.onLAN, s.arguments = true, poolArguments+s.arguments
 	w := &steeredWorld{world: newIdleWorld(t, s)}
 	w.joinPool()
 	w.egressIPs = w.lanIPs(100)

@@ -424,6 +424,63 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 	}
 }
 
+// TestMode_LeftoversOfAnother: what cannot be removed at the start, for other software uses a chain, is told by verify, and removed when
+// it can be.
+func TestMode_LeftoversOfAnother(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{IPv6: true, Pods: 1})
+	n.putWeb([]string{egressV4.String(), egressV6.String()})
+	run := func(command string) string {
+		t.Helper()
+		out, err := n.Node().Run(t.Context(), "sh", "-ec", command)
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		return out
+	}
+	verify := func() (warning bool) {
+		t.Helper()
+		out, stderr, status := n.Openshift("egress", "verify", "--socket="+n.Socket())
+		if status != 0 {
+			t.Fatalf("verify: status %d, %s%s", status, out, stderr)
+		}
+		return strings.Contains(out, "IPv4: warning: rules of another proxy mode are there: ")
+	}
+	n.start()
+	n.Ready()
+	if verify() {
+		t.Error("there are leftovers before anything was changed")
+	}
+	n.Stop()
+	run("iptables -w -t nat -N OTHER; iptables -w -t nat -A OTHER -j KUBE-SERVICES")
+	n.Configure(`proxy-mode: ["nftables"]`)
+	n.Printed.Reset()
+	n.start()
+	n.Ready()
+	if !verify() {
+		t.Error("verify does not tell of the chain that is left")
+	}
+	run("iptables -w -t nat -F OTHER")
+	n.Eventually(soon, func() error {
+		if out := run("iptables-save -t nat"); strings.Contains(out, ":KUBE-SERVICES") {
+			return fmt.Errorf("left:\n%s", out)
+		}
+		return nil
+	})
+	if verify() {
+		t.Error("verify tells of leftovers that are gone")
+	}
+
+	n.Stop()
+	n.Configure("")
+	n.Printed.Reset()
+	n.start()
+	n.Ready()
+	if out := run("nft list tables"); strings.Contains(out, "kube-proxy") || verify() {
+		t.Errorf("back in the mode iptables there is:\n%s", out)
+	}
+}
+
 // TestStart_ErrorsSayWhatToDo: what a user can do wrong is one message that says where and what to do, and
 // status 1, before any server is contacted.
 func TestStart_ErrorsSayWhatToDo(t *testing.T) {

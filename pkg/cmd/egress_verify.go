@@ -18,7 +18,8 @@ its neighbours and forwarding entries, ip rules, routes, sysctls and the nftable
 Prints one line for each difference, and exits with status 1 if there is any. A line that
 begins with "warning:" is no difference, but something to look at, for example: something of
 others may drop steered packets, a pod has started without the CNI plugin, the sources of
-pods' packets are not checked, or the node has no key by which others know it.
+pods' packets are not checked, the node has no key by which others know it, or rules of another
+proxy mode are left.
 
 The node looks twice in each sync period and repairs what it finds; it reads all rules every ten
 minutes, or when it sees that the kernel's tables have changed. What this command finds is repaired

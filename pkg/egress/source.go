@@ -172,7 +172,11 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		if err != nil {
 			return nil, false, err
 		}
-		differences[f.Family] = slices.Concat(differences[f.Family], e.nodeWarnings(name), earlier, preferred)
+		former, err := e.formerModeWarnings(ctx, name)
+		if err != nil {
+			return nil, false, err
+		}
+		differences[f.Family] = slices.Concat(differences[f.Family], e.nodeWarnings(name), earlier, preferred, former)
 		if f.Family == snapshot.Families[0].Family {
 			differences[f.Family] = append(differences[f.Family], e.pool.labelWarnings()...)
 		}

@@ -232,12 +232,30 @@ func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 	return remove, nil
 }
 
+// cleanupAgain removes the rules of other proxy modes, once in a sync period until it succeeds or ctx ends.
+func (p *Proxy) cleanupAgain(ctx context.Context) {
+	ticker := time.NewTicker(p.options.Config().SyncPeriod.Duration)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if p.options.Cleanup(ctx, false) == nil {
+			klog.FromContext(ctx).Info("Removed the rules of other proxy modes")
+			return
+		}
+	}
+}
+
 // cleanupOtherModes removes the rules of an earlier run in another mode. As in kube-proxy itself,
-// the proxier starts even if that fails.
+// the proxier starts even if that fails. The proxier's are tried again until they are gone: other software may use one of their chains.
 func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	if err := p.options.Cleanup(ctx, false); err != nil {
-		logger.Error(err, "Failed to remove the rules of other proxy modes; run 'openshift start node --cleanup' to try again")
+		logger.Error(err, "Failed to remove the rules of other proxy modes; will retry, further failures are logged by kube-proxy alone. 'openshift egress verify' shows what is left")
+		go p.cleanupAgain(ctx)
 	}
 	if !p.tunnelFlags.enabled {
 		if err := redirect.Withdraw(ctx); err != nil {

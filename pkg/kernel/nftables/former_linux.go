@@ -1,0 +1,27 @@
+package nftables
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/nftables"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// ProxierTable is the table that kube-proxy has in the mode nftables.
+const ProxierTable = "kube-proxy"
+
+// HasProxierTable tells whether it is there, for an IP family.
+func HasProxierTable(ctx context.Context, family kernel.Family) (bool, error) {
+	var found table.Found[bool]
+	return found.Find(ctx, func(c *table.Conn) (bool, error) {
+		tables, err := c.ListTablesOfFamily(table.FamilyOf(family).Table)
+		if err != nil {
+			return false, fmt.Errorf("list the nftables tables: %w", err)
+		}
+		return slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == ProxierTable }), nil
+	})
+}
