@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,9 +124,11 @@ func (w annotated) wayOver() {
 	w.must(os.Symlink(os.Getenv("OPENSHIFT"), plugin))
 	migrate := func(args ...string) string {
 		cmd := w.Control().Command(w.Context(), plugin, append([]string{"migrate", "--kubeconfig=" + kubeconfig, "--config=" + w.members[0].Config()}, args...)...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
 		out, err := cmd.Output()
 		if err != nil {
-			w.Fatalf("%v: %v, %s", args, err, err.(*exec.ExitError).Stderr)
+			w.Fatalf("%v: %v, %s", args, err, errs.String())
 		}
 		return string(out)
 	}
@@ -187,7 +188,7 @@ func (w annotated) policy() {
 	const outside = "NotAllowed: proxyArguments.egress-snat-allowed-cidrs does not allow 198.51.100.9 as an egress IP"
 	w.eventually(func() error {
 		if err := try("web", []string{"198.51.100.9"}, nil); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), outside) {
-			return fmt.Errorf("apply says %v", err)
+			return fmt.Errorf("apply says %w", err)
 		}
 		return nil
 	})
