@@ -29,9 +29,9 @@ external IPs go; --config=FILE tries a configuration that no node has yet.
 
 External IPs that a Service has and does not claim belong to nobody when they are gone.
 
---check prints no commands, and is of all namespaces. It makes the plans of the whole cluster as it is, with the annotations, and with
-them but without any external IPs, and says whether each pod and Service has the same egress IP in all three,
-byte for byte. The exit status is 1 if not.
+--check prints no commands, and is of all namespaces. It makes the plans of the whole cluster as it is, with
+the annotations, and with them but without any external IPs, and says whether each pod and Service has the
+same egress IP in all three, byte for byte. The exit status is 1 if not.
 
 An annotation changes nothing as long as the Service has the address as an external IP.`
 

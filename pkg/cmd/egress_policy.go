@@ -24,8 +24,9 @@ the arguments above, InvalidAnnotation and InvalidProtocol ('openshift egress re
 them). What depends on other objects, such as an older Service with the same address, nodes refuse later, by
 an Event of the Service.
 
-A Service that was there before is judged when its spec or its annotations of egress SNAT change. External
-IPs have to be written as the API server prints them: without leading zeros, and IPv4 not in IPv6 form.`
+A Service that was there before is judged when its spec, its annotations of egress SNAT or its label for
+another proxy change. External IPs have to be written as the API server prints them: without leading zeros,
+and IPv4 not in IPv6 form. If the API server cannot evaluate the policy, it lets the Service pass.`
 
 const egressPolicyExample = `  openshift egress policy --config=/etc/origin/node/node-config.yaml | kubectl apply -f -`
 

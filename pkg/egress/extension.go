@@ -302,7 +302,7 @@ func (e *Extension) serviceChanged(changed bool) {
 
 // DeleteService is part of [extension.ServiceFollower].
 func (e *Extension) DeleteService(service *v1.Service) {
-	e.changed(e.state.deleteService(service), time.Now())
+	e.serviceChanged(e.state.deleteService(service)) // another one may have its name now
 	e.balancer.deleteService(service)
 }
 

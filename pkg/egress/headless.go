@@ -1,8 +1,6 @@
 package egress
 
 import (
-	"time"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -26,7 +24,7 @@ func (e *Extension) watchHeadless(client kubernetes.Interface) {
 		DeleteFunc: func(object any) {
 			if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
 				service := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone}}
-				e.changed(e.state.deleteService(service), time.Now())
+				e.serviceChanged(e.state.deleteService(service))
 			}
 		},
 	})

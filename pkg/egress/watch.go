@@ -122,7 +122,7 @@ func (e *Extension) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 		case exists && answers.IsZero():
 			answers = time.Now()
 		case !exists || time.Since(answers) > patience:
-			e.logger.Error(nil, "ServiceCIDRs are unavailable, so external IPs that are Services' cluster IPs are not recognised. If the API server has ServiceCIDRs, give the node's user the right to list and watch servicecidrs of networking.k8s.io", "apiServerHasThem", exists)
+			e.logger.Error(nil, "ServiceCIDRs are unavailable, so egress IPs that are Services' cluster IPs are not recognised. If the API server has ServiceCIDRs, give the node's user the right to list and watch servicecidrs of networking.k8s.io", "apiServerHasThem", exists)
 			e.known(serviceCIDRs)
 			return
 		}

@@ -93,7 +93,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"Several values for a namespace add up, and one network may be given to several namespaces. "+
 		"*=CIDR: where the egress IPs of all namespaces that are not named may lie; without it, wherever nothing is reserved. "+
 		"A reserved network must not have nodes' addresses, which are ignored there: so no kubelet that claims an egress IP as its own has it refused.")
-	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An external IP that is a node's primary address (the first InternalIP that it registered with) may be an egress IP.")
+	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An egress IP may be a node's primary address (the first InternalIP that it registered with).")
 	fs.BoolVar(&f.loadBalancerIPs, loadBalancersKey, false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
 		"(status.loadBalancer.ingress, of ipMode VIP).")
 	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+

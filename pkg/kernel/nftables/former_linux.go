@@ -11,10 +11,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
-// ProxierTable is the table that kube-proxy has in the mode nftables.
-const ProxierTable = "kube-proxy"
-
-// HasProxierTable tells whether it is there, for an IP family.
+// HasProxierTable tells whether kube-proxy has its table in the kernel, for an IP family.
 func HasProxierTable(ctx context.Context, family kernel.Family) (bool, error) {
 	var found table.Found[bool]
 	return found.Find(ctx, func(c *table.Conn) (bool, error) {

@@ -145,7 +145,7 @@ func MissingFromProxier(ctx context.Context, family kernel.Family) ([]string, er
 		return nil, err
 	}
 	defer c.Close()
-	proxier := &nftables.Table{Name: proxierTable, Family: newLayout(family).Table}
+	proxier := &nftables.Table{Name: ProxierTable, Family: newLayout(family).Table}
 	var missing []string
 	for _, name := range proxierChains {
 		// A chain that is not there has no rules. There may be a hundred thousand others.
@@ -154,15 +154,15 @@ func MissingFromProxier(ctx context.Context, family kernel.Family) ([]string, er
 			return nil, fmt.Errorf("list the rules of the nftables chain %s: %w", name, err)
 		}
 		if len(rules) == 0 {
-			missing = append(missing, "table "+proxierTable+": rules of "+name)
+			missing = append(missing, "table "+ProxierTable+": rules of "+name)
 		}
 	}
 	return missing, nil
 }
 
-// What the vendored nftables proxier always has (kubeProxyTable and nftablesBaseChains in
+// ProxierTable and proxierChains are what the vendored nftables proxier always has (kubeProxyTable and nftablesBaseChains in
 // pkg/proxy/nftables/proxier.go).
-const proxierTable = "kube-proxy"
+const ProxierTable = "kube-proxy"
 
 var proxierChains = []string{"nat-prerouting", "nat-output", "nat-postrouting", "filter-forward", "filter-output", "services"}
 
