@@ -52,7 +52,7 @@ func agent(argument string, in io.Reader, out io.Writer) error {
 	}
 	const port = 7947
 	r := pool.NewRunner(pool.Config{NodeName: s.Name, Port: port, Keys: func() holders.Keys { return holders.Keys{make([]byte, 32)} }, Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())}})
-	r.SetNodes(s.Nodes, slices.Sorted(maps.Keys(s.Nodes)))
+	r.SetNodes(s.Nodes, slices.Sorted(maps.Keys(s.Nodes)), nil)
 	r.Tell(pool.Wanted{Addresses: []netip.Addr{egressIP}})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

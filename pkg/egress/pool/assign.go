@@ -2,12 +2,12 @@ package pool
 
 import (
 	"cmp"
-	"hash/fnv"
-	"io"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/openshift/origin-node/pkg/egress/rendezvous"
 )
 
 // Objection is why a member cannot hold an address; empty if it can.
@@ -49,26 +49,30 @@ func (o Objections) Able() (able bool, why string) {
 // Candidate is a member that may get addresses.
 type Candidate struct {
 	Name string
-	// Load is how many addresses it has.
+	// Zone is its node's; empty if that is not known.
+	Zone string
+	// Load is how many addresses it has, and Has tells which ones.
 	Load int
+	Has  func(netip.Addr) bool
 	// Objects says why it cannot hold an address.
 	Objects func(netip.Addr) Objection
 }
 
-// Assign returns which candidate each of these addresses should get. An address goes to a candidate with
-// the fewest; of several, to that with the highest score (rendezvous hashing). Addresses that nobody can
-// hold are left out, as are those beyond what all of them may have.
+// Assign returns which candidate each of these addresses should get. An address goes to a candidate in whose zone there are
+// the fewest of its siblings; of several, to one that has the fewest itself, then to one with the fewest addresses, and then to that with
+// the highest score (rendezvous hashing). Addresses that nobody can hold are left out, as are those beyond what all of them may have.
 //
-// If a candidate has all that is its own, the others get the same of the rest as before. So members that
-// look at slightly different times agree.
-func Assign(addresses []netip.Addr, candidates []Candidate) map[netip.Addr]string {
+// If a candidate has all that is its own, the others get the same of the rest as before, but for addresses with siblings in zones. So
+// members that look at slightly different times agree.
+func Assign(addresses []netip.Addr, siblings map[netip.Addr][]netip.Addr, candidates []Candidate) map[netip.Addr]string {
 	candidates = slices.Clone(candidates)
 	result := make(map[netip.Addr]string, len(addresses))
 	for _, ip := range slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare) {
 		var best *Candidate
+		crowd := crowdOf(siblings[ip], candidates, result)
 		for i := range candidates {
 			c := &candidates[i]
-			if c.Load < mostAddresses && c.Objects(ip) == "" && (best == nil || before(ip, *c, *best)) {
+			if c.Load < mostAddresses && c.Objects(ip) == "" && (best == nil || before(ip, crowd, *c, *best)) {
 				best = c
 			}
 		}
@@ -80,24 +84,36 @@ func Assign(addresses []netip.Addr, candidates []Candidate) map[netip.Addr]strin
 	return result
 }
 
+// crowd counts siblings of an address, by the zone and by the name of who has them.
+type crowd struct{ zones, names map[string]int }
+
+// crowdOf counts the siblings that candidates have, or have just been assigned.
+func crowdOf(siblings []netip.Addr, candidates []Candidate, assigned map[netip.Addr]string) (result crowd) {
+	if len(siblings) == 0 {
+		return result // as mostly
+	}
+	result = crowd{map[string]int{}, map[string]int{}}
+	for _, ip := range siblings {
+		for _, c := range candidates {
+			if c.Has(ip) || assigned[ip] == c.Name {
+				result.names[c.Name]++
+				result.zones[c.Zone]++
+			}
+		}
+	}
+	delete(result.zones, "") // nodes without one have nothing in common
+	return result
+}
+
 // before tells whether a candidate is to get an address rather than another one.
-func before(ip netip.Addr, a, b Candidate) bool {
-	return cmp.Or(cmp.Compare(a.Load, b.Load), compareScores(ip, b.Name, a.Name)) < 0
+func before(ip netip.Addr, siblings crowd, a, b Candidate) bool {
+	return cmp.Or(
+		cmp.Compare(siblings.zones[a.Zone], siblings.zones[b.Zone]),
+		cmp.Compare(siblings.names[a.Name], siblings.names[b.Name]),
+		cmp.Compare(a.Load, b.Load), compareScores(ip, b.Name, a.Name)) < 0
 }
 
 // compareScores compares the scores that two members have for an address. They differ if the names do.
 func compareScores(ip netip.Addr, a, b string) int {
-	return cmp.Or(cmp.Compare(score(ip, a), score(ip, b)), cmp.Compare(a, b))
-}
-
-// score is what rendezvous hashing compares.
-func score(ip netip.Addr, name string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write(ip.AsSlice())
-	_, _ = io.WriteString(h, name)
-	// FNV's last bytes hardly reach the upper bits; this is the finish of MurmurHash3.
-	x := h.Sum64()
-	x = (x ^ x>>33) * 0xff51afd7ed558ccd
-	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
+	return cmp.Or(cmp.Compare(rendezvous.Score(ip, a), rendezvous.Score(ip, b)), cmp.Compare(a, b))
 }

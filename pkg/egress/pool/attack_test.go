@@ -264,7 +264,7 @@ func TestAttack_StateIsBounded(t *testing.T) {
 		}
 	}
 	m := NewMember("a", 1)
-	m.Next(Wanted{[]netip.Addr{ip1}}, moment(0))
+	m.Next(Wanted{Addresses: []netip.Addr{ip1}}, moment(0))
 	ip := networks[0].Addr()
 	for version := range uint64(100) { // always others
 		held := map[netip.Addr]uint64{}
@@ -325,7 +325,7 @@ func TestAttack_StatesDoNotQueue(t *testing.T) {
 func TestAttack_ContestsAreFew(t *testing.T) {
 	r := NewRunner(Config{NodeName: "a"})
 	m := r.member
-	m.Next(Wanted{[]netip.Addr{ip1, ip2}}, moment(0))
+	m.Next(Wanted{Addresses: []netip.Addr{ip1, ip2}}, moment(0))
 	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5, ip2: 5}}, moment(0))
 	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
 	m.Next(Networks{[]Network{subnet}}, moment(0))
@@ -383,7 +383,7 @@ func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
 		highest[ip] = 1<<64 - 1
 	}
 	at := moment(patience)
-	for _, e := range []Event{Networks{networks}, Pool{[]string{"a"}}, Tick{}, Wanted{all}, Epochs{Highest: highest, Own: highest}} {
+	for _, e := range []Event{Networks{networks}, Pool{Nodes: []string{"a"}}, Tick{}, Wanted{Addresses: all}, Epochs{Highest: highest, Own: highest}} {
 		m.Next(e, moment(0))
 	}
 	for range 4 { // to claim all, and take them

@@ -132,7 +132,7 @@ func (m *Member) claim(now time.Time) {
 			open = append(open, ip)
 		}
 	}
-	for ip, name := range Assign(open, m.candidates()) {
+	for ip, name := range Assign(open, m.siblings, m.candidates()) {
 		if name == m.name {
 			m.claims[ip] = &claim{since: now}
 		}
@@ -165,7 +165,7 @@ func (m *Member) claimant(ip netip.Addr, now time.Time, counts func(name string)
 // candidates are the live members of the pool.
 func (m *Member) candidates() (list []Candidate) {
 	for name := range m.pool {
-		c := Candidate{Name: name, Objects: func(ip netip.Addr) Objection {
+		c := Candidate{Name: name, Zone: m.zones[name], Objects: func(ip netip.Addr) Objection {
 			if v := m.vacant[ip]; v.passed[name] {
 				return Inactive
 			}
@@ -174,8 +174,9 @@ func (m *Member) candidates() (list []Candidate) {
 		switch {
 		case name == m.name:
 			c.Load = len(m.held) + len(m.claims)
+			c.Has = func(ip netip.Addr) bool { _, held := m.held[ip]; return held || m.claims[ip] != nil }
 		case m.live(name):
-			c.Load = m.peers[name].state.load()
+			c.Load, c.Has = m.peers[name].state.load(), m.peers[name].state.has
 		default:
 			continue
 		}

@@ -15,11 +15,18 @@ type Event interface {
 // Tick says that time has passed.
 type Tick struct{}
 
-// Wanted says which addresses the pool is to hold, all of them.
-type Wanted struct{ Addresses []netip.Addr }
+// Wanted says which addresses the pool is to hold, all of them. Siblings are those that are to be on different nodes and in different
+// zones, if possible: of each address the others of the same Services. None is changed any more.
+type Wanted struct {
+	Addresses []netip.Addr
+	Siblings  map[netip.Addr][]netip.Addr
+}
 
-// Pool says which nodes are in the pool, all of them.
-type Pool struct{ Nodes []string }
+// Pool says which nodes are in the pool, all of them, and in which zones, as far as that is known.
+type Pool struct {
+	Nodes []string
+	Zones map[string]string
+}
 
 // Networks says which subnets this member has, all of them.
 type Networks struct{ Networks []Network }

@@ -54,9 +54,11 @@ type Member struct {
 	began   time.Time
 	settled bool
 	// wanted are the addresses that the pool is to hold; nil if that is not known.
-	wanted map[netip.Addr]bool
+	wanted   map[netip.Addr]bool
+	siblings map[netip.Addr][]netip.Addr
 	// pool has the names of its nodes; nil if they are not known.
 	pool     map[string]bool
+	zones    map[string]string
 	peers    map[string]*peer
 	draining bool
 	// handover: it hands addresses over as [State] says.
@@ -245,7 +247,7 @@ func sorted[V any](addresses map[netip.Addr]V) []netip.Addr {
 func (Tick) apply(*Member, time.Time) []Action { return nil }
 
 func (e Wanted) apply(m *Member, _ time.Time) []Action {
-	m.wanted = setOf(e.Addresses)
+	m.wanted, m.siblings = setOf(e.Addresses), e.Siblings
 	unwanted := func(ip netip.Addr, _ uint64) bool { return !m.wanted[ip] }
 	maps.DeleteFunc(m.epochs, unwanted)
 	for _, p := range m.peers {
@@ -256,7 +258,7 @@ func (e Wanted) apply(m *Member, _ time.Time) []Action {
 }
 
 func (e Pool) apply(m *Member, _ time.Time) []Action {
-	m.pool = setOf(e.Nodes)
+	m.pool, m.zones = setOf(e.Nodes), e.Zones
 	for name, p := range m.peers {
 		p.member = p.member || m.pool[name]
 		if !p.alive && !m.pool[name] {

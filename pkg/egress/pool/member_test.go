@@ -26,8 +26,8 @@ func newTestMember(t *testing.T, wanted ...netip.Addr) *Member {
 	t.Helper()
 	m := NewMember("a", 1)
 	for _, e := range []Event{
-		Networks{[]Network{subnet}}, Pool{[]string{"a", "b", "c"}},
-		Alive{"b", true}, Alive{"c", true}, Heard{peerState("b", 1, nil)}, Heard{peerState("c", 1, nil)}, Wanted{wanted},
+		Networks{[]Network{subnet}}, Pool{Nodes: []string{"a", "b", "c"}},
+		Alive{"b", true}, Alive{"c", true}, Heard{peerState("b", 1, nil)}, Heard{peerState("c", 1, nil)}, Wanted{Addresses: wanted},
 	} {
 		m.Next(e, moment(0))
 	}
@@ -75,7 +75,7 @@ func mine(t *testing.T) netip.Addr {
 func TestMember_TakesWhatNobodyAnswersFor(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t)
-	acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
 	acts(t, m.Next(m.probed(moment(80*time.Millisecond), map[netip.Addr]string{ip: "02:00"}, ip), moment(80*time.Millisecond)))
 	if mac := m.State().Claims[ip]; mac != "02:00" {
 		t.Errorf("the claim says %q, want the MAC of the host that answered", mac)
@@ -103,7 +103,7 @@ func TestMember_OldAnswersDoNotCount(t *testing.T) {
 func TestMember_SilenceCountsWhileItIsNew(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
-	m.Next(Pool{[]string{"a", "b", "c", "d"}}, moment(0))
+	m.Next(Pool{Nodes: []string{"a", "b", "c", "d"}}, moment(0))
 	m.Next(Alive{"c", false}, moment(0))
 	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)))
 	acts(t, m.Next(Alive{"c", true}, moment(time.Second)), Probe{Addresses: []netip.Addr{ip}})
@@ -131,7 +131,7 @@ func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
 func TestMember_TakesNothingWithASilentMajority(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
-	m.Next(Pool{[]string{"a", "b", "c", "d", "e"}}, moment(0))
+	m.Next(Pool{Nodes: []string{"a", "b", "c", "d", "e"}}, moment(0))
 	m.Next(Alive{"d", true}, moment(0))
 	m.Next(Heard{State{Name: "d", Run: 1, Version: 1}}, moment(0)) // it cannot hold the address
 	probed := m.probed(moment(0), nil, ip)
@@ -158,7 +158,7 @@ func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
 	m.Next(Epochs{Highest: map[netip.Addr]uint64{ip: 7}}, moment(0))
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
 	m.Next(Heard{peerState("b", 3, nil)}, moment(0))
-	m.Next(Wanted{[]netip.Addr{ip}}, moment(0))
+	m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0))
 	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 8, Why: Unheld})
 }
 
@@ -352,7 +352,7 @@ func TestMember_StrangerGivesNothingAway(t *testing.T) {
 		"a member has it": {dead, Dead, false},
 		"nobody has it":   {nil, Drained, true},
 		"it was in the pool": {
-			append(slices.Clone(dead), Pool{[]string{"a", "b", "c", "d"}}, Alive{"d", true}, Pool{[]string{"a", "b", "c"}}), Drained, true,
+			append(slices.Clone(dead), Pool{Nodes: []string{"a", "b", "c", "d"}}, Alive{"d", true}, Pool{Nodes: []string{"a", "b", "c"}}), Drained, true,
 		},
 	} {
 		m := newTestMember(t, ip)
@@ -405,7 +405,7 @@ func TestMember_GoesOnWithItsConnections(t *testing.T) {
 		want    bool
 	}{
 		"drained":               {event: Drain{true}, passes: true, reason: HandedOver, want: true},
-		"not in the pool":       {event: Pool{[]string{"b", "c"}}, passes: true, reason: HandedOver, want: true},
+		"not in the pool":       {event: Pool{Nodes: []string{"b", "c"}}, passes: true, reason: HandedOver, want: true},
 		"an older next holder":  {event: Drain{true}, reason: HandedOver},
 		"a kernel without dup":  {older: true, event: Drain{true}, passes: true, reason: HandedOver},
 		"link down":             {event: linkDown, passes: true, reason: HandedOver},
@@ -451,7 +451,7 @@ func TestMember_ClaimOfAMemberThatHangs(t *testing.T) {
 		hanging := peerState("b", 2, nil)
 		hanging.Claims = map[netip.Addr]string{ip: mac}
 		m.Next(Heard{hanging}, moment(0))
-		acts(t, m.Next(Wanted{[]netip.Addr{ip}}, moment(0)))
+		acts(t, m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0)))
 		hanging.Version = 3
 		acts(t, m.Next(Heard{hanging}, moment(activity-1)))
 		acts(t, m.Next(Tick{}, moment(activity)), want...)
@@ -490,7 +490,7 @@ func TestMember_ProbesAreFew(t *testing.T) {
 	probes := 0
 	for ip := ip1; len(wanted) < 100; ip = ip.Next() {
 		wanted = append(wanted, ip)
-		for _, a := range m.Next(Wanted{wanted}, moment(0)) {
+		for _, a := range m.Next(Wanted{Addresses: wanted}, moment(0)) {
 			if _, is := a.(Probe); is {
 				probes++
 			}
@@ -517,7 +517,7 @@ func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
 	m := NewMember("a", 1)
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
-	m.Next(Pool{[]string{"a"}}, moment(0))
+	m.Next(Pool{Nodes: []string{"a"}}, moment(0))
 	acts(t, m.Next(Tick{}, moment(inspection-1)))
 	acts(t, m.Next(Wanted{}, moment(inspection-1)), Release{Address: ip1, Why: Unwanted})
 }
@@ -554,7 +554,7 @@ func TestMember_Majority(t *testing.T) {
 				names = append(names, name)
 				m.Next(Alive{name, i < c.live}, moment(0))
 			}
-			m.Next(Pool{names}, moment(0))
+			m.Next(Pool{Nodes: names}, moment(0))
 			m.Next(Tick{}, moment(patience))
 			m.Next(Looked{At: moment(patience), Gateway: c.gateway}, moment(patience))
 			if got := m.Majority(); got != c.want {

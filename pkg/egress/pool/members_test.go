@@ -208,7 +208,7 @@ func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
 	for _, address := range []string{"127.0.10.1", "127.0.10.3"} {
 		nodes := map[string]netip.Addr{"a": netip.MustParseAddr(address), "b": nodesOnLoopback["b"]}
 		b.setNodes(nodes, []string{"a", "b"})
-		r.SetNodes(nodes, []string{"a", "b"})
+		r.SetNodes(nodes, []string{"a", "b"}, nil)
 		b.awaitAlive(t, "a", true)
 		for found := false; !found; {
 			b.mu.Lock()

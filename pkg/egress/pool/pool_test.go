@@ -73,10 +73,46 @@ func TestPool_NewAddressesGoToTheNodeWithFewest(t *testing.T) {
 	s.run(5 * time.Second)
 	s.wanted = addresses(45)
 	for _, n := range s.nodes {
-		s.tell(n, Wanted{s.wanted})
+		s.tell(n, s.wants())
 	}
 	s.run(time.Second)
 	s.spread(s.served(), 3)
+}
+
+// TestPool_SpreadsAServicesAddresses over zones, from the beginning, after a node's death, and when it has come back and another dies.
+func TestPool_SpreadsAServicesAddresses(t *testing.T) {
+	s := newSimulation(t, 7, 6, 40)
+	s.siblings, s.zones = among(s.wanted[:3]), map[string]string{}
+	for i, n := range s.nodes {
+		s.zones[n.name] = string(rune('a' + i/2))
+		s.tell(n, s.wants())
+		s.tell(n, s.pool())
+	}
+	inZones := func(when string, want int) {
+		t.Helper()
+		zones := map[string]bool{}
+		for _, ip := range s.wanted[:3] {
+			zones[s.zones[s.holderOf(ip)]] = true
+		}
+		if len(zones) != want {
+			t.Errorf("%s: the three addresses are in %d zones, want %d", when, len(zones), want)
+		}
+	}
+	s.run(5 * time.Second)
+	inZones("at the start", 3)
+	holder := s.holderOf(s.wanted[0])
+	s.powerOff(s.named(holder))
+	s.run(time.Second)
+	inZones("its node is dead", 3)
+	other := s.holderOf(s.wanted[0])
+	s.powerOff(s.named(other))
+	s.run(time.Second)
+	inZones("its zone is dead", 2)
+	if s.holderOf(s.wanted[0]) == s.holderOf(s.wanted[1]) || s.holderOf(s.wanted[0]) == s.holderOf(s.wanted[2]) {
+		t.Error("a node has two of the addresses, and others none")
+	}
+	s.powerOn(s.named(holder))
+	s.unmoved(func() { s.run(time.Minute) })
 }
 
 func TestPool_DeadProcessIsNoDeadNode(t *testing.T) {
@@ -379,7 +415,7 @@ func TestPool_DrainOfAllKeepsTheAddresses(t *testing.T) {
 func TestPool_NodeLeavesThePool(t *testing.T) {
 	s := started(t, 3, 30)
 	for _, n := range s.nodes {
-		s.tell(n, Pool{[]string{"node-2", "node-3"}})
+		s.tell(n, Pool{Nodes: []string{"node-2", "node-3"}})
 	}
 	s.run(100 * time.Millisecond)
 	s.spread(s.served(), 2)
@@ -433,7 +469,7 @@ func TestPool_UnwantedAddressesGo(t *testing.T) {
 	gone := s.wanted[0]
 	s.wanted = s.wanted[1:]
 	for _, n := range s.nodes {
-		s.tell(n, Wanted{s.wanted})
+		s.tell(n, s.wants())
 	}
 	s.unmoved(func() { s.run(time.Second) })
 	for _, n := range s.nodes {
@@ -498,7 +534,7 @@ func TestPool_LiesAboutEpochsPass(t *testing.T) {
 func TestPool_LiarOutsideThePool(t *testing.T) {
 	s := started(t, 3, 30)
 	for _, n := range s.nodes {
-		s.tell(n, Pool{[]string{"node-1", "node-3"}})
+		s.tell(n, Pool{Nodes: []string{"node-1", "node-3"}})
 	}
 	s.run(time.Second)
 	s.spread(s.served(), 2)

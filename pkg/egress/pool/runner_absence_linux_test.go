@@ -40,7 +40,7 @@ func TestRunner_SaysWhyItIsAbsent(t *testing.T) {
 				}
 				return nil
 			}
-			r.SetNodes(map[string]netip.Addr{"a": at.Addr()}, []string{"a"})
+			r.SetNodes(map[string]netip.Addr{"a": at.Addr()}, []string{"a"}, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { r.Run(ctx) })

@@ -218,8 +218,9 @@ func (r *Runner) isDue() {
 }
 
 // SetNodes says which nodes the cluster has, at which addresses, each at one of its own, and which are in the pool. This node's own
-// address, the last one that it had, is where it speaks to the others. The map must not be changed.
-func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string) {
+// address, the last one that it had, is where it speaks to the others. Zones are those of nodes, as far as they are known. The maps must not
+// be changed.
+func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string, zones map[string]string) {
 	r.mu.Lock()
 	r.nodes, r.pool = nodes, pool
 	if self := nodes[r.config.NodeName]; self.IsValid() && self != r.address {
@@ -230,7 +231,7 @@ func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string) {
 		r.members.setNodes(nodes, pool)
 	}
 	r.mu.Unlock()
-	r.Tell(Pool{pool})
+	r.Tell(Pool{pool, zones})
 }
 
 // Status may be called at any time. What it returns must not be changed.

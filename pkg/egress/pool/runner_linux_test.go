@@ -71,8 +71,8 @@ func runNode(text string) error {
 	for name := range c.Nodes {
 		names = append(names, name)
 	}
-	r.SetNodes(c.Nodes, names)
-	r.Tell(Wanted{c.Wanted})
+	r.SetNodes(c.Nodes, names, nil)
+	r.Tell(Wanted{Addresses: c.Wanted})
 	drain := make(chan os.Signal, 1)
 	signal.Notify(drain, unix.SIGUSR1)
 	go func() {

@@ -152,7 +152,7 @@ func FuzzState(f *testing.F) {
 			}
 		}
 		m := NewMember("b", 1)
-		m.Next(Wanted{[]netip.Addr{ip1}}, moment(0))
+		m.Next(Wanted{Addresses: []netip.Addr{ip1}}, moment(0))
 		m.Next(Heard{s}, moment(0))
 		for _, part := range s.parts() {
 			m.Next(Reminded{part}, moment(0))

@@ -41,6 +41,9 @@ type simulation struct {
 	gateways bool
 	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there.
 	leases []map[netip.Addr]uint64
+	// siblings and zones are what the nodes are told of them.
+	siblings map[netip.Addr][]netip.Addr
+	zones    map[string]string
 }
 
 // overlap is two nodes having an address, since a time, and since when they hear each other. deaf: for a while they did not.
@@ -167,18 +170,40 @@ func (s *simulation) boot(n *simulatedNode) {
 	clear(n.seen)
 	clear(n.exchanged)
 	clear(n.wrong)
-	var found, names = sorted(n.kernel), []string{}
-	for _, o := range s.nodes {
-		names = append(names, o.name)
-	}
-	s.tell(n, Found{found})
+	s.tell(n, Found{sorted(n.kernel)})
 	if s.leases != nil {
 		s.tell(n, s.epochs(n))
 	}
 	s.tell(n, Networks{s.networks(n)})
-	s.tell(n, Pool{names})
-	s.tell(n, Wanted{s.wanted})
+	s.tell(n, s.pool())
+	s.tell(n, s.wants())
 	s.tell(n, Drain{n.draining})
+}
+
+// pool is that of all nodes.
+func (s *simulation) pool() Pool {
+	pool := Pool{Zones: s.zones}
+	for _, n := range s.nodes {
+		pool.Nodes = append(pool.Nodes, n.name)
+	}
+	return pool
+}
+
+func (s *simulation) wants() Wanted { return Wanted{s.wanted, s.siblings} }
+
+// named returns a node.
+func (s *simulation) named(name string) *simulatedNode {
+	return s.nodes[slices.IndexFunc(s.nodes, func(n *simulatedNode) bool { return n.name == name })]
+}
+
+// holderOf returns the name of a node whose kernel has an address, and whose machine is on.
+func (s *simulation) holderOf(ip netip.Addr) string {
+	for _, n := range s.nodes {
+		if _, has := n.kernel[ip]; has && !n.off {
+			return n.name
+		}
+	}
+	return ""
 }
 
 func (s *simulation) networks(n *simulatedNode) []Network {

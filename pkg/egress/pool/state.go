@@ -62,9 +62,14 @@ func (s State) objects(ip netip.Addr) Objection {
 
 // full tells whether a member with this state has as many addresses as it may, and this one is none of them.
 func (s State) full(ip netip.Addr) bool {
+	return s.load() >= mostAddresses && !s.has(ip)
+}
+
+// has tells whether a member with this state has an address, or is about to get it.
+func (s State) has(ip netip.Addr) bool {
 	_, held := s.Held[ip]
 	_, claimed := s.Claims[ip]
-	return s.load() >= mostAddresses && !held && !claimed
+	return held || claimed
 }
 
 // load is how many addresses a member with this state has, or is about to get.
