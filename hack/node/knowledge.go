@@ -9,6 +9,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -41,7 +42,11 @@ func (n *Node) Knows(cluster oracle.Cluster, families ...v1.IPFamily) error {
 
 // claimConfig has the arguments that decide what a Service claims.
 func claimConfig(a oracle.Arguments) egress.Config {
-	return egress.Config{AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs}
+	mode := holders.Auto
+	if a.SteeringOff {
+		mode = holders.Off
+	}
+	return egress.Config{Steering: egress.Steering{Mode: mode}, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs}
 }
 
 func planObjects(cluster oracle.Cluster) egress.Objects {
@@ -60,7 +65,7 @@ func knowledge(in plan.Input) []string {
 			endpoints = append(endpoints, fmt.Sprint(e.Addr, e.Pod))
 		}
 		slices.Sort(endpoints)
-		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.EgressIP, c.Refused, slices.Compact(endpoints)))
+		lines = append(lines, fmt.Sprint(c.Service, c.Created.Unix(), c.Addresses(), c.Refused, slices.Compact(endpoints)))
 	}
 	slices.Sort(lines)
 	return lines

@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	configv1 "github.com/openshift/api/config/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -100,7 +103,7 @@ func planOf(c oracle.Cluster, family v1.IPFamily, scope placement.Scope, node st
 	known := objects(c)
 	known.Held = map[netip.Addr]bool{}
 	for _, ip := range c.Held[node] {
-		known.Held[ip] = true
+		known.Held[ip] = !c.SteeringOff
 	}
 	for _, a := range c.Attached[node] {
 		known.Attachments = append(known.Attachments, plan.Attachment{
@@ -175,6 +178,10 @@ func text(c oracle.Cluster) string {
 
 func objects(c oracle.Cluster) egress.Objects {
 	objects := egress.Objects{Services: c.Services, EndpointSlices: c.EndpointSlices, Nodes: c.Nodes, Network: c.Network}
+	for node, chosen := range c.Chosen {
+		text, _ := json.Marshal(chosen) // addresses have a form in JSON
+		objects.Leases = append(objects.Leases, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Annotations: map[string]string{holders.ChoicesAnnotation: string(text)}}})
+	}
 	for _, cidr := range c.ServiceCIDRs {
 		objects.ServiceCIDRs = append(objects.ServiceCIDRs, cidr.Spec.CIDRs...)
 	}
@@ -182,7 +189,12 @@ func objects(c oracle.Cluster) egress.Objects {
 }
 
 func config(a oracle.Arguments) egress.Config {
+	mode := holders.Auto
+	if a.SteeringOff {
+		mode = holders.Off
+	}
 	return egress.Config{
+		Steering:     egress.Steering{Mode: mode},
 		ClusterCIDRs: a.ClusterCIDRs, Exclusions: a.ExcludeCIDRs, ExcludeNodes: a.ExcludeNodes, AllowNodeIPs: a.AllowNodeIPs,
 		AllowedCIDRs: a.AllowedCIDRs, NamespaceCIDRs: a.NamespaceCIDRs, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs,
 		Pool: egress.Pool{Networks: a.AssignCIDRs, Nodes: labels.Nothing()},
@@ -251,6 +263,7 @@ func (r random) cluster() oracle.Cluster {
 		Services:  repeated(r, 8, r.service),
 		Nodes:     repeated(r, 3, r.node),
 		Held:      map[string][]netip.Addr{},
+		Chosen:    map[string]map[string]map[netip.Addr]netip.Addr{},
 		Attached:  map[string][]oracle.Attachment{},
 		Arguments: r.arguments(),
 	}
@@ -259,6 +272,7 @@ func (r random) cluster() oracle.Cluster {
 			c.Held[node] = append(c.Held[node], netip.MustParseAddr(ip))
 		}
 		c.Attached[node] = r.attachments()
+		c.Chosen[node] = r.choices()
 	}
 	for i, svc := range c.Services { // names are unique
 		svc.Name = fmt.Sprintf("s%d", i)
@@ -287,9 +301,27 @@ func (r random) arguments() oracle.Arguments {
 	a.AllowedCIDRs = one(r, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"), prefixes("203.0.113.0/24", "2001:db8::/32"))
 	a.NamespaceCIDRs = one(r, nil, nil, nil, map[string][]netip.Prefix{"a": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
 		map[string][]netip.Prefix{"*": prefixes("203.0.113.0/24", "2001:db8:113::/48")}, map[string][]netip.Prefix{"b": prefixes("203.0.113.0/24"), "*": prefixes("2001:db8::/32")})
+	a.SteeringOff = r.IntN(4) == 0
 	a.AssignCIDRs = one(r, nil, nil, prefixes("203.0.113.2/31", "2001:db8::/127"))
 	a.ExcludeCIDRs = one(r, prefixes("169.254.0.0/16", "224.0.0.0/4", "fe80::/10"), nil, prefixes("198.51.100.0/24"))
 	return a
+}
+
+// choices are a node's, for any pods.
+func (r random) choices() map[string]map[netip.Addr]netip.Addr {
+	choices := map[string]map[netip.Addr]netip.Addr{}
+	for range r.IntN(6) {
+		service := fmt.Sprintf("%s/s%d", one(r, namespaces...), r.IntN(8))
+		pod, ip := netip.MustParseAddr(one(r, podIPs...)), netip.MustParseAddr(one(r, egressIPs...))
+		if ip.Is4() != pod.Is4() {
+			continue
+		}
+		if choices[service] == nil {
+			choices[service] = map[netip.Addr]netip.Addr{}
+		}
+		choices[service][pod] = ip
+	}
+	return choices
 }
 
 func (r random) service() *v1.Service {
@@ -319,7 +351,7 @@ func (r random) service() *v1.Service {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations["network.openshift.io/egress-ip"] = one(r, one(r, egressIPs...), one(r, egressIPs...), one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))
+		svc.Annotations["network.openshift.io/egress-ip"] = one(r, one(r, egressIPs...), one(r, egressIPs...), strings.Join(egressIPs, ","), one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))
 		if r.IntN(3) == 0 {
 			svc.Spec.ClusterIP = v1.ClusterIPNone
 			svc.Spec.Ports = svc.Spec.Ports[:r.IntN(len(svc.Spec.Ports)+1)]

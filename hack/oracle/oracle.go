@@ -24,6 +24,9 @@ type Cluster struct {
 	// Held are the addresses on nodes' interfaces, by the names of the nodes, without those on loopback and on
 	// interfaces that do not answer ARP.
 	Held map[string][]netip.Addr
+	// Chosen are the egress IPs that nodes have chosen for their pods, by the names of the nodes, the Service (namespace/name) and the pods'
+	// addresses, as Leases say.
+	Chosen map[string]map[string]map[netip.Addr]netip.Addr
 	// Attached are the addresses of pods on nodes, by the names of the nodes, as the nodes' network plugins told.
 	Attached map[string][]Attachment
 	Arguments
@@ -82,7 +85,8 @@ func (c Cluster) steeredTo(node string, isHere func(endpoint) bool) map[netip.Ad
 	for _, svc := range c.Services {
 		for _, claim := range c.claims(svc) {
 			for _, e := range endpoints {
-				if slices.Contains(c.Held[node], claim.ip) && e.isOf(svc) && e.addr.Is4() == claim.ip.Is4() && !isHere(e) {
+				may := !c.hasSeveral(svc, claim.v6) || e.node == "" || c.Chosen[e.node][nameOf(svc).String()][e.addr] == claim.ip
+				if slices.Contains(c.Held[node], claim.ip) && may && e.isOf(svc) && e.addr.Is4() == claim.ip.Is4() && !isHere(e) {
 					steered[e.addr] = true
 				}
 			}
@@ -100,14 +104,14 @@ func (c Cluster) bindings(node string, counts func(endpoint) bool) []Binding {
 	}
 	bound := map[target]Binding{}
 	endpoints := c.endpointsOn(node)
-	named := podNamespaces(c.endpoints())
+	named, picks := podNamespaces(c.endpoints()), c.newPicks(node)
 	for _, svc := range c.oldestFirst() {
-		for _, claim := range c.claims(svc) {
-			if !c.mayHave(svc.Namespace, claim) || c.ownerOf(claim.ip) != svc.Namespace {
-				continue
-			}
+		for _, claim := range c.granted(svc) {
 			for _, e := range endpoints {
 				if !counts(e) || !e.isOf(svc) || e.addr.Is4() != claim.ip.Is4() || !c.isPod(e) || e.isOfAnotherNamespace(named) || c.hasAnotherPod(node, e) {
+					continue
+				}
+				if c.hasSeveral(svc, claim.v6) && picks.of(nameOf(svc).String(), e, c.granted(svc)) != claim.ip {
 					continue
 				}
 				for _, protocol := range c.protocolsOf(svc) {

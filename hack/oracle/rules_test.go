@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/hack/apply"
 	"github.com/openshift/origin-node/hack/oracle"
@@ -90,6 +92,23 @@ func TestRules(t *testing.T) {
 		other.Namespace, other.CreationTimestamp = "b", metav1.Unix(1, 0)
 		c.Services = append(c.Services, other)
 	}
+	two := func(c *oracle.Cluster, svc *v1.Service) {
+		named("203.0.113.9,203.0.113.8")(c, svc)
+		allow("203.0.113.0/24")(c, svc)
+	}
+	chosen := func(ip string) change {
+		return func(c *oracle.Cluster, _ *v1.Service) {
+			c.EndpointSlices[0].Endpoints[0].NodeName = ptr.To("n0")
+			c.Chosen = map[string]map[string]map[netip.Addr]netip.Addr{"n0": {"a/web": {onlyPod: netip.MustParseAddr(ip)}}}
+		}
+	}
+	many := func(n int) string {
+		var ips []string
+		for i := range n {
+			ips = append(ips, fmt.Sprintf("203.0.113.%d", 9+i))
+		}
+		return strings.Join(ips, ",")
+	}
 	const first = "203.0.113.1"
 	for _, rule := range []struct {
 		name   string
@@ -111,7 +130,13 @@ func TestRules(t *testing.T) {
 		{name: "named, in a network of the namespace", change: []change{named("203.0.113.9"), pin("a", "203.0.113.0/24")}, leaves: "203.0.113.9"},
 		{name: "named, in a network of all others", change: []change{named("203.0.113.9"), pin("*", "203.0.113.0/24")}, leaves: "203.0.113.9"},
 		{name: "named, and an external IP", change: []change{annotated(egress.EgressIPAnnotation, first)}, leaves: first},
-		{name: "named, two of a family", change: []change{named("203.0.113.9,203.0.113.8"), allow("203.0.113.0/24")}, refused: "InvalidAnnotation"},
+		{name: "named, two of a family, of a pod whose node is not known", change: []change{two}, leaves: "203.0.113.9"},
+		{name: "named, two of which one is allowed", change: []change{named("203.0.113.9,203.0.113.8"), allow("203.0.113.8/32")}, leaves: "203.0.113.8", refused: "NotAllowed"},
+		{name: "named, two, and the node has chosen", change: []change{two, chosen("203.0.113.8")}, leaves: "203.0.113.8"},
+		{name: "named, two, and the node has not chosen", change: []change{two, chosen("203.0.113.7")}, refused: "AddressNotChosen", later: true},
+		{name: "named, two where nothing is steered", change: []change{two, func(c *oracle.Cluster, _ *v1.Service) { c.SteeringOff = true }}, refused: "InvalidAnnotation"},
+		{name: "named, as many as there may be", change: []change{named(many(16)), allow("203.0.113.0/24")}, leaves: "203.0.113.14"},
+		{name: "named, one more than there may be", change: []change{named(many(17)), allow("203.0.113.0/24")}, refused: "InvalidAnnotation"},
 		{name: "nonsense is named", change: []change{named("203.0.113")}, refused: "InvalidAnnotation"},
 		{name: "headless", change: []change{headless}},
 		{name: "headless, and named", change: []change{headless, named("203.0.113.9"), allow("203.0.113.0/24")}, leaves: "203.0.113.9"},

@@ -58,6 +58,7 @@ func (c Cluster) addressesOf(svc *v1.Service) []address {
 }
 
 // namedBy returns the addresses that the annotation egress-ip names, as far as they can be read. wrong: it cannot be understood.
+// "Up to 16 of each IP family; one where nothing is steered."
 //
 // "An address that the Service also has as an external IP, or by a load balancer whose IPs count, is judged as such."
 func (c Cluster) namedBy(svc *v1.Service) (addresses []address, given, wrong bool) {
@@ -65,7 +66,10 @@ func (c Cluster) namedBy(svc *v1.Service) (addresses []address, given, wrong boo
 	if !given {
 		return nil, false, false
 	}
-	seen := map[bool]bool{}
+	seen, most := map[bool]int{}, 16
+	if c.SteeringOff {
+		most = 1
+	}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil || ip.Zone() != "" || ip.Is4In6() {
@@ -78,7 +82,8 @@ func (c Cluster) namedBy(svc *v1.Service) (addresses []address, given, wrong boo
 			a.balanced = c.LoadBalancerIPs && slices.ContainsFunc(loadBalancerIPs(svc), is)
 			a.annotated = !a.balanced
 		}
-		wrong, seen[a.v6] = wrong || seen[a.v6], true
+		seen[a.v6]++
+		wrong = wrong || seen[a.v6] > most
 		addresses = append(addresses, a)
 	}
 	return addresses, true, wrong
@@ -107,7 +112,7 @@ func loadBalancerIPs(svc *v1.Service) (addresses []address) {
 	return addresses
 }
 
-// Claims returns the egress IPs that a Service claims, one of each IP family at most, granted or not.
+// Claims returns the egress IPs that a Service claims, granted or not.
 func (c Cluster) Claims(svc *v1.Service) (ips []netip.Addr) {
 	for _, claim := range c.claims(svc) {
 		ips = append(ips, claim.ip)

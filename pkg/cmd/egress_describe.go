@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -61,6 +62,7 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	if d.held != nil {
 		line("Egress IP:", describeAddress(*d.held, now))
 	}
+	describeChoice(line, d)
 	if d.Binding != nil && d.Outcome != plan.Unchanged {
 		for _, fault := range now.faultsOf(familyOf(d.Pod)) {
 			line("Steering:", fault)
@@ -78,6 +80,39 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 		label = ""
 	}
 	fmt.Fprintf(out, "  This packet would %s.\n", kernel.Printable(fate(d, now)))
+}
+
+// describeChoice prints how the egress IPs of a Service with several compare for the pod's node, as things stand now.
+func describeChoice(line func(label, text string), d decision) {
+	if d.held == nil || len(d.others) == 0 {
+		return
+	}
+	label := "Choice:"
+	for _, a := range append([]status.Address{*d.held}, d.others...) {
+		text := a.IP.String() + ", " + standingOfAlternative(a, d)
+		if a.IP == d.Binding.EgressIP {
+			text += "; the pod keeps it as long as the Service has it"
+		}
+		line(label, text)
+		label = ""
+	}
+	line("", "A node chooses for a new pod what its zone has, else what any node has; of these by the pod's UID.")
+}
+
+// standingOfAlternative says what counts for an egress IP when a node chooses.
+func standingOfAlternative(a status.Address, d decision) string {
+	zone, of := d.zones[d.podNode], d.zones[a.Holder]
+	switch {
+	case a.State == stateUnclaimed:
+		return "which no node has"
+	case a.State == stateLost:
+		return "lost with " + a.Holder
+	case zone != "" && of == zone:
+		return fmt.Sprintf("on %s in the pod's zone %s", a.Holder, zone)
+	case of != "":
+		return fmt.Sprintf("on %s in the zone %s", a.Holder, of)
+	}
+	return "on " + a.Holder
 }
 
 func (d decision) isHere() bool { return d.Here != nil && *d.Here }

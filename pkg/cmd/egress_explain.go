@@ -38,7 +38,8 @@ A JSON or YAML document has
   pod         ip, family, and the endpoints that Services' EndpointSlices have for it:
               addr, pod {namespace, name}, node
   decisions   pod, protocol, destination, outcome, leavesAs, binding {pod, protocol,
-              egressIP, service}, field, owner {namespace, name}, refusals, because,
+              egressIP, service}, field, owner {namespace, name}, alternatives (all egress
+              IPs of the Service, if it has several), refusals, because,
               to {addr, kind, cidr, node, service, excluded}, here (whether this node
               writes the rules of the binding), via {way, node} as in 'openshift egress
               list --help' (omitted if this node does not write the rules, or the packet
@@ -48,9 +49,9 @@ A JSON or YAML document has
 or, for a Service,
 
   service     namespace, name
-  claims      family, service, created, egressIP, field, loadBalancer, annotated, protocols,
-              refusal, owner {namespace, name}, and endpoints: endpoint, decision
-              (as above), refusal
+  claims      one for each egress IP: family, service, created, egressIP, field,
+              loadBalancer, annotated, protocols, refusal, owner {namespace, name}, and
+              endpoints: endpoint, decision (as above), refusal
 
 An outcome is EgressIP (the packet leaves from the address in leavesAs, unless via drops it),
 Unchanged (egress SNAT does not change it) or EndpointDecides (the destination is a Service's,
@@ -245,6 +246,9 @@ type decision struct {
 	// held is where the egress IP is; nil if this node does not know, or if egress SNAT does not change
 	// the packet.
 	held *status.Address
+	// others are where the Service's further egress IPs are, and zones those of nodes, by name, if it has several.
+	others []status.Address
+	zones  map[string]string
 }
 
 // explainedPod is the JSON and YAML document about a pod.
@@ -286,6 +290,7 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 		}
 		if d.Binding != nil {
 			d.route(e, known, here)
+			d.zones = family.Input.Zones()
 		}
 		result.Decisions = append(result.Decisions, d)
 	}
@@ -308,6 +313,11 @@ func (d *decision) route(e *plan.Explainer, known addresses, here bool) {
 		d.Via = known.via(d.Binding.EgressIP, d.podNode)
 	}
 	d.held = known.of[d.Binding.EgressIP]
+	for _, ip := range d.Alternatives {
+		if at := known.of[ip]; at != nil && ip != d.Binding.EgressIP {
+			d.others = append(d.others, *at)
+		}
+	}
 }
 
 // tracer returns a function that returns the rules that a packet matches in the node's back end.
@@ -362,19 +372,17 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 	result := explainedService{standing: now, Service: o.service, Claims: []claimOfFamily{}}
 	elsewhere, known := "", knownBy(s)
 	for i, e := range explainers(ofCluster(s)) {
-		state, claims := e.ExplainService(o.service, o.destination)
-		if !claims {
-			continue
-		}
-		family := s.Families[i].Family
-		if o.destination.IsValid() && o.destination.Is4() != (family == "IPv4") {
+		family, states := s.Families[i].Family, e.ExplainService(o.service, o.destination)
+		if len(states) > 0 && o.destination.IsValid() && o.destination.Is4() != (family == "IPv4") {
 			elsewhere = family
 			continue
 		}
-		state.Endpoints = slices.DeleteFunc(state.Endpoints, func(e plan.EndpointState) bool {
-			return o.only != "" && e.Decision.Protocol != o.only && e.Decision.Protocol != plan.All
-		})
-		result.Claims = append(result.Claims, claimOfFamily{family, state, known.of[state.EgressIP]})
+		for _, state := range states {
+			state.Endpoints = slices.DeleteFunc(state.Endpoints, func(e plan.EndpointState) bool {
+				return o.only != "" && e.Decision.Protocol != o.only && e.Decision.Protocol != plan.All
+			})
+			result.Claims = append(result.Claims, claimOfFamily{family, state, known.of[state.EgressIP]})
+		}
 	}
 	switch {
 	case len(result.Claims) == 0 && elsewhere != "":

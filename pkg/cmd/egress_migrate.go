@@ -149,8 +149,8 @@ func compareOutlooks(before, after []egress.Outlook) error {
 		byName := func(a, b plan.Service) int { return cmp.Compare(a.String(), b.String()) }
 		for _, service := range slices.SortedFunc(maps.Keys(before[i].Claims), byName) {
 			claim := before[i].Claims[service]
-			if later := after[i].Claims[service]; claim.Refused == "" && claim != later {
-				return fmt.Errorf("the Service %s has the egress IP %s now, and does not then", service, claim.EgressIP)
+			if later := after[i].Claims[service]; claim.Refused == "" && !claim.Equal(later) {
+				return fmt.Errorf("the Service %s has the egress IPs %v now, and does not then", service, claim.EgressIPs)
 			}
 		}
 		a, err := json.Marshal(before[i].Bindings)

@@ -31,6 +31,8 @@ The reasons, of whole claims first:
   EndpointOutsideCluster  the endpoint is a node's address, or in no cluster CIDR
   PodOfOtherNamespace     the endpoint is a pod of another namespace
   AddressOfOtherPod       the endpoint names a pod that does not have the address (any more)
+  AddressNotChosen        the Service has several egress IPs, and the pod's node has not said
+                          which one it chose
 
 -o wide adds FIELD (the field of the Service that has the
 egress IP), OWNER (the oldest Service that has the egress IP), POD and NODE.
@@ -45,7 +47,7 @@ document per line, YAML separates documents by "---". A document has
               (omitted if the node's version does not know of steering)
   refusals    service {namespace, name}, egressIP, field, owner {namespace, name},
               podIP, protocol, pod {namespace, name}, node, reason, message
-              (egressIP is omitted if it is unreadable, podIP and protocol if all are
+              (egressIP is omitted if it is unreadable or one of several, podIP and protocol if all are
               refused, owner if the address has none, pod and node if unknown)`
 
 const egressRefusedExample = `  # All refusals with their reasons
@@ -92,7 +94,12 @@ func newEgressRefusedCommand(o *egressOptions) *cobra.Command {
 var refusalListing = listing[listedRefusal]{
 	columns: []column[listedRefusal]{
 		{"SERVICE", false, func(r listedRefusal, _ time.Time) string { return r.Service.String() }},
-		{"EGRESS IP", false, func(r listedRefusal, _ time.Time) string { return addrOr(r.EgressIP, "<unreadable>") }},
+		{"EGRESS IP", false, func(r listedRefusal, _ time.Time) string {
+			if r.PodIP.IsValid() {
+				return addrOr(r.EgressIP, "<several>")
+			}
+			return addrOr(r.EgressIP, "<unreadable>")
+		}},
 		{"POD IP", false, func(r listedRefusal, _ time.Time) string { return addrOr(r.PodIP, "<all>") }},
 		{"PROTOCOL", false, func(r listedRefusal, _ time.Time) string {
 			if r.Protocol == "" {

@@ -124,9 +124,11 @@ func (s *steerer) troubles() map[plan.Service][]trouble {
 		if len(byAddress) == 0 {
 			continue
 		}
-		for service, ip := range s.state.claims(family) {
-			if t, found := byAddress[ip]; found {
-				troubles[service] = append(troubles[service], t)
+		for service, ips := range s.state.claims(family) {
+			for _, address := range ips {
+				if t, found := byAddress[address.IP]; found {
+					troubles[service] = append(troubles[service], t)
+				}
 			}
 		}
 	}
@@ -155,13 +157,13 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
 }
 
 // claims returns the egress IPs of a family that Services claim, by these.
-func (s *state) claims(family v1.IPFamily) map[plan.Service]netip.Addr {
+func (s *state) claims(family v1.IPFamily) map[plan.Service][]plan.Address {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	claims := map[plan.Service]netip.Addr{}
+	claims := map[plan.Service][]plan.Address{}
 	for name, svc := range s.services {
 		if part := svc.parts[family]; part != nil && part.claim != nil {
-			claims[planName(name)] = part.claim.EgressIP
+			claims[planName(name)] = part.claim.Addresses()
 		}
 	}
 	return claims

@@ -17,9 +17,11 @@ const (
 	// each family, separated by commas. A family that is not named has none then.
 	Annotation = "network.openshift.io/egress-snat"
 	// EgressIPAnnotation on a Service names its egress IPs, whether or not it has them as external IPs or by a load
-	// balancer: at most one of each IP family, separated by commas. A family that is not named has none then. Of
-	// Annotation only "false" counts beside it.
+	// balancer: up to MostEgressIPs of each IP family, separated by commas, and each pod leaves from one of them; one if nothing is
+	// steered. A family that is not named has none then. Of Annotation only "false" counts beside it.
 	EgressIPAnnotation = "network.openshift.io/egress-ip"
+	// MostEgressIPs is how many egress IPs of an IP family a Service may have.
+	MostEgressIPs = 16
 )
 
 // wish is what a Service's annotation says.
@@ -39,7 +41,8 @@ func parseWish(annotations map[string]string) wish {
 	case value == "false":
 		return wish{off: true}
 	}
-	ips, wrong := parseNames(Annotation, value, true, "use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas")
+	ips, wrong := parseNames(Annotation, value, names{mapped: true, most: 1, tooMany: "two", beyond: "a pod leaves from one",
+		advice: "use \"true\", \"false\", or one of the Service's addresses of each IP family, separated by commas"})
 	if wrong != "" {
 		return wish{wrong: wrong}
 	}
@@ -50,14 +53,33 @@ func parseWish(annotations map[string]string) wish {
 	return w
 }
 
-// parseNames returns the addresses that an annotation's value names, as far as they can be read, and what is wrong with it, and what to
-// do. Mapped: IPv4 addresses in IPv6 form are read, too.
-func parseNames(annotation, value string, mapped bool, advice string) (ips []netip.Addr, wrong string) {
+// names says what an annotation may name: most addresses of each IP family, what to call more of them, and why no more; mapped allows
+// IPv4 ones in IPv6 form. The advice says how to write them.
+type names struct {
+	mapped                  bool
+	most                    int
+	tooMany, beyond, advice string
+}
+
+// egressIPNames is what EgressIPAnnotation may name.
+func egressIPNames(config Config) names {
+	n := names{most: MostEgressIPs, tooMany: fmt.Sprintf("more than %d", MostEgressIPs), beyond: "each pod leaves from one of them, and there may be no more", advice: "name IP addresses, separated by commas"}
+	if config.Steering.off() {
+		n.most, n.tooMany, n.beyond = 1, "two", "nodes choose among several for their pods only with proxyArguments.egress-snat-steering"
+		if config.Steering.Unavailable != nil {
+			n.beyond = "this node cannot steer packets, as the log of its start says, so it cannot choose among several for its pods"
+		}
+	}
+	return n
+}
+
+// parseNames returns the addresses that an annotation's value names, as far as they can be read, and what is wrong with it, and what to do.
+func parseNames(annotation, value string, may names) (ips []netip.Addr, wrong string) {
 	count := map[v1.IPFamily]int{}
 	for text := range strings.SplitSeq(value, ",") {
 		ip, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil || ip.Zone() != "" || ip.Is4In6() && !mapped { // a zone is any text
-			wrong = fmt.Sprintf("annotation %s has the value %.100q; %s", annotation, value, advice)
+		if err != nil || ip.Zone() != "" || ip.Is4In6() && !may.mapped { // a zone is any text
+			wrong = fmt.Sprintf("annotation %s has the value %.100q; %s", annotation, value, may.advice)
 			continue
 		}
 		ip = ip.Unmap()
@@ -65,8 +87,8 @@ func parseNames(annotation, value string, mapped bool, advice string) (ips []net
 		count[familyOf(ip)]++
 	}
 	for _, family := range families {
-		if count[family] > 1 && wrong == "" {
-			wrong = fmt.Sprintf("annotation %s names two %s addresses; a pod leaves from one", annotation, family)
+		if count[family] > may.most && wrong == "" {
+			wrong = fmt.Sprintf("annotation %s names %s %s addresses; %s", annotation, may.tooMany, family, may.beyond)
 		}
 	}
 	return ips, wrong
@@ -113,12 +135,17 @@ func egressIPsOf(object *v1.Service, config Config) egressIPs {
 	}
 	result := egressIPs{given: true, served: familiesOf(object)}
 	var ips []netip.Addr
-	ips, result.wrong = parseNames(EgressIPAnnotation, value, false, "name one address of each IP family, separated by commas")
+	ips, result.wrong = parseNames(EgressIPAnnotation, value, egressIPNames(config))
 	external, balanced := ipsOf(externalIPs(object)), map[netip.Addr]bool{}
 	if config.LoadBalancerIPs {
 		balanced = ipsOf(balancedIPs(object))
 	}
+	seen := map[netip.Addr]bool{}
 	for _, ip := range ips {
+		if seen[ip] {
+			continue
+		}
+		seen[ip] = true
 		result.candidates = append(result.candidates, candidate{
 			ip: ip, field: "metadata.annotations[" + EgressIPAnnotation + "]",
 			loadBalancer: !external[ip] && balanced[ip], annotated: !external[ip] && !balanced[ip],
@@ -137,19 +164,16 @@ func ipsOf(candidates []candidate) map[netip.Addr]bool {
 	return ips
 }
 
-// of returns the first address of a family; nil if there is none.
-func (e egressIPs) of(family v1.IPFamily) *candidate {
-	for i := range e.candidates {
-		if familyOf(e.candidates[i].ip) == family {
-			return &e.candidates[i]
-		}
-	}
-	return nil
+// of returns the addresses of a family.
+func (e egressIPs) of(family v1.IPFamily) []candidate {
+	return ofFamily(family, e.candidates, func(c candidate) netip.Addr { return c.ip })
 }
 
-// choose is as that of a wish, which is the Service's, and counts only if it is wrong.
+// choose is as that of a wish, which is the Service's, and counts only if it is wrong. It returns the first address of the family.
 func (e egressIPs) choose(family v1.IPFamily, w wish) (chosen *candidate, reason plan.Reason, because string) {
-	chosen = e.of(family)
+	if all := e.of(family); len(all) > 0 {
+		chosen = &all[0]
+	}
 	switch {
 	case e.wrong != "" && (chosen != nil || slices.Contains(e.served, family)):
 		return chosen, plan.InvalidAnnotation, e.wrong

@@ -9,8 +9,9 @@ import (
 // AdmissionPolicy returns a policy by which the API server refuses, at apply, Services whose claims a plan of this configuration refuses
 // whatever other objects there are, and what puts it in force.
 func AdmissionPolicy(config Config) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	may := egressIPNames(config)
 	return admission.Policy(admission.Config{
-		Annotation: Annotation, EgressIPAnnotation: EgressIPAnnotation,
+		Annotation: Annotation, EgressIPAnnotation: EgressIPAnnotation, MostEgressIPs: may.most, TooMany: may.tooMany, Beyond: may.beyond,
 		ClusterCIDRs: config.ClusterCIDRs, AllowedCIDRs: config.AllowedCIDRs, NamespaceCIDRs: config.NamespaceCIDRs,
 		LoadBalancerIPs: config.LoadBalancerIPs, AllProtocols: config.AllProtocols,
 	})

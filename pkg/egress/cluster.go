@@ -60,6 +60,7 @@ func (s *state) deleteNode(name string) (changed bool) {
 		changed = true
 	}
 	delete(s.nodes, name)
+	changed = s.forgetChoices(name) || changed
 	s.registered.forget(name)
 	return changed
 }

@@ -150,6 +150,7 @@ func (s *state) tellEndpoints(owner types.NamespacedName, before, after []plan.E
 	if s.steerSlice(owner, before, after) {
 		changed = here
 	}
+	s.dropAssumed(owner)
 	if before, after = ownEndpoints(s.placement, before), ownEndpoints(s.placement, after); changed == nothing || slices.Equal(before, after) {
 		return changed
 	}

@@ -244,7 +244,7 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 		for _, refusal := range r.refusals[service][family] {
 			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
 			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofFew: ofPod && !r.allKnowPods}
-			if refusal.Reason == plan.AddressOfOtherPod {
+			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
 			if !slices.Contains(warnings, w) {
@@ -266,6 +266,9 @@ func told(about v1.ObjectReference, troubles []trouble) (warnings []warning) {
 // note returns what an Event about a Service says.
 func (r *eventRecorder) note(refusal plan.Refusal) string {
 	note := "No egress IP: " + refusal.Message
+	if !refusal.Pod.IsValid() && r.state.grantsSome(refusal.Service, familyOf(refusal.EgressIP)) {
+		note = "Not all egress IPs: " + refusal.Message
+	}
 	if refusal.Pod.IsValid() {
 		note = "No egress IP for some endpoints: " + refusal.Message + ". 'openshift egress refused' on a node lists all."
 	}

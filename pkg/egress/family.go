@@ -82,7 +82,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	e.steerer.synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return holders.Earlier(result.Wake, wake), result.Err != nil || result.Waiting
+	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.nextChoice(f.name)), result.Err != nil || result.Waiting
 }
 
 // inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.
@@ -95,6 +95,7 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 
 // update brings the plan up to date and returns what that changed.
 func (f *family) update(regular bool) plan.Change {
+	f.extension.state.setHolders(f.name, f.extension.steerer.holders(f.name))
 	if !regular || !f.extension.config.Audit {
 		return f.extension.state.update(f.name)
 	}

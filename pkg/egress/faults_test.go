@@ -102,7 +102,7 @@ func TestFaults_OfThePool(t *testing.T) {
 		}
 		return nil
 	}})
-	e.pool.runner.SetNodes(map[string]netip.Addr{"node-a": netip.MustParseAddr("127.0.20.1")}, []string{"node-a"})
+	e.pool.runner.SetNodes(map[string]netip.Addr{"node-a": netip.MustParseAddr("127.0.20.1")}, []string{"node-a"}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { e.pool.runner.Run(ctx) })

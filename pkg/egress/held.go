@@ -69,7 +69,7 @@ func (s *state) setHeld(held map[netip.Addr]bool) (changed bool) {
 // claims tells whether a Service claims an egress IP of which is says so.
 func (svc service) claims(is func(netip.Addr) bool) bool {
 	for _, part := range svc.parts {
-		if part.claim != nil && is(part.claim.EgressIP) {
+		if part.claim != nil && part.claim.Claims(is) {
 			return true
 		}
 	}
@@ -163,7 +163,7 @@ func (s *state) countSteered(times map[located]int, addrs []netip.Addr, by int) 
 // steered tells whether other nodes may steer the packets of an endpoint here.
 func (s *state) steered(l located) bool {
 	part := s.partOf(l)
-	return part != nil && part.claim != nil && s.placement.Steered(part.claim, l.endpoint)
+	return part != nil && part.claim != nil && s.placement.Steered(part.claim, l.endpoint, s.choices.may)
 }
 
 // partOf returns what the Service of an endpoint takes part with in the plan of the endpoint's family.
@@ -198,8 +198,8 @@ func differing[T comparable](a, b []T) (restOfA, restOfB []T) {
 
 // claimedIPs are the egress IPs that Services claim in one IP family.
 type claimedIPs struct {
-	// claims counts those on each.
-	claims map[netip.Addr]int
+	// claims counts those on each, alternatives those of Services with several.
+	claims, alternatives map[netip.Addr]int
 	// sorted has the addresses; nil if it has to be made anew.
 	sorted []netip.Addr
 }
@@ -228,12 +228,28 @@ func (c *claimedIPs) count(p *part, by int) {
 	if p == nil || p.claim == nil || !p.claim.EgressIP.IsValid() {
 		return
 	}
-	ip := p.claim.EgressIP
-	before := c.claims[ip]
-	if c.claims[ip] = before + by; before+by == 0 {
-		delete(c.claims, ip)
+	for _, address := range p.claim.Addresses() {
+		if p.claim.Several() {
+			countOf(c.alternatives, address.IP, by)
+		}
+		if appears := countOf(c.claims, address.IP, by); appears {
+			c.sorted = nil
+		}
 	}
-	if before == 0 || before+by == 0 {
-		c.sorted = nil
+}
+
+// countOf adds to the count of an address, and tells whether the first came or the last went.
+func countOf(counts map[netip.Addr]int, ip netip.Addr, by int) (appears bool) {
+	before := counts[ip]
+	if counts[ip] = before + by; before+by == 0 {
+		delete(counts, ip)
 	}
+	return before == 0 || before+by == 0
+}
+
+// alternatives returns the egress IPs of a family that Services with several have.
+func (s *state) alternatives(family v1.IPFamily) []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.claimed[family].alternatives))
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -34,6 +35,7 @@ func (s *state) wholeInput(family v1.IPFamily) plan.Input {
 			in.Attachments = append(in.Attachments, a)
 		}
 	}
+	in.Choices = s.choicesOf(family)
 	pods := s.pods // of the whole cluster, which this node's plan may never need
 	for name, svc := range s.services {
 		part := svc.parts[family]
@@ -158,6 +160,11 @@ func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, p
 func stateFor(config Config, objects Objects) (s *state, comes map[netip.Addr]bool, err error) {
 	s = newState(config)
 	errs := []error{s.loadRegistrations()} // see CheckKeptNodes
+	for _, lease := range objects.Leases {
+		told, err := holders.Choosing(lease)
+		errs = append(errs, err)
+		s.setChoices(lease.Name, told)
+	}
 	for _, object := range objects.Services {
 		s.setService(object)
 	}
@@ -179,6 +186,9 @@ func stateFor(config Config, objects Objects) (s *state, comes map[netip.Addr]bo
 	held := maps.Clone(comes)
 	maps.Copy(held, objects.Held)
 	s.setHeld(held)
+	for _, family := range families {
+		s.update(family) // it chooses for this node's pods
+	}
 	return s, comes, errors.Join(append(errs, err)...)
 }
 
@@ -190,8 +200,7 @@ func (s *state) assignable(nodes []*v1.Node) map[netip.Addr]bool {
 	}
 	for _, family := range families {
 		s.update(family)
-		granted, _ := s.granted(family, pool.Networks, 0)
-		maps.Copy(assignable, granted)
+		maps.Copy(assignable, s.granted(family, pool.Networks, 0).addresses)
 	}
 	return assignable
 }

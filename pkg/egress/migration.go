@@ -69,8 +69,8 @@ func (m *Migration) decide(now []Outlook) {
 		if !claims {
 			continue
 		}
-		granted, readable = granted || claim.Refused == "", readable && claim.EgressIP.IsValid()
-		ips = append(ips, claim.EgressIP)
+		granted, readable = granted || claim.Refused == "", readable && !slices.ContainsFunc(claim.EgressIPs, func(ip netip.Addr) bool { return !ip.IsValid() })
+		ips = append(ips, claim.EgressIPs...)
 		if claim.Refused != "" {
 			m.Undecided = append(m.Undecided, "its claim is refused as it is: "+claim.Refused)
 		}
@@ -96,10 +96,15 @@ type Outlook struct {
 	Claims   map[plan.Service]Outcome
 }
 
-// Outcome is what becomes of a Service's claim. Refused is why it is refused as a whole; empty if it is not.
+// Outcome is what becomes of a Service's claim. Refused is why the claim on one of its egress IPs is refused; empty if none is.
 type Outcome struct {
-	EgressIP netip.Addr
-	Refused  string
+	EgressIPs []netip.Addr
+	Refused   string
+}
+
+// Equal tells whether o and other are the same.
+func (o Outcome) Equal(other Outcome) bool {
+	return slices.Equal(o.EgressIPs, other.EgressIPs) && o.Refused == other.Refused
 }
 
 // OutlookFor returns what is to be expected of these objects with the annotations of migrations, and if bare without any external IPs: of
@@ -125,14 +130,18 @@ func OutlookFor(config Config, objects Objects, migrations []Migration, bare boo
 		o := Outlook{Bindings: p.Bindings, Claims: map[plan.Service]Outcome{}}
 		refused := refusedClaims(p)
 		for _, claim := range in.Claims {
-			o.Claims[claim.Service] = Outcome{claim.EgressIP, refused[claim.Service]}
+			outcome := Outcome{Refused: refused[claim.Service]}
+			for _, address := range claim.Addresses() {
+				outcome.EgressIPs = append(outcome.EgressIPs, address.IP)
+			}
+			o.Claims[claim.Service] = outcome
 		}
 		outlooks = append(outlooks, o)
 	}
 	return outlooks, err
 }
 
-// refusedClaims returns why claims are refused as a whole.
+// refusedClaims returns why claims are refused as a whole, on one egress IP of several at least.
 func refusedClaims(p plan.Plan) map[plan.Service]string {
 	refused := map[plan.Service]string{}
 	for _, r := range p.Refusals {

@@ -59,7 +59,7 @@ func (p *part) equal(o *part) bool {
 		return a == b
 	}
 	return a.Service == b.Service && a.EgressIP == b.EgressIP && a.Field == b.Field && a.Created.Equal(b.Created) &&
-		a.LoadBalancer == b.LoadBalancer && a.Annotated == b.Annotated && a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
+		a.LoadBalancer == b.LoadBalancer && a.Annotated == b.Annotated && slices.Equal(a.Others, b.Others) && a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
 		maps.Equal(a.Selector, b.Selector)
 }
 
@@ -143,10 +143,16 @@ func parseClaims(object *v1.Service, config Config, named egressIPs) map[v1.IPFa
 		case unknown != "":
 			reason, because = plan.InvalidProtocol, fmt.Sprintf("a port has the protocol %q; expected TCP, UDP or SCTP", unknown)
 		}
+		var others []plan.Address
+		if named.given && reason == "" {
+			for _, c := range named.of(family)[1:] {
+				others = append(others, c.address())
+			}
+		}
 		claims[family] = &plan.Claim{
 			Service:  planName(nameOf(object)),
 			Created:  object.CreationTimestamp.Time,
-			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer, Annotated: chosen.annotated,
+			EgressIP: chosen.ip, Field: chosen.field, LoadBalancer: chosen.loadBalancer, Annotated: chosen.annotated, Others: others,
 			Protocols: protocols,
 			Refused:   reason, RefusedBecause: because,
 			Selector: selectorOf(object, family),
@@ -367,7 +373,7 @@ func convertNode(object *v1.Node) map[v1.IPFamily]plan.Node {
 	for _, ip := range internalIPs(object) {
 		node, known := result[familyOf(ip)]
 		if !known {
-			node = plan.Node{Name: object.Name, Created: object.CreationTimestamp.Time}
+			node = plan.Node{Name: object.Name, Created: object.CreationTimestamp.Time, Zone: object.Labels[v1.LabelTopologyZone]}
 		}
 		node.InternalIPs = append(node.InternalIPs, ip)
 		result[familyOf(ip)] = node
@@ -387,7 +393,7 @@ func internalIPs(object *v1.Node) (ips []netip.Addr) {
 
 func equalNodes(a, b map[v1.IPFamily]plan.Node) bool {
 	return maps.EqualFunc(a, b, func(x, y plan.Node) bool {
-		return x.Name == y.Name && x.Created.Equal(y.Created) && slices.Equal(x.InternalIPs, y.InternalIPs) &&
+		return x.Name == y.Name && x.Zone == y.Zone && x.Created.Equal(y.Created) && slices.Equal(x.InternalIPs, y.InternalIPs) &&
 			(x.Registered == nil) == (y.Registered == nil) && slices.Equal(x.Registered, y.Registered)
 	})
 }

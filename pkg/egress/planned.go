@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -23,7 +24,10 @@ func (s *state) updatePlanner(family v1.IPFamily) plan.Change {
 		s.moved[family] = false
 		planner.SetSurroundings(s.surroundings(family))
 	}
-	return planner.Update()
+	s.closeChoices(family, time.Now())
+	change := planner.Update()
+	s.pruneChoices(family)
+	return change
 }
 
 // audit is update, and tells whether the plan that followed the changes is the one that is made of all
@@ -76,6 +80,12 @@ func (s *state) homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]st
 		homes = s.planners[family].Homes()
 	}
 	return homes, revision
+}
+
+// grantsSome tells whether an egress IP of a Service is granted.
+func (s *state) grantsSome(service plan.Service, family v1.IPFamily) (some bool) {
+	planned{state: s, family: family}.ask(func(planner *plan.Planner) { some = planner.GrantsSome(service) })
+	return some
 }
 
 func (p planned) Numbers() (result plan.Numbers) {

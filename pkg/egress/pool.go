@@ -74,6 +74,7 @@ type poolNode struct {
 // wanted are the addresses that a revision of a family's plan grants.
 type wanted struct {
 	addresses map[netip.Addr]bool
+	siblings  map[netip.Addr][]netip.Addr
 	revision  uint64
 }
 
@@ -81,7 +82,9 @@ type wanted struct {
 type toldPool struct {
 	addresses map[string]netip.Addr
 	nodes     []string
+	zones     map[string]string
 	wanted    map[netip.Addr]bool
+	siblings  map[netip.Addr][]netip.Addr
 }
 
 // newPoolNode returns the part of an Extension's node; nil if there is no pool.
@@ -154,8 +157,8 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	p.mu.Lock()
 	defer p.unlock()
 	addresses := p.owned(judged)
-	if granted, revision := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted != nil {
-		p.wanted[family] = wanted{granted, revision}
+	if granted := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted.addresses != nil {
+		p.wanted[family] = granted
 	}
 	if len(p.wanted) < len(families) {
 		return
@@ -169,7 +172,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	if p.runner == nil {
 		return
 	}
-	wanted := p.allWanted()
+	wanted, siblings := p.allWanted()
 	var assignable map[netip.Addr]bool
 	if p.nodes[self] {
 		assignable = wanted
@@ -178,13 +181,14 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
 	p.runner.Tell(s.epochs(wanted))
 	nodes := slices.Sorted(maps.Keys(p.nodes))
-	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(addresses, p.told.addresses) {
-		p.runner.SetNodes(addresses, nodes)
+	zones := s.state.zonesOf(nodes)
+	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(zones, p.told.zones) || !maps.Equal(addresses, p.told.addresses) {
+		p.runner.SetNodes(addresses, nodes, zones)
 	}
-	if p.told.wanted == nil || !maps.Equal(wanted, p.told.wanted) {
-		p.runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(wanted))})
+	if p.told.wanted == nil || !maps.Equal(wanted, p.told.wanted) || !maps.EqualFunc(siblings, p.told.siblings, slices.Equal) {
+		p.runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(wanted)), Siblings: siblings})
 	}
-	p.told = toldPool{addresses, nodes, wanted}
+	p.told = toldPool{addresses, nodes, zones, wanted, siblings}
 	p.warn(wanted)
 }
 
@@ -209,14 +213,17 @@ func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
 	return owned
 }
 
-// allWanted are the addresses that the pool is to hold: not those that a load balancer announces. The lock must be held.
-func (p *poolNode) allWanted() map[netip.Addr]bool {
-	all, reserved := map[netip.Addr]bool{}, p.extension.balancer.reserved()
+// allWanted are the addresses that the pool is to hold: not those that a load balancer announces. Their siblings may be among these. The
+// lock must be held.
+func (p *poolNode) allWanted() (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
+	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
+	reserved := p.extension.balancer.reserved()
 	for _, of := range p.wanted {
 		maps.Copy(all, of.addresses)
+		maps.Copy(siblings, of.siblings)
 	}
 	maps.DeleteFunc(all, func(ip netip.Addr, _ bool) bool { return reserved[ip] })
-	return all
+	return all, siblings
 }
 
 // leftovers tells whether an earlier process, of a node in the pool, has left addresses that have to be handed over.
@@ -311,15 +318,28 @@ func (p *poolNode) stay() {
 	}
 }
 
-// granted returns the egress IPs in these networks that the plan of a family grants, unless they are those of this revision of it,
-// and which one they are of.
-func (s *state) granted(family v1.IPFamily, networks []netip.Prefix, known uint64) (granted map[netip.Addr]bool, revision uint64) {
+// granted returns the egress IPs in these networks that the plan of a family grants; nothing if they are those of this revision of it.
+func (s *state) granted(family v1.IPFamily, networks []netip.Prefix, known uint64) (granted wanted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if revision = s.planners[family].Revision(); revision == 0 || revision != known {
-		granted = s.planners[family].Granted(networks)
+	planner := s.planners[family]
+	if granted.revision = planner.Revision(); granted.revision == 0 || granted.revision != known {
+		granted.addresses, granted.siblings = planner.Granted(networks)
 	}
-	return granted, revision
+	return granted
+}
+
+// zonesOf returns those of nodes, as far as they are known.
+func (s *state) zonesOf(nodes []string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	zones := map[string]string{}
+	for _, name := range nodes {
+		if zone := s.zone(name); zone != "" {
+			zones[name] = zone
+		}
+	}
+	return zones
 }
 
 // epochs returns those that are known of addresses.
@@ -485,7 +505,8 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 	if len(p.wanted) < len(families) || len(p.nodes) > 0 {
 		return nil
 	}
-	return p.allWanted()
+	wanted, _ = p.allWanted()
+	return wanted
 }
 
 // emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.

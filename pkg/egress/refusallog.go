@@ -14,6 +14,11 @@ import (
 )
 
 // How many lines the log has on refusals: so many at once, and one more each so often.
+// settles tells whether a refusal is mostly over when an EndpointSlice, or a Lease, has followed.
+func settles(reason plan.Reason) bool {
+	return reason == plan.AddressOfOtherPod || reason == plan.AddressNotChosen
+}
+
 const (
 	linesOfService, serviceLineEvery = 5, time.Minute
 	linesOfAll, lineEvery            = 20, 3 * time.Second
@@ -84,7 +89,7 @@ func (l *refusalLog) settled(refused, lifted []plan.Refusal) (worth []plan.Refus
 		}
 	}
 	for _, r := range refused {
-		if r.Reason == plan.AddressOfOtherPod {
+		if settles(r.Reason) {
 			l.unsettled[r] = l.clock.Now()
 		} else {
 			worth = append(worth, r)

@@ -46,6 +46,9 @@ func (s *state) putService(name types.NamespacedName, converted service) (change
 		s.index()
 	}
 	s.steer(s.indexedAddresses(name, converted.headless), func() {
+		if known {
+			s.keepChoices(name, old, converted)
+		}
 		s.services[name] = converted
 		for _, family := range families {
 			s.planService(family, name, old.parts[family] != nil)
@@ -54,6 +57,7 @@ func (s *state) putService(name types.NamespacedName, converted service) (change
 			s.indexService(name, 1)
 		}
 	})
+	s.dropAssumed(name)
 	return true
 }
 
@@ -114,6 +118,7 @@ func (s *state) takeService(name types.NamespacedName) {
 			planner.DeleteService(planName(name))
 		}
 	})
+	s.dropAssumed(name)
 }
 
 // uid returns that of a Service with claims, or nothing.

@@ -50,6 +50,7 @@ type state struct {
 	byAddress addressIndex
 	// claimed are the egress IPs that Services claim.
 	claimed map[v1.IPFamily]*claimedIPs
+	choices choices
 
 	planners map[v1.IPFamily]*plan.Planner
 	// moved are the families whose planners have to be told their surroundings.
@@ -75,10 +76,11 @@ func newState(config Config) *state {
 		claimed:     map[v1.IPFamily]*claimedIPs{},
 		planners:    map[v1.IPFamily]*plan.Planner{},
 		moved:       map[v1.IPFamily]bool{},
+		choices:     newChoices(),
 	}
 	for _, family := range families {
-		s.planners[family] = plan.NewPlanner(s.podAt)
-		s.claimed[family] = &claimedIPs{claims: map[netip.Addr]int{}}
+		s.planners[family] = plan.NewPlanner(s.podAt, s.choose)
+		s.claimed[family] = &claimedIPs{claims: map[netip.Addr]int{}, alternatives: map[netip.Addr]int{}}
 	}
 	s.move()
 	return s

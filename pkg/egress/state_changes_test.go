@@ -250,6 +250,8 @@ type history struct {
 	slices   map[string]*discovery.EndpointSlice
 	nodes    map[string]*v1.Node
 	held     map[netip.Addr]bool
+	// several: Services may have several egress IPs.
+	several bool
 }
 
 // objects are those that are left.
@@ -268,6 +270,21 @@ func (h *history) one(of ...string) string { return of[h.IntN(len(of))] }
 func (h *history) event(s stateTest) effect {
 	service, slice, node := newService(fmt.Sprintf("s%d", h.IntN(5)), nil), newSlice(fmt.Sprintf("e%d", h.IntN(6)), ""), h.one("here", "there")
 	service.Namespace, slice.Namespace = namespaceOf(service.Name), namespaceOf(slice.Name)
+	if h.several && h.IntN(6) == 0 {
+		return effectOf(s.setChoices(h.one("there", "yonder"), h.choices()))
+	}
+	if h.several && h.IntN(6) == 0 {
+		held := map[netip.Addr]string{}
+		for _, ip := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1", "2001:db8::2"} {
+			if node := h.one("", "here", "there"); node != "" {
+				held[netip.MustParseAddr(ip)] = node
+			}
+		}
+		for _, family := range families {
+			s.setHolders(family, held)
+		}
+		return here
+	}
 	switch h.IntN(8) {
 	case 0:
 		service.CreationTimestamp = metav1.Unix(int64(h.IntN(3)), 0)
@@ -275,6 +292,9 @@ func (h *history) event(s stateTest) effect {
 		service.Spec.Ports[0].Protocol = v1.Protocol(h.one("TCP", "TCP", "TCP", "ICMP"))
 		if h.IntN(3) == 0 {
 			service.Annotations = map[string]string{EgressIPAnnotation: h.one("203.0.113.1", "203.0.113.2", "203.0.113.2,2001:db8::1", "203.0.113.3")}
+		}
+		if h.several && h.IntN(2) == 0 {
+			service.Annotations = map[string]string{EgressIPAnnotation: h.one("203.0.113.1,203.0.113.2", "203.0.113.2,203.0.113.3,2001:db8::1,2001:db8::2", "203.0.113.1,203.0.113.9,203.0.113.3")}
 		}
 		if h.IntN(3) == 0 {
 			service.Spec.ClusterIP = v1.ClusterIPNone
@@ -304,6 +324,24 @@ func (h *history) event(s stateTest) effect {
 		delete(h.nodes, node)
 		return effectOf(s.deleteNode(node))
 	}
+}
+
+// choices are what a node may say.
+func (h *history) choices() plan.NodeChoices {
+	choices := plan.NodeChoices{}
+	for range h.IntN(6) {
+		pod, ips := h.one("10.128.0.", "fd00:10::"), []string{"203.0.113.1", "203.0.113.2", "203.0.113.3"}
+		if strings.Contains(pod, ":") {
+			ips = []string{"2001:db8::1", "2001:db8::2"}
+		}
+		service := fmt.Sprintf("s%d", h.IntN(5))
+		service = namespaceOf(service) + "/" + service
+		if choices[service] == nil {
+			choices[service] = map[netip.Addr]netip.Addr{}
+		}
+		choices[service][netip.MustParseAddr(fmt.Sprint(pod, h.IntN(4)))] = netip.MustParseAddr(h.one(ips...))
+	}
+	return choices
 }
 
 // tellService tells what has the name of a Service now, nothing if it is nil. Of a headless Service another informer tells than of one that

@@ -197,6 +197,16 @@ func (s *steerer) apply(event holders.Event) {
 			s.here = here
 		}) || changed
 		s.clashes.expect(here, came)
+	case holders.Chosen:
+		changed = s.state.setChoices(event.Node, event.Choices) || changed
+		if event.Node == s.state.config.NodeName && s.state.tellsOther(event.Choices) {
+			s.publisher.Rewrite()
+		}
+	case holders.LeaseDeleted:
+		changed = s.state.unlease(event.Node) || changed
+		if event.Node == s.state.config.NodeName && s.hasNode(event.Node) { // of one that is gone, the Lease goes with it
+			s.publisher.Rewrite()
+		}
 	case holders.HandedOver:
 		changed = s.setHeld(func() {}) || changed
 	case holders.LeasesKnown:
@@ -302,6 +312,14 @@ func (s *steerer) readdress(now time.Time) {
 			s.directory.Apply(event, now)
 		}
 	}
+}
+
+// hasNode tells whether there is a Node.
+func (s *steerer) hasNode(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, has := s.seen[name]
+	return has
 }
 
 // deleteNode forgets a Node.
@@ -637,7 +655,7 @@ func (s *steerer) publish() {
 	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
 		s.published = holders.Statement{Addresses: published, Revision: s.directory.NextRevision(s.published.Revision)}
 	}
-	s.publisher.SetPublished(s.published, s.uid)
+	s.publisher.SetPublished(s.published, s.state.publishedChoices(), s.uid)
 	if s.announcer != nil {
 		s.announcer.SetAnnounced(s.published)
 	}

@@ -186,7 +186,7 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 		return nil, egress.Clients{}, err
 	}
 	dynamicClient, err := p.dynamicClient()
-	nodes := extension.NewNodes(server.Client, p.explain, append(p.tunnel.LabelKeys(), p.extension.Pool.LabelKeys()...))
+	nodes := extension.NewNodes(server.Client, p.explain, append(p.tunnel.LabelKeys(), p.extension.LabelKeys()...))
 	return server, egress.Clients{Kube: server.Client, Config: config, Dynamic: dynamicClient, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
 }
 

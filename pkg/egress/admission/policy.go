@@ -20,6 +20,9 @@ type Config struct {
 	// egress-snat-namespace-cidrs, by namespace or "*".
 	ClusterCIDRs, AllowedCIDRs []netip.Prefix
 	NamespaceCIDRs             map[string][]netip.Prefix
+	// MostEgressIPs is how many addresses of an IP family EgressIPAnnotation may name; TooMany is what to call more, Beyond why no more.
+	MostEgressIPs   int
+	TooMany, Beyond string
 	// LoadBalancerIPs is egress-snat-load-balancer-ips. AllProtocols: egress-snat-protocols is all.
 	LoadBalancerIPs, AllProtocols bool
 }

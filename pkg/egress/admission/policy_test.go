@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/apply"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -126,7 +127,7 @@ func TestPolicy_Changes(t *testing.T) {
 		{"it is switched off", func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: "false"} }, ""},
 		{"it is switched on", func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: "true"} }, refused},
 		{"it names what is no address", func(s *v1.Service) { s.Annotations = map[string]string{egress.EgressIPAnnotation: "-"} },
-			`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "-"; name one address of each IP family, separated by commas`},
+			`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "-"; name IP addresses, separated by commas`},
 		{"it gets an address that is allowed", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"198.51.100.1"} }, ""},
 	} {
 		changed := old.DeepCopy()
@@ -180,6 +181,7 @@ func prefixes(texts ...string) (list []netip.Prefix) {
 
 func (r random) config() egress.Config {
 	return egress.Config{
+		Steering:     egress.Steering{Mode: one(r, holders.Off, holders.Auto)},
 		ClusterCIDRs: one(r, nil, prefixes("10.128.0.0/14", "fd00:10:128::/48")), LoadBalancerIPs: r.IntN(2) == 0, AllProtocols: r.IntN(2) == 0,
 		AllowedCIDRs: one(r, nil, prefixes("203.0.113.0/24", "2001:db8::/32"), prefixes("203.0.113.0/31")),
 		NamespaceCIDRs: one(r, nil, nil, map[string][]netip.Prefix{"shop": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
@@ -206,7 +208,7 @@ func (r random) service() *v1.Service {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations[egress.EgressIPAnnotation] = one(r, one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(3, words), ", "))
+		svc.Annotations[egress.EgressIPAnnotation] = one(r, one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(20, good), ","), strings.Join(r.ips(3, words), ", "))
 	}
 	switch r.IntN(12) {
 	case 0, 1:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -29,11 +30,11 @@ func variables(config Config) []admissionv1.Variable {
 	b.addAddresses(config)
 	b.add("chosenText", "string(variables.annotations[?ANNOTATION].orValue('true'))", "ANNOTATION", quote(config.Annotation))
 	b.add("chosen", "variables.chosenText in ['true', 'false'] ? [] : variables.chosenText.split(',').map(t, t.trim())")
-	b.addWrong("chosen", config.Annotation, `use "true", "false", or one of the Service\'s addresses of each IP family, separated by commas`)
+	b.addWrong("chosen", config.Annotation, 1, "two", "a pod leaves from one", `use "true", "false", or one of the Service\'s addresses of each IP family, separated by commas`)
 	b.add("isNamed", "ANNOTATION in variables.annotations", "ANNOTATION", quote(config.EgressIPAnnotation))
 	b.add("namedText", "string(variables.annotations[?ANNOTATION].orValue(''))", "ANNOTATION", quote(config.EgressIPAnnotation))
 	b.add("named", "variables.isNamed ? variables.namedText.split(',').map(t, t.trim()) : []")
-	b.addWrong("named", config.EgressIPAnnotation, "name one address of each IP family, separated by commas")
+	b.addWrong("named", config.EgressIPAnnotation, config.MostEgressIPs, config.TooMany, config.Beyond, "name IP addresses, separated by commas")
 	b.addClaims(config)
 	b.addRefusals(config)
 	return b
@@ -52,14 +53,14 @@ func (b *builder) addAddresses(config Config) {
 	b.add("candidates", "size(variables.externalIPs) > 0 ? variables.externalIPs : variables.balanced")
 }
 
-// addWrong adds what is wrong with an annotation's value.
-func (b *builder) addWrong(name, annotation, advice string) {
+// addWrong adds what is wrong with an annotation's value, which may name so many addresses of an IP family; tooMany says what to call more, beyond why no more.
+func (b *builder) addWrong(name, annotation string, most int, tooMany, beyond, advice string) {
 	b.add(name+"Wrong", `
 		variables.NAME.exists(t, !isIP(t)) ? 'annotation TEXT has the value '
 		  + strings.quote(size(variables.NAMEText) > 100 ? variables.NAMEText.substring(0, 100) : variables.NAMEText) + '; ADVICE'
-		: size(variables.NAME.filter(t, !t.contains(':'))) > 1 ? 'annotation TEXT names two IPv4 addresses; a pod leaves from one'
-		: size(variables.NAME.filter(t, t.contains(':'))) > 1 ? 'annotation TEXT names two IPv6 addresses; a pod leaves from one' : ''`,
-		"NAME", name, "TEXT", annotation, "ADVICE", advice)
+		: size(variables.NAME.filter(t, !t.contains(':'))) > MOST ? 'annotation TEXT names TOO MANY IPv4 addresses; BEYOND'
+		: size(variables.NAME.filter(t, t.contains(':'))) > MOST ? 'annotation TEXT names TOO MANY IPv6 addresses; BEYOND' : ''`,
+		"NAME", name, "TEXT", annotation, "ADVICE", advice, "MOST", strconv.Itoa(most), "TOO MANY", tooMany, "BEYOND", beyond)
 }
 
 // addClaims adds what a Service claims, IPv4 first. A claim's ip is empty if the annotation means none of the Service's addresses, and

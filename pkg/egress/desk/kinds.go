@@ -81,7 +81,7 @@ func kindsOf(config *rest.Config, leaseNamespace string) ([]kind, error) {
 		},
 		{
 			resource: "leases.coordination.k8s.io", path: "leases", client: kube.CoordinationV1().RESTClient(), example: &coordinationv1.Lease{}, namespace: leaseNamespace,
-			without: "it is not known which nodes have which egress IPs",
+			without: "it is not known which nodes have which egress IPs, nor which of several egress IPs of a Service a pod leaves from",
 		},
 	}, nil
 }

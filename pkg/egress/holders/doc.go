@@ -18,12 +18,16 @@
 //	  annotations:
 //	    network.openshift.io/egress-addresses: '{"203.0.113.10": {"epoch": 3}}'
 //	    network.openshift.io/egress-addresses-revision: "17"
+//	    network.openshift.io/egress-choices: '{"shop/web": {"10.128.0.11": "203.0.113.10"}}'
 //	    network.openshift.io/egress-configuration: '{"cluster-cidr": ["10.128.0.0/14"]}'
 //
 // The epoch of an address grows each time a node gets it: it is higher by one than all that other nodes announce, in
 // either way, and than that of a holder that is lost. A process that starts keeps the epoch that its node's Lease
 // has. The revision grows each time a node says something else, and goes on from the Lease's at a start: it tells which
-// of two statements of a node is the later one. The configuration has the proxyArguments that the cluster's plan
+// of two statements of a node is the later one. The choices are the egress IPs of the node's pods whose Services have several; they are in
+// the Lease alone. A node with choices has a Lease also without an address, and writes it again when somebody deletes or changes it. What a node has
+// chosen counts until it says something else, or its Node and its Lease are gone. It counts for endpoints that name this node alone, and only if it is one
+// of their Service's egress IPs. The configuration has the proxyArguments that the cluster's plan
 // depends on; 'kubectl egress' makes the plan with them.
 //
 // # Direct announcements

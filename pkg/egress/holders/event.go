@@ -50,6 +50,13 @@ type Announced struct {
 // LeaseDeleted says that a node has no Lease any more.
 type LeaseDeleted struct{ Node string }
 
+// Chosen says which egress IPs a node has chosen for its pods whose Services have several: by Service (namespace/name), and the pod's
+// address. It is told when that changes. A Directory has no use for it.
+type Chosen struct {
+	Node    string
+	Choices map[string]map[netip.Addr]netip.Addr
+}
+
 // LeasesKnown says that the Leases that there were at the start have been told. Before that this node's
 // addresses have no epochs.
 type LeasesKnown struct{}
@@ -146,6 +153,8 @@ func (e Announced) apply(d *Directory) {
 func (e LeaseDeleted) apply(d *Directory) {
 	d.state(e.Node, func(n *node) { n.lease, n.renewed = nil, time.Time{} })
 }
+
+func (Chosen) apply(*Directory) {}
 
 func (LeasesKnown) apply(d *Directory) {
 	d.leasesKnown = true

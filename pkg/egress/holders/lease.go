@@ -82,10 +82,7 @@ func readAddresses(lease *coordinationv1.Lease) (map[netip.Addr]uint64, error) {
 		epochs[ip] = epoch
 	}
 	maps.DeleteFunc(epochs, func(ip netip.Addr, _ uint64) bool { return twice[ip] })
-	if more := len(errs) - mostErrors; more > 0 {
-		errs = append(errs[:mostErrors], fmt.Errorf("%s: %d more errors", field, more))
-	}
-	return epochs, errors.Join(errs...)
+	return epochs, joinSome(field, errs)
 }
 
 // member is a key of a JSON object, with its value.
@@ -118,14 +115,8 @@ func members(text string) (list []member, err error) {
 }
 
 func readMember(m member) (ip netip.Addr, epoch uint64, err error) {
-	ip, err = netip.ParseAddr(m.key)
-	switch {
-	case err != nil:
-		return ip, 0, errors.New("not an IP address")
-	case ip.Zone() != "":
-		return ip, 0, errors.New("an address with a zone is no egress IP")
-	case ip.Is4In6():
-		return ip, 0, fmt.Errorf("an IPv4 address in the form of IPv6; write %s", ip.Unmap())
+	if ip, err = readAddress(m.key); err != nil {
+		return ip, 0, err
 	}
 	var e entry
 	if err := json.Unmarshal(m.value, &e); err != nil {
@@ -143,6 +134,8 @@ type announcement struct {
 	// uid is that of its Node; empty if it is not known.
 	uid types.UID
 	Statement
+	// choices are those of [Chosen].
+	choices map[string]map[netip.Addr]netip.Addr
 	// configuration is that of [Leases].
 	configuration string
 }
@@ -168,7 +161,7 @@ func (a announcement) lease(namespace string, now time.Time) *coordinationv1.Lea
 // patch returns what makes an existing Lease the same, but for its owner, as a JSON merge patch.
 func (a announcement) patch(now time.Time) ([]byte, error) {
 	lease := a.lease("", now)
-	annotations := map[string]any{ConfigurationAnnotation: nil} // which removes it
+	annotations := map[string]any{ConfigurationAnnotation: nil, ChoicesAnnotation: nil} // which removes them
 	for key, text := range lease.Annotations {
 		annotations[key] = text
 	}
@@ -185,6 +178,10 @@ func (a announcement) annotations() map[string]string {
 	}
 	text, _ := json.Marshal(entries) // addresses and numbers have a form in JSON
 	annotations := map[string]string{Annotation: string(text), RevisionAnnotation: strconv.FormatUint(a.Revision, 10)}
+	if len(a.choices) > 0 {
+		text, _ := json.Marshal(a.choices)
+		annotations[ChoicesAnnotation] = string(text)
+	}
 	if a.configuration != "" {
 		annotations[ConfigurationAnnotation] = a.configuration
 	}

@@ -3,6 +3,8 @@ package holders
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -21,8 +23,8 @@ const (
 	patience = 5 * time.Second
 )
 
-// Publisher announces this node's addresses in its Lease: at once when they change, and again every so
-// often as long as there are any. A node that never has one has no Lease, and a Lease without addresses is
+// Publisher announces this node's addresses in its Lease, and what it has chosen for its pods: at once when that changes, and again every
+// so often as long as there are addresses. A node that never has anything to say has no Lease, and a Lease without addresses is
 // not renewed. At the end of the process the Lease stays: a restart moves nothing.
 type Publisher struct {
 	leases Leases
@@ -45,15 +47,28 @@ func newRetry() wait.Backoff {
 	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
 }
 
-// SetPublished says what to announce, and the UID of this node's Node; empty if it is not known. The
-// Statement must not be changed any more. Nothing is written before the first call. It does not wait.
-func (p *Publisher) SetPublished(statement Statement, nodeUID types.UID) {
+// SetPublished says what to announce, what this node has chosen for its pods, and the UID of its Node; empty if it is not known. None of
+// it must be changed any more. Nothing is written before the first call. It does not wait.
+func (p *Publisher) SetPublished(statement Statement, choices map[string]map[netip.Addr]netip.Addr, nodeUID types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wanted != nil && p.wanted.uid == nodeUID && p.wanted.equal(statement) {
+	if p.wanted != nil && p.wanted.uid == nodeUID && p.wanted.equal(statement) && maps.EqualFunc(p.wanted.choices, choices, maps.Equal) {
 		return
 	}
-	p.wanted = &announcement{p.node, nodeUID, statement, p.leases.Configuration}
+	p.wanted = &announcement{p.node, nodeUID, statement, choices, p.leases.Configuration}
+	p.wakeUp()
+}
+
+// Rewrite has the Lease written again: somebody has deleted it.
+func (p *Publisher) Rewrite() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wanted != nil {
+		p.wakeUp()
+	}
+}
+
+func (p *Publisher) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default: // one waits already
@@ -117,7 +132,7 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return err
 	}
 	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) && len(wanted.Addresses) == 0 {
+	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.choices) == 0 {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
@@ -141,7 +156,7 @@ func (l Leases) Withdraw(ctx context.Context, node string) error {
 	}
 	for _, lease := range list.Items {
 		said, _ := readLease(&lease) // what cannot be read goes as well
-		if text := lease.Annotations[Annotation]; lease.Name != node || text == "" || text == "{}" {
+		if text := lease.Annotations[Annotation]; lease.Name != node || (text == "" || text == "{}") && lease.Annotations[ChoicesAnnotation] == "" {
 			continue
 		}
 		patch, err := announcement{node: node, Statement: Statement{Revision: nextRevision(0, said.Revision)}}.patch(time.Now())

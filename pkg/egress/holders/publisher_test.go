@@ -119,7 +119,7 @@ func TestPublisher_PublishesTheConfiguration(t *testing.T) {
 		p := NewPublisher(leases, me)
 		go p.Run(s.ctx)
 		for revision := range uint64(2) { // it is made, and patched
-			p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, revision}, "uid-1")
+			p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, revision}, nil, "uid-1")
 			synctest.Wait()
 			if got := s.lease().Annotations[ConfigurationAnnotation]; got != leases.Configuration {
 				t.Errorf("publishes %q, want %q", got, leases.Configuration)
@@ -140,11 +140,11 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		p := NewPublisher(s.leases(), me)
 		go p.Run(s.ctx)
 		s.made("nothing said")
-		p.SetPublished(Statement{}, "uid-1")
+		p.SetPublished(Statement{}, nil, "uid-1")
 		s.made("nothing to announce", "patch")
 		time.Sleep(time.Minute)
 		s.made("nor a minute later")
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "uid-1")
 		s.made("an address", "patch", "create")
 		began := time.Now()
 		want := &coordinationv1.Lease{
@@ -157,7 +157,7 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		if diff := cmp.Diff(want, s.lease(), cmpopts.IgnoreTypes(metav1.TypeMeta{}, []metav1.ManagedFieldsEntry{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "uid-1")
 		s.made("the same again")
 		time.Sleep(101 * time.Second)
 		if renewals := len(s.wrote()); renewals < 10 || renewals > 11 {
@@ -166,9 +166,9 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		if renewed := s.lease().Spec.RenewTime.Time; !renewed.After(began.Add(90 * time.Second)) {
 			t.Errorf("the Lease was renewed at %s, want a time of the last renewal", renewed)
 		}
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3, ips[2]: 1}, 5}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3, ips[2]: 1}, 5}, nil, "uid-1")
 		s.made("another address", "patch")
-		p.SetPublished(Statement{map[netip.Addr]uint64{}, 5}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{}, 5}, nil, "uid-1")
 		s.made("no address any more", "patch")
 		if got := s.lease().Annotations[Annotation]; got != "{}" {
 			t.Errorf("the Lease announces %s, want {}", got)
@@ -187,7 +187,7 @@ func TestPublisher_TakesOverALease(t *testing.T) {
 		})
 		p := NewPublisher(s.leases(), me)
 		go p.Run(s.ctx)
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "uid-1")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "uid-1")
 		s.made("there is a Lease", "patch")
 		lease := s.lease()
 		want := map[string]string{Annotation: `{"203.0.113.10":{"epoch":3}}`, RevisionAnnotation: "5", "c": "d"}
@@ -214,7 +214,7 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 				s.refuse(test.err)
 				p := NewPublisher(s.leases(), me)
 				go p.Run(s.ctx)
-				p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "")
+				p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "")
 				time.Sleep(time.Minute)
 				attempts := len(slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }))
 				if attempts < 8 || attempts > 14 {
@@ -234,7 +234,7 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 				}
 				s.wrote()
 				s.refuse(test.err)
-				p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 3}, 5}, "")
+				p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 3}, 5}, nil, "")
 				time.Sleep(firstRetry * 3 / 2)
 				if attempts := slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }); len(attempts) != 2 {
 					t.Errorf("%d attempts soon after the next failure, want 2", len(attempts))
@@ -254,11 +254,11 @@ func TestPublisher_ChangeDoesNotWaitForARetry(t *testing.T) {
 		s.refuse(apierrors.NewServiceUnavailable("starting"))
 		p := NewPublisher(s.leases(), me)
 		go p.Run(s.ctx)
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, "")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "")
 		time.Sleep(time.Minute)
 		s.refuse(nil)
 		s.wrote()
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 1}, 5}, "")
+		p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 1}, 5}, nil, "")
 		s.made("at once", "patch", "create")
 	})
 }

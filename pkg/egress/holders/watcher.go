@@ -18,7 +18,7 @@ import (
 // Watch tells what nodes announce in Leases, and what becomes of it, until ctx ends. It tells from several
 // goroutines, and waits for tell. Failures are logged and tried again.
 func (l Leases) Watch(ctx context.Context, tell func(Event)) {
-	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}}
+	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}, chosen: map[string]string{}}
 	informer := cache.NewSharedIndexInformer(w, &coordinationv1.Lease{}, 0, nil)
 	// These fail for a running informer only.
 	_ = informer.SetTransform(stripLease)
@@ -46,7 +46,7 @@ func stripLease(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 	}
-	for _, key := range []string{Annotation, RevisionAnnotation} {
+	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation} {
 		if text, given := lease.Annotations[key]; given {
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, text)
 		}
@@ -64,6 +64,8 @@ type leaseWatch struct {
 	trouble complaint
 	// wrong is what was logged of Leases, by name; for the event handler.
 	wrong map[string]string
+	// chosen is what was told of Leases' choices, by name, as it was written.
+	chosen map[string]string
 }
 
 var (
@@ -129,8 +131,18 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 
 func (w *leaseWatch) set(lease *coordinationv1.Lease) {
 	e, err := Announcing(lease)
-	w.logWrong(lease.Name, err)
+	text := lease.Annotations[ChoicesAnnotation]
+	if text == w.chosen[lease.Name] {
+		w.logWrong(lease.Name, err)
+		w.tell(e)
+		return
+	}
+	choices, wrong := Choosing(lease)
+	w.logWrong(lease.Name, errors.Join(err, wrong))
 	w.tell(e)
+	if w.chosen[lease.Name] = text; choices != nil || text == "" { // what cannot be read takes nothing back
+		w.tell(Chosen{lease.Name, choices})
+	}
 }
 
 // Announcing returns what a Lease announces, without what is wrong with it.
@@ -162,5 +174,6 @@ func (w *leaseWatch) deleted(object any) {
 	}
 	_, name, _ := cache.SplitMetaNamespaceKey(key) // a namespace and a name
 	delete(w.wrong, name)
+	delete(w.chosen, name)
 	w.tell(LeaseDeleted{name})
 }

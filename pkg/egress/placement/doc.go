@@ -12,7 +12,8 @@
 //     other nodes.
 //
 // Which pods are steered here, the egress IPs tell that this node holds ([Placement].Held): all endpoints
-// of the claims on them that do not refuse themselves (plan.Claim.Refused). A pod may be behind other Services, too, of which an older one binds it to an
+// of the claims on them that do not refuse themselves (plan.Claim.Refused), and of a claim on several those for which their nodes chose
+// one of them. A pod may be behind other Services, too, of which an older one binds it to an
 // address that is elsewhere. So at the address of an endpoint that is steered here and may be on
 // another node, the endpoints of all claims count. Then this node binds the pod as its own node does: a
 // packet that comes here by mistake does not leave as another Service.

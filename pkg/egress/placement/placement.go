@@ -48,9 +48,12 @@ func (p *Placement) InPodCIDR(addr netip.Addr) bool {
 }
 
 // Steered tells whether other nodes may send this node the packets of an endpoint of a claim. Then every
-// endpoint at its address is this node's to bind, of whatever claim.
-func (p Placement) Steered(claim *plan.Claim, endpoint plan.Endpoint) bool {
-	return p.Held[claim.EgressIP] && claim.Refused == "" && !p.surelyHas(&endpoint)
+// endpoint at its address is this node's to bind, of whatever claim. Of a claim on several egress IPs, may tells from which of them an
+// endpoint may leave, as [plan.Choices.May] does.
+func (p Placement) Steered(claim *plan.Claim, endpoint plan.Endpoint, may func(plan.Service, plan.Endpoint, netip.Addr) bool) bool {
+	return claim.Refused == "" && !p.surelyHas(&endpoint) && claim.Claims(func(ip netip.Addr) bool {
+		return p.Held[ip] && (!claim.Several() || may(claim.Service, endpoint, ip))
+	})
 }
 
 // Only returns those of endpoints that this node has, in the same order, in the same memory.
@@ -67,7 +70,7 @@ func (p Placement) Only(endpoints []plan.Endpoint) []plan.Endpoint {
 // Of returns the part of in that is this node's to plan. It shares everything but the claims' lists
 // of endpoints with in, which stays as it is.
 func (p Placement) Of(in plan.Input) plan.Input {
-	steered := p.steered(in.Claims)
+	steered := p.steered(in)
 	claims := slices.Clone(in.Claims)
 	for i := range claims {
 		claims[i].Endpoints = slices.DeleteFunc(slices.Clone(claims[i].Endpoints), func(e plan.Endpoint) bool {
@@ -79,11 +82,11 @@ func (p Placement) Of(in plan.Input) plan.Input {
 }
 
 // steered returns the addresses of the pods whose packets other nodes may send this node.
-func (p Placement) steered(claims []plan.Claim) map[netip.Addr]bool {
+func (p Placement) steered(in plan.Input) map[netip.Addr]bool {
 	addrs := map[netip.Addr]bool{}
-	for i := range claims {
-		for _, e := range claims[i].Endpoints {
-			if p.Steered(&claims[i], e) {
+	for i := range in.Claims {
+		for _, e := range in.Claims[i].Endpoints {
+			if p.Steered(&in.Claims[i], e, in.Choices.May) {
 				addrs[e.Addr] = true
 			}
 		}

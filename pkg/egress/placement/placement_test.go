@@ -77,11 +77,11 @@ func TestPlacement_Steered(t *testing.T) {
 		"of a node without a name":     {Placement{Held: held}, "203.0.113.1", endpoint("10.128.9.1", ""), true},
 	} {
 		claim := plan.Claim{EgressIP: netip.MustParseAddr(test.egressIP)}
-		if got := test.placement.Steered(&claim, test.endpoint); got != test.want {
+		if got := test.placement.Steered(&claim, test.endpoint, nil); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 		claim.Refused = plan.InvalidProtocol
-		if test.placement.Steered(&claim, test.endpoint) {
+		if test.placement.Steered(&claim, test.endpoint, nil) {
 			t.Errorf("%s: steered, though the claim is refused", name)
 		}
 	}
@@ -184,6 +184,29 @@ func (c cluster) withHolders(r *rand.Rand) cluster {
 		for i := range byte(4) {
 			if r.IntN(3) == 0 {
 				c.held[node][netip.AddrFrom4([4]byte{203, 0, 113, i})] = true
+			}
+		}
+	}
+	return c
+}
+
+// withChoices has some claims name a second address, and nodes choose one for their pods, mostly.
+func (c cluster) withChoices(r *rand.Rand) cluster {
+	c.Choices = plan.Choices{}
+	for i := range c.Claims {
+		claim := &c.Claims[i]
+		if other := (netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(4))})); r.IntN(2) == 0 && other != claim.EgressIP {
+			claim.Others = []plan.Address{{IP: other}}
+		}
+		for _, e := range claim.Endpoints {
+			if c.Choices[e.Node] == nil {
+				c.Choices[e.Node] = plan.NodeChoices{}
+			}
+			if c.Choices[e.Node][claim.Service.String()] == nil {
+				c.Choices[e.Node][claim.Service.String()] = map[netip.Addr]netip.Addr{}
+			}
+			if r.IntN(4) > 0 {
+				c.Choices[e.Node][claim.Service.String()][e.Addr] = claim.Addresses()[r.IntN(1+len(claim.Others))].IP
 			}
 		}
 	}
@@ -308,7 +331,8 @@ func TestPlacement_ClusterIsEverything(t *testing.T) {
 // cluster's plan is in that of some node.
 func TestPlacement_NoBindingIsLost(t *testing.T) {
 	for seed := range uint64(2000) {
-		c := randomCluster(rand.New(rand.NewPCG(seed, 9)), false)
+		r := rand.New(rand.NewPCG(seed, 9))
+		c := randomCluster(r, false).withChoices(r)
 		var somewhere []plan.Binding
 		for node := range nodeNames {
 			somewhere = append(somewhere, plan.Build(c.placementOf(node).Of(c.Input)).Bindings...)
@@ -333,6 +357,7 @@ func TestPlacement_HoldersBindAsThePodsNode(t *testing.T) {
 				claim.Endpoints[i].Node = nodeNames[e.Addr.As4()[2]]
 			}
 		}
+		c = c.withChoices(r)
 		var plans []plan.Plan
 		for node := range nodeNames {
 			plans = append(plans, plan.Build(c.placementOf(node).Of(c.Input)))

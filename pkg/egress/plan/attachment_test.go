@@ -102,7 +102,7 @@ func TestExplainer_Predictions(t *testing.T) {
 	stale := Endpoint{Addr: addr("10.128.0.5"), Pod: Pod{"ns", "web-9"}, UID: "u0", Node: "here"}
 	in := Input{ClusterCIDRs: prefixes("10.128.0.0/14"), Claims: []Claim{web(stale)}, Attachments: []Attachment{attached(func(*Attachment) {})}}
 	e := NewExplainer(in, Build(in))
-	state, _ := e.ExplainService(Service{"ns", "web"}, netip.Addr{})
+	state := e.ExplainService(Service{"ns", "web"}, netip.Addr{})[0]
 	got := map[string]string{}
 	for _, endpoint := range state.Endpoints {
 		reason := Reason("bound")
@@ -131,7 +131,7 @@ func TestExplainer_Predictions(t *testing.T) {
 
 // TestPlanner_FollowsLabelsAndSelectors: a prediction ends as soon as labels or selector do not match.
 func TestPlanner_FollowsLabelsAndSelectors(t *testing.T) {
-	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} })
+	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} }, Choices{}.Of)
 	p.SetSurroundings(Input{ClusterCIDRs: prefixes("10.128.0.0/14")})
 	holding := Holding{Service: Service{"ns", "web"}, Created: web().Created, Addresses: []Address{{IP: addr("203.0.113.1")}}}
 	granted, other := web(), web()

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 )
@@ -16,15 +17,25 @@ func Build(in Input) Plan {
 	bindings := []Binding{}
 	var refusals []Refusal
 	for _, claim := range oldestFirst(withAttachments(in)) {
-		if reason, message := s.judge(claim, owners[claim.EgressIP]); reason != "" {
-			refusals = append(refusals, refusal(claim, target{}, reason, message))
+		granted, refused := s.judgeAll(&claim, func(ip netip.Addr) Service { return owners[ip] })
+		refusals = append(refusals, refused...)
+		if len(granted) == 0 {
 			continue
 		}
-		for _, endpoint := range claim.Endpoints {
-			if pods[endpoint.Addr] == nil {
-				pods[endpoint.Addr] = &grants{}
+		at := func(addr netip.Addr) *grants {
+			if pods[addr] == nil {
+				pods[addr] = &grants{}
 			}
-			pods[endpoint.Addr].give(s, claim, endpoint)
+			return pods[addr]
+		}
+		if !claim.Several() {
+			for _, endpoint := range claim.Endpoints {
+				at(endpoint.Addr).give(s, &granted[0], endpoint)
+			}
+			continue
+		}
+		for pod := range byPod(claim.Endpoints) {
+			at(pod[0].Addr).giveChosen(s, offer{&claim, granted}, in.Choices.Of, pod)
 		}
 	}
 	for _, g := range pods {
@@ -35,6 +46,23 @@ func Build(in Input) Plan {
 		Networks: s.networks(),
 		Bindings: bindings,
 		Refusals: sortedRefusals(refusals),
+	}
+}
+
+// byPod returns those of endpoints together that have the same address.
+func byPod(endpoints []Endpoint) iter.Seq[[]Endpoint] {
+	rest := slices.SortedFunc(slices.Values(endpoints), func(a, b Endpoint) int { return a.Addr.Compare(b.Addr) })
+	return func(yield func([]Endpoint) bool) {
+		for len(rest) > 0 {
+			n := 1
+			for n < len(rest) && rest[n].Addr == rest[0].Addr {
+				n++
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
 	}
 }
 
@@ -56,7 +84,7 @@ func findOwners(s *surroundings, in Input) map[netip.Addr]Service {
 func oldestHoldings(in Input) []Holding {
 	holdings := slices.Clone(in.Holdings)
 	for _, claim := range in.Claims {
-		holdings = append(holdings, Holding{claim.Service, claim.Created, []Address{claim.address()}})
+		holdings = append(holdings, Holding{claim.Service, claim.Created, claim.Addresses()})
 	}
 	slices.SortFunc(holdings, func(a, b Holding) int {
 		return cmp.Or(a.Created.Compare(b.Created), compareServices(a.Service, b.Service))
@@ -82,12 +110,20 @@ type target struct {
 type grants struct {
 	bindings []Binding
 	refusals []Refusal
+	// picked are the egress IPs of claims of Services with several.
+	picked []picked
 }
 
-// give gives an endpoint of a claim, the pod, all that older claims have left of it. Claims must
+// picked is an egress IP of a Service.
+type picked struct {
+	service Service
+	ip      netip.Addr
+}
+
+// give gives an endpoint of a claim on one egress IP, the pod, all that older claims have left of it. Claims must
 // come oldest first.
-func (g *grants) give(s *surroundings, claim Claim, endpoint Endpoint) {
-	if reason, message := s.judgeEndpoint(claim, endpoint); reason != "" {
+func (g *grants) give(s *surroundings, claim *Claim, endpoint Endpoint) {
+	if reason, message := s.judgeEndpoint(claim.Service.Namespace, endpoint); reason != "" {
 		g.refuse(claim, target{pod: endpoint.Addr}, reason, message)
 		return
 	}
@@ -96,23 +132,50 @@ func (g *grants) give(s *surroundings, claim Claim, endpoint Endpoint) {
 	}
 }
 
-func (g *grants) bind(claim Claim, t target) {
+// giveChosen is give for endpoints at one address, of a Service with several egress IPs. Where they leave from different ones, the lowest
+// comes first.
+func (g *grants) giveChosen(s *surroundings, o offer, choose chooser, endpoints []Endpoint) {
+	var chosen []*Claim
+	slices.SortFunc(endpoints, Endpoint.Compare) // what is chosen for the first may be for the next as well
+	for _, e := range endpoints {
+		claim, reason, message := o.pick(s, choose, e)
+		switch {
+		case reason != "":
+			g.refuse(claim, target{pod: e.Addr}, reason, message)
+		case !slices.Contains(chosen, claim):
+			chosen, g.picked = append(chosen, claim), append(g.picked, picked{claim.Service, claim.EgressIP})
+		}
+	}
+	slices.SortFunc(chosen, func(a, b *Claim) int { return a.EgressIP.Compare(b.EgressIP) })
+	for _, claim := range chosen {
+		for _, protocol := range claim.Protocols {
+			g.bind(claim, target{endpoints[0].Addr, protocol})
+		}
+	}
+}
+
+func (g *grants) bind(claim *Claim, t target) {
 	taken := slices.IndexFunc(g.bindings, func(b Binding) bool { return b.Protocol == t.protocol })
 	if taken < 0 {
 		g.bindings = append(g.bindings, Binding{Pod: t.pod, Protocol: t.protocol, EgressIP: claim.EgressIP, Service: claim.Service})
 		return
 	}
-	if winner := g.bindings[taken]; winner.EgressIP != claim.EgressIP {
+	switch winner := g.bindings[taken]; {
+	case winner.EgressIP == claim.EgressIP:
+	case winner.Service == claim.Service:
+		g.refuse(claim, t, BoundByOlderService,
+			fmt.Sprintf("pod %s already leaves from %s for %s: EndpointSlices of the Service have it twice, on two nodes", t.pod, winner.EgressIP, t.protocol))
+	default:
 		g.refuse(claim, t, BoundByOlderService,
 			fmt.Sprintf("pod %s already leaves from %s for %s, given by the older Service %s", t.pod, winner.EgressIP, t.protocol, winner.Service))
 	}
 }
 
-func (g *grants) refuse(claim Claim, t target, reason Reason, message string) {
+func (g *grants) refuse(claim *Claim, t target, reason Reason, message string) {
 	g.refusals = append(g.refusals, refusal(claim, t, reason, message))
 }
 
-func refusal(claim Claim, t target, reason Reason, message string) Refusal {
+func refusal(claim *Claim, t target, reason Reason, message string) Refusal {
 	return Refusal{
 		Service:  claim.Service,
 		EgressIP: claim.EgressIP,

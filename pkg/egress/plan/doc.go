@@ -8,7 +8,7 @@
 //
 // The plan is the whole cluster's. Which part of it is one node's to write: package placement.
 //
-// The package imports the standard library and package kernel only.
+// The package imports the standard library and packages kernel and rendezvous only.
 //
 // The rest of this page is the rules in full. They hold for each IP family by itself.
 //
@@ -25,14 +25,31 @@
 // "false": the Service claims nothing. Otherwise it names one of the Service's addresses of each IP
 // family, separated by commas: the Service claims these. It claims nothing in a family that is not named.
 //
-// The annotation network.openshift.io/egress-ip on the Service names its egress IPs, one of each IP family, separated by commas, whether
+// The annotation network.openshift.io/egress-ip on the Service names its egress IPs, separated by commas, whether
 // or not the Service has them as external IPs or by a load balancer. It comes before all of the above, and before the addresses that
 // egress-snat names; "false" in egress-snat still means that the Service claims nothing. It claims nothing in a family that is not named.
+// It may name up to 16 of each IP family, or one where proxyArguments.egress-snat-steering is off.
 //
 // Some Services claim nothing and have no address: those of type ExternalName, headless ones without the annotation
 // network.openshift.io/egress-ip, and those with the label service.kubernetes.io/service-proxy-name. The proxier does not serve them
 // either. A headless Service with the annotation has the addresses that it names, and no others. The pods of one without ports are
 // bound as if it had a port of each protocol.
+//
+// # Several egress IPs
+//
+// Each egress IP that a Service names is a claim of its own, granted or refused by itself. A pod of the Service leaves from one of those
+// that are granted, of each IP family. Its node chooses it when it first sees the pod: first those whose holder's Node is in the same zone
+// (label topology.kubernetes.io/zone) as the pod's, then those that any node holds; of these, the one with the highest score for the pod's
+// UID (rendezvous hashing). If the node has already chosen one of them for the pod, for another Service, it is that one. If no node holds
+// any of them, the node chooses again when all are held, or, if any is, ten seconds later.
+//
+// The pod keeps its egress IP as long as the Service names it and is granted it. So an address that comes gets none but new pods, and one
+// that goes gives its own pods alone to the others. A Service that had one egress IP and has several now: its pods keep that one.
+//
+// A node says what it has chosen in its Lease, and all nodes follow that. Until it has said so, no other node binds the pod
+// (AddressNotChosen): a node that holds one of the addresses drops what it is sent for the pod. A node chooses for as many pods as its
+// Lease has room for: about a thousand of a namespace. If the EndpointSlice names no node, nobody chooses: the score for the pod's address
+// decides, of all that are granted.
 //
 // # Who owns an address
 //
@@ -173,14 +190,20 @@
 //     judge that.
 //
 // These refuse one endpoint, the first that holds:
+//
 //   - PodOfOtherNamespace: the address is a pod of another namespace, as EndpointSlices say.
+//
 //   - AddressOfOtherPod: the EndpointSlice names a pod that does not have the address on this node, or has given
 //     it back.
+//
 //   - EndpointOutsideCluster: the address lies in no cluster CIDR, or is its node's. Mostly it is a pod on the
 //     host's network.
 //
+//   - AddressNotChosen: the Service has several egress IPs, and the endpoint's node has not said which of them it chose.
+//
 // This refuses one pod and protocol:
-//   - BoundByOlderService: an older Service gives the pod another egress IP for the protocol.
+//   - BoundByOlderService: an older Service gives the pod another egress IP for the protocol, or, of a Service with several, another
+//     EndpointSlice that names another node.
 //
 // # What is never SNATed
 //

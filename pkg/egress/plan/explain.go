@@ -113,6 +113,8 @@ type Decision struct {
 	// from, and the Service whose claim makes its namespace the address's owner.
 	Field string  `json:"field,omitempty"`
 	Owner Service `json:"owner,omitzero"`
+	// Alternatives are, with a binding, all egress IPs of the Service if it has several: the pod's node chose one of them.
+	Alternatives []netip.Addr `json:"alternatives,omitempty"`
 	// Refusals are what other claims on the pod and protocol met, or all if none was
 	// granted.
 	Refusals []Refusal `json:"refusals,omitempty"`
@@ -132,7 +134,7 @@ type EndpointState struct {
 	Refusal *Refusal `json:"refusal,omitempty"`
 }
 
-// ClaimState is what a plan makes of a Service's claim.
+// ClaimState is what a plan makes of a Service's claim on one egress IP.
 type ClaimState struct {
 	Service      Service    `json:"service"`
 	Created      time.Time  `json:"created"`
@@ -146,7 +148,8 @@ type ClaimState struct {
 	// Owner is the Service whose claim makes its namespace the address's owner; zero if
 	// nobody owns it.
 	Owner Service `json:"owner,omitzero"`
-	// Endpoints are sorted by endpoint and protocol.
+	// Endpoints are sorted by endpoint and protocol. Of a Service with several egress IPs, those are with the first one that leave from
+	// none of them.
 	Endpoints []EndpointState `json:"endpoints"`
 }
 
@@ -298,6 +301,15 @@ func (e *Explainer) Explain(packet Packet) Decision {
 		d.Binding, d.Field, d.Owner = &b, e.Field(b.Service), e.owners[b.EgressIP]
 		d.Because = fmt.Sprintf("the Service %s gives it %s (%s) for %s, an address that belongs to the namespace %s",
 			b.Service, b.EgressIP, d.Field, b.Protocol, d.Owner.Namespace)
+		if claim := &e.claims[e.byService[b.Service]]; claim.Several() {
+			for _, address := range claim.Addresses() {
+				d.Alternatives = append(d.Alternatives, address.IP)
+			}
+			d.Because += fmt.Sprintf("; it is one of the Service's %d egress IPs", len(d.Alternatives))
+			if at, _ := e.Endpoint(b.Service, b.Pod); at.Node != "" {
+				d.Because += ", chosen by the pod's node"
+			}
+		}
 		if e.Predicted(b.Service, b.Pod) {
 			d.Because += "; the Service selects the pod, which no EndpointSlice names yet (a node that packets are sent to for their egress IP drops them until one does)"
 		}
@@ -377,7 +389,7 @@ func (e *Explainer) whyNot(packet Packet, refusals []Refusal) string {
 	}
 	for _, i := range e.byPod[packet.Pod] {
 		if claim := e.claims[i]; !claim.covers(packet.Protocol) {
-			reasons = append(reasons, fmt.Sprintf("the Service %s claims %s for %s only", claim.Service, claim.EgressIP, JoinProtocols(claim.Protocols)))
+			reasons = append(reasons, fmt.Sprintf("the Service %s claims %s for %s only", claim.Service, claim.names(), JoinProtocols(claim.Protocols)))
 		}
 	}
 	if len(reasons) > 0 {
@@ -421,25 +433,34 @@ func (e *Explainer) destination(ip netip.Addr, binding *Binding) Destination {
 	return d
 }
 
-// ExplainService says what became of a Service's claim, for packets to destination, which
-// may be zero. known is false if the Service claims nothing in the plan's IP family.
-func (e *Explainer) ExplainService(service Service, destination netip.Addr) (state ClaimState, known bool) {
+// ExplainService says what became of a Service's claim on each of its egress IPs, for packets to destination, which
+// may be zero. There is nothing if the Service claims nothing in the plan's IP family.
+func (e *Explainer) ExplainService(service Service, destination netip.Addr) (states []ClaimState) {
 	i, known := e.byService[service]
 	if !known {
-		return ClaimState{}, false
+		return nil
 	}
-	claim := e.claims[i]
-	state = ClaimState{
-		Service: service, Created: claim.Created, EgressIP: claim.EgressIP, Field: claim.Field,
-		LoadBalancer: claim.LoadBalancer, Annotated: claim.Annotated, Protocols: sortedProtocols(claim.Protocols),
-		Owner: e.owners[claim.EgressIP], Endpoints: []EndpointState{},
-	}
-	for _, r := range e.refusals[service] {
-		if !r.Pod.IsValid() && state.Refusal == nil {
-			state.Refusal = &r
+	claim := &e.claims[i]
+	granted := []netip.Addr{}
+	for _, address := range claim.Addresses() {
+		state := ClaimState{
+			Service: service, Created: claim.Created, EgressIP: address.IP, Field: claim.Field,
+			LoadBalancer: address.LoadBalancer, Annotated: address.Annotated, Protocols: sortedProtocols(claim.Protocols),
+			Owner: e.owners[address.IP], Endpoints: []EndpointState{},
 		}
+		for _, r := range e.refusals[service] {
+			if !r.Pod.IsValid() && r.EgressIP == address.IP && state.Refusal == nil {
+				state.Refusal = &r
+			}
+		}
+		if state.Refusal == nil {
+			granted = append(granted, address.IP)
+		}
+		states = append(states, state)
 	}
 	for _, endpoint := range claim.Endpoints {
+		chosen, _ := e.in.Choices.Of(service, endpoint, granted)
+		state := &states[max(0, slices.IndexFunc(states, func(s ClaimState) bool { return s.EgressIP == chosen }))]
 		for _, protocol := range state.Protocols {
 			packet := Packet{Pod: endpoint.Addr, Protocol: protocol, Destination: destination}
 			state.Endpoints = append(state.Endpoints, EndpointState{
@@ -449,7 +470,7 @@ func (e *Explainer) ExplainService(service Service, destination netip.Addr) (sta
 			})
 		}
 	}
-	return state, true
+	return states
 }
 
 // refusalOfEndpoint returns the refusal of one endpoint, of several with its address that
@@ -458,11 +479,25 @@ func (e *Explainer) refusalOfEndpoint(service Service, endpoint Endpoint, packet
 	foreign := endpoint.Pod.Namespace != "" && endpoint.Pod.Namespace != service.Namespace
 	contradicted := e.attachments[endpoint.Addr].contradicts(endpoint) != ""
 	for _, r := range e.refusalsOfClaim(service, packet) {
+		if !r.Pod.IsValid() && e.grantsSome(service) {
+			continue
+		}
 		if (r.Reason != PodOfOtherNamespace || foreign) && (r.Reason != AddressOfOtherPod || contradicted && !foreign) {
 			return &r
 		}
 	}
 	return nil
+}
+
+// grantsSome tells whether an egress IP of a Service is granted.
+func (e *Explainer) grantsSome(service Service) bool {
+	refused := 0
+	for _, r := range e.refusals[service] {
+		if !r.Pod.IsValid() {
+			refused++
+		}
+	}
+	return refused <= len(e.claims[e.byService[service]].Others)
 }
 
 func sortedProtocols(protocols []Protocol) []Protocol {

@@ -178,10 +178,11 @@ func TestExplainer_Service(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.service.String(), func(t *testing.T) {
-			state, known := e.ExplainService(test.service, netip.Addr{})
-			if !known {
-				t.Fatal("not known")
+			states := e.ExplainService(test.service, netip.Addr{})
+			if len(states) != 1 {
+				t.Fatalf("%d claims, want one", len(states))
 			}
+			state := states[0]
 			var refusal Reason
 			if state.Refusal != nil {
 				refusal = state.Refusal.Reason
@@ -194,7 +195,7 @@ func TestExplainer_Service(t *testing.T) {
 			}
 		})
 	}
-	if _, known := e.ExplainService(Service{"ns", "nobody"}, netip.Addr{}); known {
+	if states := e.ExplainService(Service{"ns", "nobody"}, netip.Addr{}); len(states) > 0 {
 		t.Error("a Service without a claim is known")
 	}
 }
@@ -257,11 +258,11 @@ func TestExplainer_AgreesWithPlan(t *testing.T) {
 			}
 		}
 		for _, c := range in.Claims {
-			state, known := e.ExplainService(c.Service, netip.Addr{})
-			if !known {
+			states := e.ExplainService(c.Service, netip.Addr{})
+			if len(states) == 0 {
 				t.Fatalf("seed %d: %s is not known", seed, c.Service)
 			}
-			for _, s := range state.Endpoints {
+			for _, s := range states[0].Endpoints {
 				bound := s.Decision.Binding != nil && s.Decision.Binding.EgressIP == c.EgressIP
 				if s.Refusal == nil && !bound {
 					t.Fatalf("seed %d: %s %v %s is neither refused nor bound", seed, c.Service, s.Endpoint, s.Decision.Protocol)
@@ -271,5 +272,43 @@ func TestExplainer_AgreesWithPlan(t *testing.T) {
 		if q := Build(before); !p.Equal(q) || slices.ContainsFunc(p.Bindings, func(b Binding) bool { return !b.Pod.IsValid() }) {
 			t.Fatalf("seed %d: explaining changed the input", seed)
 		}
+	}
+}
+
+// TestExplainer_SeveralEgressIPs: each is a claim of its own, with the pods that leave from it.
+func TestExplainer_SeveralEgressIPs(t *testing.T) {
+	at := func(ip, node string) Endpoint { return Endpoint{Addr: addr(ip), Pod: Pod{"ns", "pod"}, Node: node} }
+	in := Input{
+		ClusterCIDRs: prefixes("10.128.0.0/14"), Policies: []Policy{{Source: "policy", Allowed: prefixes("203.0.113.0/31")}},
+		Claims: []Claim{{
+			Service: Service{"ns", "web"}, EgressIP: addr("203.0.113.9"), Others: []Address{{IP: addr("203.0.113.0")}, {IP: addr("203.0.113.1")}},
+			Protocols: []Protocol{TCP}, Endpoints: []Endpoint{at("10.128.0.5", "here"), at("10.128.0.6", "there"), at("10.128.0.7", "there")},
+		}},
+		Choices: Choices{"here": {"ns/web": {addr("10.128.0.5"): addr("203.0.113.1")}}, "there": {"ns/web": {addr("10.128.0.6"): addr("203.0.113.0")}}},
+	}
+	e := NewExplainer(in, Build(in))
+	var got []string
+	for _, state := range e.ExplainService(Service{"ns", "web"}, netip.Addr{}) {
+		line := state.EgressIP.String()
+		if state.Refusal != nil {
+			line += " " + string(state.Refusal.Reason)
+		}
+		got = append(got, line)
+		got = append(got, summaries(state)...)
+	}
+	want := []string{
+		"203.0.113.9 NotAllowed", "10.128.0.7(ns/pod) tcp - - AddressNotChosen",
+		"203.0.113.0", "10.128.0.6(ns/pod) tcp 203.0.113.0 ns/web ",
+		"203.0.113.1", "10.128.0.5(ns/pod) tcp 203.0.113.1 ns/web ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	d := e.Explain(Packet{Pod: addr("10.128.0.5"), Protocol: TCP})
+	if len(d.Alternatives) != 3 || !strings.Contains(d.Because, "one of the Service's 3 egress IPs, chosen by the pod's node") {
+		t.Errorf("alternatives %v, because %s", d.Alternatives, d.Because)
+	}
+	if d := e.Explain(Packet{Pod: addr("10.128.0.7"), Protocol: TCP}); !strings.Contains(d.Because, "has not said yet") {
+		t.Errorf("because %s", d.Because)
 	}
 }

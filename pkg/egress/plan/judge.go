@@ -10,7 +10,7 @@ import (
 
 // surroundings are what a claim is judged by, beside other claims.
 type surroundings struct {
-	in           Input // without Attachments, Holdings and Claims
+	in           Input // without Attachments, Choices, Holdings and Claims
 	clusterCIDRs kernel.CIDRSet
 	serviceCIDRs kernel.CIDRSet
 	nodes        *nodes
@@ -20,7 +20,7 @@ type surroundings struct {
 
 func newSurroundings(in Input) *surroundings {
 	attachments := byAddress(in.Attachments)
-	in.Holdings, in.Claims, in.Attachments = nil, nil, nil
+	in.Holdings, in.Claims, in.Attachments, in.Choices = nil, nil, nil, nil
 	return &surroundings{
 		in:           in,
 		clusterCIDRs: kernel.NewCIDRSet(in.ClusterCIDRs),
@@ -37,7 +37,20 @@ func (s *surroundings) mayOwn(namespace string, address Address) bool {
 	return reason == "" && s.forbid(namespace, address) == ""
 }
 
-// judge returns why a claim as a whole is refused, or an empty reason. The owner is that of its
+// judgeAll returns a claim on each of a claim's egress IPs that is granted, and why the others are refused, sorted. owner tells whose an address is.
+func (s *surroundings) judgeAll(claim *Claim, owner func(netip.Addr) Service) (granted []Claim, refused []Refusal) {
+	for _, address := range claim.Addresses() {
+		one := claim.alone(address)
+		if reason, message := s.judge(one, owner(address.IP)); reason != "" {
+			refused = append(refused, refusal(&one, target{}, reason, message))
+		} else {
+			granted = append(granted, one)
+		}
+	}
+	return granted, sortedRefusals(refused)
+}
+
+// judge returns why a claim on one egress IP as a whole is refused, or an empty reason. The owner is that of its
 // egress IP.
 func (s *surroundings) judge(claim Claim, owner Service) (Reason, string) {
 	if !claim.EgressIP.IsValid() {
@@ -46,7 +59,7 @@ func (s *surroundings) judge(claim Claim, owner Service) (Reason, string) {
 	if reason, message := s.judgeAddress(claim.EgressIP); reason != "" {
 		return reason, message
 	}
-	if because := s.forbid(claim.Service.Namespace, claim.address()); because != "" {
+	if because := s.forbid(claim.Service.Namespace, Address{claim.EgressIP, claim.LoadBalancer, claim.Annotated}); because != "" {
 		return NotAllowed, because
 	}
 	switch {
@@ -109,9 +122,9 @@ func (p Policy) allows(address Address) bool {
 		!slices.ContainsFunc(p.Rejected, contains) && slices.ContainsFunc(p.Allowed, contains)
 }
 
-// judgeEndpoint returns why an endpoint of a claim is not bound, or an empty reason.
-func (s *surroundings) judgeEndpoint(claim Claim, endpoint Endpoint) (Reason, string) {
-	if namespace := endpoint.Pod.Namespace; namespace != "" && namespace != claim.Service.Namespace {
+// judgeEndpoint returns why an endpoint of a claim, which is of a namespace, is not bound, or an empty reason.
+func (s *surroundings) judgeEndpoint(of string, endpoint Endpoint) (Reason, string) {
+	if namespace := endpoint.Pod.Namespace; namespace != "" && namespace != of {
 		return PodOfOtherNamespace, fmt.Sprintf("endpoint %s is the pod %q of another namespace", endpoint.Addr, endpoint.Pod)
 	}
 	if because := s.attachments[endpoint.Addr].contradicts(endpoint); because != "" {

@@ -15,11 +15,24 @@ type Node struct {
 	Name string `json:"name"`
 	// Created is the Node's creationTimestamp, which no kubelet writes.
 	Created time.Time `json:"created,omitzero"`
+	// Zone is that of its label topology.kubernetes.io/zone. It decides nothing in a plan.
+	Zone string `json:"zone,omitempty"`
 	// InternalIPs are those of the plan's IP family, in the Node's order.
 	InternalIPs []netip.Addr `json:"internalIPs"`
 	// Registered are those of the plan's IP family that it had when it registered, in its order; nil if that is not known. Then
 	// InternalIPs count.
 	Registered []netip.Addr `json:"registered"`
+}
+
+// Zones returns those of nodes, by name, as far as they are known.
+func (in Input) Zones() map[string]string {
+	zones := map[string]string{}
+	for _, node := range in.Nodes {
+		if node.Zone != "" {
+			zones[node.Name] = node.Zone
+		}
+	}
+	return zones
 }
 
 // mostFaults is how many NodeFaults there are of a Node at most: a kubelet may tell thousands of addresses.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -81,6 +82,8 @@ type Claim struct {
 	// EgressIP is the Service's egress IP of the plan's IP family. It is invalid if the
 	// object's text cannot be read; Refused is set then.
 	EgressIP netip.Addr `json:"egressIP"`
+	// Others are further ones: each endpoint leaves from one of them all (see Choices). They differ from EgressIP and from each other.
+	Others []Address `json:"others,omitempty"`
 	// Field is where in the object the egress IP comes from, for example
 	// spec.externalIPs[0].
 	Field string `json:"field"`
@@ -120,8 +123,33 @@ type Address struct {
 	Annotated bool `json:"annotated,omitempty"`
 }
 
-// address returns a claim's egress IP.
-func (c Claim) address() Address { return Address{c.EgressIP, c.LoadBalancer, c.Annotated} }
+// Addresses returns a claim's egress IPs, in the order of the Service.
+func (c *Claim) Addresses() []Address {
+	return append([]Address{{c.EgressIP, c.LoadBalancer, c.Annotated}}, c.Others...)
+}
+
+// Claims tells whether a claim has an egress IP of which is says so.
+func (c *Claim) Claims(is func(netip.Addr) bool) bool {
+	return is(c.EgressIP) || slices.ContainsFunc(c.Others, func(a Address) bool { return is(a.IP) })
+}
+
+// Several tells whether a claim has several egress IPs, among which its endpoints' nodes choose.
+func (c *Claim) Several() bool { return len(c.Others) > 0 }
+
+// names returns the egress IPs for people.
+func (c *Claim) names() string {
+	names := make([]string, 0, 1+len(c.Others))
+	for _, address := range c.Addresses() {
+		names = append(names, address.IP.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// alone returns a claim on one of c's egress IPs.
+func (c Claim) alone(address Address) Claim {
+	c.EgressIP, c.LoadBalancer, c.Annotated, c.Others = address.IP, address.LoadBalancer, address.Annotated, nil
+	return c
+}
 
 // Policy says which addresses may be egress IPs: those in Allowed that are not in
 // Rejected.
@@ -164,6 +192,8 @@ type Input struct {
 	NoProxier bool `json:"noProxier,omitempty"`
 	// Attachments are those of this node's pods, at most one of an address.
 	Attachments []Attachment `json:"attachments,omitempty"`
+	// Choices are what the nodes have chosen for their pods.
+	Choices Choices `json:"choices,omitempty"`
 	// Holdings decide, with the claims, whose an address is.
 	Holdings []Holding `json:"holdings"`
 	Claims   []Claim   `json:"claims"`
@@ -219,6 +249,8 @@ const (
 	// AddressOfOtherPod: the EndpointSlice names another pod than the one that has the address on this
 	// node, or one that has given it back.
 	AddressOfOtherPod Reason = "AddressOfOtherPod"
+	// AddressNotChosen: the Service has several egress IPs, and the endpoint's node has not said yet which of them it chooses.
+	AddressNotChosen Reason = "AddressNotChosen"
 	// BoundByOlderService: an older Service gives the same pod another egress IP for the
 	// same protocol.
 	BoundByOlderService Reason = "BoundByOlderService"
@@ -228,7 +260,7 @@ const (
 var Reasons = []Reason{
 	NoClusterCIDR, NoProxier, InvalidAddress, AddressInCluster, NodeAddress, APIServerAddress, NotAllowed, OwnedByOtherNamespace,
 	InvalidAnnotation, InvalidProtocol, EndpointOutsideCluster, PodOfOtherNamespace,
-	AddressOfOtherPod, BoundByOlderService,
+	AddressOfOtherPod, AddressNotChosen, BoundByOlderService,
 }
 
 // Refusal says that a claim, or one binding of it, is not given. Pod and Protocol are

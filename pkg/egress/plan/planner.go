@@ -13,7 +13,8 @@ import (
 // that follows from what changes, not from how much else there is. After an Update its plan is
 // the one that Build makes of all that was set. It is for one goroutine at a time.
 type Planner struct {
-	podAt func(namespace string, addr netip.Addr) Pod
+	podAt  func(namespace string, addr netip.Addr) Pod
+	choose chooser
 
 	surroundings *surroundings
 	networks     kernel.Networks
@@ -72,9 +73,11 @@ type service struct {
 	created time.Time
 	// holds has it as the holder of each of its addresses, whose lists point to these.
 	holds []holder
-	// claim has no endpoints; nil if there is none. refusal is why it is refused as a whole.
+	// claim has no endpoints; nil if there is none. granted has a claim on each of its egress IPs that is granted, refused why the
+	// others are refused.
 	claim   *Claim
-	refusal *Refusal
+	granted []Claim
+	refused []Refusal
 	// endpoints are those of its EndpointSlices and those that are predicted, by address.
 	endpoints map[netip.Addr][]counted
 }
@@ -97,13 +100,16 @@ type pod struct {
 	services []*service
 	bindings []Binding
 	refusals []Refusal
+	// picked are the egress IPs that were chosen, of Services with several.
+	picked []picked
 }
 
 // NewPlanner returns a Planner with nothing to plan. It calls podAt to learn, for an endpoint of a
-// namespace that names no pod, which one other EndpointSlices name there.
-func NewPlanner(podAt func(namespace string, addr netip.Addr) Pod) *Planner {
+// namespace that names no pod, which one other EndpointSlices name there, and choose to learn which of its Service's granted egress IPs,
+// of several, an endpoint leaves from, as [Choices.Of] tells it.
+func NewPlanner(podAt func(namespace string, addr netip.Addr) Pod, choose func(Service, Endpoint, []netip.Addr) (netip.Addr, bool)) *Planner {
 	p := &Planner{
-		podAt:        podAt,
+		podAt: podAt, choose: choose,
 		surroundings: newSurroundings(Input{}),
 		services:     map[Service]*service{},
 		namespaces:   map[string]map[*service]bool{},
@@ -157,11 +163,11 @@ func (p *Planner) SetService(holding Holding, claim *Claim) {
 // hold makes a Service a holder of these addresses and of its egress IP.
 func (p *Planner) hold(s *service, addresses []Address) {
 	s.holds = make([]holder, 0, len(addresses)+1)
+	if s.claim != nil && s.claim.EgressIP.IsValid() {
+		addresses = slices.Concat(addresses, s.claim.Addresses())
+	}
 	for _, held := range addresses {
 		s.holds = append(s.holds, holder{service: s, address: p.addressOf(held.IP), held: held})
-	}
-	if claim := s.claim; claim != nil && claim.EgressIP.IsValid() {
-		s.holds = append(s.holds, holder{service: s, address: p.addressOf(claim.EgressIP), held: claim.address()})
 	}
 	for i := range s.holds {
 		s.holds[i].link()
@@ -232,7 +238,7 @@ func (p *Planner) DeleteService(name Service) {
 	for addr := range s.endpoints {
 		p.pods[addr].services = without(p.pods[addr].services, s)
 	}
-	s.claim, s.endpoints = nil, nil
+	s.claim, s.granted, s.endpoints = nil, nil, nil
 	delete(p.services, name)
 	if delete(p.namespaces[name.Namespace], s); len(p.namespaces[name.Namespace]) == 0 {
 		delete(p.namespaces, name.Namespace)
@@ -296,6 +302,21 @@ func (p *Planner) Renamed(addr netip.Addr) (matters bool) {
 	return false
 }
 
+// Chosen says that choose may give other egress IPs for an address, and tells whether that matters.
+func (p *Planner) Chosen(addr netip.Addr) (matters bool) {
+	if p.pods[addr] == nil {
+		return false
+	}
+	p.dirtyPods[addr] = true
+	return true
+}
+
+// Picked tells whether choose gave an egress IP of a Service for an address at the last Update.
+func (p *Planner) Picked(service Service, addr, egressIP netip.Addr) bool {
+	known := p.pods[addr]
+	return known != nil && slices.Contains(known.picked, picked{service, egressIP})
+}
+
 // Update brings the plan up to date and returns what that changed.
 func (p *Planner) Update() Change {
 	p.sortNetworks()
@@ -345,7 +366,7 @@ func (p *Planner) judgeAddress(a *address) {
 	}
 	a.owner = owner
 	for h := a.first; h != nil; h = h.next {
-		if h.service.claim != nil && h.service.claim.EgressIP == a.ip {
+		if claim := h.service.claim; claim != nil && claim.Claims(func(ip netip.Addr) bool { return ip == a.ip }) {
 			p.dirtyClaims[h.service] = true
 		}
 	}
@@ -359,31 +380,21 @@ func (p *Planner) owner(ip netip.Addr) Service {
 	return Service{}
 }
 
-// judgeClaim has the pods of a Service judged if its claim is granted now and was refused as a
-// whole before, or the other way round.
+// judgeClaim has the pods of a Service judged if other egress IPs of its are granted than before.
 func (p *Planner) judgeClaim(s *service) {
-	var refused *Refusal
+	var granted []Claim
+	var refused []Refusal
 	if s.claim != nil {
-		if reason, message := p.surroundings.judge(*s.claim, p.owner(s.claim.EgressIP)); reason != "" {
-			r := refusal(*s.claim, target{}, reason, message)
-			refused = &r
-		}
+		granted, refused = p.surroundings.judgeAll(s.claim, p.owner)
 	}
-	before := s.refusal
-	s.refusal = refused
-	p.replaceRefusals(list(before), list(refused))
-	if (before == nil) != (refused == nil) {
+	p.replaceRefusals(s.refused, refused)
+	before := s.granted
+	s.granted, s.refused = granted, refused
+	if !slices.EqualFunc(before, granted, func(a, b Claim) bool { return a.EgressIP == b.EgressIP }) {
 		for addr := range s.endpoints {
 			p.dirtyPods[addr] = true
 		}
 	}
-}
-
-func list(r *Refusal) []Refusal {
-	if r == nil {
-		return nil
-	}
-	return []Refusal{*r}
 }
 
 // judgePod finds who binds the pod at an address, by the same rules as Build.
@@ -395,20 +406,26 @@ func (p *Planner) judgePod(addr netip.Addr) {
 	var g grants
 	slices.SortFunc(known.services, (*service).compare)
 	for _, s := range known.services {
-		if s.claim == nil {
+		if len(s.granted) == 0 {
 			continue
 		}
-		for _, endpoint := range s.endpoints[addr] {
-			if s.refusal == nil {
-				g.give(p.surroundings, *s.claim, p.named(s.claim.Service.Namespace, endpoint.Endpoint))
+		var endpoints []Endpoint
+		for _, e := range s.endpoints[addr] {
+			if endpoint := p.named(s.name.Namespace, e.Endpoint); s.claim.Several() {
+				endpoints = append(endpoints, endpoint)
+			} else {
+				g.give(p.surroundings, &s.granted[0], endpoint)
 			}
+		}
+		if len(endpoints) > 0 {
+			g.giveChosen(p.surroundings, offer{s.claim, s.granted}, p.choose, endpoints)
 		}
 	}
 	slices.SortFunc(g.bindings, CompareBindings)
 	refusals := sortedRefusals(g.refusals)
 	p.replaceBindings(known.bindings, g.bindings)
 	p.replaceRefusals(known.refusals, refusals)
-	known.bindings, known.refusals = g.bindings, refusals
+	known.bindings, known.refusals, known.picked = g.bindings, refusals, g.picked
 	if len(known.services) == 0 {
 		delete(p.pods, addr)
 	}
@@ -460,7 +477,7 @@ func (p *Planner) Plan() Plan {
 		refusals = append(refusals, pod.refusals...)
 	}
 	for _, s := range p.services {
-		refusals = append(refusals, list(s.refusal)...)
+		refusals = append(refusals, s.refused...)
 	}
 	slices.SortFunc(plan.Bindings, CompareBindings)
 	plan.Refusals = sortedRefusals(refusals)
@@ -543,7 +560,7 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 	if s == nil {
 		return nil
 	}
-	refusals := list(s.refusal)
+	refusals := slices.Clone(s.refused)
 	for addr := range s.endpoints {
 		for _, r := range p.pods[addr].refusals {
 			if r.Service == name {
@@ -554,19 +571,35 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 	return sortedRefusals(refusals)
 }
 
-// Granted returns the egress IPs in these networks that claims have which are not refused as a whole. It costs as much as there
-// are Services.
-func (p *Planner) Granted(networks []netip.Prefix) map[netip.Addr]bool {
-	set := map[netip.Addr]bool{}
+// GrantsSome tells whether an egress IP of a Service is granted.
+func (p *Planner) GrantsSome(name Service) bool {
+	s := p.services[name]
+	return s != nil && len(s.granted) > 0
+}
+
+// Granted returns the egress IPs in these networks that claims are granted. It costs as much as there
+// are Services. Siblings are, of each of them, the others that a Service has with it, sorted.
+func (p *Planner) Granted(networks []netip.Prefix) (granted map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
+	granted, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
 	for _, s := range p.services {
-		if s.claim == nil || s.refusal != nil || !s.claim.EgressIP.IsValid() {
-			continue
+		var ips []netip.Addr
+		for _, claim := range s.granted {
+			if ip := claim.EgressIP; slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) }) {
+				granted[ip], ips = true, append(ips, ip)
+			}
 		}
-		if ip := s.claim.EgressIP; slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) }) {
-			set[ip] = true
+		for _, ip := range ips {
+			for _, other := range ips {
+				if ip != other && !slices.Contains(siblings[ip], other) {
+					siblings[ip] = append(siblings[ip], other)
+				}
+			}
 		}
 	}
-	return set
+	for _, others := range siblings {
+		slices.SortFunc(others, netip.Addr.Compare)
+	}
+	return granted, siblings
 }
 
 // BindingsOf returns those of an address as of the last Update. The list must not be changed.

@@ -31,7 +31,7 @@ func BenchmarkPlanner_ExternalIPs(b *testing.B) {
 // perAddress tells what it costs to change so many addresses of a Planner.
 func perAddress(b *testing.B, count int, change func(p *Planner, round int)) {
 	b.Helper()
-	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} })
+	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} }, Choices{}.Of)
 	p.SetSurroundings(Input{ClusterCIDRs: prefixes("10.128.0.0/14")})
 	begun := cpuTime(b)
 	for round := 0; b.Loop(); round++ {

@@ -24,6 +24,7 @@ type cluster struct {
 	pods   map[netip.Addr]Pod
 	// attachments are by address.
 	attachments map[netip.Addr]Attachment
+	choices     Choices
 }
 
 func newCluster() *cluster {
@@ -31,7 +32,7 @@ func newCluster() *cluster {
 		surroundings: Input{ClusterCIDRs: prefixes("10.128.0.0/14")},
 		holdings:     map[Service]Holding{}, claims: map[Service]Claim{},
 		slices: map[Service]map[int][]Endpoint{}, pods: map[netip.Addr]Pod{},
-		attachments: map[netip.Addr]Attachment{},
+		attachments: map[netip.Addr]Attachment{}, choices: Choices{},
 	}
 }
 
@@ -39,7 +40,7 @@ func (c *cluster) podAt(_ string, ip netip.Addr) Pod { return c.pods[ip] }
 
 func (c *cluster) input() Input {
 	in := c.surroundings
-	in.Attachments = slices.Collect(maps.Values(c.attachments))
+	in.Attachments, in.Choices = slices.Collect(maps.Values(c.attachments)), c.choices
 	for name, holding := range c.holdings {
 		in.Holdings = append(in.Holdings, holding)
 		claim, claims := c.claims[name]
@@ -65,9 +66,19 @@ func (c *cluster) change(r *rand.Rand, p *Planner) {
 	name := Service{fmt.Sprintf("ns%d", r.IntN(2)), fmt.Sprintf("s%d", r.IntN(4))}
 	ip := func() netip.Addr { return netip.AddrFrom4([4]byte{203, 0, 113, byte(r.IntN(4))}) }
 	pod := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 128 + 4*byte(r.IntN(8)/7), 0, byte(r.IntN(6))}) }
-	switch r.IntN(9) {
+	switch r.IntN(10) {
+	case 9:
+		node, addr := []string{"here", "there", "yonder"}[r.IntN(3)], pod()
+		if c.choices[node] == nil {
+			c.choices[node] = NodeChoices{}
+		}
+		if c.choices[node][name.String()] == nil {
+			c.choices[node][name.String()] = map[netip.Addr]netip.Addr{}
+		}
+		c.choices[node][name.String()][addr] = ip()
+		p.Chosen(addr)
 	case 0, 1:
-		holding := Holding{Service: name, Created: time.Unix(int64(r.IntN(3)), 0), Addresses: []Address{{IP: ip()}, {IP: ip(), LoadBalancer: r.IntN(2) > 0}}}
+		holding := Holding{Service: name, Created: time.Unix(int64(r.IntN(3)), 0), Addresses: []Address{{IP: ip()}, {IP: ip(), LoadBalancer: r.IntN(2) > 0}, {IP: ip(), Annotated: r.IntN(2) > 0}}}
 		c.holdings[name] = holding
 		delete(c.claims, name)
 		if r.IntN(4) > 0 {
@@ -129,6 +140,11 @@ func (c *cluster) attach(r *rand.Rand, p *Planner, ip netip.Addr) {
 func (c *cluster) claim(r *rand.Rand, holding Holding) Claim {
 	address := holding.Addresses[r.IntN(2)]
 	claim := Claim{Service: holding.Service, Created: holding.Created, EgressIP: address.IP, LoadBalancer: address.LoadBalancer, Protocols: []Protocol{TCP, UDP}[r.IntN(2):]}
+	if r.IntN(3) == 0 {
+		claim.Others = slices.DeleteFunc(slices.Clone(holding.Addresses), func(a Address) bool { return a.IP == claim.EgressIP })
+		slices.SortFunc(claim.Others, func(a, b Address) int { return a.IP.Compare(b.IP) })
+		claim.Others = slices.CompactFunc(claim.Others, func(a, b Address) bool { return a.IP == b.IP })
+	}
 	claim.Selector = []map[string]string{nil, {"app": "web"}, {"app": "web", "tier": "front"}}[r.IntN(3)]
 	if r.IntN(6) == 0 {
 		claim.Refused, claim.RefusedBecause = InvalidAnnotation, "a word of no meaning"
@@ -174,7 +190,7 @@ func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c := newCluster()
-		p := NewPlanner(c.podAt)
+		p := NewPlanner(c.podAt, c.choices.Of)
 		p.SetSurroundings(c.surroundings)
 		var before Plan
 		for step := range 60 {
@@ -256,7 +272,7 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 func TestPlanner_ManyExternalIPs(t *testing.T) {
 	c := newCluster()
 	c.surroundings.Policies = []Policy{{Source: "policy", Allowed: prefixes("198.18.0.0/15"), Rejected: prefixes("198.18.1.0/24"), ExternalIPsOnly: true}}
-	p := NewPlanner(c.podAt)
+	p := NewPlanner(c.podAt, c.choices.Of)
 	p.SetSurroundings(c.surroundings)
 	service := func(namespace string, number int) Service { return Service{namespace, fmt.Sprint("s", number)} }
 	set := func(name Service, created, from, to int) {
@@ -303,7 +319,7 @@ func TestPlanner_ManyExternalIPs(t *testing.T) {
 func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	c := newCluster()
-	p := NewPlanner(c.podAt)
+	p := NewPlanner(c.podAt, c.choices.Of)
 	for range 1000 {
 		c.change(r, p)
 	}
@@ -320,7 +336,7 @@ func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 // TestPlanner_HomesOfADeletedService: the status asks for homes at any time, when bindings may still be those of a Service
 // that was deleted since the last Update.
 func TestPlanner_HomesOfADeletedService(t *testing.T) {
-	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} })
+	p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} }, Choices{}.Of)
 	p.SetSurroundings(Input{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
 	name, pod, egressIP := Service{"ns", "s"}, netip.MustParseAddr("10.128.0.5"), netip.MustParseAddr("203.0.113.1")
 	p.SetService(Holding{Service: name, Addresses: []Address{{IP: egressIP}}}, &Claim{Service: name, EgressIP: egressIP, Protocols: []Protocol{TCP}})

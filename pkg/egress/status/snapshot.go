@@ -132,15 +132,21 @@ func (f Family) OfCluster() Family {
 
 // Granted returns the egress IPs of the claims that are not refused as a whole, sorted.
 func (f Family) Granted() (result []netip.Addr) {
-	refused := map[plan.Service]bool{}
+	type claimed struct {
+		service plan.Service
+		ip      netip.Addr
+	}
+	refused := map[claimed]bool{}
 	for _, r := range f.Plan.Refusals {
 		if !r.Pod.IsValid() {
-			refused[r.Service] = true
+			refused[claimed{r.Service, r.EgressIP}] = true
 		}
 	}
 	for _, claim := range f.Input.Claims {
-		if !refused[claim.Service] {
-			result = append(result, claim.EgressIP)
+		for _, address := range claim.Addresses() {
+			if !refused[claimed{claim.Service, address.IP}] {
+				result = append(result, address.IP)
+			}
 		}
 	}
 	slices.SortFunc(result, netip.Addr.Compare)
