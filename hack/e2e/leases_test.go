@@ -42,7 +42,7 @@ func TestLeases_NodesLearnWhoHasWhichAddress(t *testing.T) {
 
 	a.scenario("what is announced is known", func() {
 		began := time.Now()
-		a.publisher.SetPublished(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 3}, Revision: 1}, node.UID)
+		a.publisher.SetPublished(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 3}, Revision: 1}, nil, node.UID)
 		a.holds(ip, holders.Remote)
 		a.Logf("known after %s", time.Since(began).Round(time.Millisecond))
 		if owners := a.lease().OwnerReferences; len(owners) != 1 || owners[0].UID != node.UID || owners[0].Kind != "Node" {
@@ -68,12 +68,12 @@ func TestLeases_NodesLearnWhoHasWhichAddress(t *testing.T) {
 		a.eventually(func() error { return a.hears(true) })
 	})
 	a.scenario("what is withdrawn is unclaimed soon", func() {
-		a.publisher.SetPublished(holders.Statement{Revision: 2}, node.UID)
+		a.publisher.SetPublished(holders.Statement{Revision: 2}, nil, node.UID)
 		a.holds(ip, holders.Lost)
 		a.holds(ip, holders.Unclaimed)
 	})
 	a.scenario("the Lease goes with its Node", func() {
-		a.publisher.SetPublished(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 4}, Revision: 3}, node.UID)
+		a.publisher.SetPublished(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 4}, Revision: 3}, nil, node.UID)
 		a.holds(ip, holders.Remote)
 		a.must(a.Client().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 		a.holds(ip, holders.Lost) // told by the end of the Lease alone: nobody has told the directory of the Node's
@@ -95,7 +95,7 @@ func TestLeases_SaysWhatIsMissing(t *testing.T) {
 		a.scenario(name, func() {
 			leases := holders.Leases{Client: test.client, Namespace: "elsewhere"}
 			publisher := holders.NewPublisher(leases, a.members[0].Name)
-			publisher.SetPublished(one, "")
+			publisher.SetPublished(one, nil, "")
 			ctx, cancel := context.WithCancel(a.ctx)
 			defer cancel()
 			go publisher.Run(ctx)

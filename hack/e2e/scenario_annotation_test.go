@@ -135,8 +135,10 @@ func (w annotated) wayOver() {
 	if out := migrate("--check"); strings.Count(out, "the same, byte for byte") != 2 {
 		w.Errorf("--check says %s", out)
 	}
+	commands := filepath.Join(w.TempDir(), "commands")
+	w.must(os.WriteFile(commands, []byte(migrate("-A")), 0o600))
 	began := time.Now()
-	script := w.Control().Command(w.Context(), "sh", "-ec", "PATH=$1:$PATH; export KUBECONFIG=$2; "+migrate("-A"), "sh", cluster.RequireBinaries(w.T), kubeconfig)
+	script := w.Control().Command(w.Context(), "sh", "-ec", `PATH=$1:$PATH; export KUBECONFIG=$2; . "$3"`, "sh", cluster.RequireBinaries(w.T), kubeconfig, commands)
 	if out, err := script.CombinedOutput(); err != nil {
 		w.Fatalf("%v: %s", err, out)
 	}
@@ -196,7 +198,7 @@ func (w annotated) policy() {
 		"InvalidAddress: egress IP 224.0.0.1 ": try("web", nil, namedEgressIPs("224.0.0.1")),
 		"AddressInCluster: egress IP 10.128.0.5 lies in the cluster CIDR 10.128.0.0/14, so it is a pod's address":         try("web", nil, namedEgressIPs("10.128.0.5")),
 		"NotAllowed: egress IP 203.0.113.241 lies in 203.0.113.240/28, which proxyArguments.egress-snat-namespace-cidrs ": try("web", []string{"203.0.113.241"}, nil),
-		`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "203.0.113"; name one address of `:    try("web", nil, namedEgressIPs("203.0.113")),
+		`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "203.0.113"; name IP addresses, `:     try("web", nil, namedEgressIPs("203.0.113")),
 	} {
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text) {
 			w.Errorf("apply says %v, want %s", err, text)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -307,6 +308,9 @@ func (w *world) objects() (oracle.Cluster, error) {
 	if objects.Held, err = w.held(); err != nil {
 		return objects, err
 	}
+	if objects.Chosen, err = w.chosen(); err != nil {
+		return objects, err
+	}
 	for i := range services.Items {
 		objects.Services = append(objects.Services, &services.Items[i])
 	}
@@ -324,6 +328,25 @@ func (w *world) objects() (oracle.Cluster, error) {
 		objects.ServiceCIDRs = append(objects.ServiceCIDRs, &cidrs.Items[i])
 	}
 	return objects, nil
+}
+
+// chosen are the egress IPs that nodes have chosen for pods, as their Leases say.
+func (w *world) chosen() (map[string]map[string]map[netip.Addr]netip.Addr, error) {
+	leases, err := w.Client().CoordinationV1().Leases("origin-node").List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]map[string]map[netip.Addr]netip.Addr{}
+	for _, lease := range leases.Items {
+		if text, said := lease.Annotations["network.openshift.io/egress-choices"]; said {
+			of := map[string]map[netip.Addr]netip.Addr{}
+			if err := json.Unmarshal([]byte(text), &of); err != nil {
+				return nil, err
+			}
+			chosen[lease.Name] = of
+		}
+	}
+	return chosen, nil
 }
 
 // held are the addresses that nodes have on their interfaces.
