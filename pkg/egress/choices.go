@@ -25,12 +25,15 @@ type choices struct {
 	// leased are the nodes whose Leases tell any.
 	leased map[string]bool
 	// assumed are what pods of other nodes keep that had it when it was their Service's only egress IP, until their nodes tell.
-	assumed map[types.NamespacedName]map[podOn]netip.Addr
+	assumed map[types.NamespacedName]map[podOn]*assumption
 	// holders are the nodes that have egress IPs of such Services, by these.
 	holders map[v1.IPFamily]map[netip.Addr]string
 	// open are this node's choices that are not final.
 	open map[openPod]openChoice
-	// room is what is left for this node's, and waiting are the pods for which there was none.
+	// own counts this node's choices of each pod and egress IP, and unused are those that no endpoint needs, since when.
+	own    map[netip.Addr]map[netip.Addr]int
+	unused map[openPod]time.Time
+	// room is what this node's take, and waiting are the pods for which there was none.
 	room    room
 	waiting map[netip.Addr]bool
 	// published: this node has told its own, so what its Lease says is no news.
@@ -41,6 +44,12 @@ type choices struct {
 type podOn struct {
 	node string
 	pod  netip.Addr
+}
+
+// assumption is an egress IP, as long as so many endpoints of EndpointSlices need it.
+type assumption struct {
+	ip        netip.Addr
+	endpoints int
 }
 
 // openPod is a pod of a Service.
@@ -55,12 +64,16 @@ type openChoice struct {
 	made  time.Time
 }
 
-// openFor is how long a choice is open.
-const openFor = 10 * time.Second
+const (
+	// openFor is how long a choice is open.
+	openFor = 10 * time.Second
+	// unusedFor is how long one is kept that no endpoint needs: an EndpointSlice may be gone for a moment.
+	unusedFor = 30 * time.Second
+)
 
-// most is how many bytes the choices may have, and mostOfNamespace those for the pods of one namespace. An API server takes 256 KiB of
+// roomForAll is how many bytes the choices may have, and roomForNamespace those for the pods of one namespace. An API server takes 256 KiB of
 // annotations.
-const most, mostOfNamespace = 128 << 10, 64 << 10
+const roomForAll, roomForNamespace = 128 << 10, 32 << 10
 
 // room counts the bytes of this node's choices in its Lease. It has a bound, as a tenant may write any number of EndpointSlices that name
 // this node.
@@ -69,15 +82,16 @@ type room struct {
 	ofNamespace map[string]int
 }
 
-// take takes room for a choice, and tells whether there was any.
-func (r *room) take(service plan.Service, pod, ip netip.Addr) bool {
+// has tells whether there is room for a choice.
+func (r *room) has(service plan.Service, pod, ip netip.Addr) bool {
 	size := sizeOf(service, pod, ip)
-	if r.all+size > most || r.ofNamespace[service.Namespace]+size > mostOfNamespace {
-		return false
-	}
+	return r.all+size <= roomForAll && r.ofNamespace[service.Namespace]+size <= roomForNamespace
+}
+
+func (r *room) take(service plan.Service, pod, ip netip.Addr) {
+	size := sizeOf(service, pod, ip)
 	r.all += size
 	r.ofNamespace[service.Namespace] += size
-	return true
 }
 
 func (r *room) give(service plan.Service, pod, ip netip.Addr) {
@@ -95,8 +109,9 @@ func sizeOf(service plan.Service, pod, ip netip.Addr) int {
 
 func newChoices() choices {
 	return choices{
-		told: plan.Choices{}, leased: map[string]bool{}, assumed: map[types.NamespacedName]map[podOn]netip.Addr{},
+		told: plan.Choices{}, leased: map[string]bool{}, assumed: map[types.NamespacedName]map[podOn]*assumption{},
 		holders: map[v1.IPFamily]map[netip.Addr]string{}, open: map[openPod]openChoice{},
+		own: map[netip.Addr]map[netip.Addr]int{}, unused: map[openPod]time.Time{},
 		room: room{ofNamespace: map[string]int{}}, waiting: map[netip.Addr]bool{},
 	}
 }
@@ -114,8 +129,11 @@ func (c *choices) assumedOf(service plan.Service, e plan.Endpoint) (ip netip.Add
 	if len(c.assumed) == 0 {
 		return netip.Addr{}, false // as mostly
 	}
-	ip, assumed = c.assumed[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}][podOn{e.Node, e.Addr}]
-	return ip, assumed
+	a := c.assumed[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}][podOn{e.Node, e.Addr}]
+	if a == nil {
+		return netip.Addr{}, false
+	}
+	return a.ip, true
 }
 
 // may tells whether an endpoint of a Service with several egress IPs may leave from this one.
@@ -134,7 +152,7 @@ func (s *state) choose(service plan.Service, e plan.Endpoint, among []netip.Addr
 	}
 	held := s.choices.holders[familyOf(e.Addr)]
 	ip = plan.Choose(cmp.Or(e.UID, e.Addr.String()), among, func(ip netip.Addr) int {
-		if s.isChosenFor(e.Addr, ip) {
+		if s.choices.own[e.Addr][ip] > 0 { // for another Service
 			return 3
 		}
 		return s.rank(held[ip])
@@ -152,9 +170,10 @@ func (s *state) choose(service plan.Service, e plan.Endpoint, among []netip.Addr
 // put notes what this node has chosen, and tells whether there was room.
 func (c *choices) put(node string, service plan.Service, pod, ip netip.Addr) bool {
 	c.drop(node, service, pod)
-	if !c.room.take(service, pod, ip) {
+	if !c.room.has(service, pod, ip) {
 		return false
 	}
+	c.count(service, pod, ip)
 	if c.told[node] == nil {
 		c.told[node] = plan.NodeChoices{}
 	}
@@ -175,20 +194,26 @@ func (c *choices) drop(node string, service plan.Service, pod netip.Addr) {
 		return
 	}
 	c.room.give(service, pod, ip)
+	if c.own[pod][ip]--; c.own[pod][ip] == 0 {
+		delete(c.own[pod], ip)
+	}
+	if len(c.own[pod]) == 0 {
+		delete(c.own, pod)
+	}
 	delete(c.open, openPod{service, pod})
+	delete(c.unused, openPod{service, pod})
 	if delete(of, pod); len(of) == 0 {
 		delete(c.told[node], service.String())
 	}
 }
 
-// isChosenFor tells whether this node has chosen an egress IP for a pod, for any Service.
-func (s *state) isChosenFor(pod, ip netip.Addr) bool {
-	for _, of := range s.choices.told[s.config.NodeName] {
-		if of[pod] == ip {
-			return true
-		}
+// count counts one that this node has chosen.
+func (c *choices) count(service plan.Service, pod, ip netip.Addr) {
+	c.room.take(service, pod, ip)
+	if c.own[pod] == nil {
+		c.own[pod] = map[netip.Addr]int{}
 	}
-	return false
+	c.own[pod][ip]++
 }
 
 // LabelKeys are those of Nodes' labels that count.
@@ -285,6 +310,13 @@ func (s *state) replaceChoices(node string, told plan.NodeChoices) (changed bool
 	for service := range before {
 		differs(concerned, before[service], now[service])
 	}
+	for name, assumed := range s.choices.assumed {
+		for pod := range told[planName(name).String()] {
+			if assumed[podOn{node, pod}] != nil {
+				concerned[pod] = true
+			}
+		}
+	}
 	changed = s.steer(slices.Collect(maps.Keys(concerned)), func() {
 		if s.choices.told[node] = now; len(now) == 0 {
 			delete(s.choices.told, node)
@@ -320,15 +352,14 @@ func differs(concerned map[netip.Addr]bool, before, after map[netip.Addr]netip.A
 	}
 }
 
-// recount counts the room that this node's choices take.
+// recount counts what this node has chosen, all of which is final.
 func (c *choices) recount(own plan.NodeChoices) {
-	c.room = room{ofNamespace: map[string]int{}}
+	c.room, c.own = room{ofNamespace: map[string]int{}}, map[netip.Addr]map[netip.Addr]int{}
+	clear(c.open)
+	clear(c.unused)
 	for name, of := range own {
-		service := serviceOf(name)
 		for pod, ip := range of {
-			size := sizeOf(service, pod, ip)
-			c.room.all += size
-			c.room.ofNamespace[service.Namespace] += size
+			c.count(serviceOf(name), pod, ip)
 		}
 	}
 }
@@ -385,14 +416,16 @@ func (s *state) keepChoice(family v1.IPFamily, name types.NamespacedName, had ne
 			return
 		}
 		if s.choices.assumed[name] == nil {
-			s.choices.assumed[name] = map[podOn]netip.Addr{}
+			s.choices.assumed[name] = map[podOn]*assumption{}
 		}
-		s.choices.assumed[name][podOn{e.Node, e.Addr}] = had
+		s.choices.assumed[name][podOn{e.Node, e.Addr}] = &assumption{ip: had}
 	}
 	for endpoints := range s.endpointsOfKind(name, headless) {
-		for _, e := range ofFamily(family, endpoints, endpointAddr) {
+		endpoints = ofFamily(family, endpoints, endpointAddr)
+		for _, e := range endpoints {
 			keep(e)
 		}
+		s.countAssumed(name, endpoints, 1)
 	}
 	for addr, a := range s.attachments { // no EndpointSlice may name it yet
 		given := func(b plan.Binding) bool { return b.Service == planName(name) && b.EgressIP == had }
@@ -410,44 +443,64 @@ func (p *part) soleClaim() *plan.Claim {
 	return p.claim
 }
 
-// dropAssumed forgets what is assumed of endpoints that a Service has no longer, or if it has one egress IP alone. Nothing follows for
-// plans.
-func (s *state) dropAssumed(name types.NamespacedName) {
+// countAssumed takes note when endpoints of a Service's EndpointSlice come (by is 1) or go (-1).
+func (s *state) countAssumed(name types.NamespacedName, endpoints []plan.Endpoint, by int) {
 	assumed := s.choices.assumed[name]
 	if len(assumed) == 0 {
-		delete(s.choices.assumed, name)
-		return
+		return // as mostly
 	}
-	has := map[podOn]bool{}
-	for endpoints := range s.endpointsOf(name) {
-		for _, e := range endpoints {
-			if part := s.services[name].parts[familyOf(e.Addr)]; part != nil && part.claim != nil && part.claim.Several() {
-				has[podOn{e.Node, e.Addr}] = true
-			}
+	for _, e := range endpoints {
+		if a := assumed[podOn{e.Node, e.Addr}]; a != nil {
+			a.endpoints += by
 		}
 	}
-	maps.DeleteFunc(assumed, func(on podOn, _ netip.Addr) bool { return !has[on] })
 }
 
-// pruneChoices forgets this node's choices that no endpoint needs any more, after an update. If that makes room, pods that wait for it are
-// judged again with the next one.
-func (s *state) pruneChoices(family v1.IPFamily) {
+// dropAssumed forgets what is assumed of endpoints that a Service has no longer, and all where it has one egress IP alone. Nothing follows
+// for plans.
+func (s *state) dropAssumed(name types.NamespacedName) {
+	assumed := s.choices.assumed[name]
+	maps.DeleteFunc(assumed, func(on podOn, a *assumption) bool {
+		part := s.services[name].parts[familyOf(on.pod)]
+		return a.endpoints <= 0 || part == nil || part.claim == nil || !part.claim.Several()
+	})
+	if len(assumed) == 0 {
+		delete(s.choices.assumed, name)
+	}
+}
+
+// pruneChoices forgets this node's choices that no endpoint needs any more, after an update. Pods that wait for the room are judged with the
+// next one.
+func (s *state) pruneChoices(family v1.IPFamily, now time.Time) {
 	before := s.choices.room.all
 	for name, of := range s.choices.told[s.config.NodeName] {
 		service := serviceOf(name)
 		for pod, ip := range of {
-			if familyOf(pod) == family && !s.planners[family].Picked(service, pod, ip) {
+			if familyOf(pod) != family {
+				continue
+			}
+			this := openPod{service, pod}
+			if s.planners[family].Picked(service, pod, ip) {
+				delete(s.choices.unused, this)
+				continue
+			}
+			since, known := s.choices.unused[this]
+			if !known {
+				s.choices.unused[this] = now
+			}
+			if known && now.Sub(since) >= unusedFor || len(s.choices.waiting) > 0 {
 				s.choices.drop(s.config.NodeName, service, pod)
 			}
 		}
 	}
-	if s.choices.room.all == before {
-		return
+	for pod := range s.choices.waiting { // not more than there may be room for: a tenant may have any number wait
+		if before <= s.choices.room.all {
+			return
+		}
+		if delete(s.choices.waiting, pod); s.planners[familyOf(pod)].Chosen(pod) {
+			before -= sizeOf(plan.Service{}, pod, pod)
+		}
 	}
-	for pod := range s.choices.waiting {
-		s.planners[familyOf(pod)].Chosen(pod)
-	}
-	clear(s.choices.waiting)
 }
 
 // publishedChoices returns what this node has chosen, to be told.
@@ -492,8 +545,8 @@ func (s *state) choicesOf(family v1.IPFamily) plan.Choices {
 		}
 	}
 	for name, assumed := range s.choices.assumed {
-		for on, ip := range assumed {
-			add(on.node, planName(name), on.pod, ip)
+		for on, a := range assumed {
+			add(on.node, planName(name), on.pod, a.ip)
 		}
 	}
 	return result

@@ -26,7 +26,7 @@ func (s *state) updatePlanner(family v1.IPFamily) plan.Change {
 	}
 	s.closeChoices(family, time.Now())
 	change := planner.Update()
-	s.pruneChoices(family)
+	s.pruneChoices(family, time.Now())
 	return change
 }
 

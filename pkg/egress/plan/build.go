@@ -111,7 +111,7 @@ type grants struct {
 	bindings []Binding
 	refusals []Refusal
 	// picked are the egress IPs of claims of Services with several.
-	picked []picked
+	picked map[picked]bool
 }
 
 // picked is an egress IP of a Service.
@@ -143,7 +143,10 @@ func (g *grants) giveChosen(s *surroundings, o offer, choose chooser, endpoints 
 		case reason != "":
 			g.refuse(claim, target{pod: e.Addr}, reason, message)
 		case !slices.Contains(chosen, claim):
-			chosen, g.picked = append(chosen, claim), append(g.picked, picked{claim.Service, claim.EgressIP})
+			if g.picked == nil {
+				g.picked = map[picked]bool{}
+			}
+			chosen, g.picked[picked{claim.Service, claim.EgressIP}] = append(chosen, claim), true
 		}
 	}
 	slices.SortFunc(chosen, func(a, b *Claim) int { return a.EgressIP.Compare(b.EgressIP) })

@@ -48,7 +48,7 @@
 //
 // A node says what it has chosen in its Lease, and all nodes follow that. Until it has said so, no other node binds the pod
 // (AddressNotChosen): a node that holds one of the addresses drops what it is sent for the pod. A node chooses for as many pods as its
-// Lease has room for: about a thousand of a namespace. If the EndpointSlice names no node, nobody chooses: the score for the pod's address
+// Lease has room for: about five hundred of a namespace. If the EndpointSlice names no node, nobody chooses: the score for the pod's address
 // decides, of all that are granted.
 //
 // # Who owns an address

@@ -101,7 +101,7 @@ type pod struct {
 	bindings []Binding
 	refusals []Refusal
 	// picked are the egress IPs that were chosen, of Services with several.
-	picked []picked
+	picked map[picked]bool
 }
 
 // NewPlanner returns a Planner with nothing to plan. It calls podAt to learn, for an endpoint of a
@@ -314,7 +314,7 @@ func (p *Planner) Chosen(addr netip.Addr) (matters bool) {
 // Picked tells whether choose gave an egress IP of a Service for an address at the last Update.
 func (p *Planner) Picked(service Service, addr, egressIP netip.Addr) bool {
 	known := p.pods[addr]
-	return known != nil && slices.Contains(known.picked, picked{service, egressIP})
+	return known != nil && known.picked[picked{service, egressIP}]
 }
 
 // Update brings the plan up to date and returns what that changed.
@@ -590,14 +590,15 @@ func (p *Planner) Granted(networks []netip.Prefix) (granted map[netip.Addr]bool,
 		}
 		for _, ip := range ips {
 			for _, other := range ips {
-				if ip != other && !slices.Contains(siblings[ip], other) {
+				if ip != other {
 					siblings[ip] = append(siblings[ip], other)
 				}
 			}
 		}
 	}
-	for _, others := range siblings {
+	for ip, others := range siblings {
 		slices.SortFunc(others, netip.Addr.Compare)
+		siblings[ip] = slices.Compact(others)
 	}
 	return granted, siblings
 }
