@@ -101,7 +101,7 @@ func (c conformance) arguments() string {
 }
 
 // label gives a Node a label.
-func (w *conformanceWorld) label(m *member, key, value string) {
+func (w *world) label(m *member, key, value string) {
 	w.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
 	_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})

@@ -33,6 +33,18 @@ func (w *poolWorld) unmoved(what string, do func()) {
 	}
 }
 
+// restartAll restarts the processes of all nodes, one after the other.
+func (w *poolWorld) restartAll() {
+	w.Helper()
+	for _, m := range w.members {
+		m.Stop()
+		m.Start()
+		m.Ready()
+	}
+	w.complete()
+	w.settled()
+}
+
 // TestPool_HeartbeatsFiltered on all nodes: everybody finds everybody else dead, but the addresses are answered for.
 func TestPool_HeartbeatsFiltered(t *testing.T) {
 	belongsTo(t, usual)

@@ -34,7 +34,7 @@ func TestAnnotation_SeveralEgressIPs(t *testing.T) {
 	w := &alternatives{newIdlePoolWorldOf(t, settings{nodes: 6, arguments: `
 egress-snat-namespace-cidrs: ["shop=192.0.2.96/27", "shop=2001:db8:0:2::100/120"]
 `}), nil, map[*lab.Host]string{}}
-	w.label()
+	w.placeInZones()
 	w.start()
 	w.named = slices.Concat(w.lanIPs(100), w.lanIPs(101), w.lanIPs(102))
 	w.egressIPs = slices.Concat(w.named, w.lanIPs(103))
@@ -53,14 +53,11 @@ egress-snat-namespace-cidrs: ["shop=192.0.2.96/27", "shop=2001:db8:0:2::100/120"
 	w.scenario("an address comes, and one goes", w.comesAndGoes)
 }
 
-// label puts two nodes into each zone.
-func (w *alternatives) label() {
+// placeInZones puts two nodes into each zone.
+func (w *alternatives) placeInZones() {
 	for i, m := range w.members {
-		zone := string(rune('a' + i/2))
-		w.zones[m.Host] = zone
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1.LabelTopologyZone, zone)
-		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		w.must(err)
+		w.zones[m.Host] = string(rune('a' + i/2))
+		w.label(m, v1.LabelTopologyZone, w.zones[m.Host])
 	}
 }
 
@@ -161,15 +158,7 @@ func (w *alternatives) keep(what string, do func()) {
 
 func (w *alternatives) restarted() {
 	w.keep("restarts", func() {
-		w.unmoved("restarts", func() {
-			for _, m := range w.members {
-				m.Stop()
-				m.Start()
-				m.Ready()
-			}
-			w.complete()
-			w.settled()
-		})
+		w.unmoved("restarts", w.restartAll)
 	})
 	w.keep("Leases are deleted and changed", func() {
 		leases := w.Client().CoordinationV1().Leases("origin-node")

@@ -231,15 +231,7 @@ egress-snat-namespace-cidrs: ["shop=192.0.2.96/27", "shop=2001:db8:0:2::100/120"
 	w.holderOf(ip, nil)
 	w.settled()
 	w.answered()
-	w.unmoved("restarts", func() {
-		for _, m := range w.members {
-			m.Stop()
-			m.Start()
-			m.Ready()
-		}
-		w.complete()
-		w.settled()
-	})
+	w.unmoved("restarts", w.restartAll)
 	holder := w.holderOf(ip, nil)
 	c, p := w.keepConnections(ip, w.podsOff(holder)), w.probe(ip, holder)
 	began := time.Now()

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -65,9 +63,7 @@ func newIdlePoolWorldOf(t *testing.T, s settings) *poolWorld {
 func (w *world) joinPool() {
 	w.Helper()
 	for _, m := range w.members {
-		patch := []byte(`{"metadata":{"labels":{"node-restriction.kubernetes.io/egress-assignable":""}}}`)
-		_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		w.must(err)
+		w.label(m, "node-restriction.kubernetes.io/egress-assignable", "")
 	}
 }
 

@@ -396,11 +396,7 @@ func (s *state) keepChoices(name types.NamespacedName, before, after service) {
 		if had == nil || has == nil || has.claim == nil || !has.claim.Several() {
 			continue
 		}
-		var among []netip.Addr
-		for _, address := range has.claim.Addresses() {
-			among = append(among, address.IP)
-		}
-		if slices.Contains(among, had.EgressIP) {
+		if among := has.claim.EgressIPs(); slices.Contains(among, had.EgressIP) {
 			s.keepChoice(family, name, had.EgressIP, among, before.headless)
 		}
 	}
@@ -456,13 +452,27 @@ func (s *state) countAssumed(name types.NamespacedName, endpoints []plan.Endpoin
 	}
 }
 
-// dropAssumed forgets what is assumed of endpoints that a Service has no longer, and all where it has one egress IP alone. Nothing follows
-// for plans.
+// recountAssumed forgets what is assumed of endpoints that went with a change of an EndpointSlice. Nothing follows for plans.
+func (s *state) recountAssumed(name types.NamespacedName, before, after []plan.Endpoint) {
+	s.countAssumed(name, before, -1)
+	s.countAssumed(name, after, 1)
+	assumed := s.choices.assumed[name]
+	for _, e := range before {
+		if a := assumed[podOn{e.Node, e.Addr}]; a != nil && a.endpoints <= 0 {
+			delete(assumed, podOn{e.Node, e.Addr})
+		}
+	}
+	if len(assumed) == 0 {
+		delete(s.choices.assumed, name)
+	}
+}
+
+// dropAssumed forgets what is assumed of a Service's endpoints where it has one egress IP alone now. Nothing follows for plans.
 func (s *state) dropAssumed(name types.NamespacedName) {
 	assumed := s.choices.assumed[name]
-	maps.DeleteFunc(assumed, func(on podOn, a *assumption) bool {
+	maps.DeleteFunc(assumed, func(on podOn, _ *assumption) bool {
 		part := s.services[name].parts[familyOf(on.pod)]
-		return a.endpoints <= 0 || part == nil || part.claim == nil || !part.claim.Several()
+		return part == nil || part.claim == nil || !part.claim.Several()
 	})
 	if len(assumed) == 0 {
 		delete(s.choices.assumed, name)

@@ -150,9 +150,7 @@ func (s *state) tellEndpoints(owner types.NamespacedName, before, after []plan.E
 	if s.steerSlice(owner, before, after) {
 		changed = here
 	}
-	s.countAssumed(owner, before, -1)
-	s.countAssumed(owner, after, 1)
-	s.dropAssumed(owner)
+	s.recountAssumed(owner, before, after)
 	if before, after = ownEndpoints(s.placement, before), ownEndpoints(s.placement, after); changed == nothing || slices.Equal(before, after) {
 		return changed
 	}

@@ -266,7 +266,7 @@ func told(about v1.ObjectReference, troubles []trouble) (warnings []warning) {
 // note returns what an Event about a Service says.
 func (r *eventRecorder) note(refusal plan.Refusal) string {
 	note := "No egress IP: " + refusal.Message
-	if !refusal.Pod.IsValid() && r.state.grantsSome(refusal.Service, familyOf(refusal.EgressIP)) {
+	if !refusal.Pod.IsValid() && refusal.EgressIP.IsValid() && r.state.grantsSome(refusal.Service, familyOf(refusal.EgressIP)) {
 		note = "Not all egress IPs: " + refusal.Message
 	}
 	if refusal.Pod.IsValid() {

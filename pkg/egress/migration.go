@@ -130,11 +130,7 @@ func OutlookFor(config Config, objects Objects, migrations []Migration, bare boo
 		o := Outlook{Bindings: p.Bindings, Claims: map[plan.Service]Outcome{}}
 		refused := refusedClaims(p)
 		for _, claim := range in.Claims {
-			outcome := Outcome{Refused: refused[claim.Service]}
-			for _, address := range claim.Addresses() {
-				outcome.EgressIPs = append(outcome.EgressIPs, address.IP)
-			}
-			o.Claims[claim.Service] = outcome
+			o.Claims[claim.Service] = Outcome{claim.EgressIPs(), refused[claim.Service]}
 		}
 		outlooks = append(outlooks, o)
 	}

@@ -59,7 +59,7 @@ func (p *Publisher) SetPublished(statement Statement, choices map[string]map[net
 	p.wakeUp()
 }
 
-// Rewrite has the Lease written again: somebody has deleted it.
+// Rewrite has the Lease written again: somebody else has deleted or changed it.
 func (p *Publisher) Rewrite() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

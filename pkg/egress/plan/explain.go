@@ -302,9 +302,7 @@ func (e *Explainer) Explain(packet Packet) Decision {
 		d.Because = fmt.Sprintf("the Service %s gives it %s (%s) for %s, an address that belongs to the namespace %s",
 			b.Service, b.EgressIP, d.Field, b.Protocol, d.Owner.Namespace)
 		if claim := &e.claims[e.byService[b.Service]]; claim.Several() {
-			for _, address := range claim.Addresses() {
-				d.Alternatives = append(d.Alternatives, address.IP)
-			}
+			d.Alternatives = claim.EgressIPs()
 			d.Because += fmt.Sprintf("; it is one of the Service's %d egress IPs", len(d.Alternatives))
 			if at, _ := e.Endpoint(b.Service, b.Pod); at.Node != "" {
 				d.Because += ", chosen by the pod's node"

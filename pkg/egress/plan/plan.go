@@ -128,6 +128,15 @@ func (c *Claim) Addresses() []Address {
 	return append([]Address{{c.EgressIP, c.LoadBalancer, c.Annotated}}, c.Others...)
 }
 
+// EgressIPs returns those of a claim, in the order of the Service.
+func (c *Claim) EgressIPs() []netip.Addr {
+	ips := []netip.Addr{c.EgressIP}
+	for _, address := range c.Others {
+		ips = append(ips, address.IP)
+	}
+	return ips
+}
+
 // Claims tells whether a claim has an egress IP of which is says so.
 func (c *Claim) Claims(is func(netip.Addr) bool) bool {
 	return is(c.EgressIP) || slices.ContainsFunc(c.Others, func(a Address) bool { return is(a.IP) })
@@ -138,9 +147,9 @@ func (c *Claim) Several() bool { return len(c.Others) > 0 }
 
 // names returns the egress IPs for people.
 func (c *Claim) names() string {
-	names := make([]string, 0, 1+len(c.Others))
-	for _, address := range c.Addresses() {
-		names = append(names, address.IP.String())
+	var names []string
+	for _, ip := range c.EgressIPs() {
+		names = append(names, ip.String())
 	}
 	return strings.Join(names, ", ")
 }
