@@ -5,6 +5,7 @@ module github.com/openshift/origin-node/hack/tools
 go 1.26.0
 
 tool (
+	github.com/cilium/ebpf/cmd/bpf2go
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	golang.org/x/exp/cmd/apidiff
 )
@@ -59,6 +60,7 @@ require (
 	github.com/charmbracelet/x/term v0.2.2 // indirect
 	github.com/charmbracelet/x/termios v0.1.1 // indirect
 	github.com/charmbracelet/x/windows v0.2.2 // indirect
+	github.com/cilium/ebpf v0.22.0 // indirect
 	github.com/ckaznocha/intrange v0.3.1 // indirect
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect

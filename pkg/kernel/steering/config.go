@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 )
 
 // Transport is how packets get to the node that holds their egress IP.
@@ -35,6 +36,8 @@ type Config struct {
 	AssignPort uint16
 	// MarkMask has the bits of a packet's mark that are ours: at least six, in a row.
 	MarkMask uint32
+	// Fast is the fast path of established flows; nil for none.
+	Fast *fastpath.Path
 }
 
 // nodesPort is a port to which only nodes may speak.

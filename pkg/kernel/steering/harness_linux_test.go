@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
@@ -40,6 +41,8 @@ type cluster struct {
 	egressIP, another netip.Addr
 	transport         Transport
 	markMask          uint32
+	// overIPv4: the nodes know each other by their IPv4 addresses.
+	overIPv4 bool
 	// homes are pods whose nodes are known.
 	homes []*lab.Host
 	// roaming: pods may leave through any node.
@@ -53,6 +56,7 @@ type node struct {
 	ip   netip.Addr
 	snat *nftables.Writer
 	ways *handMade
+	fast *fastpath.Path
 	*Writer
 	// desired is what was written last.
 	desired kernel.Desired
@@ -88,13 +92,20 @@ func (c *cluster) use(transport Transport) {
 }
 
 func newCluster(t testing.TB, family kernel.Family, config lab.Config) *cluster {
-	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e}
+	return newClusterOver(t, family, config, false)
+}
+
+func newClusterOver(t testing.TB, family kernel.Family, config lab.Config, overIPv4 bool) *cluster {
+	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e, overIPv4: overIPv4}
 	c.egressIP, c.another = c.of("203.0.113.1", "2001:db8:113::1"), c.of("203.0.113.2", "2001:db8:113::2")
 	for _, host := range c.lab.Nodes() {
-		n := &node{c: c, host: host, ip: c.addr(host), snat: nftables.NewWriter(family)}
+		n := &node{c: c, host: host, ip: c.nodeIP(host), snat: nftables.NewWriter(family)}
 		n.ways = &handMade{n: n, made: map[int]netip.Addr{}}
 		n.restart(n.ways)
 		c.nodes = append(c.nodes, n)
+		if os.Getenv("ALLFAST") != "" {
+			c.fastOn(n)
+		}
 		// Whoever asks again and again is told each time that nobody is there.
 		c.run(host, "sysctl -q net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0")
 	}
@@ -108,6 +119,14 @@ func (c *cluster) addr(h *lab.Host) netip.Addr {
 		return h.V4
 	}
 	return h.V6
+}
+
+// nodeIP is the address by which the others know a node.
+func (c *cluster) nodeIP(h *lab.Host) netip.Addr {
+	if c.overIPv4 {
+		return h.V4
+	}
+	return c.addr(h)
 }
 
 func (c *cluster) bits(v4, v6 int) int {
@@ -137,7 +156,7 @@ func (c *cluster) desired(bindings ...kernel.Binding) kernel.Desired {
 		d.ClusterCIDRs = []netip.Prefix{lab.ClusterV6}
 	}
 	for _, n := range c.nodes {
-		d.Exclusions = append(d.Exclusions, netip.PrefixFrom(n.ip, n.ip.BitLen()))
+		d.Exclusions = append(d.Exclusions, netip.PrefixFrom(c.addr(n.host), c.addr(n.host).BitLen()))
 	}
 	return d
 }
@@ -209,7 +228,7 @@ func (n *node) uplink() (addr kernel.HardwareAddr) {
 }
 
 func (n *node) config() Config {
-	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, AssignPort: assignPort, MarkMask: n.c.markMask}
+	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, AssignPort: assignPort, MarkMask: n.c.markMask, Fast: n.fast}
 }
 
 // restart puts the Writer of another process in the place of this one's.

@@ -24,7 +24,7 @@ type setting struct{ path, before, now string }
 
 func (s setting) String() string { return fmt.Sprintf("%s was %s is %s", s.path, s.before, s.now) }
 
-// settings returns those that have to be changed; none in IPv6, which has none of these.
+// settings returns those that have to be changed: what a fast path needs, and in IPv4, for IPv6 has none of these, those of interfaces.
 //
 // Interfaces over which pod networks are routed have to take packets of any source that has a route, if they take only
 // those that they would send to themselves (rp_filter 1): the holder sends replies home by the pod network, and they have
@@ -34,14 +34,37 @@ func (s setting) String() string { return fmt.Sprintf("%s was %s is %s", s.path,
 // Without a tunnel the uplink must do so, too, and neither it nor all interfaces together may send redirects: the
 // holder would tell pods to send to the router themselves, and the kernel does so if either of two says so.
 func (c Config) settings(networks []netip.Prefix) (changes []setting, err error) {
-	if c.Family != kernel.IPv4 {
-		return nil, nil
+	var wanted []sysctl
+	if c.Fast != nil {
+		if wanted, err = fastSettings(); err != nil {
+			return nil, err
+		}
 	}
+	if c.Family == kernel.IPv4 {
+		ofInterfaces, err := c.interfaceSettings(networks)
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, ofInterfaces...)
+	}
+	for _, w := range wanted {
+		before, err := readSysctl(w.path)
+		if err != nil {
+			return nil, err
+		}
+		if before != w.value {
+			changes = append(changes, setting{w.path, before, w.value})
+		}
+	}
+	return changes, nil
+}
+
+// interfaceSettings returns those of interfaces that IPv4 needs.
+func (c Config) interfaceSettings(networks []netip.Prefix) (wanted []sysctl, err error) {
 	devices, err := podInterfaces(networks)
 	if err != nil {
 		return nil, err
 	}
-	var wanted []sysctl
 	if c.Transport == Direct {
 		s := pathState{config: c}
 		if err := s.readUplink(); err != nil {
@@ -61,16 +84,7 @@ func (c Config) settings(networks []netip.Prefix) (changes []setting, err error)
 			wanted = append(wanted, sysctl{filterPath(device), "2"})
 		}
 	}
-	for _, w := range wanted {
-		before, err := readSysctl(w.path)
-		if err != nil {
-			return nil, err
-		}
-		if before != w.value {
-			changes = append(changes, setting{w.path, before, w.value})
-		}
-	}
-	return changes, nil
+	return wanted, nil
 }
 
 // podInterfaces returns the names of the interfaces behind which pods of other nodes may be.

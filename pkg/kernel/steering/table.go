@@ -99,6 +99,9 @@ type content struct {
 	pods int
 	ways map[netip.Addr]kernel.Way
 	held map[netip.Addr]bool
+	// nodes are the other nodes, and senders their hardware addresses without a tunnel.
+	nodes   []netip.Addr
+	senders map[netip.Addr]kernel.HardwareAddr
 	// leads are the values that the sets of ways have for an egress IP; none for one that leaves from this node.
 	leads map[netip.Addr]netip.Addr
 	// before are the settings that have changed for steering.
@@ -154,7 +157,7 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.E
 		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
-		c.ways, c.held = change.Steering.Ways, change.Steering.Held
+		c.ways, c.held, c.nodes, c.senders = change.Steering.Ways, change.Steering.Held, change.Steering.Nodes, change.Steering.Senders
 		held := table.Elements{}
 		for egressIP := range c.held {
 			held[table.Key{Pod: egressIP}] = netip.Addr{}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
@@ -29,6 +30,7 @@ type Writer struct {
 	before settings
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
+	fast    fast
 	// glanced is what the last Fingerprint has seen, if nothing was written or compared since.
 	glanced *glanced
 }
@@ -46,11 +48,16 @@ func NewWriter(c Config) *Writer { return newWriter(c, newPath(c)) }
 
 func newWriter(c Config, ways holderWays) *Writer {
 	l := newLayout(c)
-	return &Writer{config: c, layout: l, table: table.NewWriter(l.spec()), ways: ways}
+	return &Writer{config: c, layout: l, table: table.NewWriter(l.spec()), ways: ways, fast: fast{Path: c.Fast}}
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
-func (w *Writer) Close() { w.table.Close() }
+func (w *Writer) Close() {
+	w.table.Close()
+	if w.fast.Path != nil {
+		w.fast.Limit(w.config.Family, fastpath.Change{Whole: true, Surroundings: &fastpath.Surroundings{}})
+	}
+}
 
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
 // anything. leaving are bindings that are not wanted any more: what their pods send is dropped, so that no flow begins
@@ -73,12 +80,17 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		} else {
 			wayErr = errors.Join(wayErr, err)
 		}
+		wayErr = errors.Join(wayErr, w.fast.look(w.config))
+		w.content.point(table.NewEdit(w.content.sets), assigned)
+		w.limit(nil, assigned, true)
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
 	if err == nil {
 		err = changeSettings(ctx, changes) // they are on record now
 	}
-	return changed || guarded || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
+	err = errors.Join(settingsErr, wayErr, err)
+	w.extend(err)
+	return changed || guarded || len(changes) > 0, err
 }
 
 // guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that
@@ -130,10 +142,14 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
 	edit := w.content.follow(c, leaving)
-	return w.write(ctx, false, func(assigned numbers) (bool, error) {
+	changed, err = w.write(ctx, false, func(assigned numbers) (bool, error) {
 		w.content.point(edit, assigned)
-		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), edit.Change())
+		change := edit.Change()
+		w.limit(&change, assigned, c.NetworksChanged || c.SteeringChanged || !maps.Equal(assigned, w.numbers))
+		return w.table.Change(ctx, w.layout.stateOf(w.content, assigned, w.links), change)
 	})
+	w.extend(err)
+	return changed, err
 }
 
 // Known tells whether the table is as it was written last, as far as this process knows.

@@ -1,0 +1,458 @@
+// The programs of package fastpath, whose doc.go says what they are for. They decide nothing: conntrack knows the flow, and which
+// address it has outside. A packet that they do not take goes on as if they were not there.
+
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86dd
+#define AF_INET 2
+#define AF_INET6 10
+#define TCP 6
+#define UDP 17
+
+// Of linux/bpf.h of newer kernels.
+#define TCX_NEXT (-1)
+#define TCX_DROP 2
+#define PACKET_HOST 0
+#define FIB_LOOKUP_DIRECT (1U << 0)
+#define FIB_LOOKUP_SKIP_NEIGH (1U << 3)
+
+// What is read of the kernel's own structures; where their fields are is found out when a program is loaded.
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+union nf_inet_addr { u32 all[4]; };
+struct nf_conntrack_man { union nf_inet_addr u3; union { __be16 all; } u; u16 l3num; };
+struct nf_conntrack_tuple { struct nf_conntrack_man src; struct { union nf_inet_addr u3; union { __be16 all; } u; } dst; };
+struct nf_conntrack_tuple_hash { struct nf_conntrack_tuple tuple; };
+struct ip_ct_tcp { u8 state; };
+union nf_conntrack_proto { struct ip_ct_tcp tcp; };
+struct nf_conn { u32 timeout; struct nf_conntrack_tuple_hash tuplehash[2]; unsigned long status; union nf_conntrack_proto proto; };
+struct sk_buff { u8 encapsulation : 1, ip_summed : 2; };
+#pragma clang attribute pop
+
+// Bits of nf_conn.status (enum ip_conntrack_status), a state of TCP (enum tcp_conntrack), and a value of sk_buff.ip_summed.
+enum { SEEN_REPLY = 1 << 1, CONFIRMED = 1 << 3, SRC_NAT = 1 << 4, DST_NAT = 1 << 5, SEQ_ADJUST = 1 << 6, DYING = 1 << 9, HELPER = 1 << 13 };
+enum { TCP_ESTABLISHED = 3 };
+enum { CHECKSUM_PARTIAL = 3 };
+
+struct ct_opts { s32 netns_id, error; u8 l4proto, dir, reserved[2]; };
+extern struct nf_conn *bpf_skb_ct_lookup(struct __sk_buff *, struct bpf_sock_tuple *, u32, struct ct_opts *, u32) __ksym;
+extern void bpf_ct_release(struct nf_conn *) __ksym;
+extern int bpf_ct_change_timeout(struct nf_conn *, u32) __ksym;
+extern void *bpf_cast_to_kern_ctx(void *) __ksym;
+
+struct ethernet { u8 to[6], from[6]; __be16 type; } __attribute__((packed));
+struct ipv4 { u8 version, tos; __be16 length, id, fragment; u8 ttl, protocol; u16 checksum; __be32 from, to; } __attribute__((packed));
+struct ipv6 { __be32 flow; __be16 length; u8 protocol, ttl; u32 from[4], to[4]; } __attribute__((packed));
+struct ports { __be16 from, to; } __attribute__((packed));
+struct tcp { struct ports ports; __be32 seq, ack; u8 offset, flags; } __attribute__((packed));
+struct udp { struct ports ports; __be16 length; u16 checksum; } __attribute__((packed));
+struct vxlan { __be32 flags, vni; } __attribute__((packed));
+struct outer { struct ethernet ethernet; struct ipv4 ip; struct udp udp; struct vxlan vxlan; } __attribute__((packed));
+
+// IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291, section 2.5.5.2) in all maps.
+struct address { u32 words[4]; };
+
+// What follows is what the process writes; its Go types are made from these. port and vni are in the host's byte order.
+struct settings {
+	u32 uplink;          // the interface that has this node's address
+	u32 mtu;             // of what is sent to other nodes, before it is wrapped
+	__be32 self;         // this node's address; 0 if nothing is wrapped in IPv4
+	u32 vni;
+	u32 port;            // the tunnel's
+	u32 hz;              // of conntrack's timeouts
+	u32 tcp_established; // conntrack's timeout, in seconds
+	u32 udp_stream;      // the same
+};
+struct pod { u32 interface; u32 protocol; struct address address; };
+struct holder {
+	struct address node;
+	u32 direct; // it is the next hop
+	u8 hardware[6], own[6]; // of what is wrapped
+};
+struct network { u32 bits; struct address address; };
+struct sender { u32 words[4]; };       // its address, or its hardware address
+struct hardware { u8 address[6], pad[2]; }; // by which it is known behind the tunnel
+struct counter { u64 packets, bytes; };
+
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct settings); } current SEC(".maps");
+// The pods whose egress IP is on another node, behind their interfaces, and the place of that node among holders.
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct pod); __type(value, u32); } pods SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2 * 64); __type(key, u32); __type(value, struct holder); } holders SEC(".maps");
+// Where packets do not leave from an egress IP.
+struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct network); __type(value, u32); } exclusions SEC(".maps");
+// The egress IPs that arrivals get here.
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } egress_ips SEC(".maps");
+// The nodes that may send steered packets here.
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 16384); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct sender); __type(value, struct hardware); } senders SEC(".maps");
+enum { SENT, LEFT, COUNTERS };
+struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2 * COUNTERS); __type(key, u32); __type(value, struct counter); } counters SEC(".maps");
+
+
+// packet is what is known of one.
+struct packet {
+	u32 at;          // where its IP header is
+	u32 l4;          // where that of TCP or UDP is
+	u32 length;      // of the largest IP packet that leaves for it: one of its segments
+	u32 protocol;    // TCP or UDP
+	u32 v6;
+	u32 tos;
+	struct address from, to;
+	__be16 from_port, to_port;
+	u16 ttl;         // the 16 bits of the header that have the TTL
+};
+
+// flow is what conntrack knows of one.
+struct flow { struct address outside; __be16 port; u32 snatted; };
+
+static __always_inline void map_ipv4(struct address *a, __be32 ip)
+{
+	a->words[0] = a->words[1] = 0;
+	a->words[2] = bpf_htonl(0xffff);
+	a->words[3] = ip;
+}
+
+// parse reads the packet that begins at an offset with an Ethernet header. It returns whether it may be taken: it is of TCP or UDP, goes
+// on (no SYN, FIN or RST), has neither options nor extensions, is no fragment, and may be forwarded twice.
+static __always_inline int parse(struct __sk_buff *skb, u32 at, struct packet *p)
+{
+	const u32 most = at + sizeof(struct ethernet) + sizeof(struct ipv6) + sizeof(struct tcp);
+	if (skb->data + most > skb->data_end)
+		bpf_skb_pull_data(skb, most < skb->len ? most : skb->len);
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethernet *ethernet = data + at;
+	p->at = at + sizeof(*ethernet);
+	struct ipv4 *v4 = data + p->at;
+	if ((void *)(v4 + 1) > end)
+		return 0;
+	u32 segment = skb->gso_size;
+	if (ethernet->type == bpf_htons(ETH_P_IP)) {
+		if (v4->version != 0x45 || v4->fragment & bpf_htons(0x3fff))
+			return 0;
+		p->v6 = 0;
+		p->protocol = v4->protocol;
+		p->tos = v4->tos;
+		p->ttl = *(u16 *)&v4->ttl;
+		if (v4->ttl < 3)
+			return 0;
+		p->length = bpf_ntohs(v4->length);
+		if (p->at + p->length > skb->len)
+			return 0;
+		map_ipv4(&p->from, v4->from);
+		map_ipv4(&p->to, v4->to);
+		p->l4 = p->at + sizeof(*v4);
+	} else if (ethernet->type == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6 *v6 = data + p->at;
+		if ((void *)(v6 + 1) > end)
+			return 0;
+		p->v6 = 1;
+		p->protocol = v6->protocol;
+		p->tos = (bpf_ntohl(v6->flow) >> 20) & 0xff;
+		p->ttl = *(u16 *)&v6->protocol;
+		if (v6->ttl < 3)
+			return 0;
+		p->length = bpf_ntohs(v6->length) + sizeof(*v6);
+		if (!v6->length || p->at + p->length > skb->len)
+			return 0; // a jumbogram, for one
+		__builtin_memcpy(&p->from, v6->from, sizeof(p->from));
+		__builtin_memcpy(&p->to, v6->to, sizeof(p->to));
+		p->l4 = p->at + sizeof(*v6);
+	} else {
+		return 0;
+	}
+	u32 header = sizeof(struct udp);
+	if (p->protocol == TCP) {
+		struct tcp *tcp = data + p->l4;
+		if ((void *)(tcp + 1) > end || tcp->flags & 7)
+			return 0;
+		header = (tcp->offset >> 4) * 4;
+	} else if (p->protocol != UDP) {
+		return 0;
+	}
+	struct ports *ports = data + p->l4;
+	if ((void *)(ports + 2) > end)
+		return 0;
+	p->from_port = ports->from;
+	p->to_port = ports->to;
+	if (segment)
+		p->length = p->l4 - p->at + header + segment;
+	return 1;
+}
+
+// lookup asks conntrack for the flow of a packet, and returns whether the packet may be taken: the flow is established, and the packet is
+// of the direction that began it. A flow of UDP needs a packet that takes the slow path before conntrack forgets it: that renews all that is
+// remembered of it. Of one of TCP the timeout is renewed here, for there may be five days to it.
+static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, struct packet *p, struct flow *f)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct ct_opts opts = { .netns_id = -1, .l4proto = p->protocol };
+	struct nf_conn *ct;
+	if (p->v6) {
+		__builtin_memcpy(tuple.ipv6.saddr, &p->from, sizeof(p->from));
+		__builtin_memcpy(tuple.ipv6.daddr, &p->to, sizeof(p->to));
+		tuple.ipv6.sport = p->from_port;
+		tuple.ipv6.dport = p->to_port;
+		ct = bpf_skb_ct_lookup(skb, &tuple, sizeof(tuple.ipv6), &opts, sizeof(opts));
+	} else {
+		tuple.ipv4.saddr = p->from.words[3];
+		tuple.ipv4.daddr = p->to.words[3];
+		tuple.ipv4.sport = p->from_port;
+		tuple.ipv4.dport = p->to_port;
+		ct = bpf_skb_ct_lookup(skb, &tuple, sizeof(tuple.ipv4), &opts, sizeof(opts));
+	}
+	if (!ct)
+		return 0;
+	u32 status = ct->status;
+	s32 left = ct->timeout - (u32)bpf_jiffies64();
+	int taken = opts.dir == 0 && (status & (SEEN_REPLY | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | CONFIRMED);
+	if (p->protocol == TCP) {
+		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && left > 0;
+		if (taken && left < (s32)((s->tcp_established - 1) * s->hz))
+			bpf_ct_change_timeout(ct, s->tcp_established * 1000);
+	} else {
+		taken = taken && left > (s32)(s->udp_stream * s->hz / 2);
+	}
+	f->snatted = status & SRC_NAT;
+	f->port = ct->tuplehash[1].tuple.dst.u.all;
+	if (p->v6) {
+		f->outside.words[0] = ct->tuplehash[1].tuple.dst.u3.all[0];
+		f->outside.words[1] = ct->tuplehash[1].tuple.dst.u3.all[1];
+		f->outside.words[2] = ct->tuplehash[1].tuple.dst.u3.all[2];
+		f->outside.words[3] = ct->tuplehash[1].tuple.dst.u3.all[3];
+	} else {
+		map_ipv4(&f->outside, ct->tuplehash[1].tuple.dst.u3.all[0]);
+	}
+	bpf_ct_release(ct);
+	return taken;
+}
+
+static __always_inline void count(struct __sk_buff *skb, struct packet *p, u32 what)
+{
+	u32 key = 2 * what + p->v6;
+	struct counter *c = bpf_map_lookup_elem(&counters, &key);
+	if (!c)
+		return;
+	c->packets += skb->gso_segs ? skb->gso_segs : 1;
+	c->bytes += skb->len;
+}
+
+// add is one's complement addition (RFC 1071).
+static __always_inline u16 add(u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+// hop takes one from the TTL of the packet at an offset, and writes another source address into an IPv4 header if it is given one. It
+// returns 0 if the packet is not there.
+static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, struct address *from)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	if (p->v6) {
+		struct ipv6 *v6 = data + at;
+		if ((void *)(v6 + 1) > end)
+			return 0;
+		v6->ttl--;
+		if (from)
+			__builtin_memcpy(v6->from, from, sizeof(*from));
+		return 1;
+	}
+	struct ipv4 *v4 = data + at;
+	if ((void *)(v4 + 1) > end)
+		return 0;
+	u32 sum = (u16)~v4->checksum + (u16)~*(u16 *)&v4->ttl;
+	v4->ttl--;
+	sum += *(u16 *)&v4->ttl;
+	if (from) {
+		u32 before = ~v4->from;
+		sum += (before & 0xffff) + (before >> 16) + (from->words[3] & 0xffff) + (from->words[3] >> 16);
+		v4->from = from->words[3];
+	}
+	v4->checksum = ~add(sum);
+	return 1;
+}
+
+// redirect sends a packet by the interface and to the next hop that were looked up.
+static __always_inline int redirect(struct bpf_fib_lookup *to)
+{
+	struct bpf_redir_neigh next = { .nh_family = to->family };
+	__builtin_memcpy(next.ipv6_nh, to->ipv6_dst, sizeof(next.ipv6_nh));
+	return bpf_redirect_neigh(to->ifindex, &next, sizeof(next), 0);
+}
+
+// wrap puts the tunnel's headers around a packet, as the kernel's VXLAN does (RFC 7348; RFC 6040 for ECN).
+static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struct packet *p, struct holder *h)
+{
+	struct bpf_fib_lookup to = { .family = AF_INET, .l4_protocol = UDP, .ifindex = skb->ifindex, .ipv4_src = s->self, .ipv4_dst = h->node.words[3] };
+	if (!s->self || p->length > s->mtu || bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_DIRECT | FIB_LOOKUP_SKIP_NEIGH) || to.ifindex != s->uplink)
+		return TCX_NEXT;
+	const u32 length = skb->len;
+	if (bpf_skb_adjust_room(skb, sizeof(struct outer), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 |
+				BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(struct ethernet)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
+		return TCX_NEXT;
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct outer *o = data;
+	struct ethernet *inner = data + sizeof(*o);
+	if ((void *)(inner + 1) > end)
+		return TCX_DROP;
+	const u8 ecn = (p->tos & 3) == 3 ? 2 : p->tos & 3;
+	o->ethernet.type = bpf_htons(ETH_P_IP);
+	o->ip = (struct ipv4){ .version = 0x45, .tos = ecn, .length = bpf_htons(length + sizeof(*o) - sizeof(*inner)), .id = bpf_get_prandom_u32(), .ttl = 64,
+		.protocol = UDP, .from = s->self, .to = h->node.words[3] };
+	u16 *words = (u16 *)&o->ip;
+	u32 sum = 0;
+#pragma unroll
+	for (int i = 0; i < 10; i++)
+		sum += words[i];
+	o->ip.checksum = ~add(sum);
+	const u32 hash = (u32)p->from_port ^ p->to_port ^ p->to.words[3] ^ p->to.words[3] >> 16 ^ p->from.words[3] >> 16;
+	o->udp = (struct udp){ .ports = { bpf_htons(0xc000 | (hash & 0x3fff)), bpf_htons(s->port) },
+		.length = bpf_htons(length + sizeof(*o) - sizeof(*inner) - sizeof(struct ipv4)) };
+	o->vxlan = (struct vxlan){ bpf_htonl(0x08000000), bpf_htonl(s->vni << 8) };
+	__builtin_memcpy(inner->to, h->hardware, sizeof(inner->to));
+	__builtin_memcpy(inner->from, h->own, sizeof(inner->from));
+	inner->type = p->v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	if (!hop(skb, p, sizeof(*o) + sizeof(*inner), 0))
+		return TCX_DROP;
+	count(skb, p, SENT);
+	return redirect(&to);
+}
+
+// from_pod is at the interface of a pod. It sends what goes on to the node that holds the pod's egress IP.
+SEC("tcx/ingress")
+int from_pod(struct __sk_buff *skb)
+{
+	u32 zero = 0;
+	struct packet p;
+	struct flow f;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	if (!s || skb->vlan_present || !parse(skb, 0, &p))
+		return TCX_NEXT;
+	struct pod pod = { .interface = skb->ifindex, .protocol = p.protocol, .address = p.from };
+	u32 *number = bpf_map_lookup_elem(&pods, &pod);
+	if (!number)
+		return TCX_NEXT;
+	struct network to = { .bits = 128, .address = p.to };
+	if (bpf_map_lookup_elem(&exclusions, &to))
+		return TCX_NEXT;
+	struct holder *h = bpf_map_lookup_elem(&holders, number);
+	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted)
+		return TCX_NEXT;
+	if (!h->direct)
+		return wrap(skb, s, &p, h);
+	struct bpf_fib_lookup next = { .family = p.v6 ? AF_INET6 : AF_INET, .ifindex = s->uplink };
+	if (p.v6)
+		__builtin_memcpy(next.ipv6_dst, &h->node, sizeof(h->node));
+	else
+		next.ipv4_dst = h->node.words[3];
+	if (p.length > s->mtu || !hop(skb, &p, sizeof(struct ethernet), 0))
+		return TCX_NEXT;
+	count(skb, &p, SENT);
+	return redirect(&next);
+}
+
+// leave gives a packet that another node has sent the source that its flow has, and sends it out. strip is what is in front of it.
+static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 strip)
+{
+	struct packet p;
+	struct flow f;
+	if (!parse(skb, strip, &p) || !lookup(skb, s, &p, &f) || !f.snatted || !bpf_map_lookup_elem(&egress_ips, &f.outside))
+		return TCX_NEXT;
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+	const u32 partial = BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
+	if (strip && (partial || skb->gso_size) && BPF_CORE_READ_BITFIELD(kernel, encapsulation))
+		return TCX_NEXT; // the kernel alone can tell an interface that what is to be summed, or cut, is not wrapped any more
+	struct bpf_fib_lookup to = { .family = p.v6 ? AF_INET6 : AF_INET, .l4_protocol = p.protocol, .ifindex = skb->ifindex, .tot_len = p.length,
+		.sport = p.from_port, .dport = p.to_port };
+	if (p.v6) {
+		__builtin_memcpy(to.ipv6_src, &p.from, sizeof(p.from));
+		__builtin_memcpy(to.ipv6_dst, &p.to, sizeof(p.to));
+	} else {
+		to.ipv4_src = p.from.words[3];
+		to.ipv4_dst = p.to.words[3];
+	}
+	if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_SKIP_NEIGH))
+		return TCX_NEXT;
+	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, 0))
+		return TCX_NEXT;
+	const u32 l4 = p.l4 - strip, sum = l4 + (p.protocol == TCP ? 16 : 6);
+	// In IPv6 the addresses are summed with nothing else: only if the sum is that of the addresses alone does the kernel have to know.
+	const u32 flags = (p.v6 && !partial ? 0 : BPF_F_PSEUDO_HDR) | (p.protocol == UDP ? BPF_F_MARK_MANGLED_0 : 0);
+	if (p.v6) {
+#pragma unroll
+		for (int i = 0; i < 3; i++)
+			bpf_l4_csum_replace(skb, sum, p.from.words[i], f.outside.words[i], flags | 4);
+	}
+	bpf_l4_csum_replace(skb, sum, p.from.words[3], f.outside.words[3], flags | 4);
+	if (f.port != p.from_port)
+		bpf_l4_csum_replace(skb, sum, p.from_port, f.port, (flags & BPF_F_MARK_MANGLED_0) | 2);
+	if (!hop(skb, &p, p.at - strip, &f.outside))
+		return TCX_DROP;
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ports *ports = data + l4;
+	if ((void *)(ports + 1) > end)
+		return TCX_DROP;
+	ports->from = f.port;
+	count(skb, &p, LEFT);
+	return redirect(&to);
+}
+
+// from_node is at the uplink of a node with a tunnel. It takes what another node has wrapped for this one.
+SEC("tcx/ingress")
+int from_node(struct __sk_buff *skb)
+{
+	u32 zero = 0;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct outer *o = data;
+	struct ethernet *inner = (void *)(o + 1);
+	if (!s || skb->protocol != bpf_htons(ETH_P_IP) || skb->pkt_type != PACKET_HOST || skb->vlan_present || (void *)(inner + 1) > end)
+		return TCX_NEXT;
+	if (o->ip.protocol != UDP || o->ip.version != 0x45 || o->udp.ports.to != bpf_htons(s->port) || o->ip.to != s->self ||
+	    o->ip.fragment & bpf_htons(0x3fff) || (o->ip.tos & 3) == 3 || // the kernel tells the packet inside of congestion
+	    o->vxlan.flags != bpf_htonl(0x08000000) || o->vxlan.vni != bpf_htonl(s->vni << 8) || o->udp.checksum)
+		return TCX_NEXT;
+	struct sender from = { .words = { 0, 0, bpf_htonl(0xffff), o->ip.from } };
+	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
+	if (!h || *(u32 *)h->address != *(u32 *)inner->from || *(u16 *)&h->address[4] != *(u16 *)&inner->from[4])
+		return TCX_NEXT;
+	return leave(skb, s, sizeof(*o));
+}
+
+// from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
+SEC("tcx/ingress")
+int from_tunnel(struct __sk_buff *skb)
+{
+	u32 zero = 0;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	if (!s || skb->vlan_present)
+		return TCX_NEXT;
+	return leave(skb, s, 0);
+}
+
+// from_neighbour is at the uplink of a node without a tunnel. It takes what another node has sent here.
+SEC("tcx/ingress")
+int from_neighbour(struct __sk_buff *skb)
+{
+	u32 zero = 0;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethernet *e = data;
+	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present || (void *)(e + 1) > end)
+		return TCX_NEXT;
+	struct sender from = {};
+	__builtin_memcpy(&from, e->from, sizeof(e->from));
+	if (!bpf_map_lookup_elem(&senders, &from))
+		return TCX_NEXT;
+	return leave(skb, s, 0);
+}
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,253 @@
+package fastpath
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Path is the fast path of the network namespace of those threads that call its methods. These may be called by several goroutines.
+// What they cannot do is logged, and told by [Path.Status]: packets take the slow path then.
+type Path struct {
+	logger klog.Logger
+
+	mu       sync.Mutex
+	objects  programsObjects
+	tables   tables
+	hooks    hooks
+	families map[kernel.Family]*family
+	// places are the interfaces behind which pods are, and ways what is in the kernel, by the pods' addresses.
+	places map[netip.Addr]int
+	ways   map[netip.Addr]way
+	// local are this node's own addresses.
+	local []netip.Prefix
+	fault error
+}
+
+// family is what is known of one.
+type family struct {
+	name kernel.Family
+	ways map[Pod]int
+	Surroundings
+}
+
+// Status is how things stand.
+type Status struct {
+	// Fault is what went wrong last; nil if nothing did since all was written.
+	Fault error
+	// Unusable says why no packet of an IP family takes the fast path.
+	Unusable map[kernel.Family]string
+	// Refused are the names of interfaces that have a tc filter of somebody else, sorted: what comes by them takes the slow path.
+	Refused []string
+	// Pods are the addresses of pods whose packets take the fast path to other nodes.
+	Pods int
+}
+
+// Load loads the programs. The error says why this kernel cannot.
+func Load(logger klog.Logger) (*Path, error) {
+	p := &Path{logger: logger, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}}
+	if err := load(&p.objects); err != nil {
+		return nil, err
+	}
+	p.tables, p.hooks = tablesOf(&p.objects), newHooks()
+	return p, nil
+}
+
+// Close takes everything out of the kernel.
+func (p *Path) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.hooks.leave(), p.objects.Close())
+}
+
+// Status may be called at any time.
+func (p *Path) Status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Status{Fault: p.fault, Unusable: map[kernel.Family]string{}, Refused: slices.Sorted(maps.Values(p.hooks.refused)), Pods: len(p.ways)}
+	for name, f := range p.families {
+		if why := p.unusable(f); why != "" {
+			s.Unusable[name] = why
+		}
+	}
+	return s
+}
+
+// Takes tells whether packets of a pod's address take the fast path to another node once their flow is established.
+func (p *Path) Takes(address netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, there := p.ways[address]
+	return there && p.hooks.at(w.at)
+}
+
+// Place says behind which interfaces pods are, by the interfaces' numbers. It looks at this node's own addresses and at others' tc
+// filters, too.
+func (p *Path) Place(places map[netip.Addr]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.places
+	p.places = places
+	for address, at := range before {
+		if places[address] != at {
+			p.note(p.lead(address))
+		}
+	}
+	p.note(p.look())
+	for address, at := range places {
+		if before[address] != at {
+			p.note(p.lead(address))
+		}
+	}
+	p.note(p.attach(true))
+}
+
+// Limit takes from the fast path what a change does not leave as it is. It comes before the rest of the kernel follows the change.
+func (p *Path) Limit(name kernel.Family, c Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.families[name]
+	if f == nil {
+		return // nothing has been let in
+	}
+	for _, pod := range c.removed(f.ways) {
+		delete(f.ways, pod)
+		p.note(p.lead(pod.Address))
+	}
+	if c.Surroundings != nil && !f.Equal(*c.Surroundings) {
+		f.Surroundings = f.narrowed(*c.Surroundings)
+		p.note(p.write())
+	}
+}
+
+// Extend lets into the fast path what a change brings. It comes when the rest of the kernel has followed the change.
+func (p *Path) Extend(name kernel.Family, c Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.families[name]
+	if f == nil {
+		f = &family{name: name, ways: map[Pod]int{}}
+		p.families[name] = f
+	}
+	if c.Surroundings != nil {
+		same := f.Equal(*c.Surroundings)
+		f.Surroundings = *c.Surroundings
+		if c.Whole {
+			p.fault = nil
+			p.note(p.look())
+		} else if !same {
+			p.note(p.write())
+		}
+	}
+	for pod, number := range c.Added {
+		f.ways[pod] = number
+		p.note(p.lead(pod.Address))
+	}
+	p.note(p.attach(false))
+}
+
+// look reads what the kernel says of this node, and writes what follows.
+func (p *Path) look() error {
+	local, err := localAddresses()
+	if err == nil {
+		p.local = local
+	}
+	return errors.Join(err, p.write())
+}
+
+// note logs an error, unless it is the same again.
+func (p *Path) note(err error) {
+	if err == nil {
+		return
+	}
+	if p.fault == nil || p.fault.Error() != err.Error() {
+		p.logger.Error(err, "Packets to other nodes may cost more than they need, because they do not take the fast path")
+	}
+	p.fault = err
+}
+
+// unusable says why no packet of a family takes the fast path; "" if they do.
+func (p *Path) unusable(f *family) string {
+	if other := p.families[kernel.IPv4]; f.name == kernel.IPv6 && other != nil && (other.Uplink.Index != f.Uplink.Index || other.Uplink.Tunnel != f.Uplink.Tunnel) {
+		return "IPv4 leads to the other nodes by another interface"
+	}
+	return f.Uplink.unusable()
+}
+
+// usable are the families whose packets take the fast path.
+func (p *Path) usable() (usable []*family) {
+	for _, f := range p.families {
+		if p.unusable(f) == "" {
+			usable = append(usable, f)
+		}
+	}
+	return usable
+}
+
+// lead writes the way of a pod's address.
+func (p *Path) lead(address netip.Addr) (err error) {
+	var want way
+	if f := p.families[familyOf(address)]; f != nil {
+		want = wayOf(f.ways, p.places, address)
+	}
+	held := p.ways[address]
+	if held == want {
+		return nil
+	}
+	for protocol, place := range map[uint32]int{unix.IPPROTO_TCP: want.tcp, unix.IPPROTO_UDP: want.udp} {
+		before := programsPod{Interface: uint32(held.at), Protocol: protocol, Address: addressOf(address)}
+		now := programsPod{Interface: uint32(want.at), Protocol: protocol, Address: addressOf(address)}
+		err = errors.Join(err, p.tables.pods.set(before, 0, false))
+		err = errors.Join(err, p.tables.pods.set(now, uint32(max(place, 1)-1), place > 0))
+	}
+	p.ways[address] = want
+	if want == (way{}) {
+		delete(p.ways, address)
+	}
+	p.hooks.use(held.at, -1)
+	p.hooks.use(want.at, 1)
+	if err != nil {
+		return fmt.Errorf("lead the packets of pod %s to another node: %w", address, err)
+	}
+	return nil
+}
+
+// write has the kernel hold the surroundings: what keeps packets from the fast path first.
+func (p *Path) write() error {
+	w := wantedTables{
+		exclusions: map[programsNetwork]uint32{}, egressIPs: map[programsAddress]uint32{}, senders: map[programsSender]programsHardware{},
+		holders: map[uint32]programsHolder{}, settings: map[uint32]programsSettings{},
+	}
+	for _, prefix := range p.local {
+		w.exclusions[networkOf(prefix)] = 0
+	}
+	var err error
+	for _, f := range p.usable() {
+		err = errors.Join(err, w.add(f))
+	}
+	return errors.Join(err, p.tables.write(w))
+}
+
+// attach has the programs be where packets are for them. With again it looks whether somebody else's tc filters have come or gone.
+func (p *Path) attach(again bool) error {
+	uplinks := map[int]place{}
+	for _, f := range p.usable() {
+		switch {
+		case len(f.EgressIPs) == 0 || len(f.Senders) == 0: // nothing is sent here
+		case f.Uplink.Tunnel > 0:
+			uplinks[f.Uplink.Index] = place{p.objects.FromNode}
+			uplinks[f.Uplink.Tunnel] = place{p.objects.FromTunnel}
+		default:
+			uplinks[f.Uplink.Index] = place{p.objects.FromNeighbour}
+		}
+	}
+	return p.hooks.follow(uplinks, p.objects.FromPod, again)
+}

@@ -1,0 +1,153 @@
+package fastpath
+
+import (
+	"maps"
+	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Numbers is how many numbers the holders of an IP family can have, from 0 on.
+const Numbers = 64
+
+// Pod is whose packets of one protocol, or of all, take a way.
+type Pod struct {
+	Address  netip.Addr
+	Protocol kernel.Protocol
+}
+
+// Uplink is how this node reaches the others.
+type Uplink struct {
+	// Index is that of the interface that has this node's address, and MTU the largest packet of a pod that other nodes get by it,
+	// without a tunnel's headers.
+	Index, MTU int
+	// Tunnel is the index of the tunnel's interface; 0 if the other nodes are next hops. Self, Port and VNI are the tunnel's.
+	Tunnel int
+	Self   netip.Addr
+	Port   uint16
+	VNI    uint32
+}
+
+// unusable says why packets cannot be sent by u; "" if they can.
+func (u Uplink) unusable() string {
+	switch {
+	case u.Index == 0:
+		return "the interface that leads to the other nodes is not known"
+	case u.Tunnel > 0 && !u.Self.Is4():
+		return "the nodes' addresses are of IPv6, for which the kernel alone makes the tunnel's packets"
+	}
+	return ""
+}
+
+// Holder is a node that packets are sent to. Hardware addresses are those of the ends of the tunnel.
+type Holder struct {
+	Node          netip.Addr
+	Hardware, Own kernel.HardwareAddr
+}
+
+// Surroundings are what one IP family's packets meet, apart from the ways of pods.
+type Surroundings struct {
+	Uplink Uplink
+	// Holders are by their numbers.
+	Holders map[int]Holder
+	// Exclusions are the destinations of packets that leave from no egress IP.
+	Exclusions map[netip.Prefix]bool
+	// EgressIPs are those that this node gives to what other nodes send here.
+	EgressIPs map[netip.Addr]bool
+	// Senders are the nodes that may send packets here, with the hardware address that each has behind the tunnel, or, without a
+	// tunnel, on the nodes' network.
+	Senders map[netip.Addr]kernel.HardwareAddr
+}
+
+// Equal tells whether s and o say the same.
+func (s Surroundings) Equal(o Surroundings) bool {
+	return s.Uplink == o.Uplink && maps.Equal(s.Holders, o.Holders) && maps.Equal(s.Exclusions, o.Exclusions) && maps.Equal(s.EgressIPs, o.EgressIPs) && maps.Equal(s.Senders, o.Senders)
+}
+
+// narrowed returns what both s and o let into the fast path.
+func (s Surroundings) narrowed(o Surroundings) Surroundings {
+	if s.Uplink != o.Uplink {
+		s.Uplink = Uplink{}
+	}
+	s.Holders, s.EgressIPs, s.Senders = common(s.Holders, o.Holders), common(s.EgressIPs, o.EgressIPs), common(s.Senders, o.Senders)
+	s.Exclusions = maps.Clone(s.Exclusions)
+	maps.Copy(s.Exclusions, o.Exclusions)
+	return s
+}
+
+// common returns what two maps both have.
+func common[K, V comparable](a, b map[K]V) map[K]V {
+	both := map[K]V{}
+	for key, value := range a {
+		if has(b, key, value) {
+			both[key] = value
+		}
+	}
+	return both
+}
+
+func has[K, V comparable](m map[K]V, key K, value V) bool {
+	v, there := m[key]
+	return there && v == value
+}
+
+// Change is what becomes of one IP family. What it does not say stays.
+type Change struct {
+	// Added are the numbers of the holders that pods' packets go to, Removed those that they do not go to any more. A way to another
+	// holder is in both.
+	Added, Removed map[Pod]int
+	// Whole: Added are all ways that there are.
+	Whole bool
+	// Surroundings are all that there are; nil if they stay.
+	Surroundings *Surroundings
+}
+
+// removed returns the pods whose ways are not what they were.
+func (c Change) removed(before map[Pod]int) (pods []Pod) {
+	for pod := range c.Removed {
+		pods = append(pods, pod)
+	}
+	if c.Whole {
+		for pod, number := range before {
+			if !has(c.Added, pod, number) {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	return pods
+}
+
+// way is that of a pod's address: the interface behind which it is, and the places of its holders among all, plus one; 0 for none.
+type way struct{ at, tcp, udp int }
+
+// wayOf returns the way of an address.
+func wayOf(ways map[Pod]int, places map[netip.Addr]int, address netip.Addr) way {
+	of := func(protocol kernel.Protocol) int {
+		for _, pod := range []Pod{{address, protocol}, {address, kernel.All}} {
+			if number, led := ways[pod]; led {
+				return placeOf(familyOf(address), number) + 1
+			}
+		}
+		return 0
+	}
+	w := way{places[address], of(kernel.TCP), of(kernel.UDP)}
+	if w.at == 0 || w.tcp+w.udp == 0 {
+		return way{}
+	}
+	return w
+}
+
+// placeOf is where a number's holder is in the kernel's map: IPv6's are behind IPv4's, for the numbers are each family's own.
+func placeOf(name kernel.Family, number int) int {
+	if name == kernel.IPv4 {
+		return number
+	}
+	return Numbers + number
+}
+
+func familyOf(address netip.Addr) kernel.Family {
+	if address.Is4() {
+		return kernel.IPv4
+	}
+	return kernel.IPv6
+}

@@ -1,0 +1,213 @@
+package fastpath
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// mirror is one of the kernel's maps, and what it holds.
+type mirror[K, V comparable] struct {
+	kernel *ebpf.Map
+	held   map[K]V
+	// array: the kernel's map has all keys, and zeros for those that are not held.
+	array bool
+}
+
+// set has the kernel hold a value for a key, or none.
+func (m *mirror[K, V]) set(key K, value V, there bool) (err error) {
+	held, was := m.held[key]
+	switch {
+	case there && was && held == value, !there && !was:
+		return nil
+	case there:
+		err = m.kernel.Put(key, value)
+	case m.array:
+		var none V
+		err = m.kernel.Put(key, none)
+	default:
+		if err = m.kernel.Delete(key); errors.Is(err, ebpf.ErrKeyNotExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the map %s: %w", m.kernel, err)
+	}
+	if m.held[key] = value; !there {
+		delete(m.held, key)
+	}
+	return nil
+}
+
+// shrink removes what is not wanted, or not with its value.
+func (m *mirror[K, V]) shrink(want map[K]V) (err error) {
+	for key, value := range m.held {
+		if !has(want, key, value) {
+			err = errors.Join(err, m.set(key, value, false))
+		}
+	}
+	return err
+}
+
+// grow adds what is wanted.
+func (m *mirror[K, V]) grow(want map[K]V) (err error) {
+	for key, value := range want {
+		err = errors.Join(err, m.set(key, value, true))
+	}
+	return err
+}
+
+func mirrorOf[K, V comparable](m *ebpf.Map) mirror[K, V] {
+	return mirror[K, V]{kernel: m, held: map[K]V{}, array: m.Type() == ebpf.Array}
+}
+
+// tables are the maps that programs go by.
+type tables struct {
+	settings   mirror[uint32, programsSettings]
+	pods       mirror[programsPod, uint32]
+	holders    mirror[uint32, programsHolder]
+	exclusions mirror[programsNetwork, uint32]
+	egressIPs  mirror[programsAddress, uint32]
+	senders    mirror[programsSender, programsHardware]
+}
+
+func tablesOf(o *programsObjects) tables {
+	return tables{
+		settings: mirrorOf[uint32, programsSettings](o.Current), pods: mirrorOf[programsPod, uint32](o.Pods), holders: mirrorOf[uint32, programsHolder](o.Holders),
+		exclusions: mirrorOf[programsNetwork, uint32](o.Exclusions), egressIPs: mirrorOf[programsAddress, uint32](o.EgressIps),
+		senders: mirrorOf[programsSender, programsHardware](o.Senders),
+	}
+}
+
+// write has the tables hold what is wanted. First goes what lets packets into the fast path, and comes what keeps them out of it.
+func (t *tables) write(want wantedTables) error {
+	return errors.Join(
+		t.settings.shrink(want.settings), t.holders.shrink(want.holders), t.egressIPs.shrink(want.egressIPs), t.senders.shrink(want.senders),
+		t.exclusions.grow(want.exclusions),
+		t.exclusions.shrink(want.exclusions),
+		t.senders.grow(want.senders), t.egressIPs.grow(want.egressIPs), t.holders.grow(want.holders), t.settings.grow(want.settings),
+	)
+}
+
+// wantedTables are what the tables should hold, but the pods.
+type wantedTables struct {
+	settings   map[uint32]programsSettings
+	holders    map[uint32]programsHolder
+	exclusions map[programsNetwork]uint32
+	egressIPs  map[programsAddress]uint32
+	senders    map[programsSender]programsHardware
+}
+
+// add adds what one IP family's packets meet.
+func (w wantedTables) add(f *family) error {
+	s := f.Surroundings
+	for prefix := range s.Exclusions {
+		w.exclusions[networkOf(prefix)] = 0
+	}
+	for address := range s.EgressIPs {
+		w.egressIPs[addressOf(address)] = 0
+	}
+	direct := s.Uplink.Tunnel == 0
+	for node, at := range s.Senders {
+		key := programsSender(addressOf(node))
+		if direct {
+			key = senderOf(at)
+		}
+		w.senders[key] = programsHardware{Address: at}
+	}
+	for number, h := range s.Holders {
+		holder := programsHolder{Node: addressOf(h.Node), Hardware: h.Hardware, Own: h.Own}
+		if direct {
+			holder.Direct = 1
+		}
+		w.holders[uint32(placeOf(f.name, number))] = holder
+	}
+	settings, err := readTimeouts()
+	if err != nil {
+		return err
+	}
+	settings.Uplink, settings.Mtu = uint32(s.Uplink.Index), uint32(s.Uplink.MTU)
+	if !direct {
+		self := s.Uplink.Self.As4()
+		settings.Self, settings.Port, settings.Vni = binary.NativeEndian.Uint32(self[:]), uint32(s.Uplink.Port), s.Uplink.VNI
+	}
+	w.settings[0] = settings
+	return nil
+}
+
+// readTimeouts reads how long conntrack remembers flows.
+func readTimeouts() (s programsSettings, err error) {
+	var tick unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
+		return s, fmt.Errorf("ask the kernel for the length of a tick: %w", err)
+	}
+	s.Hz = uint32(1_000_000_000 / tick.Nsec)
+	for name, to := range map[string]*uint32{"tcp_timeout_established": &s.TcpEstablished, "udp_timeout_stream": &s.UdpStream} {
+		path := "/proc/sys/net/netfilter/nf_conntrack_" + name
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return s, fmt.Errorf("read how long conntrack remembers flows: %w", err)
+		}
+		seconds, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", path, err)
+		}
+		// Both are multiplied as the kernel's signed 32 bits: a million seconds are eleven days.
+		*to = uint32(min(seconds, 1_000_000))
+	}
+	return s, nil
+}
+
+// localAddresses returns this node's own addresses, and those that no packet to the outside has.
+func localAddresses() (local []netip.Prefix, err error) {
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list this node's addresses: %w", err)
+	}
+	for _, text := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "::1/128", "fe80::/10", "ff00::/8"} {
+		local = append(local, netip.MustParsePrefix(text))
+	}
+	for _, a := range addresses {
+		if address, ok := netip.AddrFromSlice(a.IP); ok {
+			address = address.Unmap()
+			local = append(local, netip.PrefixFrom(address, address.BitLen()))
+		}
+		if address, ok := netip.AddrFromSlice(a.Broadcast); ok {
+			address = address.Unmap()
+			local = append(local, netip.PrefixFrom(address, address.BitLen()))
+		}
+	}
+	return local, nil
+}
+
+// addressOf returns an address as the maps have it.
+func addressOf(address netip.Addr) (a programsAddress) {
+	bytes := address.As16() // RFC 4291, section 2.5.5.2
+	for i := range a.Words {
+		a.Words[i] = binary.NativeEndian.Uint32(bytes[4*i:])
+	}
+	return a
+}
+
+func networkOf(prefix netip.Prefix) programsNetwork {
+	bits := prefix.Bits()
+	if prefix.Addr().Is4() {
+		bits += 96
+	}
+	return programsNetwork{Bits: uint32(bits), Address: addressOf(prefix.Masked().Addr())}
+}
+
+func senderOf(at [6]byte) (s programsSender) {
+	var bytes [8]byte
+	copy(bytes[:], at[:])
+	s.Words[0], s.Words[1] = binary.NativeEndian.Uint32(bytes[:]), binary.NativeEndian.Uint32(bytes[4:])
+	return s
+}

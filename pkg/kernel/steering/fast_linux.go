@@ -1,0 +1,132 @@
+package steering
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
+	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+)
+
+// fast is what the fast path is told of one IP family. Without one it does nothing.
+type fast struct {
+	*fastpath.Path
+	uplink fastpath.Uplink
+	next   fastpath.Change
+}
+
+// look reads how this node reaches the others.
+func (f *fast) look(c Config) error {
+	if f.Path == nil {
+		return nil
+	}
+	s := pathState{config: c}
+	if err := s.readUplink(); err != nil {
+		return err
+	}
+	f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: s.uplink.mtu}
+	if c.Transport == Direct || s.uplink.index == 0 {
+		return nil
+	}
+	device, err := net.InterfaceByName(Device)
+	if err != nil {
+		f.uplink = fastpath.Uplink{} // somebody has deleted it: the next look finds that
+		return nil
+	}
+	f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: device.MTU, Tunnel: device.Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
+	return nil
+}
+
+// limit takes from the fast path what will not be as it is, before the table is written. edit is what changes of the content; a whole
+// content if it is nil.
+func (w *Writer) limit(edit *table.Change, assigned numbers, surroundings bool) {
+	if w.fast.Path == nil {
+		return
+	}
+	change := fastpath.Change{Whole: edit == nil, Added: map[fastpath.Pod]int{}, Removed: map[fastpath.Pod]int{}}
+	for _, set := range []string{waysMap, podWaysMap} {
+		if edit == nil {
+			leadAll(change.Added, w.content.sets[set])
+			continue
+		}
+		leadAll(change.Added, edit.Added[set])
+		leadAll(change.Removed, edit.Removed[set])
+	}
+	if edit == nil || surroundings || len(edit.Added[egressIPsSet])+len(edit.Removed[egressIPsSet]) > 0 {
+		s := w.content.surroundings(w.config, assigned, w.fast.uplink)
+		change.Surroundings = &s
+	}
+	w.fast.next = change
+	w.fast.Limit(w.config.Family, change)
+}
+
+// extend lets into the fast path what limit was told of, when all of it has been written.
+func (w *Writer) extend(err error) {
+	if w.fast.Path != nil && err == nil {
+		w.fast.Extend(w.config.Family, w.fast.next)
+	}
+	w.fast.next = fastpath.Change{}
+}
+
+// leadAll adds the ways of a set that lead to nodes.
+func leadAll(ways map[fastpath.Pod]int, set table.Elements) {
+	for key, id := range set {
+		if number := int(id.As4()[1]); number <= maxNumber {
+			protocol := key.Protocol
+			if protocol == "" {
+				protocol = kernel.All
+			}
+			ways[fastpath.Pod{Address: key.Pod, Protocol: protocol}] = number
+		}
+	}
+}
+
+// surroundings are what packets meet that take the fast path. A pod that asks its own egress IP means the Service, and what is for others'
+// is theirs.
+func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.Uplink) fastpath.Surroundings {
+	s := fastpath.Surroundings{
+		Uplink: uplink, Holders: map[int]fastpath.Holder{}, Exclusions: map[netip.Prefix]bool{}, EgressIPs: map[netip.Addr]bool{}, Senders: c.senders,
+	}
+	for node, number := range assigned {
+		s.Holders[number] = fastpath.Holder{Node: node, Hardware: kernel.HardwareAddr(hardwareAddrOf(node)), Own: kernel.HardwareAddr(hardwareAddrOf(config.NodeIP))}
+	}
+	for _, prefix := range table.Prefixes(c.sets[exclusionsSet]) {
+		s.Exclusions[prefix] = true
+	}
+	for egressIP := range c.uses {
+		s.Exclusions[netip.PrefixFrom(egressIP, egressIP.BitLen())] = true
+		if _, leads := c.leads[egressIP]; !leads {
+			s.EgressIPs[egressIP] = true
+		}
+	}
+	if config.Transport == VXLAN {
+		s.Senders = map[netip.Addr]kernel.HardwareAddr{}
+		for _, node := range c.nodes {
+			s.Senders[node] = kernel.HardwareAddr(hardwareAddrOf(node))
+		}
+	}
+	return s
+}
+
+// Sysctls that a fast path needs: conntrack sees a part of a connection's packets, so it must neither take the others for invalid nor
+// forget, minutes after its last packet, a connection of which it does not know what was answered. RFC 5382, REQ-5, has the time.
+const (
+	liberalPath  = "net/netfilter/nf_conntrack_tcp_be_liberal"
+	unackedPath  = "net/netfilter/nf_conntrack_tcp_timeout_unacknowledged"
+	leastUnacked = 2*60*60 + 4*60 // seconds
+)
+
+// fastSettings are those of the network namespace that a fast path needs.
+func fastSettings() (wanted []sysctl, err error) {
+	text, err := readSysctl(unackedPath)
+	if err != nil {
+		return nil, fmt.Errorf("read how long conntrack waits for an answer: %w", err)
+	}
+	var seconds int
+	if _, err := fmt.Sscan(text, &seconds); err != nil || seconds < leastUnacked {
+		wanted = append(wanted, sysctl{unackedPath, fmt.Sprint(leastUnacked)})
+	}
+	return append(wanted, sysctl{liberalPath, "1"}), nil
+}
