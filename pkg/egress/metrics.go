@@ -68,7 +68,7 @@ func registerMetrics(e *Extension) {
 
 var register = sync.OnceFunc(func() {
 	exported.Register()
-	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{})
+	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
 	takeTime.WithLabelValues()
 	cniUnconfirmed.WithLabelValues()
 	listWrites.WithLabelValues()

@@ -51,6 +51,7 @@ func (e *Extension) preparePortSecurity() {
 			e.events.setTroubles(e.troubles())
 			e.statusChanged()
 		},
+		Placed: e.placed,
 	})
 }
 

@@ -109,6 +109,9 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 				differences[portPart] = lines
 			}
 		}
+		if warnings := e.fastWarnings(); err == nil && warnings != nil {
+			differences[fastPart] = warnings
+		}
 		select {
 		case <-changed: // there was a sync meanwhile
 			due = true

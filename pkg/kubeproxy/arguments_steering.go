@@ -28,14 +28,15 @@ import (
 // steeringFlags are the values of the arguments that say how packets get to the nodes that hold
 // their egress IPs.
 type steeringFlags struct {
-	mode, transport, markMask, leaseNamespace, keyFile, metalLBNamespace string
-	port, announcePort                                                   uint16
+	mode, transport, fastPath, markMask, leaseNamespace, keyFile, metalLBNamespace string
+	port, announcePort                                                             uint16
 }
 
 // The names of these arguments.
 const (
 	steeringKey       = "egress-snat-steering"
 	transportKey      = "egress-snat-steering-transport"
+	fastPathKey       = "egress-snat-fast-path"
 	portKey           = "egress-snat-steering-port"
 	markMaskKey       = "egress-snat-mark-mask"
 	leaseNamespaceKey = "egress-snat-lease-namespace"
@@ -50,6 +51,8 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"'required': such an egress IP is unreachable, and a kernel that cannot steer is an error. 'off': every pod uses its egress IP where it runs.")
 	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
 		"'direct': the node is their next hop, which costs no MTU and needs all nodes on one L2 network, and none of them as the router of other nodes' pods. The same on all nodes.")
+	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets take a shorter way through the kernel. 'steered': those of established TCP and UDP flows that one node sends to another, where this kernel can. "+
+		"They pass no firewall rules and no rules' counters of these nodes, which see the first packets of each flow, and those that end it. Sets two of conntrack's settings on the node. 'off': all packets pass all rules.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
 	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, holders.DefaultNamespace, "The namespace in which each node has a Lease that tells which egress IPs it has.")
@@ -61,14 +64,19 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"Empty: whatever MetalLB does, it does not count.")
 }
 
+// The values of egress-snat-fast-path.
+const fastPathSteered, fastPathOff = "steered", "off"
+
 // proxyMarks are the bits of kube-proxy's marks, 0x4000 and 0x8000.
 const proxyMarks = 0xc000
 
 // takeSteering parses these arguments.
 func (p *Proxy) takeSteering() error {
 	f := p.flags.steering
-	if f.mode == "false" {
-		f.mode = string(holders.Off) // as YAML reads off without quotes
+	for _, value := range []*string{&f.mode, &f.fastPath} {
+		if *value == "false" {
+			*value = string(holders.Off) // as YAML reads off without quotes
+		}
 	}
 	s := egress.Steering{
 		Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace, MetalLBNamespace: f.metalLBNamespace,
@@ -83,6 +91,9 @@ func (p *Proxy) takeSteering() error {
 	}
 	if s.Kernel.Transport != steering.VXLAN && s.Kernel.Transport != steering.Direct {
 		complain(transportKey, "invalid value %q: expected %q or %q", f.transport, steering.VXLAN, steering.Direct)
+	}
+	if f.fastPath != fastPathSteered && f.fastPath != fastPathOff {
+		complain(fastPathKey, "invalid value %q: expected %q or %q", f.fastPath, fastPathSteered, fastPathOff)
 	}
 	if f.port == 0 {
 		complain(portKey, "invalid value 0: expected a UDP port from 1 to 65535")

@@ -2,12 +2,15 @@ package kubeproxy
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
@@ -31,6 +34,7 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		if err := p.checkPortSecurity(ctx); err != nil {
 			return extensions{}, err
 		}
+		p.loadFastPath(ctx)
 		x.snat = egress.New(ctx, p.extension)
 	}
 	if p.tunnelFlags.enabled {
@@ -51,6 +55,21 @@ func (p *Proxy) checkPortSecurity(ctx context.Context) error {
 		klog.FromContext(ctx).Error(security.Unavailable, "Other pods can use the addresses of this node's bound pods, because the sources of their packets cannot be checked")
 	}
 	return nil
+}
+
+// loadFastPath loads what takes established flows to other nodes, if this kernel can. The process has it until it ends.
+func (p *Proxy) loadFastPath(ctx context.Context) {
+	steering, security := &p.extension.Steering, p.extension.PortSecurity
+	if steering.Mode == holders.Off || p.flags.steering.fastPath == fastPathOff {
+		return
+	}
+	err := errors.New("port security is off, so it is not known behind which interface a pod is")
+	if security.Enabled && security.Unavailable == nil {
+		steering.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx))
+	}
+	if err != nil {
+		klog.FromContext(ctx).Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", "proxyArguments."+fastPathKey)
+	}
 }
 
 func (x extensions) all() (all []extension.Extension) {

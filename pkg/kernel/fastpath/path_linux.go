@@ -47,8 +47,8 @@ type Status struct {
 	Unusable map[kernel.Family]string
 	// Refused are the names of interfaces that have a tc filter of somebody else, sorted: what comes by them takes the slow path.
 	Refused []string
-	// Pods are the addresses of pods whose packets take the fast path to other nodes.
-	Pods int
+	// Pods counts the addresses of pods whose packets take the fast path to other nodes.
+	Pods map[kernel.Family]int
 }
 
 // Load loads the programs. The error says why this kernel cannot.
@@ -72,7 +72,12 @@ func (p *Path) Close() error {
 func (p *Path) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Status{Fault: p.fault, Unusable: map[kernel.Family]string{}, Refused: slices.Sorted(maps.Values(p.hooks.refused)), Pods: len(p.ways)}
+	s := Status{Fault: p.fault, Unusable: map[kernel.Family]string{}, Refused: slices.Sorted(maps.Values(p.hooks.refused)), Pods: map[kernel.Family]int{}}
+	for address, w := range p.ways {
+		if p.hooks.at(w.at) {
+			s.Pods[familyOf(address)]++
+		}
+	}
 	for name, f := range p.families {
 		if why := p.unusable(f); why != "" {
 			s.Unusable[name] = why

@@ -36,6 +36,8 @@ type Config struct {
 	Period time.Duration
 	// Changed is called when the [Status] has changed.
 	Changed func()
+	// Placed, if it is not nil, is called after each look, with what interfaces have.
+	Placed func(Grants)
 }
 
 // Status is how things stand.
@@ -330,6 +332,9 @@ func (k *Keeper) findAll(ctx context.Context) (err error) {
 	}
 	slices.Sort(k.redirected)
 	k.writer.SetInterfaces(interfaces, k.grants)
+	if k.config.Placed != nil {
+		k.config.Placed(k.grants)
+	}
 	k.looked = true
 	return nil
 }

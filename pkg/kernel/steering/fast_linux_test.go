@@ -31,7 +31,7 @@ func (n *node) place() {
 	places := map[netip.Addr]int{}
 	for i := range 2 {
 		pod := n.c.lab.Pod(i + 1)
-		if pod.Node != n.host {
+		if pod == nil || pod.Node != n.host {
 			continue
 		}
 		var at int
