@@ -85,6 +85,22 @@ func (w *steeredWorld) countsSteeredFlows() {
 				}
 			}
 		}
+		w.countsFastPackets(m, got.body)
+	}
+}
+
+// countsFastPackets: what goes on after a flow's first packets takes the fast path, but in tunnels between IPv6 addresses.
+func (w *steeredWorld) countsFastPackets(m *member, metrics string) {
+	if w.families[0] == v1.IPv6Protocol {
+		return
+	}
+	for _, family := range w.families {
+		for direction, some := range map[string]bool{"sent": m != w.holder, "left": m == w.holder} {
+			name := fmt.Sprintf("egress_snat_fast_path_packets_total{direction=%q,ip_family=%q}", direction, family)
+			if packets := metric(w.T, metrics, name); packets > 0 != some {
+				w.Errorf("%s has %s %g, want some: %v", m.Name, name, packets, some)
+			}
+		}
 	}
 }
 
