@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 )
 
 const (
@@ -32,6 +33,8 @@ type host struct {
 	sink *sender
 	// conntracks are those of the nodes.
 	conntracks []*netlink.Handle
+	// fast are the fast paths of the nodes, if they have any.
+	fast []*fastpath.Path
 }
 
 // exit is the node by which packets of bound pods leave.
@@ -121,6 +124,9 @@ func (h *host) close() error {
 	}
 	for _, conntrack := range h.conntracks {
 		conntrack.Close()
+	}
+	for _, path := range h.fast {
+		errs = append(errs, path.Close())
 	}
 	if h.lab != nil {
 		errs = append(errs, h.lab.Close())

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -35,13 +38,20 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 		structure
 		transport steering.Transport
 		holder    int
-	}{{local, steering.VXLAN, 0}, {vxlan, steering.VXLAN, 1}, {direct, steering.Direct, 1}, {unsteered, "", 0}} {
+	}{{local, steering.VXLAN, 0}, {vxlan, steering.VXLAN, 1}, {direct, steering.Direct, 1}, {unsteered, "", 0}, {fastVXLAN, steering.VXLAN, 1}, {fastDirect, steering.Direct, 1}} {
 		l, err := lab.New(ctx, lab.Config{Nodes: 2, Pods: 3, AnswersByARP: true})
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, l.Close()) }()
-		if err := bindPod(ctx, l, way.transport, way.holder); err != nil {
+		var fast []*fastpath.Path
+		if way.name == fastVXLAN.name || way.name == fastDirect.name {
+			if fast, err = fastPod(l); err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, fast[0].Close(), fast[1].Close()) }()
+		}
+		if err := bindPod(ctx, l, way.transport, way.holder, fast); err != nil {
 			return nil, fmt.Errorf("%s: %w", way.name, err)
 		}
 		const count = 20_000
@@ -56,7 +66,7 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 			}))
 		}
 	}
-	rates, err := s.Measure(ctx, streams[:3]...)
+	rates, err := s.Measure(ctx, append(streams[:3:3], streams[4:]...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +80,11 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 		{Name: between + "CPU: steered by direct ÷ local", Measured: figure.Ratio(costs[4][0], costs[0][0]), Target: figure.AtMost(1.7)},
 		{Name: between + "rate of unbound pods: with ÷ without steering", Measured: figure.Ratio(costs[7][0], costs[1][0]), Target: figure.AtLeast(0.98)},
 		{Name: between + "rate of unbound pods: on a node that steers ÷ without steering", Measured: figure.Ratio(costs[7][0], costs[3][0]), Target: figure.AtLeast(0.98)},
+		{Name: between + "CPU: steered by vxlan, fast path ÷ local", Measured: figure.Ratio(costs[8][0], costs[0][0]), Target: figure.AtMost(1.45)},
+		{Name: between + "CPU: steered by direct, fast path ÷ local", Measured: figure.Ratio(costs[10][0], costs[0][0]), Target: figure.AtMost(1.45)},
 		{Name: "one TCP stream of a pod, rate: steered by vxlan ÷ local", Measured: figure.Ratio(rates[1][0], rates[0][0])},
+		{Name: "one TCP stream of a pod, rate: steered by vxlan, fast path ÷ without it", Measured: figure.Ratio(rates[3][0], rates[1][0]), Target: figure.AtLeast(1)},
+		{Name: "one TCP stream of a pod, rate: steered by direct, fast path ÷ without it", Measured: figure.Ratio(rates[4][0], rates[2][0]), Target: figure.AtLeast(1)},
 		{Name: "one TCP stream of a pod, rate: steered by direct ÷ local", Measured: figure.Ratio(rates[2][0], rates[0][0])},
 	}, nil
 }
@@ -80,7 +94,7 @@ var streamIP = netip.MustParseAddr("192.0.2.100")
 
 // bindPod binds the first pod of a lab, which is on the first node, and puts its egress IP on a node. Without a transport
 // nothing is steered.
-func bindPod(ctx context.Context, l *lab.Lab, transport steering.Transport, holder int) error {
+func bindPod(ctx context.Context, l *lab.Lab, transport steering.Transport, holder int, fast []*fastpath.Path) error {
 	nodes := l.Nodes()
 	if err := nodes[holder].TakeAddr(streamIP); err != nil {
 		return err
@@ -92,7 +106,27 @@ func bindPod(ctx context.Context, l *lab.Lab, transport steering.Transport, hold
 	if transport == "" {
 		return nodes[holder].Do(func() error { return tables.Table().Write(ctx, p) })
 	}
-	return steerTo(ctx, nodes, nodes[holder], transport, p)
+	return steerTo(ctx, nodes, nodes[holder], transport, fast, p)
+}
+
+// fastPod loads a fast path on each node of a lab, for its first pod.
+func fastPod(l *lab.Lab) ([]*fastpath.Path, error) {
+	paths, err := fastPaths(l.Nodes())
+	if err != nil {
+		return nil, err
+	}
+	out, err := l.Pod(1).Run(context.Background(), "cat", "/sys/class/net/eth0/iflink")
+	if err != nil {
+		return nil, err
+	}
+	at, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		return nil, err
+	}
+	return paths, l.Node().Do(func() error {
+		paths[0].Place(map[netip.Addr]int{l.Pod(1).V4: at})
+		return nil
+	})
 }
 
 // stream sends for a while, and returns what arrived in Gbit/s.
@@ -130,6 +164,9 @@ func stream(ctx context.Context, l *lab.Lab) (rate float64, err error) {
 	return float64(8*got) / float64(time.Since(began).Nanoseconds()), errors.Join(err, <-sent)
 }
 
+// streamAfter is when conntrack takes what goes on for a stream: after two seconds.
+const streamAfter = 2100 * time.Millisecond
+
 // datagrams sends so many on a flow that has been answered, and returns what that took. Whether they find room in
 // the socket outside does not matter: they get there within the call that sends them.
 func datagrams(ctx context.Context, l *lab.Lab, pod *lab.Host, count int) (took figure.Spent, err error) {
@@ -148,7 +185,8 @@ func datagrams(ctx context.Context, l *lab.Lab, pod *lab.Host, count int) (took 
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	message := make([]byte, 64)
-	for range 2 { // so that conntrack has seen both directions
+	for i := range 2 { // so that conntrack has seen both directions
+		time.Sleep(time.Duration(i) * streamAfter)
 		if _, err := client.Write(message); err != nil {
 			return took, err
 		}

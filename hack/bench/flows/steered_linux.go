@@ -7,10 +7,13 @@ import (
 	"net"
 	"net/netip"
 
+	"k8s.io/klog/v2"
+
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -27,6 +30,9 @@ var (
 	securedUnbound = structure{"secured-unbound", "with port security", lab.NFT, nftablesProxier, securedFor(oneUnbound), asPlanned, false, 1}
 
 	direct = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
+
+	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 2}
+	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct), asPlanned, false, 2}
 )
 
 // comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
@@ -42,6 +48,9 @@ var comparisons = []comparison{
 	{vxlan, local, randomPods, true, 0, 2.3},
 	{direct, local, randomPods, false, 0, 1.7},
 	{direct, local, randomPods, true, 0, 1.7},
+	{fastVXLAN, local, randomPods, true, 0, 1.25},
+	{fastDirect, local, randomPods, true, 0, 1.2},
+	{fastVXLAN, vxlan, randomPods, false, 0, 1.03},
 	{local, unsteered, unbound, false, 0.98, 0},
 	{local, unsteered, unbound, true, 0.98, 0},
 	{away, unsteered, unbound, false, 0.98, 0},
@@ -101,7 +110,7 @@ func runSteering(ctx context.Context, s figure.Settings) (results []figure.Resul
 	}
 	b.flows /= 2
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.build(ctx, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct}); err != nil {
+	if err := b.build(ctx, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct, fastVXLAN, fastDirect}); err != nil {
 		return nil, err
 	}
 	values := measured{}
@@ -155,14 +164,48 @@ func (b *bed) steered(ctx context.Context, l load, established bool) (cases, err
 // steeredBy has the last node of a host have all egress IPs.
 func steeredBy(transport steering.Transport) func(context.Context, *host, kernel.Desired) error {
 	return func(ctx context.Context, h *host, p kernel.Desired) error {
-		return steerTo(ctx, h.lab.Nodes(), h.exit(), transport, p)
+		return steerTo(ctx, h.lab.Nodes(), h.exit(), transport, nil, p)
 	}
+}
+
+// fastBy is steeredBy with a fast path on each node, which goes with the host. All pods are behind the pod's link.
+func fastBy(transport steering.Transport) func(context.Context, *host, kernel.Desired) error {
+	return func(ctx context.Context, h *host, p kernel.Desired) (err error) {
+		if h.fast, err = fastPaths(h.lab.Nodes()); err != nil {
+			return err
+		}
+		err = h.lab.Node().Do(func() error {
+			link, err := net.InterfaceByName("from0")
+			if err != nil {
+				return err
+			}
+			places := map[netip.Addr]int{}
+			for _, b := range p.Bindings {
+				places[b.Pod] = link.Index
+			}
+			h.fast[0].Place(places)
+			return nil
+		})
+		return errors.Join(err, steerTo(ctx, h.lab.Nodes(), h.exit(), transport, h.fast, p))
+	}
+}
+
+// fastPaths loads a fast path on each node.
+func fastPaths(nodes []*lab.Host) (paths []*fastpath.Path, err error) {
+	for _, node := range nodes {
+		err = errors.Join(err, node.Do(func() error {
+			path, err := fastpath.Load(klog.Background())
+			paths = append(paths, path)
+			return err
+		}))
+	}
+	return paths, err
 }
 
 // securedFor has the last node of a host have all egress IPs, and the pod of a load's flows alone be behind the pod's link.
 func securedFor(l load) func(context.Context, *host, kernel.Desired) error {
 	return func(ctx context.Context, h *host, p kernel.Desired) error {
-		if err := steerTo(ctx, h.lab.Nodes(), h.exit(), steering.VXLAN, p); err != nil {
+		if err := steerTo(ctx, h.lab.Nodes(), h.exit(), steering.VXLAN, nil, p); err != nil {
 			return err
 		}
 		return h.lab.Node().Do(func() error {
@@ -190,12 +233,12 @@ func steersAway(ctx context.Context, h *host, p kernel.Desired) error {
 	for _, b := range p.Bindings {
 		p.Steering.Ways[b.EgressIP] = kernel.Way{Kind: kernel.ToNode, Node: holders[0]}
 	}
-	return node.Do(func() error { return tables.Steer(ctx, node, steering.VXLAN, p) })
+	return node.Do(func() error { return tables.Steer(ctx, tables.SteeringConfig(node, steering.VXLAN), p) })
 }
 
 // steerTo writes, on each node, the product's tables of source NAT and of steering. The holder has all egress IPs, and pods run
-// on the first node.
-func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport steering.Transport, p kernel.Desired) error {
+// on the first node. fast are the fast paths of the nodes, if they have any.
+func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport steering.Transport, fast []*fastpath.Path, p kernel.Desired) error {
 	homes := map[netip.Addr]netip.Addr{}
 	for _, b := range p.Bindings {
 		homes[b.Pod] = nodes[0].V4
@@ -218,7 +261,11 @@ func steerTo(ctx context.Context, nodes []*lab.Host, holder *lab.Host, transport
 				d.Steering.Ways[b.EgressIP] = kernel.Way{Kind: kernel.ToNode, Node: holder.V4}
 			}
 		}
-		if err := node.Do(func() error { return tables.Steer(ctx, node, transport, d) }); err != nil {
+		config := tables.SteeringConfig(node, transport)
+		if fast != nil {
+			config.Fast = fast[i]
+		}
+		if err := node.Do(func() error { return tables.Steer(ctx, config, d) }); err != nil {
 			return fmt.Errorf("%s: %w", node.Name, err)
 		}
 	}

@@ -132,11 +132,11 @@ func Flows(host *lab.Host) (count int, err error) {
 }
 
 // Steer writes the tables of source NAT and of steering of a node, in whose namespace it has to be called.
-func Steer(ctx context.Context, node *lab.Host, transport steering.Transport, desired kernel.Desired) error {
+func Steer(ctx context.Context, config steering.Config, desired kernel.Desired) error {
 	if err := Table().Write(ctx, desired); err != nil {
 		return err
 	}
-	w := steering.NewWriter(SteeringConfig(node, transport))
+	w := steering.NewWriter(config)
 	defer w.Close()
 	_, err := w.Write(ctx, desired, nil)
 	return err

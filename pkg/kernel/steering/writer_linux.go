@@ -9,7 +9,6 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
@@ -52,12 +51,7 @@ func newWriter(c Config, ways holderWays) *Writer {
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
-func (w *Writer) Close() {
-	w.table.Close()
-	if w.fast.Path != nil {
-		w.fast.Limit(w.config.Family, fastpath.Change{Whole: true, Surroundings: &fastpath.Surroundings{}})
-	}
-}
+func (w *Writer) Close() { w.table.Close() }
 
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
 // anything. leaving are bindings that are not wanted any more: what their pods send is dropped, so that no flow begins

@@ -122,19 +122,22 @@ static __always_inline void map_ipv4(struct address *a, __be32 ip)
 
 // parse reads the packet that begins at an offset with an Ethernet header. It returns whether it may be taken: it is of TCP or UDP, goes
 // on (no SYN, FIN or RST), has neither options nor extensions, is no fragment, and may be forwarded twice.
-static __always_inline int parse(struct __sk_buff *skb, u32 at, struct packet *p)
+//
+// No more than headers is pulled to the front of the packet: the kernel joins those of a stream when nothing else is there.
+static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, struct packet *p)
 {
-	const u32 most = at + sizeof(struct ethernet) + sizeof(struct ipv6) + sizeof(struct tcp);
-	if (skb->data + most > skb->data_end)
-		bpf_skb_pull_data(skb, most < skb->len ? most : skb->len);
+	const u64 headers = at + sizeof(struct ethernet) + (type == bpf_htons(ETH_P_IP) ? sizeof(struct ipv4) : sizeof(struct ipv6)) + 20;
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct ethernet *ethernet = data + at;
-	p->at = at + sizeof(*ethernet);
+	if (data + headers > end) {
+		bpf_skb_pull_data(skb, headers < skb->len ? headers : skb->len);
+		data = (void *)(long)skb->data, end = (void *)(long)skb->data_end;
+	}
+	p->at = at + sizeof(struct ethernet);
 	struct ipv4 *v4 = data + p->at;
 	if ((void *)(v4 + 1) > end)
 		return 0;
 	u32 segment = skb->gso_size;
-	if (ethernet->type == bpf_htons(ETH_P_IP)) {
+	if (type == bpf_htons(ETH_P_IP)) {
 		if (v4->version != 0x45 || v4->fragment & bpf_htons(0x3fff))
 			return 0;
 		p->v6 = 0;
@@ -149,7 +152,7 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, struct packet *p
 		map_ipv4(&p->from, v4->from);
 		map_ipv4(&p->to, v4->to);
 		p->l4 = p->at + sizeof(*v4);
-	} else if (ethernet->type == bpf_htons(ETH_P_IPV6)) {
+	} else if (type == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6 *v6 = data + p->at;
 		if ((void *)(v6 + 1) > end)
 			return 0;
@@ -334,7 +337,7 @@ int from_pod(struct __sk_buff *skb)
 	struct packet p;
 	struct flow f;
 	struct settings *s = bpf_map_lookup_elem(&current, &zero);
-	if (!s || skb->vlan_present || !parse(skb, 0, &p))
+	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
 	struct pod pod = { .interface = skb->ifindex, .protocol = p.protocol, .address = p.from };
 	u32 *number = bpf_map_lookup_elem(&pods, &pod);
@@ -360,11 +363,11 @@ int from_pod(struct __sk_buff *skb)
 }
 
 // leave gives a packet that another node has sent the source that its flow has, and sends it out. strip is what is in front of it.
-static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 strip)
+static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 strip, __be16 type)
 {
 	struct packet p;
 	struct flow f;
-	if (!parse(skb, strip, &p) || !lookup(skb, s, &p, &f) || !f.snatted || !bpf_map_lookup_elem(&egress_ips, &f.outside))
+	if (!parse(skb, strip, type, &p) || !lookup(skb, s, &p, &f) || !f.snatted || !bpf_map_lookup_elem(&egress_ips, &f.outside))
 		return TCX_NEXT;
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	const u32 partial = BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
@@ -424,7 +427,7 @@ int from_node(struct __sk_buff *skb)
 	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
 	if (!h || *(u32 *)h->address != *(u32 *)inner->from || *(u16 *)&h->address[4] != *(u16 *)&inner->from[4])
 		return TCX_NEXT;
-	return leave(skb, s, sizeof(*o));
+	return leave(skb, s, sizeof(*o), inner->type);
 }
 
 // from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
@@ -435,7 +438,7 @@ int from_tunnel(struct __sk_buff *skb)
 	struct settings *s = bpf_map_lookup_elem(&current, &zero);
 	if (!s || skb->vlan_present)
 		return TCX_NEXT;
-	return leave(skb, s, 0);
+	return leave(skb, s, 0, skb->protocol);
 }
 
 // from_neighbour is at the uplink of a node without a tunnel. It takes what another node has sent here.
@@ -452,7 +455,7 @@ int from_neighbour(struct __sk_buff *skb)
 	__builtin_memcpy(&from, e->from, sizeof(e->from));
 	if (!bpf_map_lookup_elem(&senders, &from))
 		return TCX_NEXT;
-	return leave(skb, s, 0);
+	return leave(skb, s, 0, skb->protocol);
 }
 
 char _license[] SEC("license") = "GPL";
