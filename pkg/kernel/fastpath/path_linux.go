@@ -228,11 +228,11 @@ func (p *Path) lead(address netip.Addr) (err error) {
 // write has the kernel hold the surroundings: what keeps packets from the fast path first.
 func (p *Path) write() error {
 	w := wantedTables{
-		exclusions: map[programsNetwork]uint32{}, egressIPs: map[programsAddress]uint32{}, senders: map[programsSender]programsHardware{},
+		excluded: map[programsAddress]uint32{}, exclusions: map[programsNetwork]uint32{}, egressIPs: map[programsAddress]uint32{}, senders: map[programsSender]programsHardware{},
 		holders: map[uint32]programsHolder{}, settings: map[uint32]programsSettings{},
 	}
 	for _, prefix := range p.local {
-		w.exclusions[networkOf(prefix)] = 0
+		w.exclude(prefix)
 	}
 	var err error
 	for _, f := range p.usable() {

@@ -34,6 +34,7 @@ type programsHolder struct {
 	_        structs.HostLayout
 	Node     programsAddress
 	Direct   uint32
+	OnLink   uint32
 	Hardware [6]uint8
 	Own      [6]uint8
 }
@@ -75,6 +76,7 @@ const (
 	programsMapCounters       = "counters"
 	programsMapCurrent        = "current"
 	programsMapEgressIps      = "egress_ips"
+	programsMapExcluded       = "excluded"
 	programsMapExclusions     = "exclusions"
 	programsMapHolders        = "holders"
 	programsMapPods           = "pods"
@@ -140,6 +142,7 @@ type programsMapSpecs struct {
 	Counters   *ebpf.MapSpec `ebpf:"counters"`
 	Current    *ebpf.MapSpec `ebpf:"current"`
 	EgressIps  *ebpf.MapSpec `ebpf:"egress_ips"`
+	Excluded   *ebpf.MapSpec `ebpf:"excluded"`
 	Exclusions *ebpf.MapSpec `ebpf:"exclusions"`
 	Holders    *ebpf.MapSpec `ebpf:"holders"`
 	Pods       *ebpf.MapSpec `ebpf:"pods"`
@@ -175,6 +178,7 @@ type programsMaps struct {
 	Counters   *ebpf.Map `ebpf:"counters"`
 	Current    *ebpf.Map `ebpf:"current"`
 	EgressIps  *ebpf.Map `ebpf:"egress_ips"`
+	Excluded   *ebpf.Map `ebpf:"excluded"`
 	Exclusions *ebpf.Map `ebpf:"exclusions"`
 	Holders    *ebpf.Map `ebpf:"holders"`
 	Pods       *ebpf.Map `ebpf:"pods"`
@@ -186,6 +190,7 @@ func (m *programsMaps) Close() error {
 		m.Counters,
 		m.Current,
 		m.EgressIps,
+		m.Excluded,
 		m.Exclusions,
 		m.Holders,
 		m.Pods,

@@ -74,6 +74,7 @@ type tables struct {
 	settings   mirror[uint32, programsSettings]
 	pods       mirror[programsPod, uint32]
 	holders    mirror[uint32, programsHolder]
+	excluded   mirror[programsAddress, uint32]
 	exclusions mirror[programsNetwork, uint32]
 	egressIPs  mirror[programsAddress, uint32]
 	senders    mirror[programsSender, programsHardware]
@@ -82,7 +83,7 @@ type tables struct {
 func tablesOf(o *programsObjects) tables {
 	return tables{
 		settings: mirrorOf[uint32, programsSettings](o.Current), pods: mirrorOf[programsPod, uint32](o.Pods), holders: mirrorOf[uint32, programsHolder](o.Holders),
-		exclusions: mirrorOf[programsNetwork, uint32](o.Exclusions), egressIPs: mirrorOf[programsAddress, uint32](o.EgressIps),
+		excluded: mirrorOf[programsAddress, uint32](o.Excluded), exclusions: mirrorOf[programsNetwork, uint32](o.Exclusions), egressIPs: mirrorOf[programsAddress, uint32](o.EgressIps),
 		senders: mirrorOf[programsSender, programsHardware](o.Senders),
 	}
 }
@@ -91,8 +92,8 @@ func tablesOf(o *programsObjects) tables {
 func (t *tables) write(want wantedTables) error {
 	return errors.Join(
 		t.settings.shrink(want.settings), t.holders.shrink(want.holders), t.egressIPs.shrink(want.egressIPs), t.senders.shrink(want.senders),
-		t.exclusions.grow(want.exclusions),
-		t.exclusions.shrink(want.exclusions),
+		t.excluded.grow(want.excluded), t.exclusions.grow(want.exclusions),
+		t.excluded.shrink(want.excluded), t.exclusions.shrink(want.exclusions),
 		t.senders.grow(want.senders), t.egressIPs.grow(want.egressIPs), t.holders.grow(want.holders), t.settings.grow(want.settings),
 	)
 }
@@ -101,6 +102,7 @@ func (t *tables) write(want wantedTables) error {
 type wantedTables struct {
 	settings   map[uint32]programsSettings
 	holders    map[uint32]programsHolder
+	excluded   map[programsAddress]uint32
 	exclusions map[programsNetwork]uint32
 	egressIPs  map[programsAddress]uint32
 	senders    map[programsSender]programsHardware
@@ -110,7 +112,7 @@ type wantedTables struct {
 func (w wantedTables) add(f *family) error {
 	s := f.Surroundings
 	for prefix := range s.Exclusions {
-		w.exclusions[networkOf(prefix)] = 0
+		w.exclude(prefix)
 	}
 	for address := range s.EgressIPs {
 		w.egressIPs[addressOf(address)] = 0
@@ -128,6 +130,9 @@ func (w wantedTables) add(f *family) error {
 		if direct {
 			holder.Direct = 1
 		}
+		if isOnLink(h.Node, s.Uplink.Index) {
+			holder.OnLink = 1
+		}
 		w.holders[uint32(placeOf(f.name, number))] = holder
 	}
 	settings, err := readTimeouts()
@@ -141,6 +146,20 @@ func (w wantedTables) add(f *family) error {
 	}
 	w.settings[0] = settings
 	return nil
+}
+
+func (w wantedTables) exclude(prefix netip.Prefix) {
+	if prefix.IsSingleIP() {
+		w.excluded[addressOf(prefix.Addr())] = 0
+		return
+	}
+	w.exclusions[networkOf(prefix)] = 0
+}
+
+// isOnLink tells whether a node is the next hop of what is for it.
+func isOnLink(node netip.Addr, uplink int) bool {
+	routes, err := netlink.RouteGet(node.AsSlice())
+	return err == nil && len(routes) == 1 && routes[0].LinkIndex == uplink && routes[0].Gw == nil && routes[0].Via == nil && len(routes[0].MultiPath) == 0
 }
 
 // readTimeouts reads how long conntrack remembers flows.

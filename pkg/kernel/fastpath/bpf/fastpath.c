@@ -75,7 +75,8 @@ struct settings {
 struct pod { u32 interface; u32 protocol; struct address address; };
 struct holder {
 	struct address node;
-	u32 direct; // it is the next hop
+	u32 direct;  // it is the next hop
+	u32 on_link; // it is the next hop of what is wrapped
 	u8 hardware[6], own[6]; // of what is wrapped
 };
 struct network { u32 bits; struct address address; };
@@ -87,7 +88,8 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u
 // The pods whose egress IP is on another node, behind their interfaces, and the place of that node among holders.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct pod); __type(value, u32); } pods SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2 * 64); __type(key, u32); __type(value, struct holder); } holders SEC(".maps");
-// Where packets do not leave from an egress IP.
+// Where packets do not leave from an egress IP: single addresses, and networks.
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } excluded SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct network); __type(value, u32); } exclusions SEC(".maps");
 // The egress IPs that arrivals get here.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } egress_ips SEC(".maps");
@@ -295,7 +297,11 @@ static __always_inline int redirect(struct bpf_fib_lookup *to)
 static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struct packet *p, struct holder *h)
 {
 	struct bpf_fib_lookup to = { .family = AF_INET, .l4_protocol = UDP, .ifindex = skb->ifindex, .ipv4_src = s->self, .ipv4_dst = h->node.words[3] };
-	if (!s->self || p->length > s->mtu || bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_DIRECT | FIB_LOOKUP_SKIP_NEIGH) || to.ifindex != s->uplink)
+	if (!s->self || p->length > s->mtu)
+		return TCX_NEXT;
+	if (h->on_link)
+		to.ifindex = s->uplink;
+	else if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_DIRECT | FIB_LOOKUP_SKIP_NEIGH) || to.ifindex != s->uplink)
 		return TCX_NEXT;
 	const u32 length = skb->len;
 	if (bpf_skb_adjust_room(skb, sizeof(struct outer), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 |
@@ -344,7 +350,7 @@ int from_pod(struct __sk_buff *skb)
 	if (!number)
 		return TCX_NEXT;
 	struct network to = { .bits = 128, .address = p.to };
-	if (bpf_map_lookup_elem(&exclusions, &to))
+	if (bpf_map_lookup_elem(&excluded, &p.to) || bpf_map_lookup_elem(&exclusions, &to))
 		return TCX_NEXT;
 	struct holder *h = bpf_map_lookup_elem(&holders, number);
 	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted)
