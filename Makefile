@@ -206,18 +206,26 @@ demo: build ## Show in network namespaces who is seen as what (root; KEEP=1 leav
 	hack/demo.sh $(BINARY)
 
 .PHONY: update
-update: update-vendor ## Regenerate everything that is generated
+update: update-vendor update-fastpath ## Regenerate everything that is generated
+
+.PHONY: update-fastpath
+update-fastpath: ## Compile the programs of the fast path (clang 14)
+	hack/build-fastpath.sh
 
 .PHONY: update-vendor
 update-vendor: ## Make vendor/ anew from go.mod and patches/
 	hack/update-vendor.sh
 
 .PHONY: verify
-verify: verify-vendor verify-patches verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-dashboard verify-lint ## Check without changing anything
+verify: verify-vendor verify-patches verify-fastpath verify-gofmt verify-mod-tidy verify-shell verify-images verify-alerts verify-dashboard verify-lint ## Check without changing anything
 
 .PHONY: verify-vendor
 verify-vendor: ## Prove that vendor/ is go.mod + patches/, byte for byte
 	hack/verify-vendor.sh
+
+.PHONY: verify-fastpath
+verify-fastpath: ## Prove that what is committed of the fast path's programs is what clang makes of their source, byte for byte
+	hack/verify-fastpath.sh
 
 # Compiling for a branch costs minutes where nothing is cached, type-checking seconds. `make build` compiles the vendored one.
 COMPILE ?= $(if $(filter true,$(CI)),types,all)

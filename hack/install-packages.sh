@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh PACKAGE:COMMAND...
-# Installs those Debian packages whose command is missing, and starts none of their daemons.
+# usage: install-packages.sh PACKAGE:COMMAND... | PACKAGE:/FILE...
+# Installs those Debian packages whose command or file is missing, and starts none of their daemons.
 set -euo pipefail
 missing=()
 for pair in "$@"; do
-  command -v "${pair#*:}" >/dev/null || missing+=("${pair%%:*}")
+  [[ -e ${pair#*:} ]] || command -v "${pair#*:}" >/dev/null || missing+=("${pair%%:*}")
 done
 if [[ ${#missing[@]} -eq 0 ]]; then
   exit 0

@@ -7,6 +7,7 @@
 //	iptables, nftables   source NAT rules, by iptables-restore or over netlink
 //	nftables/table       what keeps an nftables table, whatever is in it
 //	steering             the way of packets to the node that holds their egress IP, and the guard
+//	fastpath             a shorter way for established flows to that node
 //	conntrack            tracked flows that have the wrong source address
 //	reconcile            the one owner of what the kernel holds; it decides when to look, what
 //	                     to write, in which order, and when to try again

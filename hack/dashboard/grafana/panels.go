@@ -131,6 +131,15 @@ var rows = []row{
 		{title: "Steered flows", unit: plain, queries: []query{
 			{`sum by (instance, direction) (egress_snat_steered_flows)`, "{{instance}} {{direction}}"},
 		}},
+		{title: "Packets on the fast path", unit: "pps", queries: []query{
+			{`sum by (instance, direction) (rate(egress_snat_fast_path_packets_total[$__rate_interval]))`, "{{instance}} {{direction}}"},
+		}},
+		{title: "Throughput of the fast path", unit: "Bps", queries: []query{
+			{`sum by (instance, direction) (rate(egress_snat_fast_path_bytes_total[$__rate_interval]))`, "{{instance}} {{direction}}"},
+		}},
+		{title: "Pods on the fast path", unit: plain, queries: []query{
+			{`sum by (instance) (egress_snat_fast_path_pods)`, "{{instance}}"},
+		}},
 		{title: "Packets dropped by the guard", unit: "pps", queries: []query{
 			{`sum by (reason) (rate(egress_snat_dropped_packets_total[$__rate_interval]))`, "{{reason}}"},
 		}},

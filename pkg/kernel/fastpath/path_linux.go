@@ -86,14 +86,6 @@ func (p *Path) Status() Status {
 	return s
 }
 
-// Takes tells whether packets of a pod's address take the fast path to another node once their flow is established.
-func (p *Path) Takes(address netip.Addr) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w, there := p.ways[address]
-	return there && p.hooks.at(w.at)
-}
-
 // Place says behind which interfaces pods are, by the interfaces' numbers. It looks at this node's own addresses and at others' tc
 // filters, too.
 func (p *Path) Place(places map[netip.Addr]int) {

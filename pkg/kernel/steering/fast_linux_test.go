@@ -1,11 +1,24 @@
 package steering
 
 import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -13,25 +26,27 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 )
 
-// fastOn gives a node a fast path, which it has from its next write on.
-func (c *cluster) fastOn(n *node) {
+// useFast gives all nodes a fast path, which they have from their next write on.
+func (c *cluster) useFast() {
 	c.Helper()
-	n.inside(func() (err error) {
-		n.fast, err = fastpath.Load(klog.Background())
-		return err
-	})
-	c.Cleanup(func() { _ = n.fast.Close() }) // the nodes may have gone already
-	n.restart(n.ways)
-	n.place()
+	for _, n := range c.nodes {
+		n.inside(func() (err error) {
+			n.fast, err = fastpath.Load(klog.Background())
+			return err
+		})
+		c.Cleanup(func() { _ = n.fast.Close() }) // the nodes may have gone already
+		n.restart(n.ways)
+		n.place(c.addr(c.lab.Pod(1)), c.addr(c.lab.Pod(2)))
+	}
 }
 
-// place tells a node's fast path where its pods are.
-func (n *node) place() {
+// place tells a node's fast path where those of the pods are that run on it.
+func (n *node) place(pods ...netip.Addr) {
 	n.c.Helper()
 	places := map[netip.Addr]int{}
 	for i := range 2 {
 		pod := n.c.lab.Pod(i + 1)
-		if pod == nil || pod.Node != n.host {
+		if pod.Node != n.host || !slices.Contains(pods, n.c.addr(pod)) {
 			continue
 		}
 		var at int
@@ -56,50 +71,318 @@ func (n *node) counts() fastpath.Count {
 	return counts[n.c.family]
 }
 
+// often returns how often something is tried: some times, and in E2E=all as often as it takes to believe it.
+func often(some, all int) int {
+	if os.Getenv("E2E") == "all" {
+		return all
+	}
+	return some
+}
+
 func TestFast_EstablishedFlows(t *testing.T) {
-	test := func(transport Transport, family kernel.Family, overIPv4 bool, want uint64) func(t *testing.T) {
-		return func(t *testing.T) {
-			c := newClusterOver(t, family, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true}, overIPv4)
-			c.use(transport)
-			for _, n := range c.nodes {
-				c.fastOn(n)
-			}
+	for _, way := range []struct {
+		transport Transport
+		family    kernel.Family
+		overIPv4  bool
+		taken     bool
+	}{
+		{VXLAN, kernel.IPv4, false, true},
+		{VXLAN, kernel.IPv6, true, true},
+		{VXLAN, kernel.IPv6, false, false}, // the kernel alone makes these
+		{Direct, kernel.IPv4, false, true},
+		{Direct, kernel.IPv6, false, true},
+	} {
+		t.Run(fmt.Sprintf("%s/%s/over IPv4 %v", way.transport, way.family, way.overIPv4), func(t *testing.T) {
+			c := newClusterOver(t, way.family, lab.Config{Nodes: 2, Pods: 2, IPv6: true, Masquerade: true}, way.overIPv4)
+			c.use(way.transport)
+			c.useFast()
 			c.serve(c.lab.Outside(), "tcp", "udp")
 			c.holdsOn(1, c.egressIP)
 			c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
 			for _, protocol := range []string{"tcp", "udp"} {
-				flow, err := c.lab.Pod(1).Dial(t.Context(), c.network(protocol), netip.AddrPortFrom(c.outside(), port), 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer flow.Close()
-				if protocol == "udp" {
-					time.Sleep(2100 * time.Millisecond) // conntrack takes it for a stream then
-					if _, err := flow.Ask(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-				sent, left := c.nodes[0].counts().Sent.Packets, c.nodes[1].counts().Left.Packets
-				for range 10 {
-					if seen, err := flow.Ask(t.Context()); err != nil || seen != c.egressIP {
-						t.Errorf("%s: seen as %s (%v), want %s", protocol, seen, err, c.egressIP)
-					}
-				}
-				sent, left = c.nodes[0].counts().Sent.Packets-sent, c.nodes[1].counts().Left.Packets-left
-				if sent < want || left < want || want == 0 && sent+left > 0 {
-					t.Errorf("%s: %d packets took the fast path to the holder, %d from there, want at least %d", protocol, sent, left, want)
-				}
+				c.goesOn(protocol, way.taken)
 			}
 			for _, n := range c.nodes {
-				if s := n.fast.Status(); s.Fault != nil || len(s.Refused) > 0 || (len(s.Unusable) > 0) != (want == 0) {
+				if s := n.fast.Status(); s.Fault != nil || len(s.Refused) > 0 || len(s.Unusable) > 0 == way.taken {
 					t.Errorf("%s: %+v", n.host.Name, s)
 				}
 			}
+		})
+	}
+}
+
+// goesOn fails unless packets of an established flow of the first pod take the fast path on both nodes, or none does.
+func (c *cluster) goesOn(protocol string, taken bool) {
+	c.Helper()
+	flow := c.stream(protocol)
+	source, holder := c.nodes[0], c.nodes[1]
+	sent, left := source.counts().Sent.Packets, holder.counts().Left.Packets
+	const questions = 10
+	for range questions {
+		c.asks(flow, c.egressIP)
+	}
+	sent, left = source.counts().Sent.Packets-sent, holder.counts().Left.Packets-left
+	if taken && (sent < questions || left < questions) || !taken && sent+left > 0 {
+		c.Errorf("%s: %d packets took the fast path to the holder, and %d from there, of %d; want all: %v", protocol, sent, left, questions, taken)
+	}
+}
+
+// stream is a flow of the first pod to the outside that conntrack has seen for long enough.
+func (c *cluster) stream(protocol string) *lab.Flow {
+	c.Helper()
+	flow, err := c.lab.Pod(1).Dial(c.Context(), c.network(protocol), netip.AddrPortFrom(c.outside(), port), 0)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = flow.Close() })
+	if protocol == "udp" {
+		time.Sleep(2100 * time.Millisecond)
+		c.asks(flow, c.egressIP)
+	}
+	return flow
+}
+
+func (c *cluster) asks(flow *lab.Flow, want netip.Addr) {
+	c.Helper()
+	if seen, err := flow.Ask(c.Context()); err != nil || seen != want {
+		c.Errorf("seen as %s (%v), want %s", seen, err, want)
+	}
+}
+
+// TestFast_LargeStream: what a pod sends in aggregates, over a tunnel and without one, arrives as it was sent.
+func TestFast_LargeStream(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		c.streams(8 << 20)
+		c.offload(c.lab.Pod(1), false)
+		c.streams(8 << 20)
+	})
+}
+
+// offload has a pod's interface make segments and checksums, or the pod's kernel.
+func (c *cluster) offload(pod *lab.Host, on bool) {
+	c.Helper()
+	value := map[bool]uint32{true: 1}[on]
+	if err := pod.Do(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Close(fd) }()
+		for _, command := range []uint32{unix.ETHTOOL_STSO, unix.ETHTOOL_SGSO, unix.ETHTOOL_STXCSUM} {
+			setting := struct{ command, value uint32 }{command, value}
+			request := struct {
+				name [unix.IFNAMSIZ]byte
+				data unsafe.Pointer
+				_    [16]byte // the kernel's structure is larger
+			}{data: unsafe.Pointer(&setting)}
+			copy(request.name[:], "eth0")
+			if _, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); err != 0 {
+				return fmt.Errorf("ethtool command %#x: %w", command, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// streams sends so many bytes from the first pod to the outside.
+func (c *cluster) streams(size int) {
+	c.Helper()
+	listener, err := c.lab.Outside().Listen(c.Context(), c.network("tcp"), ":5001")
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := c.lab.Pod(1).DialContext(c.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 5001).String())
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer client.Close()
+	server, err := listener.Accept()
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer server.Close()
+	want := make([]byte, size)
+	_, _ = rand.Read(want)
+	go func() {
+		_, _ = client.Write(want)
+		_ = client.Close()
+	}()
+	_ = server.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if got, err := io.ReadAll(server); err != nil || !bytes.Equal(got, want) {
+		c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", len(got), bytes.Equal(got, want), err, size)
+	}
+}
+
+// TestFast_Revoked: when a write has taken a binding away, no packet of its flows leaves that is sent then.
+func TestFast_Revoked(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "udp")
+		c.holdsOn(1, c.egressIP)
+		binding := c.bind(1, kernel.UDP, c.egressIP)
+		c.steer([]kernel.Binding{binding}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		source := c.nodes[0]
+		f := c.flood()
+		for range often(50, 2500) {
+			change := kernel.Change{Removed: []kernel.Binding{binding}, Networks: source.desired.Networks, Steering: source.desired.Steering}
+			source.follow(change, change.Removed)
+			last := f.sent.Load() + 1 // the one that is under way
+			time.Sleep(2 * time.Millisecond)
+			if got := f.arrived.Load(); got > last {
+				t.Fatalf("datagram %d has left, and the last one before the binding went was %d", got, last)
+			}
+			change.Added, change.Removed = change.Removed, nil
+			before := source.counts().Sent.Packets
+			source.follow(change, nil)
+			c.soon(func() bool {
+				return f.arrived.Load() > last && (source.fast.Status().Unusable[c.family] != "" || source.counts().Sent.Packets > before)
+			})
+		}
+	})
+}
+
+// follow changes what a node steers.
+func (n *node) follow(change kernel.Change, leaving []kernel.Binding) {
+	n.c.Helper()
+	n.inside(func() error {
+		_, err := n.Update(n.c.Context(), change, leaving)
+		return err
+	})
+}
+
+// soon fails unless something becomes so.
+func (c *cluster) soon(so func() bool) {
+	c.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.Fatal("it does not become so")
 		}
 	}
-	t.Run("vxlan/IPv4", test(VXLAN, kernel.IPv4, false, 10))
-	t.Run("vxlan/IPv6 over IPv4", test(VXLAN, kernel.IPv6, true, 10))
-	t.Run("vxlan/IPv6 over IPv6", test(VXLAN, kernel.IPv6, false, 0)) // the kernel alone makes these
-	t.Run("direct/IPv4", test(Direct, kernel.IPv4, false, 10))
-	t.Run("direct/IPv6", test(Direct, kernel.IPv6, false, 10))
+}
+
+// flood are numbered datagrams of an established flow, as fast as they go.
+type flood struct{ sent, arrived atomic.Uint64 }
+
+func (c *cluster) flood() *flood {
+	c.Helper()
+	const floodPort = 5002
+	f := &flood{}
+	var server net.PacketConn
+	if err := c.lab.Outside().Do(func() (err error) {
+		server, err = net.ListenPacket(c.network("udp"), fmt.Sprintf(":%d", floodPort))
+		return err
+	}); err != nil {
+		c.Fatal(err)
+	}
+	client, err := c.lab.Pod(1).DialContext(c.Context(), c.network("udp"), netip.AddrPortFrom(c.outside(), floodPort).String())
+	if err != nil {
+		c.Fatal(err)
+	}
+	var done sync.WaitGroup
+	c.Cleanup(func() {
+		_ = errors.Join(client.Close(), server.Close())
+		done.Wait()
+	})
+	done.Go(func() { // it answers, so that the flow is established
+		message := make([]byte, 8)
+		for {
+			_, from, err := server.ReadFrom(message)
+			if err != nil {
+				return
+			}
+			number := binary.BigEndian.Uint64(message)
+			f.arrived.Store(number)
+			if number%64 == 0 {
+				_, _ = server.WriteTo(message, from)
+			}
+		}
+	})
+	done.Go(func() {
+		for {
+			number := f.sent.Load() + 1
+			if _, err := client.Write(binary.BigEndian.AppendUint64(nil, number)); errors.Is(err, net.ErrClosed) {
+				return
+			}
+			f.sent.Store(number)
+			if number%16 == 0 {
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+	})
+	time.Sleep(2500 * time.Millisecond) // conntrack takes it for a stream then
+	return f
+}
+
+// TestFast_ConnectionsGoInAndOut: connections live on while their packets take the fast path and the slow one in turn.
+func TestFast_ConnectionsGoInAndOut(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.holdsOn(1, c.egressIP)
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		const connections = 20
+		rounds := often(30, 12_500) // of 20 connections, on four ways
+		var all sync.WaitGroup
+		for range connections {
+			flow := c.stream("tcp")
+			all.Go(func() {
+				for range rounds {
+					if seen, err := flow.Ask(t.Context()); err != nil || seen != c.egressIP {
+						t.Errorf("seen as %s (%v), want %s", seen, err, c.egressIP)
+						return
+					}
+				}
+			})
+		}
+		ended := make(chan struct{})
+		go func() {
+			all.Wait()
+			close(ended)
+		}()
+		for out := true; ; out = !out {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if out {
+				c.nodes[0].place()
+			} else {
+				c.nodes[0].place(c.addr(c.lab.Pod(1)))
+			}
+		}
+	})
+}
+
+// TestFast_FilterOfOthers: where somebody has a tc filter, its packets take the slow path, and so pass it.
+func TestFast_FilterOfOthers(t *testing.T) {
+	c := newCluster(t, kernel.IPv4, lab.Config{Nodes: 2, Pods: 2, Masquerade: true})
+	c.useFast()
+	c.serve(c.lab.Outside(), "tcp")
+	c.holdsOn(1, c.egressIP)
+	c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+	c.goesOn("tcp", true)
+	source := c.nodes[0]
+	device := strings.TrimSpace(strings.SplitN(c.run(source.host, "ip -o link show master cni0"), ":", 3)[1])
+	device, _, _ = strings.Cut(device, "@")
+	c.run(source.host, "tc qdisc add dev %s clsact", device)
+	source.place(c.addr(c.lab.Pod(1)))
+	c.goesOn("tcp", true)
+	c.run(source.host, "tc filter add dev %s ingress matchall action gact pass", device)
+	source.place(c.addr(c.lab.Pod(1)))
+	if got := source.fast.Status().Refused; !slices.Equal(got, []string{device}) {
+		t.Errorf("refused are %v, want %s", got, device)
+	}
+	before := source.counts().Sent.Packets
+	flow := c.stream("tcp")
+	c.asks(flow, c.egressIP)
+	if after := source.counts().Sent.Packets; after != before {
+		t.Errorf("%d packets took the fast path", after-before)
+	}
+	c.run(source.host, "tc filter del dev %s ingress", device)
+	source.place(c.addr(c.lab.Pod(1)))
+	c.goesOn("tcp", true)
 }

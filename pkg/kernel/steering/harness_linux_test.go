@@ -71,12 +71,13 @@ func onCluster(t *testing.T, test func(c *cluster)) {
 	}
 }
 
-// onTransports is onCluster for each transport.
+// onTransports is onCluster for each transport, with a fast path beside it.
 func onTransports(t *testing.T, test func(c *cluster)) {
 	for _, transport := range []Transport{VXLAN, Direct} {
 		t.Run(string(transport), func(t *testing.T) {
 			onCluster(t, func(c *cluster) {
 				c.use(transport)
+				c.useFast()
 				test(c)
 			})
 		})
@@ -103,9 +104,6 @@ func newClusterOver(t testing.TB, family kernel.Family, config lab.Config, overI
 		n.ways = &handMade{n: n, made: map[int]netip.Addr{}}
 		n.restart(n.ways)
 		c.nodes = append(c.nodes, n)
-		if os.Getenv("ALLFAST") != "" {
-			c.fastOn(n)
-		}
 		// Whoever asks again and again is told each time that nobody is there.
 		c.run(host, "sysctl -q net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0")
 	}
