@@ -41,7 +41,18 @@ func (c *cluster) useFast() {
 }
 
 // place tells a node's fast path where those of the pods are that run on it.
-func (n *node) place(pods ...netip.Addr) {
+func (n *node) place(pods ...netip.Addr) { n.placed(n.places(pods...)) }
+
+func (n *node) placed(places map[netip.Addr]int) {
+	n.c.Helper()
+	n.inside(func() error {
+		n.fast.Place(places)
+		return nil
+	})
+}
+
+// places are the interfaces behind which those of the pods are that run on a node.
+func (n *node) places(pods ...netip.Addr) map[netip.Addr]int {
 	n.c.Helper()
 	places := map[netip.Addr]int{}
 	for i := range 2 {
@@ -55,10 +66,7 @@ func (n *node) place(pods ...netip.Addr) {
 		}
 		places[n.c.addr(pod)] = at
 	}
-	n.inside(func() error {
-		n.fast.Place(places)
-		return nil
-	})
+	return places
 }
 
 // counts returns what took the fast path of a node.
@@ -324,12 +332,17 @@ func TestFast_ConnectionsGoInAndOut(t *testing.T) {
 		c.holdsOn(1, c.egressIP)
 		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
 		const connections = 20
-		rounds := often(30, 12_500) // of 20 connections, on four ways
+		done := make(chan struct{})
 		var all sync.WaitGroup
 		for range connections {
 			flow := c.stream("tcp")
 			all.Go(func() {
-				for range rounds {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
 					if seen, err := flow.Ask(t.Context()); err != nil || seen != c.egressIP {
 						t.Errorf("seen as %s (%v), want %s", seen, err, c.egressIP)
 						return
@@ -337,23 +350,14 @@ func TestFast_ConnectionsGoInAndOut(t *testing.T) {
 				}
 			})
 		}
-		ended := make(chan struct{})
-		go func() {
-			all.Wait()
-			close(ended)
-		}()
-		for out := true; ; out = !out {
-			select {
-			case <-ended:
-				return
-			default:
-			}
-			if out {
-				c.nodes[0].place()
-			} else {
-				c.nodes[0].place(c.addr(c.lab.Pod(1)))
-			}
+		source := c.nodes[0]
+		places := source.places(c.addr(c.lab.Pod(1)))
+		for range often(200, 1_000_000/connections/4) / 2 {
+			source.placed(nil)
+			source.placed(places)
 		}
+		close(done)
+		all.Wait()
 	})
 }
 
@@ -371,7 +375,7 @@ func TestFast_FilterOfOthers(t *testing.T) {
 	c.run(source.host, "tc qdisc add dev %s clsact", device)
 	source.place(c.addr(c.lab.Pod(1)))
 	c.goesOn("tcp", true)
-	c.run(source.host, "tc filter add dev %s ingress matchall action gact pass", device)
+	c.run(source.host, "tc filter add dev %s ingress protocol all u32 match u32 0 0 flowid 1:1", device)
 	source.place(c.addr(c.lab.Pod(1)))
 	if got := source.fast.Status().Refused; !slices.Equal(got, []string{device}) {
 		t.Errorf("refused are %v, want %s", got, device)
