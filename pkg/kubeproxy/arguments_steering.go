@@ -51,7 +51,7 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"'required': such an egress IP is unreachable, and a kernel that cannot steer is an error. 'off': every pod uses its egress IP where it runs.")
 	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
 		"'direct': the node is their next hop, which costs no MTU and needs all nodes on one L2 network, and none of them as the router of other nodes' pods. The same on all nodes.")
-	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets take a shorter way through the kernel. 'steered': those of established TCP and UDP flows that one node sends to another, where this kernel can. "+
+	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets of established TCP and UDP flows take a shorter way through the kernel, where this kernel can. 'steered': those that one node sends to another. 'all': also those that leave from the bound pod's own node. "+
 		"They pass no firewall rules and no rules' counters of these nodes, which see the first packets of each flow, and those that end it. Sets two of conntrack's settings on the node. 'off': all packets pass all rules.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
@@ -65,7 +65,7 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 }
 
 // The values of egress-snat-fast-path.
-const fastPathSteered, fastPathOff = "steered", "off"
+const fastPathSteered, fastPathAll, fastPathOff = "steered", "all", "off"
 
 // proxyMarks are the bits of kube-proxy's marks, 0x4000 and 0x8000.
 const proxyMarks = 0xc000
@@ -92,8 +92,8 @@ func (p *Proxy) takeSteering() error {
 	if s.Kernel.Transport != steering.VXLAN && s.Kernel.Transport != steering.Direct {
 		complain(transportKey, "invalid value %q: expected %q or %q", f.transport, steering.VXLAN, steering.Direct)
 	}
-	if f.fastPath != fastPathSteered && f.fastPath != fastPathOff {
-		complain(fastPathKey, "invalid value %q: expected %q or %q", f.fastPath, fastPathSteered, fastPathOff)
+	if f.fastPath != fastPathSteered && f.fastPath != fastPathAll && f.fastPath != fastPathOff {
+		complain(fastPathKey, "invalid value %q: expected %q, %q or %q", f.fastPath, fastPathSteered, fastPathAll, fastPathOff)
 	}
 	if f.port == 0 {
 		complain(portKey, "invalid value 0: expected a UDP port from 1 to 65535")

@@ -49,7 +49,7 @@ func TestTakeSteering_Modes(t *testing.T) {
 	}
 	for config, words := range map[string]string{
 		"egress-snat-steering: [always]":             `proxyArguments.egress-snat-steering: invalid value "always"`,
-		"egress-snat-fast-path: [all]":               `proxyArguments.egress-snat-fast-path: invalid value "all": expected "steered" or "off"`,
+		"egress-snat-fast-path: [most]":              `proxyArguments.egress-snat-fast-path: invalid value "most": expected "steered", "all" or "off"`,
 		"egress-snat-steering-transport: [ipip]":     `proxyArguments.egress-snat-steering-transport: invalid value "ipip": expected "vxlan" or "direct"`,
 		"egress-snat-steering-port: ['0']":           "proxyArguments.egress-snat-steering-port: invalid value 0",
 		"egress-snat-announce-port: ['4799']":        "proxyArguments.egress-snat-announce-port: invalid value 4799: the tunnel has this port",

@@ -65,7 +65,7 @@ func (p *Proxy) loadFastPath(ctx context.Context) {
 	}
 	err := errors.New("port security is off, so it is not known behind which interface a pod is")
 	if security.Enabled && security.Unavailable == nil {
-		steering.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx))
+		steering.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
 	}
 	if err != nil {
 		klog.FromContext(ctx).Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", "proxyArguments."+fastPathKey)

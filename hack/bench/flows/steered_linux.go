@@ -32,6 +32,7 @@ var (
 	direct = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
 
 	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 2}
+	fastLocal  = structure{"fast-local", "local, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 1}
 	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct), asPlanned, false, 2}
 )
 
@@ -50,7 +51,9 @@ var comparisons = []comparison{
 	{direct, local, randomPods, true, 0, 1.7},
 	{fastVXLAN, local, randomPods, true, 0, 1.25},
 	{fastDirect, local, randomPods, true, 0, 1.2},
+	{fastLocal, local, randomPods, true, 0, 0.7},
 	{fastVXLAN, vxlan, randomPods, false, 0, 1.03},
+	{fastLocal, local, randomPods, false, 0, 1.03},
 	{local, unsteered, unbound, false, 0.98, 0},
 	{local, unsteered, unbound, true, 0.98, 0},
 	{away, unsteered, unbound, false, 0.98, 0},
@@ -110,7 +113,7 @@ func runSteering(ctx context.Context, s figure.Settings) (results []figure.Resul
 	}
 	b.flows /= 2
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.build(ctx, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct, fastVXLAN, fastDirect}); err != nil {
+	if err := b.build(ctx, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct, fastLocal, fastVXLAN, fastDirect}); err != nil {
 		return nil, err
 	}
 	values := measured{}
@@ -194,7 +197,7 @@ func fastBy(transport steering.Transport) func(context.Context, *host, kernel.De
 func fastPaths(nodes []*lab.Host) (paths []*fastpath.Path, err error) {
 	for _, node := range nodes {
 		err = errors.Join(err, node.Do(func() error {
-			path, err := fastpath.Load(klog.Background())
+			path, err := fastpath.Load(klog.Background(), true)
 			paths = append(paths, path)
 			return err
 		}))

@@ -10,13 +10,15 @@ import (
 type Count struct {
 	// Sent is what was sent to other nodes, and Left what other nodes had sent and left from here.
 	Sent, Left Traffic
+	// Own is what pods of this node have sent that left from here.
+	Own Traffic
 }
 
 // Traffic is an amount of packets, as they are on the wire, and their bytes.
 type Traffic struct{ Packets, Bytes uint64 }
 
 // Counts returns what has taken the fast path since it was loaded.
-func (p *Path) Counts() (map[kernel.Family]Count, error) {
+func (p *Path) Counts() (_ map[kernel.Family]Count, err error) {
 	read := func(key uint32) (sum Traffic, err error) {
 		var each []programsCounter // of each CPU
 		if err := p.objects.Counters.Lookup(key, &each); err != nil {
@@ -27,18 +29,15 @@ func (p *Path) Counts() (map[kernel.Family]Count, error) {
 		}
 		return sum, nil
 	}
-	const sent, left = 0, 2 // as in the program
 	counts := map[kernel.Family]Count{}
 	for i, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		s, err := read(sent + uint32(i))
-		if err != nil {
-			return nil, err
+		var c Count
+		for j, traffic := range []*Traffic{&c.Sent, &c.Left, &c.Own} { // as in the program
+			if *traffic, err = read(uint32(2*j + i)); err != nil {
+				return nil, err
+			}
 		}
-		l, err := read(left + uint32(i))
-		if err != nil {
-			return nil, err
-		}
-		counts[family] = Count{Sent: s, Left: l}
+		counts[family] = c
 	}
 	return counts, nil
 }

@@ -18,6 +18,7 @@ import (
 // What they cannot do is logged, and told by [Path.Status]: packets take the slow path then.
 type Path struct {
 	logger klog.Logger
+	own    bool
 
 	mu       sync.Mutex
 	objects  programsObjects
@@ -51,15 +52,18 @@ type Status struct {
 	Pods map[kernel.Family]int
 }
 
-// Load loads the programs. The error says why this kernel cannot.
-func Load(logger klog.Logger) (*Path, error) {
-	p := &Path{logger: logger, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}}
+// Load loads the programs. With own it is for what leaves from the pods' own node, too. The error says why this kernel cannot.
+func Load(logger klog.Logger, own bool) (*Path, error) {
+	p := &Path{logger: logger, own: own, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}}
 	if err := load(&p.objects); err != nil {
 		return nil, err
 	}
 	p.tables, p.hooks = tablesOf(&p.objects), newHooks()
 	return p, nil
 }
+
+// Own tells whether packets that leave from the pods' own node are to take the fast path, too.
+func (p *Path) Own() bool { return p.own }
 
 // Close takes everything out of the kernel.
 func (p *Path) Close() error {
@@ -144,7 +148,7 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 			p.note(p.write())
 		}
 	}
-	for pod, number := range c.Added {
+	for pod, number := range c.Ways {
 		f.ways[pod] = number
 		p.note(p.lead(pod.Address))
 	}

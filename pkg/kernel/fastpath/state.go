@@ -3,12 +3,16 @@ package fastpath
 import (
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Numbers is how many numbers the holders of an IP family can have, from 0 on.
-const Numbers = 64
+// Numbers is how many numbers the holders of an IP family can have, from 0 on. Here is this node's.
+const (
+	Numbers = 64
+	Here    = 0
+)
 
 // Pod is whose packets of one protocol, or of all, take a way.
 type Pod struct {
@@ -93,28 +97,31 @@ func has[K, V comparable](m map[K]V, key K, value V) bool {
 
 // Change is what becomes of one IP family. What it does not say stays.
 type Change struct {
-	// Added are the numbers of the holders that pods' packets go to, Removed those that they do not go to any more. A way to another
-	// holder is in both.
-	Added, Removed map[Pod]int
-	// Whole: Added are all ways that there are.
+	// Ways are the numbers of the holders that pods' packets go to, and Gone those pods whose packets go the slow path.
+	Ways map[Pod]int
+	Gone []Pod
+	// Whole: Ways are all that there are.
 	Whole bool
 	// Surroundings are all that there are; nil if they stay.
 	Surroundings *Surroundings
 }
 
 // removed returns the pods whose ways are not what they were.
-func (c Change) removed(before map[Pod]int) (pods []Pod) {
-	for pod := range c.Removed {
-		pods = append(pods, pod)
+func (c Change) removed(before map[Pod]int) []Pod {
+	removed := slices.Clone(c.Gone)
+	for pod, number := range c.Ways {
+		if was, led := before[pod]; led && was != number {
+			removed = append(removed, pod)
+		}
 	}
 	if c.Whole {
-		for pod, number := range before {
-			if !has(c.Added, pod, number) {
-				pods = append(pods, pod)
+		for pod := range before {
+			if _, led := c.Ways[pod]; !led {
+				removed = append(removed, pod)
 			}
 		}
 	}
-	return pods
+	return removed
 }
 
 // way is that of a pod's address: the interface behind which it is, and the places of its holders among all, plus one; 0 for none.

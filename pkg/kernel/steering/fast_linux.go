@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -45,14 +46,17 @@ func (w *Writer) limit(edit *table.Change, assigned numbers, surroundings bool) 
 	if w.fast.Path == nil {
 		return
 	}
-	change := fastpath.Change{Whole: edit == nil, Added: map[fastpath.Pod]int{}, Removed: map[fastpath.Pod]int{}}
-	for _, set := range []string{waysMap, podWaysMap} {
-		if edit == nil {
-			leadAll(change.Added, w.content.sets[set])
-			continue
+	change := fastpath.Change{Whole: edit == nil, Ways: map[fastpath.Pod]int{}}
+	for ways, sources := range map[string]string{waysMap: sourcesMap, podWaysMap: podSourcesMap} {
+		touched := []table.Elements{w.content.sets[sources]} // what has a way is among these
+		if edit != nil {
+			touched = []table.Elements{edit.Added[ways], edit.Removed[ways], edit.Added[sources], edit.Removed[sources]}
 		}
-		leadAll(change.Added, edit.Added[set])
-		leadAll(change.Removed, edit.Removed[set])
+		for _, elements := range touched {
+			for key := range elements {
+				w.leadOne(&change, key, ways, sources)
+			}
+		}
 	}
 	if edit == nil || surroundings || len(edit.Added[egressIPsSet])+len(edit.Removed[egressIPsSet]) > 0 {
 		s := w.content.surroundings(w.config, assigned, w.fast.uplink)
@@ -70,16 +74,18 @@ func (w *Writer) extend(err error) {
 	w.fast.next = fastpath.Change{}
 }
 
-// leadAll adds the ways of a set that lead to nodes.
-func leadAll(ways map[fastpath.Pod]int, set table.Elements) {
-	for key, id := range set {
-		if number := int(id.As4()[1]); number <= maxNumber {
-			protocol := key.Protocol
-			if protocol == "" {
-				protocol = kernel.All
-			}
-			ways[fastpath.Pod{Address: key.Pod, Protocol: protocol}] = number
-		}
+// leadOne says where the packets of a pod go that are established: to a node, or out if that takes the fast path, too.
+func (w *Writer) leadOne(change *fastpath.Change, key table.Key, ways, sources string) {
+	pod := fastpath.Pod{Address: key.Pod, Protocol: cmp.Or(key.Protocol, kernel.All)}
+	id, leads := w.content.sets[ways][key]
+	_, bound := w.content.sets[sources][key]
+	switch {
+	case leads && id.As4()[1] <= maxNumber:
+		change.Ways[pod] = int(id.As4()[1])
+	case bound && !leads && w.fast.Own():
+		change.Ways[pod] = fastpath.Here
+	default:
+		change.Gone = append(change.Gone, pod)
 	}
 }
 

@@ -31,7 +31,7 @@ func (c *cluster) useFast() {
 	c.Helper()
 	for _, n := range c.nodes {
 		n.inside(func() (err error) {
-			n.fast, err = fastpath.Load(klog.Background())
+			n.fast, err = fastpath.Load(klog.Background(), true)
 			return err
 		})
 		c.Cleanup(func() { _ = n.fast.Close() }) // the nodes may have gone already
@@ -133,6 +133,26 @@ func (c *cluster) goesOn(protocol string, taken bool) {
 	if taken && (sent < questions || left < questions) || !taken && sent+left > 0 {
 		c.Errorf("%s: %d packets took the fast path to the holder, and %d from there, of %d; want all: %v", protocol, sent, left, questions, taken)
 	}
+}
+
+// TestFast_Own: what leaves from the pod's own node takes the fast path, if it is to.
+func TestFast_Own(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.holdsOn(0, c.egressIP)
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
+		if c.nodes[0].fast.Status().Unusable[c.family] != "" {
+			return
+		}
+		flow := c.stream("tcp")
+		before := c.nodes[0].counts().Own.Packets
+		for range 10 {
+			c.asks(flow, c.egressIP)
+		}
+		if own := c.nodes[0].counts().Own.Packets - before; own < 10 {
+			t.Errorf("%d packets took the fast path, want 10", own)
+		}
+	})
 }
 
 // stream is a flow of the first pod to the outside that conntrack has seen for long enough.

@@ -85,7 +85,8 @@ struct hardware { u8 address[6], pad[2]; }; // by which it is known behind the t
 struct counter { u64 packets, bytes; };
 
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct settings); } current SEC(".maps");
-// The pods whose egress IP is on another node, behind their interfaces, and the place of that node among holders.
+// The bound pods behind their interfaces, and the place among holders of the node that has their egress IP: a place of nobody if that is
+// this node.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct pod); __type(value, u32); } pods SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2 * 64); __type(key, u32); __type(value, struct holder); } holders SEC(".maps");
 // Where packets do not leave from an egress IP: single addresses, and networks.
@@ -95,7 +96,7 @@ struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 65536); __uint
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } egress_ips SEC(".maps");
 // The nodes that may send steered packets here.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 16384); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct sender); __type(value, struct hardware); } senders SEC(".maps");
-enum { SENT, LEFT, COUNTERS };
+enum { SENT, LEFT, OWN, COUNTERS };
 struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2 * COUNTERS); __type(key, u32); __type(value, struct counter); } counters SEC(".maps");
 
 
@@ -335,41 +336,8 @@ static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struc
 	return redirect(&to);
 }
 
-// from_pod is at the interface of a pod. It sends what goes on to the node that holds the pod's egress IP.
-SEC("tcx/ingress")
-int from_pod(struct __sk_buff *skb)
-{
-	u32 zero = 0;
-	struct packet p;
-	struct flow f;
-	struct settings *s = bpf_map_lookup_elem(&current, &zero);
-	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
-		return TCX_NEXT;
-	struct pod pod = { .interface = skb->ifindex, .protocol = p.protocol, .address = p.from };
-	u32 *number = bpf_map_lookup_elem(&pods, &pod);
-	if (!number)
-		return TCX_NEXT;
-	struct network to = { .bits = 128, .address = p.to };
-	if (bpf_map_lookup_elem(&excluded, &p.to) || bpf_map_lookup_elem(&exclusions, &to))
-		return TCX_NEXT;
-	struct holder *h = bpf_map_lookup_elem(&holders, number);
-	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted)
-		return TCX_NEXT;
-	if (!h->direct)
-		return wrap(skb, s, &p, h);
-	struct bpf_fib_lookup next = { .family = p.v6 ? AF_INET6 : AF_INET, .ifindex = s->uplink };
-	if (p.v6)
-		__builtin_memcpy(next.ipv6_dst, &h->node, sizeof(h->node));
-	else
-		next.ipv4_dst = h->node.words[3];
-	if (p.length > s->mtu || !hop(skb, &p, sizeof(struct ethernet), 0))
-		return TCX_NEXT;
-	count(skb, &p, SENT);
-	return redirect(&next);
-}
-
-// leave gives a packet that another node has sent the source that its flow has, and sends it out. strip is what is in front of it.
-static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 strip, __be16 type)
+// leave gives a packet of a pod, here or on another node, the source that its flow has, and sends it out. strip is what is in front of it.
+static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 strip, __be16 type, u32 what)
 {
 	struct packet p;
 	struct flow f;
@@ -410,8 +378,43 @@ static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 
 	if ((void *)(ports + 1) > end)
 		return TCX_DROP;
 	ports->from = f.port;
-	count(skb, &p, LEFT);
+	count(skb, &p, what);
 	return redirect(&to);
+}
+
+// from_pod is at the interface of a pod. It sends what goes on to the node that holds the pod's egress IP, or out.
+SEC("tcx/ingress")
+int from_pod(struct __sk_buff *skb)
+{
+	u32 zero = 0;
+	struct packet p;
+	struct flow f;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
+		return TCX_NEXT;
+	struct pod pod = { .interface = skb->ifindex, .protocol = p.protocol, .address = p.from };
+	u32 *number = bpf_map_lookup_elem(&pods, &pod);
+	if (!number)
+		return TCX_NEXT;
+	struct network to = { .bits = 128, .address = p.to };
+	if (bpf_map_lookup_elem(&excluded, &p.to) || bpf_map_lookup_elem(&exclusions, &to))
+		return TCX_NEXT;
+	if (!(*number & 63))
+		return leave(skb, s, 0, skb->protocol, OWN);
+	struct holder *h = bpf_map_lookup_elem(&holders, number);
+	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted)
+		return TCX_NEXT;
+	if (!h->direct)
+		return wrap(skb, s, &p, h);
+	struct bpf_fib_lookup next = { .family = p.v6 ? AF_INET6 : AF_INET, .ifindex = s->uplink };
+	if (p.v6)
+		__builtin_memcpy(next.ipv6_dst, &h->node, sizeof(h->node));
+	else
+		next.ipv4_dst = h->node.words[3];
+	if (p.length > s->mtu || !hop(skb, &p, sizeof(struct ethernet), 0))
+		return TCX_NEXT;
+	count(skb, &p, SENT);
+	return redirect(&next);
 }
 
 // from_node is at the uplink of a node with a tunnel. It takes what another node has wrapped for this one.
@@ -433,7 +436,7 @@ int from_node(struct __sk_buff *skb)
 	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
 	if (!h || *(u32 *)h->address != *(u32 *)inner->from || *(u16 *)&h->address[4] != *(u16 *)&inner->from[4])
 		return TCX_NEXT;
-	return leave(skb, s, sizeof(*o), inner->type);
+	return leave(skb, s, sizeof(*o), inner->type, LEFT);
 }
 
 // from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
@@ -444,7 +447,7 @@ int from_tunnel(struct __sk_buff *skb)
 	struct settings *s = bpf_map_lookup_elem(&current, &zero);
 	if (!s || skb->vlan_present)
 		return TCX_NEXT;
-	return leave(skb, s, 0, skb->protocol);
+	return leave(skb, s, 0, skb->protocol, LEFT);
 }
 
 // from_neighbour is at the uplink of a node without a tunnel. It takes what another node has sent here.
@@ -461,7 +464,7 @@ int from_neighbour(struct __sk_buff *skb)
 	__builtin_memcpy(&from, e->from, sizeof(e->from));
 	if (!bpf_map_lookup_elem(&senders, &from))
 		return TCX_NEXT;
-	return leave(skb, s, 0, skb->protocol);
+	return leave(skb, s, 0, skb->protocol, LEFT);
 }
 
 char _license[] SEC("license") = "GPL";
