@@ -14,7 +14,7 @@
 //
 // The programs have no state of flows. They ask conntrack of each packet (bpf_skb_ct_lookup) and take it if conntrack
 //
-//   - has confirmed its flow, has seen an answer, and does not forget it at the moment;
+//   - has confirmed its flow, has seen an answer, is assured of it, and does not forget it at the moment;
 //   - says that the packet is of the direction that began the flow;
 //   - translates no destination and no sequence numbers, and runs no helper;
 //   - on the pod's node translates no source, and on the holder translates it to an egress IP that the holder gives to arrivals;

@@ -39,7 +39,7 @@ struct sk_buff { u8 encapsulation : 1, ip_summed : 2; };
 #pragma clang attribute pop
 
 // Bits of nf_conn.status (enum ip_conntrack_status), a state of TCP (enum tcp_conntrack), and a value of sk_buff.ip_summed.
-enum { SEEN_REPLY = 1 << 1, CONFIRMED = 1 << 3, SRC_NAT = 1 << 4, DST_NAT = 1 << 5, SEQ_ADJUST = 1 << 6, DYING = 1 << 9, HELPER = 1 << 13 };
+enum { SEEN_REPLY = 1 << 1, ASSURED = 1 << 2, CONFIRMED = 1 << 3, SRC_NAT = 1 << 4, DST_NAT = 1 << 5, SEQ_ADJUST = 1 << 6, DYING = 1 << 9, HELPER = 1 << 13 };
 enum { TCP_ESTABLISHED = 3 };
 enum { CHECKSUM_PARTIAL = 3 };
 
@@ -218,7 +218,7 @@ static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, str
 		return 0;
 	u32 status = ct->status;
 	s32 left = ct->timeout - (u32)bpf_jiffies64();
-	int taken = opts.dir == 0 && (status & (SEEN_REPLY | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | CONFIRMED);
+	int taken = opts.dir == 0 && (status & (SEEN_REPLY | ASSURED | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | ASSURED | CONFIRMED);
 	if (p->protocol == TCP) {
 		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && left > 0;
 		if (taken && left < (s32)((s->tcp_established - 1) * s->hz))
@@ -337,48 +337,47 @@ static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struc
 }
 
 // leave gives a packet of a pod, here or on another node, the source that its flow has, and sends it out. strip is what is in front of it.
-static __always_inline int leave(struct __sk_buff *skb, struct settings *s, u32 strip, __be16 type, u32 what)
+static __always_inline int leave(struct __sk_buff *skb, struct settings *s, struct packet *p, u32 strip, u32 what)
 {
-	struct packet p;
 	struct flow f;
-	if (!parse(skb, strip, type, &p) || !lookup(skb, s, &p, &f) || !f.snatted || !bpf_map_lookup_elem(&egress_ips, &f.outside))
+	if (!lookup(skb, s, p, &f) || !f.snatted || !bpf_map_lookup_elem(&egress_ips, &f.outside))
 		return TCX_NEXT;
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-	const u32 partial = BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
-	if (strip && (partial || skb->gso_size) && BPF_CORE_READ_BITFIELD(kernel, encapsulation))
+	const u32 partial = (strip || p->v6) && BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
+	if (strip && (skb->gso_size || (partial && BPF_CORE_READ_BITFIELD(kernel, encapsulation))))
 		return TCX_NEXT; // the kernel alone can tell an interface that what is to be summed, or cut, is not wrapped any more
-	struct bpf_fib_lookup to = { .family = p.v6 ? AF_INET6 : AF_INET, .l4_protocol = p.protocol, .ifindex = skb->ifindex, .tot_len = p.length,
-		.sport = p.from_port, .dport = p.to_port };
-	if (p.v6) {
-		__builtin_memcpy(to.ipv6_src, &p.from, sizeof(p.from));
-		__builtin_memcpy(to.ipv6_dst, &p.to, sizeof(p.to));
+	struct bpf_fib_lookup to = { .family = p->v6 ? AF_INET6 : AF_INET, .l4_protocol = p->protocol, .ifindex = skb->ifindex, .tot_len = p->length,
+		.sport = p->from_port, .dport = p->to_port };
+	if (p->v6) {
+		__builtin_memcpy(to.ipv6_src, &p->from, sizeof(p->from));
+		__builtin_memcpy(to.ipv6_dst, &p->to, sizeof(p->to));
 	} else {
-		to.ipv4_src = p.from.words[3];
-		to.ipv4_dst = p.to.words[3];
+		to.ipv4_src = p->from.words[3];
+		to.ipv4_dst = p->to.words[3];
 	}
 	if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_SKIP_NEIGH))
 		return TCX_NEXT;
 	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, 0))
 		return TCX_NEXT;
-	const u32 l4 = p.l4 - strip, sum = l4 + (p.protocol == TCP ? 16 : 6);
+	const u32 l4 = sizeof(struct ethernet) + (p->v6 ? sizeof(struct ipv6) : sizeof(struct ipv4)), sum = l4 + (p->protocol == TCP ? 16 : 6);
 	// In IPv6 the addresses are summed with nothing else: only if the sum is that of the addresses alone does the kernel have to know.
-	const u32 flags = (p.v6 && !partial ? 0 : BPF_F_PSEUDO_HDR) | (p.protocol == UDP ? BPF_F_MARK_MANGLED_0 : 0);
-	if (p.v6) {
+	const u32 flags = (p->v6 && !partial ? 0 : BPF_F_PSEUDO_HDR) | (p->protocol == UDP ? BPF_F_MARK_MANGLED_0 : 0);
+	if (p->v6) {
 #pragma unroll
 		for (int i = 0; i < 3; i++)
-			bpf_l4_csum_replace(skb, sum, p.from.words[i], f.outside.words[i], flags | 4);
+			bpf_l4_csum_replace(skb, sum, p->from.words[i], f.outside.words[i], flags | 4);
 	}
-	bpf_l4_csum_replace(skb, sum, p.from.words[3], f.outside.words[3], flags | 4);
-	if (f.port != p.from_port)
-		bpf_l4_csum_replace(skb, sum, p.from_port, f.port, (flags & BPF_F_MARK_MANGLED_0) | 2);
-	if (!hop(skb, &p, p.at - strip, &f.outside))
+	bpf_l4_csum_replace(skb, sum, p->from.words[3], f.outside.words[3], flags | 4);
+	if (f.port != p->from_port)
+		bpf_l4_csum_replace(skb, sum, p->from_port, f.port, (flags & BPF_F_MARK_MANGLED_0) | 2);
+	if (!hop(skb, p, sizeof(struct ethernet), &f.outside))
 		return TCX_DROP;
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ports *ports = data + l4;
 	if ((void *)(ports + 1) > end)
 		return TCX_DROP;
 	ports->from = f.port;
-	count(skb, &p, what);
+	count(skb, p, what);
 	return redirect(&to);
 }
 
@@ -396,11 +395,11 @@ int from_pod(struct __sk_buff *skb)
 	u32 *number = bpf_map_lookup_elem(&pods, &pod);
 	if (!number)
 		return TCX_NEXT;
+	if (!(*number & 63))
+		return leave(skb, s, &p, 0, OWN);
 	struct network to = { .bits = 128, .address = p.to };
 	if (bpf_map_lookup_elem(&excluded, &p.to) || bpf_map_lookup_elem(&exclusions, &to))
 		return TCX_NEXT;
-	if (!(*number & 63))
-		return leave(skb, s, 0, skb->protocol, OWN);
 	struct holder *h = bpf_map_lookup_elem(&holders, number);
 	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted)
 		return TCX_NEXT;
@@ -436,7 +435,8 @@ int from_node(struct __sk_buff *skb)
 	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
 	if (!h || *(u32 *)h->address != *(u32 *)inner->from || *(u16 *)&h->address[4] != *(u16 *)&inner->from[4])
 		return TCX_NEXT;
-	return leave(skb, s, sizeof(*o), inner->type, LEFT);
+	struct packet p;
+	return parse(skb, sizeof(*o), inner->type, &p) ? leave(skb, s, &p, sizeof(*o), LEFT) : TCX_NEXT;
 }
 
 // from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
@@ -445,9 +445,10 @@ int from_tunnel(struct __sk_buff *skb)
 {
 	u32 zero = 0;
 	struct settings *s = bpf_map_lookup_elem(&current, &zero);
-	if (!s || skb->vlan_present)
+	struct packet p;
+	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
-	return leave(skb, s, 0, skb->protocol, LEFT);
+	return leave(skb, s, &p, 0, LEFT);
 }
 
 // from_neighbour is at the uplink of a node without a tunnel. It takes what another node has sent here.
@@ -464,7 +465,8 @@ int from_neighbour(struct __sk_buff *skb)
 	__builtin_memcpy(&from, e->from, sizeof(e->from));
 	if (!bpf_map_lookup_elem(&senders, &from))
 		return TCX_NEXT;
-	return leave(skb, s, 0, skb->protocol, LEFT);
+	struct packet p;
+	return parse(skb, 0, skb->protocol, &p) ? leave(skb, s, &p, 0, LEFT) : TCX_NEXT;
 }
 
 char _license[] SEC("license") = "GPL";
