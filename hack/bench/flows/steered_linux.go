@@ -49,11 +49,6 @@ var comparisons = []comparison{
 	{vxlan, local, randomPods, true, 0, 2.3},
 	{direct, local, randomPods, false, 0, 1.7},
 	{direct, local, randomPods, true, 0, 1.7},
-	{fastVXLAN, local, randomPods, true, 0, 1.25},
-	{fastDirect, local, randomPods, true, 0, 1.2},
-	{fastLocal, local, randomPods, true, 0, 0.7},
-	{fastVXLAN, vxlan, randomPods, false, 0, 1.03},
-	{fastLocal, local, randomPods, false, 0, 1.03},
 	{local, unsteered, unbound, false, 0.98, 0},
 	{local, unsteered, unbound, true, 0.98, 0},
 	{away, unsteered, unbound, false, 0.98, 0},
@@ -64,6 +59,14 @@ var comparisons = []comparison{
 	{securedUnbound, local, oneUnbound, true, 0.97, 0},
 	{local, unsteered, randomPods, false, 0, 0},
 	{local, unsteered, randomPods, true, 0, 0},
+}
+
+var fastComparisons = []comparison{
+	{fastVXLAN, local, randomPods, true, 0, 1.25},
+	{fastDirect, local, randomPods, true, 0, 1.2},
+	{fastLocal, local, randomPods, true, 0, 0.7},
+	{fastVXLAN, vxlan, randomPods, false, 0, 1.03},
+	{fastLocal, local, randomPods, false, 0, 1.03},
 }
 
 func (c comparison) name() string {
@@ -98,9 +101,20 @@ func (c comparison) result(at string, values measured) figure.Result {
 }
 
 // Steering is the figure of what packets cost that leave by another node.
-func Steering() figure.Figure { return figure.Figure{Name: "steering/packets", Run: runSteering} }
+func Steering() figure.Figure {
+	return figure.Figure{Name: "steering/packets", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
+		return runSteering(ctx, s, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct}, comparisons)
+	}}
+}
 
-func runSteering(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
+// FastPath is the figure of what they cost with the fast path. More hosts at once have more neighbours than the kernel keeps.
+func FastPath() figure.Figure {
+	return figure.Figure{Name: "steering/fast-path", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
+		return runSteering(ctx, s, []structure{local, vxlan, fastLocal, fastVXLAN, fastDirect}, fastComparisons)
+	}}
+}
+
+func runSteering(ctx context.Context, s figure.Settings, structures []structure, comparisons []comparison) (results []figure.Result, err error) {
 	s = s.AtMost(9)
 	size := sizes[1]
 	b := &bed{Settings: s, size: size, plan: planOf(size.bindings, size.nodes), flows: 20_000, kept: 1_000, wall: true}
@@ -113,13 +127,13 @@ func runSteering(ctx context.Context, s figure.Settings) (results []figure.Resul
 	}
 	b.flows /= 2
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.build(ctx, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct, fastLocal, fastVXLAN, fastDirect}); err != nil {
+	if err := b.build(ctx, structures); err != nil {
 		return nil, err
 	}
 	values := measured{}
 	for _, established := range []bool{false, true} {
 		for _, l := range []load{randomPods, unbound, onePod, oneUnbound} {
-			cases, err := b.steered(ctx, l, established)
+			cases, err := b.steered(ctx, comparisons, l, established)
 			if err != nil {
 				return nil, err
 			}
@@ -136,7 +150,7 @@ func runSteering(ctx context.Context, s figure.Settings) (results []figure.Resul
 }
 
 // steered are the cases of a load, which all hosts that need it have been prepared for and checked with.
-func (b *bed) steered(ctx context.Context, l load, established bool) (cases, error) {
+func (b *bed) steered(ctx context.Context, comparisons []comparison, l load, established bool) (cases, error) {
 	all := cases{}
 	for _, h := range b.hosts {
 		for _, c := range comparisons {
