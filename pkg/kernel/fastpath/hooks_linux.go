@@ -160,6 +160,13 @@ func load(objects *programsObjects) error {
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
 		return fmt.Errorf("this kernel does not tell its types (CONFIG_DEBUG_INFO_BTF): %w", err)
 	}
+	for _, path := range []string{"tcp_be_liberal", "tcp_timeout_unacknowledged"} {
+		file, err := os.OpenFile("/proc/sys/net/netfilter/nf_conntrack_"+path, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("a setting of conntrack cannot be changed: %w", err)
+		}
+		_ = file.Close() // nothing was written
+	}
 	if err := loadProgramsObjects(objects, nil); err != nil {
 		if errors.Is(err, unix.EPERM) {
 			return fmt.Errorf("load the programs of the fast path: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN are needed: %w", err)

@@ -28,8 +28,9 @@ type Path struct {
 	// places are the interfaces behind which pods are, and ways what is in the kernel, by the pods' addresses.
 	places map[netip.Addr]int
 	ways   map[netip.Addr]way
-	// local are this node's own addresses.
+	// local are this node's own addresses; ipsec: it has policies of IPsec.
 	local []netip.Prefix
+	ipsec bool
 	fault error
 }
 
@@ -77,14 +78,14 @@ func (p *Path) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{Fault: p.fault, Unusable: map[kernel.Family]string{}, Refused: slices.Sorted(maps.Values(p.hooks.refused)), Pods: map[kernel.Family]int{}}
-	for address, w := range p.ways {
-		if p.hooks.at(w.at) {
-			s.Pods[familyOf(address)]++
-		}
-	}
 	for name, f := range p.families {
 		if why := p.unusable(f); why != "" {
 			s.Unusable[name] = why
+		}
+	}
+	for address, w := range p.ways {
+		if p.hooks.at(w.at) && s.Unusable[familyOf(address)] == "" {
+			s.Pods[familyOf(address)]++
 		}
 	}
 	return s
@@ -161,6 +162,7 @@ func (p *Path) look() error {
 	if err == nil {
 		p.local = local
 	}
+	p.ipsec = hasIPsec()
 	return errors.Join(err, p.write())
 }
 
@@ -177,6 +179,9 @@ func (p *Path) note(err error) {
 
 // unusable says why no packet of a family takes the fast path; "" if they do.
 func (p *Path) unusable(f *family) string {
+	if p.ipsec {
+		return "this node has policies of IPsec, which a packet on the fast path would not meet (ip xfrm policy)"
+	}
 	if other := p.families[kernel.IPv4]; f.name == kernel.IPv6 && other != nil && (other.Uplink.Index != f.Uplink.Index || other.Uplink.Tunnel != f.Uplink.Tunnel) {
 		return "IPv4 leads to the other nodes by another interface"
 	}

@@ -185,6 +185,12 @@ func readTimeouts() (s programsSettings, err error) {
 	return s, nil
 }
 
+// hasIPsec tells whether the kernel has policies of IPsec. What a program redirects does not meet them, so it might leave in clear.
+func hasIPsec() bool {
+	policies, err := netlink.XfrmPolicyList(netlink.FAMILY_ALL)
+	return err == nil && len(policies) > 0 // a kernel without IPsec cannot be asked
+}
+
 // localAddresses returns this node's own addresses, and those that no packet to the outside has.
 func localAddresses() (local []netip.Prefix, err error) {
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)

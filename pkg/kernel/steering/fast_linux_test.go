@@ -223,17 +223,17 @@ func (c *cluster) streams(size int) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	client, err := c.lab.Pod(1).DialContext(c.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 5001).String())
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server, err := listener.Accept()
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	want := make([]byte, size)
 	_, _ = rand.Read(want)
 	go func() {
@@ -408,5 +408,31 @@ func TestFast_FilterOfOthers(t *testing.T) {
 	}
 	c.run(source.host, "tc filter del dev %s ingress", device)
 	source.place(c.addr(c.lab.Pod(1)))
+	c.goesOn("tcp", true)
+}
+
+// TestFast_IPsec: a node with a policy of IPsec has no fast path, for packets would pass by the policy.
+func TestFast_IPsec(t *testing.T) {
+	c := newCluster(t, kernel.IPv4, lab.Config{Nodes: 2, Pods: 2, Masquerade: true})
+	c.useFast()
+	c.serve(c.lab.Outside(), "tcp")
+	c.holdsOn(1, c.egressIP)
+	c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+	const policy = "src 10.0.0.0/8 dst 203.0.113.128/25 dir out"
+	for _, n := range c.nodes {
+		c.goesOn("tcp", true)
+		for _, other := range c.nodes {
+			c.run(other.host, "ip xfrm policy add %s", policy)
+			other.place(c.addr(c.lab.Pod(1)))
+			if other == n {
+				break
+			}
+		}
+		c.goesOn("tcp", false)
+		for _, other := range c.nodes {
+			c.run(other.host, "ip xfrm policy flush")
+			other.place(c.addr(c.lab.Pod(1)))
+		}
+	}
 	c.goesOn("tcp", true)
 }

@@ -150,7 +150,7 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 		if (v4->ttl < 3)
 			return 0;
 		p->length = bpf_ntohs(v4->length);
-		if (p->at + p->length > skb->len)
+		if (!p->length || p->at + p->length > skb->len)
 			return 0;
 		map_ipv4(&p->from, v4->from);
 		map_ipv4(&p->to, v4->to);
@@ -266,9 +266,12 @@ static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, 
 		struct ipv6 *v6 = data + at;
 		if ((void *)(v6 + 1) > end)
 			return 0;
+		const u16 before = *(u16 *)&v6->protocol;
 		v6->ttl--;
+		const u16 now = *(u16 *)&v6->protocol;
 		if (from)
 			__builtin_memcpy(v6->from, from, sizeof(*from));
+		bpf_csum_update(skb, (u16)~before + now); // IPv4's header has a checksum, which makes up for that
 		return 1;
 	}
 	struct ipv4 *v4 = data + at;
