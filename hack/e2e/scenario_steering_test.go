@@ -25,12 +25,12 @@ func TestSteering_PodsLeaveFromTheHolder(t *testing.T) {
 		settings
 		share share
 	}{
-		"iptables":        {settings{arguments: `egress-snat-protocols: [all]`}, inCI},
+		"iptables":        {settings{arguments: "egress-snat-protocols: [all]\n" + fastPath}, inCI},
 		"iptables-legacy": {settings{backend: lab.Legacy}, long},
 		"nftables":        {settings{nftables: true}, usual},
 		"beside iptables": {settings{beside: true}, long},
 		"IPv6 only":       {settings{families: families[1:]}, usual},
-		"direct":          {settings{arguments: direct}, inCI},
+		"direct":          {settings{arguments: direct + "\n" + fastPath}, inCI},
 		"direct beside":   {settings{arguments: direct, beside: true}, long},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,9 +89,12 @@ func (w *steeredWorld) countsSteeredFlows() {
 	}
 }
 
-// countsFastPackets: what goes on after a flow's first packets takes the fast path, but in tunnels between IPv6 addresses.
+// fastPath switches that on.
+const fastPath = "egress-snat-fast-path: [steered]"
+
+// countsFastPackets: if it is on, what goes on after a flow's first packets takes the fast path.
 func (w *steeredWorld) countsFastPackets(m *member, metrics string) {
-	if w.families[0] == v1.IPv6Protocol {
+	if !w.hasFastPath {
 		return
 	}
 	for _, family := range w.families {

@@ -31,6 +31,8 @@ type steeredWorld struct {
 	pods      []*lab.Host
 	egressIPs []string
 	holder    *member
+	// hasFastPath: it is switched on.
+	hasFastPath bool
 }
 
 // newSteeredWorld makes one in which the first node has the egress IPs. prepare, which may be nil, changes the world before
@@ -38,7 +40,7 @@ type steeredWorld struct {
 func newSteeredWorld(t *testing.T, s settings, prepare func(*world)) *steeredWorld {
 	t.Helper()
 	s.onLAN = true
-	w := &steeredWorld{world: newIdleWorld(t, s)}
+	w := &steeredWorld{world: newIdleWorld(t, s), hasFastPath: strings.Contains(s.arguments, fastPath)}
 	if prepare != nil {
 		prepare(w.world)
 	}

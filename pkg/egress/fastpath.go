@@ -44,6 +44,11 @@ func (e *Extension) fastWarnings() (lines []string) {
 	if now.Fault != nil {
 		lines = append(lines, status.Warning+slow+now.Fault.Error())
 	}
+	for _, name := range families {
+		if why := now.Unusable[kernel.Family(name)]; why != "" {
+			lines = append(lines, fmt.Sprintf("%s%s%s: %s", status.Warning, slow, name, why))
+		}
+	}
 	if len(now.Refused) > 0 {
 		lines = append(lines, fmt.Sprintf("%s%sa tc filter is at %s. See 'tc filter show dev %s ingress' on the node", status.Warning, slow, strings.Join(now.Refused, ", "), now.Refused[0]))
 	}

@@ -51,7 +51,7 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"'required': such an egress IP is unreachable, and a kernel that cannot steer is an error. 'off': every pod uses its egress IP where it runs.")
 	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
 		"'direct': the node is their next hop, which costs no MTU and needs all nodes on one L2 network, and none of them as the router of other nodes' pods. The same on all nodes.")
-	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets of established TCP and UDP flows take a shorter way through the kernel, where this kernel can. 'steered': those that one node sends to another. 'all': also those that leave from the bound pod's own node. "+
+	fs.StringVar(&f.fastPath, fastPathKey, fastPathOff, "Whether packets of established TCP and UDP flows take a shorter way through the kernel, where this kernel can and the process may load programs into it (CAP_BPF, CAP_PERFMON; CAP_SYS_ADMIN where conntrack is a module). 'steered': those that one node sends to another. 'all': also those that leave from the bound pod's own node. "+
 		"They pass no firewall rules and no rules' counters of these nodes, which see the first packets of each flow, and those that end it. Sets two of conntrack's settings on the node. 'off': all packets pass all rules.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")

@@ -14,7 +14,8 @@ type Count struct {
 	Own Traffic
 }
 
-// Traffic is an amount of packets, as they are on the wire, and their bytes.
+// Traffic is an amount of packets, each segment of an aggregate counted, and of bytes, as the program had them: an aggregate has its
+// headers once, what is sent those of the tunnel, and what left not.
 type Traffic struct{ Packets, Bytes uint64 }
 
 // Counts returns what has taken the fast path since it was loaded.

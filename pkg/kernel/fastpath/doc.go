@@ -18,29 +18,32 @@
 //   - says that the packet is of the direction that began the flow;
 //   - translates no destination and no sequence numbers, and runs no helper;
 //   - on the pod's node translates no source, and on the holder translates it to an egress IP that the holder gives to arrivals;
-//   - for TCP, says that the connection is established, neither beginning nor ending.
+//   - for TCP, says that the connection is established, neither beginning nor ending, and, if it was taken up in its middle, has seen what
+//     the far side acknowledges: until then it may have another connection's port, which package conntrack finds out by its packets.
 //
 // So the first packets of a flow pass everybody's rules, the guard of package steering and the check of its source, and when the flow is
 // taken from conntrack, as it is when its binding goes, its next packet does so again. That is why this needs no rules of
 // its own: it goes on with what they have let pass.
 //
-// Besides, a program takes only what is plain: IPv4 without options, IPv6 without extension headers, no fragments, no SYN, FIN or RST,
-// no VLAN tag, a packet (or each segment of one) that fits, and a TTL that lasts. Of a pod it takes what comes by the interface that
-// package portsecurity knows it to be behind, and what is for no excluded destination, no egress IP and none of this node's own addresses.
-// Of other nodes it takes what package steering would take from them, by the same addresses.
+// Besides, a program takes only what is plain: IPv4 without options, IPv6 without extension headers, no fragments, an ACK without SYN, FIN
+// or RST, no VLAN tag, a packet (or each segment of one) that fits, and a TTL that lasts. Of a pod it takes what comes by the interface that
+// package portsecurity knows it to be behind. What it sends to another node is for no excluded destination, no egress IP and none of this
+// node's own addresses; of what leaves here conntrack has decided that. From other nodes it takes what package steering would take from
+// them, by the same addresses and by the interface that leads to them. It does not check checksums of TCP and UDP.
 //
 // # What conntrack does not see
 //
 // The timeout of a TCP connection is renewed by the programs. A flow of UDP has a packet on the slow path before half of its timeout is
-// over, which renews what package steering remembers of it, too.
+// over, and on the pod's node once a minute, which renews what package steering remembers of it (its set flows). When that was stands in a
+// map that the kernel may forget at any time.
 //
 // Conntrack does not see which sequence numbers have passed. Answers to those would be invalid, and the node would reset the connection.
 // The kernel lets nobody but its own flow tables say that for a single flow, except one by one over netlink, which would have to
 // follow each flow that begins. So package steering sets nf_conntrack_tcp_be_liberal, for the whole node. What that gives up: a packet far
-// outside of a connection's window is forwarded as one of it, and left to the host that gets it, which drops it; RST has its own check,
-// which stays. Conntrack also takes what it has not seen acknowledged for unacknowledged, and would forget a connection after five minutes of
+// outside of a connection's window is forwarded as one of it, and left to the host that gets it, which drops it. An RST whose number
+// conntrack does not know ends no connection at once, but leaves it ten seconds; a program does not renew it then. Conntrack also takes what it has not seen acknowledged for unacknowledged, and would forget a connection after five minutes of
 // silence: nf_conntrack_tcp_timeout_unacknowledged is at least 2 hours and 4 minutes (RFC 5382, REQ-5). Both are on record, and
-// --cleanup puts them back.
+// come back when the fast path is switched off, and with --cleanup.
 //
 // # Order of changes
 //
@@ -55,7 +58,7 @@
 //
 // # What others have at tc
 //
-// The programs are behind all others of TCX. Filters of tc itself come behind those, and would not see a redirected packet: where
+// The programs are attached behind all others of TCX. Filters of tc itself come behind those, and would not see a redirected packet: where
 // there is one, whoever's it is (the CNI plugin bandwidth has such), no program is attached, and packets by that interface take the slow path.
 //
 // # What cannot take it
@@ -70,5 +73,5 @@
 //
 // bpf/fastpath.c is compiled by hack/build-fastpath.sh, and what comes of it is committed beside this file: nobody needs clang to build a
 // node. `make verify-fastpath` compares. The programs need Linux 6.6 (TCX), with the kernel's types (BTF) and conntrack's functions
-// for BPF, and CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN.
+// for BPF, and CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. Where conntrack is a module its types are told with CAP_SYS_ADMIN alone.
 package fastpath

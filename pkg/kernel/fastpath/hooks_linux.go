@@ -10,6 +10,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 // hooks are the interfaces at which programs are. Nobody else has their links: the kernel takes a program away when this process dies.
@@ -139,8 +141,11 @@ func (h *hooks) leave() (err error) {
 // filters returns the interfaces that have tc filters at their ingress. Those come behind all programs of TCX, so a packet that a program
 // redirects would not meet them.
 func filters() (filtered map[int]bool, err error) {
-	qdiscs, err := netlink.QdiscList(nil)
-	if err != nil {
+	var qdiscs []netlink.Qdisc
+	if err := changes.Outlast(func() (err error) {
+		qdiscs, err = netlink.QdiscList(nil)
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("list traffic control: %w", err)
 	}
 	filtered = map[int]bool{}
@@ -169,9 +174,22 @@ func load(objects *programsObjects) error {
 	}
 	if err := loadProgramsObjects(objects, nil); err != nil {
 		if errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("load the programs of the fast path: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN are needed: %w", err)
+			return fmt.Errorf("load the programs of the fast path: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN are needed, and CAP_SYS_ADMIN where conntrack is a module of the kernel: %w", err)
 		}
-		return fmt.Errorf("load the programs of the fast path, which need Linux 6.6 with CONFIG_NF_CONNTRACK=y or its module's types: %w", err)
+		return fmt.Errorf("load the programs of the fast path, which need Linux 6.6 and conntrack's functions for BPF: %w", err)
 	}
-	return nil
+	return tryHook(objects)
+}
+
+// tryHook attaches a program to the loopback interface, for a moment.
+func tryHook(objects *programsObjects) error {
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		return err
+	}
+	attached, err := link.AttachTCX(link.TCXOptions{Interface: lo.Index, Program: objects.FromTunnel, Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
+	if err != nil {
+		return errors.Join(fmt.Errorf("attach a program at tc, which needs Linux 6.6: %w", err), objects.Close())
+	}
+	return attached.Close()
 }

@@ -28,10 +28,18 @@ type Path struct {
 	// places are the interfaces behind which pods are, and ways what is in the kernel, by the pods' addresses.
 	places map[netip.Addr]int
 	ways   map[netip.Addr]way
-	// local are this node's own addresses; ipsec: it has policies of IPsec.
+	// failed are the addresses whose ways could not be written.
+	failed map[netip.Addr]bool
+	around around
+	fault  error
+}
+
+// around is what the kernel says of this node.
+type around struct {
+	// local are the node's own addresses; none before they have been read.
 	local []netip.Prefix
+	// ipsec: it has policies of IPsec.
 	ipsec bool
-	fault error
 }
 
 // family is what is known of one.
@@ -43,7 +51,7 @@ type family struct {
 
 // Status is how things stand.
 type Status struct {
-	// Fault is what went wrong last; nil if nothing did since all was written.
+	// Fault is what went wrong last; nil if nothing did since the last look.
 	Fault error
 	// Unusable says why no packet of an IP family takes the fast path.
 	Unusable map[kernel.Family]string
@@ -55,7 +63,7 @@ type Status struct {
 
 // Load loads the programs. With own it is for what leaves from the pods' own node, too. The error says why this kernel cannot.
 func Load(logger klog.Logger, own bool) (*Path, error) {
-	p := &Path{logger: logger, own: own, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}}
+	p := &Path{logger: logger, own: own, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}, failed: map[netip.Addr]bool{}}
 	if err := load(&p.objects); err != nil {
 		return nil, err
 	}
@@ -94,22 +102,23 @@ func (p *Path) Status() Status {
 // Place says behind which interfaces pods are, by the interfaces' numbers. It looks at this node's own addresses and at others' tc
 // filters, too.
 func (p *Path) Place(places map[netip.Addr]int) {
+	now, err := look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.places
 	p.places = places
 	for address, at := range before {
 		if places[address] != at {
-			p.note(p.lead(address))
+			err = errors.Join(err, p.lead(address))
 		}
 	}
-	p.note(p.look())
+	err = errors.Join(err, p.surround(now))
 	for address, at := range places {
-		if before[address] != at {
-			p.note(p.lead(address))
+		if before[address] != at || p.failed[address] {
+			err = errors.Join(err, p.lead(address))
 		}
 	}
-	p.note(p.attach(true))
+	p.tell(errors.Join(err, p.attach(true)))
 }
 
 // Limit takes from the fast path what a change does not leave as it is. It comes before the rest of the kernel follows the change.
@@ -120,13 +129,17 @@ func (p *Path) Limit(name kernel.Family, c Change) {
 	if f == nil {
 		return // nothing has been let in
 	}
+	var err error
 	for _, pod := range c.removed(f.ways) {
 		delete(f.ways, pod)
-		p.note(p.lead(pod.Address))
+		err = errors.Join(err, p.lead(pod.Address))
 	}
 	if c.Surroundings != nil && !f.Equal(*c.Surroundings) {
 		f.Surroundings = f.narrowed(*c.Surroundings)
-		p.note(p.write())
+		err = errors.Join(err, p.write())
+	}
+	if err != nil {
+		p.tell(err)
 	}
 }
 
@@ -135,51 +148,56 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.families[name]
+	if f == nil && c.Surroundings == nil {
+		return // the whole has not been let in yet
+	}
 	if f == nil {
 		f = &family{name: name, ways: map[Pod]int{}}
 		p.families[name] = f
 	}
-	if c.Surroundings != nil {
-		same := f.Equal(*c.Surroundings)
+	var err error
+	if c.Surroundings != nil && !f.Equal(*c.Surroundings) {
 		f.Surroundings = *c.Surroundings
-		if c.Whole {
-			p.fault = nil
-			p.note(p.look())
-		} else if !same {
-			p.note(p.write())
-		}
+		err = p.write()
 	}
 	for pod, number := range c.Ways {
 		f.ways[pod] = number
-		p.note(p.lead(pod.Address))
+		err = errors.Join(err, p.lead(pod.Address))
 	}
-	p.note(p.attach(false))
+	if err = errors.Join(err, p.attach(false)); err != nil {
+		p.tell(err)
+	}
 }
 
-// look reads what the kernel says of this node, and writes what follows.
-func (p *Path) look() error {
-	local, err := localAddresses()
-	if err == nil {
-		p.local = local
+// look reads what the kernel says of this node.
+func look() (now around, err error) {
+	if now.ipsec, err = hasIPsec(); err != nil {
+		return around{}, err
 	}
-	p.ipsec = hasIPsec()
-	return errors.Join(err, p.write())
+	now.local, err = localAddresses()
+	return now, err
 }
 
-// note logs an error, unless it is the same again.
-func (p *Path) note(err error) {
-	if err == nil {
-		return
-	}
-	if p.fault == nil || p.fault.Error() != err.Error() {
-		p.logger.Error(err, "Packets to other nodes may cost more than they need, because they do not take the fast path")
+// surround has the kernel hold what follows from what it says of this node. If that could not be read, nothing takes the fast path.
+func (p *Path) surround(now around) error {
+	p.around = now
+	return p.write()
+}
+
+// tell notes what went wrong last, and logs it unless it is the same again.
+func (p *Path) tell(err error) {
+	if err != nil && (p.fault == nil || p.fault.Error() != err.Error()) {
+		p.logger.Error(err, "Packets may cost more than they need, because they do not take the fast path")
 	}
 	p.fault = err
 }
 
 // unusable says why no packet of a family takes the fast path; "" if they do.
 func (p *Path) unusable(f *family) string {
-	if p.ipsec {
+	if len(p.around.local) == 0 {
+		return "this node's own addresses are not known"
+	}
+	if p.around.ipsec {
 		return "this node has policies of IPsec, which a packet on the fast path would not meet (ip xfrm policy)"
 	}
 	if other := p.families[kernel.IPv4]; f.name == kernel.IPv6 && other != nil && (other.Uplink.Index != f.Uplink.Index || other.Uplink.Tunnel != f.Uplink.Tunnel) {
@@ -214,15 +232,17 @@ func (p *Path) lead(address netip.Addr) (err error) {
 		err = errors.Join(err, p.tables.pods.set(before, 0, false))
 		err = errors.Join(err, p.tables.pods.set(now, uint32(max(place, 1)-1), place > 0))
 	}
+	if err != nil { // the tables know what they hold
+		p.failed[address] = true
+		return fmt.Errorf("lead the packets of pod %s to another node: %w", address, err)
+	}
+	delete(p.failed, address)
 	p.ways[address] = want
 	if want == (way{}) {
 		delete(p.ways, address)
 	}
 	p.hooks.use(held.at, -1)
 	p.hooks.use(want.at, 1)
-	if err != nil {
-		return fmt.Errorf("lead the packets of pod %s to another node: %w", address, err)
-	}
 	return nil
 }
 
@@ -232,7 +252,7 @@ func (p *Path) write() error {
 		excluded: map[programsAddress]uint32{}, exclusions: map[programsNetwork]uint32{}, egressIPs: map[programsAddress]uint32{}, senders: map[programsSender]programsHardware{},
 		holders: map[uint32]programsHolder{}, settings: map[uint32]programsSettings{},
 	}
-	for _, prefix := range p.local {
+	for _, prefix := range p.around.local {
 		w.exclude(prefix)
 	}
 	var err error

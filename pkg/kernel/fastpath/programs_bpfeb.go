@@ -24,6 +24,14 @@ type programsCounter struct {
 	Bytes   uint64
 }
 
+type programsDatagrams struct {
+	_        structs.HostLayout
+	From     programsAddress
+	To       programsAddress
+	FromPort uint16
+	ToPort   uint16
+}
+
 type programsHardware struct {
 	_       structs.HostLayout
 	Address [6]uint8
@@ -80,6 +88,7 @@ const (
 	programsMapExclusions     = "exclusions"
 	programsMapHolders        = "holders"
 	programsMapPods           = "pods"
+	programsMapRenewed        = "renewed"
 	programsMapSenders        = "senders"
 	programsProgFromNeighbour = "from_neighbour"
 	programsProgFromNode      = "from_node"
@@ -146,6 +155,7 @@ type programsMapSpecs struct {
 	Exclusions *ebpf.MapSpec `ebpf:"exclusions"`
 	Holders    *ebpf.MapSpec `ebpf:"holders"`
 	Pods       *ebpf.MapSpec `ebpf:"pods"`
+	Renewed    *ebpf.MapSpec `ebpf:"renewed"`
 	Senders    *ebpf.MapSpec `ebpf:"senders"`
 }
 
@@ -182,6 +192,7 @@ type programsMaps struct {
 	Exclusions *ebpf.Map `ebpf:"exclusions"`
 	Holders    *ebpf.Map `ebpf:"holders"`
 	Pods       *ebpf.Map `ebpf:"pods"`
+	Renewed    *ebpf.Map `ebpf:"renewed"`
 	Senders    *ebpf.Map `ebpf:"senders"`
 }
 
@@ -194,6 +205,7 @@ func (m *programsMaps) Close() error {
 		m.Exclusions,
 		m.Holders,
 		m.Pods,
+		m.Renewed,
 		m.Senders,
 	)
 }

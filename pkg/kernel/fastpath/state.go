@@ -74,8 +74,10 @@ func (s Surroundings) narrowed(o Surroundings) Surroundings {
 		s.Uplink = Uplink{}
 	}
 	s.Holders, s.EgressIPs, s.Senders = common(s.Holders, o.Holders), common(s.EgressIPs, o.EgressIPs), common(s.Senders, o.Senders)
-	s.Exclusions = maps.Clone(s.Exclusions)
-	maps.Copy(s.Exclusions, o.Exclusions)
+	either := map[netip.Prefix]bool{}
+	maps.Copy(either, s.Exclusions)
+	maps.Copy(either, o.Exclusions)
+	s.Exclusions = either
 	return s
 }
 

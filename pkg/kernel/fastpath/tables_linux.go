@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 // mirror is one of the kernel's maps, and what it holds.
@@ -89,10 +91,15 @@ func tablesOf(o *programsObjects) tables {
 }
 
 // write has the tables hold what is wanted. First goes what lets packets into the fast path, and comes what keeps them out of it.
+// If that fails nothing else is let in.
 func (t *tables) write(want wantedTables) error {
-	return errors.Join(
+	if err := errors.Join(
 		t.settings.shrink(want.settings), t.holders.shrink(want.holders), t.egressIPs.shrink(want.egressIPs), t.senders.shrink(want.senders),
 		t.excluded.grow(want.excluded), t.exclusions.grow(want.exclusions),
+	); err != nil {
+		return errors.Join(err, t.settings.shrink(nil))
+	}
+	return errors.Join(
 		t.excluded.shrink(want.excluded), t.exclusions.shrink(want.exclusions),
 		t.senders.grow(want.senders), t.egressIPs.grow(want.egressIPs), t.holders.grow(want.holders), t.settings.grow(want.settings),
 	)
@@ -119,11 +126,12 @@ func (w wantedTables) add(f *family) error {
 	}
 	direct := s.Uplink.Tunnel == 0
 	for node, at := range s.Senders {
-		key := programsSender(addressOf(node))
-		if direct {
-			key = senderOf(at)
+		switch {
+		case direct:
+			w.senders[senderOf(at)] = programsHardware{Address: at}
+		case leadsBy(node, s.Uplink.Index): // package steering takes a node's packets by the interface alone that leads there
+			w.senders[programsSender(addressOf(node))] = programsHardware{Address: at}
 		}
-		w.senders[key] = programsHardware{Address: at}
 	}
 	for number, h := range s.Holders {
 		holder := programsHolder{Node: addressOf(h.Node), Hardware: h.Hardware, Own: h.Own}
@@ -156,6 +164,12 @@ func (w wantedTables) exclude(prefix netip.Prefix) {
 	w.exclusions[networkOf(prefix)] = 0
 }
 
+// leadsBy tells whether what is for a node leaves by an interface.
+func leadsBy(node netip.Addr, uplink int) bool {
+	routes, err := netlink.RouteGet(node.AsSlice())
+	return err == nil && len(routes) == 1 && routes[0].LinkIndex == uplink
+}
+
 // isOnLink tells whether a node is the next hop of what is for it.
 func isOnLink(node netip.Addr, uplink int) bool {
 	routes, err := netlink.RouteGet(node.AsSlice())
@@ -186,15 +200,28 @@ func readTimeouts() (s programsSettings, err error) {
 }
 
 // hasIPsec tells whether the kernel has policies of IPsec. What a program redirects does not meet them, so it might leave in clear.
-func hasIPsec() bool {
-	policies, err := netlink.XfrmPolicyList(netlink.FAMILY_ALL)
-	return err == nil && len(policies) > 0 // a kernel without IPsec cannot be asked
+func hasIPsec() (has bool, err error) {
+	err = changes.Outlast(func() error {
+		policies, err := netlink.XfrmPolicyList(netlink.FAMILY_ALL)
+		has = len(policies) > 0
+		return err
+	})
+	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOPROTOOPT) {
+		return false, nil // a kernel without IPsec
+	}
+	if err != nil {
+		return false, fmt.Errorf("list the policies of IPsec: %w", err)
+	}
+	return has, nil
 }
 
 // localAddresses returns this node's own addresses, and those that no packet to the outside has.
 func localAddresses() (local []netip.Prefix, err error) {
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
-	if err != nil {
+	var addresses []netlink.Addr
+	if err := changes.Outlast(func() (err error) {
+		addresses, err = netlink.AddrList(nil, netlink.FAMILY_ALL)
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("list this node's addresses: %w", err)
 	}
 	for _, text := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "::1/128", "fe80::/10", "ff00::/8"} {

@@ -2,11 +2,13 @@ package steering
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
@@ -18,26 +20,23 @@ type fast struct {
 	next   fastpath.Change
 }
 
-// look reads how this node reaches the others.
-func (f *fast) look(c Config) error {
+// look reads how this node reaches the others. If that is not known nothing takes the fast path.
+func (f *fast) look(c Config) {
+	f.uplink = fastpath.Uplink{}
 	if f.Path == nil {
-		return nil
+		return
 	}
 	s := pathState{config: c}
-	if err := s.readUplink(); err != nil {
-		return err
+	if err := changes.Outlast(s.readUplink); err != nil || s.uplink.index == 0 {
+		return
 	}
-	f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: s.uplink.mtu}
-	if c.Transport == Direct || s.uplink.index == 0 {
-		return nil
+	if c.Transport == Direct {
+		f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: s.uplink.mtu}
+		return
 	}
-	device, err := net.InterfaceByName(Device)
-	if err != nil {
-		f.uplink = fastpath.Uplink{} // somebody has deleted it: the next look finds that
-		return nil
+	if device, err := net.InterfaceByName(Device); err == nil { // else somebody has deleted it, which the next look finds
+		f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: device.MTU, Tunnel: device.Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
 	}
-	f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: device.MTU, Tunnel: device.Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
-	return nil
 }
 
 // limit takes from the fast path what will not be as it is, before the table is written. edit is what changes of the content; a whole
@@ -66,9 +65,10 @@ func (w *Writer) limit(edit *table.Change, assigned numbers, surroundings bool) 
 	w.fast.Limit(w.config.Family, change)
 }
 
-// extend lets into the fast path what limit was told of, when all of it has been written.
+// extend lets into the fast path what limit was told of, when all of it has been written, but for nodes for which there are no numbers.
 func (w *Writer) extend(err error) {
-	if w.fast.Path != nil && err == nil {
+	_, isTooMany := err.(tooManyError) //nolint:errorlint // with another one beside it, it is not all
+	if w.fast.Path != nil && (err == nil || isTooMany) {
 		w.fast.Extend(w.config.Family, w.fast.next)
 	}
 	w.fast.next = fastpath.Change{}
@@ -123,6 +123,16 @@ const (
 	unackedPath  = "net/netfilter/nf_conntrack_tcp_timeout_unacknowledged"
 	leastUnacked = 2*60*60 + 4*60 // seconds
 )
+
+// putBackFast makes those of a fast path what they were, and forgets them.
+func (s settings) putBackFast(ctx context.Context) {
+	for _, path := range []string{liberalPath, unackedPath} {
+		if changed, known := s[path]; known {
+			putBack(ctx, settings{path: changed})
+			delete(s, path)
+		}
+	}
+}
 
 // fastSettings are those of the network namespace that a fast path needs.
 func fastSettings() (wanted []sysctl, err error) {

@@ -107,8 +107,11 @@ func TestFast_EstablishedFlows(t *testing.T) {
 			c.serve(c.lab.Outside(), "tcp", "udp")
 			c.holdsOn(1, c.egressIP)
 			c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
-			for _, protocol := range []string{"tcp", "udp"} {
-				c.goesOn(protocol, way.taken)
+			for _, offload := range []bool{true, false} { // without, packets look as those of a network's hardware
+				c.offload(c.lab.Pod(1), offload)
+				for _, protocol := range []string{"tcp", "udp"} {
+					c.goesOn(protocol, way.taken)
+				}
 			}
 			for _, n := range c.nodes {
 				if s := n.fast.Status(); s.Fault != nil || len(s.Refused) > 0 || len(s.Unusable) > 0 == way.taken {
@@ -166,6 +169,7 @@ func (c *cluster) stream(protocol string) *lab.Flow {
 	if protocol == "udp" {
 		time.Sleep(2100 * time.Millisecond)
 		c.asks(flow, c.egressIP)
+		c.asks(flow, c.egressIP) // the one of this minute that takes the slow path
 	}
 	return flow
 }
@@ -425,4 +429,31 @@ func TestFast_IPsec(t *testing.T) {
 		}
 		c.goesOn("tcp", change == "flush")
 	}
+}
+
+// TestFast_Settings: those that a fast path needs come back when it is switched off, and with a clean-up.
+func TestFast_Settings(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}
+		ways := map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)}
+		n := c.nodes[0]
+		are := func(when string, want ...string) {
+			t.Helper()
+			if got := strings.Fields(c.run(n.host, "sysctl -n net.netfilter.nf_conntrack_tcp_be_liberal net.netfilter.nf_conntrack_tcp_timeout_unacknowledged")); !slices.Equal(got, want) {
+				t.Errorf("%s they are %v, want %v", when, got, want)
+			}
+		}
+		c.useFast()
+		c.steer(bindings, ways)
+		are("with a fast path", "1", "7440")
+		n.fast = nil
+		n.restart(n.ways)
+		c.steer(bindings, ways)
+		are("without it", "0", "300")
+		c.useFast()
+		c.steer(bindings, ways)
+		are("with it again", "1", "7440")
+		n.inside(func() error { return Cleanup(t.Context()) })
+		are("after a clean-up", "0", "300")
+	})
 }

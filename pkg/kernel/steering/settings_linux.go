@@ -129,7 +129,7 @@ func changeSettings(ctx context.Context, changes []setting) error {
 		if err := addPart(sysctl{s.path, s.now}); err != nil {
 			return err
 		}
-		klog.FromContext(ctx).Info("Changed a setting of an interface for steered packets; --cleanup puts it back", "sysctl", s.path, "before", s.before, "now", s.now)
+		klog.FromContext(ctx).Info("Changed a setting of the kernel for steered packets; --cleanup puts it back", "sysctl", s.path, "before", s.before, "now", s.now)
 	}
 	return nil
 }

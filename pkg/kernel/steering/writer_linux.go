@@ -74,7 +74,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		} else {
 			wayErr = errors.Join(wayErr, err)
 		}
-		wayErr = errors.Join(wayErr, w.fast.look(w.config))
+		w.fast.look(w.config)
 		w.content.point(table.NewEdit(w.content.sets), assigned)
 		w.limit(nil, assigned, true)
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
@@ -82,7 +82,9 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	if err == nil {
 		err = changeSettings(ctx, changes) // they are on record now
 	}
-	err = errors.Join(settingsErr, wayErr, err)
+	if others := errors.Join(settingsErr, wayErr); others != nil {
+		return changed || guarded || len(changes) > 0, errors.Join(others, err)
+	}
 	w.extend(err)
 	return changed || guarded || len(changes) > 0, err
 }
@@ -110,6 +112,9 @@ func (w *Writer) prepareSettings(ctx context.Context) (changes []setting, err er
 			return nil, err
 		}
 		w.before = recordOf(held)
+		if w.config.Fast == nil { // an earlier process may have had one
+			w.before.putBackFast(ctx)
+		}
 	}
 	w.content.before = w.before
 	if changes, err = w.config.settings(w.pods); err != nil {

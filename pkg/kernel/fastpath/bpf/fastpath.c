@@ -23,6 +23,7 @@ typedef __s32 s32;
 #define TCX_NEXT (-1)
 #define TCX_DROP 2
 #define PACKET_HOST 0
+#define DECAP_L3_IPV6 (1ULL << 8)
 #define FIB_LOOKUP_DIRECT (1U << 0)
 #define FIB_LOOKUP_SKIP_NEIGH (1U << 3)
 
@@ -32,15 +33,17 @@ union nf_inet_addr { u32 all[4]; };
 struct nf_conntrack_man { union nf_inet_addr u3; union { __be16 all; } u; u16 l3num; };
 struct nf_conntrack_tuple { struct nf_conntrack_man src; struct { union nf_inet_addr u3; union { __be16 all; } u; } dst; };
 struct nf_conntrack_tuple_hash { struct nf_conntrack_tuple tuple; };
-struct ip_ct_tcp { u8 state; };
+struct ip_ct_tcp_state { u8 flags; };
+struct ip_ct_tcp { struct ip_ct_tcp_state seen[2]; u8 state, retrans; };
 union nf_conntrack_proto { struct ip_ct_tcp tcp; };
 struct nf_conn { u32 timeout; struct nf_conntrack_tuple_hash tuplehash[2]; unsigned long status; union nf_conntrack_proto proto; };
 struct sk_buff { u8 encapsulation : 1, ip_summed : 2; };
 #pragma clang attribute pop
 
-// Bits of nf_conn.status (enum ip_conntrack_status), a state of TCP (enum tcp_conntrack), and a value of sk_buff.ip_summed.
+// Bits of nf_conn.status (enum ip_conntrack_status), a state of TCP (enum tcp_conntrack) and bits of what was seen of it
+// (IP_CT_TCP_FLAG_…), and a value of sk_buff.ip_summed.
 enum { SEEN_REPLY = 1 << 1, ASSURED = 1 << 2, CONFIRMED = 1 << 3, SRC_NAT = 1 << 4, DST_NAT = 1 << 5, SEQ_ADJUST = 1 << 6, DYING = 1 << 9, HELPER = 1 << 13 };
-enum { TCP_ESTABLISHED = 3 };
+enum { TCP_ESTABLISHED = 3, BE_LIBERAL = 8, MAXACK_SET = 32 };
 enum { CHECKSUM_PARTIAL = 3 };
 
 struct ct_opts { s32 netns_id, error; u8 l4proto, dir, reserved[2]; };
@@ -83,6 +86,7 @@ struct network { u32 bits; struct address address; };
 struct sender { u32 words[4]; };       // its address, or its hardware address
 struct hardware { u8 address[6], pad[2]; }; // by which it is known behind the tunnel
 struct counter { u64 packets, bytes; };
+struct datagrams { struct address from, to; __be16 from_port, to_port; };
 
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct settings); } current SEC(".maps");
 // The bound pods behind their interfaces, and the place among holders of the node that has their egress IP: a place of nobody if that is
@@ -96,6 +100,8 @@ struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 65536); __uint
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } egress_ips SEC(".maps");
 // The nodes that may send steered packets here.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 16384); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct sender); __type(value, struct hardware); } senders SEC(".maps");
+// When a flow of UDP was last left to the slow path, by jiffies. It decides nothing: what is forgotten goes there sooner.
+struct { __uint(type, BPF_MAP_TYPE_LRU_HASH); __uint(max_entries, 65536); __type(key, struct datagrams); __type(value, u64); } renewed SEC(".maps");
 enum { SENT, LEFT, OWN, COUNTERS };
 struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2 * COUNTERS); __type(key, u32); __type(value, struct counter); } counters SEC(".maps");
 
@@ -104,13 +110,12 @@ struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2 * COUNTE
 struct packet {
 	u32 at;          // where its IP header is
 	u32 l4;          // where that of TCP or UDP is
-	u32 length;      // of the largest IP packet that leaves for it: one of its segments
+	u32 length;      // of the largest IP packet that leaves for it, with what is behind it: one of its segments
 	u32 protocol;    // TCP or UDP
 	u32 v6;
 	u32 tos;
 	struct address from, to;
 	__be16 from_port, to_port;
-	u16 ttl;         // the 16 bits of the header that have the TTL
 };
 
 // flow is what conntrack knows of one.
@@ -124,7 +129,7 @@ static __always_inline void map_ipv4(struct address *a, __be32 ip)
 }
 
 // parse reads the packet that begins at an offset with an Ethernet header. It returns whether it may be taken: it is of TCP or UDP, goes
-// on (no SYN, FIN or RST), has neither options nor extensions, is no fragment, and may be forwarded twice.
+// on (an ACK without SYN, FIN or RST), has neither options nor extensions, is no fragment, and may be forwarded twice.
 //
 // No more than headers is pulled to the front of the packet: the kernel joins those of a stream when nothing else is there.
 static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, struct packet *p)
@@ -146,7 +151,6 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 		p->v6 = 0;
 		p->protocol = v4->protocol;
 		p->tos = v4->tos;
-		p->ttl = *(u16 *)&v4->ttl;
 		if (v4->ttl < 3)
 			return 0;
 		p->length = bpf_ntohs(v4->length);
@@ -162,7 +166,6 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 		p->v6 = 1;
 		p->protocol = v6->protocol;
 		p->tos = (bpf_ntohl(v6->flow) >> 20) & 0xff;
-		p->ttl = *(u16 *)&v6->protocol;
 		if (v6->ttl < 3)
 			return 0;
 		p->length = bpf_ntohs(v6->length) + sizeof(*v6);
@@ -177,9 +180,11 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 	u32 header = sizeof(struct udp);
 	if (p->protocol == TCP) {
 		struct tcp *tcp = data + p->l4;
-		if ((void *)(tcp + 1) > end || tcp->flags & 7)
+		if ((void *)(tcp + 1) > end || (tcp->flags & 0x17) != 0x10)
 			return 0;
 		header = (tcp->offset >> 4) * 4;
+		if (header < 20 || p->l4 + header > p->at + p->length)
+			return 0;
 	} else if (p->protocol != UDP) {
 		return 0;
 	}
@@ -188,14 +193,17 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 		return 0;
 	p->from_port = ports->from;
 	p->to_port = ports->to;
-	if (segment)
-		p->length = p->l4 - p->at + header + segment;
+	p->length = segment ? p->l4 - p->at + header + segment : skb->len - p->at;
 	return 1;
 }
 
+// A connection of which conntrack remembers less than this, in seconds, has been reset, or is to be forgotten for another reason.
+#define TCP_ENDS 120
+
 // lookup asks conntrack for the flow of a packet, and returns whether the packet may be taken: the flow is established, and the packet is
 // of the direction that began it. A flow of UDP needs a packet that takes the slow path before conntrack forgets it: that renews all that is
-// remembered of it. Of one of TCP the timeout is renewed here, for there may be five days to it.
+// remembered of it. Of one of TCP the timeout is renewed here, for there may be five days to it. A connection that was taken up in its middle is for
+// package conntrack to judge, until conntrack has seen what the far side acknowledges: it may have another one's port.
 static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, struct packet *p, struct flow *f)
 {
 	struct bpf_sock_tuple tuple = {};
@@ -220,7 +228,9 @@ static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, str
 	s32 left = ct->timeout - (u32)bpf_jiffies64();
 	int taken = opts.dir == 0 && (status & (SEEN_REPLY | ASSURED | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | ASSURED | CONFIRMED);
 	if (p->protocol == TCP) {
-		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && left > 0;
+		const u8 flags = ct->proto.tcp.seen[0].flags, answered = ct->proto.tcp.seen[1].flags;
+		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && !ct->proto.tcp.retrans && left > (s32)(TCP_ENDS * s->hz) &&
+			(!(flags & BE_LIBERAL) || answered & MAXACK_SET);
 		if (taken && left < (s32)((s->tcp_established - 1) * s->hz))
 			bpf_ct_change_timeout(ct, s->tcp_established * 1000);
 	} else {
@@ -257,7 +267,7 @@ static __always_inline u16 add(u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-// hop takes one from the TTL of the packet at an offset, and writes another source address into an IPv4 header if it is given one. It
+// hop takes one from the TTL of the packet at an offset, and writes another source address into its header if it is given one. It
 // returns 0 if the packet is not there.
 static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, struct address *from)
 {
@@ -360,7 +370,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct settings *s, stru
 	}
 	if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_SKIP_NEIGH))
 		return TCX_NEXT;
-	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, 0))
+	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, p->v6 ? DECAP_L3_IPV6 : 0))
 		return TCX_NEXT;
 	const u32 l4 = sizeof(struct ethernet) + (p->v6 ? sizeof(struct ipv6) : sizeof(struct ipv4)), sum = l4 + (p->protocol == TCP ? 16 : 6);
 	// In IPv6 the addresses are summed with nothing else: only if the sum is that of the addresses alone does the kernel have to know.
@@ -384,6 +394,18 @@ static __always_inline int leave(struct __sk_buff *skb, struct settings *s, stru
 	return redirect(&to);
 }
 
+// renews returns whether a datagram has to take the slow path, so that package steering does not forget its flow.
+static __always_inline int renews(struct settings *s, struct packet *p)
+{
+	struct datagrams key = { .from = p->from, .to = p->to, .from_port = p->from_port, .to_port = p->to_port };
+	const u64 now = bpf_jiffies64();
+	u64 *last = bpf_map_lookup_elem(&renewed, &key);
+	if (last && now - *last < 60 * s->hz)
+		return 0;
+	bpf_map_update_elem(&renewed, &key, &now, BPF_ANY);
+	return 1;
+}
+
 // from_pod is at the interface of a pod. It sends what goes on to the node that holds the pod's egress IP, or out.
 SEC("tcx/ingress")
 int from_pod(struct __sk_buff *skb)
@@ -396,7 +418,8 @@ int from_pod(struct __sk_buff *skb)
 		return TCX_NEXT;
 	struct pod pod = { .interface = skb->ifindex, .protocol = p.protocol, .address = p.from };
 	u32 *number = bpf_map_lookup_elem(&pods, &pod);
-	if (!number)
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+	if (!number || (skb->gso_size && BPF_CORE_READ_BITFIELD(kernel, encapsulation))) // a tunnel of the pod's own
 		return TCX_NEXT;
 	if (!(*number & 63))
 		return leave(skb, s, &p, 0, OWN);
@@ -404,7 +427,8 @@ int from_pod(struct __sk_buff *skb)
 	if (bpf_map_lookup_elem(&excluded, &p.to) || bpf_map_lookup_elem(&exclusions, &to))
 		return TCX_NEXT;
 	struct holder *h = bpf_map_lookup_elem(&holders, number);
-	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted)
+	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted ||
+	    (p.protocol == UDP && renews(s, &p)))
 		return TCX_NEXT;
 	if (!h->direct)
 		return wrap(skb, s, &p, h);
