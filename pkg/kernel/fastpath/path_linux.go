@@ -145,6 +145,11 @@ func (p *Path) Limit(name kernel.Family, c Change) {
 
 // Extend lets into the fast path what a change brings. It comes when the rest of the kernel has followed the change.
 func (p *Path) Extend(name kernel.Family, c Change) {
+	var now around
+	var err error
+	if c.Whole {
+		now, err = look()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.families[name]
@@ -155,9 +160,14 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 		f = &family{name: name, ways: map[Pod]int{}}
 		p.families[name] = f
 	}
-	var err error
-	if c.Surroundings != nil && !f.Equal(*c.Surroundings) {
+	same := c.Surroundings == nil || f.Equal(*c.Surroundings)
+	if !same {
 		f.Surroundings = *c.Surroundings
+	}
+	switch {
+	case c.Whole:
+		err = errors.Join(err, p.surround(now))
+	case !same:
 		err = p.write()
 	}
 	for pod, number := range c.Ways {

@@ -199,6 +199,8 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 
 // A connection of which conntrack remembers less than this, in seconds, has been reset, or is to be forgotten for another reason.
 #define TCP_ENDS 120
+// So often a segment is repeated until conntrack remembers its connection for minutes alone: the default of nf_conntrack_tcp_max_retrans.
+#define TCP_RETRANS 3
 
 // lookup asks conntrack for the flow of a packet, and returns whether the packet may be taken: the flow is established, and the packet is
 // of the direction that began it. A flow of UDP needs a packet that takes the slow path before conntrack forgets it: that renews all that is
@@ -229,7 +231,7 @@ static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, str
 	int taken = opts.dir == 0 && (status & (SEEN_REPLY | ASSURED | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | ASSURED | CONFIRMED);
 	if (p->protocol == TCP) {
 		const u8 flags = ct->proto.tcp.seen[0].flags, answered = ct->proto.tcp.seen[1].flags;
-		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && !ct->proto.tcp.retrans && left > (s32)(TCP_ENDS * s->hz) &&
+		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && ct->proto.tcp.retrans < TCP_RETRANS && left > (s32)(TCP_ENDS * s->hz) &&
 			(!(flags & BE_LIBERAL) || answered & MAXACK_SET);
 		if (taken && left < (s32)((s->tcp_established - 1) * s->hz))
 			bpf_ct_change_timeout(ct, s->tcp_established * 1000);
