@@ -47,6 +47,8 @@ type family struct {
 	name kernel.Family
 	ways map[Pod]int
 	Surroundings
+	// routes are those to nodes, as they were when these were first told of, or when all was written.
+	routes map[netip.Addr]route
 }
 
 // Status is how things stand.
@@ -114,9 +116,12 @@ func (p *Path) Place(places map[netip.Addr]int) {
 	}
 	err = errors.Join(err, p.surround(now))
 	for address, at := range places {
-		if before[address] != at || p.failed[address] {
+		if before[address] != at {
 			err = errors.Join(err, p.lead(address))
 		}
+	}
+	for address := range maps.Clone(p.failed) {
+		err = errors.Join(err, p.lead(address))
 	}
 	p.tell(errors.Join(err, p.attach(true)))
 }
@@ -163,6 +168,9 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 	same := c.Surroundings == nil || f.Equal(*c.Surroundings)
 	if !same {
 		f.Surroundings = *c.Surroundings
+	}
+	if !same || c.Whole {
+		f.findRoutes(c.Whole)
 	}
 	switch {
 	case c.Whole:

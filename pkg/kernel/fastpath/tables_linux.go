@@ -129,7 +129,7 @@ func (w wantedTables) add(f *family) error {
 		switch {
 		case direct:
 			w.senders[senderOf(at)] = programsHardware{Address: at}
-		case leadsBy(node, s.Uplink.Index): // package steering takes a node's packets by the interface alone that leads there
+		case f.routes[node].leads: // package steering takes a node's packets by the interface alone that leads there
 			w.senders[programsSender(addressOf(node))] = programsHardware{Address: at}
 		}
 	}
@@ -138,7 +138,7 @@ func (w wantedTables) add(f *family) error {
 		if direct {
 			holder.Direct = 1
 		}
-		if isOnLink(h.Node, s.Uplink.Index) {
+		if f.routes[h.Node].onLink {
 			holder.OnLink = 1
 		}
 		w.holders[uint32(placeOf(f.name, number))] = holder
@@ -164,16 +164,35 @@ func (w wantedTables) exclude(prefix netip.Prefix) {
 	w.exclusions[networkOf(prefix)] = 0
 }
 
-// leadsBy tells whether what is for a node leaves by an interface.
-func leadsBy(node netip.Addr, uplink int) bool {
-	routes, err := netlink.RouteGet(node.AsSlice())
-	return err == nil && len(routes) == 1 && routes[0].LinkIndex == uplink
+// route is how packets get to a node: by the uplink, and if so whether the node is their next hop.
+type route struct{ leads, onLink bool }
+
+// findRoutes looks for the routes to nodes that are not known yet, or to all again.
+func (f *family) findRoutes(again bool) {
+	before := f.routes
+	f.routes = map[netip.Addr]route{}
+	find := func(node netip.Addr) {
+		r, known := before[node]
+		if !known || again {
+			r = routeTo(node, f.Uplink.Index)
+		}
+		f.routes[node] = r
+	}
+	for node := range f.Senders {
+		find(node)
+	}
+	for _, h := range f.Holders {
+		find(h.Node)
+	}
 }
 
-// isOnLink tells whether a node is the next hop of what is for it.
-func isOnLink(node netip.Addr, uplink int) bool {
+// routeTo asks the kernel for a route. One that it does not tell leads by no uplink.
+func routeTo(node netip.Addr, uplink int) route {
 	routes, err := netlink.RouteGet(node.AsSlice())
-	return err == nil && len(routes) == 1 && routes[0].LinkIndex == uplink && routes[0].Gw == nil && routes[0].Via == nil && len(routes[0].MultiPath) == 0
+	if err != nil || len(routes) != 1 || routes[0].LinkIndex != uplink {
+		return route{}
+	}
+	return route{leads: true, onLink: routes[0].Gw == nil && routes[0].Via == nil && len(routes[0].MultiPath) == 0}
 }
 
 // readTimeouts reads how long conntrack remembers flows.
