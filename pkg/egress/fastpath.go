@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -85,7 +84,7 @@ func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
 		return
 	}
 	now := e.fastPath().Status()
-	for _, name := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+	for _, name := range families {
 		count := counts[kernel.Family(name)]
 		collected <- metrics.NewLazyConstMetric(fastPodsDesc, metrics.GaugeValue, float64(now.Pods[kernel.Family(name)]), string(name))
 		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own} {

@@ -3,6 +3,7 @@ package fastpath
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/openshift/origin-node/pkg/kernel/changes"
+	"github.com/openshift/origin-node/pkg/kernel/tcfilter"
 )
 
 // hooks are the interfaces at which programs are. Nobody else has their links: the kernel takes a program away when this process dies.
@@ -23,13 +24,11 @@ type hooks struct {
 	refused map[int]string
 }
 
+// hook is a program at an interface.
 type hook struct {
-	place
-	link link.Link
+	program *ebpf.Program
+	link    link.Link
 }
-
-// place is what is to be at an interface.
-type place struct{ program *ebpf.Program }
 
 func newHooks() hooks {
 	return hooks{links: map[int]hook{}, pods: map[int]int{}, refused: map[int]string{}}
@@ -53,22 +52,20 @@ func (h *hooks) at(index int) bool {
 
 // follow attaches programs where they should be and no tc filter of somebody else is, and takes them from elsewhere. With again it looks
 // for such filters everywhere.
-func (h *hooks) follow(uplinks map[int]place, ofPods *ebpf.Program, again bool) (err error) {
-	want := map[int]place{}
+func (h *hooks) follow(uplinks map[int]*ebpf.Program, ofPods *ebpf.Program, again bool) (err error) {
+	want := map[int]*ebpf.Program{}
 	for at := range h.pods {
-		want[at] = place{ofPods}
+		want[at] = ofPods
 	}
-	for at, p := range uplinks {
-		want[at] = p
-	}
+	maps.Copy(want, uplinks)
 	if again {
 		clear(h.refused)
 		err = h.drop()
 	}
 	var filtered map[int]bool
-	for at, p := range want {
+	for at, program := range want {
 		held, there := h.links[at]
-		if there && held.place == p && !again || h.refused[at] != "" {
+		if there && held.program == program && !again || h.refused[at] != "" {
 			continue
 		}
 		if filtered == nil {
@@ -83,14 +80,14 @@ func (h *hooks) follow(uplinks map[int]place, ofPods *ebpf.Program, again bool) 
 		}
 	}
 	for at, held := range h.links {
-		if want[at] != held.place {
+		if want[at] != held.program {
 			err = errors.Join(err, held.link.Close())
 			delete(h.links, at)
 		}
 	}
-	for at, p := range want {
+	for at, program := range want {
 		if !h.at(at) && h.refused[at] == "" {
-			err = errors.Join(err, h.attach(at, p))
+			err = errors.Join(err, h.attach(at, program))
 		}
 	}
 	return err
@@ -110,16 +107,20 @@ func (h *hooks) drop() (err error) {
 }
 
 // attach attaches a program behind all others. An interface that has gone meanwhile has no packets.
-func (h *hooks) attach(at int, p place) error {
-	attached, err := link.AttachTCX(link.TCXOptions{Interface: at, Program: p.program, Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
+func (h *hooks) attach(at int, program *ebpf.Program) error {
+	attached, err := attach(at, program)
 	if errors.Is(err, unix.ENODEV) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("attach a program to interface %d: %w", at, err)
 	}
-	h.links[at] = hook{p, attached}
+	h.links[at] = hook{program, attached}
 	return nil
+}
+
+func attach(at int, program *ebpf.Program) (link.Link, error) {
+	return link.AttachTCX(link.TCXOptions{Interface: at, Program: program, Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
 }
 
 func (h *hooks) refuse(at int) {
@@ -138,26 +139,10 @@ func (h *hooks) leave() (err error) {
 	return err
 }
 
-// filters returns the interfaces that have tc filters at their ingress. Those come behind all programs of TCX, so a packet that a program
-// redirects would not meet them.
-func filters() (filtered map[int]bool, err error) {
-	var qdiscs []netlink.Qdisc
-	if err := changes.Outlast(func() (err error) {
-		qdiscs, err = netlink.QdiscList(nil)
-		return err
-	}); err != nil {
-		return nil, fmt.Errorf("list traffic control: %w", err)
-	}
-	filtered = map[int]bool{}
-	for _, qdisc := range qdiscs {
-		if kind := qdisc.Type(); kind != "ingress" && kind != "clsact" {
-			continue
-		}
-		index := qdisc.Attrs().LinkIndex
-		found, err := netlink.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, netlink.HANDLE_MIN_INGRESS)
-		filtered[index] = err != nil || len(found) > 0
-	}
-	return filtered, nil
+// filters returns the interfaces that have tc filters at their ingress, or cannot be asked. Filters come behind all programs of TCX, so
+// a packet that a program redirects would not meet them.
+func filters() (map[int]bool, error) {
+	return tcfilter.Ingress(func(filters []netlink.Filter, err error) bool { return err != nil || len(filters) > 0 })
 }
 
 // load loads the programs.
@@ -178,7 +163,10 @@ func load(objects *programsObjects) error {
 		}
 		return fmt.Errorf("load the programs of the fast path, which need Linux 6.6 and conntrack's functions for BPF: %w", err)
 	}
-	return tryHook(objects)
+	if err := tryHook(objects); err != nil {
+		return errors.Join(err, objects.Close())
+	}
+	return nil
 }
 
 // tryHook attaches a program to the loopback interface, for a moment.
@@ -187,9 +175,9 @@ func tryHook(objects *programsObjects) error {
 	if err != nil {
 		return err
 	}
-	attached, err := link.AttachTCX(link.TCXOptions{Interface: lo.Index, Program: objects.FromTunnel, Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
+	attached, err := attach(lo.Index, objects.FromTunnel)
 	if err != nil {
-		return errors.Join(fmt.Errorf("attach a program at tc, which needs Linux 6.6: %w", err), objects.Close())
+		return fmt.Errorf("attach a program at tc, which needs Linux 6.6: %w", err)
 	}
 	return attached.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
@@ -59,7 +60,7 @@ type Status struct {
 	Unusable map[kernel.Family]string
 	// Refused are the names of interfaces that have a tc filter of somebody else, sorted: what comes by them takes the slow path.
 	Refused []string
-	// Pods counts the addresses of pods whose packets take the fast path to other nodes.
+	// Pods counts the addresses of pods whose packets take the fast path.
 	Pods map[kernel.Family]int
 }
 
@@ -101,8 +102,8 @@ func (p *Path) Status() Status {
 	return s
 }
 
-// Place says behind which interfaces pods are, by the interfaces' numbers. It looks at this node's own addresses and at others' tc
-// filters, too.
+// Place says behind which interfaces pods are, by the interfaces' numbers. It looks at this node's own addresses, at its policies of IPsec and
+// at others' tc filters, too.
 func (p *Path) Place(places map[netip.Addr]int) {
 	now, err := look()
 	p.mu.Lock()
@@ -252,7 +253,7 @@ func (p *Path) lead(address netip.Addr) (err error) {
 	}
 	if err != nil { // the tables know what they hold
 		p.failed[address] = true
-		return fmt.Errorf("lead the packets of pod %s to another node: %w", address, err)
+		return fmt.Errorf("write the way of the packets of pod %s: %w", address, err)
 	}
 	delete(p.failed, address)
 	p.ways[address] = want
@@ -282,15 +283,15 @@ func (p *Path) write() error {
 
 // attach has the programs be where packets are for them. With again it looks whether somebody else's tc filters have come or gone.
 func (p *Path) attach(again bool) error {
-	uplinks := map[int]place{}
+	uplinks := map[int]*ebpf.Program{}
 	for _, f := range p.usable() {
 		switch {
 		case len(f.EgressIPs) == 0 || len(f.Senders) == 0: // nothing is sent here
 		case f.Uplink.Tunnel > 0:
-			uplinks[f.Uplink.Index] = place{p.objects.FromNode}
-			uplinks[f.Uplink.Tunnel] = place{p.objects.FromTunnel}
+			uplinks[f.Uplink.Index] = p.objects.FromNode
+			uplinks[f.Uplink.Tunnel] = p.objects.FromTunnel
 		default:
-			uplinks[f.Uplink.Index] = place{p.objects.FromNeighbour}
+			uplinks[f.Uplink.Index] = p.objects.FromNeighbour
 		}
 	}
 	return p.hooks.follow(uplinks, p.objects.FromPod, again)

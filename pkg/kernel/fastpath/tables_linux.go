@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -247,13 +248,11 @@ func localAddresses() (local []netip.Prefix, err error) {
 		local = append(local, netip.MustParsePrefix(text))
 	}
 	for _, a := range addresses {
-		if address, ok := netip.AddrFromSlice(a.IP); ok {
-			address = address.Unmap()
-			local = append(local, netip.PrefixFrom(address, address.BitLen()))
-		}
-		if address, ok := netip.AddrFromSlice(a.Broadcast); ok {
-			address = address.Unmap()
-			local = append(local, netip.PrefixFrom(address, address.BitLen()))
+		for _, ip := range []net.IP{a.IP, a.Broadcast} {
+			if address, ok := netip.AddrFromSlice(ip); ok {
+				address = address.Unmap()
+				local = append(local, netip.PrefixFrom(address, address.BitLen()))
+			}
 		}
 	}
 	return local, nil

@@ -3,6 +3,7 @@ package steering
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -67,11 +68,16 @@ func (w *Writer) limit(edit *table.Change, assigned numbers, surroundings bool) 
 
 // extend lets into the fast path what limit was told of, when all of it has been written, but for nodes for which there are no numbers.
 func (w *Writer) extend(err error) {
-	_, isTooMany := err.(tooManyError) //nolint:errorlint // with another one beside it, it is not all
-	if w.fast.Path != nil && (err == nil || isTooMany) {
+	if w.fast.Path != nil && isWritten(err) {
 		w.fast.Extend(w.config.Family, w.fast.next)
 	}
 	w.fast.next = fastpath.Change{}
+}
+
+// isWritten tells whether all is in the kernel that can be: some nodes may have got no number.
+func isWritten(err error) bool {
+	var tooMany tooManyError
+	return err == nil || errors.As(err, &tooMany)
 }
 
 // leadOne says where the packets of a pod go that are established: to a node, or out if that takes the fast path, too.

@@ -79,14 +79,13 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		w.limit(nil, assigned, true)
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
-	if err == nil {
-		err = changeSettings(ctx, changes) // they are on record now
+	if isWritten(err) {
+		settingsErr = errors.Join(settingsErr, changeSettings(ctx, changes)) // they are on record now
 	}
-	if others := errors.Join(settingsErr, wayErr); others != nil {
-		return changed || guarded || len(changes) > 0, errors.Join(others, err)
+	if settingsErr == nil && wayErr == nil {
+		w.extend(err)
 	}
-	w.extend(err)
-	return changed || guarded || len(changes) > 0, err
+	return changed || guarded || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
 }
 
 // guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that

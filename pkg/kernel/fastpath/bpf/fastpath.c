@@ -105,7 +105,6 @@ struct { __uint(type, BPF_MAP_TYPE_LRU_HASH); __uint(max_entries, 65536); __type
 enum { SENT, LEFT, OWN, COUNTERS };
 struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2 * COUNTERS); __type(key, u32); __type(value, struct counter); } counters SEC(".maps");
 
-
 // packet is what is known of one.
 struct packet {
 	u32 at;          // where its IP header is
