@@ -59,7 +59,7 @@ type eventRecorder struct {
 
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
-	refusals map[plan.Service]map[v1.IPFamily][]plan.Refusal
+	refusals map[plan.Service]map[v1.IPFamily]refused
 	// troubles are what is wrong with where the egress IPs of Services are.
 	troubles map[plan.Service][]trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
@@ -110,14 +110,21 @@ func newEventRecorder(logger klog.Logger, config Config, state *state) *eventRec
 		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     make(chan struct{}, 1),
-		refusals: map[plan.Service]map[v1.IPFamily][]plan.Refusal{},
+		refusals: map[plan.Service]map[v1.IPFamily]refused{},
 		warnings: map[plan.Service][]warning{},
 	}
 }
 
+// refused is what one Service was refused in an IP family, as of one update: what the plan says by now may be younger.
+type refused struct {
+	refusals []plan.Refusal
+	// others: it has other egress IPs.
+	others bool
+}
+
 // update says what is refused now, where the plans of the IP families changed. It does not block.
 func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
-	refusals := map[v1.IPFamily]map[plan.Service][]plan.Refusal{}
+	refusals := map[v1.IPFamily]map[plan.Service]refused{}
 	for family, change := range changes {
 		refusals[family] = refusalsOf(change, planned{state: r.state, family: family})
 	}
@@ -125,7 +132,7 @@ func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
 }
 
 // refusalsOf returns the refusals of those Services that a change of a plan is about.
-func refusalsOf(change plan.Change, p planned) map[plan.Service][]plan.Refusal {
+func refusalsOf(change plan.Change, p planned) map[plan.Service]refused {
 	services := maps.Clone(change.Services) // another Service of the same name needs other Events
 	for _, refusal := range slices.Concat(change.Refused, change.Lifted) {
 		if services == nil {
@@ -133,7 +140,7 @@ func refusalsOf(change plan.Change, p planned) map[plan.Service][]plan.Refusal {
 		}
 		services[refusal.Service] = true
 	}
-	refusals := make(map[plan.Service][]plan.Refusal, len(services))
+	refusals := make(map[plan.Service]refused, len(services))
 	for service := range services {
 		refusals[service] = p.RefusalsOf(service)
 	}
@@ -141,13 +148,13 @@ func refusalsOf(change plan.Change, p planned) map[plan.Service][]plan.Refusal {
 }
 
 // set says what these Services are refused now, by IP family.
-func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service][]plan.Refusal) {
+func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := map[plan.Service]bool{}
 	for family, byService := range refusals {
 		for service, of := range byService {
-			if len(of) > 0 || r.refusals[service] != nil {
+			if len(of.refusals) > 0 || r.refusals[service] != nil {
 				r.refuse(service, family, of)
 				changed[service] = true
 			}
@@ -196,11 +203,12 @@ func (r *eventRecorder) wakeUp() {
 }
 
 // refuse notes all refusals of a Service in an IP family.
-func (r *eventRecorder) refuse(service plan.Service, family v1.IPFamily, refusals []plan.Refusal) {
+func (r *eventRecorder) refuse(service plan.Service, family v1.IPFamily, of refused) {
 	if r.refusals[service] == nil {
-		r.refusals[service] = map[v1.IPFamily][]plan.Refusal{}
+		r.refusals[service] = map[v1.IPFamily]refused{}
 	}
-	if r.refusals[service][family] = oneForEachReason(refusals); len(refusals) == 0 {
+	of.refusals = oneForEachReason(of.refusals)
+	if r.refusals[service][family] = of; len(of.refusals) == 0 {
 		delete(r.refusals[service], family)
 	}
 	if len(r.refusals[service]) == 0 {
@@ -241,9 +249,10 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 	var warnings []warning
 	now := time.Now()
 	for _, family := range families {
-		for _, refusal := range r.refusals[service][family] {
+		of := r.refusals[service][family]
+		for _, refusal := range of.refusals {
 			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
-			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal), ofFew: ofPod && !r.allKnowPods}
+			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal, of.others), ofFew: ofPod && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
@@ -263,10 +272,10 @@ func told(about v1.ObjectReference, troubles []trouble) (warnings []warning) {
 	return warnings
 }
 
-// note returns what an Event about a Service says.
-func (r *eventRecorder) note(refusal plan.Refusal) string {
+// note returns what an Event about a Service says that has other egress IPs of the IP family, or none.
+func (r *eventRecorder) note(refusal plan.Refusal, others bool) string {
 	note := "No egress IP: " + refusal.Message
-	if !refusal.Pod.IsValid() && refusal.EgressIP.IsValid() && r.state.grantsSome(refusal.Service, familyOf(refusal.EgressIP)) {
+	if !refusal.Pod.IsValid() && refusal.EgressIP.IsValid() && others {
 		note = "Not all egress IPs: " + refusal.Message
 	}
 	if refusal.Pod.IsValid() {
@@ -296,8 +305,8 @@ func (r *eventRecorder) warningsAboutNode() []warning {
 // note is another Event.
 func (r *eventRecorder) example(reason plan.Reason) (first plan.Refusal, found bool) {
 	for _, byFamily := range r.refusals {
-		for _, refusals := range byFamily {
-			for _, refusal := range refusals {
+		for _, of := range byFamily {
+			for _, refusal := range of.refusals {
 				if refusal.Reason == reason && (!found || compareRefusals(refusal, first) < 0) {
 					first, found = refusal, true
 				}

@@ -119,14 +119,14 @@ func refusal(name string, reason plan.Reason, pod string) plan.Refusal {
 
 // say says that these refusals, and no others, hold.
 func say(r *eventRecorder, refusals ...plan.Refusal) {
-	said := map[plan.Service][]plan.Refusal{}
+	said := map[plan.Service]refused{}
 	for service := range r.refusals {
-		said[service] = nil
+		said[service] = refused{}
 	}
 	for _, refusal := range refusals {
-		said[refusal.Service] = append(said[refusal.Service], refusal)
+		said[refusal.Service] = refused{refusals: append(said[refusal.Service].refusals, refusal)}
 	}
-	r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{v1.IPv4Protocol: said})
+	r.set(map[v1.IPFamily]map[plan.Service]refused{v1.IPv4Protocol: said})
 }
 
 // dueAt returns the warnings that a node writes at a time.
@@ -191,8 +191,8 @@ func TestEventRecorder_AddressOfOtherPod(t *testing.T) {
 
 func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
-	of := map[plan.Service][]plan.Refusal{{Namespace: "ns", Name: "web"}: {refusal("web", plan.NotAllowed, "")}}
-	r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
+	of := map[plan.Service]refused{{Namespace: "ns", Name: "web"}: {refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}}
+	r.set(map[v1.IPFamily]map[plan.Service]refused{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
 	if got := texts(dueAt(r, time.Now())); len(got) != 1 {
 		t.Errorf("Events %q, want one", got)
 	}
@@ -214,7 +214,7 @@ func TestEventRecorder_FamiliesAreIndependent(t *testing.T) {
 		{v1.IPv4Protocol, nil, 0},
 		{v1.IPv6Protocol, nil, 0},
 	} {
-		r.set(map[v1.IPFamily]map[plan.Service][]plan.Refusal{change.family: {web: change.refusals}})
+		r.set(map[v1.IPFamily]map[plan.Service]refused{change.family: {web: {refusals: change.refusals}}})
 		if got := texts(dueAt(r, time.Now())); len(got) != change.events {
 			t.Errorf("%s, %d refusals: Events %q, want %d", change.family, len(change.refusals), got, change.events)
 		}

@@ -61,8 +61,10 @@ func (p planned) Desired(pods map[netip.Addr]bool) (result kernel.Desired) {
 	return result
 }
 
-func (p planned) RefusalsOf(service plan.Service) (result []plan.Refusal) {
-	p.ask(func(planner *plan.Planner) { result = planner.RefusalsOf(service) })
+func (p planned) RefusalsOf(service plan.Service) (result refused) {
+	p.ask(func(planner *plan.Planner) {
+		result = refused{planner.RefusalsOf(service), planner.GrantsSome(service)}
+	})
 	return result
 }
 
@@ -80,12 +82,6 @@ func (s *state) homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]st
 		homes = s.planners[family].Homes()
 	}
 	return homes, revision
-}
-
-// grantsSome tells whether an egress IP of a Service is granted.
-func (s *state) grantsSome(service plan.Service, family v1.IPFamily) (some bool) {
-	planned{state: s, family: family}.ask(func(planner *plan.Planner) { some = planner.GrantsSome(service) })
-	return some
 }
 
 func (p planned) Numbers() (result plan.Numbers) {
