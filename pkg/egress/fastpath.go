@@ -58,7 +58,7 @@ var (
 	fastPodsDesc = exported.GaugeDesc("fast_path_pods",
 		"Addresses of pods on this node whose established flows take the fast path, by IP family. No series where there is no fast path.", "ip_family")
 	fastPacketsDesc = exported.CounterDesc("fast_path_packets_total",
-		"Packets that took the fast path, by IP family and direction: sent to other nodes, left from here after other nodes had sent them, or own, which pods of this node sent and which left from here.", "ip_family", "direction")
+		"Packets that took the fast path, by IP family and direction: sent to other nodes, left from here after other nodes had sent them, own, which pods of this node sent and which left from here, or answers to pods, counted where they come in and on the pod's node.", "ip_family", "direction")
 	fastBytesDesc = exported.CounterDesc("fast_path_bytes_total",
 		"Bytes of the packets that took the fast path, by IP family and direction.", "ip_family", "direction")
 )
@@ -87,7 +87,7 @@ func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
 	for _, name := range families {
 		count := counts[kernel.Family(name)]
 		collected <- metrics.NewLazyConstMetric(fastPodsDesc, metrics.GaugeValue, float64(now.Pods[kernel.Family(name)]), string(name))
-		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own} {
+		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own, "answers": count.Answers} {
 			collected <- metrics.NewLazyConstMetric(fastPacketsDesc, metrics.CounterValue, float64(traffic.Packets), string(name), direction)
 			collected <- metrics.NewLazyConstMetric(fastBytesDesc, metrics.CounterValue, float64(traffic.Bytes), string(name), direction)
 		}

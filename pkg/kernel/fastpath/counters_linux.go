@@ -12,6 +12,8 @@ type Count struct {
 	Sent, Left Traffic
 	// Own is what pods of this node have sent that left from here.
 	Own Traffic
+	// Answers are those to pods' flows: here and on the pod's node, if that is another one.
+	Answers Traffic
 }
 
 // Traffic is an amount of packets, each segment of an aggregate counted, and of bytes, as the program had them: an aggregate has its
@@ -33,7 +35,7 @@ func (p *Path) Counts() (_ map[kernel.Family]Count, err error) {
 	counts := map[kernel.Family]Count{}
 	for i, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		var c Count
-		for j, traffic := range []*Traffic{&c.Sent, &c.Left, &c.Own} { // as in the program
+		for j, traffic := range []*Traffic{&c.Sent, &c.Left, &c.Own, &c.Answers} { // as in the program
 			if *traffic, err = read(uint32(2*j + i)); err != nil {
 				return nil, err
 			}

@@ -19,7 +19,7 @@ import (
 // What they cannot do is logged, and told by [Path.Status]: packets take the slow path then.
 type Path struct {
 	logger klog.Logger
-	own    bool
+	all    bool
 
 	mu       sync.Mutex
 	objects  programsObjects
@@ -39,14 +39,28 @@ type Path struct {
 type around struct {
 	// local are the node's own addresses; none before they have been read.
 	local []netip.Prefix
+	// at are the interfaces that addresses are on, and first those that flows get which leave by an interface, unless something else is said.
+	at    map[netip.Addr]int
+	first map[interfaceFamily]netip.Addr
 	// ipsec: it has policies of IPsec.
 	ipsec bool
+}
+
+// loopback is the index of every network namespace's loopback interface (LOOPBACK_IFINDEX): answers to its addresses come by another one.
+const loopback = 1
+
+// interfaceFamily is an interface, for one IP family.
+type interfaceFamily struct {
+	index  int
+	family kernel.Family
 }
 
 // family is what is known of one.
 type family struct {
 	name kernel.Family
 	ways map[Pod]int
+	// limited are the addresses of pods whose ways have been limited and not extended since.
+	limited map[netip.Addr]bool
 	Surroundings
 	// routes are those to nodes, as they were when these were first told of, or when all was written.
 	routes map[netip.Addr]route
@@ -64,9 +78,10 @@ type Status struct {
 	Pods map[kernel.Family]int
 }
 
-// Load loads the programs. With own it is for what leaves from the pods' own node, too. The error says why this kernel cannot.
-func Load(logger klog.Logger, own bool) (*Path, error) {
-	p := &Path{logger: logger, own: own, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}, failed: map[netip.Addr]bool{}}
+// Load loads the programs. With all it is for what leaves from the pods' own node, too, also of pods that are not bound. The error says
+// why this kernel cannot.
+func Load(logger klog.Logger, all bool) (*Path, error) {
+	p := &Path{logger: logger, all: all, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}, failed: map[netip.Addr]bool{}}
 	if err := load(&p.objects); err != nil {
 		return nil, err
 	}
@@ -74,8 +89,8 @@ func Load(logger klog.Logger, own bool) (*Path, error) {
 	return p, nil
 }
 
-// Own tells whether packets that leave from the pods' own node are to take the fast path, too.
-func (p *Path) Own() bool { return p.own }
+// All tells whether packets that leave from the pods' own node are to take the fast path, too.
+func (p *Path) All() bool { return p.all }
 
 // Close takes everything out of the kernel.
 func (p *Path) Close() error {
@@ -136,8 +151,9 @@ func (p *Path) Limit(name kernel.Family, c Change) {
 		return // nothing has been let in
 	}
 	var err error
-	for _, pod := range c.removed(f.ways) {
+	for _, pod := range c.changed(f.ways) {
 		delete(f.ways, pod)
+		f.limited[pod.Address] = true
 		err = errors.Join(err, p.lead(pod.Address))
 	}
 	if c.Surroundings != nil && !f.Equal(*c.Surroundings) {
@@ -163,7 +179,7 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 		return // the whole has not been let in yet
 	}
 	if f == nil {
-		f = &family{name: name, ways: map[Pod]int{}}
+		f = &family{name: name, ways: map[Pod]int{}, limited: map[netip.Addr]bool{}}
 		p.families[name] = f
 	}
 	same := c.Surroundings == nil || f.Equal(*c.Surroundings)
@@ -181,7 +197,17 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 	}
 	for pod, number := range c.Ways {
 		f.ways[pod] = number
-		err = errors.Join(err, p.lead(pod.Address))
+		f.limited[pod.Address] = true
+	}
+	extended := f.limited
+	f.limited = map[netip.Addr]bool{}
+	if c.Whole {
+		for address := range p.places {
+			extended[address] = true
+		}
+	}
+	for address := range extended {
+		err = errors.Join(err, p.lead(address))
 	}
 	if err = errors.Join(err, p.attach(false)); err != nil {
 		p.tell(err)
@@ -193,7 +219,7 @@ func look() (now around, err error) {
 	if now.ipsec, err = hasIPsec(); err != nil {
 		return around{}, err
 	}
-	now.local, err = localAddresses()
+	err = now.readAddresses()
 	return now, err
 }
 
@@ -238,18 +264,21 @@ func (p *Path) usable() (usable []*family) {
 // lead writes the way of a pod's address.
 func (p *Path) lead(address netip.Addr) (err error) {
 	var want way
-	if f := p.families[familyOf(address)]; f != nil {
-		want = wayOf(f.ways, p.places, address)
+	if f := p.families[familyOf(address)]; f != nil && !f.limited[address] {
+		want = wayOf(f.ways, p.places, address, p.all)
 	}
 	held := p.ways[address]
 	if held == want {
 		return nil
 	}
 	for protocol, place := range map[uint32]int{unix.IPPROTO_TCP: want.tcp, unix.IPPROTO_UDP: want.udp} {
-		before := programsPod{Interface: uint32(held.at), Protocol: protocol, Address: addressOf(address)}
-		now := programsPod{Interface: uint32(want.at), Protocol: protocol, Address: addressOf(address)}
-		err = errors.Join(err, p.tables.pods.set(before, 0, false))
-		err = errors.Join(err, p.tables.pods.set(now, uint32(max(place, 1)-1), place > 0))
+		pod := func(at int) programsPod {
+			return programsPod{Interface: uint32(at), Protocol: protocol, Address: addressOf(address)}
+		}
+		err = errors.Join(err, p.tables.pods.set(pod(held.at), 0, false))
+		for _, at := range []int{want.at, 0} {
+			err = errors.Join(err, p.tables.pods.set(pod(at), uint32(max(place, 1)-1), place > 0))
+		}
 	}
 	if err != nil { // the tables know what they hold
 		p.failed[address] = true
@@ -268,7 +297,7 @@ func (p *Path) lead(address netip.Addr) (err error) {
 // write has the kernel hold the surroundings: what keeps packets from the fast path first.
 func (p *Path) write() error {
 	w := wantedTables{
-		excluded: map[programsAddress]uint32{}, exclusions: map[programsNetwork]uint32{}, egressIPs: map[programsAddress]uint32{}, senders: map[programsSender]programsHardware{},
+		excluded: map[programsAddress]uint32{}, exclusions: map[programsNetwork]uint32{}, outsides: map[programsAddress]uint32{}, senders: map[programsSender]programsHardware{},
 		holders: map[uint32]programsHolder{}, settings: map[uint32]programsSettings{},
 	}
 	for _, prefix := range p.around.local {
@@ -277,6 +306,13 @@ func (p *Path) write() error {
 	var err error
 	for _, f := range p.usable() {
 		err = errors.Join(err, w.add(f))
+		if shared := p.around.first[interfaceFamily{f.Uplink.Index, f.name}]; p.all && shared.IsValid() && !f.Exclusions[netip.PrefixFrom(shared, shared.BitLen())] {
+			w.outsides[addressOf(shared)] = unbound
+		}
+	}
+	if s, ok := w.settings[0]; ok && p.all {
+		s.All = 1
+		w.settings[0] = s
 	}
 	return errors.Join(err, p.tables.write(w))
 }
@@ -285,13 +321,21 @@ func (p *Path) write() error {
 func (p *Path) attach(again bool) error {
 	uplinks := map[int]*ebpf.Program{}
 	for _, f := range p.usable() {
-		switch {
-		case len(f.EgressIPs) == 0 || len(f.Senders) == 0: // nothing is sent here
-		case f.Uplink.Tunnel > 0:
+		takes := len(f.EgressIPs) > 0 && len(f.Senders) > 0
+		if !takes && len(f.Holders) == 0 && !p.all {
+			continue // nothing is sent here, and nothing answered that was sent from here
+		}
+		for egressIP := range f.EgressIPs {
+			if at := p.around.at[egressIP]; at > loopback {
+				uplinks[at] = p.objects.FromOutside
+			}
+		}
+		uplinks[f.Uplink.Index] = p.objects.FromNeighbour
+		if f.Uplink.Tunnel > 0 {
 			uplinks[f.Uplink.Index] = p.objects.FromNode
+		}
+		if f.Uplink.Tunnel > 0 && takes {
 			uplinks[f.Uplink.Tunnel] = p.objects.FromTunnel
-		default:
-			uplinks[f.Uplink.Index] = p.objects.FromNeighbour
 		}
 	}
 	return p.hooks.follow(uplinks, p.objects.FromPod, again)

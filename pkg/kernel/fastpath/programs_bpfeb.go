@@ -75,6 +75,7 @@ type programsSettings struct {
 	Hz             uint32
 	TcpEstablished uint32
 	UdpStream      uint32
+	All            uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -83,15 +84,16 @@ type programsSettings struct {
 const (
 	programsMapCounters       = "counters"
 	programsMapCurrent        = "current"
-	programsMapEgressIps      = "egress_ips"
 	programsMapExcluded       = "excluded"
 	programsMapExclusions     = "exclusions"
 	programsMapHolders        = "holders"
+	programsMapOutsides       = "outsides"
 	programsMapPods           = "pods"
 	programsMapRenewed        = "renewed"
 	programsMapSenders        = "senders"
 	programsProgFromNeighbour = "from_neighbour"
 	programsProgFromNode      = "from_node"
+	programsProgFromOutside   = "from_outside"
 	programsProgFromPod       = "from_pod"
 	programsProgFromTunnel    = "from_tunnel"
 )
@@ -140,6 +142,7 @@ type programsSpecs struct {
 type programsProgramSpecs struct {
 	FromNeighbour *ebpf.ProgramSpec `ebpf:"from_neighbour"`
 	FromNode      *ebpf.ProgramSpec `ebpf:"from_node"`
+	FromOutside   *ebpf.ProgramSpec `ebpf:"from_outside"`
 	FromPod       *ebpf.ProgramSpec `ebpf:"from_pod"`
 	FromTunnel    *ebpf.ProgramSpec `ebpf:"from_tunnel"`
 }
@@ -150,10 +153,10 @@ type programsProgramSpecs struct {
 type programsMapSpecs struct {
 	Counters   *ebpf.MapSpec `ebpf:"counters"`
 	Current    *ebpf.MapSpec `ebpf:"current"`
-	EgressIps  *ebpf.MapSpec `ebpf:"egress_ips"`
 	Excluded   *ebpf.MapSpec `ebpf:"excluded"`
 	Exclusions *ebpf.MapSpec `ebpf:"exclusions"`
 	Holders    *ebpf.MapSpec `ebpf:"holders"`
+	Outsides   *ebpf.MapSpec `ebpf:"outsides"`
 	Pods       *ebpf.MapSpec `ebpf:"pods"`
 	Renewed    *ebpf.MapSpec `ebpf:"renewed"`
 	Senders    *ebpf.MapSpec `ebpf:"senders"`
@@ -187,10 +190,10 @@ func (o *programsObjects) Close() error {
 type programsMaps struct {
 	Counters   *ebpf.Map `ebpf:"counters"`
 	Current    *ebpf.Map `ebpf:"current"`
-	EgressIps  *ebpf.Map `ebpf:"egress_ips"`
 	Excluded   *ebpf.Map `ebpf:"excluded"`
 	Exclusions *ebpf.Map `ebpf:"exclusions"`
 	Holders    *ebpf.Map `ebpf:"holders"`
+	Outsides   *ebpf.Map `ebpf:"outsides"`
 	Pods       *ebpf.Map `ebpf:"pods"`
 	Renewed    *ebpf.Map `ebpf:"renewed"`
 	Senders    *ebpf.Map `ebpf:"senders"`
@@ -200,10 +203,10 @@ func (m *programsMaps) Close() error {
 	return _ProgramsClose(
 		m.Counters,
 		m.Current,
-		m.EgressIps,
 		m.Excluded,
 		m.Exclusions,
 		m.Holders,
+		m.Outsides,
 		m.Pods,
 		m.Renewed,
 		m.Senders,
@@ -222,6 +225,7 @@ type programsVariables struct {
 type programsPrograms struct {
 	FromNeighbour *ebpf.Program `ebpf:"from_neighbour"`
 	FromNode      *ebpf.Program `ebpf:"from_node"`
+	FromOutside   *ebpf.Program `ebpf:"from_outside"`
 	FromPod       *ebpf.Program `ebpf:"from_pod"`
 	FromTunnel    *ebpf.Program `ebpf:"from_tunnel"`
 }
@@ -230,6 +234,7 @@ func (p *programsPrograms) Close() error {
 	return _ProgramsClose(
 		p.FromNeighbour,
 		p.FromNode,
+		p.FromOutside,
 		p.FromPod,
 		p.FromTunnel,
 	)

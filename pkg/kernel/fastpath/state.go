@@ -14,6 +14,9 @@ const (
 	Here    = 0
 )
 
+// unbound is in the kernel's maps in the place of a holder, as in the programs.
+const unbound = 2 * Numbers
+
 // Pod is whose packets of one protocol, or of all, take a way.
 type Pod struct {
 	Address  netip.Addr
@@ -108,34 +111,38 @@ type Change struct {
 	Surroundings *Surroundings
 }
 
-// removed returns the pods whose ways are not what they were.
-func (c Change) removed(before map[Pod]int) []Pod {
-	removed := slices.Clone(c.Gone)
+// changed returns the pods whose ways are not what they were.
+func (c Change) changed(before map[Pod]int) []Pod {
+	changed := slices.Clone(c.Gone)
 	for pod, number := range c.Ways {
-		if was, led := before[pod]; led && was != number {
-			removed = append(removed, pod)
+		if !has(before, pod, number) {
+			changed = append(changed, pod)
 		}
 	}
 	if c.Whole {
 		for pod := range before {
 			if _, led := c.Ways[pod]; !led {
-				removed = append(removed, pod)
+				changed = append(changed, pod)
 			}
 		}
 	}
-	return removed
+	return changed
 }
 
-// way is that of a pod's address: the interface behind which it is, and the places of its holders among all, plus one; 0 for none.
+// way is that of a pod's address: the interface behind which it is, and the places of its holders among all, or that it is unbound, plus
+// one; 0 for none.
 type way struct{ at, tcp, udp int }
 
-// wayOf returns the way of an address.
-func wayOf(ways map[Pod]int, places map[netip.Addr]int, address netip.Addr) way {
+// wayOf returns the way of an address. all: pods without one are unbound, and take the fast path, too.
+func wayOf(ways map[Pod]int, places map[netip.Addr]int, address netip.Addr, all bool) way {
 	of := func(protocol kernel.Protocol) int {
 		for _, pod := range []Pod{{address, protocol}, {address, kernel.All}} {
 			if number, led := ways[pod]; led {
 				return placeOf(familyOf(address), number) + 1
 			}
+		}
+		if all {
+			return unbound + 1
 		}
 		return 0
 	}

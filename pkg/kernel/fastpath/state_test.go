@@ -45,8 +45,8 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// TestChange_Removed: what goes, or gets another way, or is not among all that there are.
-func TestChange_Removed(t *testing.T) {
+// TestChange_Changed: what goes, or gets a way or another one, or is not among all that there are.
+func TestChange_Changed(t *testing.T) {
 	tcp, udp, other := Pod{one, kernel.TCP}, Pod{one, kernel.UDP}, Pod{two, kernel.All}
 	before := map[Pod]int{tcp: 1, udp: 2, other: 3}
 	for name, test := range map[string]struct {
@@ -56,9 +56,10 @@ func TestChange_Removed(t *testing.T) {
 		"nothing":     {Change{Ways: map[Pod]int{tcp: 1}}, nil},
 		"gone":        {Change{Gone: []Pod{udp}}, []Pod{udp}},
 		"another way": {Change{Ways: map[Pod]int{tcp: 2}}, []Pod{tcp}},
+		"its first":   {Change{Ways: map[Pod]int{{two, kernel.TCP}: 2}}, []Pod{{two, kernel.TCP}}},
 		"all":         {Change{Whole: true, Ways: map[Pod]int{tcp: 1, udp: 3}}, []Pod{udp, other}},
 	} {
-		got := test.change.removed(before)
+		got := test.change.changed(before)
 		slices.SortFunc(got, func(a, b Pod) int { return cmpPods(a, b) })
 		if diff := cmp.Diff(test.want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -78,12 +79,15 @@ func TestWayOf(t *testing.T) {
 	ways := map[Pod]int{{one, kernel.TCP}: 1, {two, kernel.All}: Here, {six, kernel.UDP}: 1}
 	places := map[netip.Addr]int{one: 7, six: 8}
 	for address, want := range map[netip.Addr]way{one: {7, 2, 0}, two: {}, six: {8, 0, Numbers + 2}} {
-		if got := wayOf(ways, places, address); got != want {
+		if got := wayOf(ways, places, address, false); got != want {
 			t.Errorf("%s: got %+v, want %+v", address, got, want)
 		}
 	}
 	places[two] = 9
-	if got, want := wayOf(ways, places, two), (way{9, 1, 1}); got != want {
+	if got, want := wayOf(ways, places, two, false), (way{9, 1, 1}); got != want {
 		t.Errorf("%s: got %+v, want %+v", two, got, want)
+	}
+	if got, want := wayOf(ways, places, one, true), (way{7, 2, unbound + 1}); got != want {
+		t.Errorf("%s, where all is taken: got %+v, want %+v", one, got, want)
 	}
 }

@@ -79,14 +79,14 @@ type tables struct {
 	holders    mirror[uint32, programsHolder]
 	excluded   mirror[programsAddress, uint32]
 	exclusions mirror[programsNetwork, uint32]
-	egressIPs  mirror[programsAddress, uint32]
+	outsides   mirror[programsAddress, uint32]
 	senders    mirror[programsSender, programsHardware]
 }
 
 func tablesOf(o *programsObjects) tables {
 	return tables{
 		settings: mirrorOf[uint32, programsSettings](o.Current), pods: mirrorOf[programsPod, uint32](o.Pods), holders: mirrorOf[uint32, programsHolder](o.Holders),
-		excluded: mirrorOf[programsAddress, uint32](o.Excluded), exclusions: mirrorOf[programsNetwork, uint32](o.Exclusions), egressIPs: mirrorOf[programsAddress, uint32](o.EgressIps),
+		excluded: mirrorOf[programsAddress, uint32](o.Excluded), exclusions: mirrorOf[programsNetwork, uint32](o.Exclusions), outsides: mirrorOf[programsAddress, uint32](o.Outsides),
 		senders: mirrorOf[programsSender, programsHardware](o.Senders),
 	}
 }
@@ -95,14 +95,14 @@ func tablesOf(o *programsObjects) tables {
 // If that fails nothing else is let in.
 func (t *tables) write(want wantedTables) error {
 	if err := errors.Join(
-		t.settings.shrink(want.settings), t.holders.shrink(want.holders), t.egressIPs.shrink(want.egressIPs), t.senders.shrink(want.senders),
+		t.settings.shrink(want.settings), t.holders.shrink(want.holders), t.outsides.shrink(want.outsides), t.senders.shrink(want.senders),
 		t.excluded.grow(want.excluded), t.exclusions.grow(want.exclusions),
 	); err != nil {
 		return errors.Join(err, t.settings.shrink(nil))
 	}
 	return errors.Join(
 		t.excluded.shrink(want.excluded), t.exclusions.shrink(want.exclusions),
-		t.senders.grow(want.senders), t.egressIPs.grow(want.egressIPs), t.holders.grow(want.holders), t.settings.grow(want.settings),
+		t.senders.grow(want.senders), t.outsides.grow(want.outsides), t.holders.grow(want.holders), t.settings.grow(want.settings),
 	)
 }
 
@@ -112,7 +112,7 @@ type wantedTables struct {
 	holders    map[uint32]programsHolder
 	excluded   map[programsAddress]uint32
 	exclusions map[programsNetwork]uint32
-	egressIPs  map[programsAddress]uint32
+	outsides   map[programsAddress]uint32
 	senders    map[programsSender]programsHardware
 }
 
@@ -123,7 +123,7 @@ func (w wantedTables) add(f *family) error {
 		w.exclude(prefix)
 	}
 	for address := range s.EgressIPs {
-		w.egressIPs[addressOf(address)] = 0
+		w.outsides[addressOf(address)] = 0
 	}
 	direct := s.Uplink.Tunnel == 0
 	for node, at := range s.Senders {
@@ -235,27 +235,37 @@ func hasIPsec() (has bool, err error) {
 	return has, nil
 }
 
-// localAddresses returns this node's own addresses, and those that no packet to the outside has.
-func localAddresses() (local []netip.Prefix, err error) {
+// readAddresses reads this node's own addresses. local has those that no packet to the outside has, too.
+func (a *around) readAddresses() error {
 	var addresses []netlink.Addr
 	if err := changes.Outlast(func() (err error) {
 		addresses, err = netlink.AddrList(nil, netlink.FAMILY_ALL)
 		return err
 	}); err != nil {
-		return nil, fmt.Errorf("list this node's addresses: %w", err)
+		return fmt.Errorf("list this node's addresses: %w", err)
 	}
 	for _, text := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "::1/128", "fe80::/10", "ff00::/8"} {
-		local = append(local, netip.MustParsePrefix(text))
+		a.local = append(a.local, netip.MustParsePrefix(text))
 	}
-	for _, a := range addresses {
-		for _, ip := range []net.IP{a.IP, a.Broadcast} {
+	a.at, a.first = map[netip.Addr]int{}, map[interfaceFamily]netip.Addr{}
+	for _, has := range addresses {
+		for _, ip := range []net.IP{has.IP, has.Broadcast} {
 			if address, ok := netip.AddrFromSlice(ip); ok {
 				address = address.Unmap()
-				local = append(local, netip.PrefixFrom(address, address.BitLen()))
+				a.local = append(a.local, netip.PrefixFrom(address, address.BitLen()))
 			}
 		}
+		address, ok := netip.AddrFromSlice(has.IP)
+		if address = address.Unmap(); !ok {
+			continue
+		}
+		a.at[address] = has.LinkIndex
+		of := interfaceFamily{has.LinkIndex, familyOf(address)}
+		if isShared := has.Scope == unix.RT_SCOPE_UNIVERSE && has.Flags&unix.IFA_F_DEPRECATED == 0; isShared && !a.first[of].IsValid() {
+			a.first[of] = address
+		}
 	}
-	return local, nil
+	return nil
 }
 
 // addressOf returns an address as the maps have it.

@@ -88,7 +88,7 @@ func (w *Writer) leadOne(change *fastpath.Change, key table.Key, ways, sources s
 	switch {
 	case leads && id.As4()[1] <= maxNumber:
 		change.Ways[pod] = int(id.As4()[1])
-	case bound && !leads && w.fast.Own():
+	case bound && !leads && w.fast.All():
 		change.Ways[pod] = fastpath.Here
 	default:
 		change.Gone = append(change.Gone, pod)

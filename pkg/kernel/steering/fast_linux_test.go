@@ -138,12 +138,14 @@ func TestFast_EstablishedFlows(t *testing.T) {
 	}
 }
 
-// goesOn fails unless packets of an established flow of the first pod take the fast path on both nodes, or none does.
+// goesOn fails unless packets of an established flow of the first pod and their answers take the fast path on both nodes, or no packet does.
+// Answers need no tunnel.
 func (c *cluster) goesOn(protocol string, taken bool) {
 	c.Helper()
 	flow := c.stream(protocol)
 	source, holder := c.nodes[0], c.nodes[1]
 	sent, left := source.counts().Sent.Packets, holder.counts().Left.Packets
+	answered, delivered := holder.counts().Answers.Packets, source.counts().Answers.Packets
 	const questions = 10
 	for range questions {
 		c.asks(flow, c.egressIP)
@@ -151,6 +153,10 @@ func (c *cluster) goesOn(protocol string, taken bool) {
 	sent, left = source.counts().Sent.Packets-sent, holder.counts().Left.Packets-left
 	if taken && (sent < questions || left < questions) || !taken && sent+left > 0 {
 		c.Errorf("%s: %d packets took the fast path to the holder, and %d from there, of %d; want all: %v", protocol, sent, left, questions, taken)
+	}
+	answered, delivered = holder.counts().Answers.Packets-answered, source.counts().Answers.Packets-delivered
+	if taken && (answered < questions || delivered < questions) || !taken && answered+delivered > 0 {
+		c.Errorf("%s: %d answers took the fast path to the pod's node, and %d from there, of %d; want all: %v", protocol, answered, delivered, questions, taken)
 	}
 }
 
@@ -161,14 +167,54 @@ func TestFast_Own(t *testing.T) {
 		c.holdsOn(0, c.egressIP)
 		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
 		flow := c.stream("tcp")
-		before := c.nodes[0].counts().Own.Packets
-		for range 10 {
-			c.asks(flow, c.egressIP)
-		}
-		if own := c.nodes[0].counts().Own.Packets - before; own < 10 {
-			t.Errorf("%d packets took the fast path, want 10", own)
-		}
+		c.leavesFast(flow, c.egressIP)
 	})
+}
+
+// leavesFast fails unless packets of a flow of the first pod leave from its own node by the fast path, seen as want, and the answers take it.
+func (c *cluster) leavesFast(flow *lab.Flow, want netip.Addr) {
+	c.Helper()
+	const questions = 10
+	before := c.nodes[0].counts()
+	for range questions {
+		c.asks(flow, want)
+	}
+	after := c.nodes[0].counts()
+	if own, answers := after.Own.Packets-before.Own.Packets, after.Answers.Packets-before.Answers.Packets; own < questions || answers < questions {
+		c.Errorf("%d packets took the fast path, and %d answers, want %d of each", own, answers, questions)
+	}
+}
+
+// TestFast_Unbound: pods that are not bound share the node's own address. When one is bound, or not any more, its flows leave the fast path,
+// also those that conntrack still knows.
+func TestFast_Unbound(t *testing.T) {
+	onFastWays(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.holdsOn(0, c.egressIP)
+		c.steer(nil, nil)
+		shared := c.addr(c.nodes[0].host)
+		flow := c.stream("tcp")
+		c.asks(flow, shared)
+		c.leavesFast(flow, shared)
+
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
+		c.leavesSlow(flow)
+		flow = c.stream("tcp")
+		c.leavesFast(flow, c.egressIP)
+
+		c.steer(nil, nil)
+		c.leavesSlow(flow)
+	})
+}
+
+// leavesSlow fails if a packet of a flow of the first pod leaves from its own node by the fast path.
+func (c *cluster) leavesSlow(flow *lab.Flow) {
+	c.Helper()
+	before := c.nodes[0].counts().Own.Packets
+	_, _ = flow.Ask(c.Context()) // it may be dropped
+	if own := c.nodes[0].counts().Own.Packets - before; own > 0 {
+		c.Errorf("%d packets took the fast path, want none", own)
+	}
 }
 
 // streamAfter is when conntrack takes datagrams for a stream, which is after two seconds of the kernel's own clock.

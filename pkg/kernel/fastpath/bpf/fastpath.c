@@ -45,6 +45,7 @@ struct sk_buff { u8 encapsulation : 1, ip_summed : 2; };
 enum { SEEN_REPLY = 1 << 1, ASSURED = 1 << 2, CONFIRMED = 1 << 3, SRC_NAT = 1 << 4, DST_NAT = 1 << 5, SEQ_ADJUST = 1 << 6, DYING = 1 << 9, HELPER = 1 << 13 };
 enum { TCP_ESTABLISHED = 3, BE_LIBERAL = 8, MAXACK_SET = 32 };
 enum { CHECKSUM_PARTIAL = 3 };
+enum { HOLDERS = 64, UNBOUND = 2 * HOLDERS };
 
 struct ct_opts { s32 netns_id, error; u8 l4proto, dir, reserved[2]; };
 extern struct nf_conn *bpf_skb_ct_lookup(struct __sk_buff *, struct bpf_sock_tuple *, u32, struct ct_opts *, u32) __ksym;
@@ -74,6 +75,7 @@ struct settings {
 	u32 hz;              // of conntrack's timeouts
 	u32 tcp_established; // conntrack's timeout, in seconds
 	u32 udp_stream;      // the same
+	u32 all;             // what leaves from the pods' own node is taken, too
 };
 struct pod { u32 interface; u32 protocol; struct address address; };
 struct holder {
@@ -89,20 +91,20 @@ struct counter { u64 packets, bytes; };
 struct datagrams { struct address from, to; __be16 from_port, to_port; };
 
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct settings); } current SEC(".maps");
-// The bound pods behind their interfaces, and the place among holders of the node that has their egress IP: a place of nobody if that is
-// this node.
+// The pods behind their interfaces, and the place among holders of the node that has their egress IP: a place of nobody if that is this
+// node, and unbound if they have none. Each is there for any interface, too, which is 0: answers go by the routes.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct pod); __type(value, u32); } pods SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2 * 64); __type(key, u32); __type(value, struct holder); } holders SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2 * HOLDERS); __type(key, u32); __type(value, struct holder); } holders SEC(".maps");
 // Where packets do not leave from an egress IP: single addresses, and networks.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } excluded SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct network); __type(value, u32); } exclusions SEC(".maps");
-// The egress IPs that arrivals get here.
-struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } egress_ips SEC(".maps");
+// The addresses that flows get here: egress IPs, with 0, and those that unbound pods share with this node, with unbound.
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } outsides SEC(".maps");
 // The nodes that may send steered packets here.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 16384); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct sender); __type(value, struct hardware); } senders SEC(".maps");
 // When a flow of UDP was last left to the slow path, by jiffies. It decides nothing: what is forgotten goes there sooner.
 struct { __uint(type, BPF_MAP_TYPE_LRU_HASH); __uint(max_entries, 65536); __type(key, struct datagrams); __type(value, u64); } renewed SEC(".maps");
-enum { SENT, LEFT, OWN, COUNTERS };
+enum { SENT, LEFT, OWN, ANSWERS, COUNTERS };
 struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 2 * COUNTERS); __type(key, u32); __type(value, struct counter); } counters SEC(".maps");
 
 // packet is what is known of one.
@@ -117,8 +119,10 @@ struct packet {
 	__be16 from_port, to_port;
 };
 
-// flow is what conntrack knows of one.
-struct flow { struct address outside; __be16 port; u32 snatted; };
+// flow is what conntrack knows of one: what packets of a direction get in place of their source, or answers in place of their destination.
+struct flow { struct address address; __be16 port; u32 snatted; };
+// Directions of a flow (enum ip_conntrack_dir).
+enum { ORIGINAL, ANSWER };
 
 static __always_inline void map_ipv4(struct address *a, __be32 ip)
 {
@@ -202,10 +206,10 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 #define TCP_RETRANS 3
 
 // lookup asks conntrack for the flow of a packet, and returns whether the packet may be taken: the flow is established, and the packet is
-// of the direction that began it. A flow of UDP needs a packet that takes the slow path before conntrack forgets it: that renews all that is
+// of this direction. A flow of UDP needs a packet that takes the slow path before conntrack forgets it: that renews all that is
 // remembered of it. Of one of TCP the timeout is renewed here, for there may be five days to it. A connection that was taken up in its middle is for
 // package conntrack to judge, until conntrack has seen what the far side acknowledges: it may have another one's port.
-static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, struct packet *p, struct flow *f)
+static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, struct packet *p, u32 direction, struct flow *f)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct ct_opts opts = { .netns_id = -1, .l4proto = p->protocol };
@@ -227,7 +231,7 @@ static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, str
 		return 0;
 	u32 status = ct->status;
 	s32 left = ct->timeout - (u32)bpf_jiffies64();
-	int taken = opts.dir == 0 && (status & (SEEN_REPLY | ASSURED | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | ASSURED | CONFIRMED);
+	int taken = opts.dir == direction && (status & (SEEN_REPLY | ASSURED | CONFIRMED | DST_NAT | SEQ_ADJUST | DYING | HELPER)) == (SEEN_REPLY | ASSURED | CONFIRMED);
 	if (p->protocol == TCP) {
 		const u8 flags = ct->proto.tcp.seen[0].flags, answered = ct->proto.tcp.seen[1].flags;
 		taken = taken && ct->proto.tcp.state == TCP_ESTABLISHED && ct->proto.tcp.retrans < TCP_RETRANS && left > (s32)(TCP_ENDS * s->hz) &&
@@ -238,14 +242,20 @@ static __always_inline int lookup(struct __sk_buff *skb, struct settings *s, str
 		taken = taken && left > (s32)(s->udp_stream * s->hz / 2);
 	}
 	f->snatted = status & SRC_NAT;
-	f->port = ct->tuplehash[1].tuple.dst.u.all;
-	if (p->v6) {
-		f->outside.words[0] = ct->tuplehash[1].tuple.dst.u3.all[0];
-		f->outside.words[1] = ct->tuplehash[1].tuple.dst.u3.all[1];
-		f->outside.words[2] = ct->tuplehash[1].tuple.dst.u3.all[2];
-		f->outside.words[3] = ct->tuplehash[1].tuple.dst.u3.all[3];
+	union nf_inet_addr *other;
+	if (direction == ORIGINAL) {
+		other = &ct->tuplehash[1].tuple.dst.u3;
+		f->port = ct->tuplehash[1].tuple.dst.u.all;
 	} else {
-		map_ipv4(&f->outside, ct->tuplehash[1].tuple.dst.u3.all[0]);
+		other = &ct->tuplehash[0].tuple.src.u3;
+		f->port = ct->tuplehash[0].tuple.src.u.all;
+	}
+	if (p->v6) {
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			f->address.words[i] = other->all[i];
+	} else {
+		map_ipv4(&f->address, other->all[0]);
 	}
 	bpf_ct_release(ct);
 	return taken;
@@ -268,9 +278,9 @@ static __always_inline u16 add(u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-// hop takes one from the TTL of the packet at an offset, and writes another source address into its header if it is given one. It
-// returns 0 if the packet is not there.
-static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, struct address *from)
+// hop takes one from the TTL of the packet at an offset, and writes into its header another source address, or of an answer another
+// destination, if it is given one. It returns 0 if the packet is not there.
+static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, u32 direction, struct address *other)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	if (p->v6) {
@@ -280,8 +290,8 @@ static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, 
 		const u16 before = *(u16 *)&v6->protocol;
 		v6->ttl--;
 		const u16 now = *(u16 *)&v6->protocol;
-		if (from)
-			__builtin_memcpy(v6->from, from, sizeof(*from));
+		if (other)
+			__builtin_memcpy(direction == ORIGINAL ? v6->from : v6->to, other, sizeof(*other));
 		bpf_csum_update(skb, (u16)~before + now); // IPv4's header has a checksum, which makes up for that
 		return 1;
 	}
@@ -291,10 +301,13 @@ static __always_inline int hop(struct __sk_buff *skb, struct packet *p, u32 at, 
 	u32 sum = (u16)~v4->checksum + (u16)~*(u16 *)&v4->ttl;
 	v4->ttl--;
 	sum += *(u16 *)&v4->ttl;
-	if (from) {
-		u32 before = ~v4->from;
-		sum += (before & 0xffff) + (before >> 16) + (from->words[3] & 0xffff) + (from->words[3] >> 16);
-		v4->from = from->words[3];
+	if (other) {
+		const u32 before = ~(direction == ORIGINAL ? v4->from : v4->to), now = other->words[3];
+		sum += (before & 0xffff) + (before >> 16) + (now & 0xffff) + (now >> 16);
+		if (direction == ORIGINAL)
+			v4->from = now;
+		else
+			v4->to = now;
 	}
 	v4->checksum = ~add(sum);
 	return 1;
@@ -344,32 +357,40 @@ static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struc
 	__builtin_memcpy(inner->to, h->hardware, sizeof(inner->to));
 	__builtin_memcpy(inner->from, h->own, sizeof(inner->from));
 	inner->type = p->v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
-	if (!hop(skb, p, sizeof(*o) + sizeof(*inner), 0))
+	if (!hop(skb, p, sizeof(*o) + sizeof(*inner), ORIGINAL, 0))
 		return TCX_DROP;
 	count(skb, p, SENT);
 	return redirect(&to);
 }
 
-// leave gives a packet of a pod, here or on another node, the source that its flow has, and sends it out. strip is what is in front of it.
-static __always_inline int leave(struct __sk_buff *skb, struct settings *s, struct packet *p, u32 strip, u32 what)
+// is_ours tells whether a flow's packets are to be taken here that get this address outside: an egress IP, or this node's own for those of
+// an unbound pod.
+static __always_inline int is_ours(struct address *outside, u32 unbound)
 {
-	struct flow f;
-	if (!lookup(skb, s, p, &f) || !f.snatted || !bpf_map_lookup_elem(&egress_ips, &f.outside))
-		return TCX_NEXT;
+	u32 *whose = bpf_map_lookup_elem(&outsides, outside);
+	return whose && *whose == unbound;
+}
+
+// forward gives a packet the source that its flow has, or an answer the destination, and sends it on by the routes. strip is what is in front
+// of it, and only the interface that it has to leave by, if it is not 0.
+static __always_inline int forward(struct __sk_buff *skb, struct packet *p, struct flow *f, u32 direction, u32 only, u32 strip, u32 what)
+{
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	const u32 partial = (strip || p->v6) && BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
 	if (strip && (skb->gso_size || (partial && BPF_CORE_READ_BITFIELD(kernel, encapsulation))))
 		return TCX_NEXT; // the kernel alone can tell an interface that what is to be summed, or cut, is not wrapped any more
 	struct bpf_fib_lookup to = { .family = p->v6 ? AF_INET6 : AF_INET, .l4_protocol = p->protocol, .ifindex = skb->ifindex, .tot_len = p->length,
 		.sport = p->from_port, .dport = p->to_port };
+	struct address *destination = direction == ORIGINAL ? &p->to : &f->address, *before = direction == ORIGINAL ? &p->from : &p->to;
+	const __be16 port = direction == ORIGINAL ? p->from_port : p->to_port;
 	if (p->v6) {
 		__builtin_memcpy(to.ipv6_src, &p->from, sizeof(p->from));
-		__builtin_memcpy(to.ipv6_dst, &p->to, sizeof(p->to));
+		__builtin_memcpy(to.ipv6_dst, destination, sizeof(*destination));
 	} else {
 		to.ipv4_src = p->from.words[3];
-		to.ipv4_dst = p->to.words[3];
+		to.ipv4_dst = destination->words[3];
 	}
-	if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_SKIP_NEIGH))
+	if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_SKIP_NEIGH) || (only && to.ifindex != only))
 		return TCX_NEXT;
 	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, p->v6 ? DECAP_L3_IPV6 : 0))
 		return TCX_NEXT;
@@ -379,20 +400,64 @@ static __always_inline int leave(struct __sk_buff *skb, struct settings *s, stru
 	if (p->v6) {
 #pragma unroll
 		for (int i = 0; i < 3; i++)
-			bpf_l4_csum_replace(skb, sum, p->from.words[i], f.outside.words[i], flags | 4);
+			bpf_l4_csum_replace(skb, sum, before->words[i], f->address.words[i], flags | 4);
 	}
-	bpf_l4_csum_replace(skb, sum, p->from.words[3], f.outside.words[3], flags | 4);
-	if (f.port != p->from_port)
-		bpf_l4_csum_replace(skb, sum, p->from_port, f.port, (flags & BPF_F_MARK_MANGLED_0) | 2);
-	if (!hop(skb, p, sizeof(struct ethernet), &f.outside))
+	bpf_l4_csum_replace(skb, sum, before->words[3], f->address.words[3], flags | 4);
+	if (f->port != port)
+		bpf_l4_csum_replace(skb, sum, port, f->port, (flags & BPF_F_MARK_MANGLED_0) | 2);
+	if (!hop(skb, p, sizeof(struct ethernet), direction, &f->address))
 		return TCX_DROP;
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ports *ports = data + l4;
 	if ((void *)(ports + 1) > end)
 		return TCX_DROP;
-	ports->from = f.port;
+	if (direction == ORIGINAL)
+		ports->from = f->port;
+	else
+		ports->to = f->port;
 	count(skb, p, what);
 	return redirect(&to);
+}
+
+// leave sends out a packet of a pod, here or on another node, from the address that its flow has. unbound is UNBOUND for that of an unbound
+// pod.
+static __always_inline int leave(struct __sk_buff *skb, struct settings *s, struct packet *p, u32 unbound, u32 strip, u32 what)
+{
+	struct flow f;
+	if (!lookup(skb, s, p, ORIGINAL, &f) || !f.snatted || !is_ours(&f.address, unbound))
+		return TCX_NEXT;
+	return forward(skb, p, &f, ORIGINAL, 0, strip, what);
+}
+
+// is_excluded tells whether what is for an address leaves from no egress IP.
+static __always_inline int is_excluded(struct address *address)
+{
+	struct network network = { .bits = 128, .address = *address };
+	return bpf_map_lookup_elem(&excluded, address) || bpf_map_lookup_elem(&exclusions, &network);
+}
+
+// answer sends on an answer to a pod's flow. One to an address that flows get here goes to the pod, wherever that is; only to another node
+// unless all is taken. One to a pod of this node has been through the node that its flow leaves from.
+static __always_inline int answer(struct __sk_buff *skb, struct settings *s, struct packet *p)
+{
+	struct flow f;
+	struct pod pod = { .protocol = p->protocol, .address = p->to };
+	u32 *whose = bpf_map_lookup_elem(&outsides, &p->to), *number;
+	if (!whose) {
+		number = bpf_map_lookup_elem(&pods, &pod);
+		if (!number || !(*number & (HOLDERS - 1)) || is_excluded(&p->from) || !lookup(skb, s, p, ANSWER, &f) || f.snatted)
+			return TCX_NEXT;
+		return forward(skb, p, &f, ANSWER, 0, 0, ANSWERS);
+	}
+	if (!lookup(skb, s, p, ANSWER, &f) || !f.snatted)
+		return TCX_NEXT;
+	if (*whose) {
+		pod.address = f.address;
+		number = bpf_map_lookup_elem(&pods, &pod);
+		if (!number || *number != UNBOUND)
+			return TCX_NEXT;
+	}
+	return forward(skb, p, &f, ANSWER, s->all ? 0 : s->uplink, 0, ANSWERS);
 }
 
 // renews returns whether a datagram has to take the slow path, so that package steering does not forget its flow.
@@ -422,13 +487,10 @@ int from_pod(struct __sk_buff *skb)
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	if (!number || (skb->gso_size && BPF_CORE_READ_BITFIELD(kernel, encapsulation))) // a tunnel of the pod's own
 		return TCX_NEXT;
-	if (!(*number & 63))
-		return leave(skb, s, &p, 0, OWN);
-	struct network to = { .bits = 128, .address = p.to };
-	if (bpf_map_lookup_elem(&excluded, &p.to) || bpf_map_lookup_elem(&exclusions, &to))
-		return TCX_NEXT;
+	if (!(*number & (HOLDERS - 1)))
+		return leave(skb, s, &p, *number & UNBOUND, 0, OWN);
 	struct holder *h = bpf_map_lookup_elem(&holders, number);
-	if (!h || !(h->node.words[0] | h->node.words[3]) || !lookup(skb, s, &p, &f) || f.snatted ||
+	if (!h || !(h->node.words[0] | h->node.words[3]) || is_excluded(&p.to) || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
 	    (p.protocol == UDP && renews(s, &p)))
 		return TCX_NEXT;
 	if (!h->direct)
@@ -438,13 +500,25 @@ int from_pod(struct __sk_buff *skb)
 		__builtin_memcpy(next.ipv6_dst, &h->node, sizeof(h->node));
 	else
 		next.ipv4_dst = h->node.words[3];
-	if (p.length > s->mtu || !hop(skb, &p, sizeof(struct ethernet), 0))
+	if (p.length > s->mtu || !hop(skb, &p, sizeof(struct ethernet), ORIGINAL, 0))
 		return TCX_NEXT;
 	count(skb, &p, SENT);
 	return redirect(&next);
 }
 
-// from_node is at the uplink of a node with a tunnel. It takes what another node has wrapped for this one.
+// from_outside is where answers come that other nodes do not send.
+SEC("tcx/ingress")
+int from_outside(struct __sk_buff *skb)
+{
+	u32 zero = 0;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct packet p;
+	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
+		return TCX_NEXT;
+	return answer(skb, s, &p);
+}
+
+// from_node is at the uplink of a node with a tunnel. It takes what another node has wrapped for this one, and answers.
 SEC("tcx/ingress")
 int from_node(struct __sk_buff *skb)
 {
@@ -453,18 +527,20 @@ int from_node(struct __sk_buff *skb)
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct outer *o = data;
 	struct ethernet *inner = (void *)(o + 1);
-	if (!s || skb->protocol != bpf_htons(ETH_P_IP) || skb->pkt_type != PACKET_HOST || skb->vlan_present || (void *)(inner + 1) > end)
+	struct packet p;
+	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present)
 		return TCX_NEXT;
-	if (o->ip.protocol != UDP || o->ip.version != 0x45 || o->udp.ports.to != bpf_htons(s->port) || o->ip.to != s->self ||
-	    o->ip.fragment & bpf_htons(0x3fff) || (o->ip.tos & 3) == 3 || // the kernel tells the packet inside of congestion
+	if (skb->protocol != bpf_htons(ETH_P_IP) || (void *)(inner + 1) > end || o->ip.protocol != UDP || o->ip.version != 0x45 ||
+	    o->udp.ports.to != bpf_htons(s->port) || o->ip.to != s->self)
+		return parse(skb, 0, skb->protocol, &p) ? answer(skb, s, &p) : TCX_NEXT;
+	if (o->ip.fragment & bpf_htons(0x3fff) || (o->ip.tos & 3) == 3 || // the kernel tells the packet inside of congestion
 	    o->vxlan.flags != bpf_htonl(0x08000000) || o->vxlan.vni != bpf_htonl(s->vni << 8) || o->udp.checksum)
 		return TCX_NEXT;
 	struct sender from = { .words = { 0, 0, bpf_htonl(0xffff), o->ip.from } };
 	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
 	if (!h || *(u32 *)h->address != *(u32 *)inner->from || *(u16 *)&h->address[4] != *(u16 *)&inner->from[4])
 		return TCX_NEXT;
-	struct packet p;
-	return parse(skb, sizeof(*o), inner->type, &p) ? leave(skb, s, &p, sizeof(*o), LEFT) : TCX_NEXT;
+	return parse(skb, sizeof(*o), inner->type, &p) ? leave(skb, s, &p, 0, sizeof(*o), LEFT) : TCX_NEXT;
 }
 
 // from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
@@ -476,25 +552,26 @@ int from_tunnel(struct __sk_buff *skb)
 	struct packet p;
 	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
-	return leave(skb, s, &p, 0, LEFT);
+	return leave(skb, s, &p, 0, 0, LEFT);
 }
 
-// from_neighbour is at the uplink of a node without a tunnel. It takes what another node has sent here.
+// from_neighbour is at the uplink of a node without a tunnel. It takes what another node has sent here, and answers.
 SEC("tcx/ingress")
 int from_neighbour(struct __sk_buff *skb)
 {
 	u32 zero = 0;
 	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct packet p;
+	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
+		return TCX_NEXT;
+	const int answered = answer(skb, s, &p);
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ethernet *e = data;
-	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present || (void *)(e + 1) > end)
-		return TCX_NEXT;
+	if (answered != TCX_NEXT || (void *)(e + 1) > end)
+		return answered;
 	struct sender from = {};
 	__builtin_memcpy(&from, e->from, sizeof(e->from));
-	if (!bpf_map_lookup_elem(&senders, &from))
-		return TCX_NEXT;
-	struct packet p;
-	return parse(skb, 0, skb->protocol, &p) ? leave(skb, s, &p, 0, LEFT) : TCX_NEXT;
+	return bpf_map_lookup_elem(&senders, &from) ? leave(skb, s, &p, 0, 0, LEFT) : TCX_NEXT;
 }
 
 char _license[] SEC("license") = "GPL";
