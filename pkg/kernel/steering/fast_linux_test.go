@@ -124,7 +124,7 @@ func TestFast_EstablishedFlows(t *testing.T) {
 			c.holdsOn(1, c.egressIP)
 			c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
 			for _, offload := range []bool{true, false} { // without, packets look as those of a network's hardware
-				c.offload(c.lab.Pod(1), offload)
+				c.offload(c.lab.Pod(1), "eth0", offload)
 				for _, protocol := range []string{"tcp", "udp"} {
 					c.goesOn(protocol, taken)
 				}
@@ -243,22 +243,24 @@ func (c *cluster) asks(flow *lab.Flow, want netip.Addr) {
 	}
 }
 
-// TestFast_LargeStream: what a pod sends in aggregates, over a tunnel and without one, arrives as it was sent.
+// TestFast_LargeStream: what a pod sends in aggregates, over a tunnel and without one, arrives as it was sent, and so do answers.
 func TestFast_LargeStream(t *testing.T) {
 	onFastWays(t, func(c *cluster) {
 		c.holdsOn(1, c.egressIP)
 		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
 		c.streams(8 << 20)
-		c.offload(c.lab.Pod(1), false)
+		c.offload(c.lab.Pod(1), "eth0", false)
+		c.streams(8 << 20)
+		c.offload(c.lab.Outside(), "lan0", false)
 		c.streams(8 << 20)
 	})
 }
 
-// offload has a pod's interface make segments and checksums, or the pod's kernel.
-func (c *cluster) offload(pod *lab.Host, on bool) {
+// offload has an interface make segments and checksums, or the kernel before it.
+func (c *cluster) offload(at *lab.Host, device string, on bool) {
 	c.Helper()
 	value := map[bool]uint32{true: 1}[on]
-	if err := pod.Do(func() error {
+	if err := at.Do(func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -271,7 +273,7 @@ func (c *cluster) offload(pod *lab.Host, on bool) {
 				data unsafe.Pointer
 				_    [16]byte // the kernel's structure is larger
 			}{data: unsafe.Pointer(&setting)}
-			copy(request.name[:], "eth0")
+			copy(request.name[:], device)
 			if _, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); err != 0 {
 				return fmt.Errorf("ethtool command %#x: %w", command, err)
 			}
@@ -282,7 +284,7 @@ func (c *cluster) offload(pod *lab.Host, on bool) {
 	}
 }
 
-// streams sends so many bytes from the first pod to the outside.
+// streams sends so many bytes from the first pod to the outside, and back.
 func (c *cluster) streams(size int) {
 	c.Helper()
 	listener, err := c.lab.Outside().Listen(c.Context(), c.network("tcp"), ":5001")
@@ -300,15 +302,19 @@ func (c *cluster) streams(size int) {
 		c.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	want := make([]byte, size)
-	_, _ = rand.Read(want)
-	go func() {
-		_, _ = client.Write(want)
-		_ = client.Close()
-	}()
-	_ = server.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if got, err := io.ReadAll(server); err != nil || !bytes.Equal(got, want) {
-		c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", len(got), bytes.Equal(got, want), err, size)
+	answers := c.nodes[0].counts().Answers.Packets
+	for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+		from, to := ends[0], ends[1]
+		want, got := make([]byte, size), make([]byte, size)
+		_, _ = rand.Read(want)
+		go func() { _, _ = from.Write(want) }()
+		_ = to.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if n, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, want) {
+			c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", n, bytes.Equal(got, want), err, size)
+		}
+	}
+	if answers = c.nodes[0].counts().Answers.Packets - answers; answers < uint64(size/2/1500) {
+		c.Errorf("%d answers took the fast path, want at least %d", answers, size/2/1500)
 	}
 }
 
