@@ -94,7 +94,7 @@ route add ` + lab.ClusterV4.String() + ` dev from0
 		{h.exit(), `
 link add to0 address ` + mac(macTo) + ` type veth peer name sink0 address ` + mac(macSink) + ` netns ` + h.lab.Outside().Name + `
 link set to0 up
-addr add 172.31.0.1/30 dev to0
+addr add ` + exitIP.String() + `/30 dev to0
 route add ` + toOutside.String() + ` via 172.31.0.2 dev to0
 neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
 `},

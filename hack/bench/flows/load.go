@@ -12,6 +12,8 @@ import (
 var (
 	// singleIP is the source address that the single rule gives to all flows.
 	singleIP = netip.MustParseAddr("198.19.255.1")
+	// exitIP is the address of the interface that leads there.
+	exitIP = netip.MustParseAddr("172.31.0.1")
 	// toOutside is routed to the sink. It and the next /16 are for benchmarks, by RFC 2544.
 	toOutside = netip.MustParsePrefix("198.18.0.0/16")
 )

@@ -34,6 +34,10 @@ var (
 	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 2}
 	fastLocal  = structure{"fast-local", "local, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 1}
 	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct), asPlanned, false, 2}
+
+	// Where unbound pods share their node's address, with the fast path for what they send, too.
+	masqueraded = structure{"masqueraded", "without steering", lab.NFT, masquerading, written(tables.Table), asShared, false, 1}
+	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path for all", lab.NFT, masquerading, fastBy(steering.VXLAN), asShared, false, 1}
 )
 
 // comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
@@ -67,6 +71,8 @@ var fastComparisons = []comparison{
 	{fastLocal, local, randomPods, true, 0, 0.7},
 	{fastVXLAN, vxlan, randomPods, false, 0, 1.03},
 	{fastLocal, local, randomPods, false, 0, 1.03},
+	{fastUnbound, masqueraded, unbound, true, 0.97, 0},
+	{fastUnbound, masqueraded, unbound, false, 0, 0},
 }
 
 func (c comparison) name() string {
@@ -110,7 +116,7 @@ func Steering() figure.Figure {
 // FastPath is the figure of what they cost with the fast path. More hosts at once have more neighbours than the kernel keeps.
 func FastPath() figure.Figure {
 	return figure.Figure{Name: "steering/fast-path", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
-		return runSteering(ctx, s, []structure{local, vxlan, fastLocal, fastVXLAN, fastDirect}, fastComparisons)
+		return runSteering(ctx, s, []structure{local, vxlan, masqueraded, fastLocal, fastVXLAN, fastDirect, fastUnbound}, fastComparisons)
 	}}
 }
 
@@ -199,6 +205,9 @@ func fastBy(transport steering.Transport) func(context.Context, *host, kernel.De
 			places := map[netip.Addr]int{}
 			for _, b := range p.Bindings {
 				places[b.Pod] = link.Index
+			}
+			for i := range len(p.Bindings)/4 + 1 {
+				places[unboundPod(i)] = link.Index
 			}
 			h.fast[0].Place(places)
 			return nil

@@ -50,6 +50,7 @@ const withoutSNAT = "no egress SNAT"
 func asItself(f flow) netip.Addr  { return f.pod }
 func asSingle(flow) netip.Addr    { return singleIP }
 func asPlanned(f flow) netip.Addr { return f.leavesAs }
+func asShared(flow) netip.Addr    { return exitIP }
 
 func nothing(context.Context, *host, kernel.Desired) error { return nil }
 
@@ -78,6 +79,17 @@ func nftablesProxier(ctx context.Context, h *host) error {
 	chain nat-postrouting { type nat hook postrouting priority srcnat; jump masquerading; }
 }
 `, "nft", "-f", "-")
+}
+
+// masquerading is nftablesProxier, and what a network plugin does for pods.
+func masquerading(ctx context.Context, h *host) error {
+	if err := nftablesProxier(ctx, h); err != nil {
+		return err
+	}
+	return tables.Feed(ctx, h.lab.Node(), fmt.Sprintf(`table ip plugin {
+	chain postrouting { type nat hook postrouting priority 110; ip saddr %[1]s ip daddr != %[1]s masquerade; }
+}
+`, lab.ClusterV4), "nft", "-f", "-")
 }
 
 func singleRule(options ...string) func(context.Context, *host, kernel.Desired) error {

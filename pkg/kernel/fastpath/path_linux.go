@@ -31,6 +31,8 @@ type Path struct {
 	ways   map[netip.Addr]way
 	// failed are the addresses whose ways could not be written.
 	failed map[netip.Addr]bool
+	// given are the addresses of this node that have been egress IPs here: nobody shares one before the flows that got it have gone.
+	given  map[netip.Addr]bool
 	around around
 	fault  error
 }
@@ -39,21 +41,16 @@ type Path struct {
 type around struct {
 	// local are the node's own addresses; none before they have been read.
 	local []netip.Prefix
-	// at are the interfaces that addresses are on, and first those that flows get which leave by an interface, unless something else is said.
-	at    map[netip.Addr]int
-	first map[interfaceFamily]netip.Addr
+	// at are the interfaces that addresses are on, and shared those addresses that flows get which leave by an interface, unless something
+	// else is said: the first of each.
+	at     map[netip.Addr]int
+	shared map[netip.Addr]bool
 	// ipsec: it has policies of IPsec.
 	ipsec bool
 }
 
 // loopback is the index of every network namespace's loopback interface (LOOPBACK_IFINDEX): answers to its addresses come by another one.
 const loopback = 1
-
-// interfaceFamily is an interface, for one IP family.
-type interfaceFamily struct {
-	index  int
-	family kernel.Family
-}
 
 // family is what is known of one.
 type family struct {
@@ -81,7 +78,7 @@ type Status struct {
 // Load loads the programs. With all it is for what leaves from the pods' own node, too, also of pods that are not bound. The error says
 // why this kernel cannot.
 func Load(logger klog.Logger, all bool) (*Path, error) {
-	p := &Path{logger: logger, all: all, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}, failed: map[netip.Addr]bool{}}
+	p := &Path{logger: logger, all: all, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}, failed: map[netip.Addr]bool{}, given: map[netip.Addr]bool{}}
 	if err := load(&p.objects); err != nil {
 		return nil, err
 	}
@@ -226,6 +223,7 @@ func look() (now around, err error) {
 // surround has the kernel hold what follows from what it says of this node. If that could not be read, nothing takes the fast path.
 func (p *Path) surround(now around) error {
 	p.around = now
+	maps.DeleteFunc(p.given, func(egressIP netip.Addr, _ bool) bool { return now.at[egressIP] == 0 })
 	return p.write()
 }
 
@@ -306,13 +304,13 @@ func (p *Path) write() error {
 	var err error
 	for _, f := range p.usable() {
 		err = errors.Join(err, w.add(f))
-		if shared := p.around.first[interfaceFamily{f.Uplink.Index, f.name}]; p.all && shared.IsValid() && !f.Exclusions[netip.PrefixFrom(shared, shared.BitLen())] {
-			w.outsides[addressOf(shared)] = unbound
-		}
+		maps.Copy(p.given, f.EgressIPs)
+		maps.Copy(p.given, f.Elsewhere)
 	}
-	if s, ok := w.settings[0]; ok && p.all {
+	if s, usable := w.settings[0]; usable && p.all {
 		s.All = 1
 		w.settings[0] = s
+		w.share(p.around.shared, p.given)
 	}
 	return errors.Join(err, p.tables.write(w))
 }

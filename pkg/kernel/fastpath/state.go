@@ -59,8 +59,8 @@ type Surroundings struct {
 	Holders map[int]Holder
 	// Exclusions are the destinations of packets that leave from no egress IP.
 	Exclusions map[netip.Prefix]bool
-	// EgressIPs are those that this node gives to what other nodes send here.
-	EgressIPs map[netip.Addr]bool
+	// EgressIPs are those that this node gives to what other nodes send here, and Elsewhere all others: no destinations either.
+	EgressIPs, Elsewhere map[netip.Addr]bool
 	// Senders are the nodes that may send packets here, with the hardware address that each has behind the tunnel, or, without a
 	// tunnel, on the nodes' network.
 	Senders map[netip.Addr]kernel.HardwareAddr
@@ -68,7 +68,7 @@ type Surroundings struct {
 
 // Equal tells whether s and o say the same.
 func (s Surroundings) Equal(o Surroundings) bool {
-	return s.Uplink == o.Uplink && maps.Equal(s.Holders, o.Holders) && maps.Equal(s.Exclusions, o.Exclusions) && maps.Equal(s.EgressIPs, o.EgressIPs) && maps.Equal(s.Senders, o.Senders)
+	return s.Uplink == o.Uplink && maps.Equal(s.Holders, o.Holders) && maps.Equal(s.Exclusions, o.Exclusions) && maps.Equal(s.EgressIPs, o.EgressIPs) && maps.Equal(s.Elsewhere, o.Elsewhere) && maps.Equal(s.Senders, o.Senders)
 }
 
 // narrowed returns what both s and o let into the fast path.
@@ -76,12 +76,18 @@ func (s Surroundings) narrowed(o Surroundings) Surroundings {
 	if s.Uplink != o.Uplink {
 		s.Uplink = Uplink{}
 	}
+	s.Exclusions, s.Elsewhere = either(s.Exclusions, o.Exclusions), either(s.Elsewhere, o.Elsewhere, s.EgressIPs, o.EgressIPs)
 	s.Holders, s.EgressIPs, s.Senders = common(s.Holders, o.Holders), common(s.EgressIPs, o.EgressIPs), common(s.Senders, o.Senders)
-	either := map[netip.Prefix]bool{}
-	maps.Copy(either, s.Exclusions)
-	maps.Copy(either, o.Exclusions)
-	s.Exclusions = either
 	return s
+}
+
+// either returns what any of some sets has.
+func either[K comparable](sets ...map[K]bool) map[K]bool {
+	all := map[K]bool{}
+	for _, set := range sets {
+		maps.Copy(all, set)
+	}
+	return all
 }
 
 // common returns what two maps both have.

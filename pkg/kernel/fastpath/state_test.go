@@ -25,13 +25,14 @@ func TestNarrowed(t *testing.T) {
 	}
 	after := Surroundings{
 		Uplink: Uplink{Index: 2}, Holders: map[int]Holder{1: holder("192.0.2.3"), 2: holder("192.0.2.5"), 3: holder("192.0.2.6")},
-		Exclusions: map[netip.Prefix]bool{netip.MustParsePrefix("172.16.0.0/12"): true}, EgressIPs: map[netip.Addr]bool{two: true},
+		Exclusions: map[netip.Prefix]bool{netip.MustParsePrefix("172.16.0.0/12"): true}, EgressIPs: map[netip.Addr]bool{two: true}, Elsewhere: map[netip.Addr]bool{six: true},
 		Senders: map[netip.Addr]kernel.HardwareAddr{one: {1}, two: {3}},
 	}
 	want := Surroundings{
 		Uplink: Uplink{Index: 2}, Holders: map[int]Holder{1: holder("192.0.2.3")},
 		Exclusions: map[netip.Prefix]bool{netip.MustParsePrefix("10.0.0.0/8"): true, netip.MustParsePrefix("172.16.0.0/12"): true},
-		EgressIPs:  map[netip.Addr]bool{two: true}, Senders: map[netip.Addr]kernel.HardwareAddr{one: {1}},
+		EgressIPs:  map[netip.Addr]bool{two: true}, Elsewhere: map[netip.Addr]bool{one: true, two: true, six: true},
+		Senders: map[netip.Addr]kernel.HardwareAddr{one: {1}},
 	}
 	if got := before.narrowed(after); !got.Equal(want) {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
@@ -122,8 +123,12 @@ func (w wantedTables) add(f *family) error {
 	for prefix := range s.Exclusions {
 		w.exclude(prefix)
 	}
-	for address := range s.EgressIPs {
-		w.outsides[addressOf(address)] = 0
+	for egressIP := range s.EgressIPs {
+		w.outsides[addressOf(egressIP)] = 0
+		w.excluded[addressOf(egressIP)] = 0
+	}
+	for egressIP := range s.Elsewhere {
+		w.excluded[addressOf(egressIP)] = 0
 	}
 	direct := s.Uplink.Tunnel == 0
 	for node, at := range s.Senders {
@@ -155,6 +160,15 @@ func (w wantedTables) add(f *family) error {
 	}
 	w.settings[0] = settings
 	return nil
+}
+
+// share has unbound pods' flows get these addresses, but those that are egress IPs.
+func (w wantedTables) share(addresses, egressIPs map[netip.Addr]bool) {
+	for address := range addresses {
+		if !egressIPs[address] {
+			w.outsides[addressOf(address)] = unbound
+		}
+	}
 }
 
 func (w wantedTables) exclude(prefix netip.Prefix) {
@@ -235,6 +249,12 @@ func hasIPsec() (has bool, err error) {
 	return has, nil
 }
 
+// interfaceFamily is an interface, for one IP family.
+type interfaceFamily struct {
+	index  int
+	family kernel.Family
+}
+
 // readAddresses reads this node's own addresses. local has those that no packet to the outside has, too.
 func (a *around) readAddresses() error {
 	var addresses []netlink.Addr
@@ -247,7 +267,8 @@ func (a *around) readAddresses() error {
 	for _, text := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "::1/128", "fe80::/10", "ff00::/8"} {
 		a.local = append(a.local, netip.MustParsePrefix(text))
 	}
-	a.at, a.first = map[netip.Addr]int{}, map[interfaceFamily]netip.Addr{}
+	a.at, a.shared = map[netip.Addr]int{}, map[netip.Addr]bool{}
+	first := map[interfaceFamily]bool{}
 	for _, has := range addresses {
 		for _, ip := range []net.IP{has.IP, has.Broadcast} {
 			if address, ok := netip.AddrFromSlice(ip); ok {
@@ -261,8 +282,8 @@ func (a *around) readAddresses() error {
 		}
 		a.at[address] = has.LinkIndex
 		of := interfaceFamily{has.LinkIndex, familyOf(address)}
-		if isShared := has.Scope == unix.RT_SCOPE_UNIVERSE && has.Flags&unix.IFA_F_DEPRECATED == 0; isShared && !a.first[of].IsValid() {
-			a.first[of] = address
+		if has.Scope == unix.RT_SCOPE_UNIVERSE && has.Flags&unix.IFA_F_DEPRECATED == 0 && !first[of] {
+			first[of], a.shared[address] = true, true
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func (w *Writer) leadOne(change *fastpath.Change, key table.Key, ways, sources s
 // is theirs.
 func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.Uplink) fastpath.Surroundings {
 	s := fastpath.Surroundings{
-		Uplink: uplink, Holders: map[int]fastpath.Holder{}, Exclusions: map[netip.Prefix]bool{}, EgressIPs: map[netip.Addr]bool{}, Senders: c.senders,
+		Uplink: uplink, Holders: map[int]fastpath.Holder{}, Exclusions: map[netip.Prefix]bool{}, EgressIPs: map[netip.Addr]bool{}, Elsewhere: map[netip.Addr]bool{}, Senders: c.senders,
 	}
 	for node, number := range assigned {
 		s.Holders[number] = fastpath.Holder{Node: node, Hardware: kernel.HardwareAddr(hardwareAddrOf(node)), Own: kernel.HardwareAddr(hardwareAddrOf(config.NodeIP))}
@@ -108,8 +108,9 @@ func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.
 		s.Exclusions[prefix] = true
 	}
 	for egressIP := range c.uses {
-		s.Exclusions[netip.PrefixFrom(egressIP, egressIP.BitLen())] = true
-		if _, leads := c.leads[egressIP]; !leads {
+		if _, leads := c.leads[egressIP]; leads {
+			s.Elsewhere[egressIP] = true
+		} else {
 			s.EgressIPs[egressIP] = true
 		}
 	}
