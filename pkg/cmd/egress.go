@@ -156,12 +156,14 @@ type standing struct {
 	// LeftOut is what the user may not read, and what that means.
 	LeftOut []string `json:"leftOut,omitempty"`
 
+	// fast is which flows take the fast path of the node; nil if it has none.
+	fast *status.FastPath
 	// faults are those of Problems that keep packets from getting to other nodes.
 	faults []string
 }
 
 func standingOf(s status.Snapshot) standing {
-	now := standing{Node: s.Node, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, LeftOut: s.LeftOut, faults: s.SteeringProblems}
+	now := standing{Node: s.Node, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, LeftOut: s.LeftOut, fast: s.FastPath, faults: s.SteeringProblems}
 	if !s.FromAPI {
 		now.Ready = &s.Ready
 	}

@@ -68,6 +68,9 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 			line("Steering:", fault)
 		}
 	}
+	if d.FastPath != nil {
+		line("Fast path:", fastText(d, now))
+	}
 	label := "Rules:"
 	if d.Outcome == plan.EndpointDecides || d.isHere() && d.held != nil && d.held.Way != wayHere {
 		label = "Otherwise:" // if neither the proxier nor steering sends the packet elsewhere
@@ -80,6 +83,21 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 		label = ""
 	}
 	fmt.Fprintf(out, "  This packet would %s.\n", kernel.Printable(fate(d, now)))
+}
+
+// fastText says whether a flow takes the fast path, and why not.
+func fastText(d decision, now standing) string {
+	switch {
+	case *d.FastPath:
+		return "taken, from when the flow is established; its first packets pass all rules"
+	case d.Protocol != plan.TCP && d.Protocol != plan.UDP:
+		return "not taken: it is for TCP and UDP"
+	case d.Via.Way == wayHere && !now.fast.All:
+		return "not taken: it is for what leaves by another node (egress-snat-fast-path is steered)"
+	case d.Via.Way == wayHere || d.Via.Way == string(kernel.ToNode):
+		return "not taken; 'openshift egress verify' on the node may say why"
+	}
+	return "not taken: the packet goes nowhere"
 }
 
 // describeChoice prints how the egress IPs of a Service with several compare for the pod's node, as things stand now.

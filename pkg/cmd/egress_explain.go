@@ -43,8 +43,9 @@ A JSON or YAML document has
               to {addr, kind, cidr, node, service, excluded}, here (whether this node
               writes the rules of the binding), via {way, node} as in 'openshift egress
               list --help' (omitted if this node does not write the rules, or the packet
-              is Unchanged), rules {chain, rule} of iptables or {table, rule, element}
-              of nftables
+              is Unchanged), fastPath (whether the established flow takes the fast path of
+              this node; omitted without one, and where via is), rules {chain, rule} of
+              iptables or {table, rule, element} of nftables
 
 or, for a Service,
 
@@ -237,6 +238,9 @@ type decision struct {
 	Here *bool `json:"here,omitempty"`
 	// Via is zero if another node writes them, or if egress SNAT does not change the packet.
 	Via via `json:"via,omitzero"`
+	// FastPath tells whether the flow takes the fast path of this node when it is established. It is nil if the node has none, or another
+	// one decides.
+	FastPath *bool `json:"fastPath,omitempty"`
 	// Rules are those of source NAT. They do not see packets that are sent to another node, or dropped. They are nil if no
 	// node was asked.
 	Rules []rule `json:"rules,omitzero"`
@@ -290,6 +294,7 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 		}
 		if d.Binding != nil {
 			d.route(e, known, here)
+			d.findFastPath(s.FastPath)
 			d.zones = family.Input.Zones()
 		}
 		result.Decisions = append(result.Decisions, d)
@@ -318,6 +323,15 @@ func (d *decision) route(e *plan.Explainer, known addresses, here bool) {
 			d.others = append(d.others, *at)
 		}
 	}
+}
+
+// findFastPath adds whether the flow of a packet that needs an egress IP takes the fast path.
+func (d *decision) findFastPath(fast *status.FastPath) {
+	if fast == nil || d.Via == (via{}) {
+		return
+	}
+	taken := slices.Contains(fast.Pods[d.Pod], d.Protocol)
+	d.FastPath = &taken
 }
 
 // tracer returns a function that returns the rules that a packet matches in the node's back end.

@@ -23,7 +23,8 @@ Ctrl-C. Each look costs the node a dump of its conntrack table.
 FLOWS counts the tracked flows that leave from the address on this node, RECEIVED those of them that are of
 pods on other nodes, and SENT the flows of this node's pods that leave from another node, which has the
 address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and are forgotten between
-two looks do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
+two looks do not count. Where there is a fast path, the first line also says how many packets take it; the
+flows of all others pass all rules of the node. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
 flows there become slow from 75 %, and are dropped from 95 %.`
 
 const egressTopExample = `  # Live, until q
@@ -145,11 +146,15 @@ func summaryOf(u status.Usage) string {
 	if len(u.Addresses) == 1 {
 		addresses = "egress IP"
 	}
-	return fmt.Sprintf("%s: %d %s, %d flows, %d sent to other nodes, %s new/s", u.Node, len(u.Addresses), addresses, flows, sent, perSecond(fresh, u))
+	summary := fmt.Sprintf("%s: %d %s, %d flows, %d sent to other nodes, %s new/s", u.Node, len(u.Addresses), addresses, flows, sent, perSecond(fresh, u))
+	if u.FastPath != nil {
+		summary += fmt.Sprintf(", fast path: %s packets/s", perSecond(u.FastPath.Packets, u))
+	}
+	return summary
 }
 
 // perSecond returns a rate; - as long as there was one look only.
-func perSecond(n int, u status.Usage) string {
+func perSecond[N int | uint64](n N, u status.Usage) string {
 	if u.Seconds == 0 {
 		return "-"
 	}

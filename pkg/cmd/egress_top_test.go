@@ -57,8 +57,9 @@ func TestTop_Batch(t *testing.T) {
 	socket := serveUsage(t, func() (status.Usage, error) {
 		looks++
 		usage := someUsage()
+		usage.FastPath = &status.FastUsage{Packets: 2500}
 		if looks == 1 {
-			usage.Seconds = 0
+			usage.Seconds, usage.FastPath = 0, nil
 		}
 		return usage, nil
 	})
@@ -70,7 +71,7 @@ func TestTop_Batch(t *testing.T) {
 	if !strings.HasPrefix(first, "2026-11-20T12:00:00Z  node-1: 3 egress IPs, 12 flows, 40 sent to other nodes, - new/s\n") || !strings.Contains(first, "203.0.113.10   12      -       4 ") {
 		t.Errorf("after one look there is no rate:\n%s", first)
 	}
-	const want = "2026-11-20T12:00:00Z  node-1: 3 egress IPs, 12 flows, 40 sent to other nodes, 22.0 new/s\n" + topTable + "\n"
+	const want = "2026-11-20T12:00:00Z  node-1: 3 egress IPs, 12 flows, 40 sent to other nodes, 22.0 new/s, fast path: 1250.0 packets/s\n" + topTable + "\n"
 	if diff := cmp.Diff(want, second); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

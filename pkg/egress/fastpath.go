@@ -30,6 +30,32 @@ func (e *Extension) placed(grants portsecurity.Grants) {
 	e.fastPath().Place(places)
 }
 
+// fastStatus returns which flows take the fast path; nil if there is none.
+func (e *Extension) fastStatus() *status.FastPath {
+	if e.fastPath() == nil {
+		return nil
+	}
+	return &status.FastPath{All: e.fastPath().All(), Pods: e.fastPath().Taken()}
+}
+
+// fastUsage returns what has taken the fast path since it was loaded; nil if there is none.
+func (e *Extension) fastUsage() (*status.FastUsage, error) {
+	if e.fastPath() == nil {
+		return nil, nil
+	}
+	counts, err := e.fastPath().Counts()
+	if err != nil {
+		return nil, err
+	}
+	var sum status.FastUsage
+	for _, c := range counts {
+		for _, traffic := range []fastpath.Traffic{c.Sent, c.Left, c.Own, c.Answers} {
+			sum.Packets, sum.Bytes = sum.Packets+traffic.Packets, sum.Bytes+traffic.Bytes
+		}
+	}
+	return &sum, nil
+}
+
 // fastPart is what a verification calls the fast path, beside the IP families.
 const fastPart = "fast path"
 

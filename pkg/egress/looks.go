@@ -27,6 +27,8 @@ type looks struct {
 	mu   sync.Mutex
 	last status.Usage
 	seen map[v1.IPFamily]conntrack.Seen
+	// fast is what had taken the fast path.
+	fast *status.FastUsage
 	// forget forgets seen.
 	forget *time.Timer
 }
@@ -42,9 +44,15 @@ func (e *Extension) Usage(ctx context.Context) (any, error) {
 		return l.last, nil
 	}
 	result, seen := status.Usage{Node: e.config.NodeName, Time: now, Addresses: []status.AddressUsage{}}, map[v1.IPFamily]conntrack.Seen{}
+	fast, err := e.fastUsage()
+	if err != nil {
+		return nil, err
+	}
 	if l.seen != nil {
 		result.Seconds = now.Sub(l.last.Time).Seconds()
+		result.FastPath = since(l.fast, fast)
 	}
+	l.fast = fast
 	for name, f := range e.families {
 		usage, flows, err := conntrack.Look(ctx, kernel.Family(name), f.reconciler.Written(), l.seen[name])
 		if err != nil {
@@ -73,6 +81,14 @@ func (l *looks) keep(result status.Usage, seen map[v1.IPFamily]conntrack.Seen) {
 			l.seen = nil
 		}
 	})
+}
+
+// since returns what has come between two looks; nil if there was nothing to see.
+func since(before, now *status.FastUsage) *status.FastUsage {
+	if before == nil || now == nil {
+		return nil
+	}
+	return &status.FastUsage{Packets: now.Packets - before.Packets, Bytes: now.Bytes - before.Bytes}
 }
 
 func addressUsage(ip netip.Addr, u conntrack.Usage) status.AddressUsage {

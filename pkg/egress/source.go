@@ -30,6 +30,7 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Families:  families,
 		Steering:  e.config.Steering.transport(),
 		Addresses: e.addresses(families),
+		FastPath:  e.fastStatus(),
 
 		SteeringProblems: e.steeringProblems(),
 		PluginProblems:   summary.Problems,

@@ -96,7 +96,7 @@ func TestSetArguments_Egress(t *testing.T) {
 		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
 		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock", portSecurity: true,
 		attaching: egress.Attaching{Socket: "/run/origin-node/cni.sock", Kubelet: "/var/lib/kubelet/pods-api/pods-api.sock", Lists: "/etc/cni/net.d"},
-		steering:  steeringFlags{mode: "auto", transport: "vxlan", fastPath: "off", markMask: "0x7e", leaseNamespace: "origin-node", metalLBNamespace: "metallb-system", port: 4799, announcePort: 4798},
+		steering:  steeringFlags{mode: "auto", transport: "vxlan", fastPath: "steered", markMask: "0x7e", leaseNamespace: "origin-node", metalLBNamespace: "metallb-system", port: 4799, announcePort: 4798},
 		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 	}, set(t, "").egress, unexported); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -65,14 +65,18 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 }
 
 // printSteering prints what steers the packets of both IP families.
-func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects egress.Objects) error {
-	config := p.extension.Steering
-	if config.Mode == holders.Off {
+func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects egress.Objects) (err error) {
+	if config := p.extension.Steering; config.Mode == holders.Off {
 		return nil
 	}
 	if os.Geteuid() != 0 {
 		_, _ = fmt.Fprintln(warnings, "Not root: what steers packets to other nodes was not printed")
 		return nil
+	}
+	p.loadFastPath(ctx) // which settings are changed depends on whether it is there
+	config := p.extension.Steering
+	if fast := config.Kernel.Fast; fast != nil {
+		defer func() { err = errors.Join(err, fast.Close()) }()
 	}
 	if err := steeringAvailable(ctx, config.Kernel); err != nil {
 		_, _ = fmt.Fprintf(warnings, "Packets would not be sent to the nodes that have their egress IPs (proxyArguments.%s=%s): %v\n", steeringKey, config.Mode, err)

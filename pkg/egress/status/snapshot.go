@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // DefaultSocket is where a node listens if its configuration does not say otherwise.
@@ -34,6 +35,8 @@ type Snapshot struct {
 	SteeringProblems []string `json:"steeringProblems,omitempty"`
 	// PluginProblems are what keeps the CNI plugin from doing its work, for people.
 	PluginProblems []string `json:"pluginProblems,omitempty"`
+	// FastPath is which flows take a shorter way through the kernel; nil if none do.
+	FastPath *FastPath `json:"fastPath,omitempty"`
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
@@ -43,6 +46,14 @@ type Snapshot struct {
 	FromAPI bool     `json:"-"`
 	LeftOut []string `json:"-"`
 	Doubts  []string `json:"-"`
+}
+
+// FastPath is which established flows take a shorter way through the kernel.
+type FastPath struct {
+	// All: also those that leave from the pod's own node.
+	All bool `json:"all"`
+	// Pods has the protocols of such flows, of each pod of this node that has some.
+	Pods map[netip.Addr][]kernel.Protocol `json:"pods"`
 }
 
 // Address is an egress IP and where it is, as far as the node knows.

@@ -15,8 +15,16 @@ type Usage struct {
 	Time time.Time `json:"time"`
 	// Seconds are those since the look before, of whoever asked for it. It is zero if there was none within a minute.
 	Seconds float64 `json:"seconds,omitempty"`
+	// FastPath is what took the fast path since the look before; nil if the node has none, or there was no look.
+	FastPath *FastUsage `json:"fastPath,omitempty"`
 	// Addresses are sorted.
 	Addresses []AddressUsage `json:"addresses"`
+}
+
+// FastUsage is an amount of traffic that took the fast path.
+type FastUsage struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // AddressUsage is what uses an egress IP.

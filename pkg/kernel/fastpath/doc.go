@@ -1,5 +1,5 @@
 // Package fastpath takes packets of established flows from one node to another past most of the kernel's networking: past the
-// hooks of netfilter, the routes, the bridge and the tunnel's device. Three small programs of BPF do that, at tc's ingress (TCX).
+// hooks of netfilter, the bridge and the tunnel's device. Small programs of BPF do that, at tc's ingress (TCX).
 //
 //	pod ─► from_pod, at the pod's interface   wraps the packet, or not if nodes are next hops ─► the uplink
 //
@@ -7,17 +7,28 @@
 //	            steer0 ─► from_tunnel         the same for what from_node leaves to the kernel's tunnel
 //	            the uplink ─► from_neighbour  the same without a tunnel
 //
-// Answers take the slow path, as does everything that a program does not take. A packet on the nodes' network looks the same whoever has
-// wrapped it, so each node decides for itself.
+//	an answer ─► from_outside, or what is at  gives it the pod's address ─► the interface that leads to the pod's node
+//	             the uplink
+//
+//	pod's node: the uplink ─► from_node, or   ─► the interface that leads to the pod
+//	            from_neighbour
+//
+// Everything that a program does not take takes the slow path. A packet on the nodes' network looks the same whoever has
+// wrapped it, so each node decides for itself. A network plugin may wrap answers, too: these take the fast path to its device alone, and
+// only where all is taken ([Load]); the pod's node sees them when the plugin has unwrapped them.
+//
+// Where all is taken, so are flows that leave from the pods' own node, and their answers. Those of unbound pods are taken if they get an
+// address of this node's own that is no egress IP: the first of an interface, which masquerading gives.
 //
 // # Conntrack decides
 //
 // The programs have no state of flows. They ask conntrack of each packet (bpf_skb_ct_lookup) and take it if conntrack
 //
 //   - has confirmed its flow, has seen an answer, is assured of it, and does not forget it at the moment;
-//   - says that the packet is of the direction that began the flow;
+//   - says that the packet is of the direction that began the flow, or an answer;
 //   - translates no destination and no sequence numbers, and runs no helper;
-//   - on the pod's node translates no source, and on the holder translates it to an egress IP that the holder gives to arrivals;
+//   - on the pod's node translates no source, and on the holder translates it to an egress IP that the holder gives to arrivals; an answer
+//     is one to such an address, or to a pod of this node that is bound to an egress IP elsewhere;
 //   - for TCP, says that the connection is established, neither beginning nor ending, and, if it was taken up in its middle, has seen what
 //     the far side acknowledges: until then it may have another connection's port, which package conntrack finds out by its packets.
 //

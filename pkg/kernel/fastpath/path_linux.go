@@ -114,6 +114,19 @@ func (p *Path) Status() Status {
 	return s
 }
 
+// Taken returns by which protocols the established flows of pods take the fast path, by the pods' addresses.
+func (p *Path) Taken() map[netip.Addr][]kernel.Protocol {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := map[netip.Addr][]kernel.Protocol{}
+	for address, w := range p.ways {
+		if f := p.families[familyOf(address)]; p.hooks.at(w.at) && p.unusable(f) == "" {
+			taken[address] = w.protocols()
+		}
+	}
+	return taken
+}
+
 // Place says behind which interfaces pods are, by the interfaces' numbers. It looks at this node's own addresses, at its policies of IPsec and
 // at others' tc filters, too.
 func (p *Path) Place(places map[netip.Addr]int) {

@@ -159,6 +159,17 @@ func wayOf(ways map[Pod]int, places map[netip.Addr]int, address netip.Addr, all 
 	return w
 }
 
+// protocols are those of the flows that take a way.
+func (w way) protocols() (protocols []kernel.Protocol) {
+	if w.tcp > 0 {
+		protocols = append(protocols, kernel.TCP)
+	}
+	if w.udp > 0 {
+		protocols = append(protocols, kernel.UDP)
+	}
+	return protocols
+}
+
 // placeOf is where a number's holder is in the kernel's map: IPv6's are behind IPv4's, for the numbers are each family's own.
 func placeOf(name kernel.Family, number int) int {
 	if name == kernel.IPv4 {
