@@ -25,12 +25,12 @@ func TestSteering_PodsLeaveFromTheHolder(t *testing.T) {
 		settings
 		share share
 	}{
-		"iptables":        {settings{arguments: "egress-snat-protocols: [all]\n" + fastPath}, inCI},
+		"iptables":        {settings{arguments: "egress-snat-protocols: [all]"}, inCI},
 		"iptables-legacy": {settings{backend: lab.Legacy}, long},
-		"nftables":        {settings{nftables: true}, usual},
+		"nftables":        {settings{nftables: true, arguments: slowPath}, usual},
 		"beside iptables": {settings{beside: true}, long},
 		"IPv6 only":       {settings{families: families[1:]}, usual},
-		"direct":          {settings{arguments: direct + "\n" + fastPath}, inCI},
+		"direct":          {settings{arguments: direct + "\negress-snat-fast-path: [all]"}, inCI},
 		"direct beside":   {settings{arguments: direct, beside: true}, long},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,16 +89,16 @@ func (w *steeredWorld) countsSteeredFlows() {
 	}
 }
 
-// fastPath switches that on.
-const fastPath = "egress-snat-fast-path: [steered]"
+// slowPath switches the fast path off.
+const slowPath = "egress-snat-fast-path: [off]"
 
-// countsFastPackets: if it is on, what goes on after a flow's first packets takes the fast path.
+// countsFastPackets: unless it is off, what goes on after a flow's first packets takes the fast path, and so do the answers.
 func (w *steeredWorld) countsFastPackets(m *member, metrics string) {
 	if !w.hasFastPath {
 		return
 	}
 	for _, family := range w.families {
-		for direction, some := range map[string]bool{"sent": m != w.holder, "left": m == w.holder} {
+		for direction, some := range map[string]bool{"sent": m != w.holder, "left": m == w.holder, "answers": true} {
 			name := fmt.Sprintf("egress_snat_fast_path_packets_total{direction=%q,ip_family=%q}", direction, family)
 			if packets := metric(w.T, metrics, name); packets > 0 != some {
 				w.Errorf("%s has %s %g, want some: %v", m.Name, name, packets, some)

@@ -144,7 +144,7 @@ func (w *tunnelWorld) killed() {
 		w.control.Ready()
 		w.goes("edge-2", false)
 		w.goes("edge-1", false, 9100)
-		w.end(through)
+		w.endAtLast(through)
 		w.eventually(func() error {
 			if left := w.inKernel("record"); left != "" {
 				return fmt.Errorf("the record is left: %s", left)

@@ -31,7 +31,7 @@ type steeredWorld struct {
 	pods      []*lab.Host
 	egressIPs []string
 	holder    *member
-	// hasFastPath: it is switched on.
+	// hasFastPath: it is not switched off, and the nodes have IPv4 addresses for its tunnel.
 	hasFastPath bool
 }
 
@@ -40,7 +40,7 @@ type steeredWorld struct {
 func newSteeredWorld(t *testing.T, s settings, prepare func(*world)) *steeredWorld {
 	t.Helper()
 	s.onLAN = true
-	w := &steeredWorld{world: newIdleWorld(t, s), hasFastPath: strings.Contains(s.arguments, fastPath)}
+	w := &steeredWorld{world: newIdleWorld(t, s), hasFastPath: !strings.Contains(s.arguments, slowPath) && !slices.Equal(s.families, families[1:])}
 	if prepare != nil {
 		prepare(w.world)
 	}

@@ -313,6 +313,20 @@ func (w *tunnelWorld) end(streams []*lab.AskedConn) {
 	}
 }
 
+// endAtLast waits until streams end: those that nobody sends anything on, or, if the process was killed between deleting a connection and
+// telling its ends, when they send.
+func (w *tunnelWorld) endAtLast(streams []*lab.AskedConn) {
+	w.Helper()
+	for _, c := range streams {
+		if c.Ends(10*time.Second) == nil {
+			continue
+		}
+		if _, err := c.Ask(w.Context()); err == nil {
+			w.Errorf("a connection that goes the wrong way goes on")
+		}
+	}
+}
+
 // goOn fails unless streams are answered.
 func (w *tunnelWorld) goOn(streams []*lab.AskedConn) {
 	w.Helper()

@@ -50,6 +50,7 @@ type programsHolder struct {
 type programsNetwork struct {
 	_       structs.HostLayout
 	Bits    uint32
+	V6      uint32
 	Address programsAddress
 }
 

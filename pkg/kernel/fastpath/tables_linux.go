@@ -299,11 +299,11 @@ func addressOf(address netip.Addr) (a programsAddress) {
 }
 
 func networkOf(prefix netip.Prefix) programsNetwork {
-	bits := prefix.Bits()
-	if prefix.Addr().Is4() {
-		bits += 96
+	bits, v6 := 32+96+prefix.Bits(), uint32(0)
+	if prefix.Addr().Is6() {
+		bits, v6 = 32+prefix.Bits(), 1
 	}
-	return programsNetwork{Bits: uint32(bits), Address: addressOf(prefix.Masked().Addr())}
+	return programsNetwork{Bits: uint32(bits), V6: v6, Address: addressOf(prefix.Masked().Addr())}
 }
 
 func senderOf(at [6]byte) (s programsSender) {

@@ -84,7 +84,7 @@ struct holder {
 	u32 on_link; // it is the next hop of what is wrapped
 	u8 hardware[6], own[6]; // of what is wrapped
 };
-struct network { u32 bits; struct address address; };
+struct network { u32 bits, v6; struct address address; }; // bits count from v6 on
 struct sender { u32 words[4]; };       // its address, or its hardware address
 struct hardware { u8 address[6], pad[2]; }; // by which it is known behind the tunnel
 struct counter { u64 packets, bytes; };
@@ -430,9 +430,9 @@ static __always_inline int leave(struct __sk_buff *skb, struct settings *s, stru
 }
 
 // is_excluded tells whether what is for an address leaves from no egress IP.
-static __always_inline int is_excluded(struct address *address)
+static __always_inline int is_excluded(struct packet *p, struct address *address)
 {
-	struct network network = { .bits = 128, .address = *address };
+	struct network network = { .bits = 32 + 128, .v6 = p->v6, .address = *address };
 	return bpf_map_lookup_elem(&excluded, address) || bpf_map_lookup_elem(&exclusions, &network);
 }
 
@@ -445,7 +445,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct settings *s, str
 	u32 *whose = bpf_map_lookup_elem(&outsides, &p->to), *number;
 	if (!whose) {
 		number = bpf_map_lookup_elem(&pods, &pod);
-		if (!number || !(*number & (HOLDERS - 1)) || is_excluded(&p->from) || !lookup(skb, s, p, ANSWER, &f) || f.snatted)
+		if (!number || !(*number & (HOLDERS - 1)) || is_excluded(p, &p->from) || !lookup(skb, s, p, ANSWER, &f) || f.snatted)
 			return TCX_NEXT;
 		return forward(skb, p, &f, ANSWER, 0, 0, ANSWERS);
 	}
@@ -490,7 +490,7 @@ int from_pod(struct __sk_buff *skb)
 	if (!(*number & (HOLDERS - 1)))
 		return leave(skb, s, &p, *number & UNBOUND, 0, OWN);
 	struct holder *h = bpf_map_lookup_elem(&holders, number);
-	if (!h || !(h->node.words[0] | h->node.words[3]) || is_excluded(&p.to) || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
+	if (!h || !(h->node.words[0] | h->node.words[3]) || is_excluded(&p, &p.to) || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
 	    (p.protocol == UDP && renews(s, &p)))
 		return TCX_NEXT;
 	if (!h->direct)
