@@ -322,9 +322,11 @@ func programmed(m *member, family v1.IPFamily) (lines []string) {
 	return append(lines, m.elements(family)...)
 }
 
-// proxiers are those of the lines that are the proxier's.
+// proxiers are those of the lines that are the proxier's, but the one that a start which finds the fast path's settings has not.
 func proxiers(m *member, family v1.IPFamily) []string {
-	return slices.DeleteFunc(programmed(m, family), func(line string) bool { return strings.Contains(line, iptables.ChainPrefix) })
+	return slices.DeleteFunc(programmed(m, family), func(line string) bool {
+		return strings.Contains(line, iptables.ChainPrefix) || strings.Contains(line, "ct_state_invalid_dropped_pkts")
+	})
 }
 
 // marks are the chains that writes leave; each has a number of its own.

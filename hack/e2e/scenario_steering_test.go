@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/hack/lab"
+	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
@@ -523,6 +524,32 @@ func (w *world) ready(m *member, status v1.ConditionStatus) {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":"Test"}]}}`, status)
 	_, err := w.Client().CoreV1().Nodes().Patch(w.Context(), m.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	w.must(err)
+}
+
+// TestSteering_SilentMove: other software moves the egress IPs to another node without a word to the network, which knows them at the former
+// one. Answers get to the pods at once.
+func TestSteering_SilentMove(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{}, nil)
+	w.answered() // so the hosts outside know where the egress IPs are
+	from, to := w.holder, w.members[1]
+	for _, addr := range addrs(w.egressIPs) {
+		w.must(from.Host.DropAddr(addr))
+		w.must(w.AddAddr(to.Host, addr))
+	}
+	w.holder = to
+	moved := time.Now()
+	for _, pod := range w.pods {
+		for _, at := range w.outside() {
+			process.Eventually(w.T, time.Second, func() error {
+				ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+				defer cancel()
+				_, err := pod.Ask(ctx, network("udp", at), at, 0)
+				return err
+			})
+		}
+	}
+	w.Logf("all pods were answered after %s", time.Since(moved).Round(time.Millisecond))
 }
 
 // TestSteering_TwoHolders: as long as two nodes have an egress IP all nodes steer to the same one, that took it last, the other one of the

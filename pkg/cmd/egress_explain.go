@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -330,7 +331,7 @@ func (d *decision) findFastPath(fast *status.FastPath) {
 	if fast == nil || d.Via == (via{}) {
 		return
 	}
-	taken := slices.Contains(fast.Pods[d.Pod], d.Protocol)
+	taken := slices.Contains(fast.Pods[d.Pod], d.Protocol) && (d.Via.Way == wayHere || d.Via.Way == string(kernel.ToNode))
 	d.FastPath = &taken
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // without returns f of a node that does not write the rules of a pod, as if it had not written any yet.
@@ -262,5 +264,41 @@ func TestEgress_NodeOfOlderVersion(t *testing.T) {
 		if diff := cmp.Diff(want, stdout); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", args, err, diff)
 		}
+	}
+}
+
+// TestEgressExplain_FastPath: whether the flow of a bound pod takes it, and why not.
+func TestEgressExplain_FastPath(t *testing.T) {
+	in := clusterInput()
+	in.Claims = append(in.Claims, claimOf("shop", "held", 1, "203.0.113.12", []plan.Protocol{plan.TCP}, at("10.128.0.13", "shop/h", "node-1")))
+	s := status.Snapshot{Node: "node-1", Time: now, Ready: true, Steering: "vxlan", Addresses: []status.Address{
+		{IP: addr("203.0.113.10"), Owner: web, State: "remote", Holder: "node-2", Way: "to node"},
+		{IP: addr("203.0.113.11"), Owner: db, State: "lost", Holder: "node-3", Way: "prohibit"},
+		{IP: addr("203.0.113.12"), State: "local", Holder: "node-1", Way: "here"},
+	}}
+	s.Families = []status.Family{family("IPv4", in)}
+	explain := func(arguments ...string) string {
+		stdout, _, err := openshift(t, append([]string{"egress", "explain", "--socket=" + serveNode(t, &fakeNode{snapshot: s})}, arguments...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stdout
+	}
+	if text := explain("10.128.0.11", "--protocol=tcp"); strings.Contains(text, "Fast path") {
+		t.Errorf("without a fast path it says:\n%s", text)
+	}
+	s.FastPath = &status.FastPath{Pods: map[netip.Addr][]kernel.Protocol{addr("10.128.0.11"): {kernel.TCP}, addr("10.128.0.9"): {kernel.TCP}}}
+	for arguments, want := range map[string]string{
+		"10.128.0.11 --protocol=tcp": "taken, from",
+		"10.128.0.11 --protocol=udp": "not taken; 'openshift egress verify'",
+		"10.128.0.9 --protocol=tcp":  "not taken: the packet goes nowhere",
+		"10.128.0.13 --protocol=tcp": "not taken: it is for what leaves by another node",
+	} {
+		if text := explain(strings.Fields(arguments)...); !strings.Contains(text, "  Fast path:    "+want) {
+			t.Errorf("%s: want %q in:\n%s", arguments, want, text)
+		}
+	}
+	if text := explain("10.128.0.11", "--protocol=tcp", "-o", "json"); !strings.Contains(text, `"fastPath": true`) {
+		t.Errorf("the document does not say that it is taken:\n%s", text)
 	}
 }

@@ -52,7 +52,6 @@ func (e *Extension) Usage(ctx context.Context) (any, error) {
 		result.Seconds = now.Sub(l.last.Time).Seconds()
 		result.FastPath = since(l.fast, fast)
 	}
-	l.fast = fast
 	for name, f := range e.families {
 		usage, flows, err := conntrack.Look(ctx, kernel.Family(name), f.reconciler.Written(), l.seen[name])
 		if err != nil {
@@ -64,13 +63,13 @@ func (e *Extension) Usage(ctx context.Context) (any, error) {
 		}
 	}
 	slices.SortFunc(result.Addresses, func(a, b status.AddressUsage) int { return a.IP.Compare(b.IP) })
-	l.keep(result, seen)
+	l.keep(result, seen, fast)
 	return result, nil
 }
 
 // keep keeps a look for the next one, but not for long: it may be large. The lock must be held.
-func (l *looks) keep(result status.Usage, seen map[v1.IPFamily]conntrack.Seen) {
-	l.last, l.seen = result, seen
+func (l *looks) keep(result status.Usage, seen map[v1.IPFamily]conntrack.Seen, fast *status.FastUsage) {
+	l.last, l.seen, l.fast = result, seen, fast
 	if l.forget != nil {
 		l.forget.Stop()
 	}

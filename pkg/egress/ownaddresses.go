@@ -19,9 +19,25 @@ type ownAddresses struct {
 
 // setOnInterfaces takes the addresses on this node's interfaces.
 func (s *steerer) setOnInterfaces(event holders.Event) {
+	addresses := event.(holders.OwnAddresses).Addresses
+	var arrived []netip.Addr
 	s.setOwn(func(own *ownAddresses) {
-		own.onInterfaces, own.onInterfacesKnown = event.(holders.OwnAddresses).Addresses, true
+		if own.onInterfacesKnown {
+			arrived = slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return slices.Contains(own.onInterfaces, ip) })
+		}
+		own.onInterfaces, own.onInterfacesKnown = addresses, true
 	})
+	if silent := s.putByOthers(arrived); len(silent) > 0 {
+		s.announce(silent)
+	}
+}
+
+// putByOthers returns those of addresses that are egress IPs which the pool does not put on nodes. The network has to be told that they are
+// here: whoever put them here may not have done that, and hosts that know them at another node would send there for seconds.
+func (s *steerer) putByOthers(addresses []netip.Addr) []netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(addresses, func(ip netip.Addr) bool { return s.assignable[ip] || !slices.Contains(s.claims, ip) })
 }
 
 // setAnnounced takes the addresses that a load balancer announces from here, and those that it may announce from here next.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -67,6 +68,8 @@ type steerer struct {
 	adjacent func(self, node netip.Addr) error
 	// find has the kernel look for another node's hardware address.
 	find func(self, node netip.Addr) error
+	// announce tells the network that addresses are here. It does not block.
+	announce func(addresses []netip.Addr)
 	// changed asks for a sync, wake for one that is not due, known tells that all Leases are known, or that none can
 	// be.
 	changed, wake, known func()
@@ -129,6 +132,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		logger:    e.logger,
 		adjacent:  steering.Adjacent,
 		find:      steering.FindNeighbour,
+		announce:  func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
 		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		ask:       make(chan struct{}, 1),
 		changed:   func() { e.changed(true, time.Now()) },
@@ -149,6 +153,15 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		s.announcer.Failing = e.announcerFails
 	}
 	return s
+}
+
+// announce tells the network that addresses are here, more than once: what is told may be lost.
+func (e *Extension) announce(addresses []netip.Addr) {
+	logger := klog.LoggerWithValues(e.logger, "addresses", addresses)
+	logger.V(2).Info("Telling the network of egress IPs that other software has put on this node")
+	if err := neighbor.AnnounceHere(e.ctx, addresses); err != nil {
+		logger.Info("The network could not be told of egress IPs that other software has put on this node; hosts may send to the node that had them for some seconds", "err", err)
+	}
 }
 
 // steer begins to follow who holds the egress IPs.

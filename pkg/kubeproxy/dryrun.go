@@ -21,6 +21,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/manifests"
@@ -73,7 +74,8 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 		_, _ = fmt.Fprintln(warnings, "Not root: what steers packets to other nodes was not printed")
 		return nil
 	}
-	p.loadFastPath(ctx) // which settings are changed depends on whether it is there
+	p.extension.PortSecurity.Unavailable = portsecurity.Available(ctx)
+	p.findFastPath(ctx) // which settings are changed depends on whether it is there
 	config := p.extension.Steering
 	if fast := config.Kernel.Fast; fast != nil {
 		defer func() { err = errors.Join(err, fast.Close()) }()

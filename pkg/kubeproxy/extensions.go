@@ -12,6 +12,7 @@ import (
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
 
@@ -34,7 +35,9 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		if err := p.checkPortSecurity(ctx); err != nil {
 			return extensions{}, err
 		}
-		p.loadFastPath(ctx)
+		if err := p.loadFastPath(ctx); err != nil {
+			return extensions{}, err
+		}
 		x.snat = egress.New(ctx, p.extension)
 	}
 	if p.tunnelFlags.enabled {
@@ -57,15 +60,25 @@ func (p *Proxy) checkPortSecurity(ctx context.Context) error {
 	return nil
 }
 
-// loadFastPath loads what takes established flows to other nodes, if this kernel can. The process has it until it ends.
-func (p *Proxy) loadFastPath(ctx context.Context) {
-	steering, security := &p.extension.Steering, p.extension.PortSecurity
-	if steering.Mode == holders.Off || p.flags.steering.fastPath == fastPathOff {
+// loadFastPath loads what takes established flows to other nodes, if this kernel can. The process has it until it ends. A node without it
+// puts back what an earlier run has set for it, before the proxier looks.
+func (p *Proxy) loadFastPath(ctx context.Context) error {
+	p.findFastPath(ctx)
+	if p.extension.Steering.Mode == holders.Off || p.extension.Steering.Kernel.Fast != nil {
+		return nil
+	}
+	return steering.PutBackFast(ctx)
+}
+
+// findFastPath loads it, unless it is off. Why it cannot be is logged: packets take the slow path then.
+func (p *Proxy) findFastPath(ctx context.Context) {
+	config, security := &p.extension.Steering, p.extension.PortSecurity
+	if config.Mode == holders.Off || p.flags.steering.fastPath == fastPathOff {
 		return
 	}
 	err := errors.New("port security is off, so it is not known behind which interface a pod is")
 	if security.Enabled && security.Unavailable == nil {
-		steering.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
+		config.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
 	}
 	if err != nil {
 		klog.FromContext(ctx).Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", "proxyArguments."+fastPathKey)

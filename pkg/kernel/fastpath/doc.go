@@ -18,7 +18,11 @@
 // only where all is taken ([Load]); the pod's node sees them when the plugin has unwrapped them.
 //
 // Where all is taken, so are flows that leave from the pods' own node, and their answers. Those of unbound pods are taken if they get an
-// address of this node's own that is no egress IP: the first of an interface, which masquerading gives.
+// address of this node's own that is no egress IP, and leave by its interface: masquerading gives such. Of their answers those are that come
+// by the uplink.
+//
+// Routes alone decide where packets go; marks that rules set are not seen. An answer is taken if the far side's route leads to where it comes
+// from, as a strict rp_filter has it.
 //
 // # Conntrack decides
 //

@@ -41,10 +41,11 @@ type Path struct {
 type around struct {
 	// local are the node's own addresses; none before they have been read.
 	local []netip.Prefix
-	// at are the interfaces that addresses are on, and shared those addresses that flows get which leave by an interface, unless something
-	// else is said: the first of each.
+	// at are the interfaces that addresses are on, and shared those of the addresses that masquerading may give.
 	at     map[netip.Addr]int
 	shared map[netip.Addr]bool
+	// ethernet are the interfaces whose packets have an Ethernet header.
+	ethernet map[int]bool
 	// ipsec: it has policies of IPsec.
 	ipsec bool
 }
@@ -207,16 +208,9 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 	}
 	for pod, number := range c.Ways {
 		f.ways[pod] = number
-		f.limited[pod.Address] = true
 	}
-	extended := f.limited
-	f.limited = map[netip.Addr]bool{}
-	if c.Whole {
-		for address := range p.places {
-			extended[address] = true
-		}
-	}
-	for address := range extended {
+	for address := range f.extended(c, p.places) {
+		delete(f.limited, address)
 		err = errors.Join(err, p.lead(address))
 	}
 	if err = errors.Join(err, p.attach(false)); err != nil {
@@ -224,19 +218,33 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 	}
 }
 
+// extended returns the addresses of pods whose ways a change may have extended, and none of which is limited any more.
+func (f *family) extended(c Change, places map[netip.Addr]int) map[netip.Addr]bool {
+	addresses := c.addresses()
+	if c.Whole {
+		maps.Copy(addresses, f.limited)
+		for address := range places {
+			addresses[address] = true
+		}
+	}
+	return addresses
+}
+
 // look reads what the kernel says of this node.
 func look() (now around, err error) {
 	if now.ipsec, err = hasIPsec(); err != nil {
 		return around{}, err
 	}
-	err = now.readAddresses()
+	err = now.readInterfaces()
 	return now, err
 }
 
 // surround has the kernel hold what follows from what it says of this node. If that could not be read, nothing takes the fast path.
 func (p *Path) surround(now around) error {
 	p.around = now
-	maps.DeleteFunc(p.given, func(egressIP netip.Addr, _ bool) bool { return now.at[egressIP] == 0 })
+	if len(now.local) > 0 {
+		maps.DeleteFunc(p.given, func(egressIP netip.Addr, _ bool) bool { return now.at[egressIP] == 0 })
+	}
 	return p.write()
 }
 
@@ -259,7 +267,10 @@ func (p *Path) unusable(f *family) string {
 	if other := p.families[kernel.IPv4]; f.name == kernel.IPv6 && other != nil && (other.Uplink.Index != f.Uplink.Index || other.Uplink.Tunnel != f.Uplink.Tunnel) {
 		return "IPv4 leads to the other nodes by another interface"
 	}
-	return f.Uplink.unusable()
+	if why := f.Uplink.unusable(); why != "" || p.around.ethernet[f.Uplink.Index] {
+		return why
+	}
+	return "the interface that leads to the other nodes has no Ethernet headers"
 }
 
 // usable are the families whose packets take the fast path.
@@ -278,8 +289,12 @@ func (p *Path) lead(address netip.Addr) (err error) {
 	if f := p.families[familyOf(address)]; f != nil && !f.limited[address] {
 		want = wayOf(f.ways, p.places, address, p.all)
 	}
+	if p.failed[address] {
+		err = p.forget(address)
+	}
 	held := p.ways[address]
-	if held == want {
+	if held == want && err == nil {
+		delete(p.failed, address)
 		return nil
 	}
 	for protocol, place := range map[uint32]int{unix.IPPROTO_TCP: want.tcp, unix.IPPROTO_UDP: want.udp} {
@@ -291,9 +306,9 @@ func (p *Path) lead(address netip.Addr) (err error) {
 			err = errors.Join(err, p.tables.pods.set(pod(at), uint32(max(place, 1)-1), place > 0))
 		}
 	}
-	if err != nil { // the tables know what they hold
+	if err != nil {
 		p.failed[address] = true
-		return fmt.Errorf("write the way of the packets of pod %s: %w", address, err)
+		return fmt.Errorf("write the way of the packets of pod %s: %w", address, errors.Join(err, p.forget(address)))
 	}
 	delete(p.failed, address)
 	p.ways[address] = want
@@ -303,6 +318,18 @@ func (p *Path) lead(address netip.Addr) (err error) {
 	p.hooks.use(held.at, -1)
 	p.hooks.use(want.at, 1)
 	return nil
+}
+
+// forget takes all that there is of a pod's address.
+func (p *Path) forget(address netip.Addr) (err error) {
+	p.hooks.use(p.ways[address].at, -1)
+	delete(p.ways, address)
+	for pod := range maps.Clone(p.tables.pods.held) {
+		if pod.Address == addressOf(address) {
+			err = errors.Join(err, p.tables.pods.set(pod, 0, false))
+		}
+	}
+	return err
 }
 
 // write has the kernel hold the surroundings: what keeps packets from the fast path first.
@@ -316,14 +343,14 @@ func (p *Path) write() error {
 	}
 	var err error
 	for _, f := range p.usable() {
-		err = errors.Join(err, w.add(f))
+		err = errors.Join(err, w.add(f, p.all))
 		maps.Copy(p.given, f.EgressIPs)
 		maps.Copy(p.given, f.Elsewhere)
 	}
-	if s, usable := w.settings[0]; usable && p.all {
-		s.All = 1
-		w.settings[0] = s
-		w.share(p.around.shared, p.given)
+	if p.all {
+		for _, f := range p.usable() {
+			w.share(f.name, p.around, p.given)
+		}
 	}
 	return errors.Join(err, p.tables.write(w))
 }
@@ -337,7 +364,7 @@ func (p *Path) attach(again bool) error {
 			continue // nothing is sent here, and nothing answered that was sent from here
 		}
 		for egressIP := range f.EgressIPs {
-			if at := p.around.at[egressIP]; at > loopback {
+			if at := p.around.at[egressIP]; at > loopback && p.around.ethernet[at] {
 				uplinks[at] = p.objects.FromOutside
 			}
 		}

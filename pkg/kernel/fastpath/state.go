@@ -8,10 +8,12 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Numbers is how many numbers the holders of an IP family can have, from 0 on. Here is this node's.
+// Numbers is how many numbers the holders of an IP family can have, from 0 on. Here is this node's. A pod whose packets go Nowhere is bound,
+// and none of them takes the fast path.
 const (
 	Numbers = 64
 	Here    = 0
+	Nowhere = -1
 )
 
 // unbound is in the kernel's maps in the place of a holder, as in the programs.
@@ -117,6 +119,18 @@ type Change struct {
 	Surroundings *Surroundings
 }
 
+// addresses are those of the pods that it is about.
+func (c Change) addresses() map[netip.Addr]bool {
+	addresses := map[netip.Addr]bool{}
+	for _, pod := range c.Gone {
+		addresses[pod.Address] = true
+	}
+	for pod := range c.Ways {
+		addresses[pod.Address] = true
+	}
+	return addresses
+}
+
 // changed returns the pods whose ways are not what they were.
 func (c Change) changed(before map[Pod]int) []Pod {
 	changed := slices.Clone(c.Gone)
@@ -143,7 +157,11 @@ type way struct{ at, tcp, udp int }
 func wayOf(ways map[Pod]int, places map[netip.Addr]int, address netip.Addr, all bool) way {
 	of := func(protocol kernel.Protocol) int {
 		for _, pod := range []Pod{{address, protocol}, {address, kernel.All}} {
-			if number, led := ways[pod]; led {
+			number, led := ways[pod]
+			switch {
+			case led && number == Nowhere:
+				return 0
+			case led:
 				return placeOf(familyOf(address), number) + 1
 			}
 		}

@@ -118,7 +118,7 @@ type wantedTables struct {
 }
 
 // add adds what one IP family's packets meet.
-func (w wantedTables) add(f *family) error {
+func (w wantedTables) add(f *family, all bool) error {
 	s := f.Surroundings
 	for prefix := range s.Exclusions {
 		w.exclude(prefix)
@@ -158,15 +158,18 @@ func (w wantedTables) add(f *family) error {
 		self := s.Uplink.Self.As4()
 		settings.Self, settings.Port, settings.Vni = binary.NativeEndian.Uint32(self[:]), uint32(s.Uplink.Port), s.Uplink.VNI
 	}
+	if all {
+		settings.All = 1
+	}
 	w.settings[0] = settings
 	return nil
 }
 
-// share has unbound pods' flows get these addresses, but those that are egress IPs.
-func (w wantedTables) share(addresses, egressIPs map[netip.Addr]bool) {
-	for address := range addresses {
-		if !egressIPs[address] {
-			w.outsides[addressOf(address)] = unbound
+// share has unbound pods' flows of an IP family get this node's own addresses, but those that are egress IPs, or were.
+func (w wantedTables) share(family kernel.Family, around around, egressIPs map[netip.Addr]bool) {
+	for address, shared := range around.shared {
+		if shared && familyOf(address) == family && !egressIPs[address] {
+			w.outsides[addressOf(address)] = uint32(around.at[address])
 		}
 	}
 }
@@ -249,14 +252,16 @@ func hasIPsec() (has bool, err error) {
 	return has, nil
 }
 
-// interfaceFamily is an interface, for one IP family.
-type interfaceFamily struct {
-	index  int
-	family kernel.Family
-}
-
-// readAddresses reads this node's own addresses. local has those that no packet to the outside has, too.
-func (a *around) readAddresses() error {
+// readInterfaces reads this node's interfaces and own addresses. local has those that no packet to the outside has, too.
+func (a *around) readInterfaces() error {
+	links, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("list this node's interfaces: %w", err)
+	}
+	a.ethernet = map[int]bool{}
+	for _, link := range links {
+		a.ethernet[link.Index] = len(link.HardwareAddr) == len(kernel.HardwareAddr{})
+	}
 	var addresses []netlink.Addr
 	if err := changes.Outlast(func() (err error) {
 		addresses, err = netlink.AddrList(nil, netlink.FAMILY_ALL)
@@ -268,7 +273,6 @@ func (a *around) readAddresses() error {
 		a.local = append(a.local, netip.MustParsePrefix(text))
 	}
 	a.at, a.shared = map[netip.Addr]int{}, map[netip.Addr]bool{}
-	first := map[interfaceFamily]bool{}
 	for _, has := range addresses {
 		for _, ip := range []net.IP{has.IP, has.Broadcast} {
 			if address, ok := netip.AddrFromSlice(ip); ok {
@@ -281,10 +285,7 @@ func (a *around) readAddresses() error {
 			continue
 		}
 		a.at[address] = has.LinkIndex
-		of := interfaceFamily{has.LinkIndex, familyOf(address)}
-		if has.Scope == unix.RT_SCOPE_UNIVERSE && has.Flags&unix.IFA_F_DEPRECATED == 0 && !first[of] {
-			first[of], a.shared[address] = true, true
-		}
+		a.shared[address] = has.Scope == unix.RT_SCOPE_UNIVERSE && has.Flags&unix.IFA_F_DEPRECATED == 0
 	}
 	return nil
 }

@@ -90,6 +90,8 @@ func (w *Writer) leadOne(change *fastpath.Change, key table.Key, ways, sources s
 		change.Ways[pod] = int(id.As4()[1])
 	case bound && !leads && w.fast.All():
 		change.Ways[pod] = fastpath.Here
+	case leads || bound:
+		change.Ways[pod] = fastpath.Nowhere
 	default:
 		change.Gone = append(change.Gone, pod)
 	}
@@ -130,6 +132,23 @@ const (
 	unackedPath  = "net/netfilter/nf_conntrack_tcp_timeout_unacknowledged"
 	leastUnacked = 2*60*60 + 4*60 // seconds
 )
+
+// PutBackFast makes what a fast path has changed of this node's settings what it was; the record goes with the next write. Kube-proxy asks for one
+// of them when it starts: it has no rule against invalid packets if the kernel is liberal.
+func PutBackFast(ctx context.Context) error {
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
+		held, _, err := w.Look(ctx)
+		w.Close()
+		if errors.Is(err, table.ErrNone) {
+			continue
+		}
+		errs = append(errs, err)
+		recordOf(held).putBackFast(ctx)
+	}
+	return errors.Join(errs...)
+}
 
 // putBackFast makes those of a fast path what they were, and forgets them.
 func (s settings) putBackFast(ctx context.Context) {

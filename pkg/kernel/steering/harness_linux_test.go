@@ -77,7 +77,7 @@ func onTransports(t *testing.T, test func(c *cluster)) {
 		t.Run(string(transport), func(t *testing.T) {
 			onCluster(t, func(c *cluster) {
 				c.use(transport)
-				c.useFast()
+				c.useFast(true)
 				test(c)
 			})
 		})

@@ -41,6 +41,53 @@ func Announce(link *net.Interface, addresses []netip.Addr) error {
 	return nil
 }
 
+// repeats are how long after one announcement the next one comes: what is told may be lost.
+var repeats = []time.Duration{0, 100 * time.Millisecond, 400 * time.Millisecond, 1500 * time.Millisecond}
+
+// AnnounceHere is Announce for addresses on any interfaces, on each the ones that it has, four times within two seconds. Those that are on no
+// interface, or on one without a segment, are left out. It returns early when ctx ends.
+func AnnounceHere(ctx context.Context, addresses []netip.Addr) (err error) {
+	for _, after := range repeats {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(after):
+		}
+		err = announceHere(addresses)
+	}
+	return err
+}
+
+func announceHere(addresses []netip.Addr) error {
+	links, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("announce addresses: %w", err)
+	}
+	var errs []error
+	for _, link := range links {
+		const segment = net.FlagUp | net.FlagBroadcast
+		if link.Flags&(segment|net.FlagLoopback) != segment {
+			continue
+		}
+		all, err := link.Addrs()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("announce addresses on %s: %w", link.Name, err))
+			continue
+		}
+		var here []netip.Addr
+		for _, has := range all {
+			prefix, err := netip.ParsePrefix(has.String())
+			if err == nil && slices.Contains(addresses, prefix.Addr()) {
+				here = append(here, prefix.Addr())
+			}
+		}
+		if len(here) > 0 {
+			errs = append(errs, Announce(&link, here))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts. Own are the
 // MACs of this host's other interfaces, which may be on the segment, too: their answers do not count.
 // It takes 80 ms, unless all are answered for before that. answered is told of each answer at once, by several goroutines, unless

@@ -25,7 +25,7 @@ typedef __s32 s32;
 #define PACKET_HOST 0
 #define DECAP_L3_IPV6 (1ULL << 8)
 #define FIB_LOOKUP_DIRECT (1U << 0)
-#define FIB_LOOKUP_SKIP_NEIGH (1U << 3)
+#define FIB_LOOKUP_SKIP_NEIGH (1U << 2)
 
 // What is read of the kernel's own structures; where their fields are is found out when a program is loaded.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -98,7 +98,7 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2 * HOLDERS); __t
 // Where packets do not leave from an egress IP: single addresses, and networks.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } excluded SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct network); __type(value, u32); } exclusions SEC(".maps");
-// The addresses that flows get here: egress IPs, with 0, and those that unbound pods share with this node, with unbound.
+// The addresses that flows get here: egress IPs, with 0, and those that unbound pods share with this node, with the interface that has them.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct address); __type(value, u32); } outsides SEC(".maps");
 // The nodes that may send steered packets here.
 struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 16384); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, struct sender); __type(value, struct hardware); } senders SEC(".maps");
@@ -129,6 +129,14 @@ static __always_inline void map_ipv4(struct address *a, __be32 ip)
 	a->words[0] = a->words[1] = 0;
 	a->words[2] = bpf_htonl(0xffff);
 	a->words[3] = ip;
+}
+
+// ready returns the settings; 0 as long as there are none, and nothing is to be taken.
+static __always_inline struct settings *ready(void)
+{
+	u32 zero = 0;
+	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	return s && s->uplink ? s : 0;
 }
 
 // parse reads the packet that begins at an offset with an Ethernet header. It returns whether it may be taken: it is of TCP or UDP, goes
@@ -363,12 +371,19 @@ static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struc
 	return redirect(&to);
 }
 
-// is_ours tells whether a flow's packets are to be taken here that get this address outside: an egress IP, or this node's own for those of
-// an unbound pod.
-static __always_inline int is_ours(struct address *outside, u32 unbound)
+// go_by has what the routes say of a packet: where it goes that is for a destination, or not.
+static __always_inline int go_by(struct __sk_buff *skb, struct packet *p, struct address *from, struct address *to, struct bpf_fib_lookup *by)
 {
-	u32 *whose = bpf_map_lookup_elem(&outsides, outside);
-	return whose && *whose == unbound;
+	*by = (struct bpf_fib_lookup){ .family = p->v6 ? AF_INET6 : AF_INET, .l4_protocol = p->protocol, .ifindex = skb->ifindex, .tot_len = p->length,
+		.sport = p->from_port, .dport = p->to_port };
+	if (p->v6) {
+		__builtin_memcpy(by->ipv6_src, from, sizeof(*from));
+		__builtin_memcpy(by->ipv6_dst, to, sizeof(*to));
+	} else {
+		by->ipv4_src = from->words[3];
+		by->ipv4_dst = to->words[3];
+	}
+	return !bpf_fib_lookup(skb, by, sizeof(*by), FIB_LOOKUP_SKIP_NEIGH);
 }
 
 // forward gives a packet the source that its flow has, or an answer the destination, and sends it on by the routes. strip is what is in front
@@ -379,18 +394,10 @@ static __always_inline int forward(struct __sk_buff *skb, struct packet *p, stru
 	const u32 partial = (strip || p->v6) && BPF_CORE_READ_BITFIELD(kernel, ip_summed) == CHECKSUM_PARTIAL;
 	if (strip && (skb->gso_size || (partial && BPF_CORE_READ_BITFIELD(kernel, encapsulation))))
 		return TCX_NEXT; // the kernel alone can tell an interface that what is to be summed, or cut, is not wrapped any more
-	struct bpf_fib_lookup to = { .family = p->v6 ? AF_INET6 : AF_INET, .l4_protocol = p->protocol, .ifindex = skb->ifindex, .tot_len = p->length,
-		.sport = p->from_port, .dport = p->to_port };
+	struct bpf_fib_lookup to;
 	struct address *destination = direction == ORIGINAL ? &p->to : &f->address, *before = direction == ORIGINAL ? &p->from : &p->to;
 	const __be16 port = direction == ORIGINAL ? p->from_port : p->to_port;
-	if (p->v6) {
-		__builtin_memcpy(to.ipv6_src, &p->from, sizeof(p->from));
-		__builtin_memcpy(to.ipv6_dst, destination, sizeof(*destination));
-	} else {
-		to.ipv4_src = p->from.words[3];
-		to.ipv4_dst = destination->words[3];
-	}
-	if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_SKIP_NEIGH) || (only && to.ifindex != only))
+	if (!go_by(skb, p, &p->from, destination, &to) || (only && to.ifindex != only))
 		return TCX_NEXT;
 	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, p->v6 ? DECAP_L3_IPV6 : 0))
 		return TCX_NEXT;
@@ -419,14 +426,17 @@ static __always_inline int forward(struct __sk_buff *skb, struct packet *p, stru
 	return redirect(&to);
 }
 
-// leave sends out a packet of a pod, here or on another node, from the address that its flow has. unbound is UNBOUND for that of an unbound
-// pod.
+// leave sends out a packet of a pod, here or on another node, from the address that its flow has. That of an unbound pod is one of the interface
+// by which it leaves: the kernel ends masqueraded flows that would go by another one, too.
 static __always_inline int leave(struct __sk_buff *skb, struct settings *s, struct packet *p, u32 unbound, u32 strip, u32 what)
 {
 	struct flow f;
-	if (!lookup(skb, s, p, ORIGINAL, &f) || !f.snatted || !is_ours(&f.address, unbound))
+	if (!lookup(skb, s, p, ORIGINAL, &f) || !f.snatted)
 		return TCX_NEXT;
-	return forward(skb, p, &f, ORIGINAL, 0, strip, what);
+	u32 *shared = bpf_map_lookup_elem(&outsides, &f.address);
+	if (!shared || !*shared != !unbound)
+		return TCX_NEXT;
+	return forward(skb, p, &f, ORIGINAL, *shared, strip, what);
 }
 
 // is_excluded tells whether what is for an address leaves from no egress IP.
@@ -437,21 +447,23 @@ static __always_inline int is_excluded(struct packet *p, struct address *address
 }
 
 // answer sends on an answer to a pod's flow. One to an address that flows get here goes to the pod, wherever that is; only to another node
-// unless all is taken. One to a pod of this node has been through the node that its flow leaves from.
+// unless all is taken; and it has to come by the interface that leads to the far side, as with a strict rp_filter. One to a pod of this node has
+// been through the node that its flow leaves from.
 static __always_inline int answer(struct __sk_buff *skb, struct settings *s, struct packet *p)
 {
 	struct flow f;
 	struct pod pod = { .protocol = p->protocol, .address = p->to };
-	u32 *whose = bpf_map_lookup_elem(&outsides, &p->to), *number;
-	if (!whose) {
+	u32 *shared = bpf_map_lookup_elem(&outsides, &p->to), *number;
+	if (!shared) {
 		number = bpf_map_lookup_elem(&pods, &pod);
 		if (!number || !(*number & (HOLDERS - 1)) || is_excluded(p, &p->from) || !lookup(skb, s, p, ANSWER, &f) || f.snatted)
 			return TCX_NEXT;
 		return forward(skb, p, &f, ANSWER, 0, 0, ANSWERS);
 	}
-	if (!lookup(skb, s, p, ANSWER, &f) || !f.snatted)
+	struct bpf_fib_lookup back;
+	if (!lookup(skb, s, p, ANSWER, &f) || !f.snatted || !go_by(skb, p, &f.address, &p->from, &back) || back.ifindex != skb->ifindex)
 		return TCX_NEXT;
-	if (*whose) {
+	if (*shared) {
 		pod.address = f.address;
 		number = bpf_map_lookup_elem(&pods, &pod);
 		if (!number || *number != UNBOUND)
@@ -476,10 +488,9 @@ static __always_inline int renews(struct settings *s, struct packet *p)
 SEC("tcx/ingress")
 int from_pod(struct __sk_buff *skb)
 {
-	u32 zero = 0;
 	struct packet p;
 	struct flow f;
-	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct settings *s = ready();
 	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
 	struct pod pod = { .interface = skb->ifindex, .protocol = p.protocol, .address = p.from };
@@ -510,8 +521,7 @@ int from_pod(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int from_outside(struct __sk_buff *skb)
 {
-	u32 zero = 0;
-	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct settings *s = ready();
 	struct packet p;
 	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
@@ -522,8 +532,7 @@ int from_outside(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int from_node(struct __sk_buff *skb)
 {
-	u32 zero = 0;
-	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct settings *s = ready();
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct outer *o = data;
 	struct ethernet *inner = (void *)(o + 1);
@@ -547,8 +556,7 @@ int from_node(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int from_tunnel(struct __sk_buff *skb)
 {
-	u32 zero = 0;
-	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct settings *s = ready();
 	struct packet p;
 	if (!s || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
@@ -559,8 +567,7 @@ int from_tunnel(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int from_neighbour(struct __sk_buff *skb)
 {
-	u32 zero = 0;
-	struct settings *s = bpf_map_lookup_elem(&current, &zero);
+	struct settings *s = ready();
 	struct packet p;
 	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present || !parse(skb, 0, skb->protocol, &p))
 		return TCX_NEXT;
