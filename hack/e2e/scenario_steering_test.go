@@ -526,30 +526,68 @@ func (w *world) ready(m *member, status v1.ConditionStatus) {
 	w.must(err)
 }
 
+// TestSteering_FastPathIsSwitchedOff: the kernel's settings are what they were before, and the proxier, which asks for one of them when it starts,
+// drops invalid packets again.
+func TestSteering_FastPathIsSwitchedOff(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{}, nil)
+	setting := func(m *member) string {
+		out, err := m.Host.Run(w.Context(), "cat", "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal")
+		w.must(err)
+		return strings.TrimSpace(out)
+	}
+	const rule = "--nfacct-name  ct_state_invalid_dropped_pkts -j DROP"
+	m := w.members[0]
+	if got := setting(m); got != "1" {
+		t.Errorf("with the fast path nf_conntrack_tcp_be_liberal is %s, want 1", got)
+	}
+	w.reconfigure("egress-snat-fast-path: [steered]")
+	w.steered()
+	w.eventually(func() error {
+		if strings.Contains(m.Save(v1.IPv4Protocol), rule) {
+			return fmt.Errorf("a start with that setting leaves the rule %q", rule)
+		}
+		return nil
+	})
+	w.reconfigure(slowPath)
+	w.steered()
+	w.eventually(func() error {
+		if got := setting(m); got != "0" || !strings.Contains(m.Save(v1.IPv4Protocol), rule) {
+			return fmt.Errorf("without the fast path nf_conntrack_tcp_be_liberal is %s, want 0, or the rule %q is missing", got, rule)
+		}
+		return nil
+	})
+}
+
 // TestSteering_SilentMove: other software moves the egress IPs to another node without a word to the network, which knows them at the former
-// one. Answers get to the pods at once.
+// one. The node tells it.
 func TestSteering_SilentMove(t *testing.T) {
 	belongsTo(t, usual)
 	w := newSteeredWorld(t, settings{}, nil)
-	w.answered() // so the hosts outside know where the egress IPs are
+	w.answered()
 	from, to := w.holder, w.members[1]
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(from.Host.DropAddr(addr))
-		w.must(w.AddAddr(to.Host, addr))
-	}
-	w.holder = to
-	moved := time.Now()
-	for _, pod := range w.pods {
-		for _, at := range w.outside() {
+	known := func(where *member) {
+		hardware, err := where.Host.Run(w.Context(), "cat", "/sys/class/net/eth0/address")
+		w.must(err)
+		for _, ip := range w.egressIPs {
 			process.Eventually(w.T, time.Second, func() error {
-				ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
-				defer cancel()
-				_, err := pod.Ask(ctx, network("udp", at), at, 0)
+				out, err := w.Outside().Run(w.Context(), "ip", "neigh", "show", ip)
+				if err == nil && !strings.Contains(out, strings.TrimSpace(hardware)) {
+					err = fmt.Errorf("the host outside does not know %s at %s: %s", ip, where.Name, out)
+				}
 				return err
 			})
 		}
 	}
-	w.Logf("all pods were answered after %s", time.Since(moved).Round(time.Millisecond))
+	known(from)
+	for _, addr := range addrs(w.egressIPs) {
+		w.must(from.Host.DropAddr(addr))
+		w.must(w.AddAddr(to.Host, addr))
+	}
+	known(to)
+	w.holder = to
+	w.steered()
+	w.clean(10)
 }
 
 // TestSteering_TwoHolders: as long as two nodes have an egress IP all nodes steer to the same one, that took it last, the other one of the

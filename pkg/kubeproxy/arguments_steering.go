@@ -72,7 +72,7 @@ const proxyMarks = 0xc000
 
 // takeSteering parses these arguments.
 func (p *Proxy) takeSteering() error {
-	f := p.flags.steering
+	f := &p.flags.steering
 	for _, value := range []*string{&f.mode, &f.fastPath} {
 		if *value == "false" {
 			*value = string(holders.Off) // as YAML reads off without quotes

@@ -75,7 +75,9 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 		return nil
 	}
 	p.extension.PortSecurity.Unavailable = portsecurity.Available(ctx)
-	p.findFastPath(ctx) // which settings are changed depends on whether it is there
+	if err := p.findFastPath(ctx); err != nil { // which settings are changed depends on whether it is there
+		_, _ = fmt.Fprintf(warnings, "All packets to other nodes would take the slow path (proxyArguments.%s): %v\n", fastPathKey, err)
+	}
 	config := p.extension.Steering
 	if fast := config.Kernel.Fast; fast != nil {
 		defer func() { err = errors.Join(err, fast.Close()) }()

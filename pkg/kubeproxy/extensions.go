@@ -63,26 +63,31 @@ func (p *Proxy) checkPortSecurity(ctx context.Context) error {
 // loadFastPath loads what takes established flows to other nodes, if this kernel can. The process has it until it ends. A node without it
 // puts back what an earlier run has set for it, before the proxier looks.
 func (p *Proxy) loadFastPath(ctx context.Context) error {
-	p.findFastPath(ctx)
-	if p.extension.Steering.Mode == holders.Off || p.extension.Steering.Kernel.Fast != nil {
+	logger, argument := klog.FromContext(ctx), "proxyArguments."+fastPathKey
+	if err := p.findFastPath(ctx); err != nil {
+		logger.Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", argument)
+	}
+	switch config := p.extension.Steering; {
+	case config.Mode == holders.Off:
+		return nil
+	case config.Kernel.Fast != nil:
+		logger.Info("Packets of established flows take the fast path", "which", p.flags.steering.fastPath, "argument", argument)
 		return nil
 	}
 	return steering.PutBackFast(ctx)
 }
 
-// findFastPath loads it, unless it is off. Why it cannot be is logged: packets take the slow path then.
-func (p *Proxy) findFastPath(ctx context.Context) {
+// findFastPath loads it, unless it is off. The error says why it cannot be: packets take the slow path then.
+func (p *Proxy) findFastPath(ctx context.Context) (err error) {
 	config, security := &p.extension.Steering, p.extension.PortSecurity
 	if config.Mode == holders.Off || p.flags.steering.fastPath == fastPathOff {
-		return
+		return nil
 	}
-	err := errors.New("port security is off, so it is not known behind which interface a pod is")
-	if security.Enabled && security.Unavailable == nil {
-		config.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
+	if !security.Enabled || security.Unavailable != nil {
+		return errors.New("port security is off, so it is not known behind which interface a pod is")
 	}
-	if err != nil {
-		klog.FromContext(ctx).Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", "proxyArguments."+fastPathKey)
-	}
+	config.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
+	return err
 }
 
 func (x extensions) all() (all []extension.Extension) {

@@ -140,7 +140,9 @@ func putBack(ctx context.Context, before settings) {
 	for _, s := range before {
 		now, err := readSysctl(s.path)
 		if err == nil && now == s.now {
-			err = addPart(sysctl{s.path, s.before})
+			if err = addPart(sysctl{s.path, s.before}); err == nil {
+				klog.FromContext(ctx).Info("Put a setting of the kernel back", "sysctl", s.path, "before", s.now, "now", s.before)
+			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the interface has gone
 			klog.FromContext(ctx).Error(err, "Cannot put a setting back; set it by hand", "sysctl", s.path, "before", s.before)
