@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -308,11 +309,12 @@ func (tk *talk) speak(ctx context.Context, side string, c net.Conn, sends bool) 
 }
 
 // ends notes an error, and tells whether the side ends with it. The kernel tells of a reset once, to
-// who writes or to who reads. Over UDP the pod goes on all the same.
+// who writes or to who reads: to a reader who comes second it is the end of the stream. Over UDP the pod goes on all the same.
 func (tk *talk) ends(side string, err error) bool {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
-	if tk.ended[side] == nil && err != nil {
+	writes := map[string]bool{podSide: tk.podSends, farSide: tk.farSends}[side]
+	if tk.ended[side] == nil && err != nil && !(writes && errors.Is(err, io.EOF)) {
 		tk.ended[side] = err
 	}
 	return err != nil && (side == farSide || !errors.Is(err, syscall.ECONNREFUSED))
