@@ -198,6 +198,19 @@ func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	}
 }
 
+// TestEventRecorder_NotAllEgressIPs: a Service that has others of the IP family is told that it lacks one.
+func TestEventRecorder_NotAllEgressIPs(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	of := refusal("web", plan.NotAllowed, "")
+	of.EgressIP = netip.MustParseAddr("203.0.113.10")
+	for others, says := range map[bool]string{false: "No egress IP: ", true: "Not all egress IPs: "} {
+		r.set(map[v1.IPFamily]map[plan.Service]refused{v1.IPv4Protocol: {of.Service: {[]plan.Refusal{of}, others}}})
+		if got := dueAt(r, time.Now()); len(got) != 1 || !strings.HasPrefix(got[0].note, says) {
+			t.Errorf("Events %+v, want one with %q", got, says)
+		}
+	}
+}
+
 // TestEventRecorder_FamiliesAreIndependent: each family's plan follows the objects in its own time.
 func TestEventRecorder_FamiliesAreIndependent(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))

@@ -35,9 +35,7 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		if err := p.checkPortSecurity(ctx); err != nil {
 			return extensions{}, err
 		}
-		if err := p.loadFastPath(ctx); err != nil {
-			return extensions{}, err
-		}
+		p.loadFastPath(ctx)
 		x.snat = egress.New(ctx, p.extension)
 	}
 	if p.tunnelFlags.enabled {
@@ -62,19 +60,20 @@ func (p *Proxy) checkPortSecurity(ctx context.Context) error {
 
 // loadFastPath loads what takes established flows to other nodes, if this kernel can. The process has it until it ends. A node without it
 // puts back what an earlier run has set for it, before the proxier looks.
-func (p *Proxy) loadFastPath(ctx context.Context) error {
+func (p *Proxy) loadFastPath(ctx context.Context) {
 	logger, argument := klog.FromContext(ctx), "proxyArguments."+fastPathKey
 	if err := p.findFastPath(ctx); err != nil {
 		logger.Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", argument)
 	}
 	switch config := p.extension.Steering; {
 	case config.Mode == holders.Off:
-		return nil
 	case config.Kernel.Fast != nil:
-		logger.Info("Packets of established flows take the fast path", "which", p.flags.steering.fastPath, "argument", argument)
-		return nil
+		logger.Info("The fast path is there for packets of established flows", "which", p.flags.steering.fastPath, "argument", argument)
+	default:
+		if err := steering.PutBackFast(ctx); err != nil { // the first write tries it again, but the proxier may have looked
+			logger.Error(err, "Cannot find out whether settings of a fast path have to be put back")
+		}
 	}
-	return steering.PutBackFast(ctx)
 }
 
 // findFastPath loads it, unless it is off. The error says why it cannot be: packets take the slow path then.

@@ -80,14 +80,10 @@ func (d *deleter) do(t *tracked, verdict Verdict) {
 	}
 	d.deletions.sequence++
 	d.last = len(d.requests)
-	b := append(d.requests, make([]byte, headerLength)...)
-	b = append(b, inet(d.family), nl.NFNETLINK_V0, 0, 0) // nfgenmsg
-	d.requests = t.appendName(b)
-	header := d.requests[d.last:]
-	binary.NativeEndian.PutUint32(header, uint32(len(header)))
-	binary.NativeEndian.PutUint16(header[4:], unix.NFNL_SUBSYS_CTNETLINK<<8|nl.IPCTNL_MSG_CT_DELETE)
-	binary.NativeEndian.PutUint16(header[6:], unix.NLM_F_REQUEST)
-	binary.NativeEndian.PutUint32(header[8:], d.deletions.sequence)
+	d.requests = t.appendName(appendHeader(d.requests, inet(d.family)))
+	request := d.requests[d.last:]
+	finishRequest(request, nl.IPCTNL_MSG_CT_DELETE, 0)
+	binary.NativeEndian.PutUint32(request[8:], d.deletions.sequence)
 	d.entries = append(d.entries, doomed{ends: t.ends, verdict: verdict})
 	if len(d.entries) == deletions {
 		d.flush()

@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -105,6 +106,19 @@ func (s *socket) dump(ctx context.Context, family uint8, source netip.Addr, see 
 		return netlink.ErrDumpInterrupted
 	}
 	return nil
+}
+
+// appendHeader appends the headers of a request, which finishRequest fills when the rest of it is there.
+func appendHeader(b []byte, family uint8) []byte {
+	b = append(b, make([]byte, headerLength)...)
+	return append(b, family, nl.NFNETLINK_V0, 0, 0) // nfgenmsg
+}
+
+// finishRequest says how long a request is and what it asks for. Its sequence number is for the caller.
+func finishRequest(request []byte, kind int, flags uint16) {
+	binary.NativeEndian.PutUint32(request, uint32(len(request)))
+	binary.NativeEndian.PutUint16(request[4:], unix.NFNL_SUBSYS_CTNETLINK<<8|uint16(kind))
+	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST|flags)
 }
 
 func (s *socket) send(messages []byte) error {

@@ -19,10 +19,10 @@
 //
 // Where all is taken, so are flows that leave from the pods' own node, and their answers. Those of unbound pods are taken if they get an
 // address of this node's own that is no egress IP, and leave by its interface: masquerading gives such. Of their answers those are that come
-// by the uplink.
+// by the uplink, or by an interface that has an egress IP.
 //
 // Routes alone decide where packets go; marks that rules set are not seen. An answer is taken if the far side's route leads to where it comes
-// from, as a strict rp_filter has it.
+// from, as a strict rp_filter has it; on the pod's node, if it comes by the uplink.
 //
 // # Conntrack decides
 //
@@ -58,7 +58,8 @@
 // outside of a connection's window is forwarded as one of it, and left to the host that gets it, which drops it. An RST whose number
 // conntrack does not know ends no connection at once, but leaves it ten seconds; a program does not renew it then. Conntrack also takes what it has not seen acknowledged for unacknowledged, and would forget a connection after five minutes of
 // silence: nf_conntrack_tcp_timeout_unacknowledged is at least 2 hours and 4 minutes (RFC 5382, REQ-5). Both are on record, and
-// come back when the fast path is switched off, and with --cleanup.
+// come back when the fast path is switched off, and with --cleanup; connections that go on are exempted from the check one by one then
+// (conntrack.MakeLiberal), for conntrack knows nothing of where they are.
 //
 // # Order of changes
 //

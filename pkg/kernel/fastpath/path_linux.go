@@ -57,9 +57,11 @@ const loopback = 1
 type family struct {
 	name kernel.Family
 	ways map[Pod]int
-	// limited are the addresses of pods whose ways have been limited and not extended since.
-	limited map[netip.Addr]bool
+	// limited are the pods whose ways have been limited and not extended since.
+	limited map[Pod]bool
 	Surroundings
+	// told is why no packet takes the fast path, as the log says.
+	told string
 	// routes are those to nodes, as they were when these were first told of, or when all was written.
 	routes map[netip.Addr]route
 }
@@ -151,6 +153,9 @@ func (p *Path) Place(places map[netip.Addr]int) {
 		err = errors.Join(err, p.lead(address))
 	}
 	p.tell(errors.Join(err, p.attach(true)))
+	for _, f := range p.families {
+		p.tellUnusable(f)
+	}
 }
 
 // Limit takes from the fast path what a change does not leave as it is. It comes before the rest of the kernel follows the change.
@@ -164,7 +169,7 @@ func (p *Path) Limit(name kernel.Family, c Change) {
 	var err error
 	for _, pod := range c.changed(f.ways) {
 		delete(f.ways, pod)
-		f.limited[pod.Address] = true
+		f.limited[pod] = true
 		err = errors.Join(err, p.lead(pod.Address))
 	}
 	if c.Surroundings != nil && !f.Equal(*c.Surroundings) {
@@ -172,7 +177,7 @@ func (p *Path) Limit(name kernel.Family, c Change) {
 		err = errors.Join(err, p.write())
 	}
 	if err != nil {
-		p.tell(err)
+		p.tell(errors.Join(err, p.tables.settings.shrink(nil))) // nothing takes the fast path until all could be written
 	}
 }
 
@@ -190,7 +195,7 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 		return // the whole has not been let in yet
 	}
 	if f == nil {
-		f = &family{name: name, ways: map[Pod]int{}, limited: map[netip.Addr]bool{}}
+		f = &family{name: name, ways: map[Pod]int{}, limited: map[Pod]bool{}}
 		p.families[name] = f
 	}
 	same := c.Surroundings == nil || f.Equal(*c.Surroundings)
@@ -206,23 +211,28 @@ func (p *Path) Extend(name kernel.Family, c Change) {
 	case !same:
 		err = p.write()
 	}
-	for pod, number := range c.Ways {
-		f.ways[pod] = number
-	}
-	for address := range f.extended(c, p.places) {
-		delete(f.limited, address)
+	for address := range f.extend(c, p.places) {
 		err = errors.Join(err, p.lead(address))
 	}
+	p.tellUnusable(f)
 	if err = errors.Join(err, p.attach(false)); err != nil {
 		p.tell(err)
 	}
 }
 
-// extended returns the addresses of pods whose ways a change may have extended, and none of which is limited any more.
-func (f *family) extended(c Change, places map[netip.Addr]int) map[netip.Addr]bool {
-	addresses := c.addresses()
+// extend takes the ways of a change, and returns the addresses of pods whose ways may be others now.
+func (f *family) extend(c Change, places map[netip.Addr]int) map[netip.Addr]bool {
+	pods := slices.Concat(c.Gone, slices.Collect(maps.Keys(c.Ways)))
 	if c.Whole {
-		maps.Copy(addresses, f.limited)
+		pods = slices.AppendSeq(pods, maps.Keys(f.limited))
+	}
+	addresses := map[netip.Addr]bool{}
+	for _, pod := range pods {
+		addresses[pod.Address] = true
+		delete(f.limited, pod)
+	}
+	maps.Copy(f.ways, c.Ways)
+	if c.Whole {
 		for address := range places {
 			addresses[address] = true
 		}
@@ -256,6 +266,15 @@ func (p *Path) tell(err error) {
 	p.fault = err
 }
 
+// tellUnusable logs why no packet of a family takes the fast path, unless that is the same as before.
+func (p *Path) tellUnusable(f *family) {
+	why := p.unusable(f)
+	if why != f.told && why != "" {
+		p.logger.Info("Packets take the slow path", "ipFamily", f.name, "reason", why)
+	}
+	f.told = why
+}
+
 // unusable says why no packet of a family takes the fast path; "" if they do.
 func (p *Path) unusable(f *family) string {
 	if len(p.around.local) == 0 {
@@ -286,8 +305,8 @@ func (p *Path) usable() (usable []*family) {
 // lead writes the way of a pod's address.
 func (p *Path) lead(address netip.Addr) (err error) {
 	var want way
-	if f := p.families[familyOf(address)]; f != nil && !f.limited[address] {
-		want = wayOf(f.ways, p.places, address, p.all)
+	if f := p.families[familyOf(address)]; f != nil {
+		want = wayOf(f.ways, f.limited, p.places, address, p.all)
 	}
 	if p.failed[address] {
 		err = p.forget(address)

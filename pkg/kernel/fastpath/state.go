@@ -119,18 +119,6 @@ type Change struct {
 	Surroundings *Surroundings
 }
 
-// addresses are those of the pods that it is about.
-func (c Change) addresses() map[netip.Addr]bool {
-	addresses := map[netip.Addr]bool{}
-	for _, pod := range c.Gone {
-		addresses[pod.Address] = true
-	}
-	for pod := range c.Ways {
-		addresses[pod.Address] = true
-	}
-	return addresses
-}
-
 // changed returns the pods whose ways are not what they were.
 func (c Change) changed(before map[Pod]int) []Pod {
 	changed := slices.Clone(c.Gone)
@@ -153,13 +141,13 @@ func (c Change) changed(before map[Pod]int) []Pod {
 // one; 0 for none.
 type way struct{ at, tcp, udp int }
 
-// wayOf returns the way of an address. all: pods without one are unbound, and take the fast path, too.
-func wayOf(ways map[Pod]int, places map[netip.Addr]int, address netip.Addr, all bool) way {
+// wayOf returns the way of an address. Pods that are limited have none. all: others without one are unbound, and take the fast path, too.
+func wayOf(ways map[Pod]int, limited map[Pod]bool, places map[netip.Addr]int, address netip.Addr, all bool) way {
 	of := func(protocol kernel.Protocol) int {
 		for _, pod := range []Pod{{address, protocol}, {address, kernel.All}} {
 			number, led := ways[pod]
 			switch {
-			case led && number == Nowhere:
+			case limited[pod], led && number == Nowhere:
 				return 0
 			case led:
 				return placeOf(familyOf(address), number) + 1

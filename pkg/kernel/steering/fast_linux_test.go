@@ -375,35 +375,68 @@ func (c *cluster) offload(at *lab.Host, device string, on bool) {
 // streams sends so many bytes from the first pod to the outside, and back.
 func (c *cluster) streams(size int) {
 	c.Helper()
+	client, server := c.connect()
+	answers := c.nodes[0].counts().Answers.Packets
+	c.passes(size, client, server)
+	c.passes(size, server, client)
+	if answers = c.nodes[0].counts().Answers.Packets - answers; answers < uint64(size/2/1500) {
+		c.Errorf("%d answers took the fast path, want at least %d", answers, size/2/1500)
+	}
+}
+
+// connect returns both ends of a connection of the first pod with the outside.
+func (c *cluster) connect() (client, server net.Conn) {
+	c.Helper()
 	listener, err := c.lab.Outside().Listen(c.Context(), c.network("tcp"), ":5001")
 	if err != nil {
 		c.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	client, err := c.lab.Pod(1).DialContext(c.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 5001).String())
+	client, err = c.lab.Pod(1).DialContext(c.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), 5001).String())
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer func() { _ = client.Close() }()
-	server, err := listener.Accept()
-	if err != nil {
+	c.Cleanup(func() { _ = client.Close() })
+	if server, err = listener.Accept(); err != nil {
 		c.Fatal(err)
 	}
-	defer func() { _ = server.Close() }()
-	answers := c.nodes[0].counts().Answers.Packets
-	for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
-		from, to := ends[0], ends[1]
-		want, got := make([]byte, size), make([]byte, size)
-		_, _ = rand.Read(want)
-		go func() { _, _ = from.Write(want) }()
-		_ = to.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if n, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, want) {
-			c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", n, bytes.Equal(got, want), err, size)
+	c.Cleanup(func() { _ = server.Close() })
+	return client, server
+}
+
+// passes sends so many bytes from one end of a connection to the other.
+func (c *cluster) passes(size int, from, to net.Conn) {
+	c.Helper()
+	want, got := make([]byte, size), make([]byte, size)
+	_, _ = rand.Read(want)
+	go func() { _, _ = from.Write(want) }()
+	_ = to.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, want) {
+		c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", n, bytes.Equal(got, want), err, size)
+	}
+}
+
+// TestFast_SwitchedOff: connections of which conntrack has not seen all packets go on without the fast path, when the kernel's settings are back.
+func TestFast_SwitchedOff(t *testing.T) {
+	onFastWays(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		bindings, ways := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)}
+		c.steer(bindings, ways)
+		client, server := c.connect()
+		c.passes(8<<20, client, server)
+		c.passes(8<<20, server, client)
+		for _, n := range c.nodes {
+			n.inside(func() error { return errors.Join(n.fast.Close(), PutBackFast(t.Context())) })
+			if liberal := strings.TrimSpace(c.run(n.host, "sysctl -n net.netfilter.nf_conntrack_tcp_be_liberal")); liberal != "0" {
+				t.Errorf("%s is still liberal: %s", n.host.Name, liberal)
+			}
+			n.fast = nil
+			n.restart(n.ways)
 		}
-	}
-	if answers = c.nodes[0].counts().Answers.Packets - answers; answers < uint64(size/2/1500) {
-		c.Errorf("%d answers took the fast path, want at least %d", answers, size/2/1500)
-	}
+		c.steer(bindings, ways)
+		c.passes(1<<20, client, server)
+		c.passes(1<<20, server, client)
+	})
 }
 
 // TestFast_Revoked: when a write has taken a binding away, no packet of its flows leaves that is sent then.
@@ -589,7 +622,7 @@ func TestFast_IPsec(t *testing.T) {
 
 // TestFast_Settings: those that a fast path needs come back when it is switched off, and with a clean-up.
 func TestFast_Settings(t *testing.T) {
-	onCluster(t, func(c *cluster) {
+	onFastWays(t, func(c *cluster) {
 		bindings := []kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}
 		ways := map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)}
 		n := c.nodes[0]
@@ -599,7 +632,6 @@ func TestFast_Settings(t *testing.T) {
 				t.Errorf("%s they are %v, want %v", when, got, want)
 			}
 		}
-		c.useFast(true)
 		c.steer(bindings, ways)
 		are("with a fast path", "1", "7440")
 		n.fast = nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
 )
 
@@ -35,7 +36,7 @@ func (s setting) String() string { return fmt.Sprintf("%s was %s is %s", s.path,
 // holder would tell pods to send to the router themselves, and the kernel does so if either of two says so.
 func (c Config) settings(networks []netip.Prefix) (changes []setting, err error) {
 	var wanted []sysctl
-	if c.Fast != nil {
+	if c.canBeFast() {
 		if wanted, err = fastSettings(); err != nil {
 			return nil, err
 		}
@@ -139,6 +140,9 @@ func changeSettings(ctx context.Context, changes []setting) error {
 func putBack(ctx context.Context, before settings) {
 	for _, s := range before {
 		now, err := readSysctl(s.path)
+		if err == nil && now == s.now && s.path == liberalPath {
+			err = makeLiberal(ctx)
+		}
 		if err == nil && now == s.now {
 			if err = addPart(sysctl{s.path, s.before}); err == nil {
 				klog.FromContext(ctx).Info("Put a setting of the kernel back", "sysctl", s.path, "before", s.now, "now", s.before)
@@ -148,6 +152,11 @@ func putBack(ctx context.Context, before settings) {
 			klog.FromContext(ctx).Error(err, "Cannot put a setting back; set it by hand", "sysctl", s.path, "before", s.before)
 		}
 	}
+}
+
+// makeLiberal sees to it that connections go on of which conntrack has not seen all packets, when its setting is put back.
+func makeLiberal(ctx context.Context) error {
+	return errors.Join(conntrack.MakeLiberal(ctx, kernel.IPv4), conntrack.MakeLiberal(ctx, kernel.IPv6))
 }
 
 // describeSettings says in words what settings has found.

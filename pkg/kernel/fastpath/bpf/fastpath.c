@@ -124,6 +124,11 @@ struct flow { struct address address; __be16 port; u32 snatted; };
 // Directions of a flow (enum ip_conntrack_dir).
 enum { ORIGINAL, ANSWER };
 
+static __always_inline int is_mapped(struct address *a)
+{
+	return !a->words[0] && !a->words[1] && a->words[2] == bpf_htonl(0xffff);
+}
+
 static __always_inline void map_ipv4(struct address *a, __be32 ip)
 {
 	a->words[0] = a->words[1] = 0;
@@ -184,6 +189,8 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 			return 0; // a jumbogram, for one
 		__builtin_memcpy(&p->from, v6->from, sizeof(p->from));
 		__builtin_memcpy(&p->to, v6->to, sizeof(p->to));
+		if (is_mapped(&p->from) || is_mapped(&p->to))
+			return 0; // it would pass for one of IPv4
 		p->l4 = p->at + sizeof(*v6);
 	} else {
 		return 0;
@@ -371,11 +378,11 @@ static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struc
 	return redirect(&to);
 }
 
-// go_by has what the routes say of a packet: where it goes that is for a destination, or not.
-static __always_inline int go_by(struct __sk_buff *skb, struct packet *p, struct address *from, struct address *to, struct bpf_fib_lookup *by)
+// go_by has what the routes say: where a packet goes that comes by the same interface.
+static __always_inline int go_by(struct __sk_buff *skb, struct packet *p, struct address *from, __be16 from_port, struct address *to, __be16 to_port, struct bpf_fib_lookup *by)
 {
 	*by = (struct bpf_fib_lookup){ .family = p->v6 ? AF_INET6 : AF_INET, .l4_protocol = p->protocol, .ifindex = skb->ifindex, .tot_len = p->length,
-		.sport = p->from_port, .dport = p->to_port };
+		.sport = from_port, .dport = to_port };
 	if (p->v6) {
 		__builtin_memcpy(by->ipv6_src, from, sizeof(*from));
 		__builtin_memcpy(by->ipv6_dst, to, sizeof(*to));
@@ -397,7 +404,7 @@ static __always_inline int forward(struct __sk_buff *skb, struct packet *p, stru
 	struct bpf_fib_lookup to;
 	struct address *destination = direction == ORIGINAL ? &p->to : &f->address, *before = direction == ORIGINAL ? &p->from : &p->to;
 	const __be16 port = direction == ORIGINAL ? p->from_port : p->to_port;
-	if (!go_by(skb, p, &p->from, destination, &to) || (only && to.ifindex != only))
+	if (!go_by(skb, p, &p->from, p->from_port, destination, p->to_port, &to) || (only && to.ifindex != only))
 		return TCX_NEXT;
 	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, p->v6 ? DECAP_L3_IPV6 : 0))
 		return TCX_NEXT;
@@ -446,6 +453,13 @@ static __always_inline int is_excluded(struct packet *p, struct address *address
 	return bpf_map_lookup_elem(&excluded, address) || bpf_map_lookup_elem(&exclusions, &network);
 }
 
+// holder_of returns the node that a place among holders is of; 0 if it is of none.
+static __always_inline struct holder *holder_of(u32 place)
+{
+	struct holder *h = place & (HOLDERS - 1) ? bpf_map_lookup_elem(&holders, &place) : 0;
+	return h && (h->node.words[0] | h->node.words[3]) ? h : 0;
+}
+
 // answer sends on an answer to a pod's flow. One to an address that flows get here goes to the pod, wherever that is; only to another node
 // unless all is taken; and it has to come by the interface that leads to the far side, as with a strict rp_filter. One to a pod of this node has
 // been through the node that its flow leaves from.
@@ -456,12 +470,13 @@ static __always_inline int answer(struct __sk_buff *skb, struct settings *s, str
 	u32 *shared = bpf_map_lookup_elem(&outsides, &p->to), *number;
 	if (!shared) {
 		number = bpf_map_lookup_elem(&pods, &pod);
-		if (!number || !(*number & (HOLDERS - 1)) || is_excluded(p, &p->from) || !lookup(skb, s, p, ANSWER, &f) || f.snatted)
+		struct holder *h = number ? holder_of(*number) : 0;
+		if (!h || skb->ifindex != s->uplink || is_excluded(p, &p->from) || !lookup(skb, s, p, ANSWER, &f) || f.snatted)
 			return TCX_NEXT;
 		return forward(skb, p, &f, ANSWER, 0, 0, ANSWERS);
 	}
 	struct bpf_fib_lookup back;
-	if (!lookup(skb, s, p, ANSWER, &f) || !f.snatted || !go_by(skb, p, &f.address, &p->from, &back) || back.ifindex != skb->ifindex)
+	if (!lookup(skb, s, p, ANSWER, &f) || !f.snatted || !go_by(skb, p, &f.address, f.port, &p->from, p->from_port, &back) || back.ifindex != skb->ifindex)
 		return TCX_NEXT;
 	if (*shared) {
 		pod.address = f.address;
@@ -500,8 +515,8 @@ int from_pod(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if (!(*number & (HOLDERS - 1)))
 		return leave(skb, s, &p, *number & UNBOUND, 0, OWN);
-	struct holder *h = bpf_map_lookup_elem(&holders, number);
-	if (!h || !(h->node.words[0] | h->node.words[3]) || is_excluded(&p, &p.to) || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
+	struct holder *h = holder_of(*number);
+	if (!h || is_excluded(&p, &p.to) || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
 	    (p.protocol == UDP && renews(s, &p)))
 		return TCX_NEXT;
 	if (!h->direct)
