@@ -314,7 +314,8 @@ func (tk *talk) ends(side string, err error) bool {
 	tk.mu.Lock()
 	defer tk.mu.Unlock()
 	writes := map[string]bool{podSide: tk.podSends, farSide: tk.farSends}[side]
-	if tk.ended[side] == nil && err != nil && !(writes && errors.Is(err, io.EOF)) {
+	told := err != nil && (!writes || !errors.Is(err, io.EOF))
+	if tk.ended[side] == nil && told {
 		tk.ended[side] = err
 	}
 	return err != nil && (side == farSide || !errors.Is(err, syscall.ECONNREFUSED))
