@@ -1,6 +1,7 @@
 package fastpath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -145,8 +146,27 @@ func filters() (map[int]bool, error) {
 	return tcfilter.Ingress(func(filters []netlink.Filter, err error) bool { return err != nil || len(filters) > 0 })
 }
 
+// errRights is why a process cannot load programs that has not all rights.
+var errRights = errors.New("load the programs of the fast path: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN are needed, and CAP_SYS_ADMIN where conntrack is a module of the kernel")
+
+// mayLoad tells whether this process has the rights to load programs. Without them it must not even try: it may be killed for that, by a filter
+// of system calls.
+func mayLoad() (bool, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData // 64 capabilities
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false, fmt.Errorf("ask the kernel for this process's capabilities: %w", err)
+	}
+	has := func(capability uint) bool { return data[capability/32].Effective&(1<<(capability%32)) != 0 }
+	all := has(unix.CAP_SYS_ADMIN)
+	return has(unix.CAP_NET_ADMIN) && (all || has(unix.CAP_BPF) && has(unix.CAP_PERFMON)), nil
+}
+
 // load loads the programs.
 func load(objects *programsObjects) error {
+	if may, err := mayLoad(); err != nil || !may {
+		return cmp.Or(err, errRights)
+	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
 		return fmt.Errorf("this kernel does not tell its types (CONFIG_DEBUG_INFO_BTF): %w", err)
 	}
@@ -159,7 +179,7 @@ func load(objects *programsObjects) error {
 	}
 	if err := loadProgramsObjects(objects, nil); err != nil {
 		if errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("load the programs of the fast path: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN are needed, and CAP_SYS_ADMIN where conntrack is a module of the kernel: %w", err)
+			return fmt.Errorf("%w: %w", errRights, err)
 		}
 		return fmt.Errorf("load the programs of the fast path, which need Linux 6.6 and conntrack's functions for BPF: %w", err)
 	}
