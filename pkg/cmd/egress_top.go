@@ -23,9 +23,9 @@ Ctrl-C. Each look costs the node a dump of its conntrack table.
 FLOWS counts the tracked flows that leave from the address on this node, RECEIVED those of them that are of
 pods on other nodes, and SENT the flows of this node's pods that leave from another node, which has the
 address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and are forgotten between
-two looks do not count. Where there is a fast path, the first line also says how many packets take it; the
-flows of all others pass all rules of the node. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
-flows there become slow from 75 %, and are dropped from 95 %.`
+two looks do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
+flows there become slow from 75 %, and are dropped from 95 %. Where there is a fast path, the first line also
+says how many packets a second take it.`
 
 const egressTopExample = `  # Live, until q
   openshift egress top

@@ -50,7 +50,7 @@ func (e *Extension) fastUsage() (*status.FastUsage, error) {
 	var sum status.FastUsage
 	for _, c := range counts {
 		for _, traffic := range []fastpath.Traffic{c.Sent, c.Left, c.Own, c.Answers} {
-			sum.Packets, sum.Bytes = sum.Packets+traffic.Packets, sum.Bytes+traffic.Bytes
+			sum.Packets += traffic.Packets
 		}
 	}
 	return &sum, nil

@@ -87,7 +87,7 @@ func since(before, now *status.FastUsage) *status.FastUsage {
 	if before == nil || now == nil {
 		return nil
 	}
-	return &status.FastUsage{Packets: now.Packets - before.Packets, Bytes: now.Bytes - before.Bytes}
+	return &status.FastUsage{Packets: now.Packets - before.Packets}
 }
 
 func addressUsage(ip netip.Addr, u conntrack.Usage) status.AddressUsage {

@@ -21,10 +21,9 @@ type Usage struct {
 	Addresses []AddressUsage `json:"addresses"`
 }
 
-// FastUsage is an amount of traffic that took the fast path.
+// FastUsage is how much took the fast path.
 type FastUsage struct {
 	Packets uint64 `json:"packets"`
-	Bytes   uint64 `json:"bytes"`
 }
 
 // AddressUsage is what uses an egress IP.
