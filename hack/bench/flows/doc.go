@@ -50,10 +50,11 @@
 //	secured      local, and the table of package portsecurity, with one pod behind the link; and so with an unbound one
 //	vxlan        on two nodes, with all egress IPs on the second one
 //	direct       the same without the tunnel
-//	fast-…       these with the fast path for all (package fastpath); fast-unbound for unbound pods that share an address of their node,
-//	             beside masqueraded, the same without steering
+//	fast-…       these with the fast path (package fastpath), fast-local with that for all; fast-unbound for unbound pods that share an
+//	             address of their node, beside masqueraded, the same without steering
 //
-// What is between sockets goes through the lab's own links, and the host outside is part of it. What a move takes is that
+// What is between sockets goes through the lab's own links, and the host outside is part of it. Packets get their checksums as they leave a
+// node: the links would leave that to whoever receives, which no network between machines does. What a move takes is that
 // of Update of a steering.Writer, which is one transaction of the kernel: it checks all elements of the table's verdict
 // maps when a chain has changed.
 package flows

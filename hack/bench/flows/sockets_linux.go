@@ -34,6 +34,7 @@ func Sockets() figure.Figure { return figure.Figure{Name: "steering/sockets", Ru
 func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
 	s = s.AtMost(9)
 	streams, packets := []figure.Case{}, []figure.Case{}
+	var nodes []*lab.Host
 	for _, way := range []struct {
 		structure
 		transport steering.Transport
@@ -44,6 +45,7 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, l.Close()) }()
+		nodes = append(nodes, l.Nodes()...)
 		var fast []*fastpath.Path
 		if way.name == fastVXLAN.name || way.name == fastDirect.name {
 			if fast, err = fastPods(l); err != nil {
@@ -70,6 +72,11 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 	if err != nil {
 		return nil, err
 	}
+	for _, node := range nodes { // a packet that comes from another machine has its checksums
+		if err := node.Offload("eth0", false); err != nil {
+			return nil, err
+		}
+	}
 	costs, err := s.Measure(ctx, packets...)
 	if err != nil {
 		return nil, err
@@ -80,7 +87,7 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 		{Name: between + "CPU: steered by direct ÷ local", Measured: figure.Ratio(costs[4][0], costs[0][0]), Target: figure.AtMost(1.7)},
 		{Name: between + "rate of unbound pods: with ÷ without steering", Measured: figure.Ratio(costs[7][0], costs[1][0]), Target: figure.AtLeast(0.98)},
 		{Name: between + "rate of unbound pods: on a node that steers ÷ without steering", Measured: figure.Ratio(costs[7][0], costs[3][0]), Target: figure.AtLeast(0.98)},
-		{Name: between + "rate of unbound pods: on a node that steers, fast path for all ÷ without steering", Measured: figure.Ratio(costs[7][0], costs[9][0]), Target: figure.AtLeast(0.98)},
+		{Name: between + "rate of unbound pods: on a node that steers, fast path ÷ without steering", Measured: figure.Ratio(costs[7][0], costs[9][0]), Target: figure.AtLeast(0.98)},
 		{Name: between + "CPU: steered by vxlan, fast path ÷ local", Measured: figure.Ratio(costs[8][0], costs[0][0]), Target: figure.AtMost(1.45)},
 		{Name: between + "CPU: steered by direct, fast path ÷ local", Measured: figure.Ratio(costs[10][0], costs[0][0]), Target: figure.AtMost(1.45)},
 		{Name: "one TCP stream of a pod, rate: steered by vxlan ÷ local", Measured: figure.Ratio(rates[1][0], rates[0][0])},
@@ -112,7 +119,7 @@ func bindPod(ctx context.Context, l *lab.Lab, transport steering.Transport, hold
 
 // fastPods loads a fast path on each node of a lab, for the pods of the first node.
 func fastPods(l *lab.Lab) ([]*fastpath.Path, error) {
-	paths, err := fastPaths(l.Nodes())
+	paths, err := fastPaths(l.Nodes(), false)
 	if err != nil {
 		return nil, err
 	}

@@ -31,13 +31,13 @@ var (
 
 	direct = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
 
-	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 2}
-	fastLocal  = structure{"fast-local", "local, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN), asPlanned, false, 1}
-	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct), asPlanned, false, 2}
+	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, false), asPlanned, false, 2}
+	fastLocal  = structure{"fast-local", "local, fast path for all", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, true), asPlanned, false, 1}
+	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct, false), asPlanned, false, 2}
 
-	// Where unbound pods share their node's address, with the fast path for what they send, too.
+	// Where unbound pods share their node's address.
 	masqueraded = structure{"masqueraded", "without steering", lab.NFT, masquerading, written(tables.Table), asShared, false, 1}
-	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path for all", lab.NFT, masquerading, fastBy(steering.VXLAN), asShared, false, 1}
+	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path", lab.NFT, masquerading, fastBy(steering.VXLAN, false), asShared, false, 1}
 )
 
 // comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
@@ -192,9 +192,9 @@ func steeredBy(transport steering.Transport) func(context.Context, *host, kernel
 }
 
 // fastBy is steeredBy with a fast path on each node, which goes with the host. All pods are behind the pod's link.
-func fastBy(transport steering.Transport) func(context.Context, *host, kernel.Desired) error {
+func fastBy(transport steering.Transport, all bool) func(context.Context, *host, kernel.Desired) error {
 	return func(ctx context.Context, h *host, p kernel.Desired) (err error) {
-		if h.fast, err = fastPaths(h.lab.Nodes()); err != nil {
+		if h.fast, err = fastPaths(h.lab.Nodes(), all); err != nil {
 			return err
 		}
 		err = h.lab.Node().Do(func() error {
@@ -216,11 +216,11 @@ func fastBy(transport steering.Transport) func(context.Context, *host, kernel.De
 	}
 }
 
-// fastPaths loads a fast path on each node.
-func fastPaths(nodes []*lab.Host) (paths []*fastpath.Path, err error) {
+// fastPaths loads a fast path on each node; all: for bound pods' packets that leave from their own node, too.
+func fastPaths(nodes []*lab.Host, all bool) (paths []*fastpath.Path, err error) {
 	for _, node := range nodes {
 		err = errors.Join(err, node.Do(func() error {
-			path, err := fastpath.Load(klog.Background(), true)
+			path, err := fastpath.Load(klog.Background(), all)
 			paths = append(paths, path)
 			return err
 		}))

@@ -17,9 +17,9 @@
 // wrapped it, so each node decides for itself. A network plugin may wrap answers, too: these take the fast path to its device alone, and
 // only where all is taken ([Load]); the pod's node sees them when the plugin has unwrapped them.
 //
-// Where all is taken, so are flows that leave from the pods' own node, and their answers. Those of unbound pods are taken if they get an
-// address of this node's own that is no egress IP, and leave by its interface: masquerading gives such. Of their answers those are that come
-// by the uplink, or by an interface that has an egress IP.
+// Flows of unbound pods are taken, for steering makes their packets dearer, too, if they get an address of this node's own that is no egress
+// IP, and leave by its interface: masquerading gives such. Of their answers those are that come by the uplink, or by an interface that has an
+// egress IP. Where all is taken, so are bound pods' flows that leave from the pods' own node, and their answers.
 //
 // Routes alone decide where packets go; marks that rules set are not seen. An answer is taken if the far side's route leads to where it comes
 // from, as a strict rp_filter has it; on the pod's node, if it comes by the uplink.

@@ -78,8 +78,8 @@ type Status struct {
 	Pods map[kernel.Family]int
 }
 
-// Load loads the programs. With all it is for what leaves from the pods' own node, too, also of pods that are not bound. The error says
-// why this kernel cannot.
+// Load loads the programs. With all they are for bound pods' packets that leave from the pods' own node, too. The error says why this
+// kernel cannot.
 func Load(logger klog.Logger, all bool) (*Path, error) {
 	p := &Path{logger: logger, all: all, families: map[kernel.Family]*family{}, ways: map[netip.Addr]way{}, failed: map[netip.Addr]bool{}, given: map[netip.Addr]bool{}}
 	if err := load(&p.objects); err != nil {
@@ -89,7 +89,7 @@ func Load(logger klog.Logger, all bool) (*Path, error) {
 	return p, nil
 }
 
-// All tells whether packets that leave from the pods' own node are to take the fast path, too.
+// All tells whether bound pods' packets that leave from the pods' own node are to take the fast path, too.
 func (p *Path) All() bool { return p.all }
 
 // Close takes everything out of the kernel.
@@ -306,7 +306,7 @@ func (p *Path) usable() (usable []*family) {
 func (p *Path) lead(address netip.Addr) (err error) {
 	var want way
 	if f := p.families[familyOf(address)]; f != nil {
-		want = wayOf(f.ways, f.limited, p.places, address, p.all)
+		want = wayOf(f.ways, f.limited, p.places, address)
 	}
 	if p.failed[address] {
 		err = p.forget(address)
@@ -366,10 +366,8 @@ func (p *Path) write() error {
 		maps.Copy(p.given, f.EgressIPs)
 		maps.Copy(p.given, f.Elsewhere)
 	}
-	if p.all {
-		for _, f := range p.usable() {
-			w.share(f.name, p.around, p.given)
-		}
+	for _, f := range p.usable() {
+		w.share(f.name, p.around, p.given)
 	}
 	return errors.Join(err, p.tables.write(w))
 }
@@ -378,10 +376,6 @@ func (p *Path) write() error {
 func (p *Path) attach(again bool) error {
 	uplinks := map[int]*ebpf.Program{}
 	for _, f := range p.usable() {
-		takes := len(f.EgressIPs) > 0 && len(f.Senders) > 0
-		if !takes && len(f.Holders) == 0 && !p.all {
-			continue // nothing is sent here, and nothing answered that was sent from here
-		}
 		for egressIP := range f.EgressIPs {
 			if at := p.around.at[egressIP]; at > loopback && p.around.ethernet[at] {
 				uplinks[at] = p.objects.FromOutside
@@ -391,7 +385,7 @@ func (p *Path) attach(again bool) error {
 		if f.Uplink.Tunnel > 0 {
 			uplinks[f.Uplink.Index] = p.objects.FromNode
 		}
-		if f.Uplink.Tunnel > 0 && takes {
+		if f.Uplink.Tunnel > 0 && len(f.EgressIPs) > 0 && len(f.Senders) > 0 {
 			uplinks[f.Uplink.Tunnel] = p.objects.FromTunnel
 		}
 	}

@@ -141,8 +141,8 @@ func (c Change) changed(before map[Pod]int) []Pod {
 // one; 0 for none.
 type way struct{ at, tcp, udp int }
 
-// wayOf returns the way of an address. Pods that are limited have none. all: others without one are unbound, and take the fast path, too.
-func wayOf(ways map[Pod]int, limited map[Pod]bool, places map[netip.Addr]int, address netip.Addr, all bool) way {
+// wayOf returns the way of an address. Pods that are limited have none, and others that are not led anywhere are unbound.
+func wayOf(ways map[Pod]int, limited map[Pod]bool, places map[netip.Addr]int, address netip.Addr) way {
 	of := func(protocol kernel.Protocol) int {
 		for _, pod := range []Pod{{address, protocol}, {address, kernel.All}} {
 			number, led := ways[pod]
@@ -153,10 +153,7 @@ func wayOf(ways map[Pod]int, limited map[Pod]bool, places map[netip.Addr]int, ad
 				return placeOf(familyOf(address), number) + 1
 			}
 		}
-		if all {
-			return unbound + 1
-		}
-		return 0
+		return unbound + 1
 	}
 	w := way{places[address], of(kernel.TCP), of(kernel.UDP)}
 	if w.at == 0 || w.tcp+w.udp == 0 {

@@ -75,27 +75,24 @@ func cmpPods(a, b Pod) int {
 	return slices.Index([]kernel.Protocol{kernel.TCP, kernel.UDP, kernel.All}, a.Protocol) - slices.Index([]kernel.Protocol{kernel.TCP, kernel.UDP, kernel.All}, b.Protocol)
 }
 
-// TestWayOf: a pod has a way where it is known behind which interface it is, and each family its own numbers.
+// TestWayOf: a pod has a way where it is known behind which interface it is, each family its own numbers, and who is led nowhere is unbound.
 func TestWayOf(t *testing.T) {
 	ways := map[Pod]int{{one, kernel.TCP}: 1, {two, kernel.All}: Here, {six, kernel.UDP}: 1}
 	places := map[netip.Addr]int{one: 7, six: 8}
-	for address, want := range map[netip.Addr]way{one: {7, 2, 0}, two: {}, six: {8, 0, Numbers + 2}} {
-		if got := wayOf(ways, nil, places, address, false); got != want {
+	for address, want := range map[netip.Addr]way{one: {7, 2, unbound + 1}, two: {}, six: {8, unbound + 1, Numbers + 2}} {
+		if got := wayOf(ways, nil, places, address); got != want {
 			t.Errorf("%s: got %+v, want %+v", address, got, want)
 		}
 	}
 	places[two] = 9
-	if got, want := wayOf(ways, nil, places, two, false), (way{9, 1, 1}); got != want {
+	if got, want := wayOf(ways, nil, places, two), (way{9, 1, 1}); got != want {
 		t.Errorf("%s: got %+v, want %+v", two, got, want)
 	}
-	if got, want := wayOf(ways, nil, places, one, true), (way{7, 2, unbound + 1}); got != want {
-		t.Errorf("%s, where all is taken: got %+v, want %+v", one, got, want)
-	}
-	if got, want := wayOf(ways, map[Pod]bool{{one, kernel.TCP}: true}, places, one, true), (way{7, 0, unbound + 1}); got != want {
+	if got, want := wayOf(ways, map[Pod]bool{{one, kernel.TCP}: true}, places, one), (way{7, 0, unbound + 1}); got != want {
 		t.Errorf("%s, limited for TCP: got %+v, want %+v", one, got, want)
 	}
 	ways[Pod{two, kernel.TCP}] = Nowhere
-	if got, want := wayOf(ways, nil, places, two, true), (way{9, 0, 1}); got != want {
+	if got, want := wayOf(ways, nil, places, two), (way{9, 0, 1}); got != want {
 		t.Errorf("%s, which goes nowhere by TCP: got %+v, want %+v", two, got, want)
 	}
 }

@@ -16,9 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -26,7 +24,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 )
 
-// useFast gives all nodes a fast path, which they have from their next write on. all: for what leaves from the pods' own node, too.
+// useFast gives all nodes a fast path, which they have from their next write on. all: for bound pods' packets that leave from the
+// pods' own node, too.
 func (c *cluster) useFast(all bool) {
 	c.Helper()
 	for _, n := range c.nodes {
@@ -161,8 +160,8 @@ func (c *cluster) goesOn(protocol string, taken bool) {
 	}
 }
 
-// TestFast_SteeredAlone: a path that is for what goes to other nodes alone takes that and its answers, and not what leaves from the pod's own node,
-// whose answers have the egress IP as well.
+// TestFast_SteeredAlone: a path that is not for all takes what goes to other nodes and its answers, and not what bound pods send that leaves from
+// their own node, whose answers have the egress IP as well.
 func TestFast_SteeredAlone(t *testing.T) {
 	onFastWays(t, func(c *cluster) {
 		c.useFast(false)
@@ -274,25 +273,34 @@ func (c *cluster) leavesFast(flow *lab.Flow, want netip.Addr) {
 }
 
 // TestFast_Unbound: pods that are not bound share the node's own address. When one is bound, or not any more, its flows leave the fast path,
-// also those that conntrack still knows.
+// also those that conntrack still knows; a bound pod's take it only if all are to.
 func TestFast_Unbound(t *testing.T) {
-	onFastWays(t, func(c *cluster) {
-		c.serve(c.lab.Outside(), "tcp")
-		c.holdsOn(0, c.egressIP)
-		c.steer(nil, nil)
-		shared := c.addr(c.nodes[0].host)
-		flow := c.stream("tcp")
-		c.asks(flow, shared)
-		c.leavesFast(flow, shared)
+	for _, all := range []bool{false, true} {
+		t.Run(fmt.Sprintf("all=%v", all), func(t *testing.T) {
+			onFastWays(t, func(c *cluster) {
+				c.useFast(all)
+				c.serve(c.lab.Outside(), "tcp")
+				c.holdsOn(0, c.egressIP)
+				c.steer(nil, nil)
+				shared := c.addr(c.nodes[0].host)
+				flow := c.stream("tcp")
+				c.asks(flow, shared)
+				c.leavesFast(flow, shared)
 
-		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
-		c.leavesSlow(flow)
-		flow = c.stream("tcp")
-		c.leavesFast(flow, c.egressIP)
+				c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
+				c.leavesSlow(flow)
+				flow = c.stream("tcp")
+				if c.asks(flow, c.egressIP); all {
+					c.leavesFast(flow, c.egressIP)
+				} else {
+					c.leavesSlow(flow)
+				}
 
-		c.steer(nil, nil)
-		c.leavesSlow(flow)
-	})
+				c.steer(nil, nil)
+				c.leavesSlow(flow)
+			})
+		})
+	}
 }
 
 // leavesSlow fails if a packet of a flow of the first pod leaves from its own node by the fast path.
@@ -347,27 +355,7 @@ func TestFast_LargeStream(t *testing.T) {
 // offload has an interface make segments and checksums, or the kernel before it.
 func (c *cluster) offload(at *lab.Host, device string, on bool) {
 	c.Helper()
-	value := map[bool]uint32{true: 1}[on]
-	if err := at.Do(func() error {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = unix.Close(fd) }()
-		for _, command := range []uint32{unix.ETHTOOL_STSO, unix.ETHTOOL_SGSO, unix.ETHTOOL_STXCSUM} {
-			setting := struct{ command, value uint32 }{command, value}
-			request := struct {
-				name [unix.IFNAMSIZ]byte
-				data unsafe.Pointer
-				_    [16]byte // the kernel's structure is larger
-			}{data: unsafe.Pointer(&setting)}
-			copy(request.name[:], device)
-			if _, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); err != 0 {
-				return fmt.Errorf("ethtool command %#x: %w", command, err)
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := at.Offload(device, on); err != nil {
 		c.Fatal(err)
 	}
 }

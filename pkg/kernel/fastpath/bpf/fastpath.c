@@ -75,7 +75,7 @@ struct settings {
 	u32 hz;              // of conntrack's timeouts
 	u32 tcp_established; // conntrack's timeout, in seconds
 	u32 udp_stream;      // the same
-	u32 all;             // what leaves from the pods' own node is taken, too
+	u32 all;             // what bound pods send that leaves from their own node is taken, too
 };
 struct pod { u32 interface; u32 protocol; struct address address; };
 struct holder {
@@ -460,8 +460,8 @@ static __always_inline struct holder *holder_of(u32 place)
 	return h && (h->node.words[0] | h->node.words[3]) ? h : 0;
 }
 
-// answer sends on an answer to a pod's flow. One to an address that flows get here goes to the pod, wherever that is; only to another node
-// unless all is taken; and it has to come by the interface that leads to the far side, as with a strict rp_filter. One to a pod of this node has
+// answer sends on an answer to a pod's flow. One to an address that flows get here goes to the pod, wherever that is; one to an egress IP only
+// to another node unless all is taken; and it has to come by the interface that leads to the far side, as with a strict rp_filter. One to a pod of this node has
 // been through the node that its flow leaves from.
 static __always_inline int answer(struct __sk_buff *skb, struct settings *s, struct packet *p)
 {
@@ -484,7 +484,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct settings *s, str
 		if (!number || *number != UNBOUND)
 			return TCX_NEXT;
 	}
-	return forward(skb, p, &f, ANSWER, s->all ? 0 : s->uplink, 0, ANSWERS);
+	return forward(skb, p, &f, ANSWER, *shared || s->all ? 0 : s->uplink, 0, ANSWERS);
 }
 
 // renews returns whether a datagram has to take the slow path, so that package steering does not forget its flow.
