@@ -81,9 +81,10 @@
 //
 // A node with policies of IPsec has no fast path at all: a redirected packet does not meet them, and would leave in clear.
 //
-// Packets in a tunnel between IPv6 addresses, whose outer checksum the kernel makes; those in aggregates (GRO), or with checksums that the
-// network interface has yet to make, at the holder's uplink: the kernel alone can tell an interface that a packet is not wrapped any more,
-// so its tunnel unwraps these, and from_tunnel goes on. All protocols but TCP and UDP.
+// Packets in aggregates (GRO) at the holder's uplink, or with checksums that the network interface has yet to make, which come from a node that
+// is another namespace of the same kernel: the kernel alone can tell an interface that a packet is not wrapped any more, so its tunnel unwraps
+// these, and from_tunnel goes on. Aggregates that would be wrapped between IPv6 addresses, where each segment wants its own checksum of the
+// tunnel, and datagrams without a checksum there. All protocols but TCP and UDP.
 //
 // # Compiling
 //

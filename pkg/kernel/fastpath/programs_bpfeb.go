@@ -70,7 +70,7 @@ type programsSettings struct {
 	_              structs.HostLayout
 	Uplink         uint32
 	Mtu            uint32
-	Self           uint32
+	Self           programsAddress
 	Vni            uint32
 	Port           uint32
 	Hz             uint32

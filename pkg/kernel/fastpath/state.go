@@ -39,11 +39,8 @@ type Uplink struct {
 
 // unusable says why packets cannot be sent by u; "" if they can.
 func (u Uplink) unusable() string {
-	switch {
-	case u.Index == 0:
+	if u.Index == 0 {
 		return "the interface that leads to the other nodes is not known"
-	case u.Tunnel > 0 && !u.Self.Is4():
-		return "the nodes' addresses are of IPv6, for which the kernel alone makes the tunnel's packets"
 	}
 	return ""
 }

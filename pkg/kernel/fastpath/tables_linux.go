@@ -155,8 +155,7 @@ func (w wantedTables) add(f *family, all bool) error {
 	}
 	settings.Uplink, settings.Mtu = uint32(s.Uplink.Index), uint32(s.Uplink.MTU)
 	if !direct {
-		self := s.Uplink.Self.As4()
-		settings.Self, settings.Port, settings.Vni = binary.NativeEndian.Uint32(self[:]), uint32(s.Uplink.Port), s.Uplink.VNI
+		settings.Self, settings.Port, settings.Vni = addressOf(s.Uplink.Self), uint32(s.Uplink.Port), s.Uplink.VNI
 	}
 	if all {
 		settings.All = 1

@@ -21,9 +21,6 @@ type fast struct {
 	next   fastpath.Change
 }
 
-// canBeFast tells whether packets can take a fast path: there is one, and it can make the tunnel's packets.
-func (c Config) canBeFast() bool { return c.Fast != nil && (c.Transport == Direct || c.NodeIP.Is4()) }
-
 // look reads how this node reaches the others. If that is not known nothing takes the fast path.
 func (f *fast) look(c Config) {
 	f.uplink = fastpath.Uplink{}

@@ -41,8 +41,8 @@ type cluster struct {
 	egressIP, another netip.Addr
 	transport         Transport
 	markMask          uint32
-	// overIPv4: the nodes know each other by their IPv4 addresses.
-	overIPv4 bool
+	// over is the family of the addresses by which the nodes know each other.
+	over kernel.Family
 	// homes are pods whose nodes are known.
 	homes []*lab.Host
 	// roaming: pods may leave through any node.
@@ -93,11 +93,11 @@ func (c *cluster) use(transport Transport) {
 }
 
 func newCluster(t testing.TB, family kernel.Family, config lab.Config) *cluster {
-	return newClusterOver(t, family, config, false)
+	return newClusterOver(t, family, config, family)
 }
 
-func newClusterOver(t testing.TB, family kernel.Family, config lab.Config, overIPv4 bool) *cluster {
-	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e, overIPv4: overIPv4}
+func newClusterOver(t testing.TB, family kernel.Family, config lab.Config, over kernel.Family) *cluster {
+	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e, over: over}
 	c.egressIP, c.another = c.of("203.0.113.1", "2001:db8:113::1"), c.of("203.0.113.2", "2001:db8:113::2")
 	for _, host := range c.lab.Nodes() {
 		n := &node{c: c, host: host, ip: c.nodeIP(host), snat: nftables.NewWriter(family)}
@@ -121,10 +121,10 @@ func (c *cluster) addr(h *lab.Host) netip.Addr {
 
 // nodeIP is the address by which the others know a node.
 func (c *cluster) nodeIP(h *lab.Host) netip.Addr {
-	if c.overIPv4 {
+	if c.over == kernel.IPv4 {
 		return h.V4
 	}
-	return c.addr(h)
+	return h.V6
 }
 
 func (c *cluster) bits(v4, v6 int) int {

@@ -36,7 +36,7 @@ func (s setting) String() string { return fmt.Sprintf("%s was %s is %s", s.path,
 // holder would tell pods to send to the router themselves, and the kernel does so if either of two says so.
 func (c Config) settings(networks []netip.Prefix) (changes []setting, err error) {
 	var wanted []sysctl
-	if c.canBeFast() {
+	if c.Fast != nil {
 		if wanted, err = fastSettings(); err != nil {
 			return nil, err
 		}

@@ -111,7 +111,7 @@ func (w *Writer) prepareSettings(ctx context.Context) (changes []setting, err er
 			return nil, err
 		}
 		w.before = recordOf(held)
-		if !w.config.canBeFast() { // an earlier process may have had one
+		if w.config.Fast == nil { // an earlier process may have had one
 			w.before.putBackFast(ctx)
 		}
 	}

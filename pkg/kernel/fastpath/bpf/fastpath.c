@@ -23,6 +23,7 @@ typedef __s32 s32;
 #define TCX_NEXT (-1)
 #define TCX_DROP 2
 #define PACKET_HOST 0
+#define DECAP_L3_IPV4 (1ULL << 7)
 #define DECAP_L3_IPV6 (1ULL << 8)
 #define FIB_LOOKUP_DIRECT (1U << 0)
 #define FIB_LOOKUP_SKIP_NEIGH (1U << 2)
@@ -60,7 +61,10 @@ struct ports { __be16 from, to; } __attribute__((packed));
 struct tcp { struct ports ports; __be32 seq, ack; u8 offset, flags; } __attribute__((packed));
 struct udp { struct ports ports; __be16 length; u16 checksum; } __attribute__((packed));
 struct vxlan { __be32 flags, vni; } __attribute__((packed));
-struct outer { struct ethernet ethernet; struct ipv4 ip; struct udp udp; struct vxlan vxlan; } __attribute__((packed));
+// A tunnel's headers, behind that of IP.
+struct tunnel { struct udp udp; struct vxlan vxlan; struct ethernet inner; } __attribute__((packed));
+struct outer4 { struct ethernet ethernet; struct ipv4 ip; struct tunnel tunnel; } __attribute__((packed));
+struct outer6 { struct ethernet ethernet; struct ipv6 ip; struct tunnel tunnel; } __attribute__((packed));
 
 // IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291, section 2.5.5.2) in all maps.
 struct address { u32 words[4]; };
@@ -69,7 +73,7 @@ struct address { u32 words[4]; };
 struct settings {
 	u32 uplink;          // the interface that has this node's address
 	u32 mtu;             // of what is sent to other nodes, before it is wrapped
-	__be32 self;         // this node's address; 0 if nothing is wrapped in IPv4
+	struct address self; // this node's address; 0 if nothing is wrapped
 	u32 vni;
 	u32 port;            // the tunnel's
 	u32 hz;              // of conntrack's timeouts
@@ -117,6 +121,7 @@ struct packet {
 	u32 tos;
 	struct address from, to;
 	__be16 from_port, to_port;
+	u32 summed;      // it has a checksum, of all that is there
 };
 
 // flow is what conntrack knows of one: what packets of a direction get in place of their source, or answers in place of their destination.
@@ -127,6 +132,11 @@ enum { ORIGINAL, ANSWER };
 static __always_inline int is_mapped(struct address *a)
 {
 	return !a->words[0] && !a->words[1] && a->words[2] == bpf_htonl(0xffff);
+}
+
+static __always_inline int is_same(u32 *words, struct address *a)
+{
+	return words[0] == a->words[0] && words[1] == a->words[1] && words[2] == a->words[2] && words[3] == a->words[3];
 }
 
 static __always_inline void map_ipv4(struct address *a, __be32 ip)
@@ -206,11 +216,12 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 	} else if (p->protocol != UDP) {
 		return 0;
 	}
-	struct ports *ports = data + p->l4;
-	if ((void *)(ports + 2) > end)
+	struct udp *udp = data + p->l4; // or the beginning of TCP's
+	if ((void *)(udp + 1) > end)
 		return 0;
-	p->from_port = ports->from;
-	p->to_port = ports->to;
+	p->from_port = udp->ports.from;
+	p->to_port = udp->ports.to;
+	p->summed = p->at + p->length == skb->len && (p->protocol == TCP || udp->checksum);
 	p->length = segment ? p->l4 - p->at + header + segment : skb->len - p->at;
 	return 1;
 }
@@ -336,44 +347,108 @@ static __always_inline int redirect(struct bpf_fib_lookup *to)
 	return bpf_redirect_neigh(to->ifindex, &next, sizeof(next), 0);
 }
 
-// wrap puts the tunnel's headers around a packet, as the kernel's VXLAN does (RFC 7348; RFC 6040 for ECN).
+// sum_of adds up so many bytes, an even number, as words of 16 bits.
+static __always_inline u32 sum_of(void *from, u32 bytes)
+{
+	u16 *words = from;
+	u32 sum = 0;
+#pragma unroll
+	for (u32 i = 0; i < bytes / 2; i++)
+		sum += words[i];
+	return sum;
+}
+
+#define ENCAP (BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(struct ethernet)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH)
+
+// tunnel_ecn is what a tunnel's IP header says of congestion.
+static __always_inline u8 tunnel_ecn(struct packet *p) { return (p->tos & 3) == 3 ? 2 : p->tos & 3; }
+
+// tunnel_of returns the headers of a tunnel, behind that of IP, around a packet of so many bytes.
+static __always_inline struct tunnel tunnel_of(struct settings *s, struct packet *p, struct holder *h, u32 length)
+{
+	const u32 hash = (u32)p->from_port ^ p->to_port ^ p->to.words[3] ^ p->to.words[3] >> 16 ^ p->from.words[3] >> 16;
+	struct tunnel t = {
+		.udp = { .ports = { bpf_htons(0xc000 | (hash & 0x3fff)), bpf_htons(s->port) }, .length = bpf_htons(sizeof(t) + length) },
+		.vxlan = { bpf_htonl(0x08000000), bpf_htonl(s->vni << 8) },
+		.inner = { .type = p->v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP) },
+	};
+	__builtin_memcpy(t.inner.to, h->hardware, sizeof(t.inner.to));
+	__builtin_memcpy(t.inner.from, h->own, sizeof(t.inner.from));
+	return t;
+}
+
+// wrap4 puts the headers of a tunnel between IPv4 addresses around a packet of so many bytes. It returns whether it could, or TCX_DROP.
+static __always_inline int wrap4(struct __sk_buff *skb, struct settings *s, struct packet *p, struct holder *h, u32 length)
+{
+	if (bpf_skb_adjust_room(skb, sizeof(struct outer4) - sizeof(struct ethernet), BPF_ADJ_ROOM_MAC, ENCAP | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4))
+		return 0;
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct outer4 *o = data;
+	if ((void *)(o + 1) > end)
+		return TCX_DROP;
+	o->ethernet.type = bpf_htons(ETH_P_IP);
+	o->ip = (struct ipv4){ .version = 0x45, .tos = tunnel_ecn(p), .length = bpf_htons(sizeof(o->ip) + sizeof(o->tunnel) + length), .id = bpf_get_prandom_u32(), .ttl = 64,
+		.protocol = UDP, .from = s->self.words[3], .to = h->node.words[3] };
+	o->ip.checksum = ~add(sum_of(&o->ip, sizeof(o->ip)));
+	o->tunnel = tunnel_of(s, p, h, length);
+	return hop(skb, p, sizeof(*o), ORIGINAL, 0) ? 1 : TCX_DROP;
+}
+
+// wrap6 is wrap4 between IPv6 addresses, where the tunnel's UDP has a checksum (RFC 8200, section 8.1). Headers alone are needed for it: what is
+// behind them adds up to what the packet's own checksum is of, its addresses, protocol and length.
+static __always_inline int wrap6(struct __sk_buff *skb, struct settings *s, struct packet *p, struct holder *h, u32 length)
+{
+	if (bpf_skb_adjust_room(skb, sizeof(struct outer6) - sizeof(struct ethernet), BPF_ADJ_ROOM_MAC, ENCAP | BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
+		return 0;
+	if (!hop(skb, p, sizeof(struct outer6), ORIGINAL, 0))
+		return TCX_DROP;
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct outer6 *o = data;
+	struct ipv4 *v4 = (void *)(o + 1);
+	struct ipv6 *v6 = (void *)(o + 1);
+	if ((void *)(o + 1) > end)
+		return TCX_DROP;
+	o->ethernet.type = bpf_htons(ETH_P_IPV6);
+	o->ip = (struct ipv6){ .flow = bpf_htonl(6 << 28 | (u32)tunnel_ecn(p) << 20), .length = bpf_htons(sizeof(o->tunnel) + length), .protocol = UDP, .ttl = 64 };
+	__builtin_memcpy(o->ip.from, &s->self, sizeof(o->ip.from));
+	__builtin_memcpy(o->ip.to, &h->node, sizeof(o->ip.to));
+	o->tunnel = tunnel_of(s, p, h, length);
+	u32 sum = sum_of(o->ip.from, 2 * sizeof(o->ip.from)) + o->ip.length + bpf_htons(UDP) + sum_of(&o->tunnel, sizeof(o->tunnel));
+	if (p->v6) {
+		if ((void *)(v6 + 1) > end)
+			return TCX_DROP;
+		sum += sum_of(v6, sizeof(*v6)) + (u16)~add(sum_of(v6->from, 2 * sizeof(v6->from)) + bpf_htons(p->protocol) + bpf_htons(length - sizeof(*v6)));
+	} else {
+		if ((void *)(v4 + 1) > end)
+			return TCX_DROP;
+		sum += sum_of(v4, sizeof(*v4)) + (u16)~add(sum_of(&v4->from, 2 * sizeof(v4->from)) + bpf_htons(p->protocol) + bpf_htons(length - sizeof(*v4)));
+	}
+	const u16 checksum = ~add(sum);
+	o->tunnel.udp.checksum = checksum ? checksum : 0xffff;
+	return 1;
+}
+
+// wrap sends a packet to its holder in a tunnel, as the kernel's VXLAN does (RFC 7348; RFC 6040 for ECN).
 static __always_inline int wrap(struct __sk_buff *skb, struct settings *s, struct packet *p, struct holder *h)
 {
-	struct bpf_fib_lookup to = { .family = AF_INET, .l4_protocol = UDP, .ifindex = skb->ifindex, .ipv4_src = s->self, .ipv4_dst = h->node.words[3] };
-	if (!s->self || p->length > s->mtu)
+	const u32 length = skb->len - sizeof(struct ethernet), over_ipv4 = is_mapped(&s->self);
+	struct bpf_fib_lookup to = { .family = over_ipv4 ? AF_INET : AF_INET6, .l4_protocol = UDP, .ifindex = skb->ifindex };
+	if (over_ipv4) {
+		to.ipv4_src = s->self.words[3];
+		to.ipv4_dst = h->node.words[3];
+	} else {
+		__builtin_memcpy(to.ipv6_src, &s->self, sizeof(s->self));
+		__builtin_memcpy(to.ipv6_dst, &h->node, sizeof(h->node));
+	}
+	if (!(s->self.words[0] | s->self.words[3]) || p->length > s->mtu || (!over_ipv4 && (skb->gso_size || !p->summed)))
 		return TCX_NEXT;
 	if (h->on_link)
 		to.ifindex = s->uplink;
 	else if (bpf_fib_lookup(skb, &to, sizeof(to), FIB_LOOKUP_DIRECT | FIB_LOOKUP_SKIP_NEIGH) || to.ifindex != s->uplink)
 		return TCX_NEXT;
-	const u32 length = skb->len;
-	if (bpf_skb_adjust_room(skb, sizeof(struct outer), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 |
-				BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(struct ethernet)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
-		return TCX_NEXT;
-	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct outer *o = data;
-	struct ethernet *inner = data + sizeof(*o);
-	if ((void *)(inner + 1) > end)
-		return TCX_DROP;
-	const u8 ecn = (p->tos & 3) == 3 ? 2 : p->tos & 3;
-	o->ethernet.type = bpf_htons(ETH_P_IP);
-	o->ip = (struct ipv4){ .version = 0x45, .tos = ecn, .length = bpf_htons(length + sizeof(*o) - sizeof(*inner)), .id = bpf_get_prandom_u32(), .ttl = 64,
-		.protocol = UDP, .from = s->self, .to = h->node.words[3] };
-	u16 *words = (u16 *)&o->ip;
-	u32 sum = 0;
-#pragma unroll
-	for (int i = 0; i < 10; i++)
-		sum += words[i];
-	o->ip.checksum = ~add(sum);
-	const u32 hash = (u32)p->from_port ^ p->to_port ^ p->to.words[3] ^ p->to.words[3] >> 16 ^ p->from.words[3] >> 16;
-	o->udp = (struct udp){ .ports = { bpf_htons(0xc000 | (hash & 0x3fff)), bpf_htons(s->port) },
-		.length = bpf_htons(length + sizeof(*o) - sizeof(*inner) - sizeof(struct ipv4)) };
-	o->vxlan = (struct vxlan){ bpf_htonl(0x08000000), bpf_htonl(s->vni << 8) };
-	__builtin_memcpy(inner->to, h->hardware, sizeof(inner->to));
-	__builtin_memcpy(inner->from, h->own, sizeof(inner->from));
-	inner->type = p->v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
-	if (!hop(skb, p, sizeof(*o) + sizeof(*inner), ORIGINAL, 0))
-		return TCX_DROP;
+	const int wrapped = over_ipv4 ? wrap4(skb, s, p, h, length) : wrap6(skb, s, p, h, length);
+	if (wrapped != 1)
+		return wrapped ? wrapped : TCX_NEXT;
 	count(skb, p, SENT);
 	return redirect(&to);
 }
@@ -406,7 +481,7 @@ static __always_inline int forward(struct __sk_buff *skb, struct packet *p, stru
 	const __be16 port = direction == ORIGINAL ? p->from_port : p->to_port;
 	if (!go_by(skb, p, &p->from, p->from_port, destination, p->to_port, &to) || (only && to.ifindex != only))
 		return TCX_NEXT;
-	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, p->v6 ? DECAP_L3_IPV6 : 0))
+	if (strip && bpf_skb_adjust_room(skb, -(s32)strip, BPF_ADJ_ROOM_MAC, p->v6 ? DECAP_L3_IPV6 : DECAP_L3_IPV4))
 		return TCX_NEXT;
 	const u32 l4 = sizeof(struct ethernet) + (p->v6 ? sizeof(struct ipv6) : sizeof(struct ipv4)), sum = l4 + (p->protocol == TCP ? 16 : 6);
 	// In IPv6 the addresses are summed with nothing else: only if the sum is that of the addresses alone does the kernel have to know.
@@ -543,28 +618,45 @@ int from_outside(struct __sk_buff *skb)
 	return answer(skb, s, &p);
 }
 
+// is_ours tells whether a packet of a tunnel is one of this node's, whole, and from whom it says that it is. What the tunnel says of congestion, the
+// kernel tells the packet inside.
+static __always_inline int is_ours(struct settings *s, struct tunnel *t, u32 congested, struct sender *from)
+{
+	if (congested || t->vxlan.flags != bpf_htonl(0x08000000) || t->vxlan.vni != bpf_htonl(s->vni << 8))
+		return 0;
+	struct hardware *h = bpf_map_lookup_elem(&senders, from);
+	return h && *(u32 *)h->address == *(u32 *)t->inner.from && *(u16 *)&h->address[4] == *(u16 *)&t->inner.from[4];
+}
+
 // from_node is at the uplink of a node with a tunnel. It takes what another node has wrapped for this one, and answers.
 SEC("tcx/ingress")
 int from_node(struct __sk_buff *skb)
 {
 	struct settings *s = ready();
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct outer *o = data;
-	struct ethernet *inner = (void *)(o + 1);
+	struct outer4 *o4 = data;
+	struct outer6 *o6 = data;
 	struct packet p;
 	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present)
 		return TCX_NEXT;
-	if (skb->protocol != bpf_htons(ETH_P_IP) || (void *)(inner + 1) > end || o->ip.protocol != UDP || o->ip.version != 0x45 ||
-	    o->udp.ports.to != bpf_htons(s->port) || o->ip.to != s->self)
-		return parse(skb, 0, skb->protocol, &p) ? answer(skb, s, &p) : TCX_NEXT;
-	if (o->ip.fragment & bpf_htons(0x3fff) || (o->ip.tos & 3) == 3 || // the kernel tells the packet inside of congestion
-	    o->vxlan.flags != bpf_htonl(0x08000000) || o->vxlan.vni != bpf_htonl(s->vni << 8) || o->udp.checksum)
-		return TCX_NEXT;
-	struct sender from = { .words = { 0, 0, bpf_htonl(0xffff), o->ip.from } };
-	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
-	if (!h || *(u32 *)h->address != *(u32 *)inner->from || *(u16 *)&h->address[4] != *(u16 *)&inner->from[4])
-		return TCX_NEXT;
-	return parse(skb, sizeof(*o), inner->type, &p) ? leave(skb, s, &p, 0, sizeof(*o), LEFT) : TCX_NEXT;
+	if (skb->protocol == bpf_htons(ETH_P_IP) && (void *)(o4 + 1) <= end && o4->ip.protocol == UDP && o4->ip.version == 0x45 &&
+	    o4->tunnel.udp.ports.to == bpf_htons(s->port) && is_mapped(&s->self) && o4->ip.to == s->self.words[3]) {
+		struct sender from = { .words = { 0, 0, bpf_htonl(0xffff), o4->ip.from } };
+		const __be16 type = o4->tunnel.inner.type;
+		if (o4->ip.fragment & bpf_htons(0x3fff) || o4->tunnel.udp.checksum || !is_ours(s, &o4->tunnel, (o4->ip.tos & 3) == 3, &from))
+			return TCX_NEXT;
+		return parse(skb, sizeof(*o4) - sizeof(struct ethernet), type, &p) ? leave(skb, s, &p, 0, sizeof(*o4) - sizeof(struct ethernet), LEFT) : TCX_NEXT;
+	}
+	if (skb->protocol == bpf_htons(ETH_P_IPV6) && (void *)(o6 + 1) <= end && o6->ip.protocol == UDP && o6->tunnel.udp.ports.to == bpf_htons(s->port) &&
+	    is_same(o6->ip.to, &s->self)) {
+		struct sender from;
+		const __be16 type = o6->tunnel.inner.type;
+		__builtin_memcpy(&from, o6->ip.from, sizeof(from));
+		if (!o6->tunnel.udp.checksum || !is_ours(s, &o6->tunnel, (bpf_ntohl(o6->ip.flow) >> 20 & 3) == 3, &from))
+			return TCX_NEXT;
+		return parse(skb, sizeof(*o6) - sizeof(struct ethernet), type, &p) ? leave(skb, s, &p, 0, sizeof(*o6) - sizeof(struct ethernet), LEFT) : TCX_NEXT;
+	}
+	return parse(skb, 0, skb->protocol, &p) ? answer(skb, s, &p) : TCX_NEXT;
 }
 
 // from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
