@@ -337,6 +337,48 @@ func TestFast_Unbound(t *testing.T) {
 	}
 }
 
+// TestFast_TwoExits: a masqueraded flow leaves by the interface of its address, or not by the fast path. When its route leads elsewhere the
+// kernel ends it, and begins it anew by the other interface.
+func TestFast_TwoExits(t *testing.T) {
+	onFastWays(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.steer(nil, nil)
+		node, far, bits := c.nodes[0].host, c.of("198.18.1.1", "2001:db8:18::1"), c.bits(32, 128)
+		aside, across := c.of("198.18.0.1", "2001:db8:18:1::1"), c.of("198.18.0.2", "2001:db8:18:1::2")
+		c.run(node, "ip link add aside type veth peer name aside netns %s", c.lab.Outside().Name)
+		c.run(c.lab.Outside(), "ip addr add %s/%d dev lo", far, bits)
+		for at, own := range map[*lab.Host]netip.Addr{node: aside, c.lab.Outside(): across} {
+			c.run(at, "ip addr add %s/%d dev aside%s", own, c.bits(30, 64), map[kernel.Family]string{kernel.IPv6: " nodad"}[c.family])
+			c.run(at, "ip link set aside up")
+		}
+		leadsTo := func(next netip.Addr) { c.run(node, "ip route replace %s/%d via %s", far, bits, next) }
+		dial := func(want netip.Addr) *lab.Flow {
+			c.Helper()
+			flow, err := c.lab.Pod(1).Dial(c.Context(), c.network("tcp"), netip.AddrPortFrom(far, port), 0)
+			if err != nil {
+				c.Fatal(err)
+			}
+			c.asks(flow, want)
+			return flow
+		}
+		leadsTo(across)
+		flow := dial(aside)
+		c.leavesSlow(flow) // nobody has looked at the new interface
+		c.nodes[0].place(c.addr(c.lab.Pod(1)))
+		const questions = 5
+		before := c.nodes[0].counts().Own.Packets
+		for range questions {
+			c.asks(flow, aside)
+		}
+		if own := c.nodes[0].counts().Own.Packets - before; own < questions {
+			c.Errorf("%d packets took the fast path, of %d", own, questions)
+		}
+		leadsTo(c.outside())
+		c.leavesSlow(flow)
+		c.leavesFast(dial(c.addr(node)), c.addr(node))
+	})
+}
+
 // leavesSlow fails if a packet of a flow of the first pod leaves from its own node by the fast path.
 func (c *cluster) leavesSlow(flow *lab.Flow) {
 	c.Helper()
@@ -587,7 +629,7 @@ func TestFast_ConnectionsGoInAndOut(t *testing.T) {
 		}
 		source := c.nodes[0]
 		places := source.places(c.addr(c.lab.Pod(1)))
-		for range often(200, 1_000_000/connections/4) / 2 {
+		for range often(200, 1_000_000/connections/len(fastWays)) / 2 {
 			source.placed(nil)
 			source.placed(places)
 		}

@@ -618,14 +618,22 @@ int from_outside(struct __sk_buff *skb)
 	return answer(skb, s, &p);
 }
 
-// is_ours tells whether a packet of a tunnel is one of this node's, whole, and from whom it says that it is. What the tunnel says of congestion, the
-// kernel tells the packet inside.
-static __always_inline int is_ours(struct settings *s, struct tunnel *t, u32 congested, struct sender *from)
+// wrapped is what a packet of a tunnel says of where it is from.
+struct wrapped { struct sender node; u8 hardware[6]; __be16 type; };
+
+// unwrap reads that, and returns whether it is of this node's tunnel. What the tunnel says of congestion, the kernel tells the packet inside.
+static __always_inline int unwrap(struct settings *s, struct tunnel *t, u32 ecn, struct wrapped *w)
 {
-	if (congested || t->vxlan.flags != bpf_htonl(0x08000000) || t->vxlan.vni != bpf_htonl(s->vni << 8))
-		return 0;
-	struct hardware *h = bpf_map_lookup_elem(&senders, from);
-	return h && *(u32 *)h->address == *(u32 *)t->inner.from && *(u16 *)&h->address[4] == *(u16 *)&t->inner.from[4];
+	__builtin_memcpy(w->hardware, t->inner.from, sizeof(w->hardware));
+	w->type = t->inner.type;
+	return ecn != 3 && t->vxlan.flags == bpf_htonl(0x08000000) && t->vxlan.vni == bpf_htonl(s->vni << 8);
+}
+
+// is_known tells whether it is from one of the nodes.
+static __always_inline int is_known(struct wrapped *w)
+{
+	struct hardware *h = bpf_map_lookup_elem(&senders, &w->node);
+	return h && *(u32 *)h->address == *(u32 *)w->hardware && *(u16 *)&h->address[4] == *(u16 *)&w->hardware[4];
 }
 
 // from_node is at the uplink of a node with a tunnel. It takes what another node has wrapped for this one, and answers.
@@ -637,24 +645,24 @@ int from_node(struct __sk_buff *skb)
 	struct outer4 *o4 = data;
 	struct outer6 *o6 = data;
 	struct packet p;
+	struct wrapped w;
 	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present)
 		return TCX_NEXT;
 	if (skb->protocol == bpf_htons(ETH_P_IP) && (void *)(o4 + 1) <= end && o4->ip.protocol == UDP && o4->ip.version == 0x45 &&
 	    o4->tunnel.udp.ports.to == bpf_htons(s->port) && is_mapped(&s->self) && o4->ip.to == s->self.words[3]) {
-		struct sender from = { .words = { 0, 0, bpf_htonl(0xffff), o4->ip.from } };
-		const __be16 type = o4->tunnel.inner.type;
-		if (o4->ip.fragment & bpf_htons(0x3fff) || o4->tunnel.udp.checksum || !is_ours(s, &o4->tunnel, (o4->ip.tos & 3) == 3, &from))
+		const u32 wrapping = sizeof(*o4) - sizeof(struct ethernet);
+		w.node = (struct sender){ .words = { 0, 0, bpf_htonl(0xffff), o4->ip.from } };
+		if (o4->ip.fragment & bpf_htons(0x3fff) || o4->tunnel.udp.checksum || !unwrap(s, &o4->tunnel, o4->ip.tos & 3, &w))
 			return TCX_NEXT;
-		return parse(skb, sizeof(*o4) - sizeof(struct ethernet), type, &p) ? leave(skb, s, &p, 0, sizeof(*o4) - sizeof(struct ethernet), LEFT) : TCX_NEXT;
+		return parse(skb, wrapping, w.type, &p) && is_known(&w) ? leave(skb, s, &p, 0, wrapping, LEFT) : TCX_NEXT;
 	}
 	if (skb->protocol == bpf_htons(ETH_P_IPV6) && (void *)(o6 + 1) <= end && o6->ip.protocol == UDP && o6->tunnel.udp.ports.to == bpf_htons(s->port) &&
 	    is_same(o6->ip.to, &s->self)) {
-		struct sender from;
-		const __be16 type = o6->tunnel.inner.type;
-		__builtin_memcpy(&from, o6->ip.from, sizeof(from));
-		if (!o6->tunnel.udp.checksum || !is_ours(s, &o6->tunnel, (bpf_ntohl(o6->ip.flow) >> 20 & 3) == 3, &from))
+		const u32 wrapping = sizeof(*o6) - sizeof(struct ethernet);
+		__builtin_memcpy(&w.node, o6->ip.from, sizeof(w.node));
+		if (!o6->tunnel.udp.checksum || !unwrap(s, &o6->tunnel, bpf_ntohl(o6->ip.flow) >> 20 & 3, &w))
 			return TCX_NEXT;
-		return parse(skb, sizeof(*o6) - sizeof(struct ethernet), type, &p) ? leave(skb, s, &p, 0, sizeof(*o6) - sizeof(struct ethernet), LEFT) : TCX_NEXT;
+		return parse(skb, wrapping, w.type, &p) && is_known(&w) ? leave(skb, s, &p, 0, wrapping, LEFT) : TCX_NEXT;
 	}
 	return parse(skb, 0, skb->protocol, &p) ? answer(skb, s, &p) : TCX_NEXT;
 }
