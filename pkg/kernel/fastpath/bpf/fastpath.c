@@ -525,7 +525,7 @@ static __always_inline int leave(struct __sk_buff *skb, struct settings *s, stru
 static __always_inline int is_excluded(struct packet *p, struct address *address)
 {
 	struct network network = { .bits = 32 + 128, .v6 = p->v6, .address = *address };
-	return bpf_map_lookup_elem(&excluded, address) || bpf_map_lookup_elem(&exclusions, &network);
+	return bpf_map_lookup_elem(&exclusions, &network) || bpf_map_lookup_elem(&excluded, address);
 }
 
 // holder_of returns the node that a place among holders is of; 0 if it is of none.
@@ -588,10 +588,13 @@ int from_pod(struct __sk_buff *skb)
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	if (!number || (skb->gso_size && BPF_CORE_READ_BITFIELD(kernel, encapsulation))) // a tunnel of the pod's own
 		return TCX_NEXT;
-	if (!(*number & (HOLDERS - 1)))
-		return leave(skb, s, &p, *number & UNBOUND, 0, OWN);
+	const u32 away = *number & (HOLDERS - 1), unbound = *number & UNBOUND;
+	if ((away || unbound) && is_excluded(&p, &p.to)) // most of what pods send to each other costs no look at conntrack
+		return TCX_NEXT;
+	if (!away)
+		return leave(skb, s, &p, unbound, 0, OWN);
 	struct holder *h = holder_of(*number);
-	if (!h || is_excluded(&p, &p.to) || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
+	if (!h || !lookup(skb, s, &p, ORIGINAL, &f) || f.snatted ||
 	    (p.protocol == UDP && renews(s, &p)))
 		return TCX_NEXT;
 	if (!h->direct)
