@@ -197,8 +197,8 @@ func (w *randomWorld) judge() {
 		case slices.Contains(pool, sighting.Source):
 			w.right += packets
 		default:
-			w.Fatalf("%d packets of %s (%s), which is bound: %s from %s to %s, by %s\n%s", packets, name, w.sessions[name].pod.Name,
-				sighting.Protocol, sighting.Source, sighting.To, sighting.Node.Name, w.story())
+			w.Fatalf("%d packets of %s (%s), which is bound: %s from %s to %s, by %s; the first of all such began with %s\n%s", packets, name, w.sessions[name].pod.Name,
+				sighting.Protocol, sighting.Source, sighting.To, sighting.Node.Name, w.wire.First(sighting), w.story())
 		}
 	}
 	w.judged = seen

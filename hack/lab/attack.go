@@ -48,9 +48,9 @@ func (h *Host) SendUDPFrom(source, to netip.AddrPort, payload []byte) (err error
 		return err
 	}
 	v6 := to.Addr().Is6()
-	domain, level, freebind := unix.AF_INET, unix.IPPROTO_IP, unix.IP_FREEBIND
+	domain, level, transparent, freebind := unix.AF_INET, unix.IPPROTO_IP, unix.IP_TRANSPARENT, unix.IP_FREEBIND
 	if v6 {
-		domain, level, freebind = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND
+		domain, level, transparent, freebind = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_TRANSPARENT, unix.IPV6_FREEBIND
 	}
 	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -70,8 +70,17 @@ func (h *Host) SendUDPFrom(source, to netip.AddrPort, payload []byte) (err error
 			return err
 		}
 	}
+	if !v6 { // a tunnel's datagrams have no checksum in IPv4
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+			return err
+		}
+	}
 	if source.Addr().IsValid() {
-		if err := unix.SetsockoptInt(fd, level, freebind, 1); err != nil {
+		err := unix.SetsockoptInt(fd, level, transparent, 1)
+		if errors.Is(err, unix.EPERM) { // without rights the address has to be one of the host's when it sends
+			err = unix.SetsockoptInt(fd, level, freebind, 1)
+		}
+		if err != nil {
 			return err
 		}
 		if err := unix.Bind(fd, socketAddress(source, device.Index)); err != nil {

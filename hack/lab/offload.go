@@ -8,7 +8,7 @@ import (
 )
 
 // Offload has an interface of h make segments and checksums of what it sends, or the kernel before it. A veth that makes them leaves both
-// to whoever receives: packets with neither are what never comes from another machine.
+// undone, and whoever receives takes that as it is. No packet from another machine lacks its checksum.
 func (h *Host) Offload(device string, on bool) error {
 	return h.Do(func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,9 +24,10 @@ type Wire struct {
 	nodes map[[6]byte]bool // their hardware addresses
 	wg    sync.WaitGroup
 
-	mu   sync.Mutex
-	seen map[Sighting]int
-	err  error
+	mu    sync.Mutex
+	seen  map[Sighting]int
+	first map[Sighting]string
+	err   error
 }
 
 // TunnelPort is the UDP port of the tunnel by which nodes take steered packets from each other, by default.
@@ -48,7 +50,7 @@ type Sighting struct {
 
 // Watch counts from now on, until Close.
 func (l *Lab) Watch() (*Wire, error) {
-	w := &Wire{seen: map[Sighting]int{}, nodes: map[[6]byte]bool{}}
+	w := &Wire{seen: map[Sighting]int{}, first: map[Sighting]string{}, nodes: map[[6]byte]bool{}}
 	for _, node := range l.nodes {
 		link, err := node.nl.LinkByName(node.dev)
 		if err != nil {
@@ -115,7 +117,9 @@ func (w *Wire) count(node *Host, tap *os.File) {
 		}
 		if s, ok := sighting(packet[:n]); ok && !w.nodes[[6]byte(packet)] {
 			s.Node = node
-			w.seen[s]++
+			if w.seen[s]++; w.seen[s] == 1 {
+				w.first[s] = hex.EncodeToString(packet[:n])
+			}
 		}
 		w.mu.Unlock()
 	}
@@ -137,6 +141,13 @@ func (w *Wire) Seen() map[Sighting]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.seen)
+}
+
+// First is the beginning of the first frame of a sighting, in hexadecimal digits.
+func (w *Wire) First(s Sighting) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.first[s]
 }
 
 // Close ends the counting. An error says that the count is not complete.

@@ -93,7 +93,7 @@ func fastText(d decision, now standing) string {
 	case d.Protocol != plan.TCP && d.Protocol != plan.UDP:
 		return "not taken: it is for TCP and UDP"
 	case d.Via.Way == wayHere && !now.fast.All:
-		return "not taken: it is for what leaves by another node (egress-snat-fast-path is steered)"
+		return "not taken: bound pods' flows take it only if they leave by another node (egress-snat-fast-path is steered)"
 	case d.Via.Way == wayHere || d.Via.Way == string(kernel.ToNode):
 		return "not taken; 'openshift egress verify' on the node may say why"
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
-// fastPath returns that of established flows to other nodes; nil if there is none.
+// fastPath returns that of established flows; nil if there is none.
 func (e *Extension) fastPath() *fastpath.Path { return e.config.Steering.Kernel.Fast }
 
 // placed tells the fast path behind which interfaces pods are.
@@ -74,15 +74,19 @@ func (e *Extension) fastWarnings() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s%s%s: %s", status.Warning, slow, name, why))
 		}
 	}
-	if len(now.Refused) > 0 {
-		lines = append(lines, fmt.Sprintf("%s%sa tc filter is at %s. See 'tc filter show dev %s ingress' on the node", status.Warning, slow, strings.Join(now.Refused, ", "), now.Refused[0]))
+	if count := len(now.Refused); count > 0 {
+		at := strings.Join(now.Refused[:min(count, 3)], ", ")
+		if count > 3 {
+			at += fmt.Sprintf(" and %d more interfaces", count-3)
+		}
+		lines = append(lines, fmt.Sprintf("%s%sa tc filter is at %s. See 'tc filter show dev %s ingress' on the node", status.Warning, slow, at, now.Refused[0]))
 	}
 	return lines
 }
 
 var (
 	fastPodsDesc = exported.GaugeDesc("fast_path_pods",
-		"Addresses of pods on this node whose established flows take the fast path, by IP family. No series where there is no fast path.", "ip_family")
+		"Addresses of pods on this node, bound or not, whose established flows take the fast path, by IP family. No series where there is no fast path.", "ip_family")
 	fastPacketsDesc = exported.CounterDesc("fast_path_packets_total",
 		"Packets that took the fast path, by IP family and direction: sent to other nodes, left from here after other nodes had sent them, own, which pods of this node sent and which left from here, or answers to pods, counted where they come in and on the pod's node.", "ip_family", "direction")
 	fastBytesDesc = exported.CounterDesc("fast_path_bytes_total",

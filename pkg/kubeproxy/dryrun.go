@@ -76,7 +76,7 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 	}
 	p.extension.PortSecurity.Unavailable = portsecurity.Available(ctx)
 	if err := p.findFastPath(ctx); err != nil { // which settings are changed depends on whether it is there
-		_, _ = fmt.Fprintf(warnings, "All packets to other nodes would take the slow path (proxyArguments.%s): %v\n", fastPathKey, err)
+		_, _ = fmt.Fprintf(warnings, "All packets would take the slow path (proxyArguments.%s): %v\n", fastPathKey, err)
 	}
 	config := p.extension.Steering
 	if fast := config.Kernel.Fast; fast != nil {

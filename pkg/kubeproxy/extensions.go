@@ -58,12 +58,12 @@ func (p *Proxy) checkPortSecurity(ctx context.Context) error {
 	return nil
 }
 
-// loadFastPath loads what takes established flows to other nodes, if this kernel can. The process has it until it ends. A node without it
+// loadFastPath loads the fast path of established flows, if this kernel can. The process has it until it ends. A node without it
 // puts back what an earlier run has set for it, before the proxier looks.
 func (p *Proxy) loadFastPath(ctx context.Context) {
 	logger, argument := klog.FromContext(ctx), "proxyArguments."+fastPathKey
 	if err := p.findFastPath(ctx); err != nil {
-		logger.Info("All packets to other nodes take the slow path", "reason", err.Error(), "argument", argument)
+		logger.Info("All packets take the slow path", "reason", err.Error(), "argument", argument)
 	}
 	switch config := p.extension.Steering; {
 	case config.Mode == holders.Off:

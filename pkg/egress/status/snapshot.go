@@ -50,7 +50,7 @@ type Snapshot struct {
 
 // FastPath is which established flows take a shorter way through the kernel.
 type FastPath struct {
-	// All: also those that leave from the pod's own node.
+	// All: also those of bound pods that leave from the pod's own node.
 	All bool `json:"all"`
 	// Pods has the protocols of such flows, of each pod of this node that has some.
 	Pods map[netip.Addr][]kernel.Protocol `json:"pods"`

@@ -17,9 +17,9 @@
 // wrapped it, so each node decides for itself. A network plugin may wrap answers, too: these take the fast path to its device alone, and
 // only where all is taken ([Load]); the pod's node sees them when the plugin has unwrapped them.
 //
-// Flows of unbound pods are taken, for steering makes their packets dearer, too, if they get an address of this node's own that is no egress
-// IP, and leave by its interface: masquerading gives such. Of their answers those are that come by the uplink, or by an interface that has an
-// egress IP. Where all is taken, so are bound pods' flows that leave from the pods' own node, and their answers.
+// Flows of unbound pods are taken, too, because steering makes their packets dearer: those that masquerading gives an address of this node that
+// is no egress IP, and that leave by its interface. Their answers are taken if they come by the uplink, or by an interface that has an egress
+// IP. Where all is taken, so are bound pods' flows that leave from the pods' own node, and their answers.
 //
 // Routes alone decide where packets go; marks that rules set are not seen. An answer is taken if the far side's route leads to where it comes
 // from, as a strict rp_filter has it; on the pod's node, if it comes by the uplink.
@@ -42,8 +42,8 @@
 //
 // Besides, a program takes only what is plain: IPv4 without options, IPv6 without extension headers, no fragments, an ACK without SYN, FIN
 // or RST, no VLAN tag, a packet (or each segment of one) that fits, and a TTL that lasts. Of a pod it takes what comes by the interface that
-// package portsecurity knows it to be behind. What it sends to another node is for no excluded destination, no egress IP and none of this
-// node's own addresses; of what leaves here conntrack has decided that. From other nodes it takes what package steering would take from
+// package portsecurity knows it to be behind. What it sends to another node, and what an unbound one sends, is for no
+// excluded destination, no egress IP and none of this node's own addresses; of what else leaves here conntrack has decided that. From other nodes it takes what package steering would take from
 // them, by the same addresses and by the interface that leads to them. It does not check checksums of TCP and UDP.
 //
 // # What conntrack does not see

@@ -55,8 +55,10 @@ func (h *hooks) at(index int) bool {
 // for such filters everywhere.
 func (h *hooks) follow(uplinks map[int]*ebpf.Program, ofPods *ebpf.Program, again bool) (err error) {
 	want := map[int]*ebpf.Program{}
-	for at := range h.pods {
-		want[at] = ofPods
+	if len(uplinks) > 0 { // else nothing can be sent by the fast path
+		for at := range h.pods {
+			want[at] = ofPods
+		}
 	}
 	maps.Copy(want, uplinks)
 	if again {

@@ -41,9 +41,11 @@ func (s *run) writeAll(ctx context.Context) error {
 	change := kernel.Change{Networks: desired.Networks, Steering: desired.Steering}
 	written := slices.SortedFunc(maps.Keys(s.belief.since), kernel.CompareBindings)
 	change.Added, change.Removed = kernel.Diff(written, desired.Bindings)
-	_, unwanted := kernel.Diff(kernel.Sorted(s.unplanned), desired.Bindings)
+	missing, unwanted := kernel.Diff(kernel.Sorted(s.unplanned), desired.Bindings)
+	found, _ := kernel.Diff(missing, change.Added)
 	s.owe(change)
 	s.oweUnplanned(unwanted, desired.Steering)
+	s.oweFound(found, desired.Steering)
 	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
 	if err != nil {
 		return err
@@ -67,6 +69,20 @@ func (s *run) owe(change kernel.Change) {
 // their packets may have left through another node.
 func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
 	s.oweRemoved(removed, func(kernel.Binding) bool { return len(now.Nodes)+len(now.Ways) > 0 })
+}
+
+// oweFound adds the flows of bindings that the kernel had before this process, unless packets go to another node now. An earlier process may have
+// ended before it judged them: then they left through another node, and the far side knows them by the egress IP.
+func (s *run) oweFound(found []kernel.Binding, now kernel.Steering) {
+	if len(now.Nodes)+len(now.Ways) == 0 {
+		return
+	}
+	for _, b := range found {
+		if now.Ways[b.EgressIP].Kind != kernel.ToNode {
+			s.debt.Steered = append(s.debt.Steered, b)
+		}
+	}
+	s.debt.Steered = kernel.Sorted(s.debt.Steered)
 }
 
 func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -137,9 +138,18 @@ func TestFast_EstablishedFlows(t *testing.T) {
 	})
 }
 
+// onTunnels is onFastWays for those by which packets are wrapped.
+func onTunnels(t *testing.T, test func(c *cluster, over kernel.Family)) {
+	for _, way := range fastWays {
+		if way.transport == VXLAN {
+			way.on(t, func(c *cluster) { test(c, way.over) })
+		}
+	}
+}
+
 // TestFast_WrappedForTheKernel: a holder without a fast path takes what another node's has wrapped, of which its kernel checks the checksums.
 func TestFast_WrappedForTheKernel(t *testing.T) {
-	onFastWays(t, func(c *cluster) {
+	onTunnels(t, func(c *cluster, over kernel.Family) {
 		c.serve(c.lab.Outside(), "tcp", "udp")
 		c.holdsOn(1, c.egressIP)
 		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
@@ -157,6 +167,100 @@ func TestFast_WrappedForTheKernel(t *testing.T) {
 				if sent := c.nodes[0].counts().Sent.Packets - before; sent < questions {
 					c.Errorf("%s: %d packets took the fast path, of %d", protocol, sent, questions)
 				}
+			}
+			client, server := c.connect()
+			c.passes(4<<20, client, server)
+		}
+		if c.family == kernel.IPv4 {
+			c.unsummed(over)
+		}
+	})
+}
+
+// unsummed fails unless datagrams without a checksum arrive. A tunnel between IPv6 addresses has one of its own, which the kernel alone can make
+// for such.
+func (c *cluster) unsummed(over kernel.Family) {
+	c.Helper()
+	conn, err := c.lab.Pod(1).DialContext(c.Context(), "udp4", netip.AddrPortFrom(c.outside(), port).String())
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	asks := func() (sent uint64) {
+		c.Helper()
+		before := c.nodes[0].counts().Sent.Packets
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		_, err := conn.Write([]byte("who?"))
+		if err == nil {
+			_, err = conn.Read(make([]byte, 64))
+		}
+		if err != nil {
+			c.Error(err)
+		}
+		return c.nodes[0].counts().Sent.Packets - before
+	}
+	asks()
+	time.Sleep(streamAfter)
+	asks()
+	asks() // the one of this minute that takes the slow path
+	if sent := asks(); sent != 1 {
+		c.Errorf("%d datagrams took the fast path, want 1", sent)
+	}
+	raw, err := conn.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		c.Fatal(err)
+	}
+	if err := errors.Join(raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }), err); err != nil {
+		c.Fatal(err)
+	}
+	if sent := asks(); sent > 0 == (over == kernel.IPv6) {
+		c.Errorf("%d datagrams without a checksum took the fast path", sent)
+	}
+}
+
+// TestFast_ForgedWrapping: in an established flow, too, a holder takes from its tunnel what is from a node and says so.
+func TestFast_ForgedWrapping(t *testing.T) {
+	onTunnels(t, func(c *cluster, over kernel.Family) {
+		c.serve(c.lab.Outside(), "udp")
+		c.holdsOn(1, c.egressIP)
+		c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		const podPort = 9000
+		flow, err := c.lab.Pod(1).Dial(c.Context(), c.network("udp"), netip.AddrPortFrom(c.outside(), port), podPort)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(streamAfter)
+		c.asks(flow, c.egressIP)
+		home, holder, stranger := c.nodes[0], c.nodes[1], c.lab.Outside().V4
+		if over == kernel.IPv6 {
+			stranger = c.lab.Outside().V6
+		}
+		receiver, sender := hardwareAddrOf(holder.ip), hardwareAddrOf(home.ip)
+		for _, forged := range []struct {
+			what    string
+			from    netip.Addr
+			network uint32
+			sender  net.HardwareAddr
+			left    bool
+		}{
+			{"as its node sends it", home.ip, vni, sender[:], true},
+			{"from somebody else", stranger, vni, sender[:], false},
+			{"as another node's", home.ip, vni, receiver[:], false},
+			{"of another network", home.ip, vni + 1, sender[:], false},
+		} {
+			if forged.from == stranger && c.family != over {
+				continue // the table of the other family keeps it from the kernel's tunnel, and is not there
+			}
+			before := holder.counts().Left.Packets
+			payload := lab.Wrapped(forged.network, receiver[:], forged.sender, netip.AddrPortFrom(c.addr(c.lab.Pod(1)), podPort), netip.AddrPortFrom(c.outside(), port), "who?")
+			if err := c.lab.Outside().Do(func() error {
+				return c.lab.Outside().SendUDPFrom(netip.AddrPortFrom(forged.from, 40_000), netip.AddrPortFrom(holder.ip, tunnelPort), payload)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
+			if left := holder.counts().Left.Packets > before; left != forged.left {
+				c.Errorf("%s: taken %v, want %v", forged.what, left, forged.left)
 			}
 		}
 	})
@@ -186,12 +290,7 @@ func (c *cluster) goesOn(protocol string) {
 // goesSlow fails if a packet of an established flow of the first pod, or an answer, takes the fast path of a node.
 func (c *cluster) goesSlow(protocol string) {
 	c.Helper()
-	flow := c.stream(protocol)
-	source, holder := c.nodes[0].counts(), c.nodes[1].counts()
-	c.asks(flow, c.egressIP)
-	if s, h := c.nodes[0].counts(), c.nodes[1].counts(); s != source || h != holder {
-		c.Errorf("%s: packets took the fast path: %+v and %+v before, %+v and %+v after", protocol, source, holder, s, h)
-	}
+	c.asksSlow(c.stream(protocol), c.egressIP)
 }
 
 // TestFast_SteeredAlone: a path that is not for all takes what goes to other nodes and its answers, and not what bound pods send that leaves from
@@ -320,6 +419,12 @@ func TestFast_Unbound(t *testing.T) {
 				flow := c.stream("tcp")
 				c.asks(flow, shared)
 				c.leavesFast(flow, shared)
+				c.serve(c.nodes[1].host, "tcp")
+				excluded, err := c.lab.Pod(1).Dial(c.Context(), c.network("tcp"), netip.AddrPortFrom(c.addr(c.nodes[1].host), port), 0)
+				if err != nil {
+					c.Fatal(err)
+				}
+				c.asksSlow(excluded, shared)
 
 				c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
 				c.leavesSlow(flow)
@@ -327,7 +432,7 @@ func TestFast_Unbound(t *testing.T) {
 				if c.asks(flow, c.egressIP); all {
 					c.leavesFast(flow, c.egressIP)
 				} else {
-					c.leavesSlow(flow)
+					c.asksSlow(flow, c.egressIP)
 				}
 
 				c.steer(nil, nil)
@@ -377,6 +482,16 @@ func TestFast_TwoExits(t *testing.T) {
 		c.leavesSlow(flow)
 		c.leavesFast(dial(c.addr(node)), c.addr(node))
 	})
+}
+
+// asksSlow fails unless a question of a flow is seen as want and answered, and neither takes a fast path.
+func (c *cluster) asksSlow(flow *lab.Flow, want netip.Addr) {
+	c.Helper()
+	before := []fastpath.Count{c.nodes[0].counts(), c.nodes[1].counts()}
+	c.asks(flow, want)
+	if after := []fastpath.Count{c.nodes[0].counts(), c.nodes[1].counts()}; !slices.Equal(after, before) {
+		c.Errorf("packets took the fast path: %+v before, %+v after", before, after)
+	}
 }
 
 // leavesSlow fails if a packet of a flow of the first pod leaves from its own node by the fast path.

@@ -121,7 +121,7 @@ struct packet {
 	u32 tos;
 	struct address from, to;
 	__be16 from_port, to_port;
-	u32 summed;      // it has a checksum, of all that is there
+	u32 summed;      // it has a checksum of TCP or UDP, which covers the packet to its end
 };
 
 // flow is what conntrack knows of one: what packets of a direction get in place of their source, or answers in place of their destination.
@@ -221,7 +221,7 @@ static __always_inline int parse(struct __sk_buff *skb, u32 at, __be16 type, str
 		return 0;
 	p->from_port = udp->ports.from;
 	p->to_port = udp->ports.to;
-	p->summed = p->at + p->length == skb->len && (p->protocol == TCP || udp->checksum);
+	p->summed = p->at + p->length == skb->len && (p->protocol == TCP || (udp->checksum && udp->length == bpf_htons(skb->len - p->l4)));
 	p->length = segment ? p->l4 - p->at + header + segment : skb->len - p->at;
 	return 1;
 }
@@ -394,8 +394,9 @@ static __always_inline int wrap4(struct __sk_buff *skb, struct settings *s, stru
 	return hop(skb, p, sizeof(*o), ORIGINAL, 0) ? 1 : TCX_DROP;
 }
 
-// wrap6 is wrap4 between IPv6 addresses, where the tunnel's UDP has a checksum (RFC 8200, section 8.1). Headers alone are needed for it: what is
-// behind them adds up to what the packet's own checksum is of, its addresses, protocol and length.
+// wrap6 is wrap4 between IPv6 addresses, where the tunnel's UDP has a checksum (RFC 8200, section 8.1). The packet's own checksum makes all behind
+// its IP header add up to the complement of its pseudo header, so that nothing behind it need be read (the kernel calls that local
+// checksum offload).
 static __always_inline int wrap6(struct __sk_buff *skb, struct settings *s, struct packet *p, struct holder *h, u32 length)
 {
 	if (bpf_skb_adjust_room(skb, sizeof(struct outer6) - sizeof(struct ethernet), BPF_ADJ_ROOM_MAC, ENCAP | BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
@@ -550,6 +551,8 @@ static __always_inline int answer(struct __sk_buff *skb, struct settings *s, str
 			return TCX_NEXT;
 		return forward(skb, p, &f, ANSWER, 0, 0, ANSWERS);
 	}
+	if (*shared && is_excluded(p, &p->from)) // of what is for this node itself most is
+		return TCX_NEXT;
 	struct bpf_fib_lookup back;
 	if (!lookup(skb, s, p, ANSWER, &f) || !f.snatted || !go_by(skb, p, &f.address, f.port, &p->from, p->from_port, &back) || back.ifindex != skb->ifindex)
 		return TCX_NEXT;
@@ -589,7 +592,7 @@ int from_pod(struct __sk_buff *skb)
 	if (!number || (skb->gso_size && BPF_CORE_READ_BITFIELD(kernel, encapsulation))) // a tunnel of the pod's own
 		return TCX_NEXT;
 	const u32 away = *number & (HOLDERS - 1), unbound = *number & UNBOUND;
-	if ((away || unbound) && is_excluded(&p, &p.to)) // most of what pods send to each other costs no look at conntrack
+	if ((away || unbound) && is_excluded(&p, &p.to)) // what pods send to each other's addresses, for one, costs no look at conntrack
 		return TCX_NEXT;
 	if (!away)
 		return leave(skb, s, &p, unbound, 0, OWN);
@@ -622,7 +625,7 @@ int from_outside(struct __sk_buff *skb)
 }
 
 // wrapped is what a packet of a tunnel says of where it is from.
-struct wrapped { struct sender node; u8 hardware[6]; __be16 type; };
+struct wrapped { struct address node; u8 hardware[6]; __be16 type; };
 
 // unwrap reads that, and returns whether it is of this node's tunnel. What the tunnel says of congestion, the kernel tells the packet inside.
 static __always_inline int unwrap(struct settings *s, struct tunnel *t, u32 ecn, struct wrapped *w)
@@ -635,7 +638,9 @@ static __always_inline int unwrap(struct settings *s, struct tunnel *t, u32 ecn,
 // is_known tells whether it is from one of the nodes.
 static __always_inline int is_known(struct wrapped *w)
 {
-	struct hardware *h = bpf_map_lookup_elem(&senders, &w->node);
+	struct sender from;
+	__builtin_memcpy(&from, &w->node, sizeof(from));
+	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
 	return h && *(u32 *)h->address == *(u32 *)w->hardware && *(u16 *)&h->address[4] == *(u16 *)&w->hardware[4];
 }
 
@@ -648,26 +653,29 @@ int from_node(struct __sk_buff *skb)
 	struct outer4 *o4 = data;
 	struct outer6 *o6 = data;
 	struct packet p;
-	struct wrapped w;
+	struct wrapped w = { .type = skb->protocol };
+	u32 wrapping = 0;
 	if (!s || skb->pkt_type != PACKET_HOST || skb->vlan_present)
 		return TCX_NEXT;
-	if (skb->protocol == bpf_htons(ETH_P_IP) && (void *)(o4 + 1) <= end && o4->ip.protocol == UDP && o4->ip.version == 0x45 &&
-	    o4->tunnel.udp.ports.to == bpf_htons(s->port) && is_mapped(&s->self) && o4->ip.to == s->self.words[3]) {
-		const u32 wrapping = sizeof(*o4) - sizeof(struct ethernet);
-		w.node = (struct sender){ .words = { 0, 0, bpf_htonl(0xffff), o4->ip.from } };
+	const u32 over_ipv4 = is_mapped(&s->self);
+	if (over_ipv4 && skb->protocol == bpf_htons(ETH_P_IP) && (void *)(o4 + 1) <= end && o4->ip.version == 0x45 && o4->ip.protocol == UDP &&
+	    o4->tunnel.udp.ports.to == bpf_htons(s->port) && o4->ip.to == s->self.words[3]) {
+		wrapping = sizeof(*o4) - sizeof(struct ethernet);
+		map_ipv4(&w.node, o4->ip.from);
 		if (o4->ip.fragment & bpf_htons(0x3fff) || o4->tunnel.udp.checksum || !unwrap(s, &o4->tunnel, o4->ip.tos & 3, &w))
 			return TCX_NEXT;
-		return parse(skb, wrapping, w.type, &p) && is_known(&w) ? leave(skb, s, &p, 0, wrapping, LEFT) : TCX_NEXT;
-	}
-	if (skb->protocol == bpf_htons(ETH_P_IPV6) && (void *)(o6 + 1) <= end && o6->ip.protocol == UDP && o6->tunnel.udp.ports.to == bpf_htons(s->port) &&
-	    is_same(o6->ip.to, &s->self)) {
-		const u32 wrapping = sizeof(*o6) - sizeof(struct ethernet);
+	} else if (!over_ipv4 && skb->protocol == bpf_htons(ETH_P_IPV6) && (void *)(o6 + 1) <= end && bpf_ntohl(o6->ip.flow) >> 28 == 6 && o6->ip.protocol == UDP &&
+		   o6->tunnel.udp.ports.to == bpf_htons(s->port) && is_same(o6->ip.to, &s->self)) {
+		wrapping = sizeof(*o6) - sizeof(struct ethernet);
 		__builtin_memcpy(&w.node, o6->ip.from, sizeof(w.node));
 		if (!o6->tunnel.udp.checksum || !unwrap(s, &o6->tunnel, bpf_ntohl(o6->ip.flow) >> 20 & 3, &w))
 			return TCX_NEXT;
-		return parse(skb, wrapping, w.type, &p) && is_known(&w) ? leave(skb, s, &p, 0, wrapping, LEFT) : TCX_NEXT;
 	}
-	return parse(skb, 0, skb->protocol, &p) ? answer(skb, s, &p) : TCX_NEXT;
+	if (!parse(skb, wrapping, w.type, &p))
+		return TCX_NEXT;
+	if (!wrapping)
+		return answer(skb, s, &p);
+	return is_known(&w) ? leave(skb, s, &p, 0, wrapping, LEFT) : TCX_NEXT;
 }
 
 // from_tunnel is behind the kernel's tunnel, and takes what from_node leaves to that. Whatever comes here is from another node.
