@@ -292,7 +292,7 @@ func TestEgressExplain_FastPath(t *testing.T) {
 		"10.128.0.11 --protocol=tcp": "taken, from",
 		"10.128.0.11 --protocol=udp": "not taken; 'openshift egress verify'",
 		"10.128.0.9 --protocol=tcp":  "not taken: the packet goes nowhere",
-		"10.128.0.13 --protocol=tcp": "not taken: it is for what leaves by another node",
+		"10.128.0.13 --protocol=tcp": "not taken: bound pods' flows take it only if they leave by another node",
 	} {
 		if text := explain(strings.Fields(arguments)...); !strings.Contains(text, "  Fast path:    "+want) {
 			t.Errorf("%s: want %q in:\n%s", arguments, want, text)
