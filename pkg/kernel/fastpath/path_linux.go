@@ -286,10 +286,13 @@ func (p *Path) unusable(f *family) string {
 	if other := p.families[kernel.IPv4]; f.name == kernel.IPv6 && other != nil && (other.Uplink.Index != f.Uplink.Index || other.Uplink.Tunnel != f.Uplink.Tunnel) {
 		return "IPv4 leads to the other nodes by another interface"
 	}
-	if why := f.Uplink.unusable(); why != "" || p.around.ethernet[f.Uplink.Index] {
-		return why
+	if f.Uplink.Index == 0 {
+		return "the interface that leads to the other nodes is not known"
 	}
-	return "the interface that leads to the other nodes has no Ethernet headers"
+	if !p.around.ethernet[f.Uplink.Index] {
+		return "the interface that leads to the other nodes has no Ethernet headers"
+	}
+	return ""
 }
 
 // usable are the families whose packets take the fast path.

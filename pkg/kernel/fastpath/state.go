@@ -37,14 +37,6 @@ type Uplink struct {
 	VNI    uint32
 }
 
-// unusable says why packets cannot be sent by u; "" if they can.
-func (u Uplink) unusable() string {
-	if u.Index == 0 {
-		return "the interface that leads to the other nodes is not known"
-	}
-	return ""
-}
-
 // Holder is a node that packets are sent to. Hardware addresses are those of the ends of the tunnel.
 type Holder struct {
 	Node          netip.Addr

@@ -68,17 +68,14 @@ func (s *run) owe(change kernel.Change) {
 // oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,
 // their packets may have left through another node.
 func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
-	s.oweRemoved(removed, func(kernel.Binding) bool { return len(now.Nodes)+len(now.Ways) > 0 })
+	s.oweRemoved(removed, func(kernel.Binding) bool { return steers(now) })
 }
 
 // oweFound adds the flows of bindings that the kernel had before this process, unless packets go to another node now. An earlier process may have
 // ended before it judged them: then they left through another node, and the far side knows them by the egress IP.
 func (s *run) oweFound(found []kernel.Binding, now kernel.Steering) {
-	if len(now.Nodes)+len(now.Ways) == 0 {
-		return
-	}
 	for _, b := range found {
-		if now.Ways[b.EgressIP].Kind != kernel.ToNode {
+		if steers(now) && now.Ways[b.EgressIP].Kind != kernel.ToNode {
 			s.debt.Steered = append(s.debt.Steered, b)
 		}
 	}
@@ -118,6 +115,9 @@ func (s *run) oweWays(now kernel.Steering) {
 	s.owePods(moved)
 	s.debt.Steered = kernel.Sorted(append(s.debt.Steered, steered...))
 }
+
+// steers tells whether there is steering.
+func steers(s kernel.Steering) bool { return len(s.Nodes)+len(s.Ways) > 0 }
 
 func hasWay(s kernel.Steering, b kernel.Binding) bool {
 	_, has := s.Ways[b.EgressIP]

@@ -638,9 +638,7 @@ static __always_inline int unwrap(struct settings *s, struct tunnel *t, u32 ecn,
 // is_known tells whether it is from one of the nodes.
 static __always_inline int is_known(struct wrapped *w)
 {
-	struct sender from;
-	__builtin_memcpy(&from, &w->node, sizeof(from));
-	struct hardware *h = bpf_map_lookup_elem(&senders, &from);
+	struct hardware *h = bpf_map_lookup_elem(&senders, &w->node);
 	return h && *(u32 *)h->address == *(u32 *)w->hardware && *(u16 *)&h->address[4] == *(u16 *)&w->hardware[4];
 }
 
