@@ -27,7 +27,7 @@ import (
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.FastPath(), flows.Sockets(), flows.Moves(), redirects.Figure(), failover.Figure(), scale.Figure()})
+var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.PortSecurity(), flows.FastPath(), flows.Sockets(), flows.Moves(), redirects.Figure(), failover.Figure(), scale.Figure()})
 
 func main() {
 	switch {

@@ -47,7 +47,7 @@
 //	unsteered    the table of package nftables, as above
 //	local        beside it that of package steering, with all egress IPs on this node
 //	away         the same with all of them on another node, for unbound pods: routes are chosen by rules
-//	secured      local, and the table of package portsecurity, with one pod behind the link; and so with an unbound one
+//	secured-…    local, and the table of package portsecurity, with one pod behind the link, bound or not
 //	vxlan        on two nodes, with all egress IPs on the second one
 //	direct       the same without the tunnel
 //	fast-…       these with the fast path (package fastpath), fast-local with that for all; fast-unbound for unbound pods that share an

@@ -24,7 +24,14 @@ import (
 const (
 	streamPort = 5001
 	streamTime = time.Second
+
+	// count is how many datagrams of messageSize bytes are sent on a flow.
+	count       = 20_000
+	messageSize = 64
 )
+
+// between begins the name of a row.
+const between = "packets of an established flow between sockets, "
 
 // Sockets is the figure of what is seen of steering from a socket in a pod to one outside.
 func Sockets() figure.Figure { return figure.Figure{Name: "steering/sockets", Run: runSockets} }
@@ -33,38 +40,35 @@ func Sockets() figure.Figure { return figure.Figure{Name: "steering/sockets", Ru
 // either with one on a node without steering.
 func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result, err error) {
 	s = s.AtMost(9)
-	streams, packets := []figure.Case{}, []figure.Case{}
+	var streams, packets []figure.Case
 	var nodes []*lab.Host
 	for _, way := range []struct {
 		structure
 		transport steering.Transport
 		holder    int
-	}{{local, steering.VXLAN, 0}, {vxlan, steering.VXLAN, 1}, {direct, steering.Direct, 1}, {unsteered, "", 0}, {fastVXLAN, steering.VXLAN, 1}, {fastDirect, steering.Direct, 1}} {
-		l, err := lab.New(ctx, lab.Config{Nodes: 2, Pods: 3, AnswersByARP: true, Masquerade: true})
+		fast      bool
+	}{
+		{local, steering.VXLAN, 0, false}, {vxlan, steering.VXLAN, 1, false}, {direct, steering.Direct, 1, false},
+		{unsteered, "", 0, false}, {fastVXLAN, steering.VXLAN, 1, true}, {fastDirect, steering.Direct, 1, true},
+	} {
+		w, err := newSocketWay(ctx, way.transport, way.holder, way.fast)
 		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, l.Close()) }()
-		nodes = append(nodes, l.Nodes()...)
-		var fast []*fastpath.Path
-		if way.name == fastVXLAN.name || way.name == fastDirect.name {
-			if fast, err = fastPods(l); err != nil {
-				return nil, err
-			}
-			defer func() { err = errors.Join(err, fast[0].Close(), fast[1].Close()) }()
-		}
-		if err := bindPod(ctx, l, way.transport, way.holder, fast); err != nil {
 			return nil, fmt.Errorf("%s: %w", way.name, err)
 		}
-		const count = 20_000
+		defer func() { err = errors.Join(err, w.close()) }()
+		nodes = append(nodes, w.lab.Nodes()...)
 		perPacket := figure.Quantity{Name: "Socket", Unit: "ns/op", N: count}
 		streams = append(streams, figure.One("way="+way.name, figure.Quantity{Name: "Stream", Unit: "Gbit/s", N: 1}, func(ctx context.Context) (float64, error) {
-			return stream(ctx, l)
+			return stream(ctx, w.lab)
 		}))
-		for _, pod := range []*lab.Host{l.Pod(1), l.Pod(3)} {
-			packets = append(packets, figure.One(fmt.Sprintf("way=%s/bound=%v", way.name, pod == l.Pod(1)), perPacket, func(ctx context.Context) (float64, error) {
-				took, err := datagrams(ctx, l, pod, count)
-				return float64(took.CPU.Nanoseconds()) / count, err
+		for _, pod := range w.pods() {
+			packets = append(packets, figure.One(fmt.Sprintf("way=%s/bound=%v", way.name, pod == w.lab.Pod(1)), perPacket, func(ctx context.Context) (float64, error) {
+				flow, err := establish(ctx, w.lab, pod)
+				if err != nil {
+					return 0, err
+				}
+				took, err := flow.send(count)
+				return float64(took.CPU.Nanoseconds()) / count, errors.Join(err, flow.close())
 			}))
 		}
 	}
@@ -81,7 +85,6 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 	if err != nil {
 		return nil, err
 	}
-	const between = "packets of an established flow between sockets, "
 	return []figure.Result{
 		{Name: between + "CPU: steered by vxlan ÷ local", Measured: figure.Ratio(costs[2][0], costs[0][0]), Target: figure.AtMost(2.3)},
 		{Name: between + "CPU: steered by direct ÷ local", Measured: figure.Ratio(costs[4][0], costs[0][0]), Target: figure.AtMost(1.7)},
@@ -100,43 +103,62 @@ func runSockets(ctx context.Context, s figure.Settings) (results []figure.Result
 // streamIP is of the network of the nodes: answers go to the node that has it.
 var streamIP = netip.MustParseAddr("192.0.2.100")
 
-// bindPod binds the first pod of a lab, which is on the first node, and puts its egress IP on a node. Without a transport
-// nothing is steered.
-func bindPod(ctx context.Context, l *lab.Lab, transport steering.Transport, holder int, fast []*fastpath.Path) error {
-	nodes := l.Nodes()
-	if err := nodes[holder].TakeAddr(streamIP); err != nil {
-		return err
-	}
-	p := planOf(0, fewNodes)
-	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.UDP} {
-		p.Bindings = append(p.Bindings, kernel.Binding{Pod: l.Pod(1).V4, Protocol: protocol, EgressIP: streamIP})
-	}
-	if transport == "" {
-		return nodes[holder].Do(func() error { return tables.Table().Write(ctx, p) })
-	}
-	return steerTo(ctx, nodes, nodes[holder], transport, fast, p)
+// socketWay is a lab of two nodes. The first node has two pods that send, the first of which is bound.
+type socketWay struct {
+	lab  *lab.Lab
+	plan kernel.Desired
+	// places are the indices of the node's interfaces behind which these pods are.
+	places map[netip.Addr]int
+	fast   []*fastpath.Path
 }
 
-// fastPods loads a fast path on each node of a lab, for the pods of the first node.
-func fastPods(l *lab.Lab) ([]*fastpath.Path, error) {
-	paths, err := fastPaths(l.Nodes(), false)
-	if err != nil {
+// newSocketWay puts the egress IP on a node. Without a transport nothing is steered.
+func newSocketWay(ctx context.Context, transport steering.Transport, holder int, fast bool) (w *socketWay, err error) {
+	w = &socketWay{plan: planOf(0, fewNodes), places: map[netip.Addr]int{}}
+	if w.lab, err = lab.New(ctx, lab.Config{Nodes: 2, Pods: 3, AnswersByARP: true, Masquerade: true}); err != nil {
 		return nil, err
 	}
-	places := map[netip.Addr]int{}
-	for _, pod := range []*lab.Host{l.Pod(1), l.Pod(3)} {
-		out, err := pod.Run(context.Background(), "cat", "/sys/class/net/eth0/iflink")
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	for _, pod := range w.pods() {
+		out, err := pod.Run(ctx, "cat", "/sys/class/net/eth0/iflink")
 		if err != nil {
 			return nil, err
 		}
-		if places[pod.V4], err = strconv.Atoi(strings.TrimSpace(out)); err != nil {
+		if w.places[pod.V4], err = strconv.Atoi(strings.TrimSpace(out)); err != nil {
 			return nil, err
 		}
 	}
-	return paths, l.Node().Do(func() error {
-		paths[0].Place(places)
-		return nil
-	})
+	if fast {
+		if w.fast, err = fastPaths(w.lab.Nodes(), false); err != nil {
+			return nil, err
+		}
+		w.fast[0].Place(w.places)
+	}
+	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.UDP} {
+		w.plan.Bindings = append(w.plan.Bindings, kernel.Binding{Pod: w.lab.Pod(1).V4, Protocol: protocol, EgressIP: streamIP})
+	}
+	nodes := w.lab.Nodes()
+	if err := nodes[holder].TakeAddr(streamIP); err != nil {
+		return nil, err
+	}
+	if transport == "" {
+		return w, nodes[holder].Do(func() error { return tables.Table().Write(ctx, w.plan) })
+	}
+	return w, steerTo(ctx, nodes, nodes[holder], transport, w.fast, w.plan)
+}
+
+// pods are a bound one and one that is not.
+func (w *socketWay) pods() []*lab.Host { return []*lab.Host{w.lab.Pod(1), w.lab.Pod(3)} }
+
+func (w *socketWay) close() (err error) {
+	for _, path := range w.fast {
+		err = errors.Join(err, path.Close())
+	}
+	return errors.Join(err, w.lab.Close())
 }
 
 // stream sends for a while, and returns what arrived in Gbit/s.
@@ -177,47 +199,64 @@ func stream(ctx context.Context, l *lab.Lab) (rate float64, err error) {
 // streamAfter is when conntrack takes what goes on for a stream: after two seconds.
 const streamAfter = 2100 * time.Millisecond
 
-// datagrams sends so many on a flow that has been answered, and returns what that took. Whether they find room in
-// the socket outside does not matter: they get there within the call that sends them.
-func datagrams(ctx context.Context, l *lab.Lab, pod *lab.Host, count int) (took figure.Spent, err error) {
-	var server *net.UDPConn
+// socketFlow is a UDP flow of a pod to the host outside, which has been answered.
+type socketFlow struct {
+	client *net.UDPConn
+	server *net.UDPConn
+}
+
+// establish begins a flow, and checks where it leaves.
+func establish(ctx context.Context, l *lab.Lab, pod *lab.Host) (f socketFlow, err error) {
 	err = l.Outside().Do(func() error {
-		server, err = net.ListenUDP("udp4", &net.UDPAddr{Port: streamPort})
+		f.server, err = net.ListenUDP("udp4", &net.UDPAddr{Port: streamPort})
 		return err
 	})
 	if err != nil {
-		return took, err
+		return f, err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
 	client, err := pod.DialContext(ctx, "udp4", netip.AddrPortFrom(l.Outside().V4, streamPort).String())
 	if err != nil {
-		return took, err
+		return f, errors.Join(err, f.server.Close())
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	message := make([]byte, 64)
+	f.client = client.(*net.UDPConn)
+	message := make([]byte, messageSize)
 	for i := range 2 { // so that conntrack has seen both directions
 		time.Sleep(time.Duration(i) * streamAfter)
-		if _, err := client.Write(message); err != nil {
-			return took, err
-		}
-		_, from, err := server.ReadFromUDPAddrPort(message)
-		if err != nil {
-			return took, err
-		}
-		if bound := pod == l.Pod(1); bound != (from.Addr() == streamIP) {
-			return took, fmt.Errorf("%s is seen as %s", pod.Name, from)
-		}
-		if _, err := server.WriteToUDPAddrPort(message, from); err != nil {
-			return took, err
-		}
-		if _, err := client.Read(message); err != nil {
-			return took, err
+		if err := f.exchange(pod.Name, message, pod == l.Pod(1)); err != nil {
+			return f, errors.Join(err, f.close())
 		}
 	}
-	raw, err := client.(*net.UDPConn).SyscallConn()
+	return f, nil
+}
+
+func (f socketFlow) exchange(pod string, message []byte, bound bool) error {
+	if _, err := f.client.Write(message); err != nil {
+		return err
+	}
+	_, from, err := f.server.ReadFromUDPAddrPort(message)
+	if err != nil {
+		return err
+	}
+	if bound != (from.Addr() == streamIP) {
+		return fmt.Errorf("%s is seen as %s", pod, from)
+	}
+	if _, err := f.server.WriteToUDPAddrPort(message, from); err != nil {
+		return err
+	}
+	_, err = f.client.Read(message)
+	return err
+}
+
+func (f socketFlow) close() error { return errors.Join(f.client.Close(), f.server.Close()) }
+
+// send sends so many datagrams, and returns what that took. Whether they find room in the socket outside does not matter: they
+// get there within the call that sends them.
+func (f socketFlow) send(count int) (took figure.Spent, err error) {
+	raw, err := f.client.SyscallConn()
 	if err != nil {
 		return took, err
 	}
+	message := make([]byte, messageSize)
 	return onOneCPU(func() error {
 		var sent error
 		return errors.Join(raw.Write(func(fd uintptr) bool {

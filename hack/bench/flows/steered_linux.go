@@ -14,7 +14,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
-	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -25,11 +24,7 @@ var (
 	local     = structure{"local", "local", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 1}
 	away      = structure{"away", "on a node that steers", lab.NFT, nftablesProxier, steersAway, asPlanned, false, 1}
 	vxlan     = structure{"vxlan", "steered by vxlan", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 2}
-	secured   = structure{"secured", "with port security", lab.NFT, nftablesProxier, securedFor(onePod), asPlanned, false, 1}
-	// securedUnbound has an unbound pod at the other end of the pod's link.
-	securedUnbound = structure{"secured-unbound", "with port security", lab.NFT, nftablesProxier, securedFor(oneUnbound), asPlanned, false, 1}
-
-	direct = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
+	direct    = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
 
 	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, false), asPlanned, false, 2}
 	fastLocal  = structure{"fast-local", "local, fast path for all", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, true), asPlanned, false, 1}
@@ -57,10 +52,6 @@ var comparisons = []comparison{
 	{local, unsteered, unbound, true, 0.98, 0},
 	{away, unsteered, unbound, false, 0.98, 0},
 	{away, unsteered, unbound, true, 0.98, 0},
-	{secured, local, onePod, false, 0.97, 0},
-	{secured, local, onePod, true, 0.97, 0},
-	{securedUnbound, local, oneUnbound, false, 0.97, 0},
-	{securedUnbound, local, oneUnbound, true, 0.97, 0},
 	{local, unsteered, randomPods, false, 0, 0},
 	{local, unsteered, randomPods, true, 0, 0},
 }
@@ -109,7 +100,7 @@ func (c comparison) result(at string, values measured) figure.Result {
 // Steering is the figure of what packets cost that leave by another node.
 func Steering() figure.Figure {
 	return figure.Figure{Name: "steering/packets", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
-		return runSteering(ctx, s, []structure{unsteered, local, away, secured, securedUnbound, vxlan, direct}, comparisons)
+		return runSteering(ctx, s, []structure{unsteered, local, away, vxlan, direct}, comparisons)
 	}}
 }
 
@@ -226,30 +217,6 @@ func fastPaths(nodes []*lab.Host, all bool) (paths []*fastpath.Path, err error) 
 		}))
 	}
 	return paths, err
-}
-
-// securedFor has the last node of a host have all egress IPs, and the pod of a load's flows alone be behind the pod's link.
-func securedFor(l load) func(context.Context, *host, kernel.Desired) error {
-	return func(ctx context.Context, h *host, p kernel.Desired) error {
-		if err := steerTo(ctx, h.lab.Nodes(), h.exit(), steering.VXLAN, nil, p); err != nil {
-			return err
-		}
-		return h.lab.Node().Do(func() error {
-			link, err := net.InterfaceByName("from0")
-			if err != nil {
-				return err
-			}
-			w := portsecurity.NewWriter()
-			defer w.Close()
-			at := portsecurity.Link{Index: link.Index, Name: link.Name}
-			w.SetInterfaces([]portsecurity.Interface{{Link: at}}, portsecurity.Grants{at: {l.of(p, 1)[0].pod}})
-			for _, b := range p.Bindings {
-				w.Bind(b.Pod)
-			}
-			_, err = w.Write(ctx, false)
-			return err
-		})
-	}
 }
 
 // steersAway has another node have all egress IPs, which is not there: no bound pod's packet gets anywhere.
