@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
 
@@ -70,7 +70,7 @@ func (p *Proxy) takeTunnel() error {
 	c.ConfigMap, err = parseConfigMap(f.configMap)
 	complain(tunnelConfigMapKey, err)
 	if f.fromPods {
-		c.Sources = table.Prefixes(table.Ranges(p.extension.ClusterCIDRs)) // those that overlap or touch are one
+		c.Sources = nft.Prefixes(nft.Ranges(p.extension.ClusterCIDRs)) // those that overlap or touch are one
 	}
 	p.tunnel = c
 	if len(errs) > 0 || !f.enabled {

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/bench/program"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -129,7 +129,7 @@ func (n *node) leads(pod netip.Addr) (to netip.Addr, err error) {
 			return to, fmt.Errorf("%s: read neighbours: %w", n.host.Name, err)
 		}
 		for _, neighbour := range neighbours {
-			if to, isHolder := holder(neighbour); isHolder && bytes.Equal(e.Val, table.ClassID(neighbour.IP[len(neighbour.IP)-1]).AsSlice()) {
+			if to, isHolder := holder(neighbour); isHolder && bytes.Equal(e.Val, nft.ClassID(neighbour.IP[len(neighbour.IP)-1]).AsSlice()) {
 				return to, nil
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // sight is how the kernel has a chain of the nat table.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // mostHashed is the largest nat table whose rules are part of a fingerprint, in bytes: some thirty

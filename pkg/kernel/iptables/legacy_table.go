@@ -8,7 +8,7 @@ import (
 	"iter"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	nftables "github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // legacyTable is a table of iptables-legacy as the kernel has it: entries in a row. A chain of a hook

@@ -12,7 +12,7 @@ import (
 	"github.com/google/nftables/expr"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Chain is a base chain of other software.
@@ -32,7 +32,7 @@ type Finder struct {
 	family kernel.Family
 	// priority is that of the first chain of ours.
 	priority int32
-	found    table.Found[[]Chain]
+	found    nft.Found[[]Chain]
 }
 
 // NewFinder returns a Finder of chains that give packets of an IP family a source address before a chain with this priority does,
@@ -45,7 +45,7 @@ func NewFinder(family kernel.Family, priority int32) *Finder {
 // the ruleset it costs one message.
 func (f *Finder) Find(ctx context.Context) ([]Chain, error) { return f.found.Find(ctx, f.find) }
 
-func (f *Finder) find(c *table.Conn) (found []Chain, err error) {
+func (f *Finder) find(c *nft.Conn) (found []Chain, err error) {
 	tables, err := f.foreign(c)
 	if err != nil || len(tables) == 0 {
 		return nil, err
@@ -74,8 +74,8 @@ var families = map[nftables.TableFamily]string{
 
 // foreign returns the families in which others have tables. There may be tens of thousands of chains in those of kube-proxy and
 // iptables, whose priorities are known: nobody lists these in vain.
-func (f *Finder) foreign(c *table.Conn) (with []nftables.TableFamily, err error) {
-	for _, of := range []nftables.TableFamily{table.FamilyOf(f.family).Table, nftables.TableFamilyINet} {
+func (f *Finder) foreign(c *nft.Conn) (with []nftables.TableFamily, err error) {
+	for _, of := range []nftables.TableFamily{nft.FamilyOf(f.family).Table, nftables.TableFamilyINet} {
 		tables, err := c.ListTablesOfFamily(of)
 		if err != nil {
 			return nil, fmt.Errorf("list the nftables tables: %w", err)
@@ -96,7 +96,7 @@ func known(t *nftables.Table) bool {
 var iptablesHooks = map[string]string{"nat": "POSTROUTING", "filter": "FORWARD", "mangle": "FORWARD", "raw": "PREROUTING", "security": "FORWARD"}
 
 // ofIPTables tells whether iptables-nft has made a table.
-func ofIPTables(c *table.Conn, t *nftables.Table) bool {
+func ofIPTables(c *nft.Conn, t *nftables.Table) bool {
 	name, is := iptablesHooks[t.Name]
 	if !is || t.Family == nftables.TableFamilyINet {
 		return false
@@ -113,7 +113,7 @@ func (f *Finder) comesFirst(chain *nftables.Chain) bool {
 
 // changesSources tells whether a packet that comes to a base chain may meet a rule that gives it a source address. A chain whose rules cannot
 // be read may have one.
-func changesSources(c *table.Conn, base *nftables.Chain, chains []*nftables.Chain) bool {
+func changesSources(c *nft.Conn, base *nftables.Chain, chains []*nftables.Chain) bool {
 	of := map[string]*nftables.Chain{}
 	for _, chain := range chains {
 		if chain.Table.Name == base.Table.Name {

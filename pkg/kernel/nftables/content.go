@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Table is the name of the table, in either family. Changing it orphans what earlier
@@ -30,14 +30,14 @@ const (
 
 // Content is what the sets of a table hold, by their names. An empty set may be missing. A
 // plan that binds nothing has no content, and needs no table.
-type Content table.Content
+type Content nft.Content
 
 // Elements are those of a set: the values, invalid but in maps, by their keys.
-type Elements = table.Elements
+type Elements = nft.Elements
 
 // Key is that of an element. Pod is the pod's address; the first address of an exclusion; an egress IP in
 // egress-ips. Other is the egress IP, or the last address of an exclusion.
-type Key = table.Key
+type Key = nft.Key
 
 // Render returns the content for p: nil if p binds nothing.
 func Render(p kernel.Desired) Content {
@@ -65,7 +65,7 @@ func Render(p kernel.Desired) Content {
 }
 
 func exclusions(n kernel.Networks) Elements {
-	return table.Ranges(slices.Concat(n.ClusterCIDRs, n.Exclusions))
+	return nft.Ranges(slices.Concat(n.ClusterCIDRs, n.Exclusions))
 }
 
 // places returns where a binding is: as a pair with its own egress IP, and in a map.
@@ -112,7 +112,7 @@ func (c Content) Bindings() []kernel.Binding {
 }
 
 // sets are those of the table. The protocol of all is in the journal alone.
-var sets = []table.Set{
+var sets = []nft.Set{
 	{Name: exclusionsSet, Ranges: true},
 	{Name: egressIPsSet},
 	{Name: ownSet, Protocol: true, Other: true},
@@ -124,5 +124,5 @@ var sets = []table.Set{
 
 // text is an element as nft prints it.
 func text(set string, key Key, value netip.Addr) string {
-	return sets[slices.IndexFunc(sets, func(s table.Set) bool { return s.Name == set })].Text(key, value)
+	return sets[slices.IndexFunc(sets, func(s nft.Set) bool { return s.Name == set })].Text(key, value)
 }

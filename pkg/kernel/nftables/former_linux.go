@@ -8,14 +8,14 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // HasProxierTable tells whether kube-proxy has its table in the kernel, for an IP family.
 func HasProxierTable(ctx context.Context, family kernel.Family) (bool, error) {
-	var found table.Found[bool]
-	return found.Find(ctx, func(c *table.Conn) (bool, error) {
-		tables, err := c.ListTablesOfFamily(table.FamilyOf(family).Table)
+	var found nft.Found[bool]
+	return found.Find(ctx, func(c *nft.Conn) (bool, error) {
+		tables, err := c.ListTablesOfFamily(nft.FamilyOf(family).Table)
 		if err != nil {
 			return false, fmt.Errorf("list the nftables tables: %w", err)
 		}

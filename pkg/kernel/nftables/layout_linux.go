@@ -8,27 +8,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // chainName is that of the only chain.
 const chainName = "postrouting"
 
 // specOf returns what never changes of a family's table.
-func specOf(family kernel.Family) table.Spec {
-	return table.Spec{Name: Table, Family: family, Sets: sets, Chains: []table.Chain{{
+func specOf(family kernel.Family) nft.Spec {
+	return nft.Spec{Name: Table, Family: family, Sets: sets, Chains: []nft.Chain{{
 		Name: chainName, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: SourceNATPriority,
 	}}}
 }
 
 // layout is what the rules of a family are made of.
-type layout struct{ table.Family }
+type layout struct{ nft.Family }
 
-func newLayout(family kernel.Family) layout { return layout{table.FamilyOf(family)} }
+func newLayout(family kernel.Family) layout { return layout{nft.FamilyOf(family)} }
 
 // stateOf returns what the table should hold for a content.
-func (l layout) stateOf(c Content) table.State {
-	return table.State{Sets: table.Content(c), Chains: map[string][]table.Rule{chainName: l.rules(c)}}
+func (l layout) stateOf(c Content) nft.State {
+	return nft.State{Sets: nft.Content(c), Chains: map[string][]nft.Rule{chainName: l.rules(c)}}
 }
 
 // The rules' marks. One that is changed needs another mark: the number is the version.
@@ -37,28 +37,28 @@ const (
 	bindingAmongMark  = "openshift-egress 2 binding, to an egress IP"
 	podMark           = "openshift-egress 2 pod"
 	podAmongMark      = "openshift-egress 2 pod, to an egress IP"
-	firstRegister     = unix.NFT_REG_1 // where keys begin, as table.Family has it
+	firstRegister     = unix.NFT_REG_1 // where keys begin, as nft.Family has it
 	egressIPRegister  = unix.NFT_REG_3
 	recipientRegister = unix.NFT_REG_4 // the destination
 )
 
 // rules returns those of the chain for a content. Whether the source is bound is asked first: who is
 // not is through with one look at the map, and one at the egress IPs.
-func (l layout) rules(c Content) []table.Rule {
+func (l layout) rules(c Content) []nft.Rule {
 	source, destination := l.Source(l.First), l.Destination(recipientRegister)
 	protocol := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: l.Second}}
-	var rules []table.Rule
+	var rules []nft.Rule
 	if len(c[bindingsMap]) > 0 {
 		key, own := slices.Concat(source, protocol), l.Destination(l.Third)
 		rules = append(rules,
-			table.Rule{Mark: bindingMark, Exprs: slices.Concat(key, egressIP(bindingsMap), destination, outside(exclusionsSet, egressIPsSet), l.snat())},
-			table.Rule{Mark: bindingAmongMark, Exprs: slices.Concat(destination, inside(egressIPsSet), outside(exclusionsSet), key, own, notOwn(ownSet), egressIP(bindingsMap), l.snat())})
+			nft.Rule{Mark: bindingMark, Exprs: slices.Concat(key, egressIP(bindingsMap), destination, outside(exclusionsSet, egressIPsSet), l.snat())},
+			nft.Rule{Mark: bindingAmongMark, Exprs: slices.Concat(destination, inside(egressIPsSet), outside(exclusionsSet), key, own, notOwn(ownSet), egressIP(bindingsMap), l.snat())})
 	}
 	if len(c[podsMap]) > 0 {
 		key, own := source, l.Destination(l.Second)
 		rules = append(rules,
-			table.Rule{Mark: podMark, Exprs: slices.Concat(key, egressIP(podsMap), destination, outside(exclusionsSet, egressIPsSet), l.snat())},
-			table.Rule{Mark: podAmongMark, Exprs: slices.Concat(destination, inside(egressIPsSet), outside(exclusionsSet), key, own, notOwn(ownPodsSet), egressIP(podsMap), l.snat())})
+			nft.Rule{Mark: podMark, Exprs: slices.Concat(key, egressIP(podsMap), destination, outside(exclusionsSet, egressIPsSet), l.snat())},
+			nft.Rule{Mark: podAmongMark, Exprs: slices.Concat(destination, inside(egressIPsSet), outside(exclusionsSet), key, own, notOwn(ownPodsSet), egressIP(podsMap), l.snat())})
 	}
 	return rules
 }

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // state is a content that follows plans, without making all of it anew for each.
@@ -25,8 +25,8 @@ func newState(p kernel.Desired, removed []kernel.Binding) *state {
 
 // follow turns s into the state that c leads to, with another journal, and returns what changes.
 // There are bindings before and after.
-func (s *state) follow(c kernel.Change, removed []kernel.Binding) table.Change {
-	edit := table.NewEdit(table.Content(s.content))
+func (s *state) follow(c kernel.Change, removed []kernel.Binding) nft.Change {
+	edit := nft.NewEdit(nft.Content(s.content))
 	for _, b := range c.Removed {
 		s.unbind(edit, b)
 	}
@@ -41,7 +41,7 @@ func (s *state) follow(c kernel.Change, removed []kernel.Binding) table.Change {
 	return edit.Change()
 }
 
-func (s *state) bind(edit table.Edit, b kernel.Binding) {
+func (s *state) bind(edit nft.Edit, b kernel.Binding) {
 	s.uses[b.EgressIP]++
 	edit.Set(egressIPsSet, Key{Pod: b.EgressIP}, netip.Addr{})
 	own, ownKey, set, key := places(b)
@@ -49,7 +49,7 @@ func (s *state) bind(edit table.Edit, b kernel.Binding) {
 	edit.Set(set, key, b.EgressIP)
 }
 
-func (s *state) unbind(edit table.Edit, b kernel.Binding) {
+func (s *state) unbind(edit nft.Edit, b kernel.Binding) {
 	if s.uses[b.EgressIP]--; s.uses[b.EgressIP] == 0 {
 		delete(s.uses, b.EgressIP)
 		edit.Remove(egressIPsSet, Key{Pod: b.EgressIP})

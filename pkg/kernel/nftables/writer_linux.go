@@ -10,28 +10,28 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // answerTime is how long nft may take to check a payload.
 const answerTime = 30 * time.Second
 
 // ErrNone is returned where the kernel has no nftables.
-var ErrNone = table.ErrNone
+var ErrNone = nft.ErrNone
 
 // Writer keeps the table of one IP family. It must not be used by two goroutines at once, and
 // not in two network namespaces.
 type Writer struct {
 	family kernel.Family
 	layout layout
-	table  *table.Writer
+	table  *nft.Writer
 	// state is that of the plan which was written last, if the kernel is known to hold it.
 	state *state
 }
 
 // NewWriter returns a Writer for family, for the network namespace of the process.
 func NewWriter(family kernel.Family) *Writer {
-	return &Writer{family: family, layout: newLayout(family), table: table.NewWriter(specOf(family))}
+	return &Writer{family: family, layout: newLayout(family), table: nft.NewWriter(specOf(family))}
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
@@ -76,7 +76,7 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, removed []kernel.B
 }
 
 // follow brings the state to what c leads to, and returns how that differs from what is written.
-func (w *Writer) follow(c kernel.Change, removed []kernel.Binding) table.Change {
+func (w *Writer) follow(c kernel.Change, removed []kernel.Binding) nft.Change {
 	left := w.state.bindings - len(c.Removed)
 	if w.state.bindings > 0 && left+len(c.Added) > 0 {
 		return w.state.follow(c, removed)
@@ -84,7 +84,7 @@ func (w *Writer) follow(c kernel.Change, removed []kernel.Binding) table.Change 
 	// There were no bindings before, or there are none now.
 	before := w.state.content
 	w.state = newState(kernel.Desired{Networks: c.Networks, Bindings: c.Added}, removed)
-	return table.Between(table.Content(before), table.Content(w.state.content))
+	return nft.Between(nft.Content(before), nft.Content(w.state.content))
 }
 
 // forgetAfter forgets what was to be written if that failed.
@@ -100,7 +100,7 @@ func (w *Writer) forgetAfter(err error) error {
 func Available(ctx context.Context) error {
 	spec := specOf(kernel.IPv4)
 	spec.Name = Table + "-probe"
-	w := table.NewWriter(spec)
+	w := nft.NewWriter(spec)
 	defer w.Close()
 	pod, egressIP := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") // RFC 5737
 	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 24).Masked()}}}
@@ -140,7 +140,7 @@ func Compare(ctx context.Context, family kernel.Family, p kernel.Desired) ([]str
 // MissingFromProxier returns what kube-proxy's nftables proxier has written and is not there any
 // more, in words for a log; nothing if all is there. The proxier itself does not look.
 func MissingFromProxier(ctx context.Context, family kernel.Family) ([]string, error) {
-	c, err := table.Open(ctx)
+	c, err := nft.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

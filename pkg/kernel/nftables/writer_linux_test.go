@@ -15,7 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 var compareAddrs = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -192,7 +192,7 @@ func TestWriter_NothingToDo(t *testing.T) {
 		n.write(p)
 		generation := func() (g uint32) {
 			n.inside(func() error {
-				c, err := table.Open(t.Context())
+				c, err := nft.Open(t.Context())
 				if err != nil {
 					return err
 				}

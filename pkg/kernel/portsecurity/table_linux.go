@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Table is the name of the nftables table, of the family netdev. Changing it orphans what earlier versions have written.
@@ -44,19 +44,19 @@ func familyOf(address netip.Addr) kernel.Family {
 	return kernel.IPv6
 }
 
-func spec() table.Spec {
-	s := table.Spec{Name: Table, Family: kernel.IPv4, Ingress: true}
+func spec() nft.Spec {
+	s := nft.Spec{Name: Table, Family: kernel.IPv4, Ingress: true}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		names := families[family]
 		s.Counters = append(s.Counters, names.counter)
-		s.Sets = append(s.Sets, table.Set{Name: names.bound, Family: family}, table.Set{Name: names.placed, Family: family})
+		s.Sets = append(s.Sets, nft.Set{Name: names.bound, Family: family}, nft.Set{Name: names.placed, Family: family})
 	}
 	return s
 }
 
 // chains returns the rules for interfaces, and the devices of their chains.
-func chains(interfaces []Interface, grants Grants) (rules map[string][]table.Rule, devices map[string]string) {
-	rules, devices = map[string][]table.Rule{}, map[string]string{}
+func chains(interfaces []Interface, grants Grants) (rules map[string][]nft.Rule, devices map[string]string) {
+	rules, devices = map[string][]nft.Rule{}, map[string]string{}
 	for chain, sets := range map[string]map[kernel.Family]string{
 		toldChain:   {kernel.IPv4: families[kernel.IPv4].bound, kernel.IPv6: families[kernel.IPv6].bound},
 		untoldChain: {kernel.IPv4: families[kernel.IPv4].placed, kernel.IPv6: families[kernel.IPv6].placed},
@@ -83,7 +83,7 @@ func linkOf(chain string) (l Link, is bool) {
 }
 
 // pod returns the rules of an interface with these addresses.
-func pod(i Interface, addresses []netip.Addr) (rules []table.Rule) {
+func pod(i Interface, addresses []netip.Addr) (rules []nft.Rule) {
 	for _, address := range addresses {
 		rules = append(rules, rule(address.String()+" is behind "+i.Name, source(address), verdict(expr.VerdictAccept, "")))
 	}
@@ -95,12 +95,12 @@ func pod(i Interface, addresses []netip.Addr) (rules []table.Rule) {
 }
 
 // foreign drops what has an address of a family's set as its source. It leaves frames with two VLAN tags to another chain.
-func foreign(sets map[kernel.Family]string, behindTags string) (rules []table.Rule) {
+func foreign(sets map[kernel.Family]string, behindTags string) (rules []nft.Rule) {
 	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
 		rules = append(rules, rule("with two VLAN tags", etherType(tag), verdict(expr.VerdictGoto, behindTags)))
 	}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		f := table.FamilyOf(family)
+		f := nft.FamilyOf(family)
 		rules = append(rules, rule("the address of a bound pod that is elsewhere", etherType(families[family].etherType), f.Source(f.First),
 			in(sets[family]), drop(family)))
 	}
@@ -110,7 +110,7 @@ func foreign(sets map[kernel.Family]string, behindTags string) (rules []table.Ru
 // foreignBehindTags is foreign for frames with two VLAN tags. The kernel has taken the first one off, and may take off the second one behind
 // this hook: its network header begins with the second one's number, and has the packet's EtherType and then the packet itself behind
 // it. More tags are nobody's, and whose packet is behind them is not found out: they are counted as IPv4.
-func foreignBehindTags(sets map[kernel.Family]string) (rules []table.Rule) {
+func foreignBehindTags(sets map[kernel.Family]string) (rules []nft.Rule) {
 	const typeOffset, header = 2, 4
 	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
 		rules = append(rules, rule("hidden behind three VLAN tags", network(typeOffset, 2), equals(tag), drop(kernel.IPv4)))
@@ -142,7 +142,7 @@ func etherType(number uint16) []expr.Any {
 // source lets packets pass that have an address as their source.
 func source(address netip.Addr) []expr.Any {
 	family := familyOf(address)
-	f := table.FamilyOf(family)
+	f := nft.FamilyOf(family)
 	return slices.Concat(etherType(families[family].etherType), f.Source(f.First),
 		[]expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: f.First, Data: address.AsSlice()}})
 }
@@ -155,12 +155,12 @@ func verdict(kind expr.VerdictKind, chain string) []expr.Any {
 	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
 }
 
-func rule(purpose string, parts ...[]expr.Any) table.Rule {
-	return table.Commented(nftables.TableFamilyNetdev, purpose, parts...)
+func rule(purpose string, parts ...[]expr.Any) nft.Rule {
+	return nft.Commented(nftables.TableFamilyNetdev, purpose, parts...)
 }
 
 // granted reads from a table which addresses interfaces have been granted.
-func granted(held table.Held) Grants {
+func granted(held nft.Held) Grants {
 	grants := Grants{}
 	for chain, marks := range held.Chains {
 		link, is := linkOf(chain)

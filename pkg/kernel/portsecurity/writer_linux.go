@@ -8,28 +8,28 @@ import (
 	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Writer keeps the table. It must not be used by two goroutines at once.
 type Writer struct {
-	table *table.Writer
-	state table.State
+	table *nft.Writer
+	state nft.State
 	// edit has what of the sets is not written yet.
-	edit  table.Edit
+	edit  nft.Edit
 	owned map[netip.Addr]bool
 	bound map[netip.Addr]bool
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
 func NewWriter() *Writer {
-	w := &Writer{table: table.NewWriter(spec()), bound: map[netip.Addr]bool{}, owned: map[netip.Addr]bool{}}
-	w.state.Sets = table.Content{}
+	w := &Writer{table: nft.NewWriter(spec()), bound: map[netip.Addr]bool{}, owned: map[netip.Addr]bool{}}
+	w.state.Sets = nft.Content{}
 	for _, set := range spec().Sets {
-		w.state.Sets[set.Name] = table.Elements{}
+		w.state.Sets[set.Name] = nft.Elements{}
 	}
 	w.state.Chains, w.state.Devices = chains(nil, nil)
-	w.edit = table.NewEdit(w.state.Sets)
+	w.edit = nft.NewEdit(w.state.Sets)
 	return w
 }
 
@@ -68,20 +68,20 @@ func (w *Writer) SetInterfaces(interfaces []Interface, grants Grants) {
 // Bind says that a pod with an address is bound, Unbind that none is. Write writes it.
 func (w *Writer) Bind(address netip.Addr) {
 	w.bound[address] = true
-	w.edit.Set(families[familyOf(address)].bound, table.Key{Pod: address}, netip.Addr{})
+	w.edit.Set(families[familyOf(address)].bound, nft.Key{Pod: address}, netip.Addr{})
 	w.place(address)
 }
 
 // Unbind is the opposite of Bind.
 func (w *Writer) Unbind(address netip.Addr) {
 	delete(w.bound, address)
-	w.edit.Remove(families[familyOf(address)].bound, table.Key{Pod: address})
+	w.edit.Remove(families[familyOf(address)].bound, nft.Key{Pod: address})
 	w.place(address)
 }
 
 // place says of an address whether it is a bound pod's and behind an interface that is known.
 func (w *Writer) place(address netip.Addr) {
-	placed, key := families[familyOf(address)].placed, table.Key{Pod: address}
+	placed, key := families[familyOf(address)].placed, nft.Key{Pod: address}
 	if w.bound[address] && w.owned[address] {
 		w.edit.Set(placed, key, netip.Addr{})
 	} else {
@@ -111,7 +111,7 @@ func (w *Writer) Bound(address netip.Addr) bool { return w.bound[address] }
 // have changed. It is an error if an interface has gone meanwhile: look at the interfaces again then.
 func (w *Writer) Write(ctx context.Context, look bool) (changed bool, err error) {
 	change := w.edit.Change()
-	w.edit = table.NewEdit(w.state.Sets)
+	w.edit = nft.NewEdit(w.state.Sets)
 	if w.table.Known() {
 		changed, err = w.table.Change(ctx, w.state, change)
 	} else {
@@ -147,12 +147,12 @@ func Available(ctx context.Context) error {
 	}
 	tried := spec()
 	tried.Name += "-try" // the table itself may be there, and stays
-	w := table.NewWriter(tried)
+	w := nft.NewWriter(tried)
 	defer w.Close()
 	const loopback = 1
 	rules, devices := chains([]Interface{{Link: Link{loopback, "lo"}}}, nil)
-	if err := w.Try(ctx, table.State{Sets: table.Content{}, Chains: rules, Devices: devices}); err != nil {
-		if errors.Is(err, table.ErrNone) {
+	if err := w.Try(ctx, nft.State{Sets: nft.Content{}, Chains: rules, Devices: devices}); err != nil {
+		if errors.Is(err, nft.ErrNone) {
 			return err
 		}
 		return fmt.Errorf("this kernel's nftables has no hook at the ingress of interfaces (CONFIG_NETFILTER_INGRESS, CONFIG_NF_TABLES_NETDEV): %w", err)
@@ -162,7 +162,7 @@ func Available(ctx context.Context) error {
 
 // Drops returns how many packets were dropped, by IP family; nothing if there is no table.
 func Drops(ctx context.Context) (map[kernel.Family]uint64, error) {
-	w := table.NewWriter(spec())
+	w := nft.NewWriter(spec())
 	defer w.Close()
 	counted, err := w.Counters(ctx)
 	if err != nil || len(counted) == 0 {
@@ -177,10 +177,10 @@ func Drops(ctx context.Context) (map[kernel.Family]uint64, error) {
 
 // Cleanup removes the table, if there is one.
 func Cleanup(ctx context.Context) error {
-	w := table.NewWriter(spec())
+	w := nft.NewWriter(spec())
 	defer w.Close()
-	_, err := w.Write(ctx, table.State{})
-	if errors.Is(err, table.ErrNone) {
+	_, err := w.Write(ctx, nft.State{})
+	if errors.Is(err, nft.ErrNone) {
 		return nil
 	}
 	return err

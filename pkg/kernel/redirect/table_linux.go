@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // The rules' marks. A rule that is changed needs another mark: the number is the version.
@@ -27,21 +27,21 @@ const (
 
 // tableDriver keeps the nftables table.
 type tableDriver struct {
-	spec   table.Spec
-	family table.Family
-	table  *table.Writer
+	spec   nft.Spec
+	family nft.Family
+	table  *nft.Writer
 }
 
 func newTableDriver(family kernel.Family) *tableDriver {
-	chain := func(name string, hook *nftables.ChainHook) table.Chain {
-		return table.Chain{Name: name, Type: nftables.ChainTypeNAT, Hook: hook, Priority: *nftables.ChainPriorityNATDest - 1}
+	chain := func(name string, hook *nftables.ChainHook) nft.Chain {
+		return nft.Chain{Name: name, Type: nftables.ChainTypeNAT, Hook: hook, Priority: *nftables.ChainPriorityNATDest - 1}
 	}
-	spec := table.Spec{
+	spec := nft.Spec{
 		Name: tableName, Family: family,
-		Sets:   []table.Set{{Name: nodesSet}, {Name: securePorts, Port: true}, {Name: insecurePorts, Port: true}, {Name: sourcesSet, Ranges: true}},
-		Chains: []table.Chain{chain(outputChain, nftables.ChainHookOutput), chain(preroutingChain, nftables.ChainHookPrerouting)},
+		Sets:   []nft.Set{{Name: nodesSet}, {Name: securePorts, Port: true}, {Name: insecurePorts, Port: true}, {Name: sourcesSet, Ranges: true}},
+		Chains: []nft.Chain{chain(outputChain, nftables.ChainHookOutput), chain(preroutingChain, nftables.ChainHookPrerouting)},
 	}
-	return &tableDriver{spec: spec, family: table.FamilyOf(family), table: table.NewWriter(spec)}
+	return &tableDriver{spec: spec, family: nft.FamilyOf(family), table: nft.NewWriter(spec)}
 }
 
 func (d *tableDriver) read(ctx context.Context) (holding, error) {
@@ -70,45 +70,45 @@ func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 }
 
 // stateOf returns what the table should hold.
-func (d *tableDriver) stateOf(want kernel.Redirects, record []string) table.State {
+func (d *tableDriver) stateOf(want kernel.Redirects, record []string) nft.State {
 	if want.Empty() && len(record) == 0 {
-		return table.State{}
+		return nft.State{}
 	}
-	sets := table.Content{nodesSet: {}, securePorts: portElements(want.Secure), insecurePorts: portElements(want.Insecure), sourcesSet: table.Ranges(want.Sources)}
+	sets := nft.Content{nodesSet: {}, securePorts: portElements(want.Secure), insecurePorts: portElements(want.Insecure), sourcesSet: nft.Ranges(want.Sources)}
 	for _, addr := range want.Nodes {
-		sets[nodesSet][table.Key{Pod: addr}] = netip.Addr{}
+		sets[nodesSet][nft.Key{Pod: addr}] = netip.Addr{}
 	}
-	chains := map[string][]table.Rule{}
+	chains := map[string][]nft.Rule{}
 	for _, part := range record {
-		chains[tableRecord] = append(chains[tableRecord], table.Rule{Mark: part}) // nothing leads to it
+		chains[tableRecord] = append(chains[tableRecord], nft.Rule{Mark: part}) // nothing leads to it
 	}
 	if !want.Empty() {
-		chains[outputChain] = []table.Rule{d.toNodes(want.Others, nil)}
+		chains[outputChain] = []nft.Rule{d.toNodes(want.Others, nil)}
 	}
 	if !want.Empty() && len(want.Sources) > 0 {
-		chains[preroutingChain] = []table.Rule{d.toNodes(want.Others, slices.Concat(d.family.Source(d.family.First), in(sourcesSet, false)))}
+		chains[preroutingChain] = []nft.Rule{d.toNodes(want.Others, slices.Concat(d.family.Source(d.family.First), in(sourcesSet, false)))}
 	}
 	for _, t := range []struct {
 		kernel.Target
 		mark, set string
 	}{{want.Secure, secureMark, securePorts}, {want.Insecure, plainMark, insecurePorts}} {
 		if len(t.Ports) > 0 {
-			chains[redirectChain] = append(chains[redirectChain], table.Rule{Mark: t.mark + t.To.String(), Exprs: d.dnat(t.set, t.To)})
+			chains[redirectChain] = append(chains[redirectChain], nft.Rule{Mark: t.mark + t.To.String(), Exprs: d.dnat(t.set, t.To)})
 		}
 	}
-	return table.State{Sets: sets, Chains: chains}
+	return nft.State{Sets: sets, Chains: chains}
 }
 
-func portElements(t kernel.Target) table.Elements {
-	elements := make(table.Elements, len(t.Ports))
+func portElements(t kernel.Target) nft.Elements {
+	elements := make(nft.Elements, len(t.Ports))
 	for _, port := range t.Ports {
-		elements[table.Key{Port: port}] = netip.Addr{}
+		elements[nft.Key{Port: port}] = netip.Addr{}
 	}
 	return elements
 }
 
 // toNodes is the rule for TCP packets, of some sources, to nodes, or to others than these.
-func (d *tableDriver) toNodes(others bool, sources []expr.Any) table.Rule {
+func (d *tableDriver) toNodes(others bool, sources []expr.Any) nft.Rule {
 	tcp := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{unix.IPPROTO_TCP}},
@@ -122,7 +122,7 @@ func (d *tableDriver) toNodes(others bool, sources []expr.Any) table.Rule {
 	if others {
 		mark = othersMark
 	}
-	return table.Rule{Mark: mark, Exprs: slices.Concat(sources, tcp, d.family.Destination(d.family.First), in(nodesSet, others), notLocal, goTo)}
+	return nft.Rule{Mark: mark, Exprs: slices.Concat(sources, tcp, d.family.Destination(d.family.First), in(nodesSet, others), notLocal, goTo)}
 }
 
 // in lets packets pass whose key is in a set, or is not.
@@ -144,14 +144,14 @@ func (d *tableDriver) dnat(ports string, to netip.AddrPort) []expr.Any {
 }
 
 // redirectsIn returns what a table stands for.
-func redirectsIn(held table.Held) kernel.Redirects {
+func redirectsIn(held nft.Held) kernel.Redirects {
 	var r kernel.Redirects
 	for key := range held.Sets[nodesSet] {
 		r.Nodes = append(r.Nodes, key.Pod)
 	}
 	slices.SortFunc(r.Nodes, netip.Addr.Compare)
 	r.Others = slices.Contains(held.Chains[outputChain], othersMark)
-	r.Sources = table.Prefixes(held.Sets[sourcesSet])
+	r.Sources = nft.Prefixes(held.Sets[sourcesSet])
 	for _, mark := range held.Chains[redirectChain] {
 		if to, ok := strings.CutPrefix(mark, secureMark); ok {
 			r.Secure = targetIn(to, held.Sets[securePorts])
@@ -163,7 +163,7 @@ func redirectsIn(held table.Held) kernel.Redirects {
 	return r
 }
 
-func targetIn(text string, ports table.Elements) kernel.Target {
+func targetIn(text string, ports nft.Elements) kernel.Target {
 	to, err := netip.ParseAddrPort(text)
 	if err != nil {
 		return kernel.Target{}

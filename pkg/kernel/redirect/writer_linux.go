@@ -8,7 +8,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -141,7 +141,7 @@ func (w *Writer) usable(d driver) bool { return d != w.rules || w.rules.rules.In
 
 // unlessNone: a kernel without nftables holds nothing there.
 func unlessNone(err error) error {
-	if errors.Is(err, table.ErrNone) {
+	if errors.Is(err, nft.ErrNone) {
 		return nil
 	}
 	return err
@@ -176,7 +176,7 @@ func hasNFTables(ctx context.Context, family kernel.Family) bool {
 	d := newTableDriver(family)
 	defer d.table.Close()
 	_, err := d.read(ctx)
-	return !errors.Is(err, table.ErrNone)
+	return !errors.Is(err, nft.ErrNone)
 }
 
 func withdraw(ctx context.Context, family kernel.Family, hasRules, hasNFTables bool) error {

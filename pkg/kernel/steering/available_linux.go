@@ -15,7 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
@@ -82,7 +82,7 @@ func (s *pathState) foreignRoute(r netlink.Route) {
 // markConflicts returns which nftables rules of others use bits of the mark, of iptables-nft as well; a line for each
 // chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are. Packets of the IP family do not pass tables of
 // the other one; those of both are meant if the family is empty.
-func markConflicts(c *table.Conn, of kernel.Family, mask uint32) (found conflict, err error) {
+func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, err error) {
 	other := map[kernel.Family]nftables.TableFamily{kernel.IPv4: nftables.TableFamilyIPv6, kernel.IPv6: nftables.TableFamilyIPv4}[of]
 	chains, err := c.ListChains()
 	if err != nil {
@@ -115,12 +115,12 @@ type MarkUsers struct {
 	// Family is the IP family whose packets are meant; both if it is empty.
 	Family kernel.Family
 	Mask   uint32
-	found  table.Found[conflict]
+	found  nft.Found[conflict]
 }
 
 // Find returns which rules do so now, for an operator and in a line for each chain. It must not be used by two goroutines at once.
 func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
-	return m.found.Find(ctx, func(c *table.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
+	return m.found.Find(ctx, func(c *nft.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
 }
 
 // tableFamilies are nft's names.

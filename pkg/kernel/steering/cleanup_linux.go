@@ -8,7 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 const (
@@ -27,15 +27,15 @@ func Cleanup(ctx context.Context) error {
 	if err := errors.Join(Halt(ctx), cleanupPath(ctx)); err != nil {
 		return err
 	}
-	writers := map[kernel.Family]*table.Writer{}
-	held := map[kernel.Family]table.Held{}
+	writers := map[kernel.Family]*nft.Writer{}
+	held := map[kernel.Family]nft.Held{}
 	var errs []error
 	arrives := false
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
+		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
 		defer w.Close()
 		found, _, err := w.Look(ctx)
-		if errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
+		if errors.Is(err, nft.ErrNone) { // a kernel without nftables holds nothing
 			continue
 		}
 		if err != nil { // what is there has the record of settings, and other nodes may send here
@@ -50,14 +50,14 @@ func Cleanup(ctx context.Context) error {
 	}
 	for family, w := range writers {
 		putBack(ctx, recordOf(held[family]))
-		_, err := w.Write(ctx, table.State{})
+		_, err := w.Write(ctx, nft.State{})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
 // awaitSilence waits until other nodes send nothing here that no binding takes, as long as there is patience.
-func awaitSilence(ctx context.Context, writers map[kernel.Family]*table.Writer) {
+func awaitSilence(ctx context.Context, writers map[kernel.Family]*nft.Writer) {
 	began := time.Now()
 	quietSince, before := began, uint64(0)
 	for time.Since(quietSince) < silence {

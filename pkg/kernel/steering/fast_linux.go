@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // fast is what the fast path is told of one IP family. Without one it does nothing.
@@ -42,15 +42,15 @@ func (f *fast) look(c Config) {
 
 // limit takes from the fast path what will not be as it is, before the table is written. edit is what changes of the content; a whole
 // content if it is nil.
-func (w *Writer) limit(edit *table.Change, assigned numbers, surroundings bool) {
+func (w *Writer) limit(edit *nft.Change, assigned numbers, surroundings bool) {
 	if w.fast.Path == nil {
 		return
 	}
 	change := fastpath.Change{Whole: edit == nil, Ways: map[fastpath.Pod]int{}}
 	for ways, sources := range map[string]string{waysMap: sourcesMap, podWaysMap: podSourcesMap} {
-		touched := []table.Elements{w.content.sets[sources]} // what has a way is among these
+		touched := []nft.Elements{w.content.sets[sources]} // what has a way is among these
 		if edit != nil {
-			touched = []table.Elements{edit.Added[ways], edit.Removed[ways], edit.Added[sources], edit.Removed[sources]}
+			touched = []nft.Elements{edit.Added[ways], edit.Removed[ways], edit.Added[sources], edit.Removed[sources]}
 		}
 		for _, elements := range touched {
 			for key := range elements {
@@ -81,7 +81,7 @@ func isWritten(err error) bool {
 }
 
 // leadOne says where the packets of a pod go that are established: to a node, or out if that takes the fast path, too.
-func (w *Writer) leadOne(change *fastpath.Change, key table.Key, ways, sources string) {
+func (w *Writer) leadOne(change *fastpath.Change, key nft.Key, ways, sources string) {
 	pod := fastpath.Pod{Address: key.Pod, Protocol: cmp.Or(key.Protocol, kernel.All)}
 	id, leads := w.content.sets[ways][key]
 	_, bound := w.content.sets[sources][key]
@@ -106,7 +106,7 @@ func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.
 	for node, number := range assigned {
 		s.Holders[number] = fastpath.Holder{Node: node, Hardware: kernel.HardwareAddr(hardwareAddrOf(node)), Own: kernel.HardwareAddr(hardwareAddrOf(config.NodeIP))}
 	}
-	for _, prefix := range table.Prefixes(c.sets[exclusionsSet]) {
+	for _, prefix := range nft.Prefixes(c.sets[exclusionsSet]) {
 		s.Exclusions[prefix] = true
 	}
 	for egressIP := range c.uses {
@@ -138,10 +138,10 @@ const (
 func PutBackFast(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
+		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
 		held, _, err := w.Look(ctx)
 		w.Close()
-		if errors.Is(err, table.ErrNone) {
+		if errors.Is(err, nft.ErrNone) {
 			continue
 		}
 		errs = append(errs, err)

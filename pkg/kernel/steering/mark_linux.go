@@ -6,7 +6,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // setMark puts a number into our bits of the mark, and leaves the others.
@@ -22,7 +22,7 @@ func (l layout) setMark(number int) []expr.Any {
 func prioritized(number int) []expr.Any {
 	return append([]expr.Any{
 		&expr.Meta{Key: expr.MetaKeyPRIORITY, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: table.ClassID(uint8(number)).AsSlice()},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: nft.ClassID(uint8(number)).AsSlice()},
 	}, setPriority(0)...)
 }
 

@@ -9,16 +9,16 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // portsChains are the chains of the nodes' ports.
-func (l layout) portsChains() map[string][]table.Rule {
+func (l layout) portsChains() map[string][]nft.Rule {
 	ports := l.config.ports()
 	if len(ports) == 0 {
 		return nil
 	}
-	chains := map[string][]table.Rule{portsInputChain: l.portsInput()}
+	chains := map[string][]nft.Rule{portsInputChain: l.portsInput()}
 	if !l.config.spoken() {
 		return chains
 	}
@@ -40,7 +40,7 @@ func (p nodesPort) chain(kind string) string {
 
 // tunnelInput picks out packets to the nodes' ports of this node: all others that it gets pass here, too. What is for another
 // address is judged in portsInput, for a Service may have that address and port.
-func (l layout) tunnelInput() (rules []table.Rule) {
+func (l layout) tunnelInput() (rules []nft.Rule) {
 	for _, port := range l.config.ports() {
 		rules = append(rules, l.rule(port.purpose, to(port), l.Destination(l.First), l.isSelf(expr.CmpOpEq), goToChain(port.chain(portChains))))
 	}
@@ -49,21 +49,21 @@ func (l layout) tunnelInput() (rules []table.Rule) {
 
 // toPort lets packets to a port of this node in that come from where another node is, and tracks none of them but those of
 // ports that have flows.
-func (l layout) toPort(port nodesPort) []table.Rule {
+func (l layout) toPort(port nodesPort) []nft.Rule {
 	fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
 	if port.tunnel {
 		fromNode = goToChainIn(speakersMap)
 	} else if port.tracked {
 		fromNode = slices.Concat(in(nodesSet), verdict(expr.VerdictAccept))
 	}
-	return []table.Rule{
+	return []nft.Rule{
 		l.rule(port.purpose+", from another node", cameWhereRouted(true), l.Source(l.First), fromNode),
 		l.rule(port.purpose+", as if from another node", l.Source(l.First), in(nodesSet), drop(foreignCounter)),
 	}
 }
 
 // portsInput picks out what is delivered to the nodes' ports of this node. In the other family no node speaks.
-func (l layout) portsInput() (rules []table.Rule) {
+func (l layout) portsInput() (rules []nft.Rule) {
 	for _, port := range l.config.ports() {
 		if l.config.spoken() {
 			rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(deliverChains))))
@@ -77,8 +77,8 @@ func (l layout) portsInput() (rules []table.Rule) {
 // delivered keeps everything else from a port than what toPort has let in. It is behind conntrack: an answer to a pod that has
 // been masqueraded with such a port is not for this node. The kernel's socket of the tunnel is bound to no address: it gets
 // what is for another address of this node, for a broadcast, multicast or anycast address, and what a Service leads here, too.
-func (l layout) delivered(port nodesPort) []table.Rule {
-	rules := []table.Rule{
+func (l layout) delivered(port nodesPort) []nft.Rule {
+	rules := []nft.Rule{
 		l.rule(port.purpose+", from anybody else", l.Source(l.First), notIn(nodesSet), drop(foreignCounter)),
 		l.rule(port.purpose+", to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq), drop(foreignCounter)),
 	}
@@ -101,9 +101,9 @@ func (l layout) isSelf(op expr.CmpOp) []expr.Any {
 
 // speaker lets packets of a node into the tunnel that have its hardware address inside: by that they are told from other nodes'
 // behind the tunnel.
-func (l layout) speaker(node netip.Addr) []table.Rule {
+func (l layout) speaker(node netip.Addr) []nft.Rule {
 	if l.speakers[node] == nil {
-		l.speakers[node] = []table.Rule{
+		l.speakers[node] = []nft.Rule{
 			l.rule("as itself", innerHardwareSourceIs(hardwareAddrOf(node)), notrack(), verdict(expr.VerdictAccept)),
 			l.rule("as another node", drop(forgedCounter)),
 		}
@@ -112,7 +112,7 @@ func (l layout) speaker(node netip.Addr) []table.Rule {
 }
 
 // tunnelOutput picks out what this node sends to the nodes' ports, of whatever host.
-func (l layout) tunnelOutput() (rules []table.Rule) {
+func (l layout) tunnelOutput() (rules []nft.Rule) {
 	for _, port := range l.config.ports() {
 		rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(speakChains))))
 	}
@@ -123,7 +123,7 @@ func (l layout) tunnelOutput() (rules []table.Rule) {
 // network can send from another node's address in IPv6, without any right (IPV6_FREEBIND). Packets that the kernel itself has
 // wrapped have no socket, but those that a process sends by steer0: their source may be as false. A process is also kept from
 // this node's own end of the tunnel, and from all ends at once.
-func (l layout) fromHere(port nodesPort) (rules []table.Rule) {
+func (l layout) fromHere(port nodesPort) (rules []nft.Rule) {
 	if port.tunnel {
 		rules = append(rules, l.rule(port.purpose+", to no single host, by a process", ofProcess(), destinationIs(expr.CmpOpNeq, unix.RTN_UNICAST), drop(forgedCounter)))
 	}

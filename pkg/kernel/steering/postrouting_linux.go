@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // first marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
 // egress IP. Once that is decided, the kernel confirms the flow, and what follows has no mark.
-func (l layout) first(pods bool) []table.Rule {
+func (l layout) first(pods bool) []nft.Rule {
 	first := slices.Concat(newFlow(), unconfirmed(), l.unmarked())
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), l.setMark(numberLocal))
-	rules := []table.Rule{l.rule("a bound pod's flow begins", l.boundPod(l.protocol()), first, outside)}
+	rules := []nft.Rule{l.rule("a bound pod's flow begins", l.boundPod(l.protocol()), first, outside)}
 	if pods {
 		rules = append(rules, l.rule("a bound pod's flow begins", l.boundPodOfAll(), first, outside))
 	}
@@ -24,9 +24,9 @@ func (l layout) first(pods bool) []table.Rule {
 
 // postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
 // has arrived and no binding takes, keeps its source: nobody masquerades it then.
-func (l layout) postrouting(pods bool) []table.Rule {
+func (l layout) postrouting(pods bool) []nft.Rule {
 	leaves := l.markedToLeave()
-	rules := []table.Rule{l.rule("leaves from this node", leaves, l.Source(l.First), l.protocol(), goToChainIn(sourcesMap))}
+	rules := []nft.Rule{l.rule("leaves from this node", leaves, l.Source(l.First), l.protocol(), goToChainIn(sourcesMap))}
 	if pods {
 		rules = append(rules, l.rule("leaves from this node", leaves, l.Source(l.First), goToChainIn(podSourcesMap)))
 	}
@@ -36,16 +36,16 @@ func (l layout) postrouting(pods bool) []table.Rule {
 // source returns the rules that give an egress IP. Arrivals, and this node's pods if it holds the address, keep their
 // ports, so that TCP connections live on when another node takes the address. Others get them as from the rules of
 // source NAT. The mark that is left for the guard to find is that of a flow that somebody else has given a source.
-func (l layout) source(g giver) []table.Rule {
+func (l layout) source(g giver) []nft.Rule {
 	give := func(random bool) []expr.Any {
 		return append(l.setMark(0),
 			&expr.Immediate{Register: l.First, Data: g.egressIP.AsSlice()},
 			&expr.NAT{Type: expr.NATTypeSourceNAT, Family: l.NAT, RegAddrMin: l.First, FullyRandom: random})
 	}
 	if g.held {
-		return []table.Rule{l.rule("held here: ports stay", give(false))}
+		return []nft.Rule{l.rule("held here: ports stay", give(false))}
 	}
-	return []table.Rule{
+	return []nft.Rule{
 		l.rule("from another node: ports stay", l.markedWith(numberArrived), give(false)),
 		l.rule("from this node", give(true)),
 	}
@@ -53,9 +53,9 @@ func (l layout) source(g giver) []table.Rule {
 
 // guard drops what a bound pod has sent and what does not leave from its egress IP. In front of the drops nobody
 // asks for the packet's flow, but to let answers pass.
-func (l layout) guard(pods bool) []table.Rule {
+func (l layout) guard(pods bool) []nft.Rule {
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), drop(unsnattedCounter))
-	rules := []table.Rule{
+	rules := []nft.Rule{
 		l.rule("marked by this table", l.isMarked(), jump(markedChain)),
 		l.rule("an answer", reply(), verdict(expr.VerdictAccept)),
 		l.rule("a bound pod's packet that was not SNATed", l.boundPod(l.protocol()), outside),
@@ -71,12 +71,12 @@ func (l layout) guard(pods bool) []table.Rule {
 // packets to other nodes by the way to them. The marks end here: packets that wrap these would have them too.
 // A first packet that still has its mark got its source from somebody else, or from nobody. The kernel's own IGMP and MLD
 // reports have some mark: it keeps another number there while it makes them (reserved_tailroom of struct sk_buff).
-func (l layout) marked() []table.Rule {
+func (l layout) marked() []nft.Rule {
 	leaves := interfaceIs(expr.MetaKeyOIFNAME, Device)
 	if l.config.Transport == Direct {
 		leaves = slices.Concat(l.nextHop(l.First), in(nodesSet))
 	}
-	return []table.Rule{
+	return []nft.Rule{
 		l.rule("from another node", l.markedWith(numberArrived), confirmed(), snatted(), l.Source(l.First), in(egressIPsSet), l.pass()),
 		l.rule("to another node", l.markedForHolder(), leaves, goToChain(steeredChain)),
 		l.rule("a report of this node", destinationIs(expr.CmpOpEq, unix.RTN_MULTICAST), verdict(expr.VerdictReturn)),
@@ -86,8 +86,8 @@ func (l layout) marked() []table.Rule {
 }
 
 // steered lets pass what is on its way to another node.
-func (l layout) steered() []table.Rule {
-	return []table.Rule{
+func (l layout) steered() []nft.Rule {
+	return []nft.Rule{
 		l.rule("somebody has SNATed what is to be steered", snatted(), drop(unsnattedCounter)),
 		l.rule("not of TCP", compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), jump(rememberChain)),
 		l.rule("to another node", l.pass()),

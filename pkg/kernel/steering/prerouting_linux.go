@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // prerouting marks what arrives and what is to be steered. A packet without a flow (INVALID) is not met by
@@ -18,8 +18,8 @@ import (
 //
 // What pods send to the nodes' ports would be masqueraded, and look like their node's own. Answers are no exception: another
 // node may have masqueraded its pod with such a port, one time in 64,000, and forgets that sooner than this one.
-func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
-	var rules []table.Rule
+func (l layout) prerouting(pods, steers bool, at links) []nft.Rule {
+	var rules []nft.Rule
 	if l.config.spoken() {
 		for _, port := range l.config.ports() {
 			rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
@@ -49,10 +49,10 @@ func (l layout) prerouting(pods, steers bool, at links) []table.Rule {
 
 // answers makes room for the tunnel's headers in what the far side sends: its SYN and ACK tell the pod how large a segment
 // may be, and not every pod hears an ICMP message that says so.
-func (l layout) answers(pods bool, mss uint16) []table.Rule {
+func (l layout) answers(pods bool, mss uint16) []nft.Rule {
 	answer := slices.Concat(tcpFlags(flagSYN|flagACK, expr.CmpOpEq, flagSYN|flagACK), notSNATed())
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), setMSS(mss))
-	rules := []table.Rule{
+	rules := []nft.Rule{
 		l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), l.protocol(), in(boundSet), outside),
 	}
 	if pods {
@@ -63,11 +63,11 @@ func (l layout) answers(pods bool, mss uint16) []table.Rule {
 
 // begins drops what may not begin a flow. What comes late for a forgotten flow would make one in the other direction, whose
 // answers nobody steers.
-func (l layout) begins(pods, steers bool) []table.Rule {
+func (l layout) begins(pods, steers bool) []nft.Rule {
 	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
 	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
 	perhaps := slices.Concat(newFlow(), notDNATed(), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP))
-	rules := []table.Rule{
+	rules := []nft.Rule{
 		l.rule("begins a connection", beginsConnection(), verdict(expr.VerdictReturn)),
 		l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside),
 		l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), l.protocol(), in(boundSet), jump(lateChain)),
@@ -88,8 +88,8 @@ func (l layout) begins(pods, steers bool) []table.Rule {
 }
 
 // bound routes a bound pod's packets to the node that holds its egress IP.
-func (l layout) bound(pods bool) []table.Rule {
-	rules := []table.Rule{
+func (l layout) bound(pods bool) []nft.Rule {
+	rules := []nft.Rule{
 		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictAccept)),
 		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
 		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictAccept)),
@@ -108,8 +108,8 @@ func (l layout) bound(pods bool) []table.Rule {
 }
 
 // bindingsBegin picks out what begins a flow of a bound pod. Where packets are steered, bound does so.
-func (l layout) bindingsBegin(pods bool) []table.Rule {
-	rules := []table.Rule{l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), jump(astrayChain))}
+func (l layout) bindingsBegin(pods bool) []nft.Rule {
+	rules := []nft.Rule{l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), jump(astrayChain))}
 	if pods {
 		rules = append(rules, l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), in(boundPodsSet), jump(astrayChain)))
 	}
@@ -119,9 +119,9 @@ func (l layout) bindingsBegin(pods bool) []table.Rule {
 // astray drops what begins a flow of a bound pod and was not sent by that: what came by another interface than the one by which
 // the pod is reached is another pod's, here or on another node. That of a pod of another node comes by arrivals alone: all else was
 // sent by somebody into the network plugin's tunnel, or on the nodes' network. What is for this node itself leaves from no egress IP.
-func (l layout) astray() []table.Rule {
+func (l layout) astray() []nft.Rule {
 	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
-	return []table.Rule{
+	return []nft.Rule{
 		l.rule("from where the pod is not", cameWhereRouted(false), outside, drop(forgedCounter)),
 		l.rule("of a pod of another node", l.Source(l.First), in(awaySet), outside, drop(forgedCounter)),
 	}
@@ -139,7 +139,7 @@ func (l layout) takeWayIn(set string) []expr.Any {
 
 // way sends packets where their priority says, which takeWayIn has given them. The rules stay as they are while egress IPs
 // move among the same nodes. What is for this node itself gets there all the same.
-func (l layout) way(n numbers, holders []netip.Addr) (rules []table.Rule) {
+func (l layout) way(n numbers, holders []netip.Addr) (rules []nft.Rule) {
 	for _, node := range holders {
 		if number := n[node]; number > 0 {
 			rules = append(rules, l.rule(fmt.Sprintf("to %s, number %d", node, number), prioritized(number), l.setMark(number), verdict(expr.VerdictAccept)))
@@ -157,14 +157,14 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []table.Rule) {
 // arrivals marks what another node has sent here. Without a tunnel, a pod that is not bound here may have sent the answer to
 // a client that this node has let in, or a packet to a Service that leads out of the cluster; and what has a bound pod's
 // address and comes from no node is another host's, which must not leave from the egress IP.
-func (l layout) arrivals(pods bool) []table.Rule {
+func (l layout) arrivals(pods bool) []nft.Rule {
 	home := l.rule("from another node than the pod's", l.notFromHome())
 	arrived := slices.Concat(l.setMark(numberArrived), verdict(expr.VerdictAccept))
 	if l.config.Transport == VXLAN {
-		return []table.Rule{home, l.rule("steered", arrived)}
+		return []nft.Rule{home, l.rule("steered", arrived)}
 	}
 	unbound := l.unbound(pods)
-	rules := []table.Rule{
+	rules := []nft.Rule{
 		l.rule("an answer by a Service", reply(), dnatted(), verdict(expr.VerdictAccept)),
 		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
 		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
@@ -186,7 +186,7 @@ func (l layout) notFromHome() []expr.Any {
 
 // nostate drops what comes for an egress IP, before the pod's next packet makes the connection known here: this node's
 // own TCP would answer with a reset. What this node itself listens for, or has a connection for, passes.
-func (l layout) nostate() []table.Rule {
+func (l layout) nostate() []nft.Rule {
 	own := func(transparent byte) []expr.Any {
 		return []expr.Any{
 			&expr.Socket{Key: expr.SocketKeyTransparent, Register: unix.NFT_REG_1},
@@ -194,7 +194,7 @@ func (l layout) nostate() []table.Rule {
 			&expr.Verdict{Kind: expr.VerdictReturn},
 		}
 	}
-	return []table.Rule{
+	return []nft.Rule{
 		l.rule("for a socket of this node", own(0)),
 		l.rule("for a transparent socket of this node", own(1)),
 		l.rule("of a connection that another node knew", drop(nostateCounter)),
@@ -203,10 +203,10 @@ func (l layout) nostate() []table.Rule {
 
 // late drops answers to steered flows of protocols that do not say who begins one. In remember are those of pods that were
 // steered; what else comes from outside begins a flow.
-func (l layout) late() []table.Rule {
+func (l layout) late() []nft.Rule {
 	hosts := slices.Concat(l.Source(l.First), l.protocol(), l.Destination(l.Third))
 	ports := slices.Concat(l.port(0, l.Fourth), l.port(2, l.Fifth))
-	var rules []table.Rule
+	var rules []nft.Rule
 	for _, protocol := range withPorts {
 		rules = append(rules, l.rule("an answer to a forgotten flow", protocolIs(protocol), hosts, ports, in(flowsSet), drop(flippedCounter)))
 	}
@@ -215,10 +215,10 @@ func (l layout) late() []table.Rule {
 
 // remember keeps in mind what was steered, as an answer would have it. Each packet counts: conntrack may forget a flow
 // at any time. ICMP needs none of that: an answer begins no flow.
-func (l layout) remember() []table.Rule {
+func (l layout) remember() []nft.Rule {
 	hosts := slices.Concat(l.Destination(l.First), l.protocol(), l.Source(l.Third))
 	ports := slices.Concat(l.port(2, l.Fourth), l.port(0, l.Fifth))
-	var rules []table.Rule
+	var rules []nft.Rule
 	for _, protocol := range withPorts {
 		rules = append(rules, l.rule("a steered flow", protocolIs(protocol), hosts, ports, update(flowsSet), verdict(expr.VerdictReturn)))
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Script returns the shell script that makes of this kernel what a [Writer] makes of it for d, where there is nothing of it yet:
@@ -79,7 +79,7 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 
 // record returns the settings that the kernel's table has on record.
 func (l layout) record(ctx context.Context) (settings, error) {
-	w := table.NewWriter(l.spec())
+	w := nft.NewWriter(l.spec())
 	defer w.Close()
 	held, _, err := w.Look(ctx)
 	return recordOf(held), err
@@ -112,7 +112,7 @@ func command(p part) string {
 
 // list returns what nft lists of a table. It is written into a network namespace of its own, which goes with the
 // thread.
-func list(ctx context.Context, l layout, want table.State) (listed []byte, err error) {
+func list(ctx context.Context, l layout, want nft.State) (listed []byte, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -123,11 +123,11 @@ func list(ctx context.Context, l layout, want table.State) (listed []byte, err e
 	return listed, err
 }
 
-func listHere(ctx context.Context, l layout, want table.State) ([]byte, error) {
+func listHere(ctx context.Context, l layout, want nft.State) ([]byte, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("make a network namespace, in which nft lists the table of steering: %w", err)
 	}
-	w := table.NewWriter(l.spec())
+	w := nft.NewWriter(l.spec())
 	defer w.Close()
 	if _, err := w.Write(ctx, want); err != nil {
 		return nil, err

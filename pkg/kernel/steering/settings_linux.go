@@ -16,7 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // setting is a sysctl of an interface that is not ours. What it was before is on record in the table, as the comment of a
@@ -171,7 +171,7 @@ func describeSettings(changes []setting) (lines []string) {
 type settings map[string]setting
 
 // recordOf returns those that a table has on record.
-func recordOf(held table.Held) settings {
+func recordOf(held nft.Held) settings {
 	before := settings{}
 	for _, mark := range held.Chains[beforeChain] {
 		comment, _ := userdata.GetString([]byte(mark), userdata.TypeComment)
@@ -193,7 +193,7 @@ func (s settings) add(changes []setting) {
 }
 
 // before returns the rules that record settings.
-func (l layout) before(s settings) (rules []table.Rule) {
+func (l layout) before(s settings) (rules []nft.Rule) {
 	for _, path := range slices.Sorted(maps.Keys(s)) {
 		rules = append(rules, l.rule(s[path].String(), verdict(expr.VerdictReturn)))
 	}

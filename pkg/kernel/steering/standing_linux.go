@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Halt has the tables of both IP families steer nothing any more, and drop what would begin a flow of a bound pod, whoever
@@ -14,10 +14,10 @@ import (
 func Halt(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets})
+		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets})
 		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap)
 		w.Close()
-		if !errors.Is(err, table.ErrNone) { // a kernel without nftables holds nothing
+		if !errors.Is(err, nft.ErrNone) { // a kernel without nftables holds nothing
 			errs = append(errs, err)
 		}
 	}
@@ -27,10 +27,10 @@ func Halt(ctx context.Context) error {
 // Standing returns the bindings that the table of an IP family has, whoever wrote it, and all networks that are never
 // SNATed, as exclusions; nothing if there is no table. Connections of these bindings may have left by another node.
 func Standing(ctx context.Context, family kernel.Family) (d kernel.Desired, err error) {
-	w := table.NewWriter(table.Spec{Name: Table, Family: family, Sets: sets})
+	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets})
 	defer w.Close()
 	held, _, err := w.Look(ctx)
-	if errors.Is(err, table.ErrNone) {
+	if errors.Is(err, nft.ErrNone) {
 		return d, nil // a kernel without nftables holds nothing
 	}
 	if err != nil {
@@ -42,6 +42,6 @@ func Standing(ctx context.Context, family kernel.Family) (d kernel.Desired, err 
 	for key := range held.Sets[ownPodsSet] {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: key.Pod, Protocol: kernel.All, EgressIP: key.Other})
 	}
-	d.Bindings, d.Exclusions = kernel.Sorted(d.Bindings), table.Prefixes(held.Sets[exclusionsSet])
+	d.Bindings, d.Exclusions = kernel.Sorted(d.Bindings), nft.Prefixes(held.Sets[exclusionsSet])
 	return d, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Table is the name of the nftables table, in either family. Changing it orphans what earlier versions
@@ -53,7 +53,7 @@ const nodeChains = "node-"
 // sourceChains begins the names of the chains that give an egress IP.
 const sourceChains = "from-"
 
-var sets = []table.Set{
+var sets = []nft.Set{
 	{Name: clusterSet, Ranges: true},
 	{Name: exclusionsSet, Ranges: true},
 	{Name: nodesSet},
@@ -93,7 +93,7 @@ type content struct {
 	family    kernel.Family
 	transport Transport
 	hasTunnel bool
-	sets      table.Content
+	sets      nft.Content
 	// uses counts the bindings of an egress IP, pods those of all protocols.
 	uses map[netip.Addr]int
 	pods int
@@ -111,9 +111,9 @@ type content struct {
 }
 
 func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *content {
-	c := &content{family: config.Family, transport: config.Transport, hasTunnel: config.hasTunnel(), sets: table.Content{}, uses: map[netip.Addr]int{}}
+	c := &content{family: config.Family, transport: config.Transport, hasTunnel: config.hasTunnel(), sets: nft.Content{}, uses: map[netip.Addr]int{}}
 	for _, set := range sets {
-		c.sets[set.Name] = table.Elements{}
+		c.sets[set.Name] = nft.Elements{}
 	}
 	c.follow(kernel.Change{Added: leaving}, nil)
 	c.follow(kernel.Change{
@@ -124,8 +124,8 @@ func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *cont
 
 // follow turns c into what change leads to, and returns the edit of its sets. What was removed by this
 // change or by former ones, and is among leaving, is still guarded. The sets of ways lead where they did before, until point.
-func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.Edit {
-	edit := table.NewEdit(c.sets)
+func (c *content) follow(change kernel.Change, leaving []kernel.Binding) nft.Edit {
+	edit := nft.NewEdit(c.sets)
 	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
 	for _, b := range leaving {
 		stays[b] = true
@@ -153,14 +153,14 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.E
 		leave(b)
 	}
 	if change.NetworksChanged {
-		edit.Replace(clusterSet, table.Ranges(change.Networks.ClusterCIDRs))
-		edit.Replace(exclusionsSet, table.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
+		edit.Replace(clusterSet, nft.Ranges(change.Networks.ClusterCIDRs))
+		edit.Replace(exclusionsSet, nft.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
 		c.ways, c.held, c.nodes, c.senders = change.Steering.Ways, change.Steering.Held, change.Steering.Nodes, change.Steering.Senders
-		held := table.Elements{}
+		held := nft.Elements{}
 		for egressIP := range c.held {
-			held[table.Key{Pod: egressIP}] = netip.Addr{}
+			held[nft.Key{Pod: egressIP}] = netip.Addr{}
 		}
 		edit.Replace(heldSet, held)
 		c.replaceNodes(edit, change.Steering)
@@ -170,12 +170,12 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) table.E
 }
 
 // point has the sets of ways lead to nodes by these numbers. Where nothing has changed it costs nothing for each pod.
-func (c *content) point(edit table.Edit, given numbers) {
+func (c *content) point(edit nft.Edit, given numbers) {
 	before := c.leads
 	c.leads = make(map[netip.Addr]netip.Addr, len(c.uses))
 	for egressIP := range c.uses {
 		if number := given.of(c.ways[egressIP]); number > 0 {
-			c.leads[egressIP] = table.ClassID(uint8(number))
+			c.leads[egressIP] = nft.ClassID(uint8(number))
 		}
 	}
 	if maps.Equal(before, c.leads) {
@@ -191,7 +191,7 @@ func (c *content) point(edit table.Edit, given numbers) {
 }
 
 // lead has a pod's way in a set be that of an egress IP.
-func (c *content) lead(edit table.Edit, ways string, key table.Key, egressIP netip.Addr) {
+func (c *content) lead(edit nft.Edit, ways string, key nft.Key, egressIP netip.Addr) {
 	if id, leads := c.leads[egressIP]; leads {
 		edit.Set(ways, key, id)
 	} else {
@@ -200,19 +200,19 @@ func (c *content) lead(edit table.Edit, ways string, key table.Key, egressIP net
 }
 
 // replaceNodes turns the sets of other nodes into what steering has.
-func (c *content) replaceNodes(edit table.Edit, steering kernel.Steering) {
-	nodes, speakers, senders := table.Elements{}, table.Elements{}, table.Elements{}
+func (c *content) replaceNodes(edit nft.Edit, steering kernel.Steering) {
+	nodes, speakers, senders := nft.Elements{}, nft.Elements{}, nft.Elements{}
 	for _, node := range steering.Nodes {
 		if node.Is4() != (c.family == kernel.IPv4) {
 			continue
 		}
-		nodes[table.Key{Pod: node}] = netip.Addr{}
+		nodes[nft.Key{Pod: node}] = netip.Addr{}
 		if c.hasTunnel {
-			speakers[table.Key{Pod: node}] = node
+			speakers[nft.Key{Pod: node}] = node
 		}
 	}
 	for _, sender := range steering.Senders {
-		senders[table.Key{Hardware: sender}] = netip.Addr{}
+		senders[nft.Key{Hardware: sender}] = netip.Addr{}
 	}
 	edit.Replace(nodesSet, nodes)
 	edit.Replace(speakersMap, speakers)
@@ -221,11 +221,11 @@ func (c *content) replaceNodes(edit table.Edit, steering kernel.Steering) {
 
 // replaceHomes turns the sets of pods whose nodes are known into what steering has. Those of a node whose hardware address
 // is not known are left out of homes. No other node sends packets of this node's own pods.
-func (c *content) replaceHomes(edit table.Edit, steering kernel.Steering) {
-	homes, homed, away := table.Elements{}, table.Elements{}, table.Elements{}
+func (c *content) replaceHomes(edit nft.Edit, steering kernel.Steering) {
+	homes, homed, away := nft.Elements{}, nft.Elements{}, nft.Elements{}
 	for pod, node := range steering.Homes {
 		if node != steering.Self && !steering.Roaming {
-			away[table.Key{Pod: pod}] = netip.Addr{}
+			away[nft.Key{Pod: pod}] = netip.Addr{}
 		}
 		at, known := steering.Senders[node]
 		if c.transport == VXLAN {
@@ -234,19 +234,19 @@ func (c *content) replaceHomes(edit table.Edit, steering kernel.Steering) {
 		if !known && node != steering.Self {
 			continue
 		}
-		homes[table.Key{Pod: pod, Hardware: at}] = netip.Addr{}
-		homed[table.Key{Pod: pod}] = netip.Addr{}
+		homes[nft.Key{Pod: pod, Hardware: at}] = netip.Addr{}
+		homed[nft.Key{Pod: pod}] = netip.Addr{}
 	}
 	edit.Replace(homesSet, homes)
 	edit.Replace(homedSet, homed)
 	edit.Replace(awaySet, away)
 }
 
-func (c *content) bind(edit table.Edit, b kernel.Binding) {
+func (c *content) bind(edit nft.Edit, b kernel.Binding) {
 	if c.uses[b.EgressIP]++; b.Protocol == kernel.All {
 		c.pods++
 	}
-	edit.Set(egressIPsSet, table.Key{Pod: b.EgressIP}, netip.Addr{})
+	edit.Set(egressIPsSet, nft.Key{Pod: b.EgressIP}, netip.Addr{})
 	p := placesOf(b)
 	edit.Set(p.own, p.ownKey, netip.Addr{})
 	edit.Set(p.bound, p.key, netip.Addr{})
@@ -254,13 +254,13 @@ func (c *content) bind(edit table.Edit, b kernel.Binding) {
 	c.lead(edit, p.ways, p.key, b.EgressIP)
 }
 
-func (c *content) unbind(edit table.Edit, b kernel.Binding) {
+func (c *content) unbind(edit nft.Edit, b kernel.Binding) {
 	if b.Protocol == kernel.All {
 		c.pods--
 	}
 	if c.uses[b.EgressIP]--; c.uses[b.EgressIP] == 0 {
 		delete(c.uses, b.EgressIP)
-		edit.Remove(egressIPsSet, table.Key{Pod: b.EgressIP})
+		edit.Remove(egressIPsSet, nft.Key{Pod: b.EgressIP})
 	}
 	p := placesOf(b)
 	edit.Remove(p.own, p.ownKey)
@@ -274,7 +274,7 @@ func (c *content) unbind(edit table.Edit, b kernel.Binding) {
 
 // take has a binding neither give its egress IP nor lead to it any more. What its pod sends is dropped then: a flow that
 // began now would have been judged already, and go on under the pod's own address.
-func (c *content) take(edit table.Edit, b kernel.Binding) {
+func (c *content) take(edit nft.Edit, b kernel.Binding) {
 	if p := placesOf(b); c.sets[p.sources][p.key] == b.EgressIP {
 		edit.Remove(p.sources, p.key)
 		edit.Remove(p.ways, p.key)
@@ -285,14 +285,14 @@ func (c *content) take(edit table.Edit, b kernel.Binding) {
 // not have, and the others by the pod.
 type places struct {
 	own, bound, sources, ways string
-	ownKey, key               table.Key
+	ownKey, key               nft.Key
 }
 
 func placesOf(b kernel.Binding) places {
 	if b.Protocol == kernel.All {
-		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, table.Key{Pod: b.Pod, Other: b.EgressIP}, table.Key{Pod: b.Pod}}
+		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, nft.Key{Pod: b.Pod, Other: b.EgressIP}, nft.Key{Pod: b.Pod}}
 	}
-	own, key := table.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, table.Key{Pod: b.Pod, Protocol: b.Protocol}
+	own, key := nft.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, nft.Key{Pod: b.Pod, Protocol: b.Protocol}
 	return places{ownSet, boundSet, sourcesMap, waysMap, own, key}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // The base chains, and the one for marked packets. doc.go says why each is where it is.
@@ -50,12 +50,12 @@ var (
 
 // layout makes the rules of the table.
 type layout struct {
-	table.Family
+	nft.Family
 	config Config
 	// speakers has the rules of the nodes' chains, which are many and never change.
-	speakers map[netip.Addr][]table.Rule
+	speakers map[netip.Addr][]nft.Rule
 	// sources are the rules that give egress IPs. There may be a thousand, and few of them change.
-	sources map[giver][]table.Rule
+	sources map[giver][]nft.Rule
 }
 
 // giver is what the rules that give an egress IP depend on.
@@ -65,15 +65,15 @@ type giver struct {
 }
 
 func newLayout(c Config) layout {
-	return layout{table.FamilyOf(c.Family), c, map[netip.Addr][]table.Rule{}, map[giver][]table.Rule{}}
+	return layout{nft.FamilyOf(c.Family), c, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}}
 }
 
 // spec returns what never changes of the table.
-func (l layout) spec() table.Spec {
-	filter := func(name string, hook *nftables.ChainHook, priority nftables.ChainPriority) table.Chain {
-		return table.Chain{Name: name, Type: nftables.ChainTypeFilter, Hook: hook, Priority: priority}
+func (l layout) spec() nft.Spec {
+	filter := func(name string, hook *nftables.ChainHook, priority nftables.ChainPriority) nft.Chain {
+		return nft.Chain{Name: name, Type: nftables.ChainTypeFilter, Hook: hook, Priority: priority}
 	}
-	chains := []table.Chain{
+	chains := []nft.Chain{
 		filter(preroutingChain, nftables.ChainHookPrerouting, waysPriority),
 		{Name: firstChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: firstPriority},
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
@@ -90,7 +90,7 @@ func (l layout) spec() table.Spec {
 	if l.config.judgesProcesses() {
 		chains = append(chains, filter(outputChain, nftables.ChainHookOutput, waysPriority))
 	}
-	return table.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
+	return nft.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
 }
 
 // links are what the table depends on of interfaces.
@@ -102,9 +102,9 @@ type links struct {
 }
 
 // stateOf returns what the table should hold for a content, whose ways it points to nodes by these numbers.
-func (l layout) stateOf(c *content, n numbers, at links) table.State {
-	c.point(table.NewEdit(c.sets), n)
-	chains := map[string][]table.Rule{
+func (l layout) stateOf(c *content, n numbers, at links) nft.State {
+	c.point(nft.NewEdit(c.sets), n)
+	chains := map[string][]nft.Rule{
 		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
 		arrivalsChain:    l.arrivals(c.pods > 0),
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
@@ -129,7 +129,7 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		chains[outputChain], chains[processChain] = l.output(), l.byProcess(c.pods > 0)
 	}
 	for speaker := range c.sets[speakersMap] {
-		chains[table.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
+		chains[nft.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
 	}
 	if len(c.before) > 0 {
 		chains[beforeChain] = l.before(c.before)
@@ -139,13 +139,13 @@ func (l layout) stateOf(c *content, n numbers, at links) table.State {
 		if l.sources[g] == nil {
 			l.sources[g] = l.source(g)
 		}
-		chains[table.ChainOf(sourceChains, egressIP)] = l.sources[g]
+		chains[nft.ChainOf(sourceChains, egressIP)] = l.sources[g]
 	}
-	maps.DeleteFunc(l.sources, func(g giver, _ []table.Rule) bool { return c.uses[g.egressIP] == 0 })
-	return table.State{Sets: c.sets, Chains: chains}
+	maps.DeleteFunc(l.sources, func(g giver, _ []nft.Rule) bool { return c.uses[g.egressIP] == 0 })
+	return nft.State{Sets: c.sets, Chains: chains}
 }
 
 // rule is one with these expressions, and with what it is for.
-func (l layout) rule(purpose string, parts ...[]expr.Any) table.Rule {
-	return table.Commented(l.Table, purpose, parts...)
+func (l layout) rule(purpose string, parts ...[]expr.Any) nft.Rule {
+	return nft.Commented(l.Table, purpose, parts...)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // texts returns the elements of all sets as nft prints them.
-func texts(c table.Content) map[string][]string {
+func texts(c nft.Content) map[string][]string {
 	all := map[string][]string{}
 	for _, set := range sets {
 		for key, value := range c[set.Name] {
@@ -85,7 +85,7 @@ func TestContent_OfBindings(t *testing.T) {
 		}},
 	} {
 		c := newContent(Config{Family: test.family, NodeIP: test.self, Transport: VXLAN}, test.desired, nil)
-		c.point(table.NewEdit(c.sets), numbers{addr("192.0.2.2"): 2})
+		c.point(nft.NewEdit(c.sets), numbers{addr("192.0.2.2"): 2})
 		got := texts(c.sets)
 		maps.DeleteFunc(got, func(_ string, elements []string) bool { return len(elements) == 0 })
 		if test.want == nil {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Warnings says, for an operator and in a line each, what others have on this node that may keep packets from being steered, in
@@ -75,8 +75,8 @@ type passage struct {
 // closedChains returns the base chains that forwarded packets pass which drop what no rule accepts, and have no rule
 // that accepts what comes in by steer0, or from the pods.
 func (p passage) closedChains(ctx context.Context) (closed []string, err error) {
-	c, err := table.Open(ctx)
-	if errors.Is(err, table.ErrNone) {
+	c, err := nft.Open(ctx)
+	if errors.Is(err, nft.ErrNone) {
 		return p.closedLegacy(ctx)
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (p passage) closedChains(ctx context.Context) (closed []string, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("list the nftables chains: %w", err)
 	}
-	families := []nftables.TableFamily{table.FamilyOf(p.family).Table, nftables.TableFamilyINet}
+	families := []nftables.TableFamily{nft.FamilyOf(p.family).Table, nftables.TableFamilyINet}
 	for _, chain := range chains {
 		if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookForward || !slices.Contains(families, chain.Table.Family) {
 			continue
@@ -121,7 +121,7 @@ func endsPackets(r *nftables.Rule) bool {
 	return false
 }
 
-func (p passage) acceptedIn(c *table.Conn, t *nftables.Table, chains []*nftables.Chain) bool {
+func (p passage) acceptedIn(c *nft.Conn, t *nftables.Table, chains []*nftables.Chain) bool {
 	for _, chain := range chains {
 		if chain.Table.Name != t.Name || chain.Table.Family != t.Family || strings.HasPrefix(chain.Name, "KUBE-") {
 			continue

@@ -6,7 +6,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // TestWarnings_OfAClosedFirewall: a holder that forwards only what a rule accepts drops what other nodes send it, which is
@@ -108,7 +108,7 @@ func TestWarnings_OfMarks(t *testing.T) {
 		expect("nobody marks")
 		iptables := map[kernel.Family]string{kernel.IPv4: "iptables-nft", kernel.IPv6: "ip6tables-nft"}[n.config.Family]
 		n.run(iptables + " -t mangle -A PREROUTING -j MARK --set-xmark 0x2/0x2")
-		expect("as kube-vip", "a rule in the nftables chain PREROUTING of the table "+tableFamilies[table.FamilyOf(n.config.Family).Table]+" mangle uses bits of egress SNAT's mark")
+		expect("as kube-vip", "a rule in the nftables chain PREROUTING of the table "+tableFamilies[nft.FamilyOf(n.config.Family).Table]+" mangle uses bits of egress SNAT's mark")
 		n.run(iptables + " -t mangle -F")
 		expect("nobody marks any more")
 	})

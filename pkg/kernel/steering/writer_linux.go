@@ -9,7 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Writer keeps what steers the packets of one IP family. It must not be used by two goroutines at
@@ -17,7 +17,7 @@ import (
 type Writer struct {
 	config Config
 	layout layout
-	table  *table.Writer
+	table  *nft.Writer
 	ways   holderWays
 	// content is that of what was written last, if the kernel is known to hold it, and links what the interfaces
 	// were then.
@@ -47,7 +47,7 @@ func NewWriter(c Config) *Writer { return newWriter(c, newPath(c)) }
 
 func newWriter(c Config, ways holderWays) *Writer {
 	l := newLayout(c)
-	return &Writer{config: c, layout: l, table: table.NewWriter(l.spec()), ways: ways, fast: fast{Path: c.Fast}}
+	return &Writer{config: c, layout: l, table: nft.NewWriter(l.spec()), ways: ways, fast: fast{Path: c.Fast}}
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
@@ -75,7 +75,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 			wayErr = errors.Join(wayErr, err)
 		}
 		w.fast.look(w.config)
-		w.content.point(table.NewEdit(w.content.sets), assigned)
+		w.content.point(nft.NewEdit(w.content.sets), assigned)
 		w.limit(nil, assigned, true)
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
@@ -307,7 +307,7 @@ func (w *Writer) glance(ctx context.Context) (*glanced, error) {
 // Drops returns how many packets of an IP family were dropped, by the reason, since the table was made;
 // nothing if there is no table. It may be called while a [Writer] writes.
 func Drops(ctx context.Context, family kernel.Family) (map[string]uint64, error) {
-	w := table.NewWriter(table.Spec{Name: Table, Family: family, Counters: counters})
+	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Counters: counters})
 	defer w.Close()
 	return w.Counters(ctx)
 }
@@ -323,7 +323,7 @@ func Available(ctx context.Context, c Config) error {
 	l := newLayout(probe)
 	spec := l.spec()
 	spec.Name = Table + "-probe"
-	w := table.NewWriter(spec)
+	w := nft.NewWriter(spec)
 	defer w.Close()
 	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 32).Masked()}}}
 	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
@@ -331,7 +331,7 @@ func Available(ctx context.Context, c Config) error {
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
 	if err := w.Try(ctx, l.stateOf(newContent(probe, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
-		if errors.Is(err, table.ErrNone) {
+		if errors.Is(err, nft.ErrNone) {
 			return err
 		}
 		return fmt.Errorf("the kernel refuses what steering needs of nftables: %w", err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables/table"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // update changes what was written last to another steering.
@@ -253,7 +253,7 @@ func TestWriter_Repairs(t *testing.T) {
 }
 
 // source is the chain that gives the egress IP.
-func (c *cluster) source() string { return table.ChainOf(sourceChains, c.egressIP) }
+func (c *cluster) source() string { return nft.ChainOf(sourceChains, c.egressIP) }
 
 // TestWriter_UntouchedByOthersTables: that others change theirs is no reason to look.
 func TestWriter_UntouchedByOthersTables(t *testing.T) {

@@ -12,4 +12,4 @@
 // still what they were is not looked at: nobody can change them without the mark. If something
 // else is not as it was written, such as a base chain or the table's flags, the whole table is
 // written anew. Its counters go on from where they were.
-package table
+package nft

@@ -1,4 +1,4 @@
-package table
+package nft
 
 import (
 	"github.com/google/nftables"
