@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -54,12 +53,6 @@ type State struct {
 
 // ingressPriority is in front of everybody's usual priority at a device's ingress, which is 0.
 const ingressPriority = -500
-
-// Rule is a rule with the user data by which it is known again. A rule that is changed needs another mark.
-type Rule struct {
-	Mark  string
-	Exprs []expr.Any
-}
 
 // Held is what the kernel holds: the elements of sets, and the marks of the rules by chain. Sets is
 // nil if there is no table.
@@ -429,7 +422,9 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 			c.AddChain(w.chain(chain)) // so that it is there to be deleted: the kernel may have done so, with its device
 		}
 		c.FlushChain(w.chain(chain))
-		w.addRules(c, chain, want.Chains[chain])
+		if err := w.addRules(c, chain, want.Chains[chain]); err != nil {
+			return false, err
+		}
 	}
 	for _, chain := range chains {
 		if after.Chains[chain] == nil && !w.spec.isBase(chain) {
@@ -513,7 +508,9 @@ func (w *Writer) fill(c *Conn, want State, counters map[string]*nftables.Counter
 		c.AddChain(w.chain(chain.Name))
 	}
 	for _, chain := range chains {
-		w.addRules(c, chain, want.Chains[chain])
+		if err := w.addRules(c, chain, want.Chains[chain]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -536,10 +533,14 @@ func (w *Writer) chainAt(name, device string) *nftables.Chain {
 	return chain
 }
 
-func (w *Writer) addRules(c *Conn, chain string, rules []Rule) {
+func (w *Writer) addRules(c *Conn, chain string, rules []Rule) error {
 	for _, r := range rules {
+		if r.err != nil {
+			return r.err
+		}
 		c.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain(chain), Exprs: r.Exprs, UserData: []byte(r.Mark)})
 	}
+	return nil
 }
 
 // holds tells whether the table is as it was written last, but for what others do meanwhile. It makes no copy of

@@ -31,7 +31,7 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 		return nil, err
 	}
 	at := c.linksFor(state.uplink)
-	differences := w.layout.spec().Differences(w.layout.stateOf(content, assigned, at), held)
+	differences := w.layout.spec.Differences(w.layout.stateOf(content, assigned, at), held)
 	switch {
 	case held.Sets == nil:
 		differences = []string{fmt.Sprintf("table %s: is missing", Table)}

@@ -1,10 +1,6 @@
 package steering
 
 import (
-	"slices"
-
-	"github.com/google/nftables/expr"
-
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
@@ -12,7 +8,7 @@ import (
 // output picks out what a process of this node sends. What is forwarded never comes here, and what the kernel has wrapped is
 // compared once.
 func (l layout) output() []nft.Rule {
-	return []nft.Rule{l.rule("by a process", ofProcess(), goToChain(processChain))}
+	return []nft.Rule{l.rule("by a process", byAProcess+" goto "+processChain)}
 }
 
 // byProcess keeps a process from the ports of other nodes that a Service leads to, for fromHere is in front of that Service, and
@@ -20,8 +16,7 @@ func (l layout) output() []nft.Rule {
 func (l layout) byProcess(pods bool) (rules []nft.Rule) {
 	if l.config.spoken() {
 		for _, port := range l.config.ports() {
-			ofAnotherNode := slices.Concat(to(port), l.Destination(l.First), in(nodesSet))
-			rules = append(rules, l.rule(port.purpose+", by a Service", ofAnotherNode, port.unjudged(), drop(forgedCounter)))
+			rules = append(rules, l.rule(port.purpose+", by a Service", port.to()+" IP daddr @"+nodesSet+" "+port.unjudged()+drop(forgedCounter)))
 		}
 	}
 	if l.config.Family == kernel.IPv6 {
@@ -35,14 +30,12 @@ func (l layout) byProcess(pods bool) (rules []nft.Rule) {
 // conntrack calls invalid takes a right as well, and no egress IP is given to it: so this program nudges ends of connections.
 func (l layout) pretended(pods bool) []nft.Rule {
 	rules := []nft.Rule{
-		l.rule("of no flow", invalid(), verdict(expr.VerdictAccept)),
-		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
-		l.rule("a process as a bound pod", l.Source(l.First), l.protocol(), in(boundSet), drop(forgedCounter)),
-		l.rule("a process from an egress IP of another node", l.Source(l.First), in(egressIPsSet), sourceIsElsewhere(),
-			drop(forgedCounter)),
+		l.rule("of no flow", "ct state invalid accept"),
+		l.rule("to a destination that is never SNATed", "IP daddr @"+exclusionsSet+" accept"),
+		l.rule("a process from an egress IP of another node", "IP saddr @"+egressIPsSet+" fib saddr type != local"+drop(forgedCounter)),
 	}
-	if pods {
-		rules = append(rules, l.rule("a process as a bound pod", l.Source(l.First), in(boundPodsSet), drop(forgedCounter)))
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("a process as a bound pod", k.fromBound()+drop(forgedCounter)))
 	}
 	return rules
 }

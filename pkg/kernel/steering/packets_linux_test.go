@@ -22,6 +22,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
+const flagSYN, flagRST, flagACK = 0x02, 0x04, 0x10
+
 const (
 	port = 8080
 	// unanswered is how long a question waits that should not be answered.

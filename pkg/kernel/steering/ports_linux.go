@@ -1,12 +1,9 @@
 package steering
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"slices"
 
-	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -31,34 +28,43 @@ func (l layout) portsChains() map[string][]nft.Rule {
 
 // chain is the name of the port's chain of a kind.
 func (p nodesPort) chain(kind string) string {
-	protocol := "udp"
-	if p.protocol == unix.IPPROTO_TCP {
-		protocol = "tcp"
-	}
-	return fmt.Sprintf("%s%s-%d", kind, protocol, p.number)
+	return fmt.Sprintf("%s%s-%d", kind, p.protocolName(), p.number)
 }
+
+func (p nodesPort) protocolName() string {
+	if p.protocol == unix.IPPROTO_TCP {
+		return "tcp"
+	}
+	return "udp"
+}
+
+// to lets packets pass to the port.
+func (p nodesPort) to() string { return fmt.Sprintf("%s dport %d", p.protocolName(), p.number) }
 
 // tunnelInput picks out packets to the nodes' ports of this node: all others that it gets pass here, too. What is for another
 // address is judged in portsInput, for a Service may have that address and port.
 func (l layout) tunnelInput() (rules []nft.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose, to(port), l.Destination(l.First), l.isSelf(expr.CmpOpEq), goToChain(port.chain(portChains))))
+		rules = append(rules, l.rule(port.purpose, port.to()+" IP daddr "+l.self()+" goto "+port.chain(portChains)))
 	}
 	return rules
 }
 
+// self is the address by which the other nodes know this one.
+func (l layout) self() string { return l.config.NodeIP.String() }
+
 // toPort lets packets to a port of this node in that come from where another node is, and tracks none of them but those of
 // ports that have flows.
 func (l layout) toPort(port nodesPort) []nft.Rule {
-	fromNode := slices.Concat(in(nodesSet), notrack(), verdict(expr.VerdictAccept))
+	enter := fromNode + " notrack accept"
 	if port.tunnel {
-		fromNode = goToChainIn(speakersMap)
+		enter = "IP saddr vmap @" + speakersMap
 	} else if port.tracked {
-		fromNode = slices.Concat(in(nodesSet), verdict(expr.VerdictAccept))
+		enter = fromNode + " accept"
 	}
 	return []nft.Rule{
-		l.rule(port.purpose+", from another node", cameWhereRouted(true), l.Source(l.First), fromNode),
-		l.rule(port.purpose+", as if from another node", l.Source(l.First), in(nodesSet), drop(foreignCounter)),
+		l.rule(port.purpose+", from another node", "fib saddr . iif oif exists "+enter),
+		l.rule(port.purpose+", as if from another node", fromNode+drop(foreignCounter)),
 	}
 }
 
@@ -66,9 +72,9 @@ func (l layout) toPort(port nodesPort) []nft.Rule {
 func (l layout) portsInput() (rules []nft.Rule) {
 	for _, port := range l.config.ports() {
 		if l.config.spoken() {
-			rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(deliverChains))))
+			rules = append(rules, l.rule(port.purpose, port.to()+" goto "+port.chain(deliverChains)))
 		} else {
-			rules = append(rules, l.rule(port.purpose+", in another family than the nodes'", to(port), drop(foreignCounter)))
+			rules = append(rules, l.rule(port.purpose+", in another family than the nodes'", port.to()+drop(foreignCounter)))
 		}
 	}
 	return rules
@@ -78,33 +84,30 @@ func (l layout) portsInput() (rules []nft.Rule) {
 // been masqueraded with such a port is not for this node. The kernel's socket of the tunnel is bound to no address: it gets
 // what is for another address of this node, for a broadcast, multicast or anycast address, and what a Service leads here, too.
 func (l layout) delivered(port nodesPort) []nft.Rule {
-	rules := []nft.Rule{
-		l.rule(port.purpose+", from anybody else", l.Source(l.First), notIn(nodesSet), drop(foreignCounter)),
-		l.rule(port.purpose+", to another address than the node's", l.Destination(l.First), l.isSelf(expr.CmpOpNeq), drop(foreignCounter)),
+	return []nft.Rule{
+		l.rule(port.purpose+", from anybody else", "IP saddr != @"+nodesSet+drop(foreignCounter)),
+		l.rule(port.purpose+", to another address than the node's", "IP daddr != "+l.self()+drop(foreignCounter)),
+		l.rule(port.purpose+", by a Service, or not let in", port.unjudged()+drop(foreignCounter)),
 	}
-	return append(rules, l.rule(port.purpose+", by a Service, or not let in", port.unjudged(), drop(foreignCounter)))
 }
 
 // unjudged lets packets pass that had another port or address when toPort, or fromHere, could have met them: a Service has led
 // them to this one. What those let pass is not tracked, but of ports that have flows.
-func (p nodesPort) unjudged() []expr.Any {
+func (p nodesPort) unjudged() string {
 	if p.tracked {
-		return dnatted()
+		return "ct status dnat"
 	}
-	return tracked()
-}
-
-// isSelf compares an address that was loaded with that by which the other nodes know this one.
-func (l layout) isSelf(op expr.CmpOp) []expr.Any {
-	return []expr.Any{&expr.Cmp{Op: op, Register: l.First, Data: l.config.NodeIP.AsSlice()}}
+	return "ct state ! untracked"
 }
 
 // speaker lets packets of a node into the tunnel that have its hardware address inside: by that they are told from other nodes'
 // behind the tunnel.
 func (l layout) speaker(node netip.Addr) []nft.Rule {
+	const innerSource = (8 + 8 + 6) * 8 // behind the headers of UDP and VXLAN (RFC 7348), and the inner destination
 	if l.speakers[node] == nil {
+		addr := hardwareAddrOf(node)
 		l.speakers[node] = []nft.Rule{
-			l.rule("as itself", innerHardwareSourceIs(hardwareAddrOf(node)), notrack(), verdict(expr.VerdictAccept)),
+			l.rule("as itself", fmt.Sprintf("@th,%d,48 %#x notrack accept", innerSource, addr[:])),
 			l.rule("as another node", drop(forgedCounter)),
 		}
 	}
@@ -114,7 +117,7 @@ func (l layout) speaker(node netip.Addr) []nft.Rule {
 // tunnelOutput picks out what this node sends to the nodes' ports, of whatever host.
 func (l layout) tunnelOutput() (rules []nft.Rule) {
 	for _, port := range l.config.ports() {
-		rules = append(rules, l.rule(port.purpose, to(port), goToChain(port.chain(speakChains))))
+		rules = append(rules, l.rule(port.purpose, port.to()+" goto "+port.chain(speakChains)))
 	}
 	return rules
 }
@@ -125,39 +128,16 @@ func (l layout) tunnelOutput() (rules []nft.Rule) {
 // this node's own end of the tunnel, and from all ends at once.
 func (l layout) fromHere(port nodesPort) (rules []nft.Rule) {
 	if port.tunnel {
-		rules = append(rules, l.rule(port.purpose+", to no single host, by a process", ofProcess(), destinationIs(expr.CmpOpNeq, unix.RTN_UNICAST), drop(forgedCounter)))
+		rules = append(rules, l.rule(port.purpose+", to no single host, by a process", byAProcess+" fib daddr type != unicast"+drop(forgedCounter)))
 	}
 	rules = append(rules,
-		l.rule(port.purpose+", to no node", l.Destination(l.First), notIn(nodesSet), verdict(expr.VerdictAccept)),
-		l.rule(port.purpose+", as another node", l.Source(l.First), l.isSelf(expr.CmpOpNeq), drop(forgedCounter)))
+		l.rule(port.purpose+", to no node", "IP daddr != @"+nodesSet+" accept"),
+		l.rule(port.purpose+", as another node", "IP saddr != "+l.self()+drop(forgedCounter)))
 	if port.tunnel {
-		rules = append(rules, l.rule(port.purpose+", by a process", ofProcess(), drop(forgedCounter)))
+		rules = append(rules, l.rule(port.purpose+", by a process", byAProcess+drop(forgedCounter)))
 	}
 	if !port.tracked {
-		rules = append(rules, l.rule(port.purpose+", to another node", notrack()))
+		rules = append(rules, l.rule(port.purpose+", to another node", "notrack"))
 	}
 	return rules
 }
-
-// tracked lets packets pass that conntrack has seen.
-func tracked() []expr.Any {
-	return masked(flow(expr.CtKeySTATE), expr.CtStateBitUNTRACKED, expr.CmpOpEq, 0)
-}
-
-// innerHardwareSourceIs compares the hardware address of who has sent what is in a packet of the tunnel.
-func innerHardwareSourceIs(addr hardwareAddr) []expr.Any {
-	const offset = 8 + 8 + 6 // the headers of UDP and VXLAN (RFC 7348), and the inner destination
-	return []expr.Any{
-		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 6},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: addr[:]},
-	}
-}
-
-// to lets packets pass to a port of the nodes.
-func to(port nodesPort) []expr.Any {
-	return append(protocolIs(port.protocol),
-		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, port.number)})
-}
-
-func notrack() []expr.Any { return []expr.Any{&expr.Notrack{}} }

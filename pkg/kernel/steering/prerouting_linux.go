@@ -3,10 +3,6 @@ package steering
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-
-	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -22,41 +18,35 @@ func (l layout) prerouting(pods, steers bool, at links) []nft.Rule {
 	var rules []nft.Rule
 	if l.config.spoken() {
 		for _, port := range l.config.ports() {
-			rules = append(rules, l.rule(port.purpose+", forged", to(port), l.Destination(l.First), in(nodesSet), drop(forgedCounter)))
+			rules = append(rules, l.rule(port.purpose+", forged", port.to()+" IP daddr @"+nodesSet+drop(forgedCounter)))
 		}
 	}
-	arrival := interfaceIs(expr.MetaKeyIIFNAME, Device)
+	arrival := fmt.Sprintf("meta iifname %q", Device)
 	if l.config.Transport == Direct {
-		arrival = slices.Concat(interfaceIs(expr.MetaKeyIIFNAME, at.uplink), l.Source(l.First), in(clusterSet),
-			l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
+		arrival = fmt.Sprintf("meta iifname %q IP saddr @%s %s %s", at.uplink, clusterSet, toOutside, notToHere)
 	}
-	rules = append(rules, l.rule("from another node", arrival, goToChain(arrivalsChain)))
-	unusual := l.rule("begins a flow, or is of none", begins(), jump(beginsChain))
+	rules = append(rules, l.rule("from another node", arrival+" goto "+arrivalsChain))
+	unusual := l.rule("begins a flow, or is of none", "ct state invalid,new,related jump "+beginsChain)
 	if !steers {
 		return append(rules, unusual)
 	}
-	answer := verdict(expr.VerdictAccept)
+	answer := "ct direction reply accept"
 	if at.mss > 0 {
-		answer = goToChain(answersChain)
+		answer = "ct direction reply goto " + answersChain
 	}
-	rules = append(rules, l.rule("an answer", reply(), answer), unusual,
-		l.rule("of a bound pod", l.Source(l.First), l.protocol(), in(boundSet), goToChain(boundChain)))
-	if pods {
-		rules = append(rules, l.rule("of a bound pod", l.Source(l.First), in(boundPodsSet), goToChain(boundChain)))
+	rules = append(rules, l.rule("an answer", answer), unusual)
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("of a bound pod", k.fromBound()+" goto "+boundChain))
 	}
 	return rules
 }
 
 // answers makes room for the tunnel's headers in what the far side sends: its SYN and ACK tell the pod how large a segment
 // may be, and not every pod hears an ICMP message that says so.
-func (l layout) answers(pods bool, mss uint16) []nft.Rule {
-	answer := slices.Concat(tcpFlags(flagSYN|flagACK, expr.CmpOpEq, flagSYN|flagACK), notSNATed())
-	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), setMSS(mss))
-	rules := []nft.Rule{
-		l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), l.protocol(), in(boundSet), outside),
-	}
-	if pods {
-		rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", answer, l.Destination(l.First), in(boundPodsSet), outside))
+func (l layout) answers(pods bool, mss uint16) (rules []nft.Rule) {
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", fmt.Sprintf(
+			"tcp flags & (syn | ack) == (syn | ack) ct status ! snat %s %s tcp option maxseg size set %d", k.toBound(), fromOutside, mss)))
 	}
 	return rules
 }
@@ -64,54 +54,40 @@ func (l layout) answers(pods bool, mss uint16) []nft.Rule {
 // begins drops what may not begin a flow. What comes late for a forgotten flow would make one in the other direction, whose
 // answers nobody steers.
 func (l layout) begins(pods, steers bool) []nft.Rule {
-	late := slices.Concat(newFlow(), notDNATed(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN))
-	outside := slices.Concat(l.Source(l.First), notIn(exclusionsSet), drop(flippedCounter))
-	perhaps := slices.Concat(newFlow(), notDNATed(), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP))
-	rules := []nft.Rule{
-		l.rule("begins a connection", beginsConnection(), verdict(expr.VerdictReturn)),
-		l.rule("an answer to a forgotten flow", late, l.Destination(l.First), l.protocol(), in(boundSet), outside),
-		l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), l.protocol(), in(boundSet), jump(lateChain)),
-	}
-	if pods {
+	rules := []nft.Rule{l.rule("begins a connection", isSYN+" return")}
+	for _, k := range selectors(pods) {
 		rules = append(rules,
-			l.rule("an answer to a forgotten flow", late, l.Destination(l.First), in(boundPodsSet), outside),
-			l.rule("perhaps an answer to a forgotten flow", perhaps, l.Destination(l.First), in(boundPodsSet), jump(lateChain)))
+			l.rule("an answer to a forgotten flow", "ct state new ct status ! dnat "+notSYN+" "+k.toBound()+" "+fromOutside+drop(flippedCounter)),
+			l.rule("perhaps an answer to a forgotten flow", "ct state new ct status ! dnat meta l4proto != tcp "+k.toBound()+" jump "+lateChain))
 	}
-	rules = append(rules, l.rule("of a connection that another node knew", unknown(), tcpFlags(flagSYN|flagRST|flagACK, expr.CmpOpNeq, flagSYN),
-		l.Destination(l.First), in(heldSet), jump(nostateChain)))
+	rules = append(rules, l.rule("of a connection that another node knew", "ct state invalid,new "+notSYN+" IP daddr @"+heldSet+" jump "+nostateChain))
 	if !steers {
-		return slices.Concat(l.bindingsBegin(pods), rules)
+		return append(l.bindingsBegin(pods), rules...)
 	}
-	return append(rules,
-		l.rule("a bound pod's ICMP error about a flow", related(), notSNATed(), l.Destination(l.First), notIn(exclusionsSet),
-			l.Source(l.First), l.flowProtocol(), l.takeWayIn(waysMap)))
+	return append(rules, l.rule("a bound pod's ICMP error about a flow", "ct state related ct status ! snat "+toOutside+
+		" meta priority set IP saddr . ct protocol map @"+waysMap+" goto "+wayChain))
 }
 
 // bound routes a bound pod's packets to the node that holds its egress IP.
 func (l layout) bound(pods bool) []nft.Rule {
 	rules := []nft.Rule{
-		l.rule("of a flow that leaves from this node until it ends", snatted(), verdict(expr.VerdictAccept)),
-		l.rule("to a destination that is never SNATed", l.Destination(l.First), in(exclusionsSet), verdict(expr.VerdictAccept)),
-		l.rule("to the pod's own egress IP", l.Source(l.First), l.protocol(), l.Destination(l.Third), in(ownSet), verdict(expr.VerdictAccept)),
+		l.rule("of a flow that leaves from this node until it ends", "ct status snat accept"),
+		l.rule("to a destination that is never SNATed", "IP daddr @"+exclusionsSet+" accept"),
 	}
-	if pods {
-		rules = append(rules, l.rule("to the pod's own egress IP", l.Source(l.First), l.Destination(l.Second), in(ownPodsSet), verdict(expr.VerdictAccept)))
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("to the pod's own egress IP", k.own+" "+k.ownSet+" accept"))
 	}
-	rules = append(rules,
-		l.rule("begins a flow", newFlow(), jump(astrayChain)),
-		l.rule("of a bound pod", l.Source(l.First), l.protocol(), l.takeWayIn(waysMap)))
-	if pods {
-		rules = append(rules,
-			l.rule("of a bound pod", l.Source(l.First), l.takeWayIn(podWaysMap)))
+	rules = append(rules, l.rule("begins a flow", "ct state new jump "+astrayChain))
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("of a bound pod", k.takeWay()))
 	}
 	return rules
 }
 
 // bindingsBegin picks out what begins a flow of a bound pod. Where packets are steered, bound does so.
-func (l layout) bindingsBegin(pods bool) []nft.Rule {
-	rules := []nft.Rule{l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), l.protocol(), in(boundSet), jump(astrayChain))}
-	if pods {
-		rules = append(rules, l.rule("begins a flow of a bound pod", newFlow(), l.Source(l.First), in(boundPodsSet), jump(astrayChain)))
+func (l layout) bindingsBegin(pods bool) (rules []nft.Rule) {
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("begins a flow of a bound pod", "ct state new "+k.fromBound()+" jump "+astrayChain))
 	}
 	return rules
 }
@@ -120,37 +96,31 @@ func (l layout) bindingsBegin(pods bool) []nft.Rule {
 // the pod is reached is another pod's, here or on another node. That of a pod of another node comes by arrivals alone: all else was
 // sent by somebody into the network plugin's tunnel, or on the nodes' network. What is for this node itself leaves from no egress IP.
 func (l layout) astray() []nft.Rule {
-	outside := slices.Concat(l.Destination(l.First), notIn(exclusionsSet), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
 	return []nft.Rule{
-		l.rule("from where the pod is not", cameWhereRouted(false), outside, drop(forgedCounter)),
-		l.rule("of a pod of another node", l.Source(l.First), in(awaySet), outside, drop(forgedCounter)),
+		l.rule("from where the pod is not", "fib saddr . iif oif missing "+toOutside+" "+notToHere+drop(forgedCounter)),
+		l.rule("of a pod of another node", "IP saddr @"+awaySet+" "+toOutside+" "+notToHere+drop(forgedCounter)),
 	}
 }
 
-// takeWayIn goes to the chain of ways with what a map has for the key, if anything. The packet's priority carries it there: a
-// mark has no room for it beside the bits of others.
-func (l layout) takeWayIn(set string) []expr.Any {
-	return []expr.Any{
-		&expr.Lookup{SourceRegister: l.First, DestRegister: l.First, IsDestRegSet: true, SetName: set},
-		&expr.Meta{Key: expr.MetaKeyPRIORITY, Register: l.First, SourceRegister: true},
-		&expr.Verdict{Kind: expr.VerdictGoto, Chain: wayChain},
-	}
-}
-
-// way sends packets where their priority says, which takeWayIn has given them. The rules stay as they are while egress IPs
+// way sends packets where their priority says, which takeWay has given them. The rules stay as they are while egress IPs
 // move among the same nodes. What is for this node itself gets there all the same.
+//
+// A connection that a pod begins is refused by a reset. An ICMP error is no use there: TCP goes by it only when it has sent its SYN
+// again, a second later, because the error comes while connect(2) still has the socket; and the kernel sends a pod few of
+// them. A connection that is established is not reset: it goes on when another node has the address. Other packets are rejected as by a
+// route of the type prohibit.
 func (l layout) way(n numbers, holders []netip.Addr) (rules []nft.Rule) {
 	for _, node := range holders {
 		if number := n[node]; number > 0 {
-			rules = append(rules, l.rule(fmt.Sprintf("to %s, number %d", node, number), prioritized(number), l.setMark(number), verdict(expr.VerdictAccept)))
+			rules = append(rules, l.rule(fmt.Sprintf("to %s, number %d", node, number), prioritized(number)+l.setMark(number)+" accept"))
 		}
 	}
-	leaves := destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)
+	nobody := prioritized(numberProhibit) + notToHere
 	return append(rules,
-		l.rule("dropped in silence: a node may take it at any moment", prioritized(numberBlackhole), leaves, verdict(expr.VerdictDrop)),
-		l.rule("a connection, refused: no node that packets can be sent to has it", beginsConnection(), prioritized(numberProhibit), leaves, reset()),
-		l.rule("rejected: no node that packets can be sent to has it", prioritized(numberProhibit), leaves, l.reject()),
-		l.rule("for this node", setPriority(0), destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), verdict(expr.VerdictAccept)),
+		l.rule("dropped in silence: a node may take it at any moment", prioritized(numberBlackhole)+notToHere+" drop"),
+		l.rule("a connection, refused: no node that packets can be sent to has it", isSYN+" "+nobody+" reject with tcp reset"),
+		l.rule("rejected: no node that packets can be sent to has it", nobody+" reject with ICMP type admin-prohibited"),
+		l.rule("for this node", noPriority+"fib daddr type local accept"),
 		l.rule("to a node whose rule comes with this transaction", drop(unsnattedCounter)))
 }
 
@@ -159,105 +129,63 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []nft.Rule) {
 // address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []nft.Rule {
 	home := l.rule("from another node than the pod's", l.notFromHome())
-	arrived := slices.Concat(l.setMark(numberArrived), verdict(expr.VerdictAccept))
+	arrived := l.setMark(numberArrived) + " accept"
 	if l.config.Transport == VXLAN {
 		return []nft.Rule{home, l.rule("steered", arrived)}
 	}
-	unbound := l.unbound(pods)
-	rules := []nft.Rule{
-		l.rule("an answer by a Service", reply(), dnatted(), verdict(expr.VerdictAccept)),
-		l.rule("an answer", reply(), unbound, verdict(expr.VerdictAccept)),
-		l.rule("to a Service", dnatted(), unbound, verdict(expr.VerdictAccept)),
-		home,
-		l.rule("steered", hardwareSource(unix.NFT_REG_1), in(sendersSet), arrived),
-		l.rule("from no node", l.Source(l.First), l.protocol(), in(boundSet), drop(foreignCounter)),
+	unbound := ""
+	for _, k := range selectors(pods) {
+		unbound += " " + k.from + " != " + k.bound
 	}
-	if pods {
-		rules = append(rules, l.rule("from no node", l.Source(l.First), in(boundPodsSet), drop(foreignCounter)))
+	rules := []nft.Rule{
+		l.rule("an answer by a Service", "ct direction reply ct status dnat accept"),
+		l.rule("an answer", "ct direction reply"+unbound+" accept"),
+		l.rule("to a Service", "ct status dnat"+unbound+" accept"),
+		home,
+		l.rule("steered", "ether saddr @"+sendersSet+arrived),
+	}
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("from no node", k.fromBound()+drop(foreignCounter)))
 	}
 	return rules
 }
 
 // notFromHome drops what begins a flow and comes from another node than the one on which the pod runs, where that is known.
 // For the pod's own node it is one lookup.
-func (l layout) notFromHome() []expr.Any {
-	return slices.Concat(newFlow(), hardwareSource(l.Second), l.Source(l.First), notIn(homesSet), l.Source(l.First), in(homedSet), drop(forgedCounter))
+func (l layout) notFromHome() string {
+	return "ct state new IP saddr . ether saddr != @" + homesSet + " IP saddr @" + homedSet + drop(forgedCounter)
 }
 
 // nostate drops what comes for an egress IP, before the pod's next packet makes the connection known here: this node's
 // own TCP would answer with a reset. What this node itself listens for, or has a connection for, passes.
 func (l layout) nostate() []nft.Rule {
-	own := func(transparent byte) []expr.Any {
-		return []expr.Any{
-			&expr.Socket{Key: expr.SocketKeyTransparent, Register: unix.NFT_REG_1},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{transparent}},
-			&expr.Verdict{Kind: expr.VerdictReturn},
-		}
-	}
 	return []nft.Rule{
-		l.rule("for a socket of this node", own(0)),
-		l.rule("for a transparent socket of this node", own(1)),
+		l.rule("for a socket of this node", "socket transparent 0 return"),
+		l.rule("for a transparent socket of this node", "socket transparent 1 return"),
 		l.rule("of a connection that another node knew", drop(nostateCounter)),
 	}
 }
 
 // late drops answers to steered flows of protocols that do not say who begins one. In remember are those of pods that were
 // steered; what else comes from outside begins a flow.
-func (l layout) late() []nft.Rule {
-	hosts := slices.Concat(l.Source(l.First), l.protocol(), l.Destination(l.Third))
-	ports := slices.Concat(l.port(0, l.Fourth), l.port(2, l.Fifth))
-	var rules []nft.Rule
+func (l layout) late() (rules []nft.Rule) {
 	for _, protocol := range withPorts {
-		rules = append(rules, l.rule("an answer to a forgotten flow", protocolIs(protocol), hosts, ports, in(flowsSet), drop(flippedCounter)))
+		rules = append(rules, l.rule("an answer to a forgotten flow", "meta l4proto "+protocol+" "+answerHosts+answerPorts+" @"+flowsSet+drop(flippedCounter)))
 	}
-	return append(rules, l.rule("an answer to a forgotten flow without ports", hosts, in(hostsSet), drop(flippedCounter)))
+	return append(rules, l.rule("an answer to a forgotten flow without ports", answerHosts+" @"+hostsSet+drop(flippedCounter)))
 }
 
 // remember keeps in mind what was steered, as an answer would have it. Each packet counts: conntrack may forget a flow
 // at any time. ICMP needs none of that: an answer begins no flow.
-func (l layout) remember() []nft.Rule {
-	hosts := slices.Concat(l.Destination(l.First), l.protocol(), l.Source(l.Third))
-	ports := slices.Concat(l.port(2, l.Fourth), l.port(0, l.Fifth))
-	var rules []nft.Rule
+func (l layout) remember() (rules []nft.Rule) {
 	for _, protocol := range withPorts {
-		rules = append(rules, l.rule("a steered flow", protocolIs(protocol), hosts, ports, update(flowsSet), verdict(expr.VerdictReturn)))
+		rules = append(rules, l.rule("a steered flow", "meta l4proto "+protocol+" update @"+flowsSet+" { "+steerHosts+steerPorts+" } return"))
 	}
-	return append(rules, l.rule("a steered flow without ports", compareProtocol(expr.CmpOpNeq, l.icmp()), hosts, update(hostsSet)))
+	return append(rules, l.rule("a steered flow without ports", "meta l4proto != ICMP update @"+hostsSet+" { "+steerHosts+" }"))
 }
 
 // withPorts are the protocols, beside TCP, whose flows are told apart by their ports.
-var withPorts = []byte{unix.IPPROTO_UDP, unix.IPPROTO_SCTP}
-
-// port loads one of a packet's ports.
-func (l layout) port(offset, register uint32) []expr.Any {
-	return []expr.Any{&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2}}
-}
-
-// reset refuses a connection that a pod begins. An ICMP error is no use there: TCP goes by it only when it has sent its SYN
-// again, a second later, because the error comes while connect(2) still has the socket; and the kernel sends a pod few of
-// them. A connection that is established is not reset: it goes on when another node has the address.
-func reset() []expr.Any {
-	return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
-}
-
-// reject drops a packet and tells who sent it, as a route of the type prohibit does.
-func (l layout) reject() []expr.Any {
-	const filtered, adminProhibited = 13, 1 // RFC 1812, section 5.2.7.1; RFC 4443, section 3.1
-	code := byte(filtered)
-	if l.config.Family == kernel.IPv6 {
-		code = adminProhibited
-	}
-	return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code}}
-}
-
-// unbound lets packets pass that are of no bound pod.
-func (l layout) unbound(pods bool) []expr.Any {
-	unbound := slices.Concat(l.Source(l.First), l.protocol(), notIn(boundSet))
-	if pods {
-		unbound = append(unbound, slices.Concat(l.Source(l.First), notIn(boundPodsSet))...)
-	}
-	return unbound
-}
+var withPorts = []string{"udp", "sctp"}
 
 // largestSegment is that of TCP in packets that fit an MTU.
 func largestSegment(family kernel.Family, mtu int) uint16 {

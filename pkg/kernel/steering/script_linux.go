@@ -3,15 +3,10 @@ package steering
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -19,8 +14,7 @@ import (
 
 // Script returns the shell script that makes of this kernel what a [Writer] makes of it for d, where there is nothing of it yet:
 // first what carries marked packets, in the order in which it is added, then the table. It is for readers, and for
-// an administrator who steers by hand. It changes nothing: nft lists the table from a network namespace that is made for
-// that, which takes root.
+// an administrator who steers by hand. It changes nothing.
 func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 	path := newPath(c)
 	state, err := path.look(ctx, nil)
@@ -69,17 +63,13 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 		fmt.Fprintln(&out, command(sysctl{s.path, s.now}))
 	}
 	at := c.linksFor(state.uplink)
-	listed, err := list(ctx, l, l.stateOf(content, assigned, at))
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", listed)
+	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", l.spec.Text(l.stateOf(content, assigned, at), nil))
 	return out.Bytes(), nil
 }
 
 // record returns the settings that the kernel's table has on record.
 func (l layout) record(ctx context.Context) (settings, error) {
-	w := nft.NewWriter(l.spec())
+	w := nft.NewWriter(l.spec)
 	defer w.Close()
 	held, _, err := w.Look(ctx)
 	return recordOf(held), err
@@ -108,40 +98,4 @@ func command(p part) string {
 		return replace("add")
 	}
 	return replace("replace")
-}
-
-// list returns what nft lists of a table. It is written into a network namespace of its own, which goes with the
-// thread.
-func list(ctx context.Context, l layout, want nft.State) (listed []byte, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: nobody else gets the thread
-		listed, err = listHere(ctx, l, want)
-	}()
-	<-done
-	return listed, err
-}
-
-func listHere(ctx context.Context, l layout, want nft.State) ([]byte, error) {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("make a network namespace, in which nft lists the table of steering: %w", err)
-	}
-	w := nft.NewWriter(l.spec())
-	defer w.Close()
-	if _, err := w.Write(ctx, want); err != nil {
-		return nil, err
-	}
-	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[l.config.Family]
-	nft := exec.CommandContext(ctx, "nft", "list", "table", family, Table)
-	var stderr bytes.Buffer
-	nft.Stderr = &stderr
-	listed, err := nft.Output()
-	if errors.Is(err, exec.ErrNotFound) {
-		return nil, errors.New("nft is not installed (Debian package nftables), so the table of steering cannot be printed")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("nft list table: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
-	}
-	return listed, nil
 }

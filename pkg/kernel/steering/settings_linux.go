@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"github.com/vishvananda/netlink"
 	"k8s.io/klog/v2"
@@ -195,7 +194,7 @@ func (s settings) add(changes []setting) {
 // before returns the rules that record settings.
 func (l layout) before(s settings) (rules []nft.Rule) {
 	for _, path := range slices.Sorted(maps.Keys(s)) {
-		rules = append(rules, l.rule(s[path].String(), verdict(expr.VerdictReturn)))
+		rules = append(rules, l.rule(s[path].String(), "return"))
 	}
 	return rules
 }

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
@@ -50,13 +49,17 @@ var (
 
 // layout makes the rules of the table.
 type layout struct {
-	nft.Family
 	config Config
+	spec   nft.Spec
+	rules  *generations
 	// speakers has the rules of the nodes' chains, which are many and never change.
 	speakers map[netip.Addr][]nft.Rule
 	// sources are the rules that give egress IPs. There may be a thousand, and few of them change.
 	sources map[giver][]nft.Rule
 }
+
+// generations are the rules of the last state, and of the one that is made.
+type generations struct{ last, now map[string]nft.Rule }
 
 // giver is what the rules that give an egress IP depend on.
 type giver struct {
@@ -65,11 +68,11 @@ type giver struct {
 }
 
 func newLayout(c Config) layout {
-	return layout{nft.FamilyOf(c.Family), c, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}}
+	return layout{c, specOf(c), &generations{now: map[string]nft.Rule{}}, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}}
 }
 
-// spec returns what never changes of the table.
-func (l layout) spec() nft.Spec {
+// specOf returns what never changes of the table.
+func specOf(c Config) nft.Spec {
 	filter := func(name string, hook *nftables.ChainHook, priority nftables.ChainPriority) nft.Chain {
 		return nft.Chain{Name: name, Type: nftables.ChainTypeFilter, Hook: hook, Priority: priority}
 	}
@@ -79,18 +82,18 @@ func (l layout) spec() nft.Spec {
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
 	}
-	if len(l.config.ports()) > 0 {
+	if len(c.ports()) > 0 {
 		chains = append(chains, filter(portsInputChain, nftables.ChainHookInput, *nftables.ChainPriorityRaw))
 	}
-	if l.config.spoken() && len(l.config.ports()) > 0 {
+	if c.spoken() && len(c.ports()) > 0 {
 		chains = append(chains,
 			filter(tunnelInputChain, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw),
 			filter(tunnelOutputChain, nftables.ChainHookOutput, *nftables.ChainPriorityRaw))
 	}
-	if l.config.judgesProcesses() {
+	if c.judgesProcesses() {
 		chains = append(chains, filter(outputChain, nftables.ChainHookOutput, waysPriority))
 	}
-	return nft.Spec{Name: Table, Family: l.config.Family, Sets: sets, Counters: counters, Chains: chains}
+	return nft.Spec{Name: Table, Family: c.Family, Sets: sets, Counters: counters, Chains: chains}
 }
 
 // links are what the table depends on of interfaces.
@@ -103,6 +106,7 @@ type links struct {
 
 // stateOf returns what the table should hold for a content, whose ways it points to nodes by these numbers.
 func (l layout) stateOf(c *content, n numbers, at links) nft.State {
+	l.rules.last, l.rules.now = l.rules.now, make(map[string]nft.Rule, len(l.rules.now))
 	c.point(nft.NewEdit(c.sets), n)
 	chains := map[string][]nft.Rule{
 		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
@@ -145,7 +149,13 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	return nft.State{Sets: c.sets, Chains: chains}
 }
 
-// rule is one with these expressions, and with what it is for.
-func (l layout) rule(purpose string, parts ...[]expr.Any) nft.Rule {
-	return nft.Commented(l.Table, purpose, parts...)
+// rule is one with this text, and with what it is for. Most are the same in one state as in the next.
+func (l layout) rule(purpose, text string) nft.Rule {
+	key := purpose + ": " + text
+	r, read := l.rules.last[key]
+	if !read {
+		r = l.spec.Commented(purpose, text)
+	}
+	l.rules.now[key] = r
+	return r
 }

@@ -47,7 +47,7 @@ func NewWriter(c Config) *Writer { return newWriter(c, newPath(c)) }
 
 func newWriter(c Config, ways holderWays) *Writer {
 	l := newLayout(c)
-	return &Writer{config: c, layout: l, table: nft.NewWriter(l.spec()), ways: ways, fast: fast{Path: c.Fast}}
+	return &Writer{config: c, layout: l, table: nft.NewWriter(l.spec), ways: ways, fast: fast{Path: c.Fast}}
 }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
@@ -321,7 +321,7 @@ func Available(ctx context.Context, c Config) error {
 	probe := c
 	probe.NodeIP = pod // so that there is all that depends on one
 	l := newLayout(probe)
-	spec := l.spec()
+	spec := l.spec
 	spec.Name = Table + "-probe"
 	w := nft.NewWriter(spec)
 	defer w.Close()

@@ -1,0 +1,367 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Rule is a rule with the user data by which it is known again. A rule that is changed needs another mark.
+type Rule struct {
+	Mark string
+	// Text is what nft reads, Comment what it prints behind it.
+	Text, Comment string
+	Exprs         []expr.Any
+	// err says why there are no expressions.
+	err error
+}
+
+// language is nft's, as far as rules need it, for the tables of a family.
+type language struct {
+	table nftables.TableFamily
+	ip    kernel.Family
+}
+
+// languageOf returns that of a table.
+func languageOf(s Spec) language {
+	if s.Ingress {
+		return language{nftables.TableFamilyNetdev, s.Family}
+	}
+	return language{FamilyOf(s.Family).Table, s.Family}
+}
+
+// Commented returns a rule with this text for the table. nft prints what the rule is for as its comment. The hash of its expressions is part
+// of that, so that a rule that was changed is another one. In the text IP stands for ip or ip6, and ICMP for icmp or ipv6-icmp, by the
+// family of the table.
+func (s Spec) Commented(purpose, text string) Rule {
+	r := s.Rule("", text)
+	hash := fnv.New32a()
+	for _, e := range r.Exprs {
+		bytes, err := expr.Marshal(byte(languageOf(s).table), e)
+		r.err = errors.Join(r.err, err)
+		_, _ = hash.Write(bytes) // it never fails
+	}
+	r.Comment = fmt.Sprintf("%s (%08x)", purpose, hash.Sum32())
+	r.Mark = string(userdata.AppendString(nil, userdata.TypeComment, r.Comment))
+	return r
+}
+
+// Rule is [Spec.Commented] for a rule with a mark of its own.
+func (s Spec) Rule(mark, text string) (r Rule) {
+	l := languageOf(s)
+	r = Rule{Mark: mark, Text: strings.Join(strings.Fields(ipWords[s.Family].Replace(text)), " ")}
+	defer func() {
+		if reason := recover(); reason != nil {
+			unread, is := reason.(errUnread)
+			if !is {
+				panic(reason)
+			}
+			r.Exprs, r.err = nil, fmt.Errorf("the nftables rule %q: %w", r.Text, unread.error)
+		}
+	}()
+	w := &words{language: l, left: split(r.Text), asked: map[string]bool{"meta protocol " + familyNames[l.table]: true}}
+	for len(w.left) > 0 {
+		w.statement()
+	}
+	r.Exprs = w.exprs
+	return r
+}
+
+var ipWords = map[kernel.Family]*strings.Replacer{
+	kernel.IPv4: strings.NewReplacer("ICMP", "icmp", "IP", "ip"),
+	kernel.IPv6: strings.NewReplacer("ICMP", "icmpv6", "IP", "ip6"),
+}
+
+// statement reads a match, or what the rule does with the packet.
+func (w *words) statement() {
+	if read := statements[w.left[0]]; read != nil {
+		w.next()
+		read(w)
+		return
+	}
+	if w.take("tcp", "option", "maxseg", "size", "set") {
+		const kind, offset = 2, 2 // RFC 9293, section 3.2
+		w.literal(named(nil, 2), unix.NFT_REG_1)
+		w.add(&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Type: kind, Offset: offset, Len: 2, Op: expr.ExthdrOpTcpopt})
+		return
+	}
+	from := w.left
+	keys := w.readKey()
+	if len(keys) == 1 && w.take("set") {
+		w.set(keys[0])
+		return
+	}
+	w.match(keys)
+	w.asked[strings.Join(from[:len(from)-len(w.left)], " ")] = true
+}
+
+var statements map[string]func(*words)
+
+func init() {
+	verdict := func(kind expr.VerdictKind) func(*words) {
+		return func(w *words) { w.add(&expr.Verdict{Kind: kind}) }
+	}
+	toChain := func(kind expr.VerdictKind) func(*words) {
+		return func(w *words) { w.add(&expr.Verdict{Kind: kind, Chain: w.next()}) }
+	}
+	statements = map[string]func(*words){
+		"accept": verdict(expr.VerdictAccept), "drop": verdict(expr.VerdictDrop), "return": verdict(expr.VerdictReturn),
+		"jump": toChain(expr.VerdictJump), "goto": toChain(expr.VerdictGoto),
+		"notrack": func(w *words) { w.add(&expr.Notrack{}) },
+		"counter": func(w *words) {
+			w.expect("name")
+			w.add(&expr.Objref{Type: unix.NFT_OBJECT_COUNTER, Name: w.next()})
+		},
+		"snat": func(w *words) { w.nat(expr.NATTypeSourceNAT) }, "dnat": func(w *words) { w.nat(expr.NATTypeDestNAT) },
+		"dup": func(w *words) {
+			w.expect("to")
+			w.value(address(w.addressBytes()))
+			w.add(&expr.Dup{RegAddr: unix.NFT_REG_1})
+		},
+		"reject": (*words).reject,
+		"add":    func(w *words) { w.remember(unix.NFT_DYNSET_OP_ADD) }, "update": func(w *words) { w.remember(unix.NFT_DYNSET_OP_UPDATE) },
+	}
+}
+
+func (w *words) addressBytes() int { return int(FamilyOf(w.ip).length) }
+
+// register is the one for a value behind so many bytes: each takes whole words of four.
+func register(bytes int) uint32 {
+	if bytes == 0 {
+		return unix.NFT_REG_1
+	}
+	return unix.NFT_REG32_00 + uint32(bytes)/4
+}
+
+func aligned(bytes int) int { return (bytes + 3) &^ 3 }
+
+// readKey takes fields with points between them.
+func (w *words) readKey() (fields []field) {
+	for {
+		f, is := w.readField()
+		if !is {
+			w.fail("%q is no statement that is known", strings.Join(w.left, " "))
+		}
+		fields = append(fields, f)
+		if !w.take(".") {
+			return fields
+		}
+	}
+}
+
+// load loads a key's fields, one behind the other from the first register, behind so many bytes of another one. It returns how many bytes there
+// are then.
+func (w *words) load(fields []field, behind int) (bytes int) {
+	for _, f := range fields {
+		if f.needs != "" && !w.asked[f.needs] {
+			left := w.left
+			w.left = split(f.needs)
+			w.statement()
+			w.left = left
+		}
+	}
+	for _, f := range fields {
+		w.add(f.load(register(behind)))
+		behind += aligned(f.bytes)
+	}
+	return behind
+}
+
+// literal takes a word and has the register hold what it means.
+func (w *words) literal(value func(string) ([]byte, error), register uint32) {
+	w.add(&expr.Immediate{Register: register, Data: w.read(value)})
+}
+
+func (w *words) read(value func(string) ([]byte, error)) []byte {
+	if value == nil {
+		w.fail("nothing is compared with this field: %q", strings.Join(w.left, " "))
+	}
+	data, err := value(w.next())
+	if err != nil {
+		w.fail("%w", err)
+	}
+	return data
+}
+
+// value takes what the first register is to hold: a literal, a field, some bits of one, or what a map has for a key.
+func (w *words) value(literal func(string) ([]byte, error)) {
+	f, is := w.readField()
+	if !is {
+		w.literal(literal, unix.NFT_REG_1)
+		return
+	}
+	fields := []field{f}
+	if w.take(".") {
+		fields = append(fields, w.readKey()...)
+	}
+	w.load(fields, 0)
+	switch {
+	case w.take("map"):
+		w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: w.setName()})
+	case w.take("&"):
+		mask, xor := w.read(f.value), make([]byte, f.bytes)
+		if w.take("|") {
+			xor = w.read(f.value)
+		}
+		w.add(bitwise(f, mask, xor))
+	}
+}
+
+func bitwise(f field, mask, xor []byte) expr.Any {
+	return &expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: uint32(f.bytes), Mask: mask, Xor: xor}
+}
+
+func (w *words) setName() string {
+	name, is := strings.CutPrefix(w.next(), "@")
+	if !is {
+		w.fail("a set's name begins with @, not so %q", name)
+	}
+	return name
+}
+
+// set gives a field of the packet a value.
+func (w *words) set(f field) {
+	w.value(f.value)
+	to, is := f.load(unix.NFT_REG_1).(*expr.Meta)
+	if !is {
+		w.fail("this field cannot be set")
+	}
+	to.SourceRegister = true
+	w.add(to)
+}
+
+// match asks for a key: whether a set has it, where a map leads, or how it compares.
+func (w *words) match(fields []field) {
+	w.load(fields, 0)
+	f := fields[0]
+	switch {
+	case w.take("vmap"):
+		w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: w.setName()})
+		return
+	case w.take("&"):
+		w.masked(f)
+		return
+	case f.bits != nil:
+		op := expr.CmpOpNeq // some of the bits
+		if w.take("!") {    // none of them
+			op = expr.CmpOpEq
+		}
+		w.add(bitwise(f, w.bits(f), make([]byte, f.bytes)), &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: make([]byte, f.bytes)})
+		return
+	}
+	op := w.operator()
+	switch {
+	case strings.HasPrefix(w.peek(), "@"):
+		w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: w.setName(), Invert: op == expr.CmpOpNeq})
+	case len(fields) > 1:
+		w.fail("several fields are found in a set alone, not so before %q", strings.Join(w.left, " "))
+	default:
+		w.add(&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: w.read(f.value)})
+	}
+}
+
+// operator takes how a field is compared.
+func (w *words) operator() expr.CmpOp {
+	op, is := operators[w.peek()]
+	if is {
+		w.next()
+	}
+	return op
+}
+
+var operators = map[string]expr.CmpOp{"==": expr.CmpOpEq, "!=": expr.CmpOpNeq, ">": expr.CmpOpGt, "<": expr.CmpOpLt}
+
+// masked compares some bits of a field.
+func (w *words) masked(f field) {
+	mask := w.bits(f)
+	op := w.operator()
+	w.add(bitwise(f, mask, make([]byte, f.bytes)), &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: w.bits(f)})
+}
+
+// bits takes names of bits, in parentheses or with commas between them; or a number.
+func (w *words) bits(f field) []byte {
+	if f.bits == nil {
+		return w.read(f.value)
+	}
+	names := strings.Split(w.next(), ",")
+	if names[0] == "(" {
+		for names = nil; !w.take(")"); w.take("|") {
+			names = append(names, w.next())
+		}
+	}
+	var all uint32
+	for _, name := range names {
+		bit, known := f.bits[name]
+		if !known {
+			w.fail("%w", unless(false, name))
+		}
+		all |= bit
+	}
+	if f.bytes == 1 {
+		return []byte{byte(all)}
+	}
+	return binaryutil.NativeEndian.PutUint32(all)
+}
+
+// nat gives the packet another address, and with it another port if there is one.
+func (w *words) nat(kind expr.NATType) {
+	w.expect("to")
+	to := &expr.NAT{Type: kind, Family: FamilyOf(w.ip).NAT, RegAddrMin: unix.NFT_REG_1}
+	if at, err := netip.ParseAddrPort(w.peek()); err == nil {
+		w.next()
+		w.add(&expr.Immediate{Register: unix.NFT_REG_1, Data: at.Addr().AsSlice()},
+			&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, at.Port())})
+		to.RegProtoMin, to.Specified = unix.NFT_REG_2, true
+	} else {
+		w.value(address(w.addressBytes()))
+	}
+	to.FullyRandom = w.take("fully-random")
+	w.add(to)
+}
+
+// reject refuses a packet and tells who has sent it.
+func (w *words) reject() {
+	w.expect("with")
+	if w.take("tcp", "reset") {
+		w.add(&expr.Reject{Type: unix.NFT_REJECT_TCP_RST})
+		return
+	}
+	family := w.next()
+	w.expect("type")
+	// RFC 792 and RFC 1812, section 5.2.7.1; RFC 4443, section 3.1.
+	code, known := map[string]byte{"icmp port-unreachable": 3, "icmp admin-prohibited": 13, "icmpv6 port-unreachable": 4, "icmpv6 admin-prohibited": 1}[family+" "+w.next()]
+	if !known {
+		w.fail("an unknown way to reject")
+	}
+	w.add(&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code})
+}
+
+// remember has the kernel add an element to a set, or keep it for longer: a key, which may begin with what a map has for another key, and in
+// a map a value. A map's value takes four bytes there.
+func (w *words) remember(operation uint32) {
+	to := &expr.Dynset{SrcRegKey: unix.NFT_REG_1, Operation: operation, SetName: w.setName()}
+	w.expect("{")
+	bytes := w.load(w.readKey(), 0)
+	if w.take("map") {
+		w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: w.setName()})
+		w.expect(".")
+		bytes = w.load(w.readKey(), 4)
+	}
+	if w.take(":") {
+		to.SrcRegData = register(bytes)
+		w.load(w.readKey(), bytes)
+	}
+	w.expect("}")
+	w.add(to)
+}

@@ -1,0 +1,141 @@
+package nft
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Text returns the input of nft -f that makes the table as it should be, where there is none. comments has remarks for elements of a set; it
+// may be nil.
+func (s Spec) Text(want State, comments func(set string, key Key) string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "table %s %s {\n", familyNames[languageOf(s).table], s.Name)
+	for _, name := range s.Counters {
+		fmt.Fprintf(&out, "\tcounter %s { }\n", name)
+	}
+	for _, set := range s.Sets {
+		family := s.Family
+		if set.Family != "" {
+			family = set.Family
+		}
+		set.writeText(&out, family, want.Sets[set.Name], comments)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
+		if !s.isBase(name) {
+			s.writeChain(&out, name, atDevice(want.Devices[name]), want.Chains[name])
+		}
+	}
+	for _, chain := range s.Chains {
+		s.writeChain(&out, chain.Name, fmt.Sprintf("type %s hook %s priority %d; policy accept;", chain.Type, hookNames[*chain.Hook], chain.Priority), want.Chains[chain.Name])
+	}
+	out.WriteString("}\n")
+	return out.String()
+}
+
+var hookNames = map[nftables.ChainHook]string{
+	*nftables.ChainHookPrerouting: "prerouting", *nftables.ChainHookInput: "input", *nftables.ChainHookOutput: "output",
+	*nftables.ChainHookPostrouting: "postrouting",
+}
+
+func atDevice(device string) string {
+	if device == "" {
+		return ""
+	}
+	return fmt.Sprintf("type filter hook ingress device %q priority %d; policy accept;", device, ingressPriority)
+}
+
+func (s Spec) writeChain(out *strings.Builder, name, hook string, rules []Rule) {
+	fmt.Fprintf(out, "\tchain %s {\n", name)
+	if hook != "" {
+		fmt.Fprintf(out, "\t\t%s\n", hook)
+	}
+	for _, r := range rules {
+		text := r.Text
+		if r.Comment != "" {
+			text += fmt.Sprintf(" comment %q", r.Comment)
+		}
+		fmt.Fprintf(out, "\t\t%s\n", text)
+	}
+	out.WriteString("\t}\n")
+}
+
+func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elements, comments func(set string, key Key) string) {
+	kind := "set"
+	if s.Map {
+		kind = "map"
+	}
+	fmt.Fprintf(out, "\t%s %s {\n\t\ttype %s;\n", kind, s.Name, s.typeText(family))
+	switch {
+	case s.Ranges:
+		out.WriteString("\t\tflags interval;\n")
+	case s.learned():
+		fmt.Fprintf(out, "\t\tsize %d; flags dynamic,timeout; timeout %s;\n", s.Size, s.Timeout)
+	}
+	if len(elements) > 0 {
+		out.WriteString("\t\telements = {\n")
+		for _, key := range slices.SortedFunc(maps.Keys(elements), compareKeys) {
+			if comments != nil {
+				if comment := comments(s.Name, key); comment != "" {
+					fmt.Fprintf(out, "\t\t\t# %s\n", comment)
+				}
+			}
+			fmt.Fprintf(out, "\t\t\t%s,\n", s.Text(key, elements[key]))
+		}
+		out.WriteString("\t\t}\n")
+	}
+	out.WriteString("\t}\n")
+}
+
+// typeText is the type of a set as nft has it.
+func (s Set) typeText(family kernel.Family) string {
+	address := map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}[family]
+	fields := []string{address}
+	switch {
+	case s.Port:
+		fields[0] = "inet_service"
+	case s.Hardware:
+		fields[0] = "ether_addr"
+	}
+	if s.Protocol {
+		fields = append(fields, "inet_proto")
+	}
+	if s.Other {
+		fields = append(fields, address)
+	}
+	if s.Ports {
+		fields = append(fields, "inet_service", "inet_service")
+	}
+	if s.From {
+		fields = append(fields, "ether_addr")
+	}
+	text := strings.Join(fields, " . ")
+	switch {
+	case s.Chains != "":
+		text += " : verdict"
+	case s.ClassIDs:
+		text += " : classid"
+	case s.Map:
+		text += " : " + address
+	}
+	return text
+}
+
+// compareKeys sorts elements for readers.
+func compareKeys(a, b Key) int {
+	for _, c := range []int{
+		netip.Addr.Compare(a.Pod, b.Pod), strings.Compare(string(a.Protocol), string(b.Protocol)), netip.Addr.Compare(a.Other, b.Other),
+		int(a.Port) - int(b.Port), strings.Compare(a.Hardware.String(), b.Hardware.String()),
+	} {
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}

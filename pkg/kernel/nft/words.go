@@ -1,0 +1,66 @@
+package nft
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables/expr"
+)
+
+// words are a rule's text that is still to be read, and the rule's expressions up to there.
+type words struct {
+	language
+	left  []string
+	exprs []expr.Any
+	// asked has the dependencies that the rule has asked for: a TCP port, for example, takes a packet of TCP. They are asked for once.
+	asked map[string]bool
+}
+
+// errUnread is what reading a rule panics with, which Rule returns as an error: a text that is wrong is a fault of the program.
+type errUnread struct{ error }
+
+func (w *words) fail(format string, arguments ...any) {
+	panic(errUnread{fmt.Errorf(format, arguments...)})
+}
+
+// split returns the words of a text. Parentheses are words of their own.
+func split(text string) []string { return strings.Fields(parentheses.Replace(text)) }
+
+var parentheses = strings.NewReplacer("(", " ( ", ")", " ) ")
+
+// next takes a word.
+func (w *words) next() string {
+	if len(w.left) == 0 {
+		w.fail("the text ends too early")
+	}
+	word := w.left[0]
+	w.left = w.left[1:]
+	return word
+}
+
+// peek is the next word; none if there is none.
+func (w *words) peek() string {
+	if len(w.left) == 0 {
+		return ""
+	}
+	return w.left[0]
+}
+
+// take takes these words if they are next.
+func (w *words) take(these ...string) bool {
+	if len(w.left) < len(these) || !slices.Equal(w.left[:len(these)], these) {
+		return false
+	}
+	w.left = w.left[len(these):]
+	return true
+}
+
+// expect takes these words, which have to be next.
+func (w *words) expect(these ...string) {
+	if !w.take(these...) {
+		w.fail("%q is expected before %q", strings.Join(these, " "), strings.Join(w.left, " "))
+	}
+}
+
+func (w *words) add(exprs ...expr.Any) { w.exprs = append(w.exprs, exprs...) }
