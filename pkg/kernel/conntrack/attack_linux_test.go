@@ -62,8 +62,8 @@ func addrPort(a net.Addr) netip.AddrPort {
 func (n *nudger) forge(from, to netip.AddrPort) error {
 	packet := nudgeFrom(from, to)
 	header := packet[len(packet)-lengthTCP:]
-	binary.BigEndian.PutUint32(header[sendsAt:], rand.Uint32())
-	binary.BigEndian.PutUint32(header[expectsAt:], rand.Uint32())
+	binary.BigEndian.PutUint32(header[4:], rand.Uint32())
+	binary.BigEndian.PutUint32(header[8:], rand.Uint32())
 	header[13] = flagACK
 	binary.BigEndian.PutUint16(header[checksumAt:], 0)
 	pseudo := slices.Concat(from.Addr().AsSlice(), to.Addr().AsSlice(), []byte{0, 0, 0, unix.IPPROTO_TCP, 0, 0, 0, lengthTCP})

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
-	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Names in the kernel. The table is "ip openshift-egress-ended" and "ip6 openshift-egress-ended".
@@ -53,9 +52,6 @@ var allRoom = room{flows: 1 << 16, unanswered: 1 << 14, hosts: 1 << 13, fresh: 1
 // unseen is the size of the set unseen: any flow may be in it.
 func (r room) unseen() uint32 { return r.flows + r.unanswered }
 
-// portUnreachable is the code of ICMP (RFC 792), and of ICMPv6 (RFC 4443).
-var portUnreachable = map[kernel.Family]uint8{kernel.IPv4: 3, kernel.IPv6: 4}
-
 // errNoBarrier is returned where the kernel has no nftables, or, before Linux 5.9, cannot reject in prerouting.
 var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in prerouting")
 
@@ -65,6 +61,7 @@ type barrier struct {
 	*nftables.Conn
 	raw                                     *netlink.Conn
 	table                                   *nftables.Table
+	language                                nft.Spec
 	flows, unanswered, unseen, hosts, fresh *nftables.Set
 	// looked: what an earlier process has left is known.
 	looked bool
@@ -89,7 +86,7 @@ func (k *handle) tryBarrier(anew bool) (err error) {
 			return err
 		}
 	}
-	if err = k.barrier.make(k.family, anew); err != nil {
+	if err = k.barrier.make(anew); err != nil {
 		k.barrier.close()
 		k.barrier = nil
 	}
@@ -97,7 +94,7 @@ func (k *handle) tryBarrier(anew bool) (err error) {
 }
 
 // make has the kernel make the table. One that has sets of another size, as those of earlier versions do, is replaced.
-func (b *barrier) make(family kernel.Family, anew bool) error {
+func (b *barrier) make(anew bool) error {
 	var kept map[*nftables.Set][]nftables.SetElement
 	if anew || !b.looked {
 		there, err := b.there()
@@ -119,12 +116,16 @@ func (b *barrier) make(family kernel.Family, anew bool) error {
 	if err := b.addSets(kept); err != nil {
 		return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
 	}
-	b.addRules(family)
+	if err := b.addRules(); err != nil {
+		return err
+	}
 	if !picksUp() {
 		if err := b.AddSet(b.fresh, nil); err != nil {
 			return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
 		}
-		b.addRulesForInvalid(family)
+		if err := b.addRulesForInvalid(); err != nil {
+			return err
+		}
 	}
 	return b.commit()
 }
@@ -148,7 +149,7 @@ func (b *barrier) addSets(elements map[*nftables.Set][]nftables.SetElement) erro
 
 // connect connects to the kernel, for a table with sets of tuples.
 func connect(family kernel.Family, table string, room room) (*barrier, error) {
-	b := &barrier{table: &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}}
+	b := &barrier{table: &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}, language: nft.Spec{Name: table, Family: family}}
 	address := nftables.TypeIPAddr
 	if family == kernel.IPv6 {
 		b.table.Family, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
@@ -202,9 +203,18 @@ func barrierError(table string, err error) error {
 	return fmt.Errorf("write the nftables table %s: %w", table, err)
 }
 
+// The words of keys of the sets. invalid lets packets pass that conntrack calls so and that came in from outside, not from the node itself:
+// a nudge to one of its own sockets has no flow either. inTheMiddle lets TCP packets pass that neither begin nor break off a connection.
+const (
+	hosts       = "IP saddr . IP daddr . meta l4proto"
+	hostsPorts  = hosts + " . th sport . th dport"
+	invalid     = "ct state invalid meta iiftype != loopback "
+	inTheMiddle = "tcp flags & (syn | rst | ack) == ack "
+)
+
 // addRules replaces the chains' rules. A chain of the type nat sees the first packets of flows alone, and none
 // that conntrack calls invalid.
-func (b *barrier) addRules(family kernel.Family) {
+func (b *barrier) addRules() error {
 	first, policy := *nftables.ChainPriorityNATDest-1, nftables.ChainPolicyAccept
 	ended := b.AddChain(&nftables.Chain{Name: endedChain, Table: b.table})
 	base := func(name string, kind nftables.ChainType) *nftables.Chain {
@@ -213,119 +223,52 @@ func (b *barrier) addRules(family kernel.Family) {
 			Hooknum: nftables.ChainHookPrerouting, Priority: &first, Policy: &policy,
 		})
 	}
-	prerouting, invalid := base(barrierChain, nftables.ChainTypeNAT), base(invalidChain, nftables.ChainTypeFilter)
-	rule := func(chain *nftables.Chain, exprs ...[]expr.Any) {
-		b.AddRule(&nftables.Rule{Table: b.table, Chain: chain, Exprs: slices.Concat(exprs...)})
+	for _, of := range []struct {
+		chain *nftables.Chain
+		rules []string
+	}{
+		{base(barrierChain, nftables.ChainTypeNAT), []string{
+			hostsPorts + " @" + flowsSet + " goto " + endedChain,
+			hostsPorts + " @" + unansweredSet + " goto " + endedChain,
+			"meta l4proto != tcp meta l4proto != udp " + hosts + " @" + hostsSet + " goto " + endedChain,
+		}},
+		{base(invalidChain, nftables.ChainTypeFilter), []string{
+			invalid + hostsPorts + " @" + flowsSet + " drop",
+			invalid + hostsPorts + " @" + unansweredSet + " drop",
+		}},
+		{ended, []string{
+			"tcp flags syn accept",
+			hostsPorts + " @" + unseenSet + " drop",
+			"meta l4proto tcp reject with tcp reset",
+			"reject with ICMP type port-unreachable",
+		}},
+	} {
+		b.FlushChain(of.chain)
+		for _, text := range of.rules {
+			rule, err := b.language.Rule("", text).In(of.chain)
+			if err != nil {
+				return err
+			}
+			b.AddRule(rule)
+		}
 	}
-	hosts, ports := keys(family)
-	b.FlushChain(prerouting)
-	for _, set := range []*nftables.Set{b.flows, b.unanswered} {
-		rule(prerouting, hosts, ports, in(set), to(expr.VerdictGoto, endedChain))
-	}
-	rule(prerouting, compareProtocol(expr.CmpOpNeq, unix.IPPROTO_TCP), compareProtocol(expr.CmpOpNeq, unix.IPPROTO_UDP),
-		hosts, in(b.hosts), to(expr.VerdictGoto, endedChain))
-	b.FlushChain(invalid)
-	for _, set := range []*nftables.Set{b.flows, b.unanswered} {
-		rule(invalid, hasNoFlow(), notFromSelf(), hosts, ports, in(set), to(expr.VerdictDrop, ""))
-	}
-	b.FlushChain(ended)
-	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), synchronizes(), to(expr.VerdictAccept, ""))
-	rule(ended, hosts, ports, in(b.unseen), to(expr.VerdictDrop, ""))
-	rule(ended, compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})
-	rule(ended, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable[family]}})
+	return nil
 }
 
 // addRulesForInvalid adds, in front of the others, what resets connections that conntrack does not pick up: it calls their packets
 // invalid, and no chain of NAT sees them.
-func (b *barrier) addRulesForInvalid(family kernel.Family) {
-	hosts, ports := keys(family)
-	middle := slices.Concat(hasNoFlow(), notFromSelf(), compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle())
-	for _, exprs := range [][]expr.Any{
-		slices.Concat(middle, hosts, ports, in(b.flows), to(expr.VerdictGoto, endedChain)),
-		slices.Concat(middle, destinationOf(family), in(b.fresh), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}),
+func (b *barrier) addRulesForInvalid() error {
+	for _, text := range []string{
+		invalid + inTheMiddle + hostsPorts + " @" + flowsSet + " goto " + endedChain,
+		invalid + inTheMiddle + "IP daddr @" + freshSet + " reject with tcp reset",
 	} {
-		b.InsertRule(&nftables.Rule{Table: b.table, Chain: &nftables.Chain{Name: invalidChain, Table: b.table}, Exprs: exprs})
+		rule, err := b.language.Rule("", text).In(&nftables.Chain{Name: invalidChain, Table: b.table})
+		if err != nil {
+			return err
+		}
+		b.InsertRule(rule)
 	}
-}
-
-// keys load what the sets' keys are made of: addresses and protocol, and the ports behind these.
-func keys(family kernel.Family) (hosts, ports []expr.Any) {
-	source, length := uint32(12), uint32(4)
-	if family == kernel.IPv6 {
-		source, length = 8, 16
-	}
-	register := uint32(unix.NFT_REG32_00)
-	next := func(length uint32) uint32 {
-		defer func() { register += uint32(aligned(int(length))) / 4 }()
-		return register
-	}
-	load := func(base expr.PayloadBase, offset, length uint32) expr.Any {
-		return &expr.Payload{DestRegister: next(length), Base: base, Offset: offset, Len: length}
-	}
-	hosts = []expr.Any{
-		load(expr.PayloadBaseNetworkHeader, source, length),
-		load(expr.PayloadBaseNetworkHeader, source+length, length),
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: next(1)},
-	}
-	ports = []expr.Any{
-		load(expr.PayloadBaseTransportHeader, 0, 2),
-		load(expr.PayloadBaseTransportHeader, 2, 2),
-	}
-	return hosts, ports
-}
-
-// destinationOf loads the packet's destination.
-func destinationOf(family kernel.Family) []expr.Any {
-	offset, length := uint32(16), uint32(4)
-	if family == kernel.IPv6 {
-		offset, length = 24, 16
-	}
-	return []expr.Any{&expr.Payload{DestRegister: unix.NFT_REG32_00, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}}
-}
-
-func in(set *nftables.Set) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG32_00, SetName: set.Name, SetID: set.ID}}
-}
-
-func to(kind expr.VerdictKind, chain string) []expr.Any {
-	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
-}
-
-func compareProtocol(op expr.CmpOp, number byte) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: []byte{number}},
-	}
-}
-
-// hasNoFlow lets packets pass that conntrack calls invalid.
-func hasNoFlow() []expr.Any {
-	return []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1},
-		&expr.Bitwise{
-			SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitINVALID), Xor: make([]byte, 4),
-		},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: make([]byte, 4)},
-	}
-}
-
-// notFromSelf lets packets pass that came in from outside, not from the node itself: a nudge to one of its own
-// sockets has no flow either.
-func notFromSelf() []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFTYPE, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
-	}
-}
-
-// synchronizes lets TCP packets pass that have the flag SYN.
-func synchronizes() []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
-		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 1, Mask: []byte{flagSYN}, Xor: []byte{0}},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: []byte{0}},
-	}
+	return nil
 }
 
 // resetStrays has far sides get a reset for a while that send to addresses what belongs to no connection.

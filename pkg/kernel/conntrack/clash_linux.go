@@ -11,11 +11,7 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
-
-	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Names in the kernel, as those of the barrier are.
@@ -303,14 +299,14 @@ func (k *handle) listen(suspects pairs, what packets) (*listener, error) {
 		}
 		elements = append(elements, e)
 	}
-	if err := l.make(k.family, elements); err != nil {
+	if err := l.make(elements); err != nil {
 		return nil, errors.Join(err, l.end())
 	}
 	return l, nil
 }
 
 // make has the kernel make the table, and listen when it is whole.
-func (l *listener) make(family kernel.Family, elements []nftables.SetElement) error {
+func (l *listener) make(elements []nftables.SetElement) error {
 	l.AddTable(l.table)
 	l.DelTable(l.table)
 	l.AddTable(l.table)
@@ -323,58 +319,29 @@ func (l *listener) make(family kernel.Family, elements []nftables.SetElement) er
 			return err
 		}
 	}
-	l.addRule(family)
+	if err := l.addRule(); err != nil {
+		return err
+	}
 	return l.commit()
 }
 
 // addRule adds the rule that listens.
-func (l *listener) addRule(family kernel.Family) {
+func (l *listener) addRule() error {
 	policy := nftables.ChainPolicyAccept
 	chain := l.AddChain(&nftables.Chain{
 		Name: listeningChain, Table: l.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw, Policy: &policy,
 	})
-	hosts, ports := keys(family)
-	note := l.noteFirst()
-	if l.what == allPackets {
-		note = l.noteAll()
+	note := hostsPorts + " @" + suspectsSet + " add @" + heardMap + " { " + hostsPorts + " : tcp sequence . tcp ackseq }"
+	if l.what == allPackets { // which suspect, and the first half of each of the packet's numbers
+		note = "add @" + notesSet + " { " + hostsPorts + " map @" + suspectsSet + " . @th,32,16 . @th,64,16 }"
 	}
-	l.AddRule(&nftables.Rule{Table: l.table, Chain: chain, Exprs: slices.Concat(
-		compareProtocol(expr.CmpOpEq, unix.IPPROTO_TCP), inTheMiddle(), hosts, ports, note,
-	)})
-}
-
-// Where a TCP header has a packet's numbers.
-const sendsAt, expectsAt = 4, 8
-
-// noteFirst notes the numbers of the first packet of a suspect.
-func (l *listener) noteFirst() []expr.Any {
-	const position = unix.NFT_REG_4 // behind the 44 bytes of a key
-	return []expr.Any{
-		&expr.Lookup{SourceRegister: unix.NFT_REG32_00, SetName: l.suspects.Name, SetID: l.suspects.ID},
-		&expr.Payload{DestRegister: position, Base: expr.PayloadBaseTransportHeader, Offset: sendsAt, Len: 8},
-		&expr.Dynset{SrcRegKey: unix.NFT_REG32_00, SrcRegData: position, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
+	rule, err := l.language.Rule("", inTheMiddle+note).In(chain)
+	if err != nil {
+		return err
 	}
-}
-
-// noteAll notes which suspect has sent a packet, and the first half of each of its numbers.
-func (l *listener) noteAll() []expr.Any {
-	const side, sends, expects = unix.NFT_REG32_13, unix.NFT_REG32_14, unix.NFT_REG32_15
-	return []expr.Any{
-		&expr.Lookup{SourceRegister: unix.NFT_REG32_00, DestRegister: side, IsDestRegSet: true, SetName: l.suspects.Name, SetID: l.suspects.ID},
-		&expr.Payload{DestRegister: sends, Base: expr.PayloadBaseTransportHeader, Offset: sendsAt, Len: 2},
-		&expr.Payload{DestRegister: expects, Base: expr.PayloadBaseTransportHeader, Offset: expectsAt, Len: 2},
-		&expr.Dynset{SrcRegKey: side, SetName: l.told.Name, SetID: l.told.ID, Operation: unix.NFT_DYNSET_OP_ADD},
-	}
-}
-
-// inTheMiddle lets TCP packets pass that neither begin nor break off a connection.
-func inTheMiddle() []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
-		&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 1, Mask: []byte{flagSYN | flagRST | flagACK}, Xor: []byte{0}},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{flagACK}},
-	}
+	l.AddRule(rule)
+	return nil
 }
 
 // heard returns what was heard; nil if there was more.

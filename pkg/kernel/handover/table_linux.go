@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
-	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Names in the kernel.
@@ -134,16 +132,13 @@ func (c *connection) change(add func(*nftables.Table) error) (err error) {
 	return c.Flush()
 }
 
-// header is where an IP header has what the rules look at.
-type header struct {
-	address             nftables.SetDatatype
-	destination, length uint32
-	ttl                 uint32
-}
-
-var headers = map[kernel.Family]header{
-	kernel.IPv4: {nftables.TypeIPAddr, 16, 4, 8},
-	kernel.IPv6: {nftables.TypeIP6Addr, 24, 16, 7},
+// headers are what differs between the IP families. mayGoOn matches a packet that a router would forward.
+var headers = map[kernel.Family]struct {
+	address nftables.SetDatatype
+	mayGoOn string
+}{
+	kernel.IPv4: {nftables.TypeIPAddr, "ip ttl > 1"},
+	kernel.IPv6: {nftables.TypeIP6Addr, "ip6 hoplimit > 1"},
 }
 
 // add adds the table as doc.go shows it.
@@ -167,17 +162,21 @@ func (c *connection) add(t *nftables.Table, what content) error {
 	hook := c.AddChain(&nftables.Chain{
 		Name: hookChain, Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: &behindDNAT, Policy: &policy,
 	})
-	rule := func(chain *nftables.Chain, what string, parts ...[]expr.Any) {
-		c.AddRule(&nftables.Rule{Table: t, Chain: chain, UserData: []byte(what), Exprs: slices.Concat(parts...)})
+	for _, r := range []struct {
+		chain      *nftables.Chain
+		mark, text string
+	}{
+		{hook, "TCP in the middle of a connection", "ct state invalid,new tcp flags & (syn | rst | ack) != syn goto " + straysName},
+		{hook, "UDP, which may be an answer", "ct state invalid,new meta l4proto udp goto " + straysName},
+		{strays, "another node has passed it on, or should have had it", "IP daddr @" + leftSet + " drop"},
+		{strays, "the former holder may track it", h.mayGoOn + " dup to IP daddr map @" + formerMap + " drop"},
+	} {
+		rule, err := nft.Spec{Name: tableName, Family: c.family}.Rule(r.mark, r.text).In(r.chain)
+		if err != nil {
+			return err
+		}
+		c.AddRule(rule)
 	}
-	jump := []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: straysName}}
-	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
-	rule(hook, "TCP in the middle of a connection", untracked(), protocolIs(unix.IPPROTO_TCP), notSYN(), jump)
-	rule(hook, "UDP, which may be an answer", untracked(), protocolIs(unix.IPPROTO_UDP), jump)
-	destination := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: h.destination, Len: h.length}}
-	rule(strays, "another node has passed it on, or should have had it", destination, []expr.Any{&expr.Lookup{SourceRegister: 1, SetName: left.Name, SetID: left.ID}}, drop)
-	rule(strays, "the former holder may track it", h.mayGoOn(), destination,
-		[]expr.Any{&expr.Lookup{SourceRegister: 1, DestRegister: 1, IsDestRegSet: true, SetName: former.Name, SetID: former.ID}, &expr.Dup{RegAddr: 1}}, drop)
 	return nil
 }
 
@@ -192,38 +191,4 @@ func (c *connection) addSet(s *nftables.Set, elements []nftables.SetElement) err
 // timeout is how long the kernel is to keep an element; it forgets none that has no time left.
 func timeout(until time.Time) time.Duration {
 	return max(time.Until(until).Round(time.Millisecond), time.Millisecond)
-}
-
-func untracked() []expr.Any {
-	states := binaryutil.NativeEndian.PutUint32(expr.CtStateBitINVALID | expr.CtStateBitNEW)
-	return []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: states, Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
-	}
-}
-
-func protocolIs(number byte) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{number}},
-	}
-}
-
-// notSYN matches all but the first packet of a TCP connection.
-func notSYN() []expr.Any {
-	const offset, syn, rst, ack = 13, 0x02, 0x04, 0x10
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{syn | rst | ack}, Xor: []byte{0}},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{syn}},
-	}
-}
-
-// mayGoOn matches a packet that a router would forward.
-func (h header) mayGoOn() []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: h.ttl, Len: 1},
-		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: []byte{1}},
-	}
 }

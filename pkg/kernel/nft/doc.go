@@ -1,4 +1,4 @@
-// Package table keeps an nftables table of one's own as it should be, over netlink. It knows how to
+// Package nft keeps an nftables table of one's own as it should be, over netlink. It knows how to
 // write, change, read and compare one; its users say what is in it.
 //
 // A [Spec] says what never changes of a table: sets, counters, base chains. A [State] says what it
@@ -8,7 +8,18 @@
 // nobody has changed costs one message. If somebody has changed the ruleset, most often the proxier its own
 // tables, a look compares digests of the sets and makes no copy of them.
 //
-// A rule has a mark in its user data, by which it is known again. Whether its expressions are
+// # Rules
+//
+// A rule is written as nft reads it, with IP for ip or ip6:
+//
+//	spec.Commented("a bound pod", "IP saddr . meta l4proto @bound goto bound-pod")
+//
+// makes the expressions that nft makes of that text, in the same order. It knows the part of nft's language that our rules need:
+// fields of packets (fields_linux.go), matches, and what a rule does (rule_linux.go). A new word is a line in one of their tables,
+// and one in the test that compares it with what nft itself makes of it. A text that it cannot read is an error of whoever writes the table.
+// [Spec.Text] prints a whole table for nft -f.
+//
+// A rule has a mark in its user data, by which it is known again: its comment, with a hash of its expressions. Whether these are
 // still what they were is not looked at: nobody can change them without the mark. If something
 // else is not as it was written, such as a base chain or the table's flags, the whole table is
 // written anew. Its counters go on from where they were.

@@ -27,6 +27,11 @@ type Rule struct {
 	err error
 }
 
+// In returns the rule for the library, in a chain.
+func (r Rule) In(chain *nftables.Chain) (*nftables.Rule, error) {
+	return &nftables.Rule{Table: chain.Table, Chain: chain, Exprs: r.Exprs, UserData: []byte(r.Mark)}, r.err
+}
+
 // language is nft's, as far as rules need it, for the tables of a family.
 type language struct {
 	table nftables.TableFamily
@@ -164,18 +169,24 @@ func (w *words) readKey() (fields []field) {
 // are then.
 func (w *words) load(fields []field, behind int) (bytes int) {
 	for _, f := range fields {
-		if f.needs != "" && !w.asked[f.needs] {
-			left := w.left
-			w.left = split(f.needs)
-			w.statement()
-			w.left = left
-		}
+		w.need(f.needs)
 	}
 	for _, f := range fields {
 		w.add(f.load(register(behind)))
 		behind += aligned(f.bytes)
 	}
 	return behind
+}
+
+// need asks for a match, unless the rule has done so or there is none.
+func (w *words) need(match string) {
+	if match == "" || w.asked[match] {
+		return
+	}
+	left := w.left
+	w.left = split(match)
+	w.statement()
+	w.left = left
 }
 
 // literal takes a word and has the register hold what it means.
@@ -232,11 +243,11 @@ func (w *words) setName() string {
 
 // set gives a field of the packet a value.
 func (w *words) set(f field) {
-	w.value(f.value)
 	to, is := f.load(unix.NFT_REG_1).(*expr.Meta)
 	if !is {
 		w.fail("this field cannot be set")
 	}
+	w.value(f.value)
 	to.SourceRegister = true
 	w.add(to)
 }
@@ -334,6 +345,7 @@ func (w *words) nat(kind expr.NATType) {
 func (w *words) reject() {
 	w.expect("with")
 	if w.take("tcp", "reset") {
+		w.need("meta l4proto tcp")
 		w.add(&expr.Reject{Type: unix.NFT_REJECT_TCP_RST})
 		return
 	}

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"iter"
-	"slices"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -123,20 +119,4 @@ func (r *ListedRule) addExpression(name, data []byte) {
 		r.LeadsTo = word(attribute(verdict, unix.NFTA_VERDICT_CHAIN))
 	}
 	r.Content = append(append(r.Content, name...), data...)
-}
-
-// Commented returns a rule with these expressions, of a table of a family. nft prints what it is for as its comment. The hash of the
-// expressions is part of that, so that a rule that was changed is another one.
-func Commented(family nftables.TableFamily, purpose string, parts ...[]expr.Any) Rule {
-	exprs := slices.Concat(parts...)
-	hash := fnv.New32a()
-	for _, e := range exprs {
-		bytes, err := expr.Marshal(byte(family), e)
-		if err != nil {
-			bytes = []byte(err.Error()) // writing it fails for the same reason
-		}
-		_, _ = hash.Write(bytes) // it never fails
-	}
-	comment := fmt.Sprintf("%s (%08x)", purpose, hash.Sum32())
-	return Rule{Mark: string(userdata.AppendString(nil, userdata.TypeComment, comment)), Exprs: exprs}
 }

@@ -535,10 +535,11 @@ func (w *Writer) chainAt(name, device string) *nftables.Chain {
 
 func (w *Writer) addRules(c *Conn, chain string, rules []Rule) error {
 	for _, r := range rules {
-		if r.err != nil {
-			return r.err
+		rule, err := r.In(w.chain(chain))
+		if err != nil {
+			return err
 		}
-		c.AddRule(&nftables.Rule{Table: w.table, Chain: w.chain(chain), Exprs: r.Exprs, UserData: []byte(r.Mark)})
+		c.AddRule(rule)
 	}
 	return nil
 }

@@ -1,15 +1,11 @@
 package portsecurity
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
@@ -28,13 +24,14 @@ const (
 	behindTags = "tagged-"
 )
 
-// families has the names of what there is for each IP family.
+// families has the names of what there is for each IP family, and how rules name it.
 var families = map[kernel.Family]struct {
 	bound, placed, counter string
+	word, sourceBehindTag  string
 	etherType              uint16
 }{
-	kernel.IPv4: {"bound-ipv4", "placed-ipv4", "spoofed-ipv4", unix.ETH_P_IP},
-	kernel.IPv6: {"bound-ipv6", "placed-ipv6", "spoofed-ipv6", unix.ETH_P_IPV6},
+	kernel.IPv4: {"bound-ipv4", "placed-ipv4", "spoofed-ipv4", "ip", "@nh,128,32", unix.ETH_P_IP},
+	kernel.IPv6: {"bound-ipv6", "placed-ipv6", "spoofed-ipv6", "ip6", "@nh,96,128", unix.ETH_P_IPV6},
 }
 
 func familyOf(address netip.Addr) kernel.Family {
@@ -85,24 +82,23 @@ func linkOf(chain string) (l Link, is bool) {
 // pod returns the rules of an interface with these addresses.
 func pod(i Interface, addresses []netip.Addr) (rules []nft.Rule) {
 	for _, address := range addresses {
-		rules = append(rules, rule(address.String()+" is behind "+i.Name, source(address), verdict(expr.VerdictAccept, "")))
+		rules = append(rules, rule(address.String()+" is behind "+i.Name, families[familyOf(address)].word+" saddr "+address.String()+" accept"))
 	}
 	rest := untoldChain
 	if len(addresses) > 0 {
 		rest = toldChain
 	}
-	return append(rules, rule("anything else from "+i.Name, verdict(expr.VerdictGoto, rest)))
+	return append(rules, rule("anything else from "+i.Name, "goto "+rest))
 }
 
 // foreign drops what has an address of a family's set as its source. It leaves frames with two VLAN tags to another chain.
 func foreign(sets map[kernel.Family]string, behindTags string) (rules []nft.Rule) {
-	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
-		rules = append(rules, rule("with two VLAN tags", etherType(tag), verdict(expr.VerdictGoto, behindTags)))
+	for _, tag := range []string{"8021q", "8021ad"} {
+		rules = append(rules, rule("with two VLAN tags", "meta protocol "+tag+" goto "+behindTags))
 	}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		f := nft.FamilyOf(family)
-		rules = append(rules, rule("the address of a bound pod that is elsewhere", etherType(families[family].etherType), f.Source(f.First),
-			in(sets[family]), drop(family)))
+		f := families[family]
+		rules = append(rules, rule("the address of a bound pod that is elsewhere", f.word+" saddr @"+sets[family]+drop(f.counter)))
 	}
 	return rules
 }
@@ -111,53 +107,20 @@ func foreign(sets map[kernel.Family]string, behindTags string) (rules []nft.Rule
 // this hook: its network header begins with the second one's number, and has the packet's EtherType and then the packet itself behind
 // it. More tags are nobody's, and whose packet is behind them is not found out: they are counted as IPv4.
 func foreignBehindTags(sets map[kernel.Family]string) (rules []nft.Rule) {
-	const typeOffset, header = 2, 4
 	for _, tag := range []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021AD} {
-		rules = append(rules, rule("hidden behind three VLAN tags", network(typeOffset, 2), equals(tag), drop(kernel.IPv4)))
+		rules = append(rules, rule("hidden behind three VLAN tags", fmt.Sprintf("@nh,16,16 %#x", tag)+drop(families[kernel.IPv4].counter)))
 	}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		at := map[kernel.Family]struct{ offset, length uint32 }{kernel.IPv4: {12, 4}, kernel.IPv6: {8, 16}}[family]
-		rules = append(rules, rule("the address of a bound pod, behind two VLAN tags", network(typeOffset, 2), equals(families[family].etherType),
-			network(header+at.offset, at.length), in(sets[family]), drop(family)))
+		f := families[family]
+		rules = append(rules, rule("the address of a bound pod, behind two VLAN tags",
+			fmt.Sprintf("@nh,16,16 %#x %s @%s", f.etherType, f.sourceBehindTag, sets[family])+drop(f.counter)))
 	}
 	return rules
 }
 
-func network(offset, length uint32) []expr.Any {
-	return []expr.Any{&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}}
-}
+func drop(counter string) string { return " counter name " + counter + " drop" }
 
-func equals(number uint16) []expr.Any {
-	return []expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, number)}}
-}
-
-func in(set string) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set}}
-}
-
-func etherType(number uint16) []expr.Any {
-	return append([]expr.Any{&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: unix.NFT_REG_1}}, equals(number)...)
-}
-
-// source lets packets pass that have an address as their source.
-func source(address netip.Addr) []expr.Any {
-	family := familyOf(address)
-	f := nft.FamilyOf(family)
-	return slices.Concat(etherType(families[family].etherType), f.Source(f.First),
-		[]expr.Any{&expr.Cmp{Op: expr.CmpOpEq, Register: f.First, Data: address.AsSlice()}})
-}
-
-func drop(family kernel.Family) []expr.Any {
-	return []expr.Any{&expr.Objref{Type: unix.NFT_OBJECT_COUNTER, Name: families[family].counter}, &expr.Verdict{Kind: expr.VerdictDrop}}
-}
-
-func verdict(kind expr.VerdictKind, chain string) []expr.Any {
-	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
-}
-
-func rule(purpose string, parts ...[]expr.Any) nft.Rule {
-	return nft.Commented(nftables.TableFamilyNetdev, purpose, parts...)
-}
+func rule(purpose, text string) nft.Rule { return spec().Commented(purpose, text) }
 
 // granted reads from a table which addresses interfaces have been granted.
 func granted(held nft.Held) Grants {

@@ -2,7 +2,6 @@ package redirect
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -10,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -19,17 +16,16 @@ import (
 
 // The rules' marks. A rule that is changed needs another mark: the number is the version.
 const (
-	nodesMark  = "openshift-tunnel 1 to nodes"
-	othersMark = "openshift-tunnel 1 to others than nodes"
-	secureMark = "openshift-tunnel 1 secure: "
-	plainMark  = "openshift-tunnel 1 insecure: "
+	nodesMark  = "openshift-tunnel 2 to nodes"
+	othersMark = "openshift-tunnel 2 to others than nodes"
+	secureMark = "openshift-tunnel 2 secure: "
+	plainMark  = "openshift-tunnel 2 insecure: "
 )
 
 // tableDriver keeps the nftables table.
 type tableDriver struct {
-	spec   nft.Spec
-	family nft.Family
-	table  *nft.Writer
+	spec  nft.Spec
+	table *nft.Writer
 }
 
 func newTableDriver(family kernel.Family) *tableDriver {
@@ -41,7 +37,7 @@ func newTableDriver(family kernel.Family) *tableDriver {
 		Sets:   []nft.Set{{Name: nodesSet}, {Name: securePorts, Port: true}, {Name: insecurePorts, Port: true}, {Name: sourcesSet, Ranges: true}},
 		Chains: []nft.Chain{chain(outputChain, nftables.ChainHookOutput), chain(preroutingChain, nftables.ChainHookPrerouting)},
 	}
-	return &tableDriver{spec: spec, family: nft.FamilyOf(family), table: nft.NewWriter(spec)}
+	return &tableDriver{spec: spec, table: nft.NewWriter(spec)}
 }
 
 func (d *tableDriver) read(ctx context.Context) (holding, error) {
@@ -83,17 +79,17 @@ func (d *tableDriver) stateOf(want kernel.Redirects, record []string) nft.State 
 		chains[tableRecord] = append(chains[tableRecord], nft.Rule{Mark: part}) // nothing leads to it
 	}
 	if !want.Empty() {
-		chains[outputChain] = []nft.Rule{d.toNodes(want.Others, nil)}
+		chains[outputChain] = []nft.Rule{d.toNodes(want.Others, "")}
 	}
 	if !want.Empty() && len(want.Sources) > 0 {
-		chains[preroutingChain] = []nft.Rule{d.toNodes(want.Others, slices.Concat(d.family.Source(d.family.First), in(sourcesSet, false)))}
+		chains[preroutingChain] = []nft.Rule{d.toNodes(want.Others, "IP saddr @"+sourcesSet+" ")}
 	}
 	for _, t := range []struct {
 		kernel.Target
 		mark, set string
 	}{{want.Secure, secureMark, securePorts}, {want.Insecure, plainMark, insecurePorts}} {
 		if len(t.Ports) > 0 {
-			chains[redirectChain] = append(chains[redirectChain], nft.Rule{Mark: t.mark + t.To.String(), Exprs: d.dnat(t.set, t.To)})
+			chains[redirectChain] = append(chains[redirectChain], d.spec.Rule(t.mark+t.To.String(), fmt.Sprintf("tcp dport @%s dnat to %s", t.set, t.To)))
 		}
 	}
 	return nft.State{Sets: sets, Chains: chains}
@@ -108,39 +104,12 @@ func portElements(t kernel.Target) nft.Elements {
 }
 
 // toNodes is the rule for TCP packets, of some sources, to nodes, or to others than these.
-func (d *tableDriver) toNodes(others bool, sources []expr.Any) nft.Rule {
-	tcp := []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{unix.IPPROTO_TCP}},
-	}
-	notLocal := []expr.Any{
-		&expr.Fib{Register: unix.NFT_REG_1, ResultADDRTYPE: true, FlagDADDR: true},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: binary.NativeEndian.AppendUint32(nil, unix.RTN_LOCAL)},
-	}
-	goTo := []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: redirectChain}}
-	mark := nodesMark
+func (d *tableDriver) toNodes(others bool, sources string) nft.Rule {
+	mark, not := nodesMark, ""
 	if others {
-		mark = othersMark
+		mark, not = othersMark, "!= "
 	}
-	return nft.Rule{Mark: mark, Exprs: slices.Concat(sources, tcp, d.family.Destination(d.family.First), in(nodesSet, others), notLocal, goTo)}
-}
-
-// in lets packets pass whose key is in a set, or is not.
-func in(set string, invert bool) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: invert}}
-}
-
-// dnat sends packets to some ports elsewhere.
-func (d *tableDriver) dnat(ports string, to netip.AddrPort) []expr.Any {
-	const port = 2 // offset of the destination's in a TCP header
-	return slices.Concat(
-		[]expr.Any{&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: port, Len: 2}},
-		in(ports, false),
-		[]expr.Any{
-			&expr.Immediate{Register: unix.NFT_REG_1, Data: to.Addr().AsSlice()},
-			&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, to.Port())},
-			&expr.NAT{Type: expr.NATTypeDestNAT, Family: d.family.NAT, RegAddrMin: unix.NFT_REG_1, RegProtoMin: unix.NFT_REG_2, Specified: true},
-		})
+	return d.spec.Rule(mark, fmt.Sprintf("%smeta l4proto tcp IP daddr %s@%s fib daddr type != local goto %s", sources, not, nodesSet, redirectChain))
 }
 
 // redirectsIn returns what a table stands for.

@@ -1,0 +1,225 @@
+package nft
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/nftables"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// TestRule_AsNftReads: of every word that rules use, nft makes the same expressions.
+func TestRule_AsNftReads(t *testing.T) {
+	l, err := lab.New(t.Context(), lab.Config{Nodes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, s := range map[string]Spec{
+		"ip": {Name: "words", Family: kernel.IPv4}, "ip6": {Name: "words", Family: kernel.IPv6}, "netdev": {Name: "words", Family: kernel.IPv4, Ingress: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			texts := ipTexts(s.Family)
+			if s.Ingress {
+				texts = netdevTexts
+			}
+			var rules []Rule
+			for i, text := range texts {
+				rules = append(rules, s.Rule(fmt.Sprint(i), text))
+			}
+			input := "table " + name + " words {\n" + strings.NewReplacer("ADDRESS", addressType[s.Family]).Replace(surroundings)
+			for _, r := range rules {
+				if r.err != nil {
+					t.Error(r.err)
+				}
+				input += "\t\t" + r.Text + "\n"
+			}
+			nft := l.Node().Command(t.Context(), "nft", "-f", "-")
+			nft.Stdin = strings.NewReader(input + "\t}\n}\n")
+			if out, err := nft.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s\n%s", err, out, input)
+			}
+			err := l.Node().Do(func() error { return addRules(s, rules) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			of, want := rulesIn(t, l.Node(), s, "ours"), rulesIn(t, l.Node(), s, "words")
+			if len(of) != len(want) {
+				t.Fatalf("there are %d rules, nft has made %d", len(of), len(want))
+			}
+			for i, r := range rules {
+				if of[i] != want[i] {
+					t.Errorf("%s\nis here %x\nto nft  %x", r.Text, of[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+var addressType = map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}
+
+// surroundings are sets, maps and chains for the rules.
+const surroundings = `
+	counter dropped { }
+	set addresses { type ADDRESS; flags interval; }
+	set pods { type ADDRESS . inet_proto; }
+	set hosts { type ADDRESS . ADDRESS . inet_proto; }
+	set ports { type inet_service; }
+	set senders { type ether_addr; }
+	set homes { type ADDRESS . ether_addr; }
+	set flows { type ADDRESS . ADDRESS . inet_proto . inet_service . inet_service; size 100; flags dynamic,timeout; timeout 5m; }
+	map chains { type ADDRESS : verdict; }
+	map pod-chains { type ADDRESS . inet_proto : verdict; }
+	map nodes { type ADDRESS : ADDRESS; }
+	map pod-addresses { type ADDRESS . inet_proto : ADDRESS; }
+	map ways { type ADDRESS : classid; }
+	map pod-ways { type ADDRESS . inet_proto : classid; }
+	chain other { accept; }
+	chain ours { }
+	chain words {
+`
+
+func ipTexts(family kernel.Family) []string {
+	address, other := "192.0.2.1", "ip ttl > 1"
+	if family == kernel.IPv6 {
+		address, other = "2001:db8::1", "ip6 hoplimit > 1"
+	}
+	return append(strings.Split(strings.ReplaceAll(`IP saddr ADDRESS accept
+IP daddr != ADDRESS return
+IP saddr @addresses IP daddr != @addresses counter name dropped drop
+IP saddr . meta l4proto @pods goto other
+IP saddr . ct protocol != @pods jump other
+IP saddr . IP daddr . meta l4proto @hosts accept
+IP daddr . IP saddr . meta l4proto . th dport . th sport @flows drop
+IP saddr vmap @chains
+IP saddr . meta l4proto vmap @pod-chains
+ct state new accept
+ct state invalid,new,related accept
+ct status snat accept
+ct direction reply accept
+meta l4proto ICMP accept
+meta l4proto != tcp meta l4proto != udp accept
+meta l4proto sctp accept
+meta mark & 0x7e == 0x2 accept
+meta mark & 0x7e != 0x0 accept
+meta mark set meta mark & 0xffffff81
+meta mark set meta mark & 0xffffff81 | 0x42
+meta skuid != 4294967295 accept
+meta iifname "steer0" accept
+meta oifname "steer0" accept
+meta iiftype != loopback accept
+meta priority 2:200 accept
+meta priority set 0:0
+meta priority set IP saddr map @ways goto other
+meta priority set IP saddr . meta l4proto map @pod-ways goto other
+ether saddr @senders accept
+udp dport 4798 accept
+tcp dport @ports accept
+meta l4proto tcp tcp dport 7948 accept
+th dport 53 accept
+tcp flags & (syn | rst | ack) == syn accept
+tcp flags & (syn | rst | ack) != syn drop
+tcp flags & (syn | ack) == (syn | ack) tcp option maxseg size set 1360
+tcp flags syn accept
+@th,176,48 0x025a00000001 accept
+@nh,16,16 0x8100 drop
+fib daddr type local accept
+fib daddr type != unicast drop
+fib daddr type multicast return
+fib saddr type != local drop
+rt IP nexthop @addresses accept
+socket transparent 0 return
+socket transparent 1 return
+notrack
+snat to ADDRESS
+snat to ADDRESS fully-random
+snat to IP saddr
+snat to IP saddr . meta l4proto map @pod-addresses fully-random
+reject with tcp reset
+reject with ICMP type port-unreachable
+reject with ICMP type admin-prohibited
+update @flows { IP daddr . IP saddr . meta l4proto . th dport . th sport }`, "ADDRESS", address), "\n"), other)
+}
+
+var netdevTexts = []string{
+	"ip saddr 192.0.2.1 accept",
+	"ip6 saddr 2001:db8::1 accept",
+	"ip saddr @addresses counter name dropped drop",
+	"meta protocol 8021q goto other",
+	"meta protocol 8021ad goto other",
+	"@nh,16,16 0x8100 counter name dropped drop",
+	"goto other",
+}
+
+// addRules writes rules beside those of nft.
+func addRules(s Spec, rules []Rule) error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	chain := &nftables.Chain{Name: "ours", Table: &nftables.Table{Name: s.Name, Family: languageOf(s).table}}
+	for _, r := range rules {
+		rule, err := r.In(chain)
+		if err != nil {
+			return err
+		}
+		rule.UserData = nil
+		c.AddRule(rule)
+	}
+	return c.Flush()
+}
+
+// rulesIn returns what the kernel tells of a chain's rules.
+func rulesIn(t *testing.T, node *lab.Host, s Spec, chain string) (rules []string) {
+	t.Helper()
+	err := node.Do(func() error {
+		r, err := OpenReader(t.Context(), s.Family)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		r.family = languageOf(s).table
+		_, err = r.Rules(s.Name, chain, func(rule ListedRule) { rules = append(rules, string(rule.Content)) })
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// TestRule_Unreadable: a text that is not understood is an error that names it, and nothing is written.
+func TestRule_Unreadable(t *testing.T) {
+	s := Spec{Name: "words", Family: kernel.IPv4}
+	for text, want := range map[string]string{
+		"":                        "",
+		"accept":                  "",
+		"IP saddr":                `the nftables rule "ip saddr": the text ends too early`,
+		"IP saddr 2001:db8::1":    `the nftables rule "ip saddr 2001:db8::1": "2001:db8::1" is no value here`,
+		"IP saddr . IP daddr foo": `several fields are found in a set alone, not so before "foo"`,
+		"ct state sleeping":       `"sleeping" is no value here`,
+		"masquerade":              `"masquerade" is no statement that is known`,
+		"counter dropped":         `"name" is expected before "dropped"`,
+		"goto":                    "the text ends too early",
+		"@nh,4,4 1":               "@nh,4,4 are no whole bytes of a packet",
+		"tcp sequence 1":          "nothing is compared with this field",
+		"ct state set new":        "this field cannot be set",
+		"reject with icmp type x": "an unknown way to reject",
+		"update flows { }":        "a set's name begins with @",
+	} {
+		r := s.Commented("purpose", text)
+		switch {
+		case want == "" && r.err != nil:
+			t.Errorf("%q: %v", text, r.err)
+		case want != "" && (r.err == nil || !strings.Contains(r.err.Error(), want)):
+			t.Errorf("%q: the error is %v, want %s", text, r.err, want)
+		}
+	}
+}
