@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -58,8 +57,7 @@ var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in p
 // barrier is the nftables table that keeps deleted flows of one IP family from being taken up
 // again; doc.go shows it. A [listener] has one of another name, and none of its sets.
 type barrier struct {
-	*nftables.Conn
-	raw                                     *netlink.Conn
+	*nft.Conn
 	table                                   *nftables.Table
 	language                                nft.Spec
 	flows, unanswered, unseen, hosts, fresh *nftables.Set
@@ -87,7 +85,7 @@ func (k *handle) tryBarrier(anew bool) (err error) {
 		}
 	}
 	if err = k.barrier.make(anew); err != nil {
-		k.barrier.close()
+		k.barrier.Close()
 		k.barrier = nil
 	}
 	return err
@@ -166,21 +164,16 @@ func connect(family kernel.Family, table string, room room) (*barrier, error) {
 	b.hosts = set(hostsSet, room.hosts, address, address, nftables.TypeInetProto)
 	b.fresh = &nftables.Set{Table: b.table, Name: freshSet, KeyType: address, HasTimeout: true, Timeout: strays, Size: room.fresh}
 	var err error
-	b.Conn, err = nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(raw *netlink.Conn) error {
-		b.raw = raw
-		return nil
-	}))
+	b.Conn, err = nft.Open(context.Background())
 	if err != nil {
 		return nil, barrierError(b.table.Name, err)
 	}
 	return b, nil
 }
 
-func (b *barrier) close() { _ = b.CloseLasting() } // nothing is under way
-
 // commit has the kernel do what was asked for, all of it or nothing.
 func (b *barrier) commit() error {
-	if err := b.raw.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := b.Within(patience); err != nil {
 		return barrierError(b.table.Name, err)
 	}
 	return barrierError(b.table.Name, b.Flush())
@@ -194,7 +187,7 @@ func barrierError(table string, err error) error {
 	if table != barrierTable {
 		return fmt.Errorf("write the nftables table %s: %w", table, err)
 	}
-	for _, lacks := range []error{unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.ENOENT, unix.EINVAL, unix.EBUSY} {
+	for _, lacks := range []error{nft.ErrNone, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.ENOENT, unix.EINVAL, unix.EBUSY} {
 		if errors.Is(err, lacks) {
 			err = errors.Join(errNoBarrier, err)
 			break
@@ -405,7 +398,7 @@ func remove(family kernel.Family, table string) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.Close()
 	b.AddTable(b.table) // so that it is there
 	b.DelTable(b.table)
 	return b.commit()

@@ -29,7 +29,7 @@ func (n *node) remembers() map[string][]nftables.SetElement {
 		if err != nil {
 			return err
 		}
-		defer b.close()
+		defer b.Close()
 		for _, set := range b.sets() {
 			if elements[set.Name], err = b.GetSetElements(set); err != nil {
 				return err

@@ -364,7 +364,7 @@ func (l *listener) heard() (hearing, error) {
 
 // elements returns what was noted.
 func (l *listener) elements() ([]nftables.SetElement, error) {
-	if err := l.raw.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := l.Within(patience); err != nil {
 		return nil, err
 	}
 	return l.GetSetElements(l.told)

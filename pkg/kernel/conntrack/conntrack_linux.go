@@ -290,7 +290,7 @@ func (k *handle) close() {
 	}
 	for _, b := range []*barrier{k.barrier, k.listening} {
 		if b != nil {
-			b.close()
+			b.Close()
 		}
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/google/nftables"
 )
 
-// buffered is what the kernel takes and answers at once when the table is replaced: full sets of IPv6 are 10 MiB.
-const buffered = 8 << 20
-
 // there returns the sets that the table has in the kernel now.
 func (b *barrier) there() ([]*nftables.Set, error) {
 	tables, err := b.ListTablesOfFamily(b.table.Family)
@@ -56,15 +53,6 @@ func (b *barrier) elements(there []*nftables.Set) (map[*nftables.Set][]nftables.
 		for _, e := range elements[:min(len(elements), int(set.Size))] {
 			found[set] = append(found[set], nftables.SetElement{Key: e.Key, Timeout: e.Expires})
 		}
-	}
-	if len(found) == 0 {
-		return nil, nil
-	}
-	if err := b.raw.SetWriteBuffer(buffered); err != nil {
-		return nil, fmt.Errorf("have netlink take more at once: %w", err)
-	}
-	if err := b.raw.SetReadBuffer(buffered); err != nil {
-		return nil, fmt.Errorf("have netlink take more at once: %w", err)
 	}
 	return found, nil
 }

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/mdlayher/netlink"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -26,8 +26,7 @@ const (
 const (
 	// netlinkTime bounds each wait for the kernel.
 	netlinkTime = 5 * time.Second
-	// sendBuffer bounds the table: some 60,000 addresses. elementsInMessage: an attribute takes 64 KiB.
-	sendBuffer        = 4 << 20
+	// elementsInMessage: an attribute takes 64 KiB.
 	elementsInMessage = 400
 )
 
@@ -55,13 +54,12 @@ func (c content) pause() time.Duration {
 // changes of nftables wait.
 type connection struct {
 	family kernel.Family
-	*nftables.Conn
-	raw *netlink.Conn
+	*nft.Conn
 }
 
 func (c *connection) close() {
 	if c.Conn != nil {
-		_ = c.CloseLasting() // nothing is under way
+		c.Close()
 		c.Conn = nil
 	}
 }
@@ -97,12 +95,11 @@ func (c *connection) cleanup() error {
 // open opens the connection unless it is, and gives the kernel its time to answer, from now on.
 func (c *connection) open() (err error) {
 	if c.Conn == nil {
-		options := nftables.WithSockOptions(func(raw *netlink.Conn) error { c.raw = raw; return raw.SetWriteBuffer(sendBuffer) })
-		if c.Conn, err = nftables.New(nftables.AsLasting(), options); err != nil {
-			return fmt.Errorf("connect to nftables: %w", err)
+		if c.Conn, err = nft.Open(context.Background()); err != nil {
+			return err
 		}
 	}
-	return c.raw.SetDeadline(time.Now().Add(netlinkTime))
+	return c.Within(netlinkTime)
 }
 
 func (c *connection) table() *nftables.Table {

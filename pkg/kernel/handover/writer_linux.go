@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 const (
@@ -163,7 +164,7 @@ func Cleanup(ctx context.Context) error {
 		kernel := connection{family: family}
 		err := kernel.cleanup()
 		kernel.close()
-		if !errors.Is(err, unix.EPROTONOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
+		if !errors.Is(err, nft.ErrNone) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
 			errs = append(errs, err)
 		}
 	}

@@ -57,10 +57,16 @@ func Open(ctx context.Context) (*Conn, error) {
 
 // expect gives the kernel its time to answer, from now on.
 func (c *Conn) expect(ctx context.Context) error {
-	c.deadline = time.Now().Add(answerTime)
-	if at, ok := ctx.Deadline(); ok && at.Before(c.deadline) {
-		c.deadline = at
+	within := answerTime
+	if at, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(at))
 	}
+	return c.Within(within)
+}
+
+// Within gives the kernel so long to answer what is asked from now on.
+func (c *Conn) Within(d time.Duration) error {
+	c.deadline = time.Now().Add(d)
 	if err := c.raw.SetDeadline(c.deadline); err != nil {
 		return fmt.Errorf("connect to nftables: %w", err)
 	}
