@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // barrierOf is how nft prints the barrier of a family, without its elements.
@@ -238,7 +239,7 @@ func TestDeleter_WithoutBarrier(t *testing.T) {
 
 func TestBarrierError_TellsWhatTheKernelLacks(t *testing.T) {
 	for err, lacks := range map[error]bool{
-		unix.EOPNOTSUPP: true, unix.EPROTONOSUPPORT: true, unix.ENOENT: true, unix.EPERM: false, unix.ENOMEM: false,
+		unix.EOPNOTSUPP: true, nft.ErrNone: true, unix.ENOENT: true, unix.EPERM: false, unix.ENOMEM: false,
 	} {
 		if got := barrierError(barrierTable, fmt.Errorf("flush: %w", err)); errors.Is(got, errNoBarrier) != lacks || !errors.Is(got, err) {
 			t.Errorf("%v: %v; want errNoBarrier: %t", err, got, lacks)
