@@ -119,7 +119,7 @@ func (n *node) far(family kernel.Family) *net.UDPConn {
 func (n *node) leaves(from *lab.Host, as netip.Addr) bool {
 	n.Helper()
 	if as != from.V4 && as != from.V6 {
-		n.run(from, fmt.Sprintf("ip addr add %s/%d dev lo", as, as.BitLen()))
+		n.run(from, fmt.Sprintf("ip addr add %s/%d dev lo%s", as, as.BitLen(), map[bool]string{true: " nodad"}[as.Is6()]))
 		defer n.run(from, fmt.Sprintf("ip addr del %s/%d dev lo", as, as.BitLen()))
 	}
 	far := n.far(familyOf(as))
