@@ -16,10 +16,10 @@ import (
 
 // The rules' marks. A rule that is changed needs another mark: the number is the version.
 const (
-	nodesMark  = "openshift-tunnel 2 to nodes"
-	othersMark = "openshift-tunnel 2 to others than nodes"
-	secureMark = "openshift-tunnel 2 secure: "
-	plainMark  = "openshift-tunnel 2 insecure: "
+	nodesMark  = "openshift-tunnel 1 to nodes"
+	othersMark = "openshift-tunnel 1 to others than nodes"
+	secureMark = "openshift-tunnel 1 secure: "
+	plainMark  = "openshift-tunnel 1 insecure: "
 )
 
 // tableDriver keeps the nftables table.
