@@ -264,11 +264,8 @@ func (w *words) match(fields []field) {
 		w.masked(f)
 		return
 	case f.bits != nil:
-		op := expr.CmpOpNeq // some of the bits
-		if w.take("!") {    // none of them
-			op = expr.CmpOpEq
-		}
-		w.add(bitwise(f, w.bits(f), make([]byte, f.bytes)), &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: make([]byte, f.bytes)})
+		some := &expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_1, Data: make([]byte, f.bytes)}
+		w.add(bitwise(f, w.bits(f), make([]byte, f.bytes)), some)
 		return
 	}
 	op := w.operator()
@@ -300,7 +297,7 @@ func (w *words) masked(f field) {
 	w.add(bitwise(f, mask, make([]byte, f.bytes)), &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: w.bits(f)})
 }
 
-// bits takes names of bits, in parentheses or with commas between them; or a number.
+// bits takes names of bits, in parentheses or with commas between them; 0 for none; or, of another field, a number.
 func (w *words) bits(f field) []byte {
 	if f.bits == nil {
 		return w.read(f.value)
@@ -314,7 +311,7 @@ func (w *words) bits(f field) []byte {
 	var all uint32
 	for _, name := range names {
 		bit, known := f.bits[name]
-		if !known {
+		if !known && name != "0" {
 			w.fail("%w", unless(false, name))
 		}
 		all |= bit

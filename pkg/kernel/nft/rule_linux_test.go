@@ -103,6 +103,8 @@ IP saddr . meta l4proto vmap @pod-chains
 ct state new accept
 ct state invalid,new,related accept
 ct status snat accept
+ct status & confirmed == 0 accept
+ct state & untracked == 0 drop
 ct direction reply accept
 meta l4proto ICMP accept
 meta l4proto != tcp meta l4proto != udp accept

@@ -97,7 +97,7 @@ func (p nodesPort) unjudged() string {
 	if p.tracked {
 		return "ct status dnat"
 	}
-	return "ct state ! untracked"
+	return "ct state & untracked == 0"
 }
 
 // speaker lets packets of a node into the tunnel that have its hardware address inside: by that they are told from other nodes'

@@ -12,7 +12,7 @@ import (
 func (l layout) first(pods bool) (rules []nft.Rule) {
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("a bound pod's flow begins",
-			k.leaving()+" ct state new ct status ! confirmed "+l.markedWith(0)+toOutside+l.setMark(numberLocal)))
+			k.leaving()+" ct state new ct status & confirmed == 0 "+l.markedWith(0)+toOutside+l.setMark(numberLocal)))
 	}
 	return rules
 }

@@ -46,7 +46,7 @@ func (l layout) prerouting(pods, steers bool, at links) []nft.Rule {
 func (l layout) answers(pods bool, mss uint16) (rules []nft.Rule) {
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("the answer to a steered connection fits the tunnel", fmt.Sprintf(
-			"tcp flags & (syn | ack) == (syn | ack) ct status ! snat %s %s tcp option maxseg size set %d", k.toBound(), fromOutside, mss)))
+			"tcp flags & (syn | ack) == (syn | ack) ct status & snat == 0 %s %s tcp option maxseg size set %d", k.toBound(), fromOutside, mss)))
 	}
 	return rules
 }
@@ -57,14 +57,14 @@ func (l layout) begins(pods, steers bool) []nft.Rule {
 	rules := []nft.Rule{l.rule("begins a connection", isSYN+" return")}
 	for _, k := range selectors(pods) {
 		rules = append(rules,
-			l.rule("an answer to a forgotten flow", "ct state new ct status ! dnat "+notSYN+" "+k.toBound()+" "+fromOutside+drop(flippedCounter)),
-			l.rule("perhaps an answer to a forgotten flow", "ct state new ct status ! dnat meta l4proto != tcp "+k.toBound()+" jump "+lateChain))
+			l.rule("an answer to a forgotten flow", "ct state new ct status & dnat == 0 "+notSYN+" "+k.toBound()+" "+fromOutside+drop(flippedCounter)),
+			l.rule("perhaps an answer to a forgotten flow", "ct state new ct status & dnat == 0 meta l4proto != tcp "+k.toBound()+" jump "+lateChain))
 	}
 	rules = append(rules, l.rule("of a connection that another node knew", "ct state invalid,new "+notSYN+" IP daddr @"+heldSet+" jump "+nostateChain))
 	if !steers {
 		return append(l.bindingsBegin(pods), rules...)
 	}
-	return append(rules, l.rule("a bound pod's ICMP error about a flow", "ct state related ct status ! snat "+toOutside+
+	return append(rules, l.rule("a bound pod's ICMP error about a flow", "ct state related ct status & snat == 0 "+toOutside+
 		" meta priority set IP saddr . ct protocol map @"+waysMap+" goto "+wayChain))
 }
 
