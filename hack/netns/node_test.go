@@ -22,7 +22,7 @@ import (
 )
 
 // soon bounds everything that takes a fraction of a second on an idle machine.
-const soon = process.Soon
+var soon = process.Soon
 
 // running is a node's process.
 type running = process.Node

@@ -27,9 +27,10 @@ const (
 	// SyncPeriod is the nodes' iptablesSyncPeriod: what somebody else has broken is
 	// repaired within it.
 	SyncPeriod = 5 * time.Second
-	// Soon bounds everything that takes a fraction of a second on an idle machine.
-	Soon = time.Minute
 )
+
+// Soon bounds everything that takes a fraction of a second on an idle machine.
+var Soon = lab.Stretch(time.Minute)
 
 // Node is a host with the folder of its configuration. Its process may be started and
 // ended several times.
@@ -272,7 +273,7 @@ func (n *Node) End(signal syscall.Signal) {
 	n.Signal(signal)
 	select {
 	case <-n.ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(lab.Stretch(5 * time.Second)):
 		n.Signal(syscall.SIGQUIT) // its log says then what each goroutine waits for
 		n.Exit()
 		n.t.Fatalf("%s does not end promptly on %s", n.Name, signal)
@@ -353,7 +354,7 @@ func (n *Node) Sees(network string, from *lab.Host, to netip.AddrPort, want neti
 // Ask makes a new flow, and gives up on it soon: one that began before the rules were
 // there never gets an answer.
 func Ask(ctx context.Context, network string, from *lab.Host, to netip.AddrPort) (netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, lab.Stretch(300*time.Millisecond))
 	defer cancel()
 	return from.Ask(ctx, network, to, 0)
 }

@@ -189,7 +189,7 @@ func (c *cluster) unsummed(over kernel.Family) {
 	asks := func() (sent uint64) {
 		c.Helper()
 		before := c.nodes[0].counts().Sent.Packets
-		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
 		_, err := conn.Write([]byte("who?"))
 		if err == nil {
 			_, err = conn.Read(make([]byte, 64))
@@ -589,7 +589,7 @@ func (c *cluster) passes(size int, from, to net.Conn) {
 	want, got := make([]byte, size), make([]byte, size)
 	_, _ = rand.Read(want)
 	go func() { _, _ = from.Write(want) }()
-	_ = to.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = to.SetReadDeadline(time.Now().Add(lab.Stretch(20 * time.Second)))
 	if n, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, want) {
 		c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", n, bytes.Equal(got, want), err, size)
 	}
@@ -657,7 +657,7 @@ func (n *node) follow(change kernel.Change, leaving []kernel.Binding) {
 // soon fails unless something becomes so.
 func (c *cluster) soon(so func() bool) {
 	c.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.Fatal("it does not become so")
 		}

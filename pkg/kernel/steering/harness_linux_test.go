@@ -312,7 +312,7 @@ func (n *node) nftInput(text string) {
 func (n *node) dropped(before map[string]uint64, want ...string) {
 	n.c.Helper()
 	var grown []string
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); ; time.Sleep(5 * time.Millisecond) {
 		grown = nil
 		for name, packets := range n.drops() {
 			if packets > before[name] {

@@ -20,10 +20,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const (
-	testPort, testMask = 4799, 0x7e
-	arrivalTime        = 10 * time.Second
-)
+const testPort, testMask = 4799, 0x7e
+
+var arrivalTime = lab.Stretch(10 * time.Second)
 
 // setup is how nodes reach each other.
 type setup struct {
