@@ -21,7 +21,7 @@ var slowness = func() float64 {
 }()
 
 // Stretch returns what a deadline is on this machine. It is for those that bound how long something may take; not for the time in which
-// nothing must happen.
+// nothing must happen, and not for a question that may have no answer.
 func Stretch(deadline time.Duration) time.Duration {
 	return time.Duration(float64(deadline) * slowness)
 }

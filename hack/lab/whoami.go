@@ -21,11 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askTimeout is the deadline of a question whose context has none.
-var askTimeout = Stretch(5 * time.Second)
-
-// askAgain is when an unanswered datagram is sent again.
-const askAgain = 200 * time.Millisecond
+const (
+	// askTimeout is the deadline of a question whose context has none.
+	askTimeout = 5 * time.Second
+	// askAgain is when an unanswered datagram is sent again.
+	askAgain = 200 * time.Millisecond
+)
 
 // Server tells each client the address that it sees it from: "address:port\n" when a TCP
 // client connects and again for every line that it sends, and in answer to every

@@ -209,7 +209,7 @@ func TestAddress_OfANodeWhereAllowed(t *testing.T) {
 func (n *node) asks(network string, pod *lab.Host, port uint16, want netip.Addr) {
 	n.Helper()
 	n.Eventually(soon, func() error {
-		ctx, cancel := context.WithTimeout(n.Context(), lab.Stretch(time.Second))
+		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
 		seen, err := pod.Ask(ctx, network, n.outside(network), port)
 		if err == nil && seen != want {
@@ -405,7 +405,7 @@ func TestFlows_BegunDuringAFlush(t *testing.T) {
 			} else {
 				n.Iptables("-t", "nat", "-F")
 			}
-			ctx, cancel := context.WithTimeout(n.Context(), lab.Stretch(time.Second))
+			ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 			_, _ = n.Pod(1).Ask(ctx, "udp4", n.outside("udp4"), port) // seen as the node, or unanswered
 			cancel()
 			if port%2 == 0 {

@@ -354,7 +354,7 @@ func (n *Node) Sees(network string, from *lab.Host, to netip.AddrPort, want neti
 // Ask makes a new flow, and gives up on it soon: one that began before the rules were
 // there never gets an answer.
 func Ask(ctx context.Context, network string, from *lab.Host, to netip.AddrPort) (netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, lab.Stretch(300*time.Millisecond))
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	return from.Ask(ctx, network, to, 0)
 }

@@ -115,7 +115,7 @@ func (n *two) nft(on *node, command string) string {
 // asks tells whether an answer to the pod comes at once.
 func (n *two) asks(protocol string) bool {
 	n.Helper()
-	ctx, stop := context.WithTimeout(n.Context(), lab.Stretch(500*time.Millisecond))
+	ctx, stop := context.WithTimeout(n.Context(), 500*time.Millisecond)
 	defer stop()
 	seen, err := n.pod.Ask(ctx, n.network(protocol), netip.AddrPortFrom(n.server, 8080), 0)
 	if err == nil && seen != n.ip {
