@@ -19,5 +19,5 @@ var tested = []struct {
 	{"pkg/kernel/changes", "", "reports of changed interfaces and addresses"},
 	{"pkg/kernel/portowner", "", "which process has a port"},
 	{"hack/lab", "^TestSCTP_", "the tests' own network, with SCTP"},
-	{"hack/netns", "^Test(Identity_|Protocols_|Mode_IPVS$)", "the node's process, in every mode"},
+	{"hack/netns", "^Test(Identity_|Protocols_|Mode_(IPVS|OfAnOldNFT)$)", "the node's process, in every mode"},
 }

@@ -417,6 +417,20 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 	n.Stop()
 }
 
+// TestMode_OfAnOldNFT: the node ends, and says which nft the mode needs.
+func TestMode_OfAnOldNFT(t *testing.T) {
+	if version := nftVersion(t); !tooOld.MatchString(version) {
+		t.Skipf("hack/kernels has an nft that is too old: this is %s", version)
+	}
+	n := simpleNode(t)
+	n.Configure(`proxy-mode: ["nftables"]`)
+	n.start()
+	if status := n.Exit(); status != 1 {
+		t.Errorf("status %d, want 1", status)
+	}
+	n.Says("nft version must be v1.0.1 or later")
+}
+
 // TestMode_IPVS: the kernel has the module, as those of hack/kernels do, or the node says that it lacks it.
 func TestMode_IPVS(t *testing.T) {
 	t.Parallel()
