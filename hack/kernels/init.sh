@@ -14,7 +14,7 @@ mount -t tmpfs tmpfs /tmp
 mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
-modprobe ip_vs # no process asks for it as long as it is not there
+modprobe -a ip_vs sctp # no test loads a module
 mount LABEL=tests /mnt
 stty -F /dev/ttyS1 raw
 /mnt/kernels inside /mnt </dev/null >/dev/ttyS1

@@ -29,6 +29,9 @@ import (
 // pods' own node, too.
 func (c *cluster) useFast(all bool) {
 	c.Helper()
+	if !fastKernel(c) {
+		c.Skip("the fast path needs Linux 6.6")
+	}
 	for _, n := range c.nodes {
 		n.inside(func() (err error) {
 			n.fast, err = fastpath.Load(klog.Background(), all)
@@ -39,6 +42,38 @@ func (c *cluster) useFast(all bool) {
 		n.restart(n.ways)
 		n.place(c.addr(c.lab.Pod(1)), c.addr(c.lab.Pod(2)))
 	}
+}
+
+// fastKernel tells whether the kernel is new enough for the fast path. TestFast_OlderKernel has all others.
+func fastKernel(t testing.TB) bool {
+	t.Helper()
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	return major > 6 || major == 6 && minor >= 6
+}
+
+// TestFast_OlderKernel: what the log says where the kernel is too old.
+func TestFast_OlderKernel(t *testing.T) {
+	if fastKernel(t) {
+		t.Skip("this kernel is new enough: hack/kernels has older ones")
+	}
+	c := newCluster(t, kernel.IPv4, lab.Config{Nodes: 2})
+	c.nodes[0].inside(func() error {
+		path, err := fastpath.Load(klog.Background(), true)
+		if err == nil {
+			_ = path.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "Linux 6.6") {
+			t.Errorf("error: %v; want one that says which kernel the fast path needs", err)
+		}
+		return nil
+	})
 }
 
 // place tells a node's fast path where those of the pods are that run on it.
