@@ -46,6 +46,9 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if *publish && *tests != "" {
+		return errors.New("-publish with -run: the table has whole packages")
+	}
 	chosen := flags.Args()
 	if len(chosen) == 0 {
 		chosen = kernels
